@@ -1,0 +1,22 @@
+"""Tune and release machine-learning models under differential privacy."""
+
+from . import mechanisms, metrics, noise, preprocessing
+from .exceptions import CertificateError, PrivacyLeakWarning, SeededNoiseWarning
+from .linear_model import DPLogisticRegression
+from .model_selection import StabilityGridSearchCV
+from .privacy import PrivacyLoss
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "CertificateError",
+    "DPLogisticRegression",
+    "PrivacyLeakWarning",
+    "PrivacyLoss",
+    "SeededNoiseWarning",
+    "StabilityGridSearchCV",
+    "mechanisms",
+    "metrics",
+    "noise",
+    "preprocessing",
+]

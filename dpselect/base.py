@@ -1,0 +1,95 @@
+"""What private estimators share: the released loss, and public labels."""
+
+import warnings
+
+import numpy as np
+from sklearn.utils.multiclass import check_classification_targets
+
+from .exceptions import PrivacyLeakWarning, SeededNoiseWarning
+from .noise import InnerStream, is_seeded
+from .privacy import PrivacyLoss
+
+
+def release_loss(estimator, what):
+    """Return the loss of one release by `estimator`, and warn if its noise was seeded.
+
+    Parameters
+    ----------
+    estimator : estimator
+        With parameters `epsilon` and `random_state`.
+    what : str
+        What is released, in words.
+
+    Returns
+    -------
+    PrivacyLoss
+    """
+    warn_if_seeded(estimator)
+    return PrivacyLoss(
+        float(estimator.epsilon),
+        label=f"{type(estimator).__name__}: {what}",
+        seeded=estimator.epsilon != float("inf") and is_seeded(estimator.random_state),
+    )
+
+
+def warn_if_seeded(estimator):
+    """Warn if what `estimator` is about to release has noise that can be drawn again."""
+    state = estimator.random_state
+    # a search's inner fits are never released
+    if is_seeded(state) and not isinstance(state, InnerStream) and estimator.epsilon != float("inf"):
+        warnings.warn(
+            f"{type(estimator).__name__} was given a random_state of type {type(state).__name__}: "
+            "whoever knows the seed can remove the noise, so use random_state=None for anything "
+            "that leaves your hands.",
+            SeededNoiseWarning,
+            stacklevel=4,
+        )
+
+
+def public_classes(y, classes, owner):
+    """Return the sorted labels, learning them from `y` with a warning when not given.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n,)
+    classes : None or array-like of shape (K,)
+        The public labels.
+    owner : str
+        Name of the estimator, for messages.
+
+    Returns
+    -------
+    ndarray of shape (K,)
+
+    Raises
+    ------
+    ValueError
+        If fewer than two labels remain, or `y` holds a label that is not in `classes`.
+    """
+    check_classification_targets(y)
+    if classes is None:
+        labels = np.unique(y)
+        if len(labels) < 2:
+            raise ValueError(
+                f"y holds only one class and classes=None, so {owner} cannot know the other; "
+                "give classes=[...] with all labels that a record may have."
+            )
+        warnings.warn(
+            f"{owner} learned the set of labels from y, which the privacy loss does not cover; "
+            "give classes=[...] with all labels that a record may have.",
+            PrivacyLeakWarning,
+            stacklevel=4,
+        )
+        return labels
+    labels = np.unique(np.asarray(classes))
+    if labels.ndim != 1 or len(labels) < 2 or len(labels) != len(np.asarray(classes)):
+        raise ValueError(
+            "classes must list at least two different labels, because a classifier separates "
+            "labels that are public knowledge; write for instance classes=[0, 1]."
+        )
+    if not np.isin(y, labels).all():
+        raise ValueError(
+            "y holds a label that is not in classes, and a model of labels beyond the public ones "
+            "would reveal them; add every label that a record may have to classes."
+        )
+    return labels

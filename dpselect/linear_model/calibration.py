@@ -1,0 +1,216 @@
+"""How much noise a linear classifier needs: output and objective perturbation.
+
+Symbols, as in Chaudhuri, Monteleoni and Sarwate (2011): n records, rows of l2 norm
+at most R in d dimensions (the intercept's constant included in both), lambda the
+regularisation, c the largest second derivative of the loss, Delta the extra
+regularisation of objective perturbation, mu = lambda + Delta, and tau the solver's
+tolerance. The proofs are on the page "Linear classifiers" of the documentation.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import brentq
+
+from .losses import LogisticLoss
+
+# Share of epsilon that objective perturbation spends on hiding the solver's residual.
+RESIDUAL_SHARE = 1e-3
+
+
+@dataclass(frozen=True)
+class Perturbation:
+    """The scales at which unit noise enters one linear classifier.
+
+    The model is argmin J(w) + (Delta / 2) ||w||^2 + `linear_scale` r.w, to gradient norm `tau`,
+    plus `output_scale` times a second unit draw.
+
+    Attributes
+    ----------
+    mu : float
+        lambda + Delta, the strong convexity of what is minimised.
+    linear_scale : float
+        Scale of the ball-Laplace draw in the objective; 0 for output perturbation.
+    output_scale : float
+        Scale of the ball-Laplace draw that is added to the minimiser.
+    tau : float
+        Bound on the gradient norm that the solver reaches; public.
+    """
+
+    mu: float
+    linear_scale: float
+    output_scale: float
+    tau: float
+
+
+def calibrate(perturbation, loss, *, n_samples, dimension, radius, alpha, epsilon, tol):
+    """Return the noise that makes one linear classifier epsilon-differentially private.
+
+    Neighbouring data sets differ in one record; n, d, R, the labels and all
+    parameters are public.
+
+    Parameters
+    ----------
+    perturbation : {"output", "objective"}
+    loss : MarginLoss
+    n_samples : int
+        n.
+    dimension : int
+        d, the constant included.
+    radius : float
+        R, the constant included.
+    alpha : float
+        lambda, greater than 0.
+    epsilon : float
+        Privacy loss of this one classifier; ``inf`` for no noise.
+    tol : float
+        Relative tolerance of the solver.
+
+    Returns
+    -------
+    Perturbation
+
+    Notes
+    -----
+    Output perturbation (CMS11 algorithm 1): the minimiser moves by at most
+    2 R / (n lambda), and the computed one by 2 tau / lambda more; both are charged.
+
+    Objective perturbation (CMS11 algorithm 2, with one logarithm in place of two and
+    with Delta chosen so that epsilon' never falls below epsilon / 2): the residual is
+    hidden by a second draw of scale 2 tau / (mu epsilon_tau), with
+    epsilon_tau = epsilon / 1000. This needs a tau that depends on neither the data nor
+    the draw.
+    """
+    n, d, R = n_samples, dimension, radius
+    if epsilon == math.inf:
+        return Perturbation(mu=alpha, linear_scale=0.0, output_scale=0.0, tau=tol * R)
+    if perturbation == "output":
+        tau = tol * R
+        return Perturbation(
+            mu=alpha,
+            linear_scale=0.0,
+            output_scale=(2 * R / n + 2 * tau) / (alpha * epsilon),
+            tau=tau,
+        )
+    residual_epsilon = RESIDUAL_SHARE * epsilon
+    main_epsilon = epsilon - residual_epsilon
+    mu = alpha + extra_regularisation(loss, n, R, alpha, main_epsilon)
+    linear_scale = 2 * R / (n * noise_epsilon(loss, n, R, mu, main_epsilon))
+    tau = tol * (R + linear_scale * d)
+    return Perturbation(
+        mu=mu,
+        linear_scale=linear_scale,
+        output_scale=2 * tau / (mu * residual_epsilon),
+        tau=tau,
+    )
+
+
+def extra_regularisation(loss, n, R, alpha, epsilon):
+    """Return Delta, the least that keeps epsilon' at or above epsilon / 2.
+
+    Delta = max(0, c R^2 / (n (exp(epsilon / 2) - 1)) - lambda). CMS11 adds none until
+    epsilon' reaches 0, and lets the noise explode just before.
+    """
+    growth = math.expm1(min(epsilon / 2, 700.0))
+    return max(0.0, loss.curvature * R**2 / (n * growth) - alpha)
+
+
+def noise_epsilon(loss, n, R, mu, epsilon):
+    """Return epsilon', the part of epsilon that sets the noise of objective perturbation.
+
+    A replaced record moves the noise that explains a given w, and bends the map from
+    noise to w. With kappa = R^2 / (n mu), a general loss pays log(1 + c kappa) for the
+    bending. For the logistic loss phi'' = |phi'| (1 - |phi'|), so a record that bends
+    moves less, and epsilon' is the largest number with
+
+        max over 0 <= s <= 1 of  epsilon' (1 + s) / 2 + log(1 + s (1 - s) kappa) <= epsilon,
+
+    which is epsilon itself exactly when kappa <= epsilon / 2.
+    """
+    kappa = R**2 / (n * mu)
+    if not isinstance(loss, LogisticLoss):
+        return epsilon - math.log1p(loss.curvature * kappa)
+    if kappa <= epsilon / 2:
+        return epsilon
+    low, high = epsilon / 2, epsilon
+    if _logistic_excess(low, kappa, epsilon) > 0:
+        # not reached when mu includes Delta; kept so that the function is right for any mu
+        low = 0.0
+        if math.log1p(kappa / 4) >= epsilon:
+            raise ValueError(
+                f"mu={mu!r} is too small for objective perturbation at epsilon={epsilon!r}; "
+                "add extra_regularisation to it."
+            )
+    root = brentq(_logistic_excess, low, high, args=(kappa, epsilon), xtol=1e-13 * epsilon)
+    # the root is found from either side: step back until the condition holds
+    while _logistic_excess(root, kappa, epsilon) > 0:
+        root *= 1 - 1e-12
+    return root
+
+
+def _logistic_excess(e, kappa, epsilon):
+    """Return max over s of e (1 + s) / 2 + log(1 + s (1 - s) kappa), less epsilon."""
+    s = 1.0
+    if kappa > e / 2:
+        # the larger root of the derivative, s^2 - (1 - 4 / e) s - (1 / kappa + 2 / e) = 0,
+        # multiplied by e so that a small e does no harm
+        a, b, c = e, 4.0 - e, -(e / kappa + 2.0)
+        root = math.sqrt(b * b - 4 * a * c)
+        s = (-2 * c) / (b + root) if b > 0 else (-b + root) / (2 * a)
+        s = min(max(s, 0.0), 1.0)
+    return e * (1 + s) / 2 + math.log1p(s * (1 - s) * kappa) - epsilon
+
+
+def public_alpha(n_samples, dimension, radius, epsilon):
+    """Return the regularisation lambda* = R^2 d / (5 n epsilon), a function of public numbers.
+
+    At this lambda the bias of regularising balances the noise of privacy for data of
+    ordinary difficulty. It is bounded below by R^2 / (100 n), which is what the
+    non-private twin (epsilon = inf) uses.
+
+    Parameters
+    ----------
+    n_samples : int
+        n.
+    dimension : int
+        d, the constant included.
+    radius : float
+        R, the constant included.
+    epsilon : float
+        Privacy loss of one binary classifier.
+
+    Returns
+    -------
+    float
+    """
+    return radius**2 / n_samples * max(dimension / (5 * epsilon), 0.01)
+
+
+def norm_bound(loss, perturbation, radius, linear_norm, output_norm):
+    """Bound the l2 norm of the model by public numbers and the lengths of its unit draws.
+
+    Parameters
+    ----------
+    loss : MarginLoss
+    perturbation : Perturbation
+    radius : float
+        R, the constant included.
+    linear_norm, output_norm : float or ndarray
+        Lengths ||r|| of the two unit draws.
+
+    Returns
+    -------
+    float or ndarray
+
+    Notes
+    -----
+    With t = linear_scale ||r||, setting the gradient to 0 gives mu ||w|| <= R + t; its
+    product with w gives mu ||w||^2 <= kappa_l + t ||w||. The solver and the second draw
+    add tau / mu and their own length.
+    """
+    mu, t = perturbation.mu, perturbation.linear_scale * np.asarray(linear_norm)
+    exact = np.minimum(
+        (radius + t) / mu, (t + np.sqrt(t * t + 4 * mu * loss.pull)) / (2 * mu)
+    )
+    return exact + perturbation.tau / mu + perturbation.output_scale * np.asarray(output_norm)

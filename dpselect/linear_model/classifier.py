@@ -1,0 +1,294 @@
+"""What private linear classifiers share: validate, draw, solve, record the loss."""
+
+import math
+from abc import abstractmethod
+
+import numpy as np
+from scipy.stats import gamma
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ..base import public_classes, release_loss
+from ..checks import check_choice, check_epsilon, check_number
+from ..exceptions import CertificateError
+from ..metrics import MarginScore
+from ..noise import as_generator, ball_laplace
+from ..stability import margin_certificate
+from .calibration import calibrate, norm_bound, public_alpha
+from .design import Design
+from .solver import minimise
+
+TOL = 1e-10
+
+
+class DPLinearClassifier(ClassifierMixin, BaseEstimator):
+    """Base of linear classifiers trained by output or objective perturbation.
+
+    A subclass has the parameters of :class:`DPLogisticRegression` and says which margin
+    loss it minimises.
+    """
+
+    default_scoring = "brier"
+
+    @abstractmethod
+    def _loss(self):
+        """Return the MarginLoss of this classifier."""
+
+    def fit(self, X, y, **fit_params):
+        """Train and release a classifier.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows longer than `data_norm` are scaled down to it.
+        y : array-like of shape (n_samples,)
+            Labels, all in `classes`.
+        **fit_params : dict
+            None is supported. `sample_weight` would change how far one record can move
+            the model, and is refused.
+
+        Returns
+        -------
+        self : object
+            The fitted classifier; `privacy_` states what was spent.
+
+        Raises
+        ------
+        TypeError
+            If `fit_params` are given.
+        ValueError
+            If a parameter is out of range, X or y is malformed, or only one class is
+            known.
+
+        Warns
+        -----
+        PrivacyLeakWarning
+            If `classes` is None: the labels are then learned from `y`.
+        SeededNoiseWarning
+            If `random_state` is not None.
+        """
+        if fit_params:
+            raise TypeError(
+                f"{type(self).__name__}.fit got {', '.join(sorted(fit_params))}, which would change "
+                "how far one record can move the model; leave it out."
+            )
+        self._check_parameters()
+        loss = release_loss(self, f"coefficients by {self.perturbation} perturbation")
+        self.fit_batch([self], X, y)
+        self.privacy_ = loss
+        return self
+
+    @staticmethod
+    def fit_batch(estimators, X, y):
+        """Fit several classifiers of one class on the same rows, solved together.
+
+        Nothing is recorded in `privacy_`: a search uses this for models that it never
+        releases.
+
+        Parameters
+        ----------
+        estimators : list of estimators of one class
+            They must agree in `data_norm`, `fit_intercept`, `intercept_scaling`,
+            `classes`, `max_iter` and the loss.
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+
+        Returns
+        -------
+        list of estimators
+            The same objects, fitted.
+        """
+        leader = estimators[0]
+        X, y = validate_data(leader, X, y, dtype=np.float64, accept_sparse="csr")
+        classes = public_classes(y, leader.classes, type(leader).__name__)
+        design = Design(X, leader.data_norm, leader._constant(), leader.n_jobs)
+        positive = classes[1:] if len(classes) == 2 else classes
+        signs = np.where(y[:, None] == positive, 1, -1).astype(np.int8)
+        K = len(positive)
+
+        scales = [e._perturbation(design.n_rows, X.shape[1], K) for e in estimators]
+        draws = [e.unit_noise(X.shape[1], K) for e in estimators]
+        W = minimise(
+            design,
+            signs,
+            np.tile(np.arange(K), len(estimators)),
+            leader._loss(),
+            mu=np.repeat([s.mu for s in scales], K),
+            linear=np.hstack([s.linear_scale * r[0].T for s, r in zip(scales, draws)]),
+            tau=np.repeat([s.tau for s in scales], K),
+            max_iter=leader.max_iter,
+        )
+        for i, (estimator, s, r) in enumerate(zip(estimators, scales, draws)):
+            estimator._publish(
+                W[:, i * K : (i + 1) * K].T + s.output_scale * r[1], classes, leader
+            )
+        return estimators
+
+    def _publish(self, w, classes, leader):
+        constant = self._constant()
+        self.coef_ = w if constant is None else w[:, :-1].copy()
+        self.intercept_ = np.zeros(len(w)) if constant is None else constant * w[:, -1]
+        self.classes_ = classes
+        self.n_features_in_ = leader.n_features_in_
+        if hasattr(leader, "feature_names_in_"):
+            self.feature_names_in_ = leader.feature_names_in_
+        # the public limit: the number of steps that were needed depends on the data
+        self.n_iter_ = self.max_iter
+
+    def unit_noise(self, n_features, n_problems=1):
+        """Draw the noise of one fit at unit scale, from `random_state` and public shapes alone.
+
+        Parameters
+        ----------
+        n_features : int
+            Columns of X.
+        n_problems : int, default=1
+            1 for two classes, otherwise the number of classes.
+
+        Returns
+        -------
+        ndarray of shape (2, n_problems, d)
+            Independent ball-Laplace vectors, d being `n_features` and one for the
+            intercept: for the objective, and for what is added to its minimiser.
+        """
+        d = n_features + (self._constant() is not None)
+        draws = ball_laplace(as_generator(self.random_state), 2 * n_problems, d)
+        return draws.reshape(2, n_problems, d)
+
+    def stability_certificate(
+        self, score, n_samples, n_features, n_problems=1, failure_probability=None
+    ):
+        """Bound how far one record moves a score of this classifier at its draw.
+
+        Parameters
+        ----------
+        score : MarginScore
+        n_samples : int
+            Training records n.
+        n_features : int
+            Columns of X.
+        n_problems : int, default=1
+            1 for two classes, otherwise the number of classes.
+        failure_probability : float, default=None
+            None bounds the draw that `random_state` gives. A number bounds all draws but
+            a share of at most this probability, for planning and for the accounting of
+            Chaudhuri and Vinterbo.
+
+        Returns
+        -------
+        Certificate
+
+        Raises
+        ------
+        CertificateError
+            If no certificate exists for the score.
+        """
+        self._check_parameters()
+        if not isinstance(score, MarginScore):
+            raise CertificateError(
+                f"No certificate exists for {type(self).__name__} with {type(score).__name__}; "
+                "use a score of dpselect.metrics."
+            )
+        s = self._perturbation(n_samples, n_features, n_problems)
+        if failure_probability is None:
+            lengths = np.linalg.norm(self.unit_noise(n_features, n_problems), axis=2)
+        else:
+            d = n_features + (self._constant() is not None)
+            tail = gamma.isf(failure_probability / (2 * n_problems), d)
+            lengths = np.full((2, n_problems), tail)
+        movement = (2 * self._radius() / n_samples + 2 * s.tau) / s.mu
+        norms = norm_bound(self._loss(), s, self._radius(), *lengths)
+        return margin_certificate(score, self._radius(), movement, norms)
+
+    def _perturbation(self, n_samples, n_features, n_problems):
+        d = n_features + (self._constant() is not None)
+        public = dict(
+            n_samples=n_samples,
+            dimension=d,
+            radius=self._radius(),
+            epsilon=self.epsilon / n_problems,
+        )
+        alpha = public_alpha(**public) if self._automatic_alpha() else float(self.alpha)
+        return calibrate(self.perturbation, self._loss(), alpha=alpha, tol=self.tol, **public)
+
+    def _constant(self):
+        return float(self.intercept_scaling) if self.fit_intercept else None
+
+    def _radius(self):
+        return math.hypot(self.data_norm, self._constant() or 0.0)
+
+    def _automatic_alpha(self):
+        return isinstance(self.alpha, str) and self.alpha == "auto"
+
+    def _check_parameters(self):
+        check_epsilon(self.epsilon)
+        if not self._automatic_alpha():
+            check_number(
+                "alpha", self.alpha,
+                why="the noise is proportional to 1 / alpha, and without regularisation one record "
+                "can move the model without limit",
+                instead='write a number greater than 0, or "auto"',
+            )
+        check_choice(
+            "perturbation", self.perturbation, ("objective", "output"),
+            why="only these have a proof",
+        )
+        check_number(
+            "data_norm", self.data_norm,
+            why="the noise is proportional to the largest norm that a row may have",
+            instead="write the norm to which rows are scaled down, such as 1.0",
+        )
+        if self.fit_intercept:
+            check_number(
+                "intercept_scaling", self.intercept_scaling,
+                why="it is the constant column from which the intercept is learned",
+                instead="write a number greater than 0, or fit_intercept=False",
+            )
+        check_number(
+            "tol", self.tol, high=TOL, high_included=True,
+            why=f"the noise is calibrated for a solver that is at least as exact as {TOL}",
+            instead=f"write {TOL} or a smaller number",
+        )
+        check_number(
+            "max_iter", self.max_iter, integer=True, low_included=True,
+            why="it counts Newton steps", instead="write an integer of 0 or more, such as 100",
+        )
+
+    def decision_function(self, X):
+        """Return the confidence scores w.x + b of rows, clipped as the training rows were.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Positive for the second class; with more than two classes, one column each.
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, accept_sparse="csr", reset=False)
+        rows = Design(X, self.data_norm, None, self.n_jobs)
+        decision = rows.dot(self.coef_.T) + self.intercept_
+        return decision[:, 0] if decision.shape[1] == 1 else decision
+
+    def predict(self, X):
+        """Predict the class of rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        decision = self.decision_function(X)
+        if decision.ndim == 1:
+            return self.classes_[(decision > 0).astype(int)]
+        return self.classes_[decision.argmax(axis=1)]
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags

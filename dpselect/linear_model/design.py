@@ -1,0 +1,106 @@
+"""The rows that a linear model sees: clipped to the norm, the constant appended."""
+
+import math
+
+import numpy as np
+
+from ..rows import block_map, block_sum
+
+
+class Rows:
+    """A block of rows a_i = (x_i min(1, R / ||x_i||), s), never copied or stored.
+
+    Parameters
+    ----------
+    X : ndarray of shape (b, p)
+    factor : ndarray of shape (b, 1)
+        min(1, R / ||x_i||).
+    constant : float or None
+        s; None when the model has no intercept.
+    """
+
+    def __init__(self, X, factor, constant):
+        self.X, self.factor, self.constant = X, factor, constant
+
+    def dot(self, W):
+        """Return the products A @ W, shape (b, k), for W of shape (d, k)."""
+        if self.constant is None:
+            return self.factor * (self.X @ W)
+        return self.factor * (self.X @ W[:-1]) + self.constant * W[-1]
+
+    def adjoint_dot(self, G):
+        """Return A.T @ G, shape (d, k), for G of shape (b, k)."""
+        head = self.X.T @ (self.factor * G)
+        if self.constant is None:
+            return head
+        return np.vstack([head, self.constant * G.sum(axis=0)])
+
+    def gram(self, weights):
+        """Return A.T @ diag(weights) @ A, shape (d, d)."""
+        root = np.sqrt(weights)[:, None]
+        A = self.X * (root * self.factor)
+        if self.constant is not None:
+            A = np.hstack([A, self.constant * root])
+        return A.T @ A
+
+
+class Design:
+    """All rows of a data set as a linear model sees them.
+
+    Parameters
+    ----------
+    X : ndarray, memmap or sparse matrix of shape (n, p)
+    data_norm : float
+        R, the largest l2 norm of a row; longer rows are scaled down to it.
+    constant : float or None
+        The public constant s that is appended to every row for the intercept.
+    n_jobs : int, default=None
+        Threads that share the passes over the rows.
+
+    Attributes
+    ----------
+    n_rows, n_columns : int
+        n and d; d counts the constant.
+    radius : float
+        Bound on the l2 norm of the rows, the constant included.
+    """
+
+    def __init__(self, X, data_norm, constant, n_jobs=None):
+        self.X, self.constant, self.n_jobs = X, constant, n_jobs
+        self.n_rows = X.shape[0]
+        self.n_columns = X.shape[1] + (constant is not None)
+        self.radius = math.hypot(data_norm, constant or 0.0)
+        self.factor = block_map(lambda block: _clip_factor(block, data_norm), X, n_jobs=n_jobs)
+
+    def sum(self, function, *aligned, columns):
+        """Sum ``function(rows, *aligned_blocks)`` over blocks; see :func:`~dpselect.rows.block_sum`."""
+        return block_sum(self._wrap(function), self.X, self.factor, *aligned,
+                         n_jobs=self.n_jobs, row_elements=max(self.X.shape[1], columns))
+
+    def map(self, function, *aligned, columns):
+        """Collect ``function(rows, *aligned_blocks)``, one entry a row."""
+        return block_map(self._wrap(function), self.X, self.factor, *aligned,
+                         n_jobs=self.n_jobs, row_elements=max(self.X.shape[1], columns))
+
+    def _wrap(self, function):
+        def on_block(X, factor, *aligned):
+            return function(Rows(X, factor, self.constant), *aligned)
+
+        return on_block
+
+    def dot(self, W):
+        """Return A @ W for all rows, shape (n, k)."""
+        return self.map(lambda rows: rows.dot(W), columns=W.shape[1])
+
+
+def _clip_factor(block, data_norm):
+    with np.errstate(over="ignore"):
+        norms = np.sqrt(np.einsum("ij,ij->i", block, block))[:, None]
+    if not np.isfinite(norms).all():
+        raise ValueError(
+            "X contains infinity or a value too large to be squared in float64; "
+            "bound the columns first, for instance with BoundedScaler."
+        )
+    # the tiny shrinkage keeps the rounded norm of a clipped row from exceeding R
+    with np.errstate(divide="ignore"):
+        return np.minimum(1.0, data_norm / norms * (1 - 2**-50))

@@ -1,0 +1,91 @@
+"""Margin losses: convex functions of u = y w.x with slopes between -1 and 0."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import expit, lambertw
+
+
+class MarginLoss(ABC):
+    """A convex loss phi(u) of the margin, with |phi'| <= 1 and 0 <= phi'' <= c.
+
+    Attributes
+    ----------
+    curvature : float
+        c, the largest second derivative.
+    pull : float
+        kappa_l = sup over u of -u phi'(u): bounds how far the loss can pull w
+        away from 0, lambda ||w||^2 <= kappa_l at the minimiser without noise.
+    """
+
+    curvature: float
+    pull: float
+
+    @abstractmethod
+    def value(self, u):
+        """Return phi(u), elementwise."""
+
+    @abstractmethod
+    def slope(self, u):
+        """Return phi'(u), elementwise."""
+
+    @abstractmethod
+    def bend(self, u):
+        """Return phi''(u), elementwise (where it exists; one-sided elsewhere)."""
+
+
+@dataclass(frozen=True)
+class LogisticLoss(MarginLoss):
+    """phi(u) = log(1 + exp(-u)).
+
+    c = 1/4 and kappa_l = W(1/e) = 0.2785, W being Lambert's function. Chaudhuri,
+    Monteleoni and Sarwate 2011, section 3.4.1.
+    """
+
+    curvature = 0.25
+    pull = float(lambertw(np.exp(-1.0)).real)
+
+    def value(self, u):
+        return np.log1p(np.exp(-np.abs(u))) + np.maximum(-u, 0.0)
+
+    def slope(self, u):
+        return -expit(-u)
+
+    def bend(self, u):
+        p = expit(-np.abs(u))
+        return p * (1.0 - p)
+
+
+@dataclass(frozen=True)
+class HuberHingeLoss(MarginLoss):
+    """The hinge max(0, 1 - u), rounded off by a parabola for \\|1 - u\\| <= h.
+
+    c = 1/(2h). Chaudhuri, Monteleoni and Sarwate 2011, equation (23).
+
+    Parameters
+    ----------
+    width : float
+        h, the half-width of the rounded part; greater than 0.
+    """
+
+    width: float = 0.5
+
+    @property
+    def curvature(self):
+        return 0.5 / self.width
+
+    @property
+    def pull(self):
+        h = self.width
+        return (1 + h) ** 2 / (8 * h) if h >= 1 / 3 else 1 - h
+
+    def value(self, u):
+        short = np.clip(1 + self.width - u, 0.0, 2 * self.width)
+        return short**2 / (4 * self.width) + np.maximum(1 - self.width - u, 0.0)
+
+    def slope(self, u):
+        return -np.clip((1 + self.width - u) / (2 * self.width), 0.0, 1.0)
+
+    def bend(self, u):
+        return np.where(np.abs(1 - u) <= self.width, 0.5 / self.width, 0.0)

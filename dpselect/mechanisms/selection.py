@@ -1,0 +1,106 @@
+"""Private selection: the index of a large score, without the scores.
+
+Functions of numbers; they know nothing of estimators.
+"""
+
+import numpy as np
+
+from ..noise import as_generator, exponential, gumbel
+
+
+def exponential_noise_scales(sensitivities, epsilon):
+    """Return the scales s_i = (Delta_i + max over j != i of Delta_j) / epsilon.
+
+    Parameters
+    ----------
+    sensitivities : array-like of shape (k,)
+        Delta_i >= 0: how far one record can move candidate i's score.
+    epsilon : float
+        Privacy loss of the selection, greater than 0.
+
+    Returns
+    -------
+    ndarray of shape (k,)
+        All 0 for a single candidate: then nothing is selected.
+    """
+    sensitivities = np.asarray(sensitivities, dtype=np.float64)
+    if len(sensitivities) == 1:
+        return np.zeros(1)
+    order = np.argsort(sensitivities)
+    others = np.full(len(sensitivities), sensitivities[order[-1]])
+    others[order[-1]] = sensitivities[order[-2]]
+    return (sensitivities + others) / epsilon
+
+
+def noisy_argmax(scores, sensitivities, epsilon, random_state=None):
+    """Select an index with a large score, epsilon-differentially private.
+
+    Returns argmax_i of q_i + s_i (Z_i - 1), where the Z_i are independent standard
+    exponential variables and s_i is given by :func:`exponential_noise_scales`.
+
+    Parameters
+    ----------
+    scores : array-like of shape (k,)
+        q_i, finite. One record moves q_i by at most Delta_i.
+    sensitivities : array-like of shape (k,)
+        Delta_i, from public numbers.
+    epsilon : float
+        Privacy loss, greater than 0; ``inf`` returns the argmax.
+    random_state : None, int, SeedSequence, RandomState, Generator or InnerStream
+        See :func:`dpselect.noise.root_stream`.
+
+    Returns
+    -------
+    int
+
+    Notes
+    -----
+    Algorithm 1 of Chaudhuri and Vinterbo 2013, where all sensitivities are equal. With
+    different ones, 2 Delta_i / epsilon would not be private: candidate i's noise has to
+    cover the movement of every rival too. Taking 1 off Z_i, a public offset, removes
+    the advantage that a larger mean gives to a noisier candidate.
+
+    Examples
+    --------
+    >>> from dpselect.mechanisms import noisy_argmax
+    >>> noisy_argmax([0.0, 1.0, 0.2], [0.001] * 3, epsilon=1.0)
+    1
+    """
+    scores = np.asarray(scores, dtype=np.float64)
+    scales = exponential_noise_scales(sensitivities, epsilon)
+    noise = exponential(as_generator(random_state), scores.shape)
+    return int(np.argmax(scores + scales * (noise - 1.0)))
+
+
+def exponential_mechanism(scores, sensitivity, epsilon, random_state=None):
+    """Select index i with probability proportional to exp(epsilon q_i / (2 Delta)).
+
+    Parameters
+    ----------
+    scores : array-like of shape (k,)
+        q_i, finite.
+    sensitivity : float
+        Delta >= 0: how far one record can move any score.
+    epsilon : float
+        Privacy loss, greater than 0; ``inf`` returns the argmax.
+    random_state : None, int, SeedSequence, RandomState, Generator or InnerStream
+        See :func:`dpselect.noise.root_stream`.
+
+    Returns
+    -------
+    int
+
+    Notes
+    -----
+    McSherry and Talwar, *Mechanism Design via Differential Privacy*, 2007. Drawn as the
+    argmax of q_i plus Gumbel noise of scale 2 Delta / epsilon, which has the same law.
+
+    Examples
+    --------
+    >>> from dpselect.mechanisms import exponential_mechanism
+    >>> exponential_mechanism([0.0, 1.0, 0.2], 0.001, epsilon=1.0)
+    1
+    """
+    scores = np.asarray(scores, dtype=np.float64)
+    noise = gumbel(as_generator(random_state), scores.shape)
+    return int(np.argmax(scores + 2 * sensitivity / epsilon * noise))

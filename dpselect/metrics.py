@@ -1,0 +1,241 @@
+"""Scores of margins that carry their Lipschitz constant and their range.
+
+A private search may only use a score whose value changes by a known amount when one
+record changes. The scores here are means over records of a function g of the margin
+u = y f(x), where f is the decision function and y is -1 or 1. With more than two
+classes they are the mean over the one-vs-rest problems. They are scorers in
+scikit-learn's sense, ``score(estimator, X, y)``; greater is better.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import expit
+
+from .exceptions import CertificateError
+
+
+class MarginScore(ABC):
+    """A score -(1/m) sum_i g(u_i) of margins u_i.
+
+    Attributes
+    ----------
+    lipschitz : float
+        L, the largest slope of g.
+    """
+
+    @property
+    @abstractmethod
+    def lipschitz(self):
+        """float : L, the largest slope of g."""
+
+    @abstractmethod
+    def penalty(self, u):
+        """Return g(u), elementwise."""
+
+    def span(self, bound):
+        """Return the largest difference of g between two margins of at most `bound`.
+
+        Parameters
+        ----------
+        bound : float or ndarray
+            U, greater than or equal to 0.
+
+        Returns
+        -------
+        float or ndarray
+        """
+        # g falls in u, for every score of this module
+        bound = np.asarray(bound, dtype=np.float64)
+        return self.penalty(-bound) - self.penalty(bound)
+
+    def __call__(self, estimator, X, y):
+        """Score a fitted classifier.
+
+        Parameters
+        ----------
+        estimator : classifier
+            With `decision_function` and `classes_`.
+        X : array-like of shape (m, p)
+        y : array-like of shape (m,)
+
+        Returns
+        -------
+        float
+            Minus the mean penalty, over the rows and the one-vs-rest problems.
+        """
+        return float(-self.penalty(margins(estimator, X, y)).mean())
+
+
+def margins(estimator, X, y):
+    """Return the margins y f(x) of all rows in all one-vs-rest problems.
+
+    Parameters
+    ----------
+    estimator : classifier
+        With `decision_function` and `classes_`.
+    X : array-like of shape (m, p)
+    y : array-like of shape (m,)
+
+    Returns
+    -------
+    ndarray of shape (m, k)
+        k is 1 for two classes and the number of classes otherwise.
+    """
+    decision = np.asarray(estimator.decision_function(X))
+    if decision.ndim == 1:
+        decision = decision[:, None]
+    classes = np.asarray(estimator.classes_)
+    positive = classes[1:] if len(classes) == 2 else classes
+    return np.where(np.asarray(y)[:, None] == positive, decision, -decision)
+
+
+@dataclass(frozen=True)
+class RampScore(MarginScore):
+    """The ramp: 1 at margins up to `low`, 0 from `high` on, straight between.
+
+    The score of Chaudhuri and Vinterbo 2013, section 4.1, with low = 0 and high = 1.
+
+    Parameters
+    ----------
+    low, high : float
+        Margins, low < high.
+
+    Raises
+    ------
+    ValueError
+        If `low` is not less than `high`.
+
+    Examples
+    --------
+    >>> from dpselect.metrics import RampScore
+    >>> RampScore().penalty(0.25)
+    np.float64(0.75)
+    >>> RampScore(low=-1.0).lipschitz
+    0.5
+    """
+
+    low: float = 0.0
+    high: float = 1.0
+
+    def __post_init__(self):
+        if not self.low < self.high:
+            raise ValueError(
+                f"low={self.low!r} must be less than high={self.high!r}, or the ramp jumps and "
+                "no Lipschitz constant bounds it."
+            )
+
+    @property
+    def lipschitz(self):
+        return 1.0 / (self.high - self.low)
+
+    def penalty(self, u):
+        return np.clip((self.high - np.asarray(u)) / (self.high - self.low), 0.0, 1.0)
+
+
+@dataclass(frozen=True)
+class BrierScore(MarginScore):
+    """The squared error of the probability of the true class, g(u) = sigma(-u)^2.
+
+    Its slope is at most 8/27 and its range 1, which makes it the least noisy of the
+    scores here and sensitive to calibration as well as to errors.
+
+    Examples
+    --------
+    >>> from dpselect.metrics import BrierScore
+    >>> BrierScore().penalty(0.0)
+    np.float64(0.25)
+    """
+
+    @property
+    def lipschitz(self):
+        return 8 / 27
+
+    def penalty(self, u):
+        return expit(-np.asarray(u, dtype=np.float64)) ** 2
+
+    def span(self, bound):
+        return np.tanh(np.asarray(bound, dtype=np.float64) / 2)
+
+
+@dataclass(frozen=True)
+class LogisticScore(MarginScore):
+    """The logistic loss, g(u) = log(1 + exp(-u)): the negative log-likelihood.
+
+    Examples
+    --------
+    >>> from dpselect.metrics import LogisticScore
+    >>> LogisticScore().span(3.0)
+    np.float64(3.0)
+    """
+
+    @property
+    def lipschitz(self):
+        return 1.0
+
+    def penalty(self, u):
+        u = np.asarray(u, dtype=np.float64)
+        return np.log1p(np.exp(-np.abs(u))) + np.maximum(-u, 0.0)
+
+    def span(self, bound):
+        return np.asarray(bound, dtype=np.float64)[()]
+
+
+@dataclass(frozen=True)
+class HingeScore(MarginScore):
+    """The hinge loss, g(u) = max(0, 1 - u).
+
+    Over margins of at most U it spans min(2 U, 1 + U), not U: g(0) = 1.
+
+    Examples
+    --------
+    >>> from dpselect.metrics import HingeScore
+    >>> HingeScore().span(0.5)
+    np.float64(1.0)
+    """
+
+    @property
+    def lipschitz(self):
+        return 1.0
+
+    def penalty(self, u):
+        return np.maximum(0.0, 1.0 - np.asarray(u, dtype=np.float64))
+
+
+SCORES = {
+    "brier": BrierScore(),
+    "ramp": RampScore(),
+    "logistic": LogisticScore(),
+    "hinge": HingeScore(),
+}
+
+
+def get_score(scoring):
+    """Return the score for `scoring`, or refuse one that no certificate covers.
+
+    Parameters
+    ----------
+    scoring : str or MarginScore
+        "brier", "ramp", "logistic", "hinge", or a score of this module.
+
+    Returns
+    -------
+    MarginScore
+
+    Raises
+    ------
+    CertificateError
+        For every other score. Accuracy and AUC jump when a margin crosses 0 or
+        another margin, so one record can change them by more than any noise hides.
+    """
+    if isinstance(scoring, MarginScore):
+        return scoring
+    if isinstance(scoring, str) and scoring in SCORES:
+        return SCORES[scoring]
+    shown = repr(scoring) if isinstance(scoring, str) else f"a {type(scoring).__name__}"
+    raise CertificateError(
+        f"scoring={shown} has no Lipschitz constant and range, so no noise is known to hide one "
+        f"record's effect on it; use one of {', '.join(map(repr, SCORES))} (\"ramp\" is closest to "
+        'accuracy, "brier" to AUC and log-likelihood).'
+    )

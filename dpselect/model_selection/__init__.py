@@ -1,0 +1,6 @@
+"""Private model selection."""
+
+from .plan import SelectionPlan
+from .search import StabilityGridSearchCV
+
+__all__ = ["SelectionPlan", "StabilityGridSearchCV"]

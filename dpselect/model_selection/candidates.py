@@ -1,0 +1,188 @@
+"""The candidates of a grid: data-independent steps, a private model, its certificates."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.model_selection import ParameterGrid
+from sklearn.pipeline import Pipeline
+
+from ..exceptions import CertificateError
+from ..preprocessing import check_pipeline_privacy
+
+OWNED = ("epsilon", "random_state")
+
+
+@dataclass
+class Candidate:
+    """One point of the grid.
+
+    Attributes
+    ----------
+    params : dict
+        The grid's parameters.
+    estimator : estimator
+        Unfitted clone with these parameters and with the search's share of epsilon.
+    steps_key : tuple
+        Equal for candidates whose steps before the model are the same.
+    n_features : int or None
+        Columns that reach the model, once known.
+    """
+
+    params: dict
+    estimator: object
+    steps_key: tuple = field(repr=False)
+    n_features: int | None = None
+
+    @property
+    def model(self):
+        """The private model: the estimator itself, or the last step of a Pipeline."""
+        return self.estimator.steps[-1][1] if isinstance(self.estimator, Pipeline) else self.estimator
+
+    @property
+    def steps(self):
+        """The steps before the model as a Pipeline, or None."""
+        if isinstance(self.estimator, Pipeline) and len(self.estimator.steps) > 1:
+            return self.estimator[:-1]
+        return None
+
+    def transform(self, X):
+        """Return the rows as the model sees them.
+
+        The steps treat each row by itself, so this can be done once for all splits.
+        """
+        if self.steps is None:
+            return X
+        try:
+            return clone(self.steps).fit_transform(X)
+        except Exception as error:
+            # the messages of other libraries quote the offending values
+            raise ValueError(
+                f"The steps before the model could not transform X ({type(error).__name__}); check "
+                "its columns, missing values and categories (OneHotEncoder: "
+                "handle_unknown='ignore') without looking at single records."
+            ) from None
+
+
+def make_candidates(estimator, param_grid, *, epsilon, stream, trusted_steps):
+    """Return the candidates of a grid, each checked before any data is touched.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A private model, or a Pipeline that ends with one.
+    param_grid : dict or list of dict
+        As for GridSearchCV.
+    epsilon : float
+        Privacy loss that each candidate's model is trained with.
+    stream : InnerStream
+        Seeds for steps that draw random features and were given no random_state: all
+        candidates, and the released model, then use the same features.
+    trusted_steps : collection
+        See :func:`dpselect.preprocessing.check_pipeline_privacy`.
+
+    Returns
+    -------
+    list of Candidate
+    """
+    points = list(ParameterGrid(param_grid))
+    if not points:
+        raise ValueError("param_grid has no candidates; give at least one value for a parameter.")
+    last = estimator.steps[-1][0] if isinstance(estimator, Pipeline) else None
+    candidates = []
+    for params in points:
+        for name in params:
+            if name.rpartition("__")[2] in OWNED and name.rpartition("__")[0] in ("", last):
+                raise ValueError(
+                    f"param_grid names {name!r}, which the search sets itself to keep its budget; "
+                    "give it to the search instead."
+                )
+        copy = clone(estimator)
+        copy.set_params(**{name: clone(value, safe=False) for name, value in params.items()})
+        check_pipeline_privacy(copy, trusted_steps)
+        key = tuple(
+            (name, id(value))
+            for name, value in sorted(params.items())
+            if last is not None and name != last and not name.startswith(f"{last}__")
+        )
+        candidate = Candidate(params, copy, key)
+        _check_model(candidate.model)
+        candidate.model.set_params(epsilon=epsilon, random_state=None)
+        if candidate.steps is not None:
+            _seed(copy, last, stream)
+        candidates.append(candidate)
+    return candidates
+
+
+def _check_model(model):
+    missing = [name for name in OWNED if name not in getattr(model, "get_params", dict)()]
+    if not hasattr(model, "stability_certificate"):
+        missing.append("the method stability_certificate")
+    if missing:
+        raise CertificateError(
+            f"{type(model).__name__} does not work with strategy='stability', which needs "
+            f"{' and '.join(missing)}; use a private estimator of dpselect as the last step, or "
+            "epsilon=float('inf') for a search that is not private."
+        )
+
+
+def _seed(pipeline, last, stream):
+    seeds = {
+        name: stream.integer()
+        for name, value in sorted(pipeline.get_params().items())
+        if name.rpartition("__")[2] == "random_state"
+        and not name.startswith(f"{last}__")
+        and value is None
+    }
+    pipeline.set_params(**seeds)
+
+
+def set_classes(candidates, classes):
+    """Give the labels to every model that has a parameter `classes` and no value for it."""
+    for candidate in candidates:
+        if candidate.model.get_params().get("classes", 0) is None:
+            candidate.model.set_params(classes=classes)
+
+
+def certificates(candidates, draws, score, sizes, n_problems, epsilon, tail=None):
+    """Return the certificates of all candidates on all splits.
+
+    Parameters
+    ----------
+    candidates : list of Candidate
+        With `n_features` known.
+    draws : list of list of InnerStream
+        Entry [i][j]: the stream of candidate i's draw j.
+    score : score
+    sizes : ndarray of shape (J,)
+        Training records of each split.
+    n_problems : int
+        One-vs-rest problems.
+    epsilon : float
+        Privacy loss that the models are trained with.
+    tail : float, default=None
+        Bound every draw but those of at most this probability, in place of the draws that
+        were made.
+
+    Returns
+    -------
+    training, span : ndarray of shape (k, J)
+        Means over a candidate's draws: the mean of scores moves by at most the mean of the
+        bounds.
+    """
+    table = np.empty((2, len(candidates), len(sizes)))
+    for i, candidate in enumerate(candidates):
+        models = [
+            clone(candidate.model).set_params(epsilon=epsilon, random_state=stream)
+            for stream in draws[i]
+        ]
+        for n in np.unique(sizes):
+            bounds = [
+                model.stability_certificate(
+                    score, int(n), candidate.n_features, n_problems, failure_probability=tail
+                )
+                for model in models
+            ]
+            mean = np.mean([(bound.training, bound.span) for bound in bounds], axis=0)
+            table[:, i, sizes == n] = mean[:, None]
+    return table[0], table[1]

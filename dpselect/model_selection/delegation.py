@@ -1,0 +1,207 @@
+"""What a fitted search hands on to the estimator it chose.
+
+Both branches of the search, the private and the non-private one, end with the
+same fitted attributes (``best_estimator_``, ``scorer_``, ``multimetric_``).
+Everything here needs only those and the constructor's parameters, so it does
+not know which branch was taken.
+"""
+
+import re
+from copy import deepcopy
+
+from sklearn import get_config
+from sklearn.exceptions import NotFittedError
+from sklearn.metrics import check_scoring
+from sklearn.utils import get_tags
+from sklearn.utils.metadata_routing import (
+    MetadataRouter,
+    MethodMapping,
+    process_routing,
+)
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+
+def _require_refit(search, attr):
+    # An AttributeError, not a ValueError: hasattr() must answer False.
+    if not search.refit:
+        raise AttributeError(
+            f"This {type(search).__name__} instance was initialized with "
+            f"`refit=False`. {attr} is available only after refitting on the best "
+            "parameters. You can refit an estimator manually using the "
+            "`best_params_` attribute"
+        )
+
+
+def _estimator_has(attr):
+    """Is ``attr`` there on the chosen estimator or, before fit, on the given one?"""
+
+    def check(self):
+        _require_refit(self, attr)
+        # getattr, not hasattr: the inner AttributeError becomes the cause.
+        getattr(getattr(self, "best_estimator_", self.estimator), attr)
+        return True
+
+    return check
+
+
+def _delegated(name, doc):
+    """A method ``name(X)`` that calls ``best_estimator_.name(X)``."""
+
+    def method(self, X):
+        check_is_fitted(self)
+        try:
+            return getattr(self.best_estimator_, name)(X)
+        except ValueError as error:
+            # Array API: the inner estimator names itself in this message; name
+            # the method that the user called.
+            if "must use the same namespace" not in str(error):
+                raise
+            inner = re.escape(type(self.best_estimator_).__name__)
+            outer = f"{type(self).__name__}.{name}()"
+            message = re.sub(rf"{inner}\.\w+\(\)", outer, str(error))
+            raise ValueError(message) from None
+
+    method.__name__ = name
+    # available_if learns the owner class itself; the qualname is for tracebacks
+    # and for the signature checks of scikit-learn.
+    method.__qualname__ = f"SearchDelegationMixin.{name}"
+    method.__doc__ = f"""{doc}
+
+        Only available if ``refit`` is not False and the estimator has ``{name}``.
+
+        Parameters
+        ----------
+        X : indexable, length n_samples
+            Must fulfil the input assumptions of the underlying estimator.
+
+        Returns
+        -------
+        result : object
+            What ``best_estimator_.{name}(X)`` returns.
+        """
+    return available_if(_estimator_has(name))(method)
+
+
+class SearchDelegationMixin:
+    """Prediction methods, score, tags and metadata routing of a search.
+
+    Expects ``estimator``, ``scoring``, ``refit`` and ``cv`` (parameters) and,
+    once fitted, ``best_estimator_``, ``scorer_`` and ``multimetric_``. Must come
+    before ``BaseEstimator`` in the bases, or BaseEstimator's own tags and
+    routing win.
+    """
+
+    predict = _delegated("predict", "Predict with the chosen estimator.")
+    predict_proba = _delegated("predict_proba", "Class probabilities.")
+    predict_log_proba = _delegated("predict_log_proba", "Class log-probabilities.")
+    decision_function = _delegated("decision_function", "Decision function.")
+    score_samples = _delegated("score_samples", "Score of each sample.")
+    transform = _delegated("transform", "Transform with the chosen estimator.")
+    inverse_transform = _delegated("inverse_transform", "Undo ``transform``.")
+
+    def score(self, X, y=None, **params):
+        """Score the chosen estimator on the given data.
+
+        Uses ``scoring`` where given, else ``best_estimator_.score``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Test samples.
+
+        y : array-like of shape (n_samples,) or (n_samples, n_output), default=None
+            Their targets; None for unsupervised learning.
+
+        **params : dict
+            Metadata for the scorer, only with ``enable_metadata_routing=True``.
+
+        Returns
+        -------
+        score : float
+            The score.
+        """
+        _require_refit(self, "score")
+        check_is_fitted(self)
+        if get_config()["enable_metadata_routing"]:
+            score_params = process_routing(self, "score", **params).scorer["score"]
+        elif params:
+            raise ValueError(
+                f"Passing extra keyword arguments to {type(self).__name__}.score is "
+                "only supported if enable_metadata_routing=True, which you can set "
+                "using `sklearn.set_config`. See the User Guide "
+                "<https://scikit-learn.org/stable/metadata_routing.html> for more "
+                f"details. Extra parameters passed are: {set(params)}"
+            )
+        else:
+            score_params = {}
+
+        scorer = self.scorer_
+        if isinstance(scorer, dict):  # scoring was a list, tuple or dict
+            return scorer[self.refit](self.best_estimator_, X, y, **score_params)
+        score = scorer(self.best_estimator_, X, y, **score_params)
+        # A single callable may return a dict of scores.
+        return score[self.refit] if self.multimetric_ else score
+
+    @property
+    def n_features_in_(self):
+        """Number of features seen during fit, only if ``refit`` is not False."""
+        try:
+            check_is_fitted(self)
+        except NotFittedError as error:
+            # so that hasattr() is False before fit
+            raise AttributeError(
+                f"{type(self).__name__} object has no n_features_in_ attribute."
+            ) from error
+        return self.best_estimator_.n_features_in_
+
+    @property
+    def classes_(self):
+        """Class labels, only if ``refit`` is not False and for a classifier."""
+        _estimator_has("classes_")(self)
+        return self.best_estimator_.classes_
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self.estimator)
+        tags.estimator_type = inner.estimator_type
+        tags.classifier_tags = deepcopy(inner.classifier_tags)
+        tags.regressor_tags = deepcopy(inner.regressor_tags)
+        # lets an outer cross-validation see 'precomputed' kernels and distances
+        tags.input_tags.pairwise = inner.input_tags.pairwise
+        tags.input_tags.sparse = inner.input_tags.sparse
+        tags.array_api_support = inner.array_api_support
+        return tags
+
+    def get_metadata_routing(self):
+        """Metadata routing of this object.
+
+        Returns
+        -------
+        routing : MetadataRouter
+            Where ``fit`` and ``score`` send the metadata they are given.
+        """
+        # A callable goes in as it is: check_scoring refuses plain metric
+        # functions, and a search need not.
+        scorer = (
+            self.scoring
+            if callable(self.scoring)
+            else check_scoring(self.estimator, self.scoring)
+        )
+        return (
+            MetadataRouter(owner=self)
+            .add(
+                estimator=self.estimator,
+                method_mapping=MethodMapping().add(caller="fit", callee="fit"),
+            )
+            .add(
+                scorer=scorer,
+                method_mapping=MethodMapping()
+                .add(caller="score", callee="score")
+                .add(caller="fit", callee="score"),
+            )
+            .add(
+                splitter=self.cv,
+                method_mapping=MethodMapping().add(caller="fit", callee="split"),
+            )
+        )

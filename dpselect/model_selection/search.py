@@ -1,0 +1,497 @@
+"""StabilityGridSearchCV: GridSearchCV for private models, with one statement of the loss."""
+
+import math
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.utils import check_consistent_length
+
+from ..base import public_classes, warn_if_seeded
+from ..checks import check_choice, check_epsilon, check_number
+from ..mechanisms import exponential_noise_scales, noisy_argmax
+from ..metrics import get_score
+from ..noise import is_seeded, root_stream
+from ..privacy import PrivacyLoss
+from ..rows import n_rows, take
+from ..stability import SplitPatterns
+from .candidates import certificates, make_candidates, set_classes
+from .delegation import SearchDelegationMixin
+from .nonprivate import fit_twin
+from .plan import SelectionPlan, messages
+from .splits import check_splitter, make_splits
+
+
+class StabilityGridSearchCV(SearchDelegationMixin, MetaEstimatorMixin, BaseEstimator):
+    """Choose parameters of a private model and release it, within one privacy loss.
+
+    Takes the place of :class:`sklearn.model_selection.GridSearchCV`. All candidates are
+    trained on all splits with noise that is fixed for each candidate; one record then
+    moves their scores by a known amount only, and a single noisy argmax pays for the whole
+    comparison, however many candidates there are. The chosen one is trained again, on all
+    records and with new noise, and released.
+
+    Neighbouring data sets differ in one record. Public are the number of records, the
+    columns, the labels, the grid, the splits, and every parameter. Released are
+    `best_index_` (and with it `best_params_`) and the final model: nothing else.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A private model of dpselect, or a Pipeline that ends with one and whose other steps
+        treat each row by itself (:func:`~dpselect.preprocessing.check_pipeline_privacy`).
+        Its parameters `epsilon` and `random_state` are set by the search.
+    param_grid : dict or list of dict
+        As for GridSearchCV, ``step__parameter`` included.
+    epsilon : float, default=1.0
+        Privacy loss of everything that is released, greater than 0. ``inf`` is not private:
+        the search then is scikit-learn's GridSearchCV, exact scores included.
+    delta : float, default=0.0
+        With 0 the certificates hold for the very noise that was drawn, and no failure
+        probability is needed. A number in (0, 1) bounds the noise by its tail instead, as
+        Chaudhuri and Vinterbo do; for comparison only, it is never better.
+    selection_fraction : "auto" or float, default="auto"
+        Share of `epsilon` for the selection, in (0, 1); "auto" is one half. With a single
+        candidate nothing is selected, and training gets the whole.
+    scoring : str, score or None, default=None
+        "brier", "ramp", "logistic", "hinge", or a score of :mod:`dpselect.metrics`; None is
+        the estimator's `default_scoring`. Accuracy and AUC have no certificate.
+    strategy : "stability", default="stability"
+        How to select.
+    n_draws : int, default=1
+        Draws of noise over which a candidate's score is averaged; costs time, not privacy.
+    n_jobs : int, default=None
+        Jobs of joblib, on whatever backend is active.
+    refit : bool, default=True
+        Whether to train and release the chosen model. If not, only the selection's share of
+        `epsilon` is spent.
+    cv : int, splitter, iterable or None, default=None
+        None means five shuffled folds and an int that many. Stratified splitters look at
+        the labels and are refused.
+    verbose : int, default=0
+        1 or more prints public facts: the number of fits, and which are done.
+    pre_dispatch : int or str, default="2*n_jobs"
+        As for GridSearchCV.
+    error_score : "raise" or float, default=nan
+        Used with ``epsilon=inf`` only. A private search raises: a candidate that failed
+        because of the data would tell of it.
+    return_train_score : bool, default=False
+        Used with ``epsilon=inf`` only.
+    public_splits : bool, default=False
+        Your word that `cv` and its groups do not depend on the records: needed for index
+        lists, splitters by group, and splitters of your own.
+    trusted_steps : collection of str or class, default=()
+        Steps of your own that treat each row by itself.
+    random_state : None, int, SeedSequence, RandomState or Generator, default=None
+        None takes all noise from the operating system's entropy. Everything else is for
+        tests: the noise can be drawn again.
+
+    Attributes
+    ----------
+    best_index_ : int
+        The selected candidate. Released.
+    best_params_ : dict
+        Its parameters.
+    best_estimator_ : estimator
+        The model, trained on all records. Released.
+    privacy_ : PrivacyLoss
+        The loss of everything that was released.
+    cv_results_ : dict of arrays
+        For each candidate its parameters and the public numbers of the selection:
+        `training_stability`, `score_span`, `sensitivity`, `noise_scale`. No score is among
+        them: none was paid for.
+    certificate_ : SelectionPlan
+        The same numbers with their meaning in words.
+    scorer_ : score
+        The score that was used.
+    n_splits_ : int
+        Number of splits.
+    n_features_in_, feature_names_in_, classes_
+        Those of `best_estimator_`.
+
+    References
+    ----------
+    Chaudhuri and Vinterbo, *A Stability-based Validation Procedure for Differentially
+    Private Machine Learning*, NIPS 2013, algorithms 1 and 2. The page "Selection by
+    stability" has statement and proof, and the corrections to their theorem 4.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_blobs
+    >>> from dpselect import DPLogisticRegression, StabilityGridSearchCV
+    >>> X, y = make_blobs(2000, centers=[(-0.5, 0), (0.5, 0)], cluster_std=0.2, random_state=0)
+    >>> search = StabilityGridSearchCV(
+    ...     DPLogisticRegression(classes=[0, 1]), {"alpha": [0.01, 0.1, 1.0]}, epsilon=1.0
+    ... ).fit(X, y)
+    >>> search.best_params_["alpha"] in (0.01, 0.1, 1.0)
+    True
+    >>> print(search.privacy_)
+    (epsilon = 1, delta = 0) differential privacy, neighbours replace one record
+      epsilon 0.5: choice among 3 candidates
+      epsilon 0.5: DPLogisticRegression: coefficients by objective perturbation
+    """
+
+    def __init__(
+        self,
+        estimator,
+        param_grid,
+        *,
+        epsilon=1.0,
+        delta=0.0,
+        selection_fraction="auto",
+        scoring=None,
+        strategy="stability",
+        n_draws=1,
+        n_jobs=None,
+        refit=True,
+        cv=None,
+        verbose=0,
+        pre_dispatch="2*n_jobs",
+        error_score=np.nan,
+        return_train_score=False,
+        public_splits=False,
+        trusted_steps=(),
+        random_state=None,
+    ):
+        self.estimator = estimator
+        self.param_grid = param_grid
+        self.epsilon = epsilon
+        self.delta = delta
+        self.selection_fraction = selection_fraction
+        self.scoring = scoring
+        self.strategy = strategy
+        self.n_draws = n_draws
+        self.n_jobs = n_jobs
+        self.refit = refit
+        self.cv = cv
+        self.verbose = verbose
+        self.pre_dispatch = pre_dispatch
+        self.error_score = error_score
+        self.return_train_score = return_train_score
+        self.public_splits = public_splits
+        self.trusted_steps = trusted_steps
+        self.random_state = random_state
+
+    def fit(self, X, y=None, **params):
+        """Select and release.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        **params : dict
+            `groups`, if `public_splits` is True. With ``epsilon=inf``, everything that
+            GridSearchCV takes.
+
+        Returns
+        -------
+        self : object
+
+        Raises
+        ------
+        CertificateError
+            If no certificate exists for the model with the score.
+        ValueError, TypeError
+            If a parameter, a step or a splitter would break the guarantee; raised before
+            the data is touched wherever that is possible.
+        """
+        check_epsilon(self.epsilon)
+        if self.epsilon == math.inf:
+            fit_twin(self, X, y, params)
+            self.privacy_ = PrivacyLoss(math.inf, label="exact scores and an exact choice")
+            return self
+        self._check_parameters()
+        groups = self._groups(params)
+        stream = root_stream(self.random_state)
+        candidates = self._candidates(stream)
+        warn_if_seeded(self)
+
+        check_consistent_length(X, y)
+        n = n_rows(X)
+        splits = make_splits(self.cv, n, stream.child("splits"), groups)
+        classes = self._learn_classes(candidates, y)
+        draws = self._draws(len(candidates), stream)
+        score = self._score(candidates[0].model)
+        scores = self._scores(candidates, draws, score, X, y, splits)
+        tail = self.delta / (len(candidates) * self.n_draws) if self.delta > 0 else None
+        plan = self._certify(candidates, draws, score, n, splits, _n_problems(classes), tail=tail)
+
+        best = noisy_argmax(
+            scores, plan.sensitivity, self._selection_epsilon(), stream.child("selection")
+        )
+        del scores  # exact functions of the data
+        return self._release(candidates, best, plan, len(splits), score, stream, X, y)
+
+    def _scores(self, candidates, draws, score, X, y, splits):
+        """Return the exact mean score of each candidate. Never to be released."""
+        if len(candidates) == 1:
+            candidates[0].n_features = _n_columns(candidates[0].transform(X))
+            return np.zeros(1)
+        y = np.asarray(y)
+        total = np.zeros(len(candidates))
+        groups = {}
+        for i, candidate in enumerate(candidates):
+            groups.setdefault(candidate.steps_key, []).append(i)
+        self._say(f"Fitting {len(splits)} splits for each of {len(candidates)} candidates, "
+                  f"{len(splits) * len(candidates) * self.n_draws} fits")
+        for done, members in enumerate(groups.values(), start=1):
+            rows = candidates[members[0]].transform(X)
+            for i in members:
+                candidates[i].n_features = _n_columns(rows)
+            # every (candidate, draw) has its own stream, the same for all splits
+            models = [
+                clone(candidates[i].model).set_params(random_state=draw)
+                for i in members
+                for draw in draws[i]
+            ]
+            results = Parallel(n_jobs=self.n_jobs, pre_dispatch=self.pre_dispatch)(
+                delayed(_score_split)(models, rows, y, train, test, score)
+                for train, test in splits
+            )
+            table = np.mean(results, axis=0).reshape(len(members), self.n_draws)
+            total[members] = table.mean(axis=1)
+            self._say(f"Done with {done} of {len(groups)} groups of candidates")
+        return total
+
+    def _release(self, candidates, best, plan, n_splits, score, stream, X, y):
+        losses = []
+        if len(candidates) > 1:
+            losses.append(
+                PrivacyLoss(
+                    self._selection_epsilon(),
+                    self.delta,
+                    label=f"choice among {len(candidates)} candidates",
+                    seeded=is_seeded(self.random_state),
+                )
+            )
+        if self.refit:
+            chosen = candidates[best]
+            training = self.epsilon if not losses else self.epsilon - self._selection_epsilon()
+            # None: noise from the operating system, independent of every draw above and kept
+            # nowhere; a stored seed would let anyone remove it
+            state = stream.child("release") if is_seeded(self.random_state) else None
+            chosen.model.set_params(epsilon=training, random_state=state)
+            self.best_estimator_ = chosen.estimator.fit(X, y)
+            if hasattr(self.best_estimator_, "feature_names_in_"):
+                self.feature_names_in_ = self.best_estimator_.feature_names_in_
+            losses.append(chosen.model.privacy_)
+        self.best_index_ = best
+        self.best_params_ = candidates[best].params
+        self.certificate_ = plan
+        self.cv_results_ = _results(plan)
+        self.scorer_ = score
+        self.multimetric_ = False
+        self.n_splits_ = n_splits
+        self.privacy_ = PrivacyLoss.sequential(losses, label=type(self).__name__) if losses \
+            else PrivacyLoss(0.0, label="nothing depends on the data")
+        return self
+
+    def plan(self, n_samples, n_features, n_classes=2, example=None):
+        """Say what the selection could tell apart, before any data is read.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of records.
+        n_features : int
+            Columns of X.
+        n_classes : int, default=2
+            Number of labels, for models without `classes`.
+        example : array-like of shape (1, n_features), default=None
+            One made-up row in the form of X. Needed if the steps of a Pipeline want
+            names or categories; None is a row of zeros.
+
+        Returns
+        -------
+        SelectionPlan
+            For noise of median length: the noise that `fit` draws varies around it.
+
+        Examples
+        --------
+        >>> from dpselect import DPLogisticRegression, StabilityGridSearchCV
+        >>> search = StabilityGridSearchCV(
+        ...     DPLogisticRegression(), {"alpha": [0.0001, 0.1]}, scoring="ramp"
+        ... )
+        >>> for line in search.plan(n_samples=10_000, n_features=10).messages:
+        ...     print(line)
+        alpha=0.0001 sets the noise of all candidates: one record can move its score by 0.4, \
+the next one's by 0.0006. Without it nothing would have to be selected.
+        This selection would be a coin toss: its noise can tell scores apart that differ by \
+1.1, and the score spans 1.
+        To see differences of a tenth of the span: n_samples >= 111165, or epsilon >= 11.1.
+        """
+        check_epsilon(self.epsilon)
+        if self.epsilon == math.inf:
+            raise ValueError(
+                "epsilon=inf adds no noise, so there is nothing to plan; give a finite epsilon."
+            )
+        self._check_parameters()
+        for name, value in (("n_samples", n_samples), ("n_features", n_features)):
+            check_number(name, value, integer=True, why="it counts rows or columns",
+                         instead="write an integer of 1 or more")
+        stream = root_stream(0)
+        candidates = self._candidates(stream)
+        set_classes(candidates, np.arange(n_classes))
+        if example is None:
+            example = np.zeros((1, n_features))
+        for candidate in candidates:
+            candidate.n_features = _n_columns(candidate.transform(example))
+        splits = make_splits(self.cv, n_samples, stream.child("splits"))
+        draws = self._draws(len(candidates), stream)
+        return self._certify(
+            candidates, draws, self._score(candidates[0].model), n_samples, splits,
+            _n_problems(candidates[0].model.get_params().get("classes")),
+            n_features=n_features, tail=0.5,
+        )
+
+    def _certify(self, candidates, draws, score, n_samples, splits, n_problems,
+                 n_features=None, tail=None):
+        patterns = SplitPatterns.from_splits(splits, n_samples)
+        selection_epsilon = self._selection_epsilon()
+
+        def certify(patterns, factor=1.0):
+            epsilon = factor * (self.epsilon - selection_epsilon)
+            return certificates(
+                candidates, draws, score, patterns.train_sizes, n_problems, epsilon, tail
+            )
+
+        def noise(n_factor, epsilon_factor):
+            scaled = patterns.scaled(n_factor)
+            moved = scaled.sensitivities(*certify(scaled, epsilon_factor))
+            return exponential_noise_scales(moved, epsilon_factor * selection_epsilon)
+
+        training, span = certify(patterns)
+        sensitivity = patterns.sensitivities(training, span)
+        scales = exponential_noise_scales(sensitivity, selection_epsilon)
+        params = tuple(candidate.params for candidate in candidates)
+        n_features = n_features or candidates[0].n_features
+        dimension = max(candidate.n_features for candidate in candidates) + 1
+        said = messages(params, sensitivity, span.max(axis=1), self.epsilon, selection_epsilon,
+                        n_samples, dimension, noise)
+        return SelectionPlan(
+            params, n_samples, n_features, self.epsilon, selection_epsilon,
+            training.max(axis=1), span.max(axis=1), sensitivity, scales, said,
+        )
+
+    def _candidates(self, stream):
+        return make_candidates(
+            self.estimator,
+            self.param_grid,
+            epsilon=self.epsilon - self._selection_epsilon(),
+            stream=stream.child("features"),
+            trusted_steps=self.trusted_steps,
+        )
+
+    def _draws(self, n_candidates, stream):
+        return [
+            [stream.child("draw", i, j) for j in range(self.n_draws)] for i in range(n_candidates)
+        ]
+
+    def _learn_classes(self, candidates, y):
+        model = candidates[0].model
+        if "classes" not in model.get_params():
+            return None
+        classes = public_classes(np.asarray(y), model.classes, type(self).__name__)
+        set_classes(candidates, classes)
+        return classes
+
+    def _score(self, model):
+        return get_score(model.default_scoring if self.scoring is None else self.scoring)
+
+    def _selection_epsilon(self):
+        fraction = 0.5 if self.selection_fraction == "auto" else self.selection_fraction
+        return fraction * self.epsilon
+
+    def _groups(self, params):
+        groups = params.pop("groups", None)
+        if params:
+            raise TypeError(
+                f"fit got {', '.join(sorted(params))}, which may change how far one record can "
+                "move the model; leave it out."
+            )
+        if groups is not None and not self.public_splits:
+            raise ValueError(
+                "groups decide which records are validated together, and may tell of them; "
+                "declare public_splits=True if they are public knowledge."
+            )
+        return groups
+
+    def _say(self, text):
+        if self.verbose:
+            print(text)
+
+    def _check_parameters(self):
+        check_number(
+            "delta", self.delta, low_included=True, high=1.0,
+            why="it is the probability with which the bound may fail",
+            instead="write 0.0, which certifies the noise that was drawn",
+        )
+        check_choice("strategy", self.strategy, ("stability",), why="only this one has a proof here")
+        if self.selection_fraction != "auto":
+            check_number(
+                "selection_fraction", self.selection_fraction, high=1.0,
+                why="selection and training share epsilon",
+                instead='write a number between 0 and 1, or "auto"',
+            )
+        check_number(
+            "n_draws", self.n_draws, integer=True, why="scores are averaged over the draws",
+            instead="write an integer of 1 or more",
+        )
+        if not isinstance(self.refit, bool):
+            raise ValueError(
+                "refit must be True or False: names and functions choose by exact scores, which "
+                "are not released; write refit=True."
+            )
+        if self.return_train_score:
+            raise ValueError(
+                "return_train_score=True would release exact scores; write "
+                "return_train_score=False."
+            )
+        check_splitter(self.cv, self.public_splits)
+        if self.scoring is not None:
+            get_score(self.scoring)
+
+    def __getattr__(self, name):
+        if name == "best_score_":
+            raise AttributeError(
+                "best_score_ is an exact function of the data, and was not paid for; score the "
+                "released model on records that are not part of the training data."
+            )
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+
+def _score_split(models, X, y, train, test, score):
+    """Train all models on one split and return their exact scores."""
+    X_train, y_train = take(X, train), take(y, train)
+    if hasattr(models[0], "fit_batch"):
+        models[0].fit_batch(models, X_train, y_train)
+    else:
+        for model in models:
+            model.fit(X_train, y_train)
+    X_test, y_test = take(X, test), take(y, test)
+    return [score(model, X_test, y_test) for model in models]
+
+
+def _n_columns(X):
+    return X.shape[1] if hasattr(X, "shape") else len(X[0])
+
+
+def _n_problems(classes):
+    return 1 if classes is None or len(classes) == 2 else len(classes)
+
+
+def _results(plan):
+    names = sorted({name for params in plan.params for name in params})
+    results = {}
+    for name in names:
+        column = np.ma.masked_all(len(plan.params), dtype=object)
+        for i, params in enumerate(plan.params):
+            if name in params:
+                column[i] = params[name]
+        results[f"param_{name}"] = column
+    results["params"] = list(plan.params)
+    results["training_stability"] = plan.training
+    results["score_span"] = plan.span
+    results["sensitivity"] = plan.sensitivity
+    results["noise_scale"] = plan.noise_scale
+    return results

@@ -1,0 +1,93 @@
+"""Splits of the records that do not depend on the records."""
+
+import numbers
+
+import numpy as np
+from sklearn.model_selection import (
+    KFold,
+    LeaveOneOut,
+    LeavePOut,
+    RepeatedKFold,
+    ShuffleSplit,
+    StratifiedGroupKFold,
+    StratifiedKFold,
+    StratifiedShuffleSplit,
+    RepeatedStratifiedKFold,
+    TimeSeriesSplit,
+)
+
+# splitters whose indices follow from the number of records and a random state
+BLIND = (KFold, RepeatedKFold, ShuffleSplit, LeaveOneOut, LeavePOut, TimeSeriesSplit)
+STRATIFIED = (
+    StratifiedKFold,
+    StratifiedGroupKFold,
+    StratifiedShuffleSplit,
+    RepeatedStratifiedKFold,
+)
+
+
+def check_splitter(cv, public_splits=False):
+    """Refuse a splitter that may look at the records.
+
+    Parameters
+    ----------
+    cv : None, int, splitter or iterable of (train, test)
+    public_splits : bool, default=False
+        The caller's word that `cv` does not depend on the records.
+
+    Raises
+    ------
+    ValueError
+        If `cv` is stratified, or of an unknown kind without `public_splits`.
+    """
+    if isinstance(cv, STRATIFIED):
+        raise ValueError(
+            f"cv={type(cv).__name__}() looks at the labels, so one changed label moves other records "
+            "between the parts and no certificate bounds that; write cv=5 (shuffled folds) or "
+            "cv=KFold(5, shuffle=True)."
+        )
+    if cv is None or type(cv) in BLIND or public_splits:
+        return
+    if isinstance(cv, numbers.Integral) and not isinstance(cv, bool):
+        if cv < 2:
+            raise ValueError(f"cv={cv} leaves no part to validate on; write 2 or more folds.")
+        return
+    what = type(cv).__name__
+    raise ValueError(
+        f"cv of type {what} may depend on the records, and no certificate bounds what one record "
+        "does to the splits then; write cv=5 or cv=KFold(5, shuffle=True), or declare "
+        "public_splits=True if its indices and groups are public knowledge."
+    )
+
+
+def make_splits(cv, n_samples, stream, groups=None):
+    """Return the index arrays of all splits.
+
+    Parameters
+    ----------
+    cv : None, int, splitter or iterable of (train, test)
+        As checked by :func:`check_splitter`. None and integers mean shuffled folds: files
+        that are sorted by class are common.
+    n_samples : int
+        Number of records.
+    stream : InnerStream
+        For the shuffling.
+    groups : array-like of shape (n_samples,), default=None
+        Public groups, for splitters that use them.
+
+    Returns
+    -------
+    list of (ndarray, ndarray)
+    """
+    if cv is None or isinstance(cv, numbers.Integral):
+        cv = KFold(5 if cv is None else int(cv), shuffle=True, random_state=stream.integer())
+    if hasattr(cv, "split"):
+        # the splitter sees the number of records and nothing else of them
+        splits = cv.split(np.zeros((n_samples, 1)), None, groups)
+    else:
+        splits = cv
+    indices = np.arange(n_samples)
+    splits = [(indices[np.asarray(train)], indices[np.asarray(test)]) for train, test in splits]
+    if not splits or any(len(part) == 0 for split in splits for part in split):
+        raise ValueError("cv gives an empty part; give splits that leave records on both sides.")
+    return splits

@@ -1,0 +1,16 @@
+"""Noise: from ``random_state`` to generators, and the unit draws of the mechanisms."""
+
+from .draws import ball_laplace, exponential, gaussian, gumbel, laplace
+from .generators import InnerStream, as_generator, is_seeded, root_stream
+
+__all__ = [
+    "InnerStream",
+    "as_generator",
+    "ball_laplace",
+    "exponential",
+    "gaussian",
+    "gumbel",
+    "is_seeded",
+    "laplace",
+    "root_stream",
+]

@@ -1,0 +1,50 @@
+"""Unit draws: noise before it is scaled, from a generator and public shapes alone."""
+
+import numpy as np
+
+
+def ball_laplace(generator, n_draws, dimension):
+    """Draw vectors with density proportional to ``exp(-||r||_2)``.
+
+    A uniform direction times a Gamma(`dimension`, 1) length.
+
+    Parameters
+    ----------
+    generator : numpy.random.Generator
+    n_draws : int
+        Number of independent vectors.
+    dimension : int
+        Number of coordinates d of each, 1 or more.
+
+    Returns
+    -------
+    ndarray of shape (n_draws, dimension)
+
+    References
+    ----------
+    Chaudhuri, Monteleoni and Sarwate, *Differentially Private Empirical Risk
+    Minimization*, JMLR 12, 2011, equation (7).
+    """
+    direction = generator.standard_normal((n_draws, dimension))
+    direction /= np.linalg.norm(direction, axis=1, keepdims=True)
+    return direction * generator.standard_gamma(dimension, size=(n_draws, 1))
+
+
+def laplace(generator, shape):
+    """Draw independent standard Laplace variables, density ``exp(-|r|) / 2``."""
+    return generator.laplace(size=shape)
+
+
+def exponential(generator, shape):
+    """Draw independent standard exponential variables, mean 1."""
+    return generator.standard_exponential(size=shape)
+
+
+def gaussian(generator, shape):
+    """Draw independent standard normal variables."""
+    return generator.standard_normal(shape)
+
+
+def gumbel(generator, shape):
+    """Draw independent standard Gumbel variables."""
+    return generator.gumbel(size=shape)

@@ -1,0 +1,125 @@
+"""From ``random_state`` to a generator, and to independent streams for a search.
+
+Every generator is a ChaCha stream cipher under a key of 256 bits, made for one
+call and forgotten: nothing that could be forked, shared between workers or
+rewound outlives the call. numpy's global generator is never used.
+"""
+
+import hashlib
+import numbers
+import secrets
+from dataclasses import dataclass, field
+
+import numpy as np
+from randomgen import ChaCha
+
+KEY_BYTES = 32
+
+
+@dataclass(frozen=True)
+class InnerStream:
+    """The key of a stream for one draw inside a search.
+
+    A search gives it as `random_state` to models that it never releases, so that
+    all training sets of a candidate see the same noise, in any worker process.
+    It does not warn as a seed would; a loss computed from it is marked as seeded.
+
+    Parameters
+    ----------
+    key : bytes
+        32 bytes. Hidden from the representation.
+    """
+
+    key: bytes = field(repr=False)
+
+    def child(self, *path):
+        """Return the stream at `path` below this one; distinct paths are independent.
+
+        Parameters
+        ----------
+        *path : str or int
+            Names of the branches, public.
+
+        Returns
+        -------
+        InnerStream
+        """
+        name = "/".join(f"{type(step).__name__}:{step}" for step in path).encode()
+        digest = hashlib.blake2b(name, key=self.key, digest_size=KEY_BYTES)
+        return InnerStream(digest.digest())
+
+    def integer(self):
+        """Return a public 31-bit seed, for splitters and feature maps of other libraries."""
+        return int.from_bytes(self.child("integer").key[:4], "little") >> 1
+
+
+def root_stream(random_state=None):
+    """Turn a `random_state` into the key of a stream.
+
+    Parameters
+    ----------
+    random_state : None, int, SeedSequence, RandomState, Generator or InnerStream
+        None takes a new key from the operating system at each call. An int or a
+        SeedSequence gives the same key each time; a RandomState or Generator is
+        advanced by 32 bytes, as scikit-learn's estimators advance theirs.
+
+    Returns
+    -------
+    InnerStream
+
+    Raises
+    ------
+    ValueError
+        If an int is negative.
+    TypeError
+        If `random_state` is anything else.
+    """
+    if random_state is None:
+        return InnerStream(secrets.token_bytes(KEY_BYTES))
+    if isinstance(random_state, InnerStream):
+        return random_state
+    if isinstance(random_state, numbers.Integral) and not isinstance(random_state, (bool, np.bool_)):
+        if random_state < 0:
+            raise ValueError(
+                f"random_state={random_state} is not a seed; give None for noise that "
+                "protects the data, or an integer of 0 or more for a test."
+            )
+        random_state = np.random.SeedSequence(int(random_state), pool_size=8)
+    if isinstance(random_state, np.random.SeedSequence):
+        return InnerStream(random_state.generate_state(KEY_BYTES // 4, np.uint32).tobytes())
+    if isinstance(random_state, (np.random.RandomState, np.random.Generator)):
+        return InnerStream(random_state.bytes(KEY_BYTES))
+    raise TypeError(
+        f"random_state of type {type(random_state).__name__} does not define the noise; give None "
+        "for noise that protects the data, or an int, SeedSequence, RandomState or Generator."
+    )
+
+
+def as_generator(random_state=None):
+    """Return a new generator for `random_state`.
+
+    Parameters
+    ----------
+    random_state : None, int, SeedSequence, RandomState, Generator or InnerStream
+        As in :func:`root_stream`.
+
+    Returns
+    -------
+    numpy.random.Generator
+        Over a ChaCha stream cipher of 20 rounds.
+
+    Examples
+    --------
+    >>> from dpselect.noise import as_generator
+    >>> bool(as_generator(3).random() == as_generator(3).random())
+    True
+    >>> bool(as_generator().random() == as_generator().random())
+    False
+    """
+    key = int.from_bytes(root_stream(random_state).key, "little")
+    return np.random.Generator(ChaCha(key=key))
+
+
+def is_seeded(random_state):
+    """Tell whether noise drawn from `random_state` can be drawn again."""
+    return random_state is not None

@@ -1,0 +1,216 @@
+"""What was released, under which guarantee, and how the losses of releases add up.
+
+A :class:`PrivacyLoss` is an immutable statement. It is either one release or a
+composition of others, so the total is always computed from what was done and
+never kept in a counter that a copied estimator or a worker process could miss.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+KINDS = ("differential privacy", "ex-post")
+NEIGHBOURS = "replace one record"
+
+
+@dataclass(frozen=True)
+class PrivacyLoss:
+    """The privacy loss of everything that one fit released.
+
+    Parameters
+    ----------
+    epsilon : float
+        Bound on the log-ratio of the probabilities of any outcome on two
+        neighbouring data sets; 0 or more, ``inf`` when nothing is promised.
+    delta : float, default=0.0
+        Probability, in [0, 1], with which the bound may fail.
+    kind : {"differential privacy", "ex-post"}, default="differential privacy"
+        ``"ex-post"`` bounds the loss of the outcome that came out. It is not
+        differential privacy for an epsilon that is fixed in advance.
+    neighbours : str, default="replace one record"
+        The relation between neighbouring data sets. The number of records is
+        public.
+    label : str, default="release"
+        What was released, in words.
+    seeded : bool, default=False
+        Whether noise came from a seed. Whoever knows the seed can remove it,
+        and the loss to them is infinite.
+    composition : {"release", "sequential", "parallel"}, default="release"
+        How `epsilon` and `delta` follow from `parts`.
+    parts : tuple of PrivacyLoss, default=()
+        The losses that were composed; empty for a single release.
+
+    Raises
+    ------
+    ValueError
+        If `epsilon` is negative or NaN, `delta` outside [0, 1], `kind` unknown,
+        or a composition does not follow from its parts.
+
+    See Also
+    --------
+    PrivacyLoss.sequential : The loss of several releases about the same records.
+    PrivacyLoss.parallel : The loss of releases about disjoint blocks of records.
+
+    Notes
+    -----
+    Sequential and parallel composition: Dwork and Roth, *The Algorithmic
+    Foundations of Differential Privacy*, 2014, theorem 3.16, and McSherry,
+    *Privacy Integrated Queries*, 2009, theorem 4.
+
+    Examples
+    --------
+    >>> from dpselect import PrivacyLoss
+    >>> choice = PrivacyLoss(0.5, label="choice of alpha")
+    >>> model = PrivacyLoss(0.5, label="coefficients")
+    >>> total = PrivacyLoss.sequential([choice, model])
+    >>> total.epsilon
+    1.0
+    >>> print(total)
+    (epsilon = 1, delta = 0) differential privacy, neighbours replace one record
+      epsilon 0.5: choice of alpha
+      epsilon 0.5: coefficients
+    """
+
+    epsilon: float
+    delta: float = 0.0
+    kind: str = KINDS[0]
+    neighbours: str = NEIGHBOURS
+    label: str = "release"
+    seeded: bool = False
+    composition: str = "release"
+    parts: tuple = ()
+
+    def __post_init__(self):
+        if not self.epsilon >= 0:
+            raise ValueError(
+                f"epsilon={self.epsilon!r} is not a privacy loss; give a number of 0 or more."
+            )
+        if not 0 <= self.delta <= 1:
+            raise ValueError(
+                f"delta={self.delta!r} is not a probability; give a number between 0 and 1."
+            )
+        if self.kind not in KINDS:
+            raise ValueError(f"kind={self.kind!r} is unknown; give one of {KINDS}.")
+        compose = {"release": None, "sequential": math.fsum, "parallel": max}
+        if self.composition not in compose:
+            raise ValueError(
+                f"composition={self.composition!r} is unknown; give one of {tuple(compose)}."
+            )
+        if bool(self.parts) != (self.composition != "release"):
+            raise ValueError(
+                "parts and composition disagree; use PrivacyLoss.sequential or PrivacyLoss.parallel."
+            )
+        if self.parts:
+            total = compose[self.composition]
+            expected = (
+                total([part.epsilon for part in self.parts]),
+                min(1.0, total([part.delta for part in self.parts])),
+            )
+            if (self.epsilon, self.delta) != expected:
+                raise ValueError(
+                    "epsilon and delta do not follow from the parts; "
+                    "use PrivacyLoss.sequential or PrivacyLoss.parallel."
+                )
+
+    @classmethod
+    def sequential(cls, losses, label="sequential composition"):
+        """Compose releases about the same records: epsilons and deltas add up.
+
+        Parameters
+        ----------
+        losses : iterable of PrivacyLoss
+            At least one loss, all for the same neighbouring relation.
+        label : str
+            What the releases were made for.
+
+        Returns
+        -------
+        PrivacyLoss
+            The total; its kind is "ex-post" as soon as one part's is.
+        """
+        return cls._compose(losses, "sequential", math.fsum, label)
+
+    @classmethod
+    def parallel(cls, losses, label="parallel composition"):
+        """Compose releases about disjoint blocks of records: the largest loss counts.
+
+        The blocks must be fixed by public record numbers. Blocks that are formed
+        by looking at the records' values (one for each diagnosis, say) are not
+        disjoint in this sense: a replaced record can leave one block and enter
+        another, and the losses add up as in :meth:`sequential`.
+
+        Parameters
+        ----------
+        losses : iterable of PrivacyLoss
+            At least one loss, all for the same neighbouring relation.
+        label : str
+            What the releases were made for.
+
+        Returns
+        -------
+        PrivacyLoss
+            The total.
+        """
+        return cls._compose(losses, "parallel", max, label)
+
+    @classmethod
+    def _compose(cls, losses, composition, total, label):
+        parts = tuple(losses)
+        if not parts:
+            raise ValueError("There is nothing to compose; give at least one PrivacyLoss.")
+        relations = {part.neighbours for part in parts}
+        if len(relations) > 1:
+            raise ValueError(
+                f"Losses for different neighbouring relations {sorted(relations)} do not "
+                "compose; state them for one relation first."
+            )
+        return cls(
+            epsilon=total([part.epsilon for part in parts]),
+            delta=min(1.0, total([part.delta for part in parts])),
+            kind=KINDS[max(KINDS.index(part.kind) for part in parts)],
+            neighbours=parts[0].neighbours,
+            label=label,
+            seeded=any(part.seeded for part in parts),
+            composition=composition,
+            parts=parts,
+        )
+
+    @property
+    def releases(self):
+        """tuple of PrivacyLoss : The single releases that this loss is made of."""
+        if not self.parts:
+            return (self,)
+        return tuple(release for part in self.parts for release in part.releases)
+
+    def to_dict(self):
+        """Return the statement as plain numbers and strings, ready for JSON.
+
+        Returns
+        -------
+        dict
+            Keys `epsilon`, `delta`, `kind`, `neighbours`, `seeded` and `releases`.
+        """
+        return {
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "kind": self.kind,
+            "neighbours": self.neighbours,
+            "seeded": self.seeded,
+            "releases": [
+                {"label": r.label, "epsilon": r.epsilon, "delta": r.delta} for r in self.releases
+            ],
+        }
+
+    def __str__(self):
+        head = (
+            f"(epsilon = {self.epsilon:.6g}, delta = {self.delta:.6g}) {self.kind}, "
+            f"neighbours {self.neighbours}"
+        )
+        if self.epsilon == math.inf:
+            head = "not private (epsilon = inf)"
+        if self.seeded:
+            head += "; the noise was seeded: whoever knows the seed can remove it"
+        lines = [head]
+        lines += [f"  epsilon {part.epsilon:.6g}: {part.label}" for part in self.releases]
+        return "\n".join(lines)
