@@ -3,6 +3,7 @@
 import warnings
 
 import numpy as np
+from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
 from .exceptions import PrivacyLeakWarning, SeededNoiseWarning
@@ -44,6 +45,17 @@ def warn_if_seeded(estimator):
             SeededNoiseWarning,
             stacklevel=4,
         )
+
+
+def one_label_a_row(y, owner):
+    """Return the labels as an array of shape (n,), or refuse missing and infinite ones."""
+    if y is None:
+        raise ValueError(
+            f"{owner} requires y to be passed, but the target y is None; give one label a row."
+        )
+    y = column_or_1d(y, warn=True)
+    assert_all_finite(y, input_name="y")
+    return y
 
 
 def public_classes(y, classes, owner):

@@ -56,7 +56,9 @@ class Candidate:
         try:
             return clone(self.steps).fit_transform(X)
         except Exception as error:
-            # the messages of other libraries quote the offending values
+            if "Input X contains NaN" in str(error) or "Input X contains infinity" in str(error):
+                raise
+            # the messages of other libraries may quote the offending values
             raise ValueError(
                 f"The steps before the model could not transform X ({type(error).__name__}); check "
                 "its columns, missing values and categories (OneHotEncoder: "

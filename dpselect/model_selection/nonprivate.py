@@ -16,13 +16,18 @@ from ..metrics import SCORES
 
 
 def fit_twin(search, X, y, params):
-    """Fit the non-private twin of `search` and copy its fitted attributes onto `search`.
+    """Fit the non-private twin of `search`.
 
     Parameters
     ----------
     search : StabilityGridSearchCV
     X, y, params
         As given to `fit`.
+
+    Returns
+    -------
+    dict
+        The twin's fitted attributes.
     """
     ours = search.get_params(deep=False)
     shared = {name: ours[name] for name in signature(GridSearchCV).parameters if name in ours}
@@ -30,9 +35,11 @@ def fit_twin(search, X, y, params):
     if isinstance(search.scoring, str):
         shared["scoring"] = SCORES.get(search.scoring, search.scoring)
     twin = GridSearchCV(**shared).fit(X, y, **params)
-    for name, value in vars(twin).items():
-        if name.endswith("_") and not name.startswith("_"):
-            setattr(search, name, value)
+    return {
+        name: value
+        for name, value in vars(twin).items()
+        if name.endswith("_") and not name.startswith("_")
+    }
 
 
 def without_noise(estimator):

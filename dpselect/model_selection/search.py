@@ -5,9 +5,9 @@ import math
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
-from sklearn.utils import check_consistent_length
+from sklearn.utils import indexable
 
-from ..base import public_classes, warn_if_seeded
+from ..base import one_label_a_row, public_classes, warn_if_seeded
 from ..checks import check_choice, check_epsilon, check_number
 from ..mechanisms import exponential_noise_scales, noisy_argmax
 from ..metrics import get_score
@@ -197,7 +197,9 @@ class StabilityGridSearchCV(SearchDelegationMixin, MetaEstimatorMixin, BaseEstim
         """
         check_epsilon(self.epsilon)
         if self.epsilon == math.inf:
-            fit_twin(self, X, y, params)
+            twin = fit_twin(self, X, y, params)
+            self._forget()
+            vars(self).update(twin)
             self.privacy_ = PrivacyLoss(math.inf, label="exact scores and an exact choice")
             return self
         self._check_parameters()
@@ -206,9 +208,10 @@ class StabilityGridSearchCV(SearchDelegationMixin, MetaEstimatorMixin, BaseEstim
         candidates = self._candidates(stream)
         warn_if_seeded(self)
 
-        check_consistent_length(X, y)
+        X, y = indexable(X, y)
         n = n_rows(X)
         splits = make_splits(self.cv, n, stream.child("splits"), groups)
+        y = one_label_a_row(y, type(self).__name__)
         classes = self._learn_classes(candidates, y)
         draws = self._draws(len(candidates), stream)
         score = self._score(candidates[0].model)
@@ -227,7 +230,6 @@ class StabilityGridSearchCV(SearchDelegationMixin, MetaEstimatorMixin, BaseEstim
         if len(candidates) == 1:
             candidates[0].n_features = _n_columns(candidates[0].transform(X))
             return np.zeros(1)
-        y = np.asarray(y)
         total = np.zeros(len(candidates))
         groups = {}
         for i, candidate in enumerate(candidates):
@@ -254,6 +256,7 @@ class StabilityGridSearchCV(SearchDelegationMixin, MetaEstimatorMixin, BaseEstim
         return total
 
     def _release(self, candidates, best, plan, n_splits, score, stream, X, y):
+        self._forget()
         losses = []
         if len(candidates) > 1:
             losses.append(
@@ -391,7 +394,7 @@ the next one's by 0.0006. Without it nothing would have to be selected.
         model = candidates[0].model
         if "classes" not in model.get_params():
             return None
-        classes = public_classes(np.asarray(y), model.classes, type(self).__name__)
+        classes = public_classes(y, model.classes, type(self).__name__)
         set_classes(candidates, classes)
         return classes
 
@@ -415,6 +418,11 @@ the next one's by 0.0006. Without it nothing would have to be selected.
                 "declare public_splits=True if they are public knowledge."
             )
         return groups
+
+    def _forget(self):
+        # what an earlier fit left, exact scores of epsilon=inf among it, must not outlive it
+        for name in [name for name in vars(self) if name.endswith("_") and name[0] != "_"]:
+            del vars(self)[name]
 
     def _say(self, text):
         if self.verbose:
@@ -451,13 +459,15 @@ the next one's by 0.0006. Without it nothing would have to be selected.
         if self.scoring is not None:
             get_score(self.scoring)
 
-    def __getattr__(self, name):
-        if name == "best_score_":
+    @property
+    def best_score_(self):
+        """float : The exact score of the choice; only with ``epsilon=inf``, never released."""
+        if "best_score_" not in vars(self):
             raise AttributeError(
-                "best_score_ is an exact function of the data, and was not paid for; score the "
+                "best_score_ is an exact function of the data that was not paid for; score the "
                 "released model on records that are not part of the training data."
             )
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return vars(self)["best_score_"]
 
 
 def _score_split(models, X, y, train, test, score):
@@ -473,7 +483,13 @@ def _score_split(models, X, y, train, test, score):
 
 
 def _n_columns(X):
-    return X.shape[1] if hasattr(X, "shape") else len(X[0])
+    shape = X.shape if hasattr(X, "shape") else np.shape(X)
+    if len(shape) != 2:
+        raise ValueError(
+            f"X has {len(shape)} dimensions, but a search needs a table of rows and columns "
+            "(2 dimensions); reshape it, for instance with X.reshape(-1, 1)."
+        )
+    return shape[1]
 
 
 def _n_problems(classes):

@@ -1,0 +1,85 @@
+"""``python -m dpselect``: tune and release a model from the command line.
+
+Without arguments a demonstration on public data runs; ``--help`` lists the arguments.
+"""
+
+import sys
+
+from ._command_line import demo, report
+from ._command_line.arguments import parse
+from ._command_line.messages import CommandError, say_error, say_note
+from ._command_line.release import ModelFile, fit, make_search, plan
+from ._command_line.schema import read_bounds
+from ._command_line.table import read_table
+
+
+def main(argv=None):
+    """Run the command.
+
+    Parameters
+    ----------
+    argv : list of str, default=None
+        None means the arguments of the process.
+
+    Returns
+    -------
+    int
+        Exit code: 0, or 2 after an error, or 130 after an interrupt.
+    """
+    try:
+        arguments = parse(argv)
+        if arguments.file is None:
+            demo.run()
+        else:
+            _release(arguments)
+        sys.stdout.flush()
+    except CommandError as error:
+        say_error(error)
+        return 2
+    except KeyboardInterrupt:
+        say_error("Interrupted.")
+        return 130
+    except Exception as error:
+        # a traceback, and the messages of other libraries, may quote the records
+        say_error(f"Something unexpected went wrong ({type(error).__name__}).")
+        return 2
+    return 0
+
+
+def _release(arguments):
+    """Read, plan, fit, save and print; what can be refused is refused before the fit."""
+    model_file = ModelFile(arguments.save) if arguments.save is not None else None
+    schema = read_bounds(arguments.bounds) if arguments.bounds is not None else None
+    table = read_table(arguments.file, arguments.target, schema)
+    _say_what_is_not_covered(table, schema)
+    search = make_search(table.domains, table.classes, arguments.alpha, arguments.epsilon)
+    planned = plan(search, table.domains, table.classes, len(table.y))
+    if not arguments.json:
+        print(report.plan_text(planned), end="\n\n", flush=True)
+    fit(search, table.X, table.y)
+    try:
+        if model_file is not None:
+            model_file.write(search.best_estimator_)
+    finally:
+        # it has been paid for, whether or not the disk took it
+        if arguments.json:
+            print(report.to_json(search, planned, table.domains))
+        else:
+            print(report.to_text(search, table.domains))
+
+
+def _say_what_is_not_covered(table, schema):
+    if table.labels_were_learned:
+        say_note(
+            "The labels were learned from the records, which the privacy loss does not cover; "
+            "list them in the bounds file as strings under the name of the target."
+        )
+    if schema is None:
+        say_note(
+            "Without --bounds the columns keep their own scale and every row is scaled down to "
+            "norm 1, which drowns small columns in large ones."
+        )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""What ``python -m dpselect`` is made of: arguments, schema, table, release, report."""

@@ -1,0 +1,95 @@
+"""The arguments of the command, each checked before any file is read."""
+
+import argparse
+import math
+
+from .messages import CommandError, name_of
+
+DESCRIPTION = (
+    "Tune a logistic regression and release it with differential privacy. Without arguments: "
+    "a demonstration on public data."
+)
+EPILOG = (
+    "The bounds file is a JSON object. A numeric column has two numbers, what it can be by "
+    'knowledge of the field: {"age": [0, 120]}. A categorical column, and the target, has all '
+    'its possible values as strings: {"smoker": ["yes", "no"], "grade": ["1", "2", "3"]}. '
+    "Nothing in it may be looked up in the records."
+)
+
+
+class _Parser(argparse.ArgumentParser):
+    """Reports a mistake as one sentence, without the usage."""
+
+    def error(self, message):
+        # argparse quotes arguments as they are, and those can hold line breaks
+        text = message.encode("unicode_escape").decode()
+        raise CommandError(f"{text}; see python -m dpselect --help.")
+
+
+def parse(argv=None):
+    """Return the checked arguments.
+
+    Parameters
+    ----------
+    argv : list of str, default=None
+        None means those of the process.
+
+    Returns
+    -------
+    argparse.Namespace
+        With `file` None for the demonstration.
+
+    Raises
+    ------
+    CommandError
+        If an argument is missing or out of range.
+    """
+    parser = _Parser(
+        prog="python -m dpselect", description=DESCRIPTION, epilog=EPILOG, allow_abbrev=False
+    )
+    parser.add_argument("file", nargs="?", metavar="FILE",
+                        help="the records: .csv or .csv.gz, with a header")
+    parser.add_argument("--target", metavar="COL", help="column that holds the labels")
+    parser.add_argument("--epsilon", metavar="E", help="privacy loss of all that is released")
+    parser.add_argument("--bounds", metavar="JSON", help="public bounds and categories")
+    parser.add_argument("--alpha", nargs="+", metavar="A",
+                        help="strengths of the regularisation to choose from; without it, or with "
+                        "one, nothing is selected and the model gets the whole epsilon")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--save", metavar="MODEL", help="write the model: .skops or .pkl")
+    arguments = parser.parse_args(argv)
+    if arguments.file is None:
+        _refuse_options_without_a_file(arguments)
+        return arguments
+    for name in ("target", "epsilon"):
+        if getattr(arguments, name) is None:
+            raise CommandError(f"--{name} is missing; it must be given together with a file.")
+    arguments.epsilon = _positive("--epsilon", arguments.epsilon)
+    arguments.alpha = [_positive("--alpha", text) for text in arguments.alpha or ()]
+    if len(set(arguments.alpha)) < len(arguments.alpha):
+        raise CommandError(
+            "--alpha names a value twice, which adds noise to the selection for nothing; "
+            "write each value once."
+        )
+    return arguments
+
+
+def _refuse_options_without_a_file(arguments):
+    given = [name for name, value in vars(arguments).items() if value not in (None, False)]
+    if given:
+        raise CommandError(
+            f"--{given[0]} needs a file; without arguments the demonstration runs, which has no "
+            "options."
+        )
+
+
+def _positive(option, text):
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 < value < math.inf:
+        raise CommandError(
+            f"{option} must be a finite number greater than 0, such as 1.0, not {name_of(text)}."
+        )
+    return value

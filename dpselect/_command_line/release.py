@@ -1,0 +1,174 @@
+"""The search that the command runs, and the file that keeps its model."""
+
+import os
+import pickle
+import warnings
+from importlib import import_module
+
+import numpy as np
+from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+
+from ..exceptions import PrivacyLeakWarning
+from ..linear_model import DPLogisticRegression
+from ..model_selection import StabilityGridSearchCV
+from ..preprocessing import BoundedScaler
+from .messages import CommandError, name_of, say_note
+from .schema import is_categorical
+
+
+def make_search(domains, classes, alphas, epsilon):
+    """Return the unfitted search for columns with these domains.
+
+    Parameters
+    ----------
+    domains : dict
+        Column -> domain, in the order of X.
+    classes : list
+        All labels.
+    alphas : list of float
+        Candidates; none means alpha="auto".
+    epsilon : float
+        Of all that is released.
+
+    Returns
+    -------
+    StabilityGridSearchCV
+    """
+    model = DPLogisticRegression(classes=classes)
+    steps = _steps(domains)
+    return StabilityGridSearchCV(
+        make_pipeline(*([] if steps is None else [steps]), model),
+        {"dplogisticregression__alpha": alphas or ["auto"]},
+        epsilon=epsilon,
+    )
+
+
+def _steps(domains):
+    columns = list(enumerate(domains.values()))
+    numeric = [j for j, domain in columns if not is_categorical(domain)]
+    categorical = [j for j, domain in columns if is_categorical(domain)]
+    if any(domain is None for _, domain in columns):  # no bounds file: all on their own scale
+        return None
+    bounds = [domain for _, domain in columns if not is_categorical(domain)]
+    categories = [domain for _, domain in columns if is_categorical(domain)]
+    # Every cell of the records is one of the categories, so the share of zeros, by which
+    # ColumnTransformer chooses between sparse and dense, is a function of public numbers.
+    parts = [
+        ("numeric", BoundedScaler(bounds), numeric),
+        ("categorical", OneHotEncoder(categories=categories, handle_unknown="ignore"), categorical),
+    ]
+    return ColumnTransformer([part for part in parts if part[2]])
+
+
+def made_up_row(domains):
+    """Return one row that has the form of X and holds nothing of it, for planning.
+
+    Parameters
+    ----------
+    domains : dict
+
+    Returns
+    -------
+    ndarray of shape (1, p)
+    """
+    row = [0.0 if domain is None else domain[0] for domain in domains.values()]
+    return np.array([row], dtype=object if any(isinstance(v, str) for v in row) else np.float64)
+
+
+def plan(search, domains, classes, n_samples):
+    """Return the plan of a search, from public numbers alone.
+
+    Parameters
+    ----------
+    search : StabilityGridSearchCV
+    domains : dict
+    classes : list
+    n_samples : int
+
+    Returns
+    -------
+    SelectionPlan
+    """
+    return search.plan(n_samples, len(domains), len(classes), example=made_up_row(domains))
+
+
+def fit(search, X, y):
+    """Fit a search, and print what it warns of as notes.
+
+    Parameters
+    ----------
+    search : StabilityGridSearchCV
+    X : ndarray of shape (n, p)
+    y : ndarray of shape (n,)
+    """
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        search.fit(X, y)
+    for warning in caught:
+        # only our own warnings are known not to quote the data
+        say_note(
+            str(warning.message) if issubclass(warning.category, PrivacyLeakWarning)
+            else f"A library gave a {warning.category.__name__} during the fit."
+        )
+
+
+class ModelFile:
+    """Where the model goes; everything that can fail early fails when this is made.
+
+    A release that cannot be written has cost its privacy loss for nothing.
+
+    Parameters
+    ----------
+    path : str
+        Ends in .pkl or .skops.
+
+    Raises
+    ------
+    CommandError
+        If the ending is unknown, skops is not installed, or the folder takes no files.
+    """
+
+    def __init__(self, path):
+        self.path = path
+        self._dumps = self._serialiser()
+        folder = os.path.dirname(path) or "."
+        if not os.path.isdir(folder):
+            raise CommandError(f"The folder of --save {name_of(path)} does not exist.")
+        if os.path.isdir(path) or not os.access(path if os.path.exists(path) else folder, os.W_OK):
+            raise CommandError(f"The file --save {name_of(path)} cannot be written.")
+
+    def _serialiser(self):
+        if self.path.lower().endswith(".pkl"):
+            return pickle.dumps
+        if not self.path.lower().endswith(".skops"):
+            raise CommandError(f"The file --save {name_of(self.path)} must end in .skops or .pkl.")
+        try:
+            return import_module("skops.io").dumps
+        except ImportError:
+            raise CommandError(
+                'Saving as .skops needs skops; run python -m pip install "dpselect[skops]" first.'
+            ) from None
+
+    def write(self, model):
+        """Write a released model.
+
+        Parameters
+        ----------
+        model : estimator
+
+        Raises
+        ------
+        CommandError
+            If the disk refuses it.
+        """
+        content = self._dumps(model)
+        try:
+            with open(self.path, "wb") as stream:
+                stream.write(content)
+        except OSError as error:
+            raise CommandError(
+                f"The file --save {name_of(self.path)} could not be written ({error.strerror}), "
+                "and the privacy loss of the model has been spent."
+            ) from None

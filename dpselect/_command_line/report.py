@@ -1,0 +1,168 @@
+"""What the command prints of a release: for people, or as JSON. Nothing else leaves it."""
+
+import json
+
+from .schema import is_categorical
+
+MOST_LINES = 30  # of coefficients; JSON has all
+
+
+def not_released(search):
+    """Return what the search saw and did not release.
+
+    Parameters
+    ----------
+    search : StabilityGridSearchCV
+        Fitted.
+
+    Returns
+    -------
+    list of str
+    """
+    selection = [
+        "the scores of the candidates",
+        "the models that were trained on the splits",
+    ]
+    always = [
+        "the number of steps that the solver needed",
+        "the noise that was drawn, and its keys",
+        "the records, and any mean, range or count of their columns",
+    ]
+    return (selection if len(search.cv_results_["params"]) > 1 else []) + always
+
+
+def coefficients(model, domains):
+    """Return the coefficients by class and column.
+
+    Parameters
+    ----------
+    model : DPLogisticRegression
+        Fitted behind the steps of :func:`.release.make_search`.
+    domains : dict
+        Column -> domain.
+
+    Returns
+    -------
+    dict
+        Class -> column -> number, or category -> number for a categorical column. With two
+        classes there is one entry, for the second.
+    """
+    rows = zip(_positive_classes(model), model.coef_)
+    return {name: _by_column([float(value) for value in row], domains) for name, row in rows}
+
+
+def _by_column(values, domains):
+    # numeric columns reach the model first, then the categories of the others
+    values = iter(values)
+    numbers = {name: next(values) for name, d in domains.items() if not is_categorical(d)}
+    groups = {
+        name: {category: next(values) for category in d}
+        for name, d in domains.items() if is_categorical(d)
+    }
+    return {name: groups[name] if name in groups else numbers[name] for name in domains}
+
+
+def _positive_classes(model):
+    classes = [str(name) for name in model.classes_]
+    return classes[1:] if len(classes) == 2 else classes
+
+
+def to_json(search, plan, domains):
+    """Return the release as one line of JSON, without NaN and Infinity.
+
+    Parameters
+    ----------
+    search : StabilityGridSearchCV
+        Fitted.
+    plan : SelectionPlan
+    domains : dict
+
+    Returns
+    -------
+    str
+    """
+    model = search.best_estimator_[-1]
+    intercepts = zip(_positive_classes(model), model.intercept_)
+    released = {
+        "plan": plan.to_dict(),
+        "best_params": search.best_params_,
+        "privacy": search.privacy_.to_dict(),
+        "coefficients": coefficients(model, domains),
+        "intercept": {name: float(value) for name, value in intercepts},
+        "classes": [str(name) for name in model.classes_],
+        "not_released": not_released(search),
+    }
+    return json.dumps(released, allow_nan=False)
+
+
+def to_text(search, domains):
+    """Return the release for people: parameters, coefficients, loss, what stays behind.
+
+    Parameters
+    ----------
+    search : StabilityGridSearchCV
+        Fitted.
+    domains : dict
+
+    Returns
+    -------
+    str
+    """
+    blocks = [
+        _section("Chosen parameters", _parameters(search)),
+        _section("Released model", _model_lines(search.best_estimator_[-1], domains)),
+        _section("Privacy loss", str(search.privacy_).splitlines()),
+        _section("Not released", not_released(search)),
+    ]
+    return "\n\n".join(blocks)
+
+
+def _section(title, lines):
+    return "\n".join([title, *(f"  {line}" for line in lines)])
+
+
+def plan_text(plan):
+    """Return the plan for people."""
+    return _section("Plan, from public numbers alone", str(plan).splitlines())
+
+
+def _parameters(search):
+    selected = len(search.cv_results_["params"]) > 1
+    remark = "" if selected else " (the only candidate: nothing was selected)"
+    return [
+        f"{name.rpartition('__')[2]} = {value}{remark}"
+        for name, value in search.best_params_.items()
+    ]
+
+
+def _model_lines(model, domains):
+    names = _positive_classes(model)
+    columns = coefficients(model, domains).values()
+    table = [("intercept", list(model.intercept_))]
+    for name, *values in zip(domains, *(c.values() for c in columns)):
+        table += _entries(_printable(name), values)
+    width = max(len(label) for label, _ in table)
+    lines = [f"coefficients towards {', '.join(map(_printable, names))}; columns scaled to [-1, 1]"
+             if None not in domains.values() else
+             f"coefficients towards {', '.join(map(_printable, names))}"]
+    lines += [
+        f"{label:{width}}" + "".join(f" {value:10.4g}" for value in values)
+        for label, values in table[: MOST_LINES + 1]
+    ]
+    if len(table) > MOST_LINES + 1:
+        lines.append(f"and {len(table) - MOST_LINES - 1} more; --json prints all")
+    return lines
+
+
+def _entries(name, values):
+    """Return (label, one value for each class) of a column, one entry a category."""
+    if isinstance(values[0], dict):
+        return [
+            (f"{name}={_printable(category)}", [value[category] for value in values])
+            for category in values[0]
+        ]
+    return [(name, values)]
+
+
+def _printable(text):
+    return text if text.isprintable() else repr(text)

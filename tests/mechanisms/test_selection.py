@@ -1,0 +1,111 @@
+import numpy as np
+import pytest
+from scipy.special import softmax
+from scipy.stats import chisquare
+
+from dpselect.mechanisms import exponential_mechanism, exponential_noise_scales, noisy_argmax
+
+N = 100_000
+
+
+def test_scales():
+    np.testing.assert_allclose(exponential_noise_scales([1.0, 5.0, 3.0], 2.0), [3.0, 4.0, 4.0])
+    np.testing.assert_allclose(exponential_noise_scales([2.0, 2.0], 1.0), [4.0, 4.0])
+    assert exponential_noise_scales([7.0], 1.0) == 0.0
+
+
+def test_one_candidate_is_always_chosen():
+    assert noisy_argmax([3.0], [100.0], 0.01) == 0
+
+
+def test_no_noise():
+    assert noisy_argmax([0.0, 0.1, 0.05], [1.0] * 3, float("inf")) == 1
+    assert exponential_mechanism([0.0, 0.1, 0.05], 1.0, float("inf")) == 1
+
+
+def test_reproducible():
+    first = [noisy_argmax(np.zeros(50), np.ones(50), 1.0, random_state=i) for i in range(20)]
+    again = [noisy_argmax(np.zeros(50), np.ones(50), 1.0, random_state=i) for i in range(20)]
+    assert first == again and len(set(first)) > 5
+
+
+def test_exponential_mechanism_law():
+    rng = np.random.default_rng(0)
+    q, sensitivity, epsilon = np.array([0.0, 1.0, 2.5, 2.0]), 0.7, 1.3
+    chosen = [exponential_mechanism(q, sensitivity, epsilon, rng) for _ in range(N // 10)]
+    expected = softmax(epsilon * q / (2 * sensitivity)) * len(chosen)
+    assert chisquare(np.bincount(chosen, minlength=4), expected).pvalue > 1e-7
+
+
+def test_noisy_argmax_with_equal_sensitivities_is_permute_and_flip():
+    # permute and flip: go through the candidates in random order, accept i with
+    # probability exp(epsilon (q_i - max q) / (2 Delta)) (McKenna and Sheldon 2020)
+    q, epsilon = np.array([0.0, 1.0, 1.6]), 1.1
+    rng = np.random.default_rng(0)
+    chosen = [noisy_argmax(q, np.ones(3), epsilon, rng) for _ in range(N // 10)]
+    accept = np.exp(epsilon * (q - q.max()) / 2)
+    flips = np.random.default_rng(1)
+    expected = np.zeros(3)
+    for _ in range(N):
+        order = flips.permutation(3)
+        expected[next(i for i in order if flips.random() < accept[i])] += 1
+    counts = np.bincount(chosen, minlength=3)
+    both = np.vstack([counts, expected])
+    from scipy.stats import chi2_contingency
+
+    assert chi2_contingency(both).pvalue > 1e-7
+
+
+def law(q, scales, center=1.0, nodes=20_000):
+    """Return P(argmax q_i + s_i (Z_i - center) = i) by quadrature over Z_i's quantiles."""
+    u = (np.arange(nodes) + 0.5) / nodes
+    probabilities = []
+    for i in range(len(q)):
+        value = q[i] + scales[i] * (-np.log(u) - center)
+        others = [
+            -np.expm1(-np.maximum(0.0, (value - q[j]) / scales[j] + center))
+            for j in range(len(q)) if j != i
+        ]
+        probabilities.append(np.prod(others, axis=0).mean())
+    return np.array(probabilities)
+
+
+@pytest.fixture(scope="module")
+def neighbouring_scores():
+    """Scores and neighbours at the edge of what the sensitivities allow."""
+    rng = np.random.default_rng(3)
+    cases = []
+    for _ in range(300):
+        k = rng.integers(2, 5)
+        sensitivities = np.exp(rng.normal(scale=2.0, size=k))
+        q = rng.normal(scale=3 * sensitivities.max(), size=k) * rng.choice([0.01, 1.0])
+        cases.append((q, q + sensitivities * rng.choice([-1.0, 1.0], size=k), sensitivities))
+    return cases
+
+
+def worst_loss(cases, scales_of, epsilon=1.0):
+    worst = 0.0
+    for q, q_neighbour, sensitivities in cases:
+        scales = scales_of(sensitivities, epsilon)
+        p, p_neighbour = law(q, scales), law(q_neighbour, scales)
+        seen = (p > 1e-3) & (p_neighbour > 1e-3)  # quadrature resolves these to about 1e-3
+        if seen.any():
+            worst = max(worst, np.abs(np.log(p[seen] / p_neighbour[seen])).max())
+    return worst
+
+
+def test_loss_stays_under_epsilon_and_comes_close(neighbouring_scores):
+    worst = worst_loss(neighbouring_scores, exponential_noise_scales)
+    assert 0.9 < worst < 1.01
+
+
+def test_scaling_each_candidate_by_its_own_sensitivity_is_caught(neighbouring_scores):
+    broken = worst_loss(neighbouring_scores, lambda s, epsilon: 2 * s / epsilon)
+    assert broken > 2.0
+
+
+def test_halving_the_noise_is_caught(neighbouring_scores):
+    broken = worst_loss(
+        neighbouring_scores, lambda s, epsilon: exponential_noise_scales(s, 2 * epsilon)
+    )
+    assert broken > 1.8

@@ -1,0 +1,43 @@
+import numpy as np
+import pytest
+from scipy import stats
+
+from dpselect.noise import as_generator, ball_laplace, exponential, gaussian, gumbel, laplace
+
+N = 100_000
+# a Kolmogorov-Smirnov p-value below this is a false alarm with probability 1e-7
+ALARM = 1e-7
+
+
+@pytest.mark.parametrize("d", [1, 2, 7, 100])
+def test_ball_laplace(d):
+    r = ball_laplace(as_generator(d), N, d)
+    assert r.shape == (N, d)
+    assert stats.kstest(np.linalg.norm(r, axis=1), stats.gamma(d).cdf).pvalue > ALARM
+    # a coordinate of a uniform direction: (c + 1) / 2 is Beta((d - 1) / 2, (d - 1) / 2)
+    cosine = (r / np.linalg.norm(r, axis=1, keepdims=True))[:, -1]
+    if d == 1:
+        assert stats.binomtest(int((cosine > 0).sum()), N).pvalue > ALARM
+    else:
+        law = stats.beta((d - 1) / 2, (d - 1) / 2)
+        assert stats.kstest((cosine + 1) / 2, law.cdf).pvalue > ALARM
+
+
+def test_ball_laplace_in_one_dimension_is_laplace():
+    r = ball_laplace(as_generator(0), N, 1).ravel()
+    assert stats.kstest(r, stats.laplace().cdf).pvalue > ALARM
+
+
+@pytest.mark.parametrize(
+    "unit_draw, law",
+    [
+        (laplace, stats.laplace()),
+        (exponential, stats.expon()),
+        (gaussian, stats.norm()),
+        (gumbel, stats.gumbel_r()),
+    ],
+)
+def test_laws(unit_draw, law):
+    r = unit_draw(as_generator(1), (N // 2, 2))
+    assert r.shape == (N // 2, 2)
+    assert stats.kstest(r.ravel(), law.cdf).pvalue > ALARM

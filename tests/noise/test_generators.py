@@ -1,0 +1,126 @@
+import os
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from joblib import Parallel, delayed
+from sklearn.base import clone
+
+from dpselect import DPLogisticRegression
+from dpselect.noise import InnerStream, as_generator, is_seeded, root_stream
+
+
+def draw(random_state=None):
+    return as_generator(random_state).standard_normal(4).tolist()
+
+
+@pytest.mark.parametrize("seed", [0, 7, 2**80, np.int64(3)])
+def test_int_repeats(seed):
+    assert draw(seed) == draw(seed)
+
+
+def test_all_accepted_kinds():
+    assert draw(np.random.SeedSequence(5)) == draw(np.random.SeedSequence(5))
+    assert draw(np.random.RandomState(5)) == draw(np.random.RandomState(5))
+    assert draw(np.random.default_rng(5)) == draw(np.random.default_rng(5))
+    assert draw(InnerStream(bytes(32))) == draw(InnerStream(bytes(32)))
+
+
+def test_stateful_kinds_advance_as_in_scikit_learn():
+    state, generator = np.random.RandomState(5), np.random.default_rng(5)
+    assert draw(state) != draw(state)
+    assert draw(generator) != draw(generator)
+
+
+def test_none_is_new_each_time():
+    draws = {tuple(draw()) for _ in range(200)}
+    assert len(draws) == 200
+
+
+def test_every_byte_of_the_key_counts():
+    keys = [bytes(32)] + [bytes(i) + b"\x01" + bytes(31 - i) for i in range(32)]
+    assert len({tuple(draw(InnerStream(key))) for key in keys}) == 33
+
+
+def test_numpy_global_state_is_neither_read_nor_moved():
+    np.random.seed(0)
+    before = pickle.dumps(np.random.get_state())
+    first = draw()
+    assert pickle.dumps(np.random.get_state()) == before
+    np.random.seed(0)
+    assert draw() != first
+
+
+@pytest.mark.parametrize("bad", [-1, -(2**70)])
+def test_negative_seed(bad):
+    with pytest.raises(ValueError, match="random_state"):
+        root_stream(bad)
+
+
+@pytest.mark.parametrize("bad", ["seed", 1.5, True, np.random, [1, 2]])
+def test_unknown_kind(bad):
+    with pytest.raises(TypeError, match="random_state"):
+        root_stream(bad)
+
+
+def test_children_are_distinct_and_repeat():
+    stream = root_stream(1)
+    paths = [("draw", 0, 1), ("draw", 1, 0), ("draw", 0), ("draw", 10), ("draw", "0", 1), ()]
+    keys = {stream.child(*path).key for path in paths}
+    assert len(keys) == len(paths)
+    assert stream.child("draw", 0, 1) == root_stream(1).child("draw", 0, 1)
+    assert 0 <= stream.integer() < 2**31
+
+
+def test_key_is_not_shown():
+    stream = root_stream(1)
+    assert stream.key.hex() not in repr(stream) and repr(stream.key) not in repr(stream)
+
+
+def test_is_seeded():
+    assert not is_seeded(None)
+    assert is_seeded(0) and is_seeded(np.random.default_rng()) and is_seeded(root_stream())
+
+
+# what follows holds for estimators: noise is drawn in the call that uses it
+
+
+def unit_noise(random_state=None):
+    return DPLogisticRegression(random_state=random_state).unit_noise(3).ravel().tolist()
+
+
+def test_same_noise_through_clone():
+    model = DPLogisticRegression(random_state=3)
+    assert (model.unit_noise(5) == clone(model).unit_noise(5)).all()
+
+
+@pytest.mark.parametrize("backend", ["loky", "threading", "multiprocessing"])
+def test_workers_share_seeded_noise_and_never_fresh_noise(backend):
+    with Parallel(n_jobs=2, backend=backend) as parallel:
+        seeded = parallel(delayed(unit_noise)(3) for _ in range(4))
+        fresh = parallel(delayed(unit_noise)() for _ in range(40))
+    assert all(noise == unit_noise(3) for noise in seeded)
+    assert len(set(map(tuple, fresh))) == 40
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_fork_does_not_repeat_noise():
+    # in a process of its own: pytest's threads and fork do not mix
+    program = """
+import os
+from dpselect import DPLogisticRegression
+model = DPLogisticRegression()
+model.unit_noise(2)
+for _ in range(3):
+    if os.fork() == 0:
+        print(model.unit_noise(2).ravel().tolist(), flush=True)
+        os._exit(0)
+    os.wait()
+print(model.unit_noise(2).ravel().tolist())
+"""
+    output = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    assert len(output) == 4 and len(set(output)) == 4

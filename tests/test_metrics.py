@@ -1,0 +1,78 @@
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import brier_score_loss, hinge_loss, log_loss
+
+from dpselect import CertificateError
+from dpselect.metrics import (
+    SCORES,
+    BrierScore,
+    HingeScore,
+    LogisticScore,
+    RampScore,
+    get_score,
+    margins,
+)
+
+ALL = [*SCORES.values(), RampScore(-0.5, 2.0)]
+GRID = np.linspace(-30, 30, 400_001)
+
+
+@pytest.mark.parametrize("score", ALL, ids=repr)
+def test_lipschitz_constant_is_right_and_tight(score):
+    slopes = np.abs(np.diff(score.penalty(GRID)) / np.diff(GRID))
+    assert slopes.max() <= score.lipschitz * (1 + 1e-9)
+    assert slopes.max() >= score.lipschitz * 0.999
+
+
+@pytest.mark.parametrize("score", ALL, ids=repr)
+@pytest.mark.parametrize("bound", [0.0, 0.1, 0.5, 1.0, 3.0, 25.0])
+def test_span_is_the_range_over_margins_up_to_the_bound(score, bound):
+    values = score.penalty(np.linspace(-bound, bound, 10_001))
+    assert np.isclose(score.span(bound), np.ptp(values), rtol=1e-6, atol=1e-12)
+    assert np.all(np.diff(score.span(np.linspace(0, 30, 100))) >= 0)
+
+
+@pytest.fixture(scope="module")
+def binary():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    y = np.where(X[:, 0] + rng.normal(size=300) > 0, "yes", "no")
+    return LogisticRegression().fit(X, y), X, y
+
+
+def test_agrees_with_scikit_learn(binary):
+    model, X, y = binary
+    p = model.predict_proba(X)[:, 1]
+    assert np.isclose(BrierScore()(model, X, y), -brier_score_loss(y == "yes", p))
+    assert np.isclose(LogisticScore()(model, X, y), -log_loss(y == "yes", p))
+    decision = model.decision_function(X)
+    assert np.isclose(HingeScore()(model, X, y), -hinge_loss(y == "yes", decision))
+    ramp = np.minimum(1, np.maximum(0, 1 - np.where(y == "yes", decision, -decision)))
+    assert np.isclose(RampScore()(model, X, y), -ramp.mean())
+
+
+def test_more_classes_are_the_mean_over_one_vs_rest_problems(binary):
+    _, X, _ = binary
+    y = np.digitize(X[:, 0], [-0.5, 0.5])
+    model = LogisticRegression().fit(X, y)
+    u = margins(model, X, y)
+    assert u.shape == (300, 3)
+    decision = model.decision_function(X)
+    assert np.array_equal(u[:, 1], np.where(y == 1, decision[:, 1], -decision[:, 1]))
+    assert np.isclose(RampScore()(model, X, y), -RampScore().penalty(u).mean())
+
+
+def test_names():
+    assert get_score("brier") == BrierScore() and get_score(RampScore(0, 2)).high == 2
+
+
+@pytest.mark.parametrize("refused", ["accuracy", "roc_auc", "neg_log_loss", len, None, 3])
+def test_refused_scores_say_what_to_use(refused):
+    with pytest.raises(CertificateError, match="'ramp'"):
+        get_score(refused)
+
+
+def test_ramp_needs_a_slope():
+    with pytest.raises(ValueError, match="low=1.0"):
+        RampScore(1.0, 1.0)
