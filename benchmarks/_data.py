@@ -67,10 +67,11 @@ ADULT_CATEGORIES = {
 
 # MAGIC, column: (low, high). Lengths are millimetres in a camera of about 600 mm radius: no
 # axis of an image is longer than that, and no signed distance lies beyond it. fSize is a
-# decimal logarithm of a number of photons, fConc and fConc1 are ratios, fAlpha an angle
-# between 0 and 90 degrees, and fDist a distance within the camera that is not heavy-tailed.
+# decimal logarithm of a number of photons, fConc and fConc1 are ratios, and fAlpha is an angle
+# between 0 and 90 degrees. fDist, how far an image lies from the centre, spreads over the
+# camera; the other lengths are mostly much shorter than it.
 MAGIC_LINEAR = {
-    "fSize": (1, 6), "fConc": (0, 1), "fConc1": (0, 1), "fAlpha": (0, 90), "fDist": (0, 500),
+    "fSize": (1, 6), "fConc": (0, 1), "fConc1": (0, 1), "fAlpha": (0, 90), "fDist": (0, 600),
 }
 MAGIC_LOGARITHMIC = {
     "fLength": (0, 600), "fWidth": (0, 600), "fAsym": (-600, 600), "fM3Long": (-600, 600),

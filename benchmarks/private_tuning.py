@@ -80,7 +80,7 @@ def grids(data, n_samples, epsilon):
 def model(data, epsilon=1.0):
     """Return the Pipeline of public steps and a private model."""
     classifier = DPLogisticRegression(epsilon, data_norm=data.data_norm, classes=[0, 1])
-    return Pipeline([("steps", data.steps()), ("model", classifier)])
+    return Pipeline([("prepare", data.steps()), ("model", classifier)])
 
 
 def search(data, alphas, epsilon):
@@ -113,7 +113,7 @@ def non_private(data, X, y, seed):
         scoring="neg_brier_score",
         cv=KFold(5, shuffle=True, random_state=seed),
     ).fit(steps.fit_transform(X), y)
-    return Pipeline([("steps", steps), ("model", tuned.best_estimator_)])
+    return Pipeline([("prepare", steps), ("model", tuned.best_estimator_)])
 
 
 def split(data, repetition):

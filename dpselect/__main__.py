@@ -3,12 +3,13 @@
 Without arguments a demonstration on public data runs; ``--help`` lists the arguments.
 """
 
+import os
 import sys
 
 from ._command_line import demo, report
 from ._command_line.arguments import parse
-from ._command_line.messages import CommandError, say_error, say_note
-from ._command_line.release import ModelFile, fit, make_search, plan
+from ._command_line.messages import CommandError, say_error, say_note, warnings_as_notes
+from ._command_line.release import ModelFile, make_search, plan
 from ._command_line.schema import read_bounds
 from ._command_line.table import read_table
 
@@ -28,13 +29,19 @@ def main(argv=None):
     """
     try:
         arguments = parse(argv)
-        if arguments.file is None:
-            demo.run()
-        else:
-            _release(arguments)
+        with warnings_as_notes():
+            if arguments.file is None:
+                demo.run()
+            else:
+                _release(arguments)
         sys.stdout.flush()
     except CommandError as error:
         say_error(error)
+        return 2
+    except BrokenPipeError:
+        # whoever read the output has left, and Python's own flush at exit would complain again
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        say_error("The output could not be printed to its end.")
         return 2
     except KeyboardInterrupt:
         say_error("Interrupted.")
@@ -56,7 +63,7 @@ def _release(arguments):
     planned = plan(search, table.domains, table.classes, len(table.y))
     if not arguments.json:
         print(report.plan_text(planned), end="\n\n", flush=True)
-    fit(search, table.X, table.y)
+    search.fit(table.X, table.y)
     try:
         if model_file is not None:
             model_file.write(search.best_estimator_)
@@ -82,4 +89,6 @@ def _say_what_is_not_covered(table, schema):
 
 
 if __name__ == "__main__":
+    # a name that the terminal cannot show must not lose a release that has been paid for
+    sys.stdout.reconfigure(errors="backslashreplace")
     sys.exit(main())

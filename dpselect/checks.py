@@ -3,6 +3,8 @@
 import math
 import numbers
 
+SMALLEST_EPSILON = 1e-9
+
 
 def check_number(name, value, *, why, instead, low=0.0, low_included=False, high=math.inf,
                  high_included=False, integer=False):
@@ -60,9 +62,10 @@ def check_choice(name, value, choices, *, why):
 
 
 def check_epsilon(value, name="epsilon"):
-    """Return a privacy loss: greater than 0, ``inf`` allowed."""
+    """Return a privacy loss: 1e-9 or more, ``inf`` allowed."""
     return check_number(
-        name, value, high_included=True,
-        why="a privacy loss of 0 or less allows no dependence on the data at all",
+        name, value, low=SMALLEST_EPSILON, low_included=True, high_included=True,
+        why="a privacy loss of 0 or less allows no dependence on the data, and one below "
+        f"{SMALLEST_EPSILON} nothing but noise",
         instead="write a number greater than 0, such as 1.0, or float('inf') for no privacy",
     )

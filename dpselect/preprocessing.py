@@ -234,6 +234,7 @@ def _check_step(name, step, trusted):
     elif isinstance(step, FeatureUnion):
         inner = step.transformer_list
     elif isinstance(step, ColumnTransformer):
+        _check_density(name, step)
         inner = [(label, part) for label, part, _ in step.transformers]
         inner.append(("remainder", step.remainder))
     else:
@@ -248,6 +249,21 @@ def _check_step(name, step, trusted):
         raise ValueError(
             f"Step {name!r} ({type(step).__name__}) learns from the data, so one record changes "
             f"every row and the privacy loss of the model no longer holds; {mend}."
+        )
+
+
+def _check_density(name, step):
+    # by default the container is sparse or dense according to how many entries are 0, which
+    # unknown categories change, and the fitted transformer remembers it
+    varies = any(
+        isinstance(part, (FeatureHasher, HashingVectorizer))
+        or (isinstance(part, OneHotEncoder) and part.sparse_output and part.handle_unknown != "error")
+        for _, part, _ in step.transformers
+    )
+    if varies and step.sparse_threshold != 0:
+        raise ValueError(
+            f"Step {name!r} (ColumnTransformer) decides by the data whether its output is sparse, "
+            "and releases the decision; write sparse_threshold=0."
         )
 
 

@@ -3,7 +3,7 @@
 import argparse
 import math
 
-from .messages import CommandError, name_of
+from .messages import CommandError, name_of, printable
 
 DESCRIPTION = (
     "Tune a logistic regression and release it with differential privacy. Without arguments: "
@@ -16,14 +16,16 @@ EPILOG = (
     "Nothing in it may be looked up in the records."
 )
 
+# far outside what makes sense, and far inside what float64 computes without overflow
+SMALLEST, LARGEST = 1e-6, 1e6
+
 
 class _Parser(argparse.ArgumentParser):
     """Reports a mistake as one sentence, without the usage."""
 
     def error(self, message):
         # argparse quotes arguments as they are, and those can hold line breaks
-        text = message.encode("unicode_escape").decode()
-        raise CommandError(f"{text}; see python -m dpselect --help.")
+        raise CommandError(f"{printable(message)}; see python -m dpselect --help.")
 
 
 def parse(argv=None):
@@ -88,8 +90,9 @@ def _positive(option, text):
         value = float(text)
     except ValueError:
         value = math.nan
-    if not 0 < value < math.inf:
+    if not SMALLEST <= value <= LARGEST:
         raise CommandError(
-            f"{option} must be a finite number greater than 0, such as 1.0, not {name_of(text)}."
+            f"{option} must be a number greater than 0, such as 1.0 ({SMALLEST:g} to {LARGEST:g}), "
+            f"not {name_of(text)}."
         )
     return value

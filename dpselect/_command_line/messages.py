@@ -1,6 +1,10 @@
 """What the command says on the error stream: one sentence each, never with a cell's value."""
 
 import sys
+import warnings
+from contextlib import contextmanager
+
+from ..exceptions import PrivacyLeakWarning
 
 
 class CommandError(Exception):
@@ -25,6 +29,11 @@ def name_of(name, limit=60):
     return repr(text if len(text) <= limit else text[: limit - 3] + "...")
 
 
+def printable(text):
+    """Return a text with everything that is not printable escaped, line breaks above all."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
 def say_error(text):
     """Print an error."""
     print(f"error: {text}", file=sys.stderr)
@@ -33,3 +42,22 @@ def say_error(text):
 def say_note(text):
     """Print something that the person should know, on the error stream to keep JSON clean."""
     print(f"note: {text}", file=sys.stderr)
+
+
+@contextmanager
+def warnings_as_notes():
+    """Print warnings as notes, one sentence each, for as long as this context lasts."""
+    with warnings.catch_warnings():
+        # news for developers of other libraries does not concern who releases a model
+        for category in (DeprecationWarning, PendingDeprecationWarning, FutureWarning):
+            warnings.simplefilter("ignore", category)
+        for category in (UserWarning, RuntimeWarning):
+            warnings.simplefilter("always", category)
+        warnings.showwarning = _show
+        yield
+
+
+def _show(message, category, filename, lineno, file=None, line=None):
+    # only our own warnings are known not to quote the data
+    known = issubclass(category, PrivacyLeakWarning)
+    say_note(message if known else f"A library gave a {category.__name__}.")

@@ -2,7 +2,6 @@
 
 import os
 import pickle
-import warnings
 from importlib import import_module
 
 import numpy as np
@@ -10,11 +9,10 @@ from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
-from ..exceptions import PrivacyLeakWarning
 from ..linear_model import DPLogisticRegression
 from ..model_selection import StabilityGridSearchCV
 from ..preprocessing import BoundedScaler
-from .messages import CommandError, name_of, say_note
+from .messages import CommandError, name_of
 from .schema import is_categorical
 
 
@@ -36,30 +34,30 @@ def make_search(domains, classes, alphas, epsilon):
     -------
     StabilityGridSearchCV
     """
-    model = DPLogisticRegression(classes=classes)
-    steps = _steps(domains)
     return StabilityGridSearchCV(
-        make_pipeline(*([] if steps is None else [steps]), model),
+        make_pipeline(*_steps(domains), DPLogisticRegression(classes=classes)),
         {"dplogisticregression__alpha": alphas or ["auto"]},
         epsilon=epsilon,
     )
 
 
 def _steps(domains):
+    if None in domains.values():  # no bounds file: all columns on their own scale
+        return []
     columns = list(enumerate(domains.values()))
     numeric = [j for j, domain in columns if not is_categorical(domain)]
     categorical = [j for j, domain in columns if is_categorical(domain)]
-    if any(domain is None for _, domain in columns):  # no bounds file: all on their own scale
-        return None
-    bounds = [domain for _, domain in columns if not is_categorical(domain)]
-    categories = [domain for _, domain in columns if is_categorical(domain)]
+    scaler = BoundedScaler([domain for _, domain in columns if not is_categorical(domain)])
+    if not categorical:
+        return [scaler]
+    encoder = OneHotEncoder(
+        categories=[domain for _, domain in columns if is_categorical(domain)],
+        handle_unknown="ignore",
+    )
     # Every cell of the records is one of the categories, so the share of zeros, by which
     # ColumnTransformer chooses between sparse and dense, is a function of public numbers.
-    parts = [
-        ("numeric", BoundedScaler(bounds), numeric),
-        ("categorical", OneHotEncoder(categories=categories, handle_unknown="ignore"), categorical),
-    ]
-    return ColumnTransformer([part for part in parts if part[2]])
+    parts = [("numeric", scaler, numeric), ("categorical", encoder, categorical)]
+    return [ColumnTransformer([part for part in parts if part[2]])]
 
 
 def made_up_row(domains):
@@ -92,26 +90,6 @@ def plan(search, domains, classes, n_samples):
     SelectionPlan
     """
     return search.plan(n_samples, len(domains), len(classes), example=made_up_row(domains))
-
-
-def fit(search, X, y):
-    """Fit a search, and print what it warns of as notes.
-
-    Parameters
-    ----------
-    search : StabilityGridSearchCV
-    X : ndarray of shape (n, p)
-    y : ndarray of shape (n,)
-    """
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        search.fit(X, y)
-    for warning in caught:
-        # only our own warnings are known not to quote the data
-        say_note(
-            str(warning.message) if issubclass(warning.category, PrivacyLeakWarning)
-            else f"A library gave a {warning.category.__name__} during the fit."
-        )
 
 
 class ModelFile:

@@ -2,6 +2,7 @@
 
 import json
 
+from .messages import printable
 from .schema import is_categorical
 
 MOST_LINES = 30  # of coefficients; JSON has all
@@ -140,11 +141,10 @@ def _model_lines(model, domains):
     columns = coefficients(model, domains).values()
     table = [("intercept", list(model.intercept_))]
     for name, *values in zip(domains, *(c.values() for c in columns)):
-        table += _entries(_printable(name), values)
+        table += _entries(printable(name), values)
     width = max(len(label) for label, _ in table)
-    lines = [f"coefficients towards {', '.join(map(_printable, names))}; columns scaled to [-1, 1]"
-             if None not in domains.values() else
-             f"coefficients towards {', '.join(map(_printable, names))}"]
+    scaled = "" if None in domains.values() else " (numeric columns scaled to [-1, 1])"
+    lines = [f"coefficients towards {', '.join(map(printable, names))}{scaled}"]
     lines += [
         f"{label:{width}}" + "".join(f" {value:10.4g}" for value in values)
         for label, values in table[: MOST_LINES + 1]
@@ -158,11 +158,7 @@ def _entries(name, values):
     """Return (label, one value for each class) of a column, one entry a category."""
     if isinstance(values[0], dict):
         return [
-            (f"{name}={_printable(category)}", [value[category] for value in values])
+            (f"{name}={printable(category)}", [value[category] for value in values])
             for category in values[0]
         ]
     return [(name, values)]
-
-
-def _printable(text):
-    return text if text.isprintable() else repr(text)

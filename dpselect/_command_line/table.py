@@ -8,6 +8,7 @@ import csv
 import gzip
 import zlib
 from array import array
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
@@ -130,13 +131,13 @@ def _check_header(header, shown, target):
             f"{shown} has no column {name_of(target)} (--target); its first row must hold the "
             "names of the columns."
         )
-    for name in header:
-        if not name:
-            raise CommandError(
-                f"{shown} has a column without a name; name it or leave it out, as an index column."
-            )
-        if header.count(name) > 1:
-            raise CommandError(f"{shown} has two columns with the name {name_of(name)}.")
+    if "" in header:
+        raise CommandError(
+            f"{shown} has a column without a name; name it, or leave it out if it numbers the rows."
+        )
+    name, times = Counter(header).most_common(1)[0]
+    if times > 1:
+        raise CommandError(f"{shown} has two columns with the name {name_of(name)}.")
     if len(header) == 1:
         raise CommandError(f"{shown} has no column besides the target {name_of(target)}.")
 
@@ -144,11 +145,8 @@ def _check_header(header, shown, target):
 def _domains(columns, target, schema):
     if schema is None:
         return dict.fromkeys(columns)
-    for name in schema:
-        if name != target and name not in columns:
-            raise CommandError(
-                f"The bounds file has a column {name_of(name)} that the records lack."
-            )
+    for name in schema.keys() - {target, *columns}:
+        raise CommandError(f"The bounds file has a column {name_of(name)} that the records lack.")
     for name in columns:
         if name not in schema:
             raise CommandError(
@@ -252,8 +250,8 @@ def _label_parser(name, labels):
         value = cell.strip()
         if len(labels) >= MOST_LABELS and value not in labels:
             raise CommandError(
-                f"The target {name_of(name)} has more than {MOST_LABELS} different labels and looks "
-                "like a number; list its classes in the bounds file if it is not."
+                f"The target {name_of(name)} has more than {MOST_LABELS} different labels and "
+                "looks like a number; list its classes in the bounds file if it is not."
             )
         return labels.setdefault(value, value)
 

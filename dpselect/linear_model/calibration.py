@@ -17,6 +17,8 @@ from .losses import LogisticLoss
 
 # Share of epsilon that objective perturbation spends on hiding the solver's residual.
 RESIDUAL_SHARE = 1e-3
+# A margin of size R ||w|| is rounded by about 2**-52 of itself; gradients follow with factor c R.
+ROUNDING = 2**-48
 
 
 @dataclass(frozen=True)
@@ -83,27 +85,35 @@ def calibrate(perturbation, loss, *, n_samples, dimension, radius, alpha, epsilo
     the draw.
     """
     n, d, R = n_samples, dimension, radius
+    mu, linear_scale, output_scale = alpha, 0.0, 0.0
     if epsilon == math.inf:
-        return Perturbation(mu=alpha, linear_scale=0.0, output_scale=0.0, tau=tol * R)
-    if perturbation == "output":
-        tau = tol * R
-        return Perturbation(
-            mu=alpha,
-            linear_scale=0.0,
-            output_scale=(2 * R / n + 2 * tau) / (alpha * epsilon),
-            tau=tau,
+        tau = attainable(loss, R, mu, 0.0, tol)
+    elif perturbation == "output":
+        tau = attainable(loss, R, mu, 0.0, tol)
+        output_scale = (2 * R / n + 2 * tau) / (mu * epsilon)
+    else:
+        residual_epsilon = RESIDUAL_SHARE * epsilon
+        main_epsilon = epsilon - residual_epsilon
+        mu += extra_regularisation(loss, n, R, alpha, main_epsilon)
+        linear_scale = 2 * R / (n * noise_epsilon(loss, n, R, mu, main_epsilon))
+        tau = attainable(loss, R, mu, linear_scale * d, tol)
+        output_scale = 2 * tau / (mu * residual_epsilon)
+    if not math.isfinite(mu + linear_scale + output_scale + tau):
+        raise ValueError(
+            f"alpha={alpha!r}, epsilon={epsilon!r} and data_norm (with the intercept {R!r}) need "
+            "noise beyond the range of float64; bring the columns to a scale near 1 first."
         )
-    residual_epsilon = RESIDUAL_SHARE * epsilon
-    main_epsilon = epsilon - residual_epsilon
-    mu = alpha + extra_regularisation(loss, n, R, alpha, main_epsilon)
-    linear_scale = 2 * R / (n * noise_epsilon(loss, n, R, mu, main_epsilon))
-    tau = tol * (R + linear_scale * d)
-    return Perturbation(
-        mu=mu,
-        linear_scale=linear_scale,
-        output_scale=2 * tau / (mu * residual_epsilon),
-        tau=tau,
-    )
+    return Perturbation(mu, linear_scale, output_scale, tau)
+
+
+def attainable(loss, R, mu, t, tol):
+    """Return tau, the gradient norm to which the solver works: a function of public numbers.
+
+    tol (R + t), t being the mean length of the noise in the gradient, or what rounding of
+    the margins leaves of it when mu is so small that the model may be very long.
+    """
+    length = _longest(loss, R, mu, t)
+    return max(tol * (R + t), ROUNDING * loss.curvature * R * (R * length))
 
 
 def extra_regularisation(loss, n, R, alpha, epsilon):
@@ -205,12 +215,15 @@ def norm_bound(loss, perturbation, radius, linear_norm, output_norm):
 
     Notes
     -----
-    With t = linear_scale ||r||, setting the gradient to 0 gives mu ||w|| <= R + t; its
-    product with w gives mu ||w||^2 <= kappa_l + t ||w||. The solver and the second draw
-    add tau / mu and their own length.
+    With t = linear_scale ||r|| + tau, setting the gradient to within tau of 0 gives
+    mu ||w|| <= R + t; its product with w gives mu ||w||^2 <= kappa_l + t ||w||. The second
+    draw adds its own length.
     """
-    mu, t = perturbation.mu, perturbation.linear_scale * np.asarray(linear_norm)
-    exact = np.minimum(
-        (radius + t) / mu, (t + np.sqrt(t * t + 4 * mu * loss.pull)) / (2 * mu)
-    )
-    return exact + perturbation.tau / mu + perturbation.output_scale * np.asarray(output_norm)
+    mu, t = perturbation.mu, perturbation.linear_scale * np.asarray(linear_norm) + perturbation.tau
+    longest = _longest(loss, radius, mu, t)
+    return longest + perturbation.output_scale * np.asarray(output_norm)
+
+
+def _longest(loss, R, mu, t):
+    """Bound ||w|| where mu w differs by at most t from the negative gradient of the loss."""
+    return np.minimum((R + t) / mu, (t + np.sqrt(t * t + 4 * mu * loss.pull)) / (2 * mu))

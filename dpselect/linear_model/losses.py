@@ -44,7 +44,8 @@ class LogisticLoss(MarginLoss):
     """
 
     curvature = 0.25
-    pull = float(lambertw(np.exp(-1.0)).real)
+    # rounded up, since it bounds a norm
+    pull = float(lambertw(np.exp(-1.0)).real) * (1 + 2**-50)
 
     def value(self, u):
         return np.log1p(np.exp(-np.abs(u))) + np.maximum(-u, 0.0)
@@ -85,7 +86,7 @@ class HuberHingeLoss(MarginLoss):
         return short**2 / (4 * self.width) + np.maximum(1 - self.width - u, 0.0)
 
     def slope(self, u):
-        return -np.clip((1 + self.width - u) / (2 * self.width), 0.0, 1.0)
+        return -np.clip(1 + self.width - u, 0.0, 2 * self.width) / (2 * self.width)
 
     def bend(self, u):
         return np.where(np.abs(1 - u) <= self.width, 0.5 / self.width, 0.0)

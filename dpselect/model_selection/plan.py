@@ -105,7 +105,10 @@ def resolution(scales):
 
 
 def describe(params):
-    """Return a candidate's parameters as one short text."""
+    """Return a candidate's parameters as one short text, without the names of steps if clear."""
+    short = {name.rpartition("__")[2]: value for name, value in params.items()}
+    if len(short) == len(params):
+        params = short
     return ", ".join(f"{name}={_short(value)}" for name, value in params.items()) or "(default)"
 
 
@@ -164,7 +167,7 @@ def messages(params, sensitivity, span, epsilon, selection_epsilon, n_samples, d
             f"{names} sets the noise of all candidates: one record can move its score by "
             f"{sensitivity[order[0]]:.2g}, the next one's by {sensitivity[rest[0]]:.2g}. "
             + (f"Without it the noise is {gain:.3g} times less." if gain < math.inf else
-               "Without it nothing would have to be selected.")
+               "Without it one candidate is left, and nothing is to be selected.")
         )
     blur, width = resolution(scales), float(span.max())
     if blur <= COIN_TOSS * width:

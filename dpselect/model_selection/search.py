@@ -318,7 +318,7 @@ class StabilityGridSearchCV(SearchDelegationMixin, MetaEstimatorMixin, BaseEstim
         >>> for line in search.plan(n_samples=10_000, n_features=10).messages:
         ...     print(line)
         alpha=0.0001 sets the noise of all candidates: one record can move its score by 0.4, \
-the next one's by 0.0006. Without it nothing would have to be selected.
+the next one's by 0.0006. Without it one candidate is left, and nothing is to be selected.
         This selection would be a coin toss: its noise can tell scores apart that differ by \
 1.1, and the score spans 1.
         To see differences of a tenth of the span: n_samples >= 111165, or epsilon >= 11.1.

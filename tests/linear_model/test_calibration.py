@@ -1,0 +1,203 @@
+"""The calibration against the exact density of the released model.
+
+With noise r of density exp(-||r||), objective perturbation releases w with density
+exp(-||rho(w)||) |det D rho(w)|, rho(w) = -(gradient at w) / linear_scale. The tests maximise the
+log-ratio of that density between neighbouring data sets.
+"""
+
+import math
+
+import numpy as np
+import pytest
+
+from dpselect.linear_model.calibration import (
+    RESIDUAL_SHARE,
+    calibrate,
+    extra_regularisation,
+    noise_epsilon,
+    norm_bound,
+    public_alpha,
+)
+from dpselect.linear_model.losses import HuberHingeLoss, LogisticLoss
+
+
+def log_density(w, Z, loss, mu, linear_scale, counts=1.0):
+    """Log-density of the exact minimiser at w, up to a constant, for signed rows Z = y x."""
+    u = Z @ w
+    counts = np.broadcast_to(counts, len(Z))
+    n, d = counts.sum(), Z.shape[1]
+    gradient = Z.T @ (counts * loss.slope(u)) / n + mu * w
+    hessian = (Z.T * counts * loss.bend(u)) @ Z / n + mu * np.eye(d)
+    return -np.linalg.norm(gradient) / linear_scale + np.linalg.slogdet(hessian)[1]
+
+
+def worst_loss(loss, n, R, mu, linear_scale, d, seed, tries=3000):
+    """Largest log-ratio found over neighbouring data sets and outcomes w."""
+    rng = np.random.default_rng(seed)
+    best, best_case = -np.inf, None
+
+    def row():
+        z = rng.normal(size=d)
+        return R * z / np.linalg.norm(z)
+
+    def ratio(case):
+        w, z, z_neighbour, rest = case
+        D, E = np.vstack([[z], rest]), np.vstack([[z_neighbour], rest])
+        return log_density(w, D, loss, mu, linear_scale) - log_density(w, E, loss, mu, linear_scale)
+
+    for trial in range(tries):
+        if best_case is None or trial < tries // 3:
+            # records that are saturated at w leave the Hessian at mu I
+            w = rng.normal(size=d) * 10 ** rng.uniform(-2, 3) / R
+            z, z_neighbour = row(), row()
+            rest = np.array([-R * w / np.linalg.norm(w)] * (n - 1)).reshape(n - 1, d)
+        else:
+            w, z, z_neighbour, rest = best_case
+            size = 10 ** rng.uniform(-4, 0)
+            w = w + size * rng.normal(size=d) * np.linalg.norm(w)
+            z = z + size * R * rng.normal(size=d)
+            z_neighbour = z_neighbour + size * R * rng.normal(size=d)
+            z, z_neighbour = (v * R / np.linalg.norm(v) for v in (z, z_neighbour))
+        value = ratio((w, z, z_neighbour, rest))
+        if value > best:
+            best, best_case = value, (w, z, z_neighbour, rest)
+    return best
+
+
+CASES = [
+    (LogisticLoss(), 1, 1.0, 0.5, 1), (LogisticLoss(), 10, 10.0, 0.01, 2),
+    (LogisticLoss(), 3, 100.0, 0.1, 2), (LogisticLoss(), 200, 1.0, 0.2, 2),
+    (HuberHingeLoss(), 1, 1.0, 0.5, 1), (HuberHingeLoss(0.1), 10, 10.0, 0.01, 2),
+    (HuberHingeLoss(), 3, 100.0, 0.1, 2),
+]
+
+
+@pytest.mark.parametrize("loss, n, R, alpha, d", CASES)
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
+def test_exact_loss_stays_under_epsilon(loss, n, R, alpha, d, epsilon):
+    mu = alpha + extra_regularisation(loss, n, R, alpha, epsilon)
+    e = noise_epsilon(loss, n, R, mu, epsilon)
+    assert epsilon / 2 * (1 - 1e-12) <= e <= epsilon
+    assert worst_loss(loss, n, R, mu, 2 * R / (n * e), d, seed=0) <= epsilon * (1 + 1e-9)
+
+
+def huber_edge(h, mu, linear_scale):
+    """The case that attains the bound: n = R = 1, records 1 and -1, w just above (1 - h)."""
+    loss, w = HuberHingeLoss(h), np.array([1 - h + 1e-12])
+    return (log_density(w, np.array([[1.0]]), loss, mu, linear_scale)
+            - log_density(w, np.array([[-1.0]]), loss, mu, linear_scale))
+
+
+@pytest.mark.parametrize("h", [0.1, 0.5])
+@pytest.mark.parametrize("epsilon", [0.5, 2.0])
+def test_huber_attains_epsilon(h, epsilon):
+    loss, mu = HuberHingeLoss(h), 10.0
+    e = noise_epsilon(loss, 1, 1.0, mu, epsilon)
+    assert math.isclose(huber_edge(h, mu, 2 / e), epsilon, rel_tol=1e-6)
+
+
+def logistic_edge(n, mu, linear_scale, s, angle=0.01):
+    """Two records nearly opposite to each other and nearly orthogonal to a long w.
+
+    The first has slope s at w; its neighbour, and all other records, are saturated there.
+    """
+    u = math.log((1 - s) / s)
+    length = (abs(u) + 60) / angle
+    w = np.array([length, 0.0])
+
+    def row(margin, side):
+        return np.array([margin / length, side * math.sqrt(1 - (margin / length) ** 2)])
+
+    first, neighbour, rest = row(u, 1.0), row(-60.0, -1.0), row(-60.0, -1.0)
+    densities = [
+        log_density(w, np.array([z, rest]), LogisticLoss(), mu, linear_scale, [1.0, n - 1.0])
+        for z in (first, neighbour)
+    ]
+    return densities[0] - densities[1]
+
+
+def worst_logistic_edge(n, mu, e):
+    return max(logistic_edge(n, mu, 2 / (n * e), s) for s in np.linspace(0.02, 0.999, 200))
+
+
+@pytest.mark.parametrize("epsilon, kappa", [(1.0, 0.8), (1.0, 2.0), (0.3, 0.5), (4.0, 15.0)])
+def test_logistic_comes_within_two_percent_of_epsilon(epsilon, kappa):
+    n = 10**8
+    mu = 1 / (n * kappa)
+    assert extra_regularisation(LogisticLoss(), n, 1.0, mu, epsilon) == 0
+    e = noise_epsilon(LogisticLoss(), n, 1.0, mu, epsilon)
+    worst = worst_logistic_edge(n, mu, e)
+    assert 0.98 * epsilon <= worst <= epsilon * (1 + 1e-9)
+    # the twin that pays nothing for the curvature is caught
+    assert worst_logistic_edge(n, mu, epsilon) > 1.02 * epsilon
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
+def test_logistic_pays_nothing_exactly_up_to_half_epsilon(epsilon):
+    def e(kappa):
+        return noise_epsilon(LogisticLoss(), 1000, 1.0, 1 / (1000 * kappa), epsilon)
+
+    assert e(0.4999 * epsilon) == epsilon
+    assert e(0.51 * epsilon) < epsilon
+
+
+@pytest.mark.parametrize("R", [10.0, 100.0])
+def test_norm_in_place_of_its_square_is_caught(R):
+    """The twin with R for R^2 in the curvature, as in the best-known library."""
+    loss, n, alpha, epsilon, h = HuberHingeLoss(0.5), 1, 0.01, 1.0, 0.5
+    right = alpha + extra_regularisation(loss, n, R, alpha, epsilon)
+    wrong = alpha + extra_regularisation(loss, n, math.sqrt(R), alpha, epsilon)
+
+    def edge(mu, e):
+        w = np.array([(1 - h) / R * (1 + 1e-9)])
+        return (log_density(w, np.array([[R]]), loss, mu, 2 * R / e)
+                - log_density(w, np.array([[-R]]), loss, mu, 2 * R / e))
+
+    assert edge(right, noise_epsilon(loss, n, R, right, epsilon)) <= epsilon * (1 + 1e-9)
+    assert edge(wrong, noise_epsilon(loss, n, math.sqrt(R), wrong, epsilon)) > 1.5 * epsilon
+
+
+def test_residual_noise_hides_the_solver():
+    s = calibrate("objective", LogisticLoss(), n_samples=50, dimension=3, radius=2.0, alpha=0.1,
+                  epsilon=0.7, tol=1e-10)
+    # two computed minimisers lie within 2 tau / mu of each other when the exact ones agree
+    assert math.isclose(2 * s.tau / s.mu / s.output_scale, RESIDUAL_SHARE * 0.7)
+    assert math.isclose(s.tau, 1e-10 * (2.0 + s.linear_scale * 3))
+
+
+def test_output_perturbation_charges_the_residual():
+    s = calibrate("output", LogisticLoss(), n_samples=50, dimension=3, radius=2.0, alpha=0.1,
+                  epsilon=0.7, tol=1e-3)
+    assert math.isclose((2 * 2.0 / 50 + 2 * s.tau) / 0.1 / s.output_scale, 0.7)
+
+
+def test_no_noise_without_privacy():
+    s = calibrate("objective", LogisticLoss(), n_samples=50, dimension=3, radius=2.0, alpha=0.1,
+                  epsilon=math.inf, tol=1e-10)
+    assert (s.mu, s.linear_scale, s.output_scale) == (0.1, 0.0, 0.0)
+
+
+def test_too_little_regularisation_is_refused():
+    with pytest.raises(ValueError, match="extra_regularisation"):
+        noise_epsilon(LogisticLoss(), 1, 1.0, 1e-3, 0.1)
+
+
+def test_huge_epsilon_does_not_overflow():
+    assert extra_regularisation(LogisticLoss(), 10, 1.0, 0.1, 1e6) == 0
+
+
+def test_public_alpha():
+    assert math.isclose(public_alpha(1000, 11, 2.0, 0.5), 4 * 11 / (5 * 1000 * 0.5))
+    assert math.isclose(public_alpha(1000, 11, 2.0, math.inf), 4 / 1000 / 100)
+
+
+def test_norm_bound_needs_the_tolerance():
+    # Huber hinge, n = R = x = y = 1, mu = 10, no noise: (1 + tau) / 10 has gradient tau
+    from dpselect.linear_model.calibration import Perturbation
+
+    tau = 1e-3
+    s = Perturbation(mu=10.0, linear_scale=0.0, output_scale=0.0, tau=tau)
+    w = (1 + tau) / 10
+    loss = HuberHingeLoss(0.5)
+    assert abs(loss.slope(np.array(w)) + 10 * w) <= tau * (1 + 1e-9)
+    assert 1 / 10 < w <= norm_bound(loss, s, 1.0, 0.0, 0.0) * (1 + 1e-12)

@@ -1,0 +1,42 @@
+import numpy as np
+import pytest
+from scipy import sparse
+
+from dpselect.linear_model.design import Design
+
+
+def explicit(X, R, s):
+    norms = np.linalg.norm(X, axis=1, keepdims=True)
+    A = X * np.minimum(1, R / np.where(norms > 0, norms, 1))
+    return A if s is None else np.hstack([A, np.full((len(X), 1), s)])
+
+
+@pytest.mark.parametrize("s", [None, 0.7])
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
+def test_products(s, container):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 4)) * rng.exponential(size=(200, 1))
+    X[0] = 0
+    A, design = explicit(X, 1.3, s), Design(container(X), 1.3, s)
+    d = A.shape[1]
+    assert (design.n_rows, design.n_columns) == (200, d)
+    assert np.isclose(design.radius, np.hypot(1.3, s or 0))
+    W, G, c = rng.normal(size=(d, 3)), rng.normal(size=(200, 3)), rng.random(200)
+    np.testing.assert_allclose(design.dot(W), A @ W)
+    (total,) = design.sum(lambda rows, g: (rows.adjoint_dot(g),), G, columns=3)
+    np.testing.assert_allclose(total, A.T @ G, atol=1e-12)
+    (total,) = design.sum(lambda rows, c: (rows.gram(c),), c, columns=1)
+    np.testing.assert_allclose(total, (A.T * c) @ A, atol=1e-12)
+
+
+def test_no_row_is_longer_than_the_norm():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(100_000, 3)) * 10 ** rng.uniform(-5, 100, size=(100_000, 1))
+    rows = Design(X, 1.0, None).factor * X
+    assert np.linalg.norm(rows, axis=1).max() <= 1.0
+
+
+def test_values_that_cannot_be_squared_are_refused_without_being_shown():
+    with pytest.raises(ValueError, match="BoundedScaler") as error:
+        Design(np.array([[1.0, 1.2345e200]]), 1.0, None)
+    assert "1.2345" not in str(error.value)

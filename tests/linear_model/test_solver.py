@@ -1,0 +1,96 @@
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from dpselect.linear_model import solver
+from dpselect.linear_model.calibration import attainable
+from dpselect.linear_model.design import Design
+from dpselect.linear_model.losses import HuberHingeLoss, LogisticLoss
+from dpselect.linear_model.solver import minimise
+
+
+def problem(n, d, k, seed, K=1, R=1.0, spread=1.0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d)) * spread * R
+    X = X * np.exp(rng.normal(size=d))
+    signs = np.where(X[:, :1] + rng.normal(size=(n, K)) * R > 0, 1, -1).astype(np.int8)
+    return dict(
+        design=Design(X, R, R),
+        signs=signs,
+        which=rng.integers(K, size=k),
+        mu=10 ** rng.uniform(-6, 1, size=k) * R * R,
+        linear=rng.normal(size=(d + 1, k)) * 10 ** rng.uniform(-4, 2, size=k) * R,
+    )
+
+
+def gradient_norms(p, loss, W):
+    design = p["design"]
+    y = p["signs"][:, p["which"]]
+    A = design.factor * design.X
+    A = np.hstack([A, np.full((len(A), 1), design.constant)])
+    G = A.T @ (y * loss.slope(y * (A @ W))) / len(A) + p["mu"] * W + p["linear"]
+    return np.linalg.norm(G, axis=0)
+
+
+@pytest.mark.parametrize("loss", [LogisticLoss(), HuberHingeLoss(), HuberHingeLoss(0.01)], ids=repr)
+@pytest.mark.parametrize("R", [0.01, 1.0, 100.0])
+@pytest.mark.parametrize("n, d, k, K", [(1, 1, 1, 1), (5, 30, 4, 1), (500, 6, 40, 3)])
+def test_reaches_the_tolerance(loss, R, n, d, k, K):
+    p = problem(n, d, k, seed=n + d, K=K, R=R)
+    t = np.linalg.norm(p["linear"], axis=0)
+    tau = np.array([attainable(loss, np.sqrt(2) * R, *column, 1e-10) for column in zip(p["mu"], t)])
+    W = minimise(loss=loss, tau=tau, **p)
+    # twice: the test adds up the rows in another order
+    assert (gradient_norms(p, loss, W) <= 2 * tau).all()
+
+
+def test_agrees_with_a_generic_optimiser():
+    p = problem(300, 3, 2, seed=0)
+    p["mu"] = np.array([0.01, 0.3])
+    W = minimise(loss=LogisticLoss(), tau=np.full(2, 1e-12), **p)
+    A = np.hstack([p["design"].factor * p["design"].X, np.ones((300, 1))])
+    y = p["signs"][:, 0]
+    for k in range(2):
+        def J(w, k=k):
+            return (np.logaddexp(0, -y * (A @ w)).mean() + p["mu"][k] / 2 * w @ w
+                    + p["linear"][:, k] @ w)
+
+        best = minimize(J, np.zeros(4), method="BFGS", options={"gtol": 1e-9})
+        np.testing.assert_allclose(W[:, k], best.x, atol=1e-5)
+        assert J(W[:, k]) <= best.fun + 1e-12
+
+
+def test_a_batch_equals_one_by_one(monkeypatch):
+    p = problem(400, 5, 12, seed=2, K=3)
+    tau = np.full(12, 1e-12)
+    together = minimise(loss=LogisticLoss(), tau=tau, **p)
+    bound = 2 * tau / p["mu"]
+    for k in range(12):
+        one = {**p, "which": p["which"][[k]], "mu": p["mu"][[k]], "linear": p["linear"][:, [k]]}
+        alone = minimise(loss=LogisticLoss(), tau=tau[[k]], **one)[:, 0]
+        assert np.linalg.norm(together[:, k] - alone) <= bound[k]
+    monkeypatch.setattr(solver, "GROUP_ELEMENTS", 400 * 5)
+    grouped = minimise(loss=LogisticLoss(), tau=tau, **p)
+    assert (np.linalg.norm(together - grouped, axis=0) <= bound).all()
+
+
+@pytest.mark.parametrize("max_iter", [0, 1])
+@pytest.mark.parametrize("loss", [LogisticLoss(), HuberHingeLoss()], ids=repr)
+def test_the_last_resort_reaches_the_tolerance_too(loss, max_iter):
+    p = problem(100, 3, 4, seed=3)
+    p["mu"] = np.array([0.01, 0.05, 0.1, 1.0])
+    tau = np.full(4, 1e-10)
+    W = minimise(loss=loss, tau=tau, max_iter=max_iter, **p)
+    assert (gradient_norms(p, loss, W) <= 2 * tau).all()
+
+
+def test_cycling_start_does_not_trap_newton():
+    # undamped Newton diverges here: a huge linear term throws the first step far out
+    design = Design(np.array([[1.0], [-1.0]]), 1.0, None)
+    p = dict(design=design, signs=np.array([[1], [1]], np.int8), which=np.array([0]),
+             mu=np.array([1e-9]), linear=np.array([[0.49]]))
+    tau = np.array([1e-10])
+    W = minimise(loss=LogisticLoss(), tau=tau, **p)
+    u = np.array([1.0, -1.0]) * W[0, 0]
+    gradient = (np.array([1.0, -1.0]) * LogisticLoss().slope(u)).mean() + 1e-9 * W[0, 0] + 0.49
+    assert abs(gradient) <= 2e-10
