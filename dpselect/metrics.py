@@ -30,6 +30,11 @@ class MarginScore(ABC):
     def lipschitz(self):
         """float : L, the largest slope of g."""
 
+    @property
+    def stake(self):
+        """float : g(0), the most that a perfect model can gain over one that says nothing."""
+        return float(self.penalty(0.0))
+
     @abstractmethod
     def penalty(self, u):
         """Return g(u), elementwise."""

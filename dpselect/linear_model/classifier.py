@@ -80,49 +80,36 @@ class DPLinearClassifier(ClassifierMixin, BaseEstimator):
 
     @staticmethod
     def fit_batch(estimators, X, y):
-        """Fit several classifiers of one class on the same rows, solved together.
+        """Fit several classifiers on the same rows; those that see them alike are solved together.
 
         Nothing is recorded in `privacy_`: a search uses this for models that it never
         releases.
 
         Parameters
         ----------
-        estimators : list of estimators of one class
-            They must agree in `data_norm`, `fit_intercept`, `intercept_scaling`,
-            `classes`, `max_iter` and the loss.
+        estimators : list of DPLinearClassifier
         X : array-like or sparse matrix of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
 
         Returns
         -------
-        list of estimators
+        list of DPLinearClassifier
             The same objects, fitted.
         """
-        leader = estimators[0]
-        X, y = validate_data(leader, X, y, dtype=np.float64, accept_sparse="csr")
-        classes = public_classes(y, leader.classes, type(leader).__name__)
-        design = Design(X, leader.data_norm, leader._constant(), leader.n_jobs)
-        positive = classes[1:] if len(classes) == 2 else classes
-        signs = np.where(y[:, None] == positive, 1, -1).astype(np.int8)
-        K = len(positive)
-
-        scales = [e._perturbation(design.n_rows, X.shape[1], K) for e in estimators]
-        draws = [e.unit_noise(X.shape[1], K) for e in estimators]
-        W = minimise(
-            design,
-            signs,
-            np.tile(np.arange(K), len(estimators)),
-            leader._loss(),
-            mu=np.repeat([s.mu for s in scales], K),
-            linear=np.hstack([s.linear_scale * r[0].T for s, r in zip(scales, draws)]),
-            tau=np.repeat([s.tau for s in scales], K),
-            max_iter=leader.max_iter,
-        )
-        for i, (estimator, s, r) in enumerate(zip(estimators, scales, draws)):
-            estimator._publish(
-                W[:, i * K : (i + 1) * K].T + s.output_scale * r[1], classes, leader
-            )
+        alike = {}
+        for estimator in estimators:
+            alike.setdefault(estimator._problem_key(), []).append(estimator)
+        for group in alike.values():
+            _fit_alike(group, X, y)
         return estimators
+
+    def _problem_key(self):
+        """What has to agree for problems to be solved together: rows, labels, loss and steps."""
+        classes = None if self.classes is None else tuple(np.asarray(self.classes).tolist())
+        return (
+            type(self), self._loss(), self.data_norm, self._constant(), classes, self.max_iter,
+            self.n_jobs,
+        )
 
     def _publish(self, w, classes, leader):
         constant = self._constant()
@@ -294,3 +281,30 @@ class DPLinearClassifier(ClassifierMixin, BaseEstimator):
         # on small data the noise of privacy can be larger than the signal
         tags.classifier_tags.poor_score = True
         return tags
+
+
+def _fit_alike(estimators, X, y):
+    """Fit classifiers that agree in `_problem_key`, in one solve."""
+    leader = estimators[0]
+    X, y = validate_data(leader, X, y, dtype=np.float64, accept_sparse="csr")
+    classes = public_classes(y, leader.classes, type(leader).__name__)
+    design = Design(X, leader.data_norm, leader._constant(), leader.n_jobs)
+    positive = classes[1:] if len(classes) == 2 else classes
+    signs = np.where(y[:, None] == positive, 1, -1).astype(np.int8)
+    K = len(positive)
+
+    scales = [e._perturbation(design.n_rows, X.shape[1], K) for e in estimators]
+    draws = [e.unit_noise(X.shape[1], K) for e in estimators]
+    W = minimise(
+        design,
+        signs,
+        np.tile(np.arange(K), len(estimators)),
+        leader._loss(),
+        mu=np.repeat([s.mu for s in scales], K),
+        linear=np.hstack([s.linear_scale * r[0].T for s, r in zip(scales, draws)]),
+        tau=np.repeat([s.tau for s in scales], K),
+        max_iter=leader.max_iter,
+    )
+    for i, (estimator, s, r) in enumerate(zip(estimators, scales, draws)):
+        w = W[:, i * K : (i + 1) * K].T + s.output_scale * r[1]
+        estimator._publish(w, classes, leader)

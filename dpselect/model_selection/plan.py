@@ -6,10 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..mechanisms import exponential_noise_scales
+from ..stability import SplitPatterns
+from .candidates import certificates
 
-# a selection that cannot resolve half of a score's span is decided by its noise alone;
-# one that resolves a tenth sees the differences that tuning is usually about
-COIN_TOSS, USEFUL = 0.5, 0.1
+# Shares of what a perfect model gains over one that says nothing. A selection that cannot see
+# a quarter of that is decided by its noise; candidates worth tuning differ by a twentieth or less.
+COIN_TOSS, USEFUL = 0.25, 0.05
 RECORDS_PER_DIMENSION = 30
 
 
@@ -77,6 +79,27 @@ class SelectionPlan:
             "messages": list(self.messages),
         }
 
+    def to_results(self):
+        """Return the plan as the columns of `cv_results_`.
+
+        Returns
+        -------
+        dict of arrays of shape (k,)
+        """
+        results = {}
+        for name in sorted({name for params in self.params for name in params}):
+            column = np.ma.masked_all(len(self.params), dtype=object)
+            for i, params in enumerate(self.params):
+                if name in params:
+                    column[i] = params[name]
+            results[f"param_{name}"] = column
+        results["params"] = list(self.params)
+        results["training_stability"] = self.training
+        results["score_span"] = self.span
+        results["sensitivity"] = self.sensitivity
+        results["noise_scale"] = self.noise_scale
+        return results
+
     def __str__(self):
         names = [describe(params) for params in self.params]
         width = max(len("candidate"), *map(len, names))
@@ -92,6 +115,57 @@ class SelectionPlan:
             )
         ]
         return "\n".join([*lines, *self.messages])
+
+
+def make_plan(candidates, draws, score, splits, n_samples, n_features, *, n_problems, epsilon,
+              selection_epsilon, tail=None):
+    """Compute the plan of a selection.
+
+    Parameters
+    ----------
+    candidates : list of Candidate
+        With `n_features` known.
+    draws : list of list of InnerStream
+    score : score
+    splits : list of (train, test)
+    n_samples, n_features : int
+        Shape of X.
+    n_problems : int
+        One-vs-rest problems.
+    epsilon, selection_epsilon : float
+    tail : float, default=None
+        None for the draws that were made; otherwise see
+        :func:`~dpselect.model_selection.candidates.certificates`.
+
+    Returns
+    -------
+    SelectionPlan
+    """
+    patterns = SplitPatterns.from_splits(splits, n_samples)
+
+    def certify(patterns, factor=1.0):
+        return certificates(
+            candidates, draws, score, patterns.train_sizes, n_problems,
+            factor * (epsilon - selection_epsilon), tail,
+        )
+
+    def noise(n_factor, epsilon_factor):
+        scaled = patterns.scaled(n_factor)
+        moved = scaled.sensitivities(*certify(scaled, epsilon_factor))
+        return exponential_noise_scales(moved, epsilon_factor * selection_epsilon)
+
+    training, span = certify(patterns)
+    sensitivity = patterns.sensitivities(training, span)
+    params = tuple(candidate.params for candidate in candidates)
+    said = messages(
+        params, sensitivity, getattr(score, "stake", 0.0) or float(span.max()), epsilon,
+        selection_epsilon, n_samples, max(c.n_features for c in candidates) + 1, noise,
+    )
+    return SelectionPlan(
+        params, n_samples, n_features, epsilon, selection_epsilon, training.max(axis=1),
+        span.max(axis=1), sensitivity, exponential_noise_scales(sensitivity, selection_epsilon),
+        said,
+    )
 
 
 def resolution(scales):
@@ -125,13 +199,15 @@ def _plain(value):
     return value if isinstance(value, (bool, int, float, str, type(None))) else repr(value)
 
 
-def messages(params, sensitivity, span, epsilon, selection_epsilon, n_samples, dimension, noise):
+def messages(params, sensitivity, stake, epsilon, selection_epsilon, n_samples, dimension, noise):
     """Say in words what a selection can do, and what would mend one that cannot.
 
     Parameters
     ----------
     params : list of dict
-    sensitivity, span : ndarray of shape (k,)
+    sensitivity : ndarray of shape (k,)
+    stake : float
+        What a perfect model's score gains over that of one that says nothing.
     epsilon, selection_epsilon : float
     n_samples : int
     dimension : int
@@ -169,41 +245,39 @@ def messages(params, sensitivity, span, epsilon, selection_epsilon, n_samples, d
             + (f"Without it the noise is {gain:.3g} times less." if gain < math.inf else
                "Without it one candidate is left, and nothing is to be selected.")
         )
-    blur, width = resolution(scales), float(span.max())
-    if blur <= COIN_TOSS * width:
+    blur, goal = resolution(scales), USEFUL * stake
+    if blur <= COIN_TOSS * stake:
         said.append(
-            f"Scores that differ by less than about {blur:.2g} cannot be told apart "
-            f"({blur / width:.0%} of the score's span)."
+            f"Scores that differ by less than about {blur:.2g} cannot be told apart; a perfect "
+            f"model scores {stake:.2g} better than one that says nothing."
         )
         return tuple(said)
     said.append(
-        f"This selection would be a coin toss: its noise can tell scores apart that differ by "
-        f"{blur:.2g}, and the score spans {width:.2g}."
+        f"This selection would be a coin toss: it can tell scores apart that differ by {blur:.2g}, "
+        f"and a perfect model scores only {stake:.2g} better than one that says nothing."
     )
-    mends = [_dropping(params, sensitivity, selection_epsilon, order, width)]
-    for text, scale in (("n_samples >= ", n_samples), ("epsilon >= ", epsilon)):
-        factor = _factor(lambda c: resolution(noise(c, 1) if scale is n_samples else noise(1, c)),
-                         USEFUL * width)
-        if factor is not None:
-            mends.append(text + (f"{math.ceil(factor * scale)}" if scale is n_samples
-                                 else f"{factor * scale:.3g}"))
-    mends = [mend for mend in mends if mend]
+    mends = [
+        _dropping(params, sensitivity, selection_epsilon, order, goal),
+        _at_least("n_samples", n_samples, lambda c: resolution(noise(c, 1)), goal),
+        _at_least("epsilon", epsilon, lambda c: resolution(noise(1, c)), goal),
+    ]
+    mends = [mend for mend in mends if mend is not None]
     if mends:
-        said.append(f"To see differences of a tenth of the span: {', or '.join(mends)}.")
+        said.append(f"To see differences of {goal:.2g}: {', or '.join(mends)}.")
     return tuple(said)
 
 
-def _dropping(params, sensitivity, epsilon, order, width):
+def _dropping(params, sensitivity, epsilon, order, goal):
     for dropped in range(1, len(params) - 1):
         rest = exponential_noise_scales(sensitivity[order[dropped:]], epsilon)
-        if resolution(rest) <= USEFUL * width:
+        if resolution(rest) <= goal:
             names = "; ".join(describe(params[i]) for i in sorted(order[:dropped]))
             return f"drop {names}"
     return None
 
 
-def _factor(blur, goal):
-    """Return the least factor up to 2**20 that brings `blur` down to `goal`, or None."""
+def _at_least(name, value, blur, goal):
+    """Return the least `value` that brings blur(factor) down to `goal`, in words, or None."""
     high = 2.0
     while blur(high) > goal:
         high *= 2
@@ -213,4 +287,5 @@ def _factor(blur, goal):
     for _ in range(12):
         middle = math.sqrt(low * high)
         low, high = (low, middle) if blur(middle) <= goal else (middle, high)
-    return high
+    least = math.ceil(high * value) if isinstance(value, int) else f"{high * value:.3g}"
+    return f"{name} >= {least}"

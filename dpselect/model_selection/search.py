@@ -3,22 +3,21 @@
 import math
 
 import numpy as np
-from joblib import Parallel, delayed
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.utils import indexable
 
 from ..base import one_label_a_row, public_classes, warn_if_seeded
 from ..checks import check_choice, check_epsilon, check_number
-from ..mechanisms import exponential_noise_scales, noisy_argmax
+from ..mechanisms import noisy_argmax
 from ..metrics import get_score
 from ..noise import is_seeded, root_stream
 from ..privacy import PrivacyLoss
-from ..rows import n_rows, take
-from ..stability import SplitPatterns
-from .candidates import certificates, make_candidates, set_classes
+from ..rows import n_rows
+from .candidates import make_candidates, set_classes
 from .delegation import SearchDelegationMixin
+from .evaluation import exact_scores, n_columns
 from .nonprivate import fit_twin
-from .plan import SelectionPlan, messages
+from .plan import make_plan
 from .splits import check_splitter, make_splits
 
 
@@ -215,45 +214,22 @@ class StabilityGridSearchCV(SearchDelegationMixin, MetaEstimatorMixin, BaseEstim
         classes = self._learn_classes(candidates, y)
         draws = self._draws(len(candidates), stream)
         score = self._score(candidates[0].model)
-        scores = self._scores(candidates, draws, score, X, y, splits)
-        tail = self.delta / (len(candidates) * self.n_draws) if self.delta > 0 else None
-        plan = self._certify(candidates, draws, score, n, splits, _n_problems(classes), tail=tail)
+        scores = exact_scores(
+            candidates, draws, score, X, y, splits, n_jobs=self.n_jobs,
+            pre_dispatch=self.pre_dispatch, verbose=self.verbose,
+        )
+        plan = make_plan(
+            candidates, draws, score, splits, n, candidates[0].n_features,
+            n_problems=_n_problems(classes), epsilon=self.epsilon,
+            selection_epsilon=self._selection_epsilon(),
+            tail=self.delta / (len(candidates) * self.n_draws) if self.delta > 0 else None,
+        )
 
         best = noisy_argmax(
             scores, plan.sensitivity, self._selection_epsilon(), stream.child("selection")
         )
         del scores  # exact functions of the data
         return self._release(candidates, best, plan, len(splits), score, stream, X, y)
-
-    def _scores(self, candidates, draws, score, X, y, splits):
-        """Return the exact mean score of each candidate. Never to be released."""
-        if len(candidates) == 1:
-            candidates[0].n_features = _n_columns(candidates[0].transform(X))
-            return np.zeros(1)
-        total = np.zeros(len(candidates))
-        groups = {}
-        for i, candidate in enumerate(candidates):
-            groups.setdefault(candidate.steps_key, []).append(i)
-        self._say(f"Fitting {len(splits)} splits for each of {len(candidates)} candidates, "
-                  f"{len(splits) * len(candidates) * self.n_draws} fits")
-        for done, members in enumerate(groups.values(), start=1):
-            rows = candidates[members[0]].transform(X)
-            for i in members:
-                candidates[i].n_features = _n_columns(rows)
-            # every (candidate, draw) has its own stream, the same for all splits
-            models = [
-                clone(candidates[i].model).set_params(random_state=draw)
-                for i in members
-                for draw in draws[i]
-            ]
-            results = Parallel(n_jobs=self.n_jobs, pre_dispatch=self.pre_dispatch)(
-                delayed(_score_split)(models, rows, y, train, test, score)
-                for train, test in splits
-            )
-            table = np.mean(results, axis=0).reshape(len(members), self.n_draws)
-            total[members] = table.mean(axis=1)
-            self._say(f"Done with {done} of {len(groups)} groups of candidates")
-        return total
 
     def _release(self, candidates, best, plan, n_splits, score, stream, X, y):
         self._forget()
@@ -281,7 +257,7 @@ class StabilityGridSearchCV(SearchDelegationMixin, MetaEstimatorMixin, BaseEstim
         self.best_index_ = best
         self.best_params_ = candidates[best].params
         self.certificate_ = plan
-        self.cv_results_ = _results(plan)
+        self.cv_results_ = plan.to_results()
         self.scorer_ = score
         self.multimetric_ = False
         self.n_splits_ = n_splits
@@ -317,11 +293,11 @@ class StabilityGridSearchCV(SearchDelegationMixin, MetaEstimatorMixin, BaseEstim
         ... )
         >>> for line in search.plan(n_samples=10_000, n_features=10).messages:
         ...     print(line)
-        alpha=0.0001 sets the noise of all candidates: one record can move its score by 0.4, \
-the next one's by 0.0006. Without it one candidate is left, and nothing is to be selected.
-        This selection would be a coin toss: its noise can tell scores apart that differ by \
-1.1, and the score spans 1.
-        To see differences of a tenth of the span: n_samples >= 111165, or epsilon >= 11.1.
+        alpha=0.0001 sets the noise of all candidates: one record can move its score by 0.8, \
+the next one's by 0.0041. Without it one candidate is left, and nothing is to be selected.
+        This selection would be a coin toss: it can tell scores apart that differ by 2.2, and \
+a perfect model scores only 1 better than one that says nothing.
+        To see differences of 0.05: n_samples >= 2221155, or epsilon >= 44.6.
         """
         check_epsilon(self.epsilon)
         if self.epsilon == math.inf:
@@ -338,42 +314,13 @@ the next one's by 0.0006. Without it one candidate is left, and nothing is to be
         if example is None:
             example = np.zeros((1, n_features))
         for candidate in candidates:
-            candidate.n_features = _n_columns(candidate.transform(example))
+            candidate.n_features = n_columns(candidate.transform(example))
         splits = make_splits(self.cv, n_samples, stream.child("splits"))
         draws = self._draws(len(candidates), stream)
-        return self._certify(
-            candidates, draws, self._score(candidates[0].model), n_samples, splits,
-            _n_problems(candidates[0].model.get_params().get("classes")),
-            n_features=n_features, tail=0.5,
-        )
-
-    def _certify(self, candidates, draws, score, n_samples, splits, n_problems,
-                 n_features=None, tail=None):
-        patterns = SplitPatterns.from_splits(splits, n_samples)
-        selection_epsilon = self._selection_epsilon()
-
-        def certify(patterns, factor=1.0):
-            epsilon = factor * (self.epsilon - selection_epsilon)
-            return certificates(
-                candidates, draws, score, patterns.train_sizes, n_problems, epsilon, tail
-            )
-
-        def noise(n_factor, epsilon_factor):
-            scaled = patterns.scaled(n_factor)
-            moved = scaled.sensitivities(*certify(scaled, epsilon_factor))
-            return exponential_noise_scales(moved, epsilon_factor * selection_epsilon)
-
-        training, span = certify(patterns)
-        sensitivity = patterns.sensitivities(training, span)
-        scales = exponential_noise_scales(sensitivity, selection_epsilon)
-        params = tuple(candidate.params for candidate in candidates)
-        n_features = n_features or candidates[0].n_features
-        dimension = max(candidate.n_features for candidate in candidates) + 1
-        said = messages(params, sensitivity, span.max(axis=1), self.epsilon, selection_epsilon,
-                        n_samples, dimension, noise)
-        return SelectionPlan(
-            params, n_samples, n_features, self.epsilon, selection_epsilon,
-            training.max(axis=1), span.max(axis=1), sensitivity, scales, said,
+        return make_plan(
+            candidates, draws, self._score(candidates[0].model), splits, n_samples, n_features,
+            n_problems=_n_problems(candidates[0].model.get_params().get("classes")),
+            epsilon=self.epsilon, selection_epsilon=self._selection_epsilon(), tail=0.5,
         )
 
     def _candidates(self, stream):
@@ -424,10 +371,6 @@ the next one's by 0.0006. Without it one candidate is left, and nothing is to be
         for name in [name for name in vars(self) if name.endswith("_") and name[0] != "_"]:
             del vars(self)[name]
 
-    def _say(self, text):
-        if self.verbose:
-            print(text)
-
     def _check_parameters(self):
         check_number(
             "delta", self.delta, low_included=True, high=1.0,
@@ -470,44 +413,5 @@ the next one's by 0.0006. Without it one candidate is left, and nothing is to be
         return vars(self)["best_score_"]
 
 
-def _score_split(models, X, y, train, test, score):
-    """Train all models on one split and return their exact scores."""
-    X_train, y_train = take(X, train), take(y, train)
-    if hasattr(models[0], "fit_batch"):
-        models[0].fit_batch(models, X_train, y_train)
-    else:
-        for model in models:
-            model.fit(X_train, y_train)
-    X_test, y_test = take(X, test), take(y, test)
-    return [score(model, X_test, y_test) for model in models]
-
-
-def _n_columns(X):
-    shape = X.shape if hasattr(X, "shape") else np.shape(X)
-    if len(shape) != 2:
-        raise ValueError(
-            f"X has {len(shape)} dimensions, but a search needs a table of rows and columns "
-            "(2 dimensions); reshape it, for instance with X.reshape(-1, 1)."
-        )
-    return shape[1]
-
-
 def _n_problems(classes):
     return 1 if classes is None or len(classes) == 2 else len(classes)
-
-
-def _results(plan):
-    names = sorted({name for params in plan.params for name in params})
-    results = {}
-    for name in names:
-        column = np.ma.masked_all(len(plan.params), dtype=object)
-        for i, params in enumerate(plan.params):
-            if name in params:
-                column[i] = params[name]
-        results[f"param_{name}"] = column
-    results["params"] = list(plan.params)
-    results["training_stability"] = plan.training
-    results["score_span"] = plan.span
-    results["sensitivity"] = plan.sensitivity
-    results["noise_scale"] = plan.noise_scale
-    return results

@@ -1,0 +1,84 @@
+"""Exact scores of the candidates. They are functions of the data and are never released."""
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.base import clone
+
+from ..rows import take
+
+
+def exact_scores(candidates, draws, score, X, y, splits, *, n_jobs, pre_dispatch, verbose):
+    """Train every candidate on every split and return its mean score.
+
+    Also notes in each candidate how many columns reach its model.
+
+    Parameters
+    ----------
+    candidates : list of Candidate
+    draws : list of list of InnerStream
+        Entry [i][j]: the stream of candidate i's draw j, the same for all splits.
+    score : score
+    X : indexable of length n
+    y : ndarray of shape (n,)
+    splits : list of (train, test)
+    n_jobs, pre_dispatch
+        For joblib.
+    verbose : int
+        1 or more prints public facts.
+
+    Returns
+    -------
+    ndarray of shape (k,)
+        Means over the splits and draws; zeros for a single candidate, which is not compared.
+    """
+    total = np.zeros(len(candidates))
+    groups = {}
+    for i, candidate in enumerate(candidates):
+        groups.setdefault(candidate.steps_key, []).append(i)
+    if verbose and len(candidates) > 1:
+        print(f"Fitting {len(splits)} splits for each of {len(candidates)} candidates")
+    for done, members in enumerate(groups.values(), start=1):
+        rows = candidates[members[0]].transform(X)
+        for i in members:
+            candidates[i].n_features = n_columns(rows)
+        if len(candidates) == 1:
+            break
+        models = [
+            clone(candidates[i].model).set_params(random_state=draw)
+            for i in members
+            for draw in draws[i]
+        ]
+        results = Parallel(n_jobs=n_jobs, pre_dispatch=pre_dispatch)(
+            delayed(_score_split)(models, rows, y, train, test, score) for train, test in splits
+        )
+        total[members] = np.mean(results, axis=0).reshape(len(members), -1).mean(axis=1)
+        if verbose:
+            print(f"Done with {done} of {len(groups)} groups of candidates")
+    return total
+
+
+def _score_split(models, X, y, train, test, score):
+    """Train all models on one split and return their exact scores."""
+    X_train, y_train = take(X, train), take(y, train)
+    kinds = {}
+    for model in models:
+        kinds.setdefault(type(model), []).append(model)
+    for kind, group in kinds.items():
+        if hasattr(kind, "fit_batch"):
+            kind.fit_batch(group, X_train, y_train)
+        else:
+            for model in group:
+                model.fit(X_train, y_train)
+    X_test, y_test = take(X, test), take(y, test)
+    return [score(model, X_test, y_test) for model in models]
+
+
+def n_columns(X):
+    """Return the number of columns of a table."""
+    shape = X.shape if hasattr(X, "shape") else np.shape(X)
+    if len(shape) != 2:
+        raise ValueError(
+            f"X has {len(shape)} dimensions, but a search needs a table of rows and columns "
+            "(2 dimensions); reshape it, for instance with X.reshape(-1, 1)."
+        )
+    return shape[1]
