@@ -93,15 +93,23 @@ def public_classes(y, classes, owner):
             stacklevel=4,
         )
         return labels
+    check_classes(classes)
     labels = np.unique(np.asarray(classes))
-    if labels.ndim != 1 or len(labels) < 2 or len(labels) != len(np.asarray(classes)):
-        raise ValueError(
-            "classes must list at least two different labels, because a classifier separates "
-            "labels that are public knowledge; write for instance classes=[0, 1]."
-        )
     if not np.isin(y, labels).all():
         raise ValueError(
             "y holds a label that is not in classes, and a model of labels beyond the public ones "
             "would reveal them; add every label that a record may have to classes."
         )
     return labels
+
+
+def check_classes(classes):
+    """Refuse a list of labels that does not have two different ones; None passes."""
+    if classes is None:
+        return
+    given = np.asarray(classes)
+    if given.ndim != 1 or len(given) < 2 or len(np.unique(given)) != len(given):
+        raise ValueError(
+            "classes must list at least two different labels, because a classifier separates "
+            "labels that are public knowledge; write for instance classes=[0, 1]."
+        )

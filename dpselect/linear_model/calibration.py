@@ -113,7 +113,7 @@ def attainable(loss, R, mu, t, tol):
     the margins leaves of it when mu is so small that the model may be very long.
     """
     length = _longest(loss, R, mu, t)
-    return max(tol * (R + t), ROUNDING * loss.curvature * R * (R * length))
+    return float(max(tol * (R + t), ROUNDING * loss.curvature * R * (R * length)))
 
 
 def extra_regularisation(loss, n, R, alpha, epsilon):
@@ -226,4 +226,5 @@ def norm_bound(loss, perturbation, radius, linear_norm, output_norm):
 
 def _longest(loss, R, mu, t):
     """Bound ||w|| where mu w differs by at most t from the negative gradient of the loss."""
-    return np.minimum((R + t) / mu, (t + np.sqrt(t * t + 4 * mu * loss.pull)) / (2 * mu))
+    with np.errstate(over="ignore"):
+        return np.minimum((R + t) / mu, (t + np.sqrt(t * t + 4 * mu * loss.pull)) / (2 * mu))

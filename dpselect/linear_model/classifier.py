@@ -8,11 +8,11 @@ from scipy.stats import gamma
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..base import public_classes, release_loss
+from ..base import check_classes, public_classes, release_loss
 from ..checks import check_choice, check_epsilon, check_number
 from ..exceptions import CertificateError
 from ..metrics import MarginScore
-from ..noise import as_generator, ball_laplace
+from ..noise import as_generator, ball_laplace, check_random_state
 from ..stability import margin_certificate
 from .calibration import calibrate, norm_bound, public_alpha
 from .design import Design
@@ -240,6 +240,8 @@ class DPLinearClassifier(ClassifierMixin, BaseEstimator):
             "max_iter", self.max_iter, integer=True, low_included=True,
             why="it counts Newton steps", instead="write an integer of 0 or more, such as 100",
         )
+        check_classes(self.classes)
+        check_random_state(self.random_state)
 
     def decision_function(self, X):
         """Return the confidence scores w.x + b of rows, clipped as the training rows were.

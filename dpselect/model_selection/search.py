@@ -205,6 +205,10 @@ class StabilityGridSearchCV(SearchDelegationMixin, MetaEstimatorMixin, BaseEstim
         groups = self._groups(params)
         stream = root_stream(self.random_state)
         candidates = self._candidates(stream)
+        score = self._score(candidates[0].model)
+        for candidate in candidates:
+            # on made-up shapes: refuses bad parameters, and pairs without a certificate, early
+            candidate.model.stability_certificate(score, 1000, 1, failure_probability=0.5)
         warn_if_seeded(self)
 
         X, y = indexable(X, y)
@@ -213,7 +217,6 @@ class StabilityGridSearchCV(SearchDelegationMixin, MetaEstimatorMixin, BaseEstim
         y = one_label_a_row(y, type(self).__name__)
         classes = self._learn_classes(candidates, y)
         draws = self._draws(len(candidates), stream)
-        score = self._score(candidates[0].model)
         scores = exact_scores(
             candidates, draws, score, X, y, splits, n_jobs=self.n_jobs,
             pre_dispatch=self.pre_dispatch, verbose=self.verbose,

@@ -86,8 +86,15 @@ def make_splits(cv, n_samples, stream, groups=None):
         splits = cv.split(np.zeros((n_samples, 1)), None, groups)
     else:
         splits = cv
-    indices = np.arange(n_samples)
-    splits = [(indices[np.asarray(train)], indices[np.asarray(test)]) for train, test in splits]
+    splits = [tuple(_indices(part, n_samples) for part in split) for split in splits]
     if not splits or any(len(part) == 0 for split in splits for part in split):
         raise ValueError("cv gives an empty part; give splits that leave records on both sides.")
     return splits
+
+
+def _indices(part, n_samples):
+    part = np.asarray(part)
+    if part.size == 0:
+        return np.empty(0, dtype=int)
+    # masks and negative indices become indices, and those out of range an error
+    return np.arange(n_samples)[part]

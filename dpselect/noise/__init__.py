@@ -1,12 +1,13 @@
 """Noise: from ``random_state`` to generators, and the unit draws of the mechanisms."""
 
 from .draws import ball_laplace, exponential, gaussian, gumbel, laplace
-from .generators import InnerStream, as_generator, is_seeded, root_stream
+from .generators import InnerStream, as_generator, check_random_state, is_seeded, root_stream
 
 __all__ = [
     "InnerStream",
     "as_generator",
     "ball_laplace",
+    "check_random_state",
     "exponential",
     "gaussian",
     "gumbel",

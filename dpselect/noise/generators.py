@@ -74,25 +74,45 @@ def root_stream(random_state=None):
     TypeError
         If `random_state` is anything else.
     """
+    check_random_state(random_state)
     if random_state is None:
         return InnerStream(secrets.token_bytes(KEY_BYTES))
     if isinstance(random_state, InnerStream):
         return random_state
+    if isinstance(random_state, numbers.Integral):
+        random_state = np.random.SeedSequence(int(random_state), pool_size=8)
+    if isinstance(random_state, np.random.SeedSequence):
+        return InnerStream(random_state.generate_state(KEY_BYTES // 4, np.uint32).tobytes())
+    return InnerStream(random_state.bytes(KEY_BYTES))
+
+
+def check_random_state(random_state):
+    """Refuse a `random_state` that does not define noise, without drawing from it.
+
+    Parameters
+    ----------
+    random_state : object
+
+    Raises
+    ------
+    ValueError, TypeError
+        As :func:`root_stream`.
+    """
     if isinstance(random_state, numbers.Integral) and not isinstance(random_state, (bool, np.bool_)):
         if random_state < 0:
             raise ValueError(
                 f"random_state={random_state} is not a seed; give None for noise that "
                 "protects the data, or an integer of 0 or more for a test."
             )
-        random_state = np.random.SeedSequence(int(random_state), pool_size=8)
-    if isinstance(random_state, np.random.SeedSequence):
-        return InnerStream(random_state.generate_state(KEY_BYTES // 4, np.uint32).tobytes())
-    if isinstance(random_state, (np.random.RandomState, np.random.Generator)):
-        return InnerStream(random_state.bytes(KEY_BYTES))
-    raise TypeError(
-        f"random_state of type {type(random_state).__name__} does not define the noise; give None "
-        "for noise that protects the data, or an int, SeedSequence, RandomState or Generator."
-    )
+    elif random_state is not None and not isinstance(
+        random_state,
+        (InnerStream, np.random.SeedSequence, np.random.RandomState, np.random.Generator),
+    ):
+        raise TypeError(
+            f"random_state of type {type(random_state).__name__} does not define the noise; give "
+            "None for noise that protects the data, or an int, SeedSequence, RandomState or "
+            "Generator."
+        )
 
 
 def as_generator(random_state=None):

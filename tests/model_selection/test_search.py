@@ -1,0 +1,445 @@
+import pickle
+
+import numpy as np
+import pytest
+from joblib import parallel_backend
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.kernel_approximation import RBFSampler
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import make_scorer, roc_auc_score
+from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from dpselect import (
+    CertificateError,
+    DPLogisticRegression,
+    PrivacyLeakWarning,
+    PrivacyLoss,
+    SeededNoiseWarning,
+    StabilityGridSearchCV,
+)
+from dpselect.metrics import BrierScore, RampScore
+from dpselect.model_selection import evaluation
+from dpselect.model_selection.candidates import make_candidates
+from dpselect.noise import InnerStream, root_stream
+from dpselect.preprocessing import BoundedScaler
+from dpselect.stability import Certificate
+
+MODEL = DPLogisticRegression(classes=["ill", "well"])
+GRID = {"alpha": [0.01, 0.1, 1.0]}
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 4)) / 3
+    y = np.where(X @ [4, -4, 1, 0] + rng.logistic(size=3000) / 3 > 0, "well", "ill")
+    return X, y
+
+
+def search(estimator=MODEL, grid=GRID, **parameters):
+    return StabilityGridSearchCV(estimator, grid, **parameters)
+
+
+def seeded_fit(data, estimator=MODEL, grid=GRID, **parameters):
+    with pytest.warns(SeededNoiseWarning):
+        return search(estimator, grid, random_state=0, **parameters).fit(*data)
+
+
+def test_fits_and_states_its_loss(data):
+    s = search(epsilon=2.0).fit(*data)
+    assert s.best_params_ == {"alpha": GRID["alpha"][s.best_index_]}
+    assert s.best_estimator_.alpha == s.best_params_["alpha"]
+    assert (s.privacy_.epsilon, s.privacy_.delta, s.privacy_.seeded) == (2.0, 0.0, False)
+    assert [release.epsilon for release in s.privacy_.releases] == [1.0, 1.0]
+    assert s.best_estimator_.epsilon == 1.0 and s.best_estimator_.random_state is None
+    assert s.predict(data[0]).shape == (3000,) and s.predict_proba(data[0]).shape == (3000, 2)
+    assert list(s.classes_) == ["ill", "well"] and s.n_features_in_ == 4
+    assert s.scorer_ == BrierScore()
+    assert -0.25 < s.score(*data) < 0
+
+
+@pytest.mark.parametrize("fraction", [0.1, 0.9])
+def test_selection_fraction(data, fraction):
+    s = search(selection_fraction=fraction).fit(*data)
+    np.testing.assert_allclose([r.epsilon for r in s.privacy_.releases], [fraction, 1 - fraction])
+    assert s.privacy_.epsilon == 1.0
+
+
+def test_with_a_large_budget_it_chooses_the_best(data):
+    grid = {"alpha": [1e-3, 1.0, 30.0]}
+    s = search(grid=grid, epsilon=300.0).fit(*data)
+    assert s.best_index_ == 0
+
+
+def test_exact_scores_are_those_of_one_by_one_fits(data):
+    """The batch, the splits and the scores, against scikit-learn's own cross-validation."""
+    X, y = data
+    stream = root_stream(0)
+    candidates = make_candidates(MODEL, GRID, epsilon=0.5, stream=stream, trusted_steps=())
+    draws = [[stream.child("draw", i, j) for j in range(2)] for i in range(3)]
+    cv = KFold(4, shuffle=True, random_state=0)
+    scores = evaluation.exact_scores(
+        candidates, draws, RampScore(), X, y, list(cv.split(X)), n_jobs=1,
+        pre_dispatch="2*n_jobs", verbose=0,
+    )
+    expected = [
+        np.mean([
+            cross_val_score(
+                clone(MODEL).set_params(alpha=alpha, epsilon=0.5, random_state=draw),
+                X, y, cv=cv, scoring=RampScore(),
+            )
+            for draw in draws[i]
+        ])
+        for i, alpha in enumerate(GRID["alpha"])
+    ]
+    np.testing.assert_allclose(scores, expected, atol=1e-8)
+
+
+def test_candidates_that_see_rows_differently_are_trained_apart(data):
+    """A grid over the norm, the intercept and the perturbation, against one-by-one fits."""
+    X, y = data
+    grid = {"data_norm": [0.3, 3.0], "fit_intercept": [True, False],
+            "perturbation": ["objective", "output"], "max_iter": [3, 100]}
+    stream = root_stream(0)
+    candidates = make_candidates(
+        clone(MODEL).set_params(alpha=0.1), grid, epsilon=5.0, stream=stream, trusted_steps=()
+    )
+    draws = [[stream.child("draw", i)] for i in range(len(candidates))]
+    split = [(np.arange(2000), np.arange(2000, 3000))]
+    scores = evaluation.exact_scores(
+        candidates, draws, BrierScore(), X, y, split, n_jobs=1, pre_dispatch="all", verbose=0
+    )
+    for candidate, (draw,), score in zip(candidates, draws, scores):
+        model = clone(candidate.model).set_params(random_state=draw).fit(X[:2000], y[:2000])
+        np.testing.assert_allclose(BrierScore()(model, X[2000:], y[2000:]), score, atol=1e-8)
+
+
+def test_every_candidate_and_draw_has_its_own_noise_the_same_for_all_splits(data, monkeypatch):
+    seen = []
+
+    def spy(models, X, y, train, test, score):
+        seen.append([model.unit_noise(4).tobytes() for model in models])
+        return [0.0] * len(models)
+
+    monkeypatch.setattr(evaluation, "_score_split", spy)
+    s = search(n_draws=3).fit(*data)
+    assert len(seen) == 5 and all(noise == seen[0] for noise in seen)
+    assert len(set(seen[0])) == 9
+    assert s.n_splits_ == 5
+
+
+def test_the_released_noise_is_none_of_the_selections(data, monkeypatch):
+    used = []
+    original = DPLogisticRegression.unit_noise
+
+    def spy(self, *shape):
+        noise = original(self, *shape)
+        used.append((type(self.random_state), noise.tobytes()))
+        return noise
+
+    monkeypatch.setattr(DPLogisticRegression, "unit_noise", spy)
+    search().fit(*data)
+    *inner, released = used
+    assert all(kind is InnerStream for kind, _ in inner)
+    assert released[0] is type(None) and released[1] not in {noise for _, noise in inner}
+    used.clear()
+    seeded_fit(data)
+    assert used[-1][1] not in {noise for _, noise in used[:-1]}
+
+
+@pytest.mark.parametrize("backend", ["loky", "threading"])
+def test_jobs_do_not_change_the_result(data, backend):
+    alone = seeded_fit(data, n_jobs=1)
+    with parallel_backend(backend):
+        together = seeded_fit(data, n_jobs=2)
+    assert alone.best_index_ == together.best_index_
+    np.testing.assert_array_equal(alone.best_estimator_.coef_, together.best_estimator_.coef_)
+
+
+def test_none_gives_new_noise_each_time(data):
+    coefficients = {tuple(search().fit(*data).best_estimator_.coef_.ravel()) for _ in range(5)}
+    assert len(coefficients) == 5
+
+
+def test_seeded_search_is_marked_and_repeats(data):
+    one, two = seeded_fit(data), seeded_fit(data)
+    assert one.privacy_.seeded and all(release.seeded for release in one.privacy_.releases)
+    np.testing.assert_array_equal(one.best_estimator_.coef_, two.best_estimator_.coef_)
+
+
+def test_numpy_global_state_is_untouched(data):
+    pipeline = make_pipeline(RBFSampler(gamma=1.0, n_components=5), clone(MODEL))
+    np.random.seed(0)
+    before = pickle.dumps(np.random.get_state())
+    search(pipeline, {"dplogisticregression__alpha": [0.1, 1.0]}).fit(*data)
+    assert pickle.dumps(np.random.get_state()) == before
+
+
+def test_pipeline(data):
+    pipeline = make_pipeline(BoundedScaler((-2, 2)), RBFSampler(n_components=10), clone(MODEL))
+    grid = {"rbfsampler__gamma": [0.1, 1.0], "dplogisticregression__alpha": [0.01, 0.1],
+            "boundedscaler": [BoundedScaler((-1, 1)), "passthrough"]}
+    s = search(pipeline, grid).fit(*data)
+    assert s.best_estimator_[-1].privacy_.epsilon == 0.5 and s.privacy_.epsilon == 1.0
+    assert len(s.cv_results_["params"]) == 8
+    assert s.predict(data[0]).shape == (3000,)
+    # the feature maps that were compared and the one that is released are the same draw
+    assert isinstance(s.best_estimator_.named_steps["rbfsampler"].random_state, int)
+    assert pipeline.named_steps["rbfsampler"].random_state is None
+
+
+def test_pipeline_draws_the_same_noise_as_the_model_alone(data):
+    X, y = data
+    with pytest.warns(SeededNoiseWarning):
+        alone = clone(MODEL).set_params(random_state=1).fit(X, y)
+        piped = make_pipeline(BoundedScaler((-1, 1)), clone(MODEL).set_params(random_state=1))
+        piped.fit(np.clip(X, -1, 1), y)
+    np.testing.assert_array_equal(alone.unit_noise(4), piped[-1].unit_noise(4))
+
+
+def test_models_as_candidates(data):
+    pipeline = make_pipeline(BoundedScaler((-2, 2)), "passthrough")
+    pipeline.steps[-1] = ("model", clone(MODEL))
+    grid = [
+        {"model": [DPLogisticRegression(classes=["ill", "well"], perturbation="output")],
+         "model__alpha": [0.1, 1.0]},
+        {"model__data_norm": [0.5, 2.0]},
+    ]
+    s = search(pipeline, grid).fit(*data)
+    assert len(s.cv_results_["params"]) == 4 and s.privacy_.epsilon == 1.0
+    assert np.ma.is_masked(s.cv_results_["param_model"][2])
+
+
+def test_one_candidate_costs_nothing_to_select(data):
+    s = search(grid={"alpha": [0.1]}).fit(*data)
+    assert s.best_estimator_.epsilon == 1.0 and len(s.privacy_.releases) == 1
+    s = search(grid={"alpha": [0.1]}, refit=False).fit(*data)
+    assert s.privacy_.epsilon == 0.0
+
+
+def test_without_refit_only_the_selection_is_paid(data):
+    s = search(refit=False).fit(*data)
+    assert s.privacy_.epsilon == 0.5 and s.best_params_["alpha"] in GRID["alpha"]
+    assert not hasattr(s, "best_estimator_") and not hasattr(s, "predict")
+
+
+def test_delta_bounds_the_tail(data):
+    s = seeded_fit(data, delta=1e-6)
+    exact = seeded_fit(data)
+    assert (s.privacy_.delta, exact.privacy_.delta) == (1e-6, 0.0)
+    assert (s.cv_results_["score_span"] >= exact.cv_results_["score_span"]).all()
+
+
+def test_several_draws_cost_time_and_no_privacy(data):
+    assert search(n_draws=4).fit(*data).privacy_.epsilon == 1.0
+
+
+def test_more_classes(data):
+    X, y = data
+    y = np.digitize(X[:, 0], [-0.2, 0.2])
+    s = search(DPLogisticRegression(classes=[0, 1, 2])).fit(X, y)
+    assert s.best_estimator_.coef_.shape == (3, 4) and s.privacy_.epsilon == 1.0
+
+
+def test_a_class_that_some_folds_lack(data):
+    X, y = data
+    y = np.where(np.arange(3000) == 0, "ill", "well")
+    search().fit(X, y)
+
+
+def test_containers(data):
+    import pandas as pd
+    import polars as pl
+
+    X, y = data
+    expected = seeded_fit(data).best_estimator_.coef_
+    names = list("abcd")
+    for rows, labels in (
+        (X.tolist(), y.tolist()),
+        (pd.DataFrame(X, columns=names), pd.Series(y)),
+        (pl.DataFrame(X, schema=names), pl.Series(y)),
+    ):
+        s = seeded_fit((rows, labels))
+        np.testing.assert_allclose(s.best_estimator_.coef_, expected)
+    assert list(s.feature_names_in_) == names
+
+
+def test_learned_labels_warn_once(data):
+    with pytest.warns(PrivacyLeakWarning) as warned:
+        search(DPLogisticRegression()).fit(*data)
+    assert len(warned) == 1
+
+
+def test_verbose_prints_public_facts(data, capsys):
+    search(verbose=1).fit(*data)
+    assert capsys.readouterr().out == (
+        "Fitting 5 splits for each of 3 candidates\nDone with 1 of 1 groups of candidates\n"
+    )
+
+
+def test_refit_after_inf_forgets_exact_scores(data):
+    s = search(epsilon=float("inf"), cv=3).fit(*data)
+    assert "mean_test_score" in s.cv_results_ and 0 > s.best_score_ - 1
+    assert s.privacy_ == PrivacyLoss(float("inf"), label="exact scores and an exact choice")
+    s.set_params(epsilon=1.0).fit(*data)
+    assert "mean_test_score" not in s.cv_results_
+    assert not hasattr(s, "best_score_") and not hasattr(s, "refit_time_")
+    with pytest.raises(AttributeError, match="not paid for"):
+        s.best_score_
+
+
+def test_inf_takes_the_noise_out_of_the_model_too(data):
+    s = search(epsilon=float("inf"), scoring="ramp").fit(*data)
+    assert s.best_estimator_.privacy_.epsilon == float("inf")
+    assert s.scorer_.__class__.__name__ in ("RampScore", "_PassthroughScorer")
+
+
+# --- refusals
+
+
+@pytest.mark.parametrize(
+    "parameters, error, match",
+    [
+        ({"epsilon": 0}, ValueError, "epsilon"),
+        ({"epsilon": -1}, ValueError, "epsilon"),
+        ({"epsilon": float("nan")}, ValueError, "epsilon"),
+        ({"delta": 1.0}, ValueError, "delta"),
+        ({"delta": -1e-9}, ValueError, "delta"),
+        ({"selection_fraction": 0}, ValueError, "selection_fraction"),
+        ({"selection_fraction": 1}, ValueError, "selection_fraction"),
+        ({"strategy": "best"}, ValueError, "stability"),
+        ({"n_draws": 0}, ValueError, "n_draws"),
+        ({"refit": "accuracy"}, ValueError, "refit"),
+        ({"refit": len}, ValueError, "refit"),
+        ({"return_train_score": True}, ValueError, "return_train_score"),
+        ({"scoring": "accuracy"}, CertificateError, "'accuracy'.*'brier'"),
+        ({"scoring": "roc_auc"}, CertificateError, "'roc_auc'.*'brier'"),
+        ({"scoring": "no such score"}, CertificateError, "no such score"),
+        ({"scoring": make_scorer(roc_auc_score)}, CertificateError, "'brier'"),
+        ({"scoring": ["brier", "ramp"]}, CertificateError, "'brier'"),
+        ({"cv": StratifiedKFold()}, ValueError, "StratifiedKFold.*labels"),
+        ({"cv": GroupKFold()}, ValueError, "public_splits"),
+        ({"cv": [([0], [1])]}, ValueError, "public_splits"),
+        ({"grid": {"alpha": []}}, ValueError, "alpha"),
+        ({"grid": []}, (ValueError, TypeError), "param_grid|no candidates"),
+        ({"grid": {"alpha": [0.1, -1.0]}}, ValueError, "alpha=-1.0"),
+        ({"grid": {"alpha": [0.1, 0]}}, ValueError, "alpha=0"),
+        ({"grid": {"epsilon": [0.1, 1]}}, ValueError, "'epsilon'.*budget"),
+        ({"grid": {"random_state": [0, 1]}}, ValueError, "'random_state'.*budget"),
+        ({"grid": {"no_such": [1]}}, ValueError, "no_such"),
+        ({"estimator": LogisticRegression(), "grid": {"C": [1.0]}}, CertificateError, "LogisticRegression.*epsilon"),
+        ({"random_state": "seed"}, TypeError, "random_state"),
+    ],
+)
+def test_refused_before_the_data_is_touched(parameters, error, match):
+    class Untouchable:
+        """Records that must not be read."""
+
+        def __getattribute__(self, name):
+            raise AssertionError(f"the data was touched: {name}")
+
+    parameters = dict(parameters)
+    s = search(parameters.pop("estimator", MODEL), parameters.pop("grid", GRID), **parameters)
+    with pytest.raises(error, match=match):
+        s.fit(Untouchable(), Untouchable())
+    assert not [name for name in vars(s) if name.endswith("_")]
+
+
+@pytest.mark.parametrize(
+    "step, match",
+    [(StandardScaler(), "BoundedScaler"), (RBFSampler(gamma="scale"), "gamma")],
+)
+def test_unsafe_steps_are_refused(data, step, match):
+    pipeline = make_pipeline(step, clone(MODEL))
+    with pytest.raises(ValueError, match=match):
+        search(pipeline, {"dplogisticregression__alpha": [0.1, 1.0]}).fit(*data)
+    # a grid cannot smuggle one in
+    pipeline = make_pipeline(BoundedScaler((-1, 1)), clone(MODEL))
+    with pytest.raises(ValueError, match=match):
+        search(pipeline, {"boundedscaler": [BoundedScaler((-1, 1)), step]}).fit(*data)
+
+
+def test_fit_parameters_are_refused(data):
+    X, y = data
+    with pytest.raises(TypeError, match="sample_weight"):
+        search().fit(X, y, sample_weight=np.ones(3000))
+    with pytest.raises(ValueError, match="public_splits"):
+        search().fit(X, y, groups=np.arange(3000))
+
+
+def test_public_groups(data):
+    groups = np.arange(3000) % 7
+    s = search(cv=GroupKFold(3), public_splits=True).fit(*data, groups=groups)
+    assert s.n_splits_ == 3
+
+
+@pytest.mark.parametrize(
+    "change, match",
+    [
+        (lambda X, y: (np.where(X == X[5, 1], np.nan, X), y), "NaN"),
+        (lambda X, y: (np.where(X == X[5, 1], np.inf, X), y), "infinity"),
+        (lambda X, y: (X[:-1], y), "inconsistent numbers"),
+        (lambda X, y: (X.ravel(), np.repeat(y, 4)), "2 dimensions"),
+        (lambda X, y: (X, np.full(3000, "secret label")), "classes"),
+        (lambda X, y: (X, None), "requires y"),
+        (lambda X, y: (X[:3], y[:3]), "n_splits=5"),
+    ],
+)
+def test_bad_data(data, change, match):
+    s = search()
+    with pytest.raises(ValueError, match=match) as caught:
+        s.fit(*change(*data))
+    assert "secret" not in str(caught.value)
+    assert not [name for name in vars(s) if name.endswith("_")], "half-fitted"
+
+
+def test_errors_of_other_libraries_do_not_quote_records(data):
+    from sklearn.preprocessing import OneHotEncoder
+
+    pipeline = make_pipeline(OneHotEncoder(categories=[["a", "b"]]), clone(MODEL))
+    X = np.array([["a"], ["b"]] * 1499 + [["secret"], ["a"]])
+    with pytest.raises(ValueError, match="OneHotEncoder") as caught:
+        search(pipeline, {"dplogisticregression__alpha": [0.1, 1.0]}).fit(X, data[1])
+    assert "secret" not in str(caught.value) and caught.value.__cause__ is None
+    assert caught.value.__suppress_context__
+
+
+# --- an estimator of the user's own
+
+
+class Prior(ClassifierMixin, BaseEstimator):
+    """Predicts with the noisy share of the second class, whatever the columns."""
+
+    default_scoring = "brier"
+
+    def __init__(self, epsilon=1.0, shrink=0.0, classes=None, random_state=None):
+        self.epsilon = epsilon
+        self.shrink = shrink
+        self.classes = classes
+        self.random_state = random_state
+
+    def fit(self, X, y):
+        from dpselect.noise import as_generator
+
+        noise = as_generator(self.random_state).laplace() / (len(y) * self.epsilon)
+        share = np.mean(np.asarray(y) == self.classes[1]) + noise
+        self.share_ = (1 - self.shrink) * np.clip(share, 0, 1) + self.shrink / 2
+        self.classes_ = np.asarray(self.classes)
+        self.n_features_in_ = X.shape[1]
+        self.privacy_ = PrivacyLoss(self.epsilon, label="share of the second class")
+        return self
+
+    def decision_function(self, X):
+        return np.full(len(X), 2 * self.share_ - 1)
+
+    def stability_certificate(self, score, n_samples, n_features, n_problems=1,
+                              failure_probability=None):
+        moved = 2 * (1 - self.shrink) / n_samples
+        return Certificate(min(score.lipschitz * moved, score.span(1.0)), float(score.span(1.0)))
+
+
+def test_a_users_own_estimator_joins_by_its_methods(data):
+    s = search(Prior(classes=["ill", "well"]), {"shrink": [0.0, 0.5, 1.0]}).fit(*data)
+    assert s.privacy_.epsilon == 1.0 and s.best_params_["shrink"] in (0.0, 0.5, 1.0)

@@ -1,0 +1,193 @@
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.compose import ColumnTransformer, make_column_selector
+from sklearn.decomposition import PCA
+from sklearn.feature_extraction import FeatureHasher
+from sklearn.feature_extraction.text import HashingVectorizer, TfidfVectorizer
+from sklearn.feature_selection import SelectKBest
+from sklearn.impute import KNNImputer, MissingIndicator, SimpleImputer
+from sklearn.kernel_approximation import Nystroem, PolynomialCountSketch, RBFSampler, SkewedChi2Sampler
+from sklearn.pipeline import FeatureUnion, make_pipeline
+from sklearn.preprocessing import (
+    Binarizer,
+    FunctionTransformer,
+    MinMaxScaler,
+    Normalizer,
+    OneHotEncoder,
+    OrdinalEncoder,
+    PolynomialFeatures,
+    StandardScaler,
+    TargetEncoder,
+)
+from sklearn.random_projection import GaussianRandomProjection, SparseRandomProjection
+
+from dpselect import DPLogisticRegression
+from dpselect.preprocessing import (
+    DATA_INDEPENDENT,
+    BoundedScaler,
+    NormClipper,
+    check_pipeline_privacy,
+)
+
+
+def check(step, **kwargs):
+    check_pipeline_privacy(make_pipeline(step, DPLogisticRegression()), **kwargs)
+
+
+class OwnStep(FunctionTransformer):
+    pass
+
+
+SAFE = [
+    BoundedScaler((0, 1)),
+    NormClipper(),
+    Normalizer(),
+    PolynomialFeatures(3),
+    FunctionTransformer(np.log1p),
+    RBFSampler(gamma=0.5),
+    GaussianRandomProjection(3),
+    HashingVectorizer(),
+    OneHotEncoder(categories=[["a", "b"]]),
+    OneHotEncoder(categories=[["a", "b"]], handle_unknown="ignore", drop="first"),
+    OrdinalEncoder(categories=[["low", "high"]]),
+    SimpleImputer(strategy="constant", fill_value=0, keep_empty_features=True),
+    "passthrough",
+    None,
+    make_pipeline(BoundedScaler(), PolynomialFeatures()),
+    FeatureUnion([("one", RBFSampler(gamma=1.0)), ("two", "passthrough"), ("three", "drop")]),
+    ColumnTransformer(
+        [("n", BoundedScaler(), make_column_selector("n")),
+         ("c", OneHotEncoder(categories=[["a"]], handle_unknown="ignore"), ["c"])],
+        sparse_threshold=0,
+    ),
+]
+
+UNSAFE = [
+    (StandardScaler(), "BoundedScaler"),
+    (MinMaxScaler(), "BoundedScaler"),
+    (PCA(2), "GaussianRandomProjection"),
+    (Nystroem(), "RBFSampler"),
+    (SelectKBest(), "ColumnTransformer"),
+    (TargetEncoder(), "OneHotEncoder"),
+    (OneHotEncoder(), "categories="),
+    (OneHotEncoder(categories=[["a", "b"]], min_frequency=2), "min_frequency"),
+    (OneHotEncoder(categories=[["a", "b"]], max_categories=2), "max_categories"),
+    (OrdinalEncoder(), "categories="),
+    (RBFSampler(gamma="scale"), "gamma as a number"),
+    (SimpleImputer(), "constant"),
+    (SimpleImputer(strategy="constant"), "keep_empty_features=True"),
+    (KNNImputer(), "SimpleImputer"),
+    (TfidfVectorizer(), "HashingVectorizer"),
+    (OwnStep(), "trusted_steps=\\[OwnStep\\]"),
+    (make_pipeline(BoundedScaler(), StandardScaler()), "standardscaler"),
+    (FeatureUnion([("p", PCA())]), "Step 'p'"),
+    (ColumnTransformer([("a", StandardScaler(), [0])]), "Step 'a'"),
+    (ColumnTransformer([("a", BoundedScaler(), [0])], remainder=MinMaxScaler()), "remainder"),
+    (ColumnTransformer([("c", OneHotEncoder(categories=[["a"]], handle_unknown="ignore"), [0])]),
+     "sparse_threshold=0"),
+]
+
+
+@pytest.mark.parametrize("step", SAFE, ids=lambda step: repr(step)[:60])
+def test_safe_steps_pass(step):
+    check(step)
+
+
+@pytest.mark.parametrize("step, mend", UNSAFE, ids=lambda step: repr(step)[:60])
+def test_unsafe_steps_are_refused_with_a_mend(step, mend):
+    with pytest.raises(ValueError, match=mend):
+        check(step)
+
+
+@pytest.mark.parametrize("trusted", [["ownstep"], [OwnStep], {OwnStep}])
+def test_trusted_steps(trusted):
+    check(OwnStep(), trusted_steps=trusted)
+    check(make_pipeline(BoundedScaler(), OwnStep()), trusted_steps=trusted)
+
+
+def test_the_last_step_is_not_checked():
+    check_pipeline_privacy(make_pipeline(StandardScaler()))
+    check_pipeline_privacy(DPLogisticRegression())
+
+
+NUMBERS = np.abs(np.random.default_rng(0).normal(size=(3, 4)))
+MISSING = np.array([[np.nan, 1.0], [np.nan, 2.0], [1.0, np.nan]])
+LETTERS = np.array([["a"], ["b"], ["c"]])
+ROWWISE = [
+    (BoundedScaler((-1, 1)), NUMBERS),
+    (NormClipper(), NUMBERS),
+    (Binarizer(), NUMBERS),
+    (FeatureHasher(8), [{"a": 1.0}, {"b": 2.0}, {"c": 1.0}]),
+    (FunctionTransformer(np.tanh), NUMBERS),
+    (GaussianRandomProjection(2, random_state=0), NUMBERS),
+    (HashingVectorizer(n_features=8), ["one two", "three", "four"]),
+    (MissingIndicator(features="all"), MISSING),
+    (Normalizer(), NUMBERS),
+    (OneHotEncoder(categories=[["a", "b", "c"]]), LETTERS),
+    (OrdinalEncoder(categories=[["a", "b", "c"]]), LETTERS),
+    (PolynomialCountSketch(n_components=3, random_state=0), NUMBERS),
+    (PolynomialFeatures(2), NUMBERS),
+    (RBFSampler(gamma=0.3, random_state=0), NUMBERS),
+    (SimpleImputer(strategy="constant", fill_value=0.0, keep_empty_features=True), MISSING),
+    (SkewedChi2Sampler(random_state=0), NUMBERS),
+    (SparseRandomProjection(2, random_state=0), NUMBERS),
+]
+
+
+def test_every_step_that_may_pass_is_tried():
+    assert {type(step) for step, _ in ROWWISE} == set(DATA_INDEPENDENT)
+
+
+@pytest.mark.parametrize("step, X", ROWWISE, ids=lambda value: type(value).__name__)
+def test_what_passes_treats_each_row_by_itself(step, X):
+    """Fitted on neighbouring data, a step does the same to a row that is in both."""
+    check(step)
+    neighbour = [X[0], X[1], X[1]]
+    neighbour = np.array(neighbour) if isinstance(X, np.ndarray) else neighbour
+
+    def dense(Z):
+        return Z.toarray() if sparse.issparse(Z) else np.asarray(Z)
+
+    one, other = dense(step.fit(X).transform(X)), dense(step.fit(neighbour).transform(neighbour))
+    np.testing.assert_array_equal(one[:2], other[:2])
+
+
+def test_bounded_scaler():
+    X = np.array([[0.0, -5.0], [10.0, 5.0], [99.0, -99.0]])
+    scaler = BoundedScaler([(0, 10), (-5, 5)])
+    np.testing.assert_allclose(scaler.fit_transform(X), [[-1, -1], [1, 1], [1, -1]])
+    np.testing.assert_allclose(BoundedScaler((0, 10)).fit_transform(X[:, :1]).ravel(), [-1, 1, 1])
+
+
+def test_bounded_scaler_set_output():
+    import pandas as pd
+
+    frame = pd.DataFrame({"age": [60.0], "dose": [1.0]})
+    out = BoundedScaler((0, 120)).set_output(transform="pandas").fit_transform(frame)
+    assert list(out.columns) == ["age", "dose"] and out.loc[0, "age"] == 0.0
+
+
+@pytest.mark.parametrize("bounds", [(1, 0), (0, np.inf), [(0, 1)] * 3, 5.0, [(0, np.nan), (0, 1)]])
+def test_bounds_must_bound(bounds):
+    with pytest.raises(ValueError, match="bounds"):
+        BoundedScaler(bounds).fit(np.zeros((2, 2)))
+
+
+@pytest.mark.parametrize("norm, order", [("l1", 1), ("l2", 2)])
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
+def test_norm_clipper(norm, order, container):
+    X = np.random.default_rng(0).normal(size=(100, 3)) * 2
+    X[0] = 0
+    Z = NormClipper(norm, 1.5).fit_transform(container(X))
+    Z = Z.toarray() if sparse.issparse(Z) else Z
+    norms = np.linalg.norm(X, order, axis=1)
+    assert np.linalg.norm(Z, order, axis=1).max() <= 1.5 * (1 + 1e-12)
+    np.testing.assert_array_equal(Z[norms <= 1.5], X[norms <= 1.5])
+    np.testing.assert_allclose(Z[norms > 1.5], X[norms > 1.5] * (1.5 / norms[norms > 1.5])[:, None])
+
+
+@pytest.mark.parametrize("parameters", [{"norm": "max"}, {"bound": 0}, {"bound": "1"}])
+def test_norm_clipper_parameters(parameters):
+    with pytest.raises((ValueError, TypeError), match="norm|bound"):
+        NormClipper(**parameters).fit(np.ones((2, 2)))
