@@ -1,0 +1,194 @@
+"""What a fitted object holds, says and pickles: released values and public facts only.
+
+Two fits with the same noise on neighbouring data sets may differ in what `privacy_` lists as
+released, and in nothing else.
+"""
+
+import io
+import pickle
+import struct
+import warnings
+from contextlib import redirect_stdout
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.kernel_approximation import RBFSampler
+from sklearn.pipeline import make_pipeline
+
+from dpselect import DPLogisticRegression, StabilityGridSearchCV
+from dpselect.model_selection import search as search_module
+from dpselect.preprocessing import BoundedScaler, NormClipper
+
+RELEASED = {"coef_", "intercept_", "best_index_", "best_params_"}
+
+
+@pytest.fixture(scope="module")
+def neighbours():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 3))
+    y = np.where(X[:, 0] > 0, 1, 0)
+    X_neighbour, y_neighbour = X.copy(), y.copy()
+    X_neighbour[7], y_neighbour[7] = [0.123456789, -50.0, 3.0], 1 - y[7]
+    return (X, y), (X_neighbour, y_neighbour)
+
+
+def leaves(value, path=(), seen=None):
+    """Yield (path, leaf) for everything that is reachable from `value`."""
+    seen = set() if seen is None else seen
+    if id(value) in seen:
+        return
+    seen.add(id(value))
+    if isinstance(value, dict):
+        parts = value.items()
+    elif isinstance(value, (list, tuple, set, frozenset)):
+        parts = enumerate(value)
+    elif isinstance(value, np.ndarray) and value.dtype == object:
+        parts = enumerate(value.ravel().tolist())
+    elif hasattr(value, "__dict__") and not isinstance(value, type):
+        parts = vars(value).items()
+    else:
+        yield path, pickle.dumps(value)
+        return
+    for name, part in parts:
+        yield from leaves(part, (*path, name), seen)
+
+
+def fitted(estimator, data):
+    """Fit with a fixed draw; return the object, and all that was printed or warned."""
+    estimator = clone(estimator).set_params(random_state=3)
+    printed = io.StringIO()
+    with warnings.catch_warnings(record=True) as caught, redirect_stdout(printed):
+        warnings.simplefilter("always")
+        estimator.fit(*data)
+    return estimator, printed.getvalue(), [str(warning.message) for warning in caught]
+
+
+def differences(one, other):
+    """Paths of leaves that differ, save those that lie in a released attribute."""
+    one, other = dict(leaves(one)), dict(leaves(other))
+    differing = {path for path in one.keys() | other.keys() if one.get(path) != other.get(path)}
+    return {path for path in differing if not RELEASED & set(map(str, path))}
+
+
+def holds(estimator, numbers):
+    """Whether the pickle or the representation of `estimator` holds one of `numbers`."""
+    content, shown = pickle.dumps(estimator), repr(estimator) + str(vars(estimator))
+    return any(
+        struct.pack("<d", number) in content or struct.pack(">d", number) in content
+        or repr(float(number)) in shown
+        for number in numbers
+    )
+
+
+MODEL = DPLogisticRegression(epsilon=1.0, alpha=0.1, classes=[0, 1])
+PIPELINE = make_pipeline(
+    BoundedScaler((-60, 60)), NormClipper(), RBFSampler(gamma=1.0, n_components=4), clone(MODEL)
+)
+ESTIMATORS = [
+    MODEL,
+    clone(MODEL).set_params(perturbation="output"),
+    # labels that are learned: the warning must not show them
+    clone(MODEL).set_params(classes=None),
+    # so much to gain that the same candidate is chosen on both data sets
+    StabilityGridSearchCV(clone(MODEL), {"alpha": [0.1, 100.0]}, epsilon=50.0, verbose=1),
+    StabilityGridSearchCV(
+        PIPELINE, {"dplogisticregression__alpha": [0.1, 100.0]}, epsilon=50.0, n_draws=2
+    ),
+    StabilityGridSearchCV(clone(MODEL), {"alpha": [0.1, 100.0]}, epsilon=50.0, refit=False),
+]
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: repr(e)[:50])
+def test_nothing_but_what_was_released_depends_on_a_record(estimator, neighbours):
+    one, printed, said = fitted(estimator, neighbours[0])
+    other, printed_neighbour, said_neighbour = fitted(estimator, neighbours[1])
+    assert differences(one, other) == set()
+    assert (printed, said) == (printed_neighbour, said_neighbour)
+    if hasattr(one, "coef_"):
+        assert (one.coef_ != other.coef_).any()  # the comparison sees differences
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: repr(e)[:50])
+def test_no_record_is_kept(estimator, neighbours):
+    X, _ = neighbours[0]
+    one, _, said = fitted(estimator, neighbours[0])
+    assert not holds(one, X.ravel())
+    assert not any(repr(float(number)) in text for number in X.ravel() for text in said)
+
+
+def test_no_exact_score_is_kept(neighbours, monkeypatch):
+    scores = []
+    original = search_module.exact_scores
+
+    def spy(*args, **kwargs):
+        scores.append(original(*args, **kwargs))
+        return scores[-1]
+
+    monkeypatch.setattr(search_module, "exact_scores", spy)
+    for estimator in ESTIMATORS[3:]:
+        one, printed, _ = fitted(estimator, neighbours[0])
+        numbers = [*scores[-1], *(-scores[-1])]
+        assert len(scores[-1]) == 2 and not holds(one, numbers)
+        assert not any(repr(float(number)) in printed for number in numbers)
+
+
+def test_no_key_is_kept(neighbours):
+    search = StabilityGridSearchCV(clone(MODEL), {"alpha": [0.1, 100.0]}).fit(*neighbours[0])
+    assert search.random_state is None and search.best_estimator_.random_state is None
+    assert b"InnerStream" not in pickle.dumps(search)
+
+
+def test_refused_records_are_not_shown(neighbours):
+    X, y = neighbours[0]
+    for rows, labels in (
+        (np.where(X == X[0, 0], np.nan, X), y),
+        (X, np.where(np.arange(400) == 3, 987654, y)),
+    ):
+        for estimator in (MODEL, ESTIMATORS[3]):
+            with pytest.raises(ValueError) as caught:
+                clone(estimator).fit(rows, labels)
+            assert "987654" not in str(caught.value)
+            assert not any(repr(float(number)) in str(caught.value) for number in X.ravel())
+
+
+# --- twins that leak, to see that they are caught
+
+
+class KeepsARow(DPLogisticRegression):
+    def fit(self, X, y):
+        super().fit(X, y)
+        self.first_row_ = X[7].copy()
+        return self
+
+
+class KeepsACount(DPLogisticRegression):
+    def fit(self, X, y):
+        super().fit(X, y)
+        self._positives = {"count": int(np.sum(y))}
+        return self
+
+
+class Warns(DPLogisticRegression):
+    def fit(self, X, y):
+        super().fit(X, y)
+        warnings.warn(f"the largest value is {X.max()}", stacklevel=2)
+        return self
+
+
+@pytest.mark.parametrize("kind", [KeepsARow, KeepsACount])
+def test_a_leaking_twin_is_caught(kind, neighbours):
+    estimator = kind(classes=[0, 1])
+    one, other = (fitted(estimator, data)[0] for data in neighbours)
+    assert differences(one, other)
+
+
+def test_a_kept_row_is_found(neighbours):
+    one, _, _ = fitted(KeepsARow(classes=[0, 1]), neighbours[0])
+    assert holds(one, neighbours[0][0].ravel())
+
+
+def test_a_talking_twin_is_caught(neighbours):
+    _, _, said = fitted(Warns(classes=[0, 1]), neighbours[0])
+    _, _, said_neighbour = fitted(Warns(classes=[0, 1]), (neighbours[0][0] * 2, neighbours[0][1]))
+    assert said != said_neighbour
