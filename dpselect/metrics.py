@@ -1,10 +1,10 @@
-"""Scores of margins that carry their Lipschitz constant and their range.
+"""Scores that carry what a certificate needs: a Lipschitz constant and a range.
 
 A private search may only use a score whose value changes by a known amount when one
-record changes. The scores here are means over records of a function g of the margin
-u = y f(x), where f is the decision function and y is -1 or 1. With more than two
-classes they are the mean over the one-vs-rest problems. They are scorers in
-scikit-learn's sense, ``score(estimator, X, y)``; greater is better.
+record changes. The scores of margins are means over records of a function g of the margin
+u = y f(x), where f is the decision function and y is -1 or 1; with more than two classes
+they are the mean over the one-vs-rest problems. All are scorers in scikit-learn's sense,
+``score(estimator, X, y)``; greater is better.
 """
 
 from abc import ABC, abstractmethod
@@ -16,7 +16,23 @@ from scipy.special import expit
 from .exceptions import CertificateError
 
 
-class MarginScore(ABC):
+class Score(ABC):
+    """A scorer that a private search may use, if its estimator certifies it.
+
+    Attributes
+    ----------
+    stake : float
+        What a perfect model gains over one that says nothing; 0 if there is no such number.
+    """
+
+    stake = 0.0
+
+    @abstractmethod
+    def __call__(self, estimator, X, y=None):
+        """Return the score of a fitted estimator on records; greater is better."""
+
+
+class MarginScore(Score):
     """A score -(1/m) sum_i g(u_i) of margins u_i.
 
     Attributes
@@ -221,12 +237,12 @@ def get_score(scoring):
 
     Parameters
     ----------
-    scoring : str or MarginScore
+    scoring : str or Score
         "brier", "ramp", "logistic", "hinge", or a score of this module.
 
     Returns
     -------
-    MarginScore
+    Score
 
     Raises
     ------
@@ -234,7 +250,7 @@ def get_score(scoring):
         For every other score. Accuracy and AUC jump when a margin crosses 0 or
         another margin, so one record can change them by more than any noise hides.
     """
-    if isinstance(scoring, MarginScore):
+    if isinstance(scoring, Score):
         return scoring
     if isinstance(scoring, str) and scoring in SCORES:
         return SCORES[scoring]

@@ -158,7 +158,7 @@ def make_plan(candidates, draws, score, splits, n_samples, n_features, *, n_prob
     sensitivity = patterns.sensitivities(training, span)
     params = tuple(candidate.params for candidate in candidates)
     said = messages(
-        params, sensitivity, getattr(score, "stake", 0.0) or float(span.max()), epsilon,
+        params, sensitivity, score.stake or float(span.max()), epsilon,
         selection_epsilon, n_samples, max(c.n_features for c in candidates) + 1, noise,
     )
     return SelectionPlan(
