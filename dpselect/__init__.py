@@ -2,7 +2,7 @@
 
 from . import mechanisms, metrics, noise, preprocessing
 from .exceptions import CertificateError, PrivacyLeakWarning, SeededNoiseWarning
-from .linear_model import DPLogisticRegression
+from .linear_model import DPLinearSVC, DPLogisticRegression
 from .model_selection import StabilityGridSearchCV
 from .privacy import PrivacyLoss
 
@@ -10,6 +10,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "CertificateError",
+    "DPLinearSVC",
     "DPLogisticRegression",
     "PrivacyLeakWarning",
     "PrivacyLoss",

@@ -224,11 +224,104 @@ class HingeScore(MarginScore):
         return np.maximum(0.0, 1.0 - np.asarray(u, dtype=np.float64))
 
 
+@dataclass(frozen=True)
+class ClippedSquaredErrorScore(Score):
+    """The mean of min(residual^2, bound), for regression.
+
+    In the prediction it has Lipschitz constant 2 sqrt(bound), and it spans `bound`.
+
+    Parameters
+    ----------
+    bound : float, default=1.0
+        Largest squared error that counts, in squared units of the target; greater than 0.
+
+    Raises
+    ------
+    ValueError
+        If `bound` is not greater than 0 and finite.
+
+    Examples
+    --------
+    >>> from dpselect.metrics import ClippedSquaredErrorScore
+    >>> ClippedSquaredErrorScore(bound=4.0).lipschitz
+    4.0
+    """
+
+    bound: float = 1.0
+
+    def __post_init__(self):
+        if not 0 < self.bound < np.inf:
+            raise ValueError(
+                f"bound={self.bound!r} does not limit what one record can add to the score; write "
+                "the largest squared error that should count, such as 1.0."
+            )
+
+    @property
+    def stake(self):
+        return self.bound
+
+    @property
+    def lipschitz(self):
+        return 2 * np.sqrt(self.bound).item()
+
+    def __call__(self, estimator, X, y):
+        """Score a fitted regressor.
+
+        Parameters
+        ----------
+        estimator : regressor
+        X : array-like of shape (m, p)
+        y : array-like of shape (m,)
+
+        Returns
+        -------
+        float
+            Minus the mean clipped squared error.
+        """
+        residual = np.asarray(y, dtype=np.float64) - np.asarray(estimator.predict(X))
+        return float(-np.minimum(residual * residual, self.bound).mean())
+
+
+@dataclass(frozen=True)
+class IntegratedSquaredErrorScore(Score):
+    """Minus the integrated squared error of a density, up to a constant of the data.
+
+    q = -int f^2 + (2 / m) sum_i f(z_i), which is greater for a density f that is closer in
+    L2 to that of the records z_i. Chaudhuri and Vinterbo 2013, equation (6).
+
+    Examples
+    --------
+    >>> from dpselect.metrics import IntegratedSquaredErrorScore
+    >>> IntegratedSquaredErrorScore()
+    IntegratedSquaredErrorScore()
+    """
+
+    def __call__(self, estimator, X, y=None):
+        """Score a fitted density.
+
+        Parameters
+        ----------
+        estimator : density estimator
+            With `score_samples` and `squared_integral`.
+        X : array-like of shape (m, p)
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        float
+        """
+        density = np.exp(np.asarray(estimator.score_samples(X)))
+        return float(2 * density.mean() - estimator.squared_integral())
+
+
 SCORES = {
     "brier": BrierScore(),
     "ramp": RampScore(),
     "logistic": LogisticScore(),
     "hinge": HingeScore(),
+    "clipped_squared_error": ClippedSquaredErrorScore(),
+    "integrated_squared_error": IntegratedSquaredErrorScore(),
 }
 
 
@@ -238,7 +331,8 @@ def get_score(scoring):
     Parameters
     ----------
     scoring : str or Score
-        "brier", "ramp", "logistic", "hinge", or a score of this module.
+        "brier", "ramp", "logistic", "hinge", "clipped_squared_error" (up to 1),
+        "integrated_squared_error", or a score of this module.
 
     Returns
     -------

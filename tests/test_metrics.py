@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from sklearn.dummy import DummyRegressor
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import brier_score_loss, hinge_loss, log_loss
 
@@ -7,14 +8,18 @@ from dpselect import CertificateError
 from dpselect.metrics import (
     SCORES,
     BrierScore,
+    ClippedSquaredErrorScore,
     HingeScore,
+    IntegratedSquaredErrorScore,
     LogisticScore,
+    MarginScore,
     RampScore,
     get_score,
     margins,
 )
 
-ALL = [*SCORES.values(), RampScore(-0.5, 2.0)]
+ALL = [score for score in SCORES.values() if isinstance(score, MarginScore)]
+ALL.append(RampScore(-0.5, 2.0))
 GRID = np.linspace(-30, 30, 400_001)
 
 
@@ -76,3 +81,30 @@ def test_refused_scores_say_what_to_use(refused):
 def test_ramp_needs_a_slope():
     with pytest.raises(ValueError, match="low=1.0"):
         RampScore(1.0, 1.0)
+
+
+def test_clipped_squared_error():
+    model = DummyRegressor(strategy="constant", constant=0.5).fit([[0]], [0])
+    y = np.array([0.5, 1.0, 100.0])
+    assert np.isclose(ClippedSquaredErrorScore(4.0)(model, np.zeros((3, 1)), y), -(0.25 + 4) / 3)
+    r = np.linspace(-5, 5, 100_001)
+    slopes = np.abs(np.diff(np.minimum(r * r, 4.0)) / np.diff(r))
+    assert 0.999 * 4.0 <= slopes.max() <= ClippedSquaredErrorScore(4.0).lipschitz
+
+
+@pytest.mark.parametrize("bound", [0, -1.0, np.inf, np.nan])
+def test_clipped_squared_error_needs_a_bound(bound):
+    with pytest.raises(ValueError, match="bound"):
+        ClippedSquaredErrorScore(bound)
+
+
+def test_integrated_squared_error():
+    class Uniform:
+        def score_samples(self, X):
+            return np.log(np.full(len(X), 0.5))
+
+        def squared_integral(self):
+            return 0.5
+
+    # on [0, 2] the uniform density has int f^2 = 1/2
+    assert np.isclose(IntegratedSquaredErrorScore()(Uniform(), np.zeros((3, 1))), 0.5)

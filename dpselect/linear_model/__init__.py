@@ -1,5 +1,6 @@
 """Private linear models."""
 
 from .logistic import DPLogisticRegression
+from .svc import DPLinearSVC
 
-__all__ = ["DPLogisticRegression"]
+__all__ = ["DPLinearSVC", "DPLogisticRegression"]

@@ -19,7 +19,7 @@ def exact_scores(candidates, draws, score, X, y, splits, *, n_jobs, pre_dispatch
         Entry [i][j]: the stream of candidate i's draw j, the same for all splits.
     score : score
     X : indexable of length n
-    y : ndarray of shape (n,)
+    y : array-like of shape (n,) or None
     splits : list of (train, test)
     n_jobs, pre_dispatch
         For joblib.
@@ -59,7 +59,7 @@ def exact_scores(candidates, draws, score, X, y, splits, *, n_jobs, pre_dispatch
 
 def _score_split(models, X, y, train, test, score):
     """Train all models on one split and return their exact scores."""
-    X_train, y_train = take(X, train), take(y, train)
+    X_train, y_train = take(X, train), None if y is None else take(y, train)
     kinds = {}
     for model in models:
         kinds.setdefault(type(model), []).append(model)
@@ -69,7 +69,7 @@ def _score_split(models, X, y, train, test, score):
         else:
             for model in group:
                 model.fit(X_train, y_train)
-    X_test, y_test = take(X, test), take(y, test)
+    X_test, y_test = take(X, test), None if y is None else take(y, test)
     return [score(model, X_test, y_test) for model in models]
 
 

@@ -53,8 +53,8 @@ class StabilityGridSearchCV(SearchDelegationMixin, MetaEstimatorMixin, BaseEstim
         Share of `epsilon` for the selection, in (0, 1); "auto" is one half. With a single
         candidate nothing is selected, and training gets the whole.
     scoring : str, score or None, default=None
-        "brier", "ramp", "logistic", "hinge", or a score of :mod:`dpselect.metrics`; None is
-        the estimator's `default_scoring`. Accuracy and AUC have no certificate.
+        The name of a score ("brier", "ramp", ...) or a score of :mod:`dpselect.metrics`;
+        None is the estimator's `default_scoring`. Accuracy and AUC have no certificate.
     strategy : "stability", default="stability"
         How to select.
     n_draws : int, default=1
@@ -214,8 +214,7 @@ class StabilityGridSearchCV(SearchDelegationMixin, MetaEstimatorMixin, BaseEstim
         X, y = indexable(X, y)
         n = n_rows(X)
         splits = make_splits(self.cv, n, stream.child("splits"), groups)
-        y = one_label_a_row(y, type(self).__name__)
-        classes = self._learn_classes(candidates, y)
+        y, classes = self._learn_classes(candidates, y)
         draws = self._draws(len(candidates), stream)
         scores = exact_scores(
             candidates, draws, score, X, y, splits, n_jobs=self.n_jobs,
@@ -343,10 +342,11 @@ a perfect model scores only 1 better than one that says nothing.
     def _learn_classes(self, candidates, y):
         model = candidates[0].model
         if "classes" not in model.get_params():
-            return None
+            return y, None
+        y = one_label_a_row(y, type(self).__name__)
         classes = public_classes(y, model.classes, type(self).__name__)
         set_classes(candidates, classes)
-        return classes
+        return y, classes
 
     def _score(self, model):
         return get_score(model.default_scoring if self.scoring is None else self.scoring)
