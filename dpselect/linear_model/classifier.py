@@ -174,7 +174,7 @@ class DPLinearClassifier(ClassifierMixin, BaseEstimator):
         if not isinstance(score, MarginScore):
             raise CertificateError(
                 f"No certificate exists for {type(self).__name__} with {type(score).__name__}; "
-                "use a score of dpselect.metrics."
+                "use a score of margins, such as 'brier' or 'ramp'."
             )
         s = self._perturbation(n_samples, n_features, n_problems)
         if failure_probability is None:

@@ -7,7 +7,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from dpselect import DPLogisticRegression, StabilityGridSearchCV
+from dpselect import DPLinearSVC, DPLogisticRegression, StabilityGridSearchCV
 from dpselect.preprocessing import BoundedScaler, NormClipper
 
 # the checks set random_state and do not know of `classes`
@@ -25,6 +25,8 @@ PRIVATE = [
     DPLogisticRegression(),
     DPLogisticRegression(perturbation="output"),
     DPLogisticRegression(epsilon=float("inf")),
+    DPLinearSVC(),
+    DPLinearSVC(perturbation="output"),
     StabilityGridSearchCV(DPLogisticRegression(), {"alpha": [0.01, 0.1]}),
 ]
 
