@@ -8,7 +8,8 @@ from sklearn.model_selection import ParameterGrid
 from sklearn.pipeline import Pipeline
 
 from ..exceptions import CertificateError
-from ..preprocessing import check_pipeline_privacy
+from ..preprocessing.pipeline_check import check_pipeline_privacy, releases_privately
+from .private_steps import check_grid
 
 OWNED = ("epsilon", "random_state")
 
@@ -66,7 +67,7 @@ class Candidate:
             ) from None
 
 
-def make_candidates(estimator, param_grid, *, epsilon, stream, trusted_steps):
+def make_candidates(estimator, param_grid, *, epsilon, trusted_steps):
     """Return the candidates of a grid, each checked before any data is touched.
 
     Parameters
@@ -77,9 +78,6 @@ def make_candidates(estimator, param_grid, *, epsilon, stream, trusted_steps):
         As for GridSearchCV.
     epsilon : float
         Privacy loss that each candidate's model is trained with.
-    stream : InnerStream
-        Seeds for steps that draw random features and were given no random_state: all
-        candidates, and the released model, then use the same features.
     trusted_steps : collection
         See :func:`dpselect.preprocessing.check_pipeline_privacy`.
 
@@ -91,6 +89,7 @@ def make_candidates(estimator, param_grid, *, epsilon, stream, trusted_steps):
     if not points:
         raise ValueError("param_grid has no candidates; give at least one value for a parameter.")
     last = estimator.steps[-1][0] if isinstance(estimator, Pipeline) else None
+    check_grid(estimator, points)
     candidates = []
     for params in points:
         for name in params:
@@ -110,8 +109,6 @@ def make_candidates(estimator, param_grid, *, epsilon, stream, trusted_steps):
         candidate = Candidate(params, copy, key)
         _check_model(candidate.model)
         candidate.model.set_params(epsilon=epsilon, random_state=None)
-        if candidate.steps is not None:
-            _seed(copy, last, stream)
         candidates.append(candidate)
     return candidates
 
@@ -128,15 +125,35 @@ def _check_model(model):
         )
 
 
-def _seed(pipeline, last, stream):
+def seed_features(estimator, stream):
+    """Return a clone whose steps that draw random features without a random_state have one.
+
+    All candidates, and the released model, then use the same features. They are public. The
+    noise of private steps, and of the model, is not: those keep their random_state.
+
+    Parameters
+    ----------
+    estimator : estimator
+    stream : InnerStream
+
+    Returns
+    -------
+    estimator
+    """
+    estimator = clone(estimator)
+    if not isinstance(estimator, Pipeline):
+        return estimator
+    params = estimator.get_params()
+    secret = [name for name, value in params.items() if releases_privately(value)]
+    secret.append(estimator.steps[-1][0])
     seeds = {
         name: stream.integer()
-        for name, value in sorted(pipeline.get_params().items())
+        for name, value in params.items()
         if name.rpartition("__")[2] == "random_state"
-        and not name.startswith(f"{last}__")
         and value is None
+        and not any(name.startswith(f"{owner}__") for owner in secret)
     }
-    pipeline.set_params(**seeds)
+    return estimator.set_params(**seeds)
 
 
 def set_classes(candidates, classes):

@@ -13,11 +13,12 @@ from ..metrics import get_score
 from ..noise import is_seeded, root_stream
 from ..privacy import PrivacyLoss
 from ..rows import n_rows
-from .candidates import make_candidates, set_classes
+from .candidates import make_candidates, seed_features, set_classes
 from .delegation import SearchDelegationMixin
 from .evaluation import exact_scores, n_columns
 from .nonprivate import fit_twin
 from .plan import make_plan
+from .private_steps import freeze, last_private, thaw
 from .splits import check_splitter, make_splits
 
 
@@ -43,7 +44,9 @@ class StabilityGridSearchCV(SearchDelegationMixin, MetaEstimatorMixin, BaseEstim
     param_grid : dict or list of dict
         As for GridSearchCV, ``step__parameter`` included.
     epsilon : float, default=1.0
-        Privacy loss of everything that is released, greater than 0. ``inf`` is not private:
+        Privacy loss of the choice and the model together, greater than 0. A step that learns
+        privately, such as :class:`~dpselect.preprocessing.DPBoundsScaler`, has its own, which
+        `privacy_` adds. ``inf`` is not private:
         the search then is scikit-learn's GridSearchCV, exact scores included.
     delta : float, default=0.0
         With 0 the certificates hold for the very noise that was drawn, and no failure
@@ -204,7 +207,8 @@ class StabilityGridSearchCV(SearchDelegationMixin, MetaEstimatorMixin, BaseEstim
         self._check_parameters()
         groups = self._groups(params)
         stream = root_stream(self.random_state)
-        candidates = self._candidates(stream)
+        estimator = seed_features(self.estimator, stream.child("features"))
+        candidates = self._candidates(estimator)
         score = self._score(candidates[0].model)
         for candidate in candidates:
             # on made-up shapes: refuses bad parameters, and pairs without a certificate, early
@@ -215,6 +219,12 @@ class StabilityGridSearchCV(SearchDelegationMixin, MetaEstimatorMixin, BaseEstim
         n = n_rows(X)
         splits = make_splits(self.cv, n, stream.child("splits"), groups)
         y, classes = self._learn_classes(candidates, y)
+        step_losses = []
+        if last_private(estimator) >= 0:
+            noise = stream.child("steps") if is_seeded(self.random_state) else None
+            estimator, step_losses = freeze(estimator, X, y, noise)
+            candidates = self._candidates(estimator)
+            set_classes(candidates, classes)
         draws = self._draws(len(candidates), stream)
         scores = exact_scores(
             candidates, draws, score, X, y, splits, n_jobs=self.n_jobs,
@@ -231,12 +241,15 @@ class StabilityGridSearchCV(SearchDelegationMixin, MetaEstimatorMixin, BaseEstim
             scores, plan.sensitivity, self._selection_epsilon(), stream.child("selection")
         )
         del scores  # exact functions of the data
-        return self._release(candidates, best, plan, len(splits), score, stream, X, y)
+        return self._release(
+            candidates, best, plan, step_losses, len(splits), score, stream, X, y
+        )
 
-    def _release(self, candidates, best, plan, n_splits, score, stream, X, y):
+    def _release(self, candidates, best, plan, step_losses, n_splits, score, stream, X, y):
         self._forget()
-        losses = []
-        if len(candidates) > 1:
+        losses = list(step_losses)
+        selected = len(candidates) > 1
+        if selected:
             losses.append(
                 PrivacyLoss(
                     self._selection_epsilon(),
@@ -247,12 +260,12 @@ class StabilityGridSearchCV(SearchDelegationMixin, MetaEstimatorMixin, BaseEstim
             )
         if self.refit:
             chosen = candidates[best]
-            training = self.epsilon if not losses else self.epsilon - self._selection_epsilon()
+            training = self.epsilon - (self._selection_epsilon() if selected else 0.0)
             # None: noise from the operating system, independent of every draw above and kept
             # nowhere; a stored seed would let anyone remove it
             state = stream.child("release") if is_seeded(self.random_state) else None
             chosen.model.set_params(epsilon=training, random_state=state)
-            self.best_estimator_ = chosen.estimator.fit(X, y)
+            self.best_estimator_ = thaw(chosen.estimator.fit(X, y))
             if hasattr(self.best_estimator_, "feature_names_in_"):
                 self.feature_names_in_ = self.best_estimator_.feature_names_in_
             losses.append(chosen.model.privacy_)
@@ -311,7 +324,8 @@ a perfect model scores only 1 better than one that says nothing.
             check_number(name, value, integer=True, why="it counts rows or columns",
                          instead="write an integer of 1 or more")
         stream = root_stream(0)
-        candidates = self._candidates(stream)
+        estimator = seed_features(self.estimator, stream.child("features"))
+        candidates = self._candidates(estimator)
         set_classes(candidates, np.arange(n_classes))
         if example is None:
             example = np.zeros((1, n_features))
@@ -325,12 +339,11 @@ a perfect model scores only 1 better than one that says nothing.
             epsilon=self.epsilon, selection_epsilon=self._selection_epsilon(), tail=0.5,
         )
 
-    def _candidates(self, stream):
+    def _candidates(self, estimator):
         return make_candidates(
-            self.estimator,
+            estimator,
             self.param_grid,
             epsilon=self.epsilon - self._selection_epsilon(),
-            stream=stream.child("features"),
             trusted_steps=self.trusted_steps,
         )
 

@@ -1,7 +1,7 @@
 """pytest plugin: run scikit-learn's own tests with our search as GridSearchCV.
 
 Load it with ``-p swap_plugin`` (its folder on PYTHONPATH): plugins given by -p
-are imported before any test module, so ``from sklearn.model_selection import
+are configured before any test module is imported, so ``from sklearn.model_selection import
 GridSearchCV`` in a test module gets ours. Each test's number of fits of ours
 goes into the junit file, as the property ``swapped_fits``.
 """
@@ -43,11 +43,14 @@ GridSearchCV.__init__.__kwdefaults__ = {
     "epsilon": float("inf"),
 }
 
-sklearn.model_selection.GridSearchCV = GridSearchCV
-# all_estimators(), called while test_metaestimators.py is imported, looks into the
-# defining modules and would list two classes named GridSearchCV. Put back once
-# collected: workers must be able to unpickle the twin by its name.
-sklearn_search.GridSearchCV = GridSearchCV
+
+def pytest_configure():
+    # not at import: whoever collects this file, for its doctests say, must not be swapped
+    sklearn.model_selection.GridSearchCV = GridSearchCV
+    # all_estimators(), called while test_metaestimators.py is imported, looks into the
+    # defining modules and would list two classes named GridSearchCV. Put back once
+    # collected: workers must be able to unpickle the twin by its name.
+    sklearn_search.GridSearchCV = GridSearchCV
 
 
 def pytest_collection_finish():

@@ -77,7 +77,7 @@ def test_exact_scores_are_those_of_one_by_one_fits(data):
     """The batch, the splits and the scores, against scikit-learn's own cross-validation."""
     X, y = data
     stream = root_stream(0)
-    candidates = make_candidates(MODEL, GRID, epsilon=0.5, stream=stream, trusted_steps=())
+    candidates = make_candidates(MODEL, GRID, epsilon=0.5, trusted_steps=())
     draws = [[stream.child("draw", i, j) for j in range(2)] for i in range(3)]
     cv = KFold(4, shuffle=True, random_state=0)
     scores = evaluation.exact_scores(
@@ -104,7 +104,7 @@ def test_candidates_that_see_rows_differently_are_trained_apart(data):
             "perturbation": ["objective", "output"], "max_iter": [3, 100]}
     stream = root_stream(0)
     candidates = make_candidates(
-        clone(MODEL).set_params(alpha=0.1), grid, epsilon=5.0, stream=stream, trusted_steps=()
+        clone(MODEL).set_params(alpha=0.1), grid, epsilon=5.0, trusted_steps=()
     )
     draws = [[stream.child("draw", i)] for i in range(len(candidates))]
     split = [(np.arange(2000), np.arange(2000, 3000))]

@@ -1,18 +1,16 @@
-"""Steps before a private model: scaling by public bounds, and the check of a Pipeline.
+"""The check of a Pipeline that ends with a private model.
 
 A step may come before a private model only if it treats each row by itself, with
-parameters that do not depend on the data. Otherwise one record changes all rows, and the
-privacy loss of the model says nothing about the Pipeline.
+parameters that do not depend on the data or were released privately. Otherwise one record
+changes all rows, and the privacy loss of the model says nothing about the Pipeline.
 """
 
 import numbers
 
-import numpy as np
-from scipy import sparse
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.compose import ColumnTransformer
 from sklearn.feature_extraction import FeatureHasher
 from sklearn.feature_extraction.text import HashingVectorizer
+from sklearn.frozen import FrozenEstimator
 from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.kernel_approximation import PolynomialCountSketch, RBFSampler, SkewedChi2Sampler
 from sklearn.pipeline import FeatureUnion, Pipeline
@@ -25,166 +23,8 @@ from sklearn.preprocessing import (
     PolynomialFeatures,
 )
 from sklearn.random_projection import GaussianRandomProjection, SparseRandomProjection
-from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .checks import check_choice, check_number
-
-
-class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    """Map each column from public bounds to [-1, 1]; values outside are clipped.
-
-    The private counterpart of MinMaxScaler: it learns nothing from the data.
-
-    Parameters
-    ----------
-    bounds : (float, float) or array-like of shape (n_features, 2), default=(0.0, 1.0)
-        Lower and upper bound of all columns, or of each. They must come from knowledge
-        of the field (an age is between 0 and 120), never from the records.
-
-    Attributes
-    ----------
-    n_features_in_ : int
-        Number of columns.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Names of the columns, if X had names.
-
-    Examples
-    --------
-    >>> from dpselect.preprocessing import BoundedScaler
-    >>> BoundedScaler(bounds=[(0, 120), (30, 300)]).fit_transform([[60, 30], [200, 300]])
-    array([[ 0., -1.],
-           [ 1.,  1.]])
-    """
-
-    def __init__(self, bounds=(0.0, 1.0)):
-        self.bounds = bounds
-
-    def fit(self, X, y=None):
-        """Check the bounds against the number of columns.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        self : object
-        """
-        X = validate_data(self, X, dtype=np.float64)
-        self._limits(X.shape[1])
-        return self
-
-    def transform(self, X):
-        """Scale rows.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_features)
-            Values in [-1, 1].
-        """
-        check_is_fitted(self, "n_features_in_")
-        X = validate_data(self, X, dtype=np.float64, reset=False)
-        low, high = self._limits(X.shape[1])
-        return 2 * (np.clip(X, low, high) - low) / (high - low) - 1
-
-    def _limits(self, n_features):
-        bounds = np.asarray(self.bounds, dtype=np.float64)
-        if bounds.shape not in ((2,), (n_features, 2)):
-            raise ValueError(
-                f"bounds of shape {bounds.shape} do not fit {n_features} columns; write one pair "
-                "(low, high), or one pair for each column."
-            )
-        low, high = np.atleast_2d(bounds).T
-        if not (np.isfinite(bounds).all() and (low < high).all()):
-            raise ValueError(
-                f"bounds={self.bounds!r} are not finite pairs low < high, so they bound nothing; "
-                "write pairs from knowledge of the field, such as (0, 120) for an age."
-            )
-        return low, high
-
-
-class NormClipper(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    """Scale down every row whose norm is larger than a public bound.
-
-    Parameters
-    ----------
-    norm : {"l2", "l1"}, default="l2"
-    bound : float, default=1.0
-        Largest norm of a row; shorter rows stay as they are.
-
-    Attributes
-    ----------
-    n_features_in_ : int
-        Number of columns.
-    feature_names_in_ : ndarray of shape (n_features,)
-        Names of the columns, if X had names.
-
-    Examples
-    --------
-    >>> from dpselect.preprocessing import NormClipper
-    >>> NormClipper(bound=2.0).fit_transform([[3.0, 4.0], [1.0, 0.0]])
-    array([[1.2, 1.6],
-           [1. , 0. ]])
-    """
-
-    def __init__(self, norm="l2", bound=1.0):
-        self.norm = norm
-        self.bound = bound
-
-    def fit(self, X, y=None):
-        """Check the parameters.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        self : object
-        """
-        self._check_parameters()
-        validate_data(self, X, dtype=np.float64, accept_sparse="csr")
-        return self
-
-    def transform(self, X):
-        """Clip rows.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray or sparse matrix of shape (n_samples, n_features)
-        """
-        check_is_fitted(self, "n_features_in_")
-        self._check_parameters()
-        X = validate_data(self, X, dtype=np.float64, accept_sparse="csr", reset=False)
-        power = {"l1": 1, "l2": 2}[self.norm]
-        magnitudes = abs(X) if power == 1 else (X.multiply(X) if sparse.issparse(X) else X * X)
-        norms = np.asarray(magnitudes.sum(axis=1)).reshape(-1, 1) ** (1 / power)
-        factor = np.where(norms > self.bound, self.bound / np.where(norms > 0, norms, 1.0), 1.0)
-        return sparse.csr_array(X.multiply(factor)) if sparse.issparse(X) else X * factor
-
-    def _check_parameters(self):
-        check_choice("norm", self.norm, ("l2", "l1"), why="only these norms are known here")
-        check_number(
-            "bound", self.bound, why="it is the largest norm that a row may keep",
-            instead="write a number greater than 0, such as 1.0",
-        )
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
+from .scalers import BoundedScaler, NormClipper
 
 
 def check_pipeline_privacy(pipeline, trusted_steps=()):
@@ -227,18 +67,13 @@ dpselect.preprocessing.BoundedScaler with bounds from knowledge of the field.
 def _check_step(name, step, trusted):
     if step is None or isinstance(step, str):  # "passthrough", "drop"
         return
-    if name in trusted or type(step) in trusted:
+    if name in trusted or type(step) in trusted or releases_privately(step):
         return
-    if isinstance(step, Pipeline):
-        inner = step.steps
-    elif isinstance(step, FeatureUnion):
-        inner = step.transformer_list
-    elif isinstance(step, ColumnTransformer):
+    if isinstance(step, FrozenEstimator):  # fitted elsewhere: as good as what it holds
+        step = step.estimator
+    if isinstance(step, ColumnTransformer):
         _check_density(name, step)
-        inner = [(label, part) for label, part, _ in step.transformers]
-        inner.append(("remainder", step.remainder))
-    else:
-        inner = None
+    inner = inner_parts(step)
     if inner is not None:
         for label, part in inner:
             _check_step(label, part, trusted)
@@ -250,6 +85,31 @@ def _check_step(name, step, trusted):
             f"Step {name!r} ({type(step).__name__}) learns from the data, so one record changes "
             f"every row and the privacy loss of the model no longer holds; {mend}."
         )
+
+
+def releases_privately(step):
+    """Tell whether a step learns from the data and pays for it, as its `privacy_` will say."""
+    return getattr(type(step), "releases_privately", False)
+
+
+def inner_parts(step):
+    """Return the named parts of a composite step, or None for a single one."""
+    if isinstance(step, Pipeline):
+        return list(step.steps)
+    if isinstance(step, FeatureUnion):
+        return list(step.transformer_list)
+    if isinstance(step, ColumnTransformer):
+        # once fitted, the parts that learned something are in transformers_
+        parts = getattr(step, "transformers_", step.transformers)
+        return [(label, part) for label, part, _ in parts] + [("remainder", step.remainder)]
+    return None
+
+
+def private_parts(step):
+    """Return all parts of `step`, itself included, that pay for what they learn."""
+    if releases_privately(step):
+        return [step]
+    return [found for _, part in inner_parts(step) or [] for found in private_parts(part)]
 
 
 def _check_density(name, step):
