@@ -67,10 +67,10 @@ dpselect.preprocessing.BoundedScaler with bounds from knowledge of the field.
 def _check_step(name, step, trusted):
     if step is None or isinstance(step, str):  # "passthrough", "drop"
         return
+    if isinstance(step, FrozenEstimator):  # fitted already: as good as what it holds
+        step = step.estimator
     if name in trusted or type(step) in trusted or releases_privately(step):
         return
-    if isinstance(step, FrozenEstimator):  # fitted elsewhere: as good as what it holds
-        step = step.estimator
     if isinstance(step, ColumnTransformer):
         _check_density(name, step)
     inner = inner_parts(step)

@@ -10,7 +10,7 @@ from ..noise import as_generator, check_random_state, gumbel
 from ..rows import block_sum
 from .scalers import scale_to_bounds
 
-# Candidates for a bound: 0 and plus or minus (1 + j / 8) 2^e. Eight to an octave place a bound
+# Ends of the cells: 0 and plus or minus (1 + j / 8) 2^e. Eight to an octave place a bound
 # within an eighth of its size, and the exponents hold every unit that people measure in.
 STEPS, LEAST, MOST = 8, -40, 40
 
@@ -30,7 +30,7 @@ class DPBoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Privacy loss of all bounds together, greater than 0; ``inf`` takes exact quantiles.
     tail : float, default=0.02
         Share of the records, in (0, 1/2), that may lie beyond each bound. A larger one is
-        found more reliably: the rank of a bound is off by about 20 n_features / epsilon
+        found more reliably: the rank of a bound is off by up to 50 n_features / epsilon
         records, which should be less than `tail` times the number of records.
     random_state : None, int, SeedSequence, RandomState or Generator, default=None
         None draws noise from a cryptographic generator keyed by the operating system.
@@ -49,12 +49,12 @@ class DPBoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     Notes
     -----
-    Each of the 2 p bounds is chosen by the exponential mechanism among fixed candidates c,
-    with the utility -abs(#{i : x_i <= c} - k) for the rank k that is wanted. Replacing one
-    record changes the count by at most 1. Smith, *Privacy-preserving Statistical Estimation
-    with Optimal Convergence Rates*, 2011, with candidates on a grid in place of the
-    intervals between records, so that no range has to be known. The page "Private bounds"
-    has statement and proof.
+    For each of the 2 p bounds the exponential mechanism chooses the cell of a fixed grid that
+    holds the wanted quantile. The utility of a cell is minus the number of records by which
+    it misses the rank k of the quantile; replacing one record changes it by at most 1. Smith,
+    *Privacy-preserving Statistical Estimation with Optimal Convergence Rates*, 2011, with
+    fixed cells in place of the intervals between records, so that no range has to be known.
+    The page "Private bounds" has statement and proof.
 
     Examples
     --------
@@ -98,19 +98,15 @@ class DPBoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         check_random_state(self.random_state)
         X = validate_data(self, X, dtype=np.float64)
         loss = release_loss(self, f"bounds of {X.shape[1]} columns")
-        candidates = bound_candidates()
-        ranks = ranks_of(X, candidates)
-        # a bound leaves tail n records beyond it: those up to it, and those from it on
+        grid = bound_grid()
         wanted = np.array([self.tail, 1 - self.tail]) * len(X)
-        utility = -np.abs(ranks[:, None, :] - wanted[:, None])
-        scale = 2 * 2 * X.shape[1] / self.epsilon
-        chosen = np.argmax(utility + scale * self.unit_noise(X.shape[1]), axis=2)
-        chosen.sort(axis=1)
-        # one step wider: a record between two candidates belongs to the outer one, and bounds
-        # that coincide become an interval
-        low = np.maximum(chosen[:, 0] - 1, 0)
-        high = np.minimum(chosen[:, 1] + 1, len(candidates) - 1)
-        self.bounds_ = np.column_stack([candidates[low], candidates[high]])
+        utility = cell_utility(ranks_of(X, grid)[:, None, :], wanted[:, None])
+        # epsilon / (2 p) for each bound, and a Gumbel scale of 2 / (epsilon / (2 p))
+        scale = 4 * X.shape[1] / self.epsilon
+        cells = np.argmax(utility + scale * self.unit_noise(X.shape[1]), axis=2)
+        cells.sort(axis=1)
+        # the outer ends, so that a single cell is still an interval
+        self.bounds_ = np.column_stack([grid[cells[:, 0]], grid[cells[:, 1] + 1]])
         self.privacy_ = loss
         return self
 
@@ -123,10 +119,10 @@ class DPBoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
         Returns
         -------
-        ndarray of shape (n_features, 2, n_candidates)
+        ndarray of shape (n_features, 2, n_cells)
             Independent standard Gumbel variables.
         """
-        shape = (n_features, 2, len(bound_candidates()))
+        shape = (n_features, 2, len(bound_grid()) - 1)
         return gumbel(as_generator(self.random_state), shape)
 
     def transform(self, X):
@@ -146,20 +142,38 @@ class DPBoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return scale_to_bounds(X, *self.bounds_.T)
 
 
-def bound_candidates():
-    """Return the values among which a bound is chosen, in ascending order."""
+def bound_grid():
+    """Return the ends of the cells, in ascending order."""
     mantissas = 1 + np.arange(STEPS) / STEPS
     positive = np.outer(2.0 ** np.arange(LEAST, MOST + 1), mantissas).ravel()
     return np.concatenate([-positive[::-1], [0.0], positive])
 
 
-def ranks_of(X, candidates):
-    """Count the records of each column that are at most each candidate.
+def cell_utility(ranks, wanted):
+    """Return minus the number of records by which each cell misses the wanted rank.
+
+    Parameters
+    ----------
+    ranks : ndarray of shape (..., c)
+        Records at or below each end of the cells.
+    wanted : float or ndarray
+        Rank k of the quantile.
+
+    Returns
+    -------
+    ndarray of shape (..., c - 1)
+        0 for cells that hold the quantile: rank(low end) <= k <= rank(high end).
+    """
+    return -np.maximum(0.0, np.maximum(ranks[..., :-1] - wanted, wanted - ranks[..., 1:]))
+
+
+def ranks_of(X, grid):
+    """Count the records of each column that are at most each value of a grid.
 
     Parameters
     ----------
     X : ndarray or memmap of shape (n, p)
-    candidates : ndarray of shape (c,)
+    grid : ndarray of shape (c,)
         Ascending.
 
     Returns
@@ -168,10 +182,10 @@ def ranks_of(X, candidates):
     """
 
     def count(block):
-        # the index of the first candidate that is at least x; the last bin is for larger x
-        bins = np.searchsorted(candidates, block)
-        bins += np.arange(block.shape[1]) * (len(candidates) + 1)
-        size = block.shape[1] * (len(candidates) + 1)
+        # the index of the first value that is at least x; the last bin is for larger x
+        bins = np.searchsorted(grid, block)
+        bins += np.arange(block.shape[1]) * (len(grid) + 1)
+        size = block.shape[1] * (len(grid) + 1)
         return (np.bincount(bins.ravel(), minlength=size).reshape(block.shape[1], -1),)
 
     (counts,) = block_sum(count, X)

@@ -8,7 +8,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from dpselect import DPLinearSVC, DPLogisticRegression, StabilityGridSearchCV
-from dpselect.preprocessing import BoundedScaler, NormClipper
+from dpselect.preprocessing import BoundedScaler, DPBoundsScaler, NormClipper
 
 # the checks set random_state and do not know of `classes`
 pytestmark = [
@@ -20,6 +20,7 @@ pytestmark = [
 
 PRIVATE = [
     BoundedScaler(),
+    DPBoundsScaler(),
     NormClipper(),
     NormClipper(norm="l1"),
     DPLogisticRegression(),
