@@ -23,9 +23,12 @@ class Score(ABC):
     ----------
     stake : float
         What a perfect model gains over one that says nothing; 0 if there is no such number.
+    width : float
+        Largest difference of two records' contributions, whatever the model; may be ``inf``.
     """
 
     stake = 0.0
+    width = np.inf
 
     @abstractmethod
     def __call__(self, estimator, X, y=None):
@@ -139,6 +142,7 @@ class RampScore(MarginScore):
 
     low: float = 0.0
     high: float = 1.0
+    width = 1.0
 
     def __post_init__(self):
         if not self.low < self.high:
@@ -168,6 +172,8 @@ class BrierScore(MarginScore):
     >>> BrierScore().penalty(0.0)
     np.float64(0.25)
     """
+
+    width = 1.0
 
     @property
     def lipschitz(self):
@@ -258,6 +264,10 @@ class ClippedSquaredErrorScore(Score):
 
     @property
     def stake(self):
+        return self.bound
+
+    @property
+    def width(self):
         return self.bound
 
     @property

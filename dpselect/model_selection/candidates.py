@@ -47,6 +47,12 @@ class Candidate:
             return self.estimator[:-1]
         return None
 
+    def belongs_to_model(self, name):
+        """Tell whether a parameter of the grid is one of the model's."""
+        if not isinstance(self.estimator, Pipeline):
+            return True
+        return name.startswith(f"{self.estimator.steps[-1][0]}__")
+
     def transform(self, X):
         """Return the rows as the model sees them.
 

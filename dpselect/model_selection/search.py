@@ -7,19 +7,21 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.utils import indexable
 
 from ..base import one_label_a_row, public_classes, warn_if_seeded
-from ..checks import check_choice, check_epsilon, check_number
+from ..checks import check_epsilon, check_number
 from ..mechanisms import noisy_argmax
 from ..metrics import get_score
 from ..noise import is_seeded, root_stream
 from ..privacy import PrivacyLoss
 from ..rows import n_rows
+from . import one_release
 from .candidates import make_candidates, seed_features, set_classes
 from .delegation import SearchDelegationMixin
 from .evaluation import exact_scores, n_columns
 from .nonprivate import fit_twin
+from .parameters import check_parameters
 from .plan import make_plan
 from .private_steps import freeze, last_private, thaw
-from .splits import check_splitter, make_splits
+from .splits import make_splits
 
 
 class StabilityGridSearchCV(SearchDelegationMixin, MetaEstimatorMixin, BaseEstimator):
@@ -54,7 +56,9 @@ class StabilityGridSearchCV(SearchDelegationMixin, MetaEstimatorMixin, BaseEstim
         Chaudhuri and Vinterbo do; for comparison only, it is never better.
     selection_fraction : "auto" or float, default="auto"
         Share of `epsilon` for the selection, in (0, 1); "auto" is one half. With a single
-        candidate nothing is selected, and training gets the whole.
+        candidate nothing is selected, and training gets the whole. A grid that only varies
+        how one release is read (`alpha` of :class:`~dpselect.DPRidge`) needs no share: model
+        and choice use the two parts of the first split, with the whole epsilon each.
     scoring : str, score or None, default=None
         The name of a score ("brier", "ramp", ...) or a score of :mod:`dpselect.metrics`;
         None is the estimator's `default_scoring`. Accuracy and AUC have no certificate.
@@ -204,15 +208,18 @@ class StabilityGridSearchCV(SearchDelegationMixin, MetaEstimatorMixin, BaseEstim
             vars(self).update(twin)
             self.privacy_ = PrivacyLoss(math.inf, label="exact scores and an exact choice")
             return self
-        self._check_parameters()
+        check_parameters(self)
         groups = self._groups(params)
         stream = root_stream(self.random_state)
         estimator = seed_features(self.estimator, stream.child("features"))
         candidates = self._candidates(estimator)
         score = self._score(candidates[0].model)
-        for candidate in candidates:
-            # on made-up shapes: refuses bad parameters, and pairs without a certificate, early
-            candidate.model.stability_certificate(score, 1000, 1, failure_probability=0.5)
+        if one_release.applies(candidates):
+            one_release.check_score(score, candidates[0].model)
+        else:
+            for candidate in candidates:
+                # made-up shapes: refuses bad parameters, and pairs without a certificate, early
+                candidate.model.stability_certificate(score, 1000, 1, failure_probability=0.5)
         warn_if_seeded(self)
 
         X, y = indexable(X, y)
@@ -225,6 +232,18 @@ class StabilityGridSearchCV(SearchDelegationMixin, MetaEstimatorMixin, BaseEstim
             estimator, step_losses = freeze(estimator, X, y, noise)
             candidates = self._candidates(estimator)
             set_classes(candidates, classes)
+        if one_release.applies(candidates):
+            plan = one_release.make_plan(
+                candidates, score, splits, n, n_columns(X), self.epsilon
+            )
+            best, estimator, loss = one_release.select(
+                candidates, score, splits, plan, X, y, stream.child("selection"),
+                self._release_state(stream),
+            )
+            estimator = estimator if self.refit else None
+            self._publish(candidates, best, plan, score, 1, estimator, [*step_losses, loss])
+            return self
+
         draws = self._draws(len(candidates), stream)
         scores = exact_scores(
             candidates, draws, score, X, y, splits, n_jobs=self.n_jobs,
@@ -236,39 +255,40 @@ class StabilityGridSearchCV(SearchDelegationMixin, MetaEstimatorMixin, BaseEstim
             selection_epsilon=self._selection_epsilon(),
             tail=self.delta / (len(candidates) * self.n_draws) if self.delta > 0 else None,
         )
-
         best = noisy_argmax(
             scores, plan.sensitivity, self._selection_epsilon(), stream.child("selection")
         )
         del scores  # exact functions of the data
-        return self._release(
-            candidates, best, plan, step_losses, len(splits), score, stream, X, y
-        )
-
-    def _release(self, candidates, best, plan, step_losses, n_splits, score, stream, X, y):
-        self._forget()
-        losses = list(step_losses)
-        selected = len(candidates) > 1
-        if selected:
+        losses, training = list(step_losses), self.epsilon
+        if len(candidates) > 1:
+            training -= self._selection_epsilon()
             losses.append(
                 PrivacyLoss(
-                    self._selection_epsilon(),
-                    self.delta,
+                    self._selection_epsilon(), self.delta,
                     label=f"choice among {len(candidates)} candidates",
                     seeded=is_seeded(self.random_state),
                 )
             )
+        estimator = None
         if self.refit:
-            chosen = candidates[best]
-            training = self.epsilon - (self._selection_epsilon() if selected else 0.0)
-            # None: noise from the operating system, independent of every draw above and kept
-            # nowhere; a stored seed would let anyone remove it
-            state = stream.child("release") if is_seeded(self.random_state) else None
-            chosen.model.set_params(epsilon=training, random_state=state)
-            self.best_estimator_ = thaw(chosen.estimator.fit(X, y))
-            if hasattr(self.best_estimator_, "feature_names_in_"):
-                self.feature_names_in_ = self.best_estimator_.feature_names_in_
-            losses.append(chosen.model.privacy_)
+            model = candidates[best].model
+            model.set_params(epsilon=training, random_state=self._release_state(stream))
+            estimator = candidates[best].estimator.fit(X, y)
+            losses.append(model.privacy_)
+        self._publish(candidates, best, plan, score, len(splits), estimator, losses)
+        return self
+
+    def _release_state(self, stream):
+        # None: noise from the operating system, independent of every other draw and kept
+        # nowhere; a stored seed would let anyone remove it
+        return stream.child("release") if is_seeded(self.random_state) else None
+
+    def _publish(self, candidates, best, plan, score, n_splits, estimator, losses):
+        self._forget()
+        if estimator is not None:
+            self.best_estimator_ = thaw(estimator)
+            if hasattr(estimator, "feature_names_in_"):
+                self.feature_names_in_ = estimator.feature_names_in_
         self.best_index_ = best
         self.best_params_ = candidates[best].params
         self.certificate_ = plan
@@ -276,9 +296,10 @@ class StabilityGridSearchCV(SearchDelegationMixin, MetaEstimatorMixin, BaseEstim
         self.scorer_ = score
         self.multimetric_ = False
         self.n_splits_ = n_splits
-        self.privacy_ = PrivacyLoss.sequential(losses, label=type(self).__name__) if losses \
+        self.privacy_ = (
+            PrivacyLoss.sequential(losses, label=type(self).__name__) if losses
             else PrivacyLoss(0.0, label="nothing depends on the data")
-        return self
+        )
 
     def plan(self, n_samples, n_features, n_classes=2, example=None):
         """Say what the selection could tell apart, before any data is read.
@@ -319,7 +340,7 @@ a perfect model scores only 1 better than one that says nothing.
             raise ValueError(
                 "epsilon=inf adds no noise, so there is nothing to plan; give a finite epsilon."
             )
-        self._check_parameters()
+        check_parameters(self)
         for name, value in (("n_samples", n_samples), ("n_features", n_features)):
             check_number(name, value, integer=True, why="it counts rows or columns",
                          instead="write an integer of 1 or more")
@@ -332,9 +353,14 @@ a perfect model scores only 1 better than one that says nothing.
         for candidate in candidates:
             candidate.n_features = n_columns(candidate.transform(example))
         splits = make_splits(self.cv, n_samples, stream.child("splits"))
+        score = self._score(candidates[0].model)
+        if one_release.applies(candidates):
+            return one_release.make_plan(
+                candidates, score, splits, n_samples, n_features, self.epsilon
+            )
         draws = self._draws(len(candidates), stream)
         return make_plan(
-            candidates, draws, self._score(candidates[0].model), splits, n_samples, n_features,
+            candidates, draws, score, splits, n_samples, n_features,
             n_problems=_n_problems(candidates[0].model.get_params().get("classes")),
             epsilon=self.epsilon, selection_epsilon=self._selection_epsilon(), tail=0.5,
         )
@@ -386,37 +412,6 @@ a perfect model scores only 1 better than one that says nothing.
         # what an earlier fit left, exact scores of epsilon=inf among it, must not outlive it
         for name in [name for name in vars(self) if name.endswith("_") and name[0] != "_"]:
             del vars(self)[name]
-
-    def _check_parameters(self):
-        check_number(
-            "delta", self.delta, low_included=True, high=1.0,
-            why="it is the probability with which the bound may fail",
-            instead="write 0.0, which certifies the noise that was drawn",
-        )
-        check_choice("strategy", self.strategy, ("stability",), why="only this one has a proof here")
-        if self.selection_fraction != "auto":
-            check_number(
-                "selection_fraction", self.selection_fraction, high=1.0,
-                why="selection and training share epsilon",
-                instead='write a number between 0 and 1, or "auto"',
-            )
-        check_number(
-            "n_draws", self.n_draws, integer=True, why="scores are averaged over the draws",
-            instead="write an integer of 1 or more",
-        )
-        if not isinstance(self.refit, bool):
-            raise ValueError(
-                "refit must be True or False: names and functions choose by exact scores, which "
-                "are not released; write refit=True."
-            )
-        if self.return_train_score:
-            raise ValueError(
-                "return_train_score=True would release exact scores; write "
-                "return_train_score=False."
-            )
-        check_splitter(self.cv, self.public_splits)
-        if self.scoring is not None:
-            get_score(self.scoring)
 
     @property
     def best_score_(self):

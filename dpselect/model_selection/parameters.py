@@ -1,0 +1,50 @@
+"""The parameters of a private search, checked before any data is touched."""
+
+from ..checks import check_choice, check_number
+from ..metrics import get_score
+from ..noise import check_random_state
+from .splits import check_splitter
+
+
+def check_parameters(search):
+    """Refuse parameters under which a private search would not keep its guarantee.
+
+    Parameters
+    ----------
+    search : StabilityGridSearchCV
+        With a finite epsilon.
+
+    Raises
+    ------
+    ValueError, TypeError, CertificateError
+    """
+    check_number(
+        "delta", search.delta, low_included=True, high=1.0,
+        why="it is the probability with which the bound may fail",
+        instead="write 0.0, which certifies the noise that was drawn",
+    )
+    check_choice("strategy", search.strategy, ("stability",), why="only this one has a proof here")
+    if search.selection_fraction != "auto":
+        check_number(
+            "selection_fraction", search.selection_fraction, high=1.0,
+            why="selection and training share epsilon",
+            instead='write a number between 0 and 1, or "auto"',
+        )
+    check_number(
+        "n_draws", search.n_draws, integer=True, why="scores are averaged over the draws",
+        instead="write an integer of 1 or more",
+    )
+    if not isinstance(search.refit, bool):
+        raise ValueError(
+            "refit must be True or False: names and functions choose by exact scores, which "
+            "are not released; write refit=True."
+        )
+    if search.return_train_score:
+        raise ValueError(
+            "return_train_score=True would release exact scores; write "
+            "return_train_score=False."
+        )
+    check_splitter(search.cv, search.public_splits)
+    if search.scoring is not None:
+        get_score(search.scoring)
+    check_random_state(search.random_state)
