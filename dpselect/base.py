@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import validate_data
 
 from .exceptions import PrivacyLeakWarning, SeededNoiseWarning
 from .noise import InnerStream, is_seeded
@@ -47,6 +48,34 @@ def warn_if_seeded(estimator):
         )
 
 
+def numeric_rows(estimator, X, y="no_validation", **checks):
+    """Check rows as scikit-learn does, as float64, without quoting them in an error.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Learns the number and names of the columns.
+    X, y
+        As given to the estimator.
+    **checks : dict
+        For :func:`sklearn.utils.validation.validate_data`.
+
+    Returns
+    -------
+    X, or X and y
+    """
+    try:
+        return validate_data(estimator, X, y, dtype=np.float64, **checks)
+    except ValueError as error:
+        if "could not convert" not in str(error):
+            raise
+    # outside the except block, so that the original does not hang on as __context__
+    raise ValueError(
+        "X holds text that is not a number; encode such columns first, for instance with "
+        "OneHotEncoder(categories=[...])."
+    )
+
+
 def one_label_a_row(y, owner):
     """Return the labels as an array of shape (n,), or refuse missing and infinite ones."""
     if y is None:
@@ -78,8 +107,8 @@ def public_classes(y, classes, owner):
     ValueError
         If fewer than two labels remain, or `y` holds a label that is not in `classes`.
     """
-    check_classification_targets(y)
     if classes is None:
+        check_classification_targets(y)
         labels = np.unique(y)
         if len(labels) < 2:
             raise ValueError(

@@ -6,9 +6,9 @@ from abc import abstractmethod
 import numpy as np
 from scipy.stats import gamma
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from ..base import check_classes, public_classes, release_loss
+from ..base import check_classes, numeric_rows, public_classes, release_loss
 from ..checks import check_choice, check_epsilon, check_number
 from ..exceptions import CertificateError
 from ..metrics import MarginScore
@@ -98,6 +98,8 @@ class DPLinearClassifier(ClassifierMixin, BaseEstimator):
         """
         alike = {}
         for estimator in estimators:
+            estimator._check_parameters()
+            vars(estimator).pop("privacy_", None)
             alike.setdefault(estimator._problem_key(), []).append(estimator)
         for group in alike.values():
             _fit_alike(group, X, y)
@@ -193,16 +195,17 @@ class DPLinearClassifier(ClassifierMixin, BaseEstimator):
             n_samples=n_samples,
             dimension=d,
             radius=self._radius(),
-            epsilon=self.epsilon / n_problems,
+            # low-precision numbers would weaken the noise
+            epsilon=float(self.epsilon) / n_problems,
         )
         alpha = public_alpha(**public) if self._automatic_alpha() else float(self.alpha)
-        return calibrate(self.perturbation, self._loss(), alpha=alpha, tol=self.tol, **public)
+        return calibrate(self.perturbation, self._loss(), alpha=alpha, tol=float(self.tol), **public)
 
     def _constant(self):
         return float(self.intercept_scaling) if self.fit_intercept else None
 
     def _radius(self):
-        return math.hypot(self.data_norm, self._constant() or 0.0)
+        return math.hypot(float(self.data_norm), self._constant() or 0.0)
 
     def _automatic_alpha(self):
         return isinstance(self.alpha, str) and self.alpha == "auto"
@@ -256,7 +259,7 @@ class DPLinearClassifier(ClassifierMixin, BaseEstimator):
             Positive for the second class; with more than two classes, one column each.
         """
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, accept_sparse="csr", reset=False)
+        X = numeric_rows(self, X, accept_sparse="csr", reset=False)
         rows = Design(X, self.data_norm, None, self.n_jobs)
         decision = rows.dot(self.coef_.T) + self.intercept_
         return decision[:, 0] if decision.shape[1] == 1 else decision
@@ -288,7 +291,7 @@ class DPLinearClassifier(ClassifierMixin, BaseEstimator):
 def _fit_alike(estimators, X, y):
     """Fit classifiers that agree in `_problem_key`, in one solve."""
     leader = estimators[0]
-    X, y = validate_data(leader, X, y, dtype=np.float64, accept_sparse="csr")
+    X, y = numeric_rows(leader, X, y, accept_sparse="csr")
     classes = public_classes(y, leader.classes, type(leader).__name__)
     design = Design(X, leader.data_norm, leader._constant(), leader.n_jobs)
     positive = classes[1:] if len(classes) == 2 else classes

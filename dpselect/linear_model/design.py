@@ -7,6 +7,9 @@ import numpy as np
 from ..rows import block_map, block_sum
 
 
+TINY = 2.0**-300
+
+
 class Rows:
     """A block of rows a_i = (x_i min(1, R / ||x_i||), s), never copied or stored.
 
@@ -20,6 +23,9 @@ class Rows:
     """
 
     def __init__(self, X, factor, constant):
+        if factor.size and factor.min() < TINY:
+            # products with such a row would overflow before the factor brings them back
+            X, factor = X * factor, np.ones_like(factor)
         self.X, self.factor, self.constant = X, factor, constant
 
     def dot(self, W):
@@ -96,11 +102,12 @@ class Design:
 def _clip_factor(block, data_norm):
     with np.errstate(over="ignore"):
         norms = np.sqrt(np.einsum("ij,ij->i", block, block))[:, None]
-    if not np.isfinite(norms).all():
-        raise ValueError(
-            "X contains infinity or a value too large to be squared in float64; "
-            "bound the columns first, for instance with BoundedScaler."
-        )
-    # the tiny shrinkage keeps the rounded norm of a clipped row from exceeding R
+    huge = np.isinf(norms[:, 0])
+    if huge.any():  # too large to be squared
+        largest = np.abs(block[huge]).max(axis=1, keepdims=True)
+        norms[huge] = np.linalg.norm(block[huge] / largest, axis=1, keepdims=True)
+        with np.errstate(over="ignore"):
+            norms[huge] = np.minimum(norms[huge] * largest, np.finfo(np.float64).max)
+    # the small shrinkage keeps the rounded norm of a clipped row from exceeding R
     with np.errstate(divide="ignore"):
-        return np.minimum(1.0, data_norm / norms * (1 - 2**-50))
+        return np.minimum(1.0, data_norm / norms * (1 - 2**-45))

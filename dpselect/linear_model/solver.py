@@ -117,7 +117,8 @@ def _newton(batch, tau, max_iter):
     W = np.zeros_like(batch.linear)
     value, gradient = batch.value_and_gradient(W)
     smallest = _norms(gradient)
-    active = np.flatnonzero(smallest > tau)
+    # "not at most" rather than "more than", so that nothing undefined counts as solved
+    active = np.flatnonzero(~(smallest <= tau))
     for _ in range(max_iter):
         if not len(active):
             return W
@@ -127,7 +128,7 @@ def _newton(batch, tau, max_iter):
             inner, W[:, active], value[active], gradient[:, active], direction, smallest[active]
         )
         smallest[active] = np.minimum(smallest[active], _norms(gradient[:, active]))
-        active = active[_norms(gradient[:, active]) > tau[active]]
+        active = active[~(_norms(gradient[:, active]) <= tau[active])]
     for k in active:
         column = batch.columns(np.array([k]))
         W[:, [k]] = _accelerated_descent(column, W[:, [k]], gradient[:, [k]], tau[k])
@@ -216,7 +217,8 @@ def _accelerated_descent(batch, W, gradient, tau):
     if not float(_norms(gradient)[0]) <= bound:
         W = np.zeros_like(W)
     L = batch.loss.curvature * batch.design.radius**2 + mu
-    rate = math.sqrt(mu / L)
+    # (a smaller mu is a valid bound too, and keeps the rate below 1)
+    rate = min(math.sqrt(mu / L), 0.9)
     steps = math.ceil(math.log(2 * L * bound**2 / (mu * tau**2)) / -math.log1p(-rate))
     momentum = (1 - rate) / (1 + rate)
     ahead = W

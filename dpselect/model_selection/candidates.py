@@ -8,8 +8,13 @@ from sklearn.model_selection import ParameterGrid
 from sklearn.pipeline import Pipeline
 
 from ..exceptions import CertificateError
-from ..preprocessing.pipeline_check import check_pipeline_privacy, releases_privately
-from .private_steps import check_grid
+from ..preprocessing.pipeline_check import (
+    check_pipeline_privacy,
+    inner_parts,
+    releases_privately,
+)
+from .private_steps import check_candidate, check_grid
+from .quiet import quietly
 
 OWNED = ("epsilon", "random_state")
 
@@ -58,19 +63,13 @@ class Candidate:
 
         The steps treat each row by itself, so this can be done once for all splits.
         """
-        if self.steps is None:
-            return X
-        try:
-            return clone(self.steps).fit_transform(X)
-        except Exception as error:
-            if "Input X contains NaN" in str(error) or "Input X contains infinity" in str(error):
-                raise
-            # the messages of other libraries may quote the offending values
-            raise ValueError(
-                f"The steps before the model could not transform X ({type(error).__name__}); check "
-                "its columns, missing values and categories (OneHotEncoder: "
-                "handle_unknown='ignore') without looking at single records."
-            ) from None
+        return X if self.steps is None else quietly(clone(self.steps).fit_transform, X)
+
+    @property
+    def n_problems(self):
+        """One-vs-rest problems of the model: 1 for two classes, else their number."""
+        classes = self.model.get_params().get("classes")
+        return 1 if classes is None or len(classes) == 2 else len(classes)
 
 
 def make_candidates(estimator, param_grid, *, epsilon, trusted_steps):
@@ -107,6 +106,8 @@ def make_candidates(estimator, param_grid, *, epsilon, trusted_steps):
         copy = clone(estimator)
         copy.set_params(**{name: clone(value, safe=False) for name, value in params.items()})
         check_pipeline_privacy(copy, trusted_steps)
+        check_candidate(estimator, copy)
+        _keep_to_memory(copy)
         key = tuple(
             (name, id(value))
             for name, value in sorted(params.items())
@@ -117,6 +118,18 @@ def make_candidates(estimator, param_grid, *, epsilon, trusted_steps):
         candidate.model.set_params(epsilon=epsilon, random_state=None)
         candidates.append(candidate)
     return candidates
+
+
+def _keep_to_memory(estimator):
+    """Switch off what writes rows to disk, prints timings, or hands records to others."""
+    for _, part in [("", estimator), *(inner_parts(estimator) or [])]:
+        if part is not estimator and inner_parts(part) is not None:
+            _keep_to_memory(part)
+        if inner_parts(part) is not None:
+            off = {"memory": None, "verbose": False}
+            part.set_params(**{name: off[name] for name in off.keys() & part.get_params(deep=False)})
+        if hasattr(part, "set_callbacks"):  # scikit-learn 1.9 and later
+            part.set_callbacks()
 
 
 def _check_model(model):
@@ -153,7 +166,7 @@ def seed_features(estimator, stream):
     secret = [name for name, value in params.items() if releases_privately(value)]
     secret.append(estimator.steps[-1][0])
     seeds = {
-        name: stream.integer()
+        name: stream.child(name).integer()
         for name, value in params.items()
         if name.rpartition("__")[2] == "random_state"
         and value is None
@@ -169,7 +182,7 @@ def set_classes(candidates, classes):
             candidate.model.set_params(classes=classes)
 
 
-def certificates(candidates, draws, score, sizes, n_problems, epsilon, tail=None):
+def certificates(candidates, draws, score, sizes, epsilon, tail=None):
     """Return the certificates of all candidates on all splits.
 
     Parameters
@@ -181,8 +194,6 @@ def certificates(candidates, draws, score, sizes, n_problems, epsilon, tail=None
     score : score
     sizes : ndarray of shape (J,)
         Training records of each split.
-    n_problems : int
-        One-vs-rest problems.
     epsilon : float
         Privacy loss that the models are trained with.
     tail : float, default=None
@@ -204,7 +215,8 @@ def certificates(candidates, draws, score, sizes, n_problems, epsilon, tail=None
         for n in np.unique(sizes):
             bounds = [
                 model.stability_certificate(
-                    score, int(n), candidate.n_features, n_problems, failure_probability=tail
+                    score, int(n), candidate.n_features, candidate.n_problems,
+                    failure_probability=tail,
                 )
                 for model in models
             ]

@@ -3,8 +3,10 @@
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import clone
+from sklearn.pipeline import Pipeline
 
 from ..rows import take
+from .quiet import quietly
 
 
 def exact_scores(candidates, draws, score, X, y, splits, *, n_jobs, pre_dispatch, verbose):
@@ -59,6 +61,8 @@ def exact_scores(candidates, draws, score, X, y, splits, *, n_jobs, pre_dispatch
 
 def _score_split(models, X, y, train, test, score):
     """Train all models on one split and return their exact scores."""
+    # threads share what they are given, and must not train one object on two splits at once
+    models = [clone(model) for model in models]
     X_train, y_train = take(X, train), None if y is None else take(y, train)
     kinds = {}
     for model in models:
@@ -71,6 +75,27 @@ def _score_split(models, X, y, train, test, score):
                 model.fit(X_train, y_train)
     X_test, y_test = take(X, test), None if y is None else take(y, test)
     return [score(model, X_test, y_test) for model in models]
+
+
+def fit_quietly(candidate, X, y):
+    """Fit a candidate's steps and model on all records; what the steps say stays unsaid.
+
+    Parameters
+    ----------
+    candidate : Candidate
+    X, y
+        All records.
+
+    Returns
+    -------
+    estimator
+        Fitted.
+    """
+    if candidate.steps is None:
+        return candidate.estimator.fit(X, y)
+    steps = candidate.steps
+    candidate.model.fit(quietly(steps.fit_transform, X), y)
+    return Pipeline([*steps.steps, candidate.estimator.steps[-1]])
 
 
 def n_columns(X):

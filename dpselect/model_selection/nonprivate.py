@@ -32,6 +32,7 @@ def fit_twin(search, X, y, params):
     ours = search.get_params(deep=False)
     shared = {name: ours[name] for name in signature(GridSearchCV).parameters if name in ours}
     shared["estimator"] = without_noise(search.estimator)
+    shared["param_grid"] = _grid_without_noise(search.param_grid)
     if isinstance(search.scoring, str):
         shared["scoring"] = SCORES.get(search.scoring, search.scoring)
     twin = GridSearchCV(**shared).fit(X, y, **params)
@@ -39,6 +40,20 @@ def fit_twin(search, X, y, params):
         name: value
         for name, value in vars(twin).items()
         if name.endswith("_") and not name.startswith("_")
+    }
+
+
+def _grid_without_noise(param_grid):
+    """Take the noise out of private models that the grid brings in."""
+    if isinstance(param_grid, list):
+        return [_grid_without_noise(part) for part in param_grid]
+    if not isinstance(param_grid, dict):
+        return param_grid
+    return {
+        name: [without_noise(value) for value in values]
+        if isinstance(values, list) and any(hasattr(v, "stability_certificate") for v in values)
+        else values
+        for name, values in param_grid.items()
     }
 
 

@@ -14,6 +14,7 @@ from ..mechanisms import exponential_noise_scales, noisy_argmax
 from ..privacy import PrivacyLoss
 from ..rows import take
 from .plan import SelectionPlan, resolution
+from .quiet import quietly
 
 
 def applies(candidates):
@@ -111,6 +112,8 @@ def select(candidates, score, splits, plan, X, y, noise_state, release_state):
         epsilon=plan.selection_epsilon, random_state=release_state
     )
     model.fit(take(rows, train), None if y is None else take(y, train))
+    # a key that stayed with the model would draw the same noise again
+    model.set_params(random_state=None)
     free = model.post_processing_params
     readings = [
         model.post_process(**{name: candidate.model.get_params()[name] for name in free})
@@ -133,4 +136,6 @@ def select(candidates, score, splits, plan, X, y, noise_state, release_state):
     if steps is None:
         return best, readings[best], loss
     name = candidates[0].estimator.steps[-1][0]
-    return best, Pipeline([*clone(steps).fit(X).steps, (name, readings[best])]), loss
+    fitted = clone(steps)
+    quietly(fitted.fit, X)
+    return best, Pipeline([*fitted.steps, (name, readings[best])]), loss

@@ -117,7 +117,7 @@ class SelectionPlan:
         return "\n".join([*lines, *self.messages])
 
 
-def make_plan(candidates, draws, score, splits, n_samples, n_features, *, n_problems, epsilon,
+def make_plan(candidates, draws, score, splits, n_samples, n_features, *, epsilon,
               selection_epsilon, tail=None):
     """Compute the plan of a selection.
 
@@ -130,8 +130,6 @@ def make_plan(candidates, draws, score, splits, n_samples, n_features, *, n_prob
     splits : list of (train, test)
     n_samples, n_features : int
         Shape of X.
-    n_problems : int
-        One-vs-rest problems.
     epsilon, selection_epsilon : float
     tail : float, default=None
         None for the draws that were made; otherwise see
@@ -145,7 +143,7 @@ def make_plan(candidates, draws, score, splits, n_samples, n_features, *, n_prob
 
     def certify(patterns, factor=1.0):
         return certificates(
-            candidates, draws, score, patterns.train_sizes, n_problems,
+            candidates, draws, score, patterns.train_sizes,
             factor * (epsilon - selection_epsilon), tail,
         )
 

@@ -5,6 +5,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
 from ..preprocessing.pipeline_check import private_parts
+from .quiet import quietly
 
 
 def last_private(estimator):
@@ -29,16 +30,38 @@ def check_grid(estimator, points):
     ValueError
         If a parameter belongs to a step up to the last private one.
     """
-    fixed = [name for name, _ in estimator.steps[: last_private(estimator) + 1]] if isinstance(
-        estimator, Pipeline
-    ) else []
+    if not isinstance(estimator, Pipeline):
+        return
+    fixed = [name for name, _ in estimator.steps[: last_private(estimator) + 1]]
     for params in points:
         for name in params:
+            if name == "steps":
+                raise ValueError(
+                    "param_grid replaces all 'steps' at once, so they cannot be told apart; name "
+                    "the step that varies."
+                )
             if name.partition("__")[0] in fixed:
                 raise ValueError(
                     f"param_grid varies {name!r}, a step up to the last one that learns from the "
                     "data privately, and each value would be a release of its own; fix it."
                 )
+
+
+def check_candidate(estimator, candidate):
+    """Refuse a candidate with a private step that the estimator itself does not have there.
+
+    Parameters
+    ----------
+    estimator : estimator
+        As given to the search.
+    candidate : estimator
+        With a point of the grid.
+    """
+    if last_private(candidate) > last_private(estimator):
+        raise ValueError(
+            "param_grid brings in a step that learns from the data privately, and each value would "
+            "be a release of its own; make it a step of the estimator."
+        )
 
 
 def freeze(estimator, X, y, stream):
@@ -59,9 +82,11 @@ def freeze(estimator, X, y, stream):
         A clone in which the steps up to the last private one are frozen.
     losses : list of PrivacyLoss
         What the private parts spent, in order.
+    names : list of str
+        The frozen steps.
     """
     estimator = clone(estimator)
-    losses = []
+    losses, names = [], []
     for i in range(last_private(estimator) + 1):
         name, step = estimator.steps[i]
         if step is None or isinstance(step, str):
@@ -70,10 +95,14 @@ def freeze(estimator, X, y, stream):
             for j, part in enumerate(private_parts(step)):
                 if part.random_state is None:
                     part.set_params(random_state=stream.child(i, j))
-        X = step.fit_transform(X, y)
-        losses += [part.privacy_ for part in private_parts(step)]
+        X = quietly(step.fit_transform, X, y)
+        for part in private_parts(step):
+            losses.append(part.privacy_)
+            # a key that stayed with the step would draw the same noise again
+            part.set_params(random_state=None)
         estimator.steps[i] = (name, FrozenEstimator(step))
-    return estimator, losses
+        names.append(name)
+    return estimator, losses, names
 
 
 def thaw(estimator):

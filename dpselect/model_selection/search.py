@@ -16,7 +16,7 @@ from ..rows import n_rows
 from . import one_release
 from .candidates import make_candidates, seed_features, set_classes
 from .delegation import SearchDelegationMixin
-from .evaluation import exact_scores, n_columns
+from .evaluation import exact_scores, fit_quietly, n_columns
 from .nonprivate import fit_twin
 from .parameters import check_parameters
 from .plan import make_plan
@@ -229,8 +229,8 @@ class StabilityGridSearchCV(SearchDelegationMixin, MetaEstimatorMixin, BaseEstim
         step_losses = []
         if last_private(estimator) >= 0:
             noise = stream.child("steps") if is_seeded(self.random_state) else None
-            estimator, step_losses = freeze(estimator, X, y, noise)
-            candidates = self._candidates(estimator)
+            estimator, step_losses, frozen = freeze(estimator, X, y, noise)
+            candidates = self._candidates(estimator, frozen)
             set_classes(candidates, classes)
         if one_release.applies(candidates):
             plan = one_release.make_plan(
@@ -251,8 +251,7 @@ class StabilityGridSearchCV(SearchDelegationMixin, MetaEstimatorMixin, BaseEstim
         )
         plan = make_plan(
             candidates, draws, score, splits, n, candidates[0].n_features,
-            n_problems=_n_problems(classes), epsilon=self.epsilon,
-            selection_epsilon=self._selection_epsilon(),
+            epsilon=self.epsilon, selection_epsilon=self._selection_epsilon(),
             tail=self.delta / (len(candidates) * self.n_draws) if self.delta > 0 else None,
         )
         best = noisy_argmax(
@@ -261,7 +260,7 @@ class StabilityGridSearchCV(SearchDelegationMixin, MetaEstimatorMixin, BaseEstim
         del scores  # exact functions of the data
         losses, training = list(step_losses), self.epsilon
         if len(candidates) > 1:
-            training -= self._selection_epsilon()
+            training = float(self.epsilon) - self._selection_epsilon()
             losses.append(
                 PrivacyLoss(
                     self._selection_epsilon(), self.delta,
@@ -273,8 +272,10 @@ class StabilityGridSearchCV(SearchDelegationMixin, MetaEstimatorMixin, BaseEstim
         if self.refit:
             model = candidates[best].model
             model.set_params(epsilon=training, random_state=self._release_state(stream))
-            estimator = candidates[best].estimator.fit(X, y)
+            estimator = fit_quietly(candidates[best], X, y)
             losses.append(model.privacy_)
+            # a key that stayed with the model would draw the same noise again
+            model.set_params(random_state=None)
         self._publish(candidates, best, plan, score, len(splits), estimator, losses)
         return self
 
@@ -361,16 +362,15 @@ a perfect model scores only 1 better than one that says nothing.
         draws = self._draws(len(candidates), stream)
         return make_plan(
             candidates, draws, score, splits, n_samples, n_features,
-            n_problems=_n_problems(candidates[0].model.get_params().get("classes")),
             epsilon=self.epsilon, selection_epsilon=self._selection_epsilon(), tail=0.5,
         )
 
-    def _candidates(self, estimator):
+    def _candidates(self, estimator, frozen=()):
         return make_candidates(
             estimator,
             self.param_grid,
             epsilon=self.epsilon - self._selection_epsilon(),
-            trusted_steps=self.trusted_steps,
+            trusted_steps=self.trusted_steps if not frozen else (*self.trusted_steps, *frozen),
         )
 
     def _draws(self, n_candidates, stream):
@@ -379,11 +379,15 @@ a perfect model scores only 1 better than one that says nothing.
         ]
 
     def _learn_classes(self, candidates, y):
-        model = candidates[0].model
-        if "classes" not in model.get_params():
+        given = [
+            candidate.model.classes for candidate in candidates
+            if "classes" in candidate.model.get_params()
+        ]
+        if not given:
             return y, None
         y = one_label_a_row(y, type(self).__name__)
-        classes = public_classes(y, model.classes, type(self).__name__)
+        known = [classes for classes in given if classes is not None]
+        classes = public_classes(y, known[0] if known else None, type(self).__name__)
         set_classes(candidates, classes)
         return y, classes
 
@@ -392,7 +396,7 @@ a perfect model scores only 1 better than one that says nothing.
 
     def _selection_epsilon(self):
         fraction = 0.5 if self.selection_fraction == "auto" else self.selection_fraction
-        return fraction * self.epsilon
+        return float(fraction) * float(self.epsilon)
 
     def _groups(self, params):
         groups = params.pop("groups", None)
@@ -422,7 +426,3 @@ a perfect model scores only 1 better than one that says nothing.
                 "released model on records that are not part of the training data."
             )
         return vars(self)["best_score_"]
-
-
-def _n_problems(classes):
-    return 1 if classes is None or len(classes) == 2 else len(classes)

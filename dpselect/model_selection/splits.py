@@ -1,6 +1,7 @@
 """Splits of the records that do not depend on the records."""
 
 import numbers
+from copy import copy
 
 import numpy as np
 from sklearn.model_selection import (
@@ -81,14 +82,23 @@ def make_splits(cv, n_samples, stream, groups=None):
     """
     if cv is None or isinstance(cv, numbers.Integral):
         cv = KFold(5 if cv is None else int(cv), shuffle=True, random_state=stream.integer())
+    if type(cv) in BLIND and getattr(cv, "random_state", 0) is None:
+        # numpy's global generator, which it would use, is left alone
+        cv = copy(cv)
+        cv.random_state = stream.integer()
     if hasattr(cv, "split"):
         # the splitter sees the number of records and nothing else of them
         splits = cv.split(np.zeros((n_samples, 1)), None, groups)
     else:
         splits = cv
     splits = [tuple(_indices(part, n_samples) for part in split) for split in splits]
+    if any(len(split) != 2 for split in splits):
+        raise ValueError("cv must give pairs (train, test) of index arrays; write a list of pairs.")
     if not splits or any(len(part) == 0 for split in splits for part in split):
-        raise ValueError("cv gives an empty part; give splits that leave records on both sides.")
+        raise ValueError(
+            "cv gives no splits, or an empty part; give splits that leave records on both sides, as "
+            "a list if they come from an iterator, which can be used only once."
+        )
     return splits
 
 
@@ -96,5 +106,10 @@ def _indices(part, n_samples):
     part = np.asarray(part)
     if part.size == 0:
         return np.empty(0, dtype=int)
+    if part.ndim != 1 or part.dtype.kind not in "iub":
+        raise ValueError(
+            "cv must give one-dimensional arrays of record numbers, or masks; write a list of pairs "
+            "of such arrays."
+        )
     # masks and negative indices become indices, and those out of range an error
     return np.arange(n_samples)[part]

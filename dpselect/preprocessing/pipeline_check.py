@@ -7,10 +7,10 @@ changes all rows, and the privacy loss of the model says nothing about the Pipel
 
 import numbers
 
+import numpy as np
 from sklearn.compose import ColumnTransformer
 from sklearn.feature_extraction import FeatureHasher
 from sklearn.feature_extraction.text import HashingVectorizer
-from sklearn.frozen import FrozenEstimator
 from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.kernel_approximation import PolynomialCountSketch, RBFSampler, SkewedChi2Sampler
 from sklearn.pipeline import FeatureUnion, Pipeline
@@ -24,6 +24,7 @@ from sklearn.preprocessing import (
 )
 from sklearn.random_projection import GaussianRandomProjection, SparseRandomProjection
 
+from .private_bounds import DPBoundsScaler
 from .scalers import BoundedScaler, NormClipper
 
 
@@ -55,34 +56,41 @@ def check_pipeline_privacy(pipeline, trusted_steps=()):
     >>> check_pipeline_privacy(make_pipeline(StandardScaler(), DPLogisticRegression()))
     Traceback (most recent call last):
     ...
-    ValueError: Step 'standardscaler' (StandardScaler) learns from the data, so one record \
+    ValueError: Step 'standardscaler' (StandardScaler) learns from the data, or may, so one record \
 changes every row and the privacy loss of the model no longer holds; use \
 dpselect.preprocessing.BoundedScaler with bounds from knowledge of the field.
     """
-    if isinstance(pipeline, Pipeline):
-        for name, step in pipeline.steps[:-1]:
-            _check_step(name, step, tuple(trusted_steps))
+    if isinstance(trusted_steps, str):
+        raise TypeError(
+            f"trusted_steps={trusted_steps!r} is one text, of which each letter would be a name; "
+            f"write trusted_steps=[{trusted_steps!r}]."
+        )
+    if not isinstance(pipeline, Pipeline):
+        return
+    _refuse_subclass("estimator", pipeline, tuple(trusted_steps))
+    for name, step in pipeline.steps[:-1]:
+        _check_step(name, step, tuple(trusted_steps))
+    check_pipeline_privacy(pipeline.steps[-1][1], trusted_steps)
 
 
 def _check_step(name, step, trusted):
     if step is None or isinstance(step, str):  # "passthrough", "drop"
         return
-    if isinstance(step, FrozenEstimator):  # fitted already: as good as what it holds
-        step = step.estimator
     if name in trusted or type(step) in trusted or releases_privately(step):
         return
-    if isinstance(step, ColumnTransformer):
-        _check_density(name, step)
+    _refuse_subclass(name, step, trusted)
     inner = inner_parts(step)
     if inner is not None:
         for label, part in inner:
             _check_step(label, part, trusted)
+        if isinstance(step, ColumnTransformer):
+            _check_columns(name, step)
         return
     rule = DATA_INDEPENDENT.get(type(step))
     mend = _mend(step) if rule is None else rule(step)
     if mend is not None:
         raise ValueError(
-            f"Step {name!r} ({type(step).__name__}) learns from the data, so one record changes "
+            f"Step {name!r} ({type(step).__name__}) learns from the data, or may, so one record changes "
             f"every row and the privacy loss of the model no longer holds; {mend}."
         )
 
@@ -99,9 +107,12 @@ def inner_parts(step):
     if isinstance(step, FeatureUnion):
         return list(step.transformer_list)
     if isinstance(step, ColumnTransformer):
-        # once fitted, the parts that learned something are in transformers_
-        parts = getattr(step, "transformers_", step.transformers)
-        return [(label, part) for label, part, _ in parts] + [("remainder", step.remainder)]
+        # once fitted, the parts that learned something are in transformers_, the remainder too
+        if hasattr(step, "transformers_"):
+            return [(label, part) for label, part, _ in step.transformers_]
+        return [(label, part) for label, part, _ in step.transformers] + [
+            ("remainder", step.remainder)
+        ]
     return None
 
 
@@ -112,23 +123,44 @@ def private_parts(step):
     return [found for _, part in inner_parts(step) or [] for found in private_parts(part)]
 
 
-def _check_density(name, step):
-    # by default the container is sparse or dense according to how many entries are 0, which
-    # unknown categories change, and the fitted transformer remembers it
-    varies = any(
-        isinstance(part, (FeatureHasher, HashingVectorizer))
-        or (isinstance(part, OneHotEncoder) and part.sparse_output and part.handle_unknown != "error")
-        for _, part, _ in step.transformers
-    )
-    if varies and step.sparse_threshold != 0:
+def _refuse_subclass(name, step, trusted):
+    if isinstance(step, COMPOSITE) and type(step) not in (*COMPOSITE, *trusted):
         raise ValueError(
-            f"Step {name!r} (ColumnTransformer) decides by the data whether its output is sparse, "
-            "and releases the decision; write sparse_threshold=0."
+            f"Step {name!r} ({type(step).__name__}) is a container of its own kind, which may learn "
+            "from the data in ways that its parts do not show; use scikit-learn's own, or name it "
+            f"in trusted_steps=[{type(step).__name__}]."
+        )
+
+
+def _check_columns(name, step):
+    if any(callable(columns) for _, _, columns in step.transformers):
+        raise ValueError(
+            f"Step {name!r} (ColumnTransformer) chooses columns by a function of the data, and "
+            "releases the choice; write the names or numbers of the columns."
+        )
+    dense = all(
+        part == "drop" or type(part) in DENSE
+        or (type(part) is OneHotEncoder and not part.sparse_output)
+        for _, part in inner_parts(step)
+    )
+    if not dense and step.sparse_threshold != 0:
+        raise ValueError(
+            f"Step {name!r} (ColumnTransformer) may decide by the data whether its output is "
+            "sparse, and releases the decision; write sparse_threshold=0."
         )
 
 
 def _always(step):
     return None
+
+
+def _function_is_elementwise(step):
+    if step.func is None or (isinstance(step.func, np.ufunc) and step.func.nin == 1):
+        return None
+    return (
+        "a function of numpy that works on each number, such as np.log1p, passes; if yours treats "
+        "each row by itself, name the step in trusted_steps"
+    )
 
 
 def _gamma_is_given(step):
@@ -162,7 +194,7 @@ DATA_INDEPENDENT = {
     NormClipper: _always,
     Binarizer: _always,
     FeatureHasher: _always,
-    FunctionTransformer: _always,
+    FunctionTransformer: _function_is_elementwise,
     GaussianRandomProjection: _always,
     HashingVectorizer: _always,
     MissingIndicator: _marks_every_column,
@@ -176,6 +208,10 @@ DATA_INDEPENDENT = {
     SkewedChi2Sampler: _always,
     SparseRandomProjection: _always,
 }
+
+COMPOSITE = (Pipeline, FeatureUnion, ColumnTransformer)
+# parts of a ColumnTransformer whose output is dense whatever the data
+DENSE = (BoundedScaler, DPBoundsScaler, OrdinalEncoder, PolynomialFeatures, RBFSampler)
 
 _SCALER = "use dpselect.preprocessing.BoundedScaler with bounds from knowledge of the field"
 _PROJECTION = "use GaussianRandomProjection or RBFSampler, which draw their directions"
@@ -208,6 +244,10 @@ MENDS = {
     "KNNImputer": "use SimpleImputer(strategy='constant', fill_value=..., keep_empty_features=True)",
     "IterativeImputer": (
         "use SimpleImputer(strategy='constant', fill_value=..., keep_empty_features=True)"
+    ),
+    "FrozenEstimator": (
+        "fit the step in the search, or name it in trusted_steps if what it learned was public or "
+        "has been paid for"
     ),
     "CountVectorizer": "use HashingVectorizer",
     "TfidfVectorizer": "use HashingVectorizer",

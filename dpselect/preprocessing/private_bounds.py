@@ -2,9 +2,9 @@
 
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from ..base import release_loss
+from ..base import numeric_rows, release_loss
 from ..checks import check_epsilon, check_number
 from ..noise import as_generator, check_random_state, gumbel
 from ..rows import block_sum
@@ -96,7 +96,7 @@ class DPBoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             instead="write a number between 0 and 0.5, such as 0.02",
         )
         check_random_state(self.random_state)
-        X = validate_data(self, X, dtype=np.float64)
+        X = numeric_rows(self, X)
         loss = release_loss(self, f"bounds of {X.shape[1]} columns")
         grid = bound_grid()
         wanted = np.array([self.tail, 1 - self.tail]) * len(X)
@@ -138,7 +138,7 @@ class DPBoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             Values in [-1, 1].
         """
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        X = numeric_rows(self, X, reset=False)
         return scale_to_bounds(X, *self.bounds_.T)
 
 

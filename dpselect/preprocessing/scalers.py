@@ -3,8 +3,9 @@
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
+from ..base import numeric_rows
 from ..checks import check_choice, check_number
 
 
@@ -50,7 +51,7 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         -------
         self : object
         """
-        X = validate_data(self, X, dtype=np.float64)
+        X = numeric_rows(self, X)
         self._limits(X.shape[1])
         return self
 
@@ -67,7 +68,7 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             Values in [-1, 1].
         """
         check_is_fitted(self, "n_features_in_")
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        X = numeric_rows(self, X, reset=False)
         return scale_to_bounds(X, *self._limits(X.shape[1]))
 
     def _limits(self, n_features):
@@ -133,7 +134,7 @@ class NormClipper(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self : object
         """
         self._check_parameters()
-        validate_data(self, X, dtype=np.float64, accept_sparse="csr")
+        numeric_rows(self, X, accept_sparse="csr")
         return self
 
     def transform(self, X):
@@ -149,10 +150,12 @@ class NormClipper(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self, "n_features_in_")
         self._check_parameters()
-        X = validate_data(self, X, dtype=np.float64, accept_sparse="csr", reset=False)
+        X = numeric_rows(self, X, accept_sparse="csr", reset=False)
         power = {"l1": 1, "l2": 2}[self.norm]
-        magnitudes = abs(X) if power == 1 else (X.multiply(X) if sparse.issparse(X) else X * X)
-        norms = np.asarray(magnitudes.sum(axis=1)).reshape(-1, 1) ** (1 / power)
+        # a row too large to be squared has norm inf, and becomes 0
+        with np.errstate(over="ignore"):
+            magnitudes = abs(X) if power == 1 else (X.multiply(X) if sparse.issparse(X) else X * X)
+            norms = np.asarray(magnitudes.sum(axis=1)).reshape(-1, 1) ** (1 / power)
         factor = np.where(norms > self.bound, self.bound / np.where(norms > 0, norms, 1.0), 1.0)
         return sparse.csr_array(X.multiply(factor)) if sparse.issparse(X) else X * factor
 

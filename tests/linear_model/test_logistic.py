@@ -236,7 +236,7 @@ def spoilt(X, value):
     [
         (lambda X, y: (spoilt(X, np.nan), y), "NaN"),
         (lambda X, y: (spoilt(X, np.inf), y), "infinity"),
-        (lambda X, y: (spoilt(X, 1.2345e200), y), "too large"),
+        (lambda X, y: (np.where(X > 0, "secret text", X), y), "not a number"),
         (lambda X, y: (X[:-1], y), "inconsistent numbers of samples"),
         (lambda X, y: (X.ravel(), y), "2D array"),
         (lambda X, y: (X, y[:, None].repeat(2, axis=1)), "1d array"),
@@ -248,7 +248,7 @@ def test_bad_data(data, change, match):
     model = DPLogisticRegression(classes=["ill", "well"])
     with pytest.raises(ValueError, match=match) as caught:
         model.fit(*change(*data))
-    assert "secret" not in str(caught.value) and "1.2345" not in str(caught.value)
+    assert "secret" not in str(caught.value) and caught.value.__context__ is None
     assert not [a for a in vars(model) if a.endswith("_") and not a.startswith("n_features")]
 
 

@@ -1,15 +1,18 @@
 import pickle
+import time
+import warnings
 
 import numpy as np
 import pytest
-from joblib import parallel_backend
+from joblib import parallel_config
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.frozen import FrozenEstimator
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import make_scorer, roc_auc_score
 from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold, cross_val_score
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from dpselect import (
     CertificateError,
@@ -23,7 +26,7 @@ from dpselect.metrics import BrierScore, RampScore
 from dpselect.model_selection import evaluation
 from dpselect.model_selection.candidates import make_candidates
 from dpselect.noise import InnerStream, root_stream
-from dpselect.preprocessing import BoundedScaler
+from dpselect.preprocessing import BoundedScaler, DPBoundsScaler
 from dpselect.stability import Certificate
 
 MODEL = DPLogisticRegression(classes=["ill", "well"])
@@ -152,7 +155,7 @@ def test_the_released_noise_is_none_of_the_selections(data, monkeypatch):
 @pytest.mark.parametrize("backend", ["loky", "threading"])
 def test_jobs_do_not_change_the_result(data, backend):
     alone = seeded_fit(data, n_jobs=1)
-    with parallel_backend(backend):
+    with parallel_config(backend=backend):
         together = seeded_fit(data, n_jobs=2)
     assert alone.best_index_ == together.best_index_
     np.testing.assert_array_equal(alone.best_estimator_.coef_, together.best_estimator_.coef_)
@@ -296,6 +299,118 @@ def test_inf_takes_the_noise_out_of_the_model_too(data):
     assert s.scorer_.__class__.__name__ in ("RampScore", "_PassthroughScorer")
 
 
+# --- what an adversarial reader of the code found
+
+
+def test_a_grid_cannot_bring_in_a_private_step(data):
+    pipeline = Pipeline([("s", "passthrough"), ("m", clone(MODEL))])
+    for grid in (
+        {"s": [DPBoundsScaler(50.0), DPBoundsScaler(float("inf"))]},
+        {"s": [FeatureUnion([("a", DPBoundsScaler(50.0))])]},
+        {"steps": [[("s", DPBoundsScaler(50.0)), ("m", clone(MODEL))]]},
+    ):
+        with pytest.raises(ValueError, match="param_grid"):
+            search(pipeline, grid).fit(*data)
+    frozen = Pipeline([("s", FrozenEstimator(DPBoundsScaler(50.0))), ("m", clone(MODEL))])
+    with pytest.raises(ValueError, match="FrozenEstimator"):
+        search(frozen, {"m__alpha": [0.1, 1.0]}).fit(*data)
+
+
+def test_every_candidate_is_certified_for_its_own_classes(data):
+    X, y = data
+    grid = {"classes": [["ill", "well"], ["ill", "unknown", "well"]], "alpha": [0.1]}
+    s = seeded_fit(data, DPLogisticRegression(), grid)
+    stream = root_stream(0)
+    for i, (classes, problems) in enumerate(zip(grid["classes"], (1, 3))):
+        model = DPLogisticRegression(
+            epsilon=0.5, alpha=0.1, classes=classes, random_state=stream.child("draw", i, 0)
+        )
+        expected = model.stability_certificate(BrierScore(), 2400, 4, problems)
+        assert np.isclose(s.cv_results_["training_stability"][i], expected.training)
+        assert np.isclose(s.cv_results_["score_span"][i], expected.span)
+
+
+def test_threads_do_not_share_models(data, monkeypatch):
+    """Folds that are trained in threads must not overwrite each other's models."""
+    X, y = data
+    order = np.argsort(y, kind="stable")
+    cv, original = KFold(5), DPLogisticRegression.decision_function
+
+    def slow(self, X):
+        decision = original(self, X)
+        time.sleep(0.02)
+        return decision
+
+    monkeypatch.setattr(DPLogisticRegression, "decision_function", slow)
+    candidates = make_candidates(MODEL, GRID, epsilon=0.5, trusted_steps=())
+    draws = [[root_stream(0).child("draw", i)] for i in range(3)]
+
+    def scores(n_jobs):
+        with parallel_config(backend="threading"):
+            return evaluation.exact_scores(
+                candidates, draws, BrierScore(), X[order], y[order], list(cv.split(X)),
+                n_jobs=n_jobs, pre_dispatch="all", verbose=0,
+            )
+
+    np.testing.assert_array_equal(scores(1), scores(5))
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32])
+def test_low_precision_numbers_do_not_weaken_the_noise(data, kind):
+    full = clone(MODEL).set_params(alpha=1e-5, perturbation="output")
+    low = clone(full).set_params(epsilon=kind(1.0))
+    assert low._perturbation(1000, 4, 1) == full._perturbation(1000, 4, 1)
+
+
+def test_no_key_stays_with_a_seeded_release(data):
+    pipeline = make_pipeline(DPBoundsScaler(1.0), clone(MODEL))
+    for estimator, grid in ((MODEL, GRID), (pipeline, {"dplogisticregression__alpha": [0.1, 1.0]})):
+        s = seeded_fit(data, estimator, grid)
+        assert s.privacy_.seeded and b"InnerStream" not in pickle.dumps(s)
+
+
+def test_nothing_is_written_or_printed_by_the_steps(data, tmp_path, capsys):
+    pipeline = Pipeline(
+        [("s", BoundedScaler((-1, 1))), ("m", clone(MODEL))], memory=str(tmp_path), verbose=True
+    )
+    s = search(pipeline, {"m__alpha": [0.1, 1.0]}).fit(*data)
+    assert not list(tmp_path.iterdir()) and capsys.readouterr().out == ""
+    assert s.best_estimator_.memory is None
+
+
+def test_warnings_of_steps_are_not_passed_on(data):
+    X, y = data
+    pipeline = make_pipeline(FunctionTransformer(np.sqrt), BoundedScaler((0, 1)), clone(MODEL))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ValueError, match="NaN"):  # as public as any missing value
+            search(pipeline, {"dplogisticregression__alpha": [0.1, 1.0]}).fit(X, y)
+        search(pipeline, {"dplogisticregression__alpha": [0.1, 1.0]}).fit(np.abs(X), y)
+
+
+def test_two_feature_maps_are_two_draws(data):
+    union = FeatureUnion(
+        [("a", RBFSampler(gamma=1.0, n_components=3)), ("b", RBFSampler(gamma=1.0, n_components=3))]
+    )
+    s = search(make_pipeline(union, clone(MODEL)), {"dplogisticregression__alpha": [0.1]}).fit(*data)
+    Z = s.best_estimator_[0].transform(data[0])
+    assert (Z[:, :3] != Z[:, 3:]).any()
+
+
+def test_inf_takes_the_noise_out_of_models_that_the_grid_brings_in(data):
+    pipeline = Pipeline([("s", BoundedScaler((-1, 1))), ("m", clone(MODEL))])
+    s = search(
+        pipeline, {"m": [clone(MODEL).set_params(epsilon=0.01)]}, epsilon=float("inf")
+    ).fit(*data)
+    assert s.best_estimator_[-1].privacy_.epsilon == float("inf")
+
+
+def test_a_batch_fit_leaves_no_statement_behind(data):
+    model = clone(MODEL).fit(*data)
+    model.fit_batch([model], *data)
+    assert not hasattr(model, "privacy_")
+
+
 # --- refusals
 
 
@@ -402,8 +517,8 @@ def test_errors_of_other_libraries_do_not_quote_records(data):
     X = np.array([["a"], ["b"]] * 1499 + [["secret"], ["a"]])
     with pytest.raises(ValueError, match="OneHotEncoder") as caught:
         search(pipeline, {"dplogisticregression__alpha": [0.1, 1.0]}).fit(X, data[1])
-    assert "secret" not in str(caught.value) and caught.value.__cause__ is None
-    assert caught.value.__suppress_context__
+    assert "secret" not in str(caught.value)
+    assert caught.value.__cause__ is None and caught.value.__context__ is None
 
 
 # --- an estimator of the user's own

@@ -6,6 +6,7 @@ from sklearn.decomposition import PCA
 from sklearn.feature_extraction import FeatureHasher
 from sklearn.feature_extraction.text import HashingVectorizer, TfidfVectorizer
 from sklearn.feature_selection import SelectKBest
+from sklearn.frozen import FrozenEstimator
 from sklearn.impute import KNNImputer, MissingIndicator, SimpleImputer
 from sklearn.kernel_approximation import Nystroem, PolynomialCountSketch, RBFSampler, SkewedChi2Sampler
 from sklearn.pipeline import FeatureUnion, make_pipeline
@@ -39,6 +40,10 @@ class OwnStep(FunctionTransformer):
     pass
 
 
+class OwnUnion(FeatureUnion):
+    pass
+
+
 SAFE = [
     BoundedScaler((0, 1)),
     NormClipper(),
@@ -57,7 +62,7 @@ SAFE = [
     make_pipeline(BoundedScaler(), PolynomialFeatures()),
     FeatureUnion([("one", RBFSampler(gamma=1.0)), ("two", "passthrough"), ("three", "drop")]),
     ColumnTransformer(
-        [("n", BoundedScaler(), make_column_selector("n")),
+        [("n", BoundedScaler(), ["n"]),
          ("c", OneHotEncoder(categories=[["a"]], handle_unknown="ignore"), ["c"])],
         sparse_threshold=0,
     ),
@@ -84,6 +89,13 @@ UNSAFE = [
     (FeatureUnion([("p", PCA())]), "Step 'p'"),
     (ColumnTransformer([("a", StandardScaler(), [0])]), "Step 'a'"),
     (ColumnTransformer([("a", BoundedScaler(), [0])], remainder=MinMaxScaler()), "remainder"),
+    (FunctionTransformer(lambda X: X - X.mean(axis=0)), "np.log1p"),
+    (FunctionTransformer(np.add), "np.log1p"),
+    (ColumnTransformer([("n", BoundedScaler(), make_column_selector("n"))]), "names or numbers"),
+    (ColumnTransformer([("n", "passthrough", [0])]), "sparse_threshold=0"),
+    (ColumnTransformer([("n", MissingIndicator(features="all"), [0])]), "sparse_threshold=0"),
+    (OwnUnion([("one", BoundedScaler())]), "container of its own kind"),
+    (FrozenEstimator(BoundedScaler()), "trusted_steps"),
     (ColumnTransformer([("c", OneHotEncoder(categories=[["a"]], handle_unknown="ignore"), [0])]),
      "sparse_threshold=0"),
 ]
@@ -104,6 +116,18 @@ def test_unsafe_steps_are_refused_with_a_mend(step, mend):
 def test_trusted_steps(trusted):
     check(OwnStep(), trusted_steps=trusted)
     check(make_pipeline(BoundedScaler(), OwnStep()), trusted_steps=trusted)
+
+
+def test_a_pipeline_in_last_place_is_checked_too():
+    with pytest.raises(ValueError, match="standardscaler"):
+        check_pipeline_privacy(
+            make_pipeline(BoundedScaler(), make_pipeline(StandardScaler(), DPLogisticRegression()))
+        )
+
+
+def test_trusted_steps_is_a_collection():
+    with pytest.raises(TypeError, match="trusted_steps=\\['ownstep'\\]"):
+        check(OwnStep(), trusted_steps="ownstep")
 
 
 def test_the_last_step_is_not_checked():
