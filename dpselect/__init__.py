@@ -1,6 +1,7 @@
 """Tune and release machine-learning models under differential privacy."""
 
 from . import mechanisms, metrics, noise, preprocessing
+from .density import DPHistogramDensity
 from .exceptions import CertificateError, PrivacyLeakWarning, SeededNoiseWarning
 from .linear_model import DPLinearSVC, DPLogisticRegression
 from .model_selection import StabilityGridSearchCV
@@ -10,6 +11,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "CertificateError",
+    "DPHistogramDensity",
     "DPLinearSVC",
     "DPLogisticRegression",
     "PrivacyLeakWarning",

@@ -155,8 +155,10 @@ def make_plan(candidates, draws, score, splits, n_samples, n_features, *, epsilo
     training, span = certify(patterns)
     sensitivity = patterns.sensitivities(training, span)
     params = tuple(candidate.params for candidate in candidates)
+    # a density's score has no stake of its own: it depends on the volume of the bounds
+    stake = getattr(candidates[0].model, "score_stake", score.stake) or float(span.max())
     said = messages(
-        params, sensitivity, score.stake or float(span.max()), epsilon,
+        params, sensitivity, stake, epsilon,
         selection_epsilon, n_samples, max(c.n_features for c in candidates) + 1, noise,
     )
     return SelectionPlan(

@@ -1,6 +1,6 @@
 """Noise: from ``random_state`` to generators, and the unit draws of the mechanisms."""
 
-from .draws import ball_laplace, exponential, gaussian, gumbel, laplace
+from .draws import ball_laplace, exponential, gaussian, gumbel, laplace, two_sided_geometric
 from .generators import InnerStream, as_generator, check_random_state, is_seeded, root_stream
 
 __all__ = [
@@ -14,4 +14,5 @@ __all__ = [
     "is_seeded",
     "laplace",
     "root_stream",
+    "two_sided_geometric",
 ]

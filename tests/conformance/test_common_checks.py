@@ -7,7 +7,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from dpselect import DPLinearSVC, DPLogisticRegression, StabilityGridSearchCV
+from dpselect import DPHistogramDensity, DPLinearSVC, DPLogisticRegression, StabilityGridSearchCV
 from dpselect.preprocessing import BoundedScaler, DPBoundsScaler, NormClipper
 
 # the checks set random_state and do not know of `classes`
@@ -26,6 +26,9 @@ PRIVATE = [
     DPLogisticRegression(),
     DPLogisticRegression(perturbation="output"),
     DPLogisticRegression(epsilon=float("inf")),
+    # (a check fits ten columns, and 0.1 would cut them into 10^10 cells)
+    DPHistogramDensity(bin_width=0.5),
+    DPHistogramDensity(bin_width=0.5, noise="geometric"),
     DPLinearSVC(),
     DPLinearSVC(perturbation="output"),
     StabilityGridSearchCV(DPLogisticRegression(), {"alpha": [0.01, 0.1]}),

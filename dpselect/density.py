@@ -1,0 +1,380 @@
+"""Differentially private density estimation: a histogram over public cells.
+
+Chaudhuri and Vinterbo 2013, section 6.3. The page "Histogram density" of the documentation
+has statement and proof, and what differs from theirs.
+"""
+
+import math
+
+import numpy as np
+from scipy.special import expit
+from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.utils import check_array
+from sklearn.utils import check_random_state as numpy_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from .base import release_loss
+from .cells import Cells, columns_listed, tiling
+from .checks import check_choice, check_epsilon, check_number
+from .exceptions import CertificateError
+from .metrics import IntegratedSquaredErrorScore
+from .noise import as_generator, check_random_state, laplace, two_sided_geometric
+from .rows import block_map, block_sum
+from .stability import Certificate
+
+# one replaced record lowers one count by 1 and raises another
+SENSITIVITY = 2.0
+
+
+class DPHistogramDensity(DensityMixin, BaseEstimator):
+    """Histogram density, released with epsilon-differential privacy.
+
+    Counts the records in equal cells that tile the bounds, adds noise to each count, sets
+    negative ones to 0 and divides by their sum and the volume of a cell. If no positive count
+    is left, the density is uniform.
+
+    Neighbouring data sets differ in one record. Public are the number of records, the
+    columns, the cells, and every parameter.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Privacy loss of the fit, greater than 0; ``inf`` is the exact histogram.
+    bin_width : float or array-like of shape (n_features,), default=0.1
+        Width of the cells along all columns, or along each, in the units of the data. It
+        must divide the range of the bounds.
+    bounds : (float, float) or array-like of shape (n_features, 2), default=(0.0, 1.0)
+        Lower and upper bound of all columns, or of each, from knowledge of the field and never
+        from the records. A record outside is counted in the nearest cell.
+    noise : {"laplace", "geometric"}, default="laplace"
+        Laplace noise is that of Chaudhuri and Vinterbo. Geometric noise is made of integers:
+        it is outside the reach of attacks on the last bits of floating-point numbers, and its
+        variance is smaller.
+    random_state : None, int, SeedSequence, RandomState or Generator, default=None
+        None draws noise from a cryptographic generator keyed by the operating system, new
+        at each fit. Everything else is for tests: the noise can be drawn again.
+
+    Attributes
+    ----------
+    density_ : ndarray of shape (n_bins_1, ..., n_bins_D)
+        Released density in each cell, per unit of volume.
+    bin_edges_ : list of D ndarrays of shape (n_bins_j + 1,)
+        Edges of the cells along each column. Upper edges belong to the next cell, and the last
+        one to the last cell.
+    privacy_ : PrivacyLoss
+        What the fit spent.
+    n_features_in_ : int
+        Number of columns D of X.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the columns, if X had names.
+
+    See Also
+    --------
+    dpselect.StabilityGridSearchCV : Chooses `bin_width`.
+    sklearn.neighbors.KernelDensity : A density with the same methods, not private.
+
+    References
+    ----------
+    Chaudhuri and Vinterbo, *A Stability-based Validation Procedure for Differentially
+    Private Machine Learning*, NIPS 2013, algorithm 5.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpselect import DPHistogramDensity
+    >>> X = np.random.default_rng(0).beta(2, 5, size=(10_000, 1))
+    >>> density = DPHistogramDensity(epsilon=1.0, bin_width=0.1).fit(X)
+    >>> density.privacy_.epsilon
+    1.0
+    >>> common, rare = density.score_samples([[0.15], [0.85]])
+    >>> bool(common > rare)
+    True
+    """
+
+    default_scoring = "integrated_squared_error"
+
+    def __init__(
+        self, epsilon=1.0, *, bin_width=0.1, bounds=(0.0, 1.0), noise="laplace", random_state=None
+    ):
+        self.epsilon = epsilon
+        self.bin_width = bin_width
+        self.bounds = bounds
+        self.noise = noise
+        self.random_state = random_state
+
+    def fit(self, X, y=None):
+        """Count, add noise and release a density.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Values outside the bounds count as the nearest bound.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : object
+            The fitted density; `privacy_` states what was spent.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If a parameter is out of range, the width does not divide the bounds, there are
+            more than 10^7 cells, or X is malformed.
+
+        Warns
+        -----
+        SeededNoiseWarning
+            If `random_state` is not None.
+        """
+        self._check_parameters()
+        table = check_array(X, dtype=np.float64, estimator=self, input_name="X")
+        cells = Cells.tile(self.bounds, self.bin_width, *table.shape[::-1])
+        loss = release_loss(self, f"histogram with {self.noise} noise")
+
+        def count(block):
+            return (np.bincount(cells.index(block), minlength=cells.size),)
+
+        (counts,) = block_sum(count, table)
+        noise = self._noise_scale() * self.unit_noise(table.shape[1])
+        masses = cell_masses(counts + noise.ravel())
+        validate_data(self, X, skip_check_array=True)  # names and number of columns
+        self.density_ = (masses / cells.volume).reshape(cells.shape)
+        self.bin_edges_ = list(cells.edges)
+        self.privacy_ = loss
+        return self
+
+    def score_samples(self, X):
+        """Return the logarithm of the density at rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            ``-inf`` where the density is 0, which it is outside the bounds: unlike `fit`, this
+            does not move rows to the nearest cell, or the density would not integrate to 1.
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        cells = Cells(tuple(self.bin_edges_))
+        with np.errstate(divide="ignore"):
+            log_density = np.log(self.density_.ravel())
+
+        def look_up(block):
+            return np.where(cells.contains(block), log_density[cells.index(block)], -np.inf)
+
+        return block_map(look_up, X)
+
+    def score(self, X, y=None):
+        """Return the total log-likelihood of rows, as KernelDensity does.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        float
+            ``-inf`` as soon as one row has density 0.
+        """
+        return float(self.score_samples(X).sum())
+
+    def sample(self, n_samples=1, random_state=None):
+        """Draw rows from the released density; that costs no privacy.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+        random_state : None, int or RandomState, default=None
+            As everywhere in scikit-learn. These numbers protect nothing, so a seed does no harm.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features)
+        """
+        check_is_fitted(self)
+        check_number(
+            "n_samples", n_samples, integer=True, why="it counts rows",
+            instead="write an integer of 1 or more",
+        )
+        rng = numpy_random_state(random_state)
+        masses = self.density_.ravel() / self.density_.sum()
+        chosen = np.unravel_index(
+            rng.choice(masses.size, size=n_samples, p=masses), self.density_.shape
+        )
+        rows = np.empty((n_samples, len(self.bin_edges_)))
+        for j, (edges, bins) in enumerate(zip(self.bin_edges_, chosen)):
+            share = rng.uniform(size=n_samples)
+            rows[:, j] = (1 - share) * edges[bins] + share * edges[bins + 1]
+        return rows
+
+    def squared_integral(self):
+        """Return the integral of the squared density, per unit of volume.
+
+        Returns
+        -------
+        float
+        """
+        check_is_fitted(self)
+        masses = self.density_ * Cells(tuple(self.bin_edges_)).volume
+        return float(np.sum(masses * self.density_))
+
+    @property
+    def score_stake(self):
+        """float : What the true density gains over the uniform one has this order, 1 / volume."""
+        limits, _ = tiling(self.bounds, self.bin_width)
+        return float(1 / np.prod([high - low for low, high in limits]))
+
+    def unit_noise(self, n_features):
+        """Draw the noise of one fit at unit scale, from `random_state` and public numbers alone.
+
+        Parameters
+        ----------
+        n_features : int
+            Columns of X.
+
+        Returns
+        -------
+        ndarray of shape (n_bins_1, ..., n_bins_D)
+            Standard Laplace variables; or, for ``noise="geometric"``, the integers that are
+            added to the counts.
+        """
+        cells = Cells.tile(self.bounds, self.bin_width, n_features)
+        return self._unit_draw(as_generator(self.random_state), cells.shape)
+
+    def stability_certificate(
+        self, score, n_samples, n_features, n_problems=1, failure_probability=None
+    ):
+        """Bound how far one record moves the integrated squared error at this draw.
+
+        Parameters
+        ----------
+        score : IntegratedSquaredErrorScore
+        n_samples : int
+            Training records n.
+        n_features : int
+            Columns of X; bounds or widths that are listed by column say it, too, and prevail.
+        n_problems : int, default=1
+            Ignored.
+        failure_probability : float, default=None
+            None bounds the draw that `random_state` gives. A number in (0, 1) bounds all draws
+            but a share of at most this probability, for planning and for the accounting of
+            Chaudhuri and Vinterbo.
+
+        Returns
+        -------
+        Certificate
+            With v the volume of a cell and N the least sum of the clipped noisy counts,
+            ``training = min(2, 4 / N) / v`` and ``span = 2 / v``.
+
+        Raises
+        ------
+        CertificateError
+            If no certificate exists for the score.
+        """
+        self._check_parameters()
+        if not isinstance(score, IntegratedSquaredErrorScore):
+            raise CertificateError(
+                f"No certificate exists for {type(self).__name__} with {type(score).__name__}; "
+                "use dpselect.metrics.IntegratedSquaredErrorScore()."
+            )
+        listed = columns_listed(self.bounds, self.bin_width)
+        cells = Cells.tile(self.bounds, self.bin_width, listed or n_features)
+        if failure_probability is None:
+            noise = self._unit_draw(as_generator(self.random_state), cells.shape).ravel()
+            total = least_total(self._noise_scale() * noise, n_samples)
+        else:
+            total = max(0.0, n_samples + self._least_noise(cells.size, failure_probability))
+        return Certificate(
+            training=float(training_stability(total) / cells.volume), span=2.0 / cells.volume
+        )
+
+    def _unit_draw(self, generator, shape):
+        if self.noise == "laplace":
+            return laplace(generator, shape)
+        # rounded up, so that the last bit does not exceed the stated loss
+        ratio = np.nextafter(math.exp(-self.epsilon / SENSITIVITY), 1.0)
+        return two_sided_geometric(generator, shape, ratio)
+
+    def _noise_scale(self):
+        return SENSITIVITY / self.epsilon if self.noise == "laplace" else 1.0
+
+    def _least_noise(self, n_cells, failure_probability):
+        """Return a number that the sum of all noise falls below with at most this probability."""
+        check_number(
+            "failure_probability", failure_probability, high=1.0,
+            why="it is the probability with which the bound may fail",
+            instead="write a number between 0 and 1, or None for the draw that was made",
+        )
+        # the sum is symmetric about 0
+        if failure_probability >= 0.5 or self.epsilon == math.inf:
+            return 0.0
+        # Chernoff: for every theta in (0, limit), with M the moment generating function of one
+        # variable, P(sum <= -t) <= M(theta)^cells exp(-theta t); so any grid of theta will do
+        share = expit(np.linspace(-30.0, 30.0, 3001))
+        if self.noise == "laplace":
+            log_m = -np.log1p(-share) - np.log1p(share)
+            limit = 1.0
+        else:
+            limit = self.epsilon / SENSITIVITY
+            log_m = (
+                2 * np.log(-np.expm1(-limit))
+                - np.log(-np.expm1(-limit * (1 - share)))
+                - np.log(-np.expm1(-limit * (1 + share)))
+            )
+        bounds = (n_cells * log_m - math.log(failure_probability)) / (limit * share)
+        return -self._noise_scale() * float(bounds.min())
+
+    def _check_parameters(self):
+        check_epsilon(self.epsilon)
+        check_choice("noise", self.noise, ("laplace", "geometric"), why="only these have a proof")
+        check_random_state(self.random_state)
+        tiling(self.bounds, self.bin_width)
+
+
+def cell_masses(noisy_counts):
+    """Turn noisy counts into probabilities of the cells.
+
+    Parameters
+    ----------
+    noisy_counts : ndarray of shape (..., n_cells)
+
+    Returns
+    -------
+    ndarray of shape (..., n_cells)
+        Negative counts are set to 0 and the rest divided by their sum; all equal if nothing
+        is left.
+    """
+    clipped = np.maximum(noisy_counts, 0.0)
+    total = clipped.sum(axis=-1, keepdims=True)
+    empty = total == 0
+    return np.where(empty, 1.0 / clipped.shape[-1], clipped / np.where(empty, 1.0, total))
+
+
+def least_total(noise, n_samples):
+    """Return the least sum of the clipped noisy counts, over all sets of n records.
+
+    Parameters
+    ----------
+    noise : ndarray of shape (..., n_cells)
+        What is added to the counts.
+    n_samples : int
+        n.
+
+    Returns
+    -------
+    ndarray of shape (...)
+    """
+    # clipping only raises a count, and a count never lies below its noise
+    return np.maximum(np.maximum(noise, 0.0).sum(axis=-1), n_samples + noise.sum(axis=-1))
+
+
+def training_stability(total):
+    """Return v times the bound on the change of the score: min(2, 4 / total)."""
+    return 4.0 / np.maximum(total, 2.0)
