@@ -19,6 +19,7 @@ import numpy as np
 # columns are solved in groups whose per-row curvatures take at most this many numbers
 GROUP_ELEMENTS = 1 << 23
 CONJUGATE_GRADIENT_STEPS = 60
+BISECTIONS = 50
 
 
 def minimise(design, signs, which, loss, mu, linear, tau, max_iter=100):
@@ -173,34 +174,50 @@ def _newton_direction(batch, W, gradient, tau):
 
 
 def _line_search(batch, W, value, gradient, direction, smallest):
-    """Halve the step until it makes certain progress.
+    """Take the whole step if it makes certain progress, otherwise go to the lowest point.
 
-    A step t is taken when one of these holds:
+    The whole step is taken when one of these holds:
 
     - the value falls by a fixed share of what the slope promises (Armijo);
-    - the slope at t is still at most 0: for a convex function the value has then
+    - the slope at its end is still at most 0: for a convex function the value has then
       fallen, whatever rounding does to the difference of two nearly equal values;
     - the gradient is shorter than 0.9 times the shortest so far, which can happen
       only finitely often before the tolerance is reached.
+
+    Otherwise the lowest point of the line is bracketed by the sign of the slope. Halving
+    the step until the value falls would not do: far from 0 the losses bend in narrow
+    strips only, the lowest point lies in one, and the Hessian has to be taken there.
     """
     slope = (gradient * direction).sum(axis=0)
-    step = np.ones(W.shape[1])
+    k = W.shape[1]
+    step, low, high = np.ones(k), np.zeros(k), np.ones(k)
     W, value, gradient = W.copy(), value.copy(), gradient.copy()
-    pending = np.arange(W.shape[1])
-    while len(pending):
-        trial = W[:, pending] + step[pending] * direction[:, pending]
-        f, g = batch.columns(pending).value_and_gradient(trial)
+    start, start_value = W.copy(), value.copy()
+    pending = np.arange(k)
+    for trial in range(BISECTIONS):
+        there = start[:, pending] + step[pending] * direction[:, pending]
+        f, g = batch.columns(pending).value_and_gradient(there)
         slope_there = (g * direction[:, pending]).sum(axis=0)
-        fine = (
-            (f <= value[pending] + 1e-4 * step[pending] * slope[pending])
-            | (slope_there <= 0)
-            | (_norms(g) <= 0.9 * smallest[pending])
-            | (step[pending] < 1e-12)  # nothing left to gain in floating point
-        )
-        done = pending[fine]
-        W[:, done], value[done], gradient[:, done] = trial[:, fine], f[fine], g[:, fine]
+        if trial == 0:
+            fine = (
+                (f <= start_value[pending] + 1e-4 * slope[pending])
+                | (slope_there <= 0)
+                | (_norms(g) <= 0.9 * smallest[pending])
+            )
+        else:
+            flat = np.abs(slope_there) <= 0.1 * np.abs(slope[pending])
+            fine = flat & ((f <= start_value[pending]) | (slope_there <= 0))
+        # a point before the lowest one is progress too, and is kept until there is a better one
+        keep = fine | (slope_there <= 0)
+        kept = pending[keep]
+        W[:, kept], value[kept], gradient[:, kept] = there[:, keep], f[keep], g[:, keep]
+        before = slope_there < 0
+        low[pending[before]] = step[pending[before]]
+        high[pending[~before]] = step[pending[~before]]
         pending = pending[~fine]
-        step[pending] *= 0.5
+        if not len(pending):
+            break
+        step[pending] = 0.5 * (low[pending] + high[pending])
     return W, value, gradient
 
 

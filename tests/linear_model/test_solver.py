@@ -94,3 +94,24 @@ def test_cycling_start_does_not_trap_newton():
     u = np.array([1.0, -1.0]) * W[0, 0]
     gradient = (np.array([1.0, -1.0]) * LogisticLoss().slope(u)).mean() + 1e-9 * W[0, 0] + 0.49
     assert abs(gradient) <= 2e-10
+
+
+@pytest.mark.parametrize("alpha, epsilon, norm", [(1e-8, 100.0, 5.0), (1e-5, 30.0, 10.0)])
+def test_newton_suffices_far_out_where_losses_bend_in_narrow_strips(
+    alpha, epsilon, norm, monkeypatch
+):
+    """Weak regularisation and a large linear term: models of length 10^5, margins to match."""
+    from dpselect import DPLogisticRegression
+
+    def fall_back(*args):
+        raise AssertionError("Newton's method was given up")
+
+    monkeypatch.setattr(solver, "_accelerated_descent", fall_back)
+    X = np.random.default_rng(2).normal(size=(50, 4))
+    models = [
+        DPLogisticRegression(epsilon, alpha=alpha, data_norm=norm, classes=[0, 1], random_state=seed)
+        for seed in range(100)
+    ]
+    for model in models:  # one by one: a batch shares its curvature
+        model.fit_batch([model], X, X[:, 0] > 0)
+    DPLogisticRegression.fit_batch(models, X, X[:, 0] > 0)
