@@ -223,8 +223,7 @@ class StabilityGridSearchCV(SearchDelegationMixin, MetaEstimatorMixin, BaseEstim
         warn_if_seeded(self)
 
         X, y = indexable(X, y)
-        n = n_rows(X)
-        splits = make_splits(self.cv, n, stream.child("splits"), groups)
+        splits = make_splits(self.cv, n_rows(X), stream.child("splits"), groups)
         y, classes = self._learn_classes(candidates, y)
         step_losses = []
         if last_private(estimator) >= 0:
@@ -232,61 +231,12 @@ class StabilityGridSearchCV(SearchDelegationMixin, MetaEstimatorMixin, BaseEstim
             estimator, step_losses, frozen = freeze(estimator, X, y, noise)
             candidates = self._candidates(estimator, frozen)
             set_classes(candidates, classes)
-        if one_release.applies(candidates):
-            plan = one_release.make_plan(
-                candidates, score, splits, n, n_columns(X), self.epsilon
-            )
-            best, estimator, loss = one_release.select(
-                candidates, score, splits, plan, X, y, stream.child("selection"),
-                self._release_state(stream),
-            )
-            estimator = estimator if self.refit else None
-            self._publish(candidates, best, plan, score, 1, estimator, [*step_losses, loss])
-            return self
-
-        draws = self._draws(len(candidates), stream)
-        scores = exact_scores(
-            candidates, draws, score, X, y, splits, n_jobs=self.n_jobs,
-            pre_dispatch=self.pre_dispatch, verbose=self.verbose,
+        choose = (
+            self._choose_a_reading if one_release.applies(candidates) else self._choose_by_stability
         )
-        plan = make_plan(
-            candidates, draws, score, splits, n, candidates[0].n_features,
-            epsilon=self.epsilon, selection_epsilon=self._selection_epsilon(),
-            tail=self.delta / (len(candidates) * self.n_draws) if self.delta > 0 else None,
-        )
-        best = noisy_argmax(
-            scores, plan.sensitivity, self._selection_epsilon(), stream.child("selection")
-        )
-        del scores  # exact functions of the data
-        losses, training = list(step_losses), self.epsilon
-        if len(candidates) > 1:
-            training = float(self.epsilon) - self._selection_epsilon()
-            losses.append(
-                PrivacyLoss(
-                    self._selection_epsilon(), self.delta,
-                    label=f"choice among {len(candidates)} candidates",
-                    seeded=is_seeded(self.random_state),
-                )
-            )
-        estimator = None
-        if self.refit:
-            model = candidates[best].model
-            model.set_params(epsilon=training, random_state=self._release_state(stream))
-            estimator = fit_quietly(candidates[best], X, y)
-            losses.append(model.privacy_)
-            # a key that stayed with the model would draw the same noise again
-            model.set_params(random_state=None)
-        self._publish(candidates, best, plan, score, len(splits), estimator, losses)
-        return self
-
-    def _release_state(self, stream):
-        # None: noise from the operating system, independent of every other draw and kept
-        # nowhere; a stored seed would let anyone remove it
-        return stream.child("release") if is_seeded(self.random_state) else None
-
-    def _publish(self, candidates, best, plan, score, n_splits, estimator, losses):
+        best, plan, estimator, losses = choose(candidates, score, splits, X, y, stream)
         self._forget()
-        if estimator is not None:
+        if self.refit:
             self.best_estimator_ = thaw(estimator)
             if hasattr(estimator, "feature_names_in_"):
                 self.feature_names_in_ = estimator.feature_names_in_
@@ -296,11 +246,64 @@ class StabilityGridSearchCV(SearchDelegationMixin, MetaEstimatorMixin, BaseEstim
         self.cv_results_ = plan.to_results()
         self.scorer_ = score
         self.multimetric_ = False
-        self.n_splits_ = n_splits
+        self.n_splits_ = len(splits)
+        losses = step_losses + losses
         self.privacy_ = (
             PrivacyLoss.sequential(losses, label=type(self).__name__) if losses
             else PrivacyLoss(0.0, label="nothing depends on the data")
         )
+        return self
+
+    def _choose_a_reading(self, candidates, score, splits, X, y, stream):
+        plan = one_release.make_plan(
+            candidates, score, splits, n_rows(X), n_columns(X), self.epsilon
+        )
+        best, estimator, loss = one_release.select(
+            candidates, score, splits, plan, X, y, stream.child("selection"),
+            self._release_state(stream),
+        )
+        return best, plan, estimator, [loss]
+
+    def _choose_by_stability(self, candidates, score, splits, X, y, stream):
+        draws = self._draws(len(candidates), stream)
+        scores = exact_scores(
+            candidates, draws, score, X, y, splits, n_jobs=self.n_jobs,
+            pre_dispatch=self.pre_dispatch, verbose=self.verbose,
+        )
+        selection_epsilon = self._selection_epsilon() if len(candidates) > 1 else 0.0
+        plan = make_plan(
+            candidates, draws, score, splits, n_rows(X), candidates[0].n_features,
+            epsilon=self.epsilon, selection_epsilon=selection_epsilon,
+            tail=self.delta / (len(candidates) * self.n_draws) if self.delta > 0 else None,
+        )
+        best, losses = 0, []
+        if len(candidates) > 1:
+            best = noisy_argmax(
+                scores, plan.sensitivity, selection_epsilon, stream.child("selection")
+            )
+            losses.append(
+                PrivacyLoss(
+                    selection_epsilon, self.delta,
+                    label=f"choice among {len(candidates)} candidates",
+                    seeded=is_seeded(self.random_state),
+                )
+            )
+        if not self.refit:
+            return best, plan, None, losses
+        model = candidates[best].model
+        model.set_params(
+            epsilon=float(self.epsilon) - selection_epsilon,
+            random_state=self._release_state(stream),
+        )
+        estimator = fit_quietly(candidates[best], X, y)
+        # a key that stayed with the model would draw the same noise again
+        model.set_params(random_state=None)
+        return best, plan, estimator, [*losses, model.privacy_]
+
+    def _release_state(self, stream):
+        # None: noise from the operating system, independent of every other draw and kept
+        # nowhere; a stored seed would let anyone remove it
+        return stream.child("release") if is_seeded(self.random_state) else None
 
     def plan(self, n_samples, n_features, n_classes=2, example=None):
         """Say what the selection could tell apart, before any data is read.
@@ -362,7 +365,8 @@ a perfect model scores only 1 better than one that says nothing.
         draws = self._draws(len(candidates), stream)
         return make_plan(
             candidates, draws, score, splits, n_samples, n_features,
-            epsilon=self.epsilon, selection_epsilon=self._selection_epsilon(), tail=0.5,
+            epsilon=self.epsilon,
+            selection_epsilon=self._selection_epsilon() if len(candidates) > 1 else 0.0, tail=0.5,
         )
 
     def _candidates(self, estimator, frozen=()):
