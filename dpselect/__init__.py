@@ -3,7 +3,7 @@
 from . import mechanisms, metrics, noise, preprocessing
 from .density import DPHistogramDensity
 from .exceptions import CertificateError, PrivacyLeakWarning, SeededNoiseWarning
-from .linear_model import DPLinearSVC, DPLogisticRegression
+from .linear_model import DPLinearSVC, DPLogisticRegression, DPRidge
 from .model_selection import StabilityGridSearchCV
 from .privacy import PrivacyLoss
 
@@ -14,6 +14,7 @@ __all__ = [
     "DPHistogramDensity",
     "DPLinearSVC",
     "DPLogisticRegression",
+    "DPRidge",
     "PrivacyLeakWarning",
     "PrivacyLoss",
     "SeededNoiseWarning",

@@ -11,6 +11,7 @@ from sklearn.pipeline import Pipeline
 
 from ..exceptions import CertificateError
 from ..mechanisms import exponential_noise_scales, noisy_argmax
+from ..noise import root_stream
 from ..privacy import PrivacyLoss
 from ..rows import take
 from .plan import SelectionPlan, resolution
@@ -36,14 +37,39 @@ def applies(candidates):
     )
 
 
-def check_score(score, model):
-    """Refuse a score for which one record can count without limit."""
+def rehearse(candidates, score, epsilon):
+    """Refuse what cannot work before any data is touched: on made-up rows, of which there are two.
+
+    Parameters
+    ----------
+    candidates : list of Candidate
+    score : Score
+    epsilon : float
+
+    Raises
+    ------
+    CertificateError
+        If one record can count for the score without limit.
+    ValueError, TypeError
+        If a candidate's parameters are refused.
+    """
+    model = candidates[0].model
     if not np.isfinite(score.width):
         raise CertificateError(
             f"No bound exists on what one record adds to {type(score).__name__} for a released "
             f"{type(model).__name__}; use a score with a bounded range, such as "
             "'clipped_squared_error' or 'brier'."
         )
+    made_up = clone(model).set_params(epsilon=epsilon, random_state=root_stream(0))
+    made_up.fit(np.zeros((2, 1)), np.zeros(2))
+    for candidate in candidates:
+        _reading(made_up, candidate)
+
+
+def _reading(model, candidate):
+    """Return the candidate's reading of what `model` released."""
+    params = candidate.model.get_params()
+    return model.post_process(**{name: params[name] for name in model.post_processing_params})
 
 
 def make_plan(candidates, score, splits, n_samples, n_features, epsilon):
@@ -114,11 +140,7 @@ def select(candidates, score, splits, plan, X, y, noise_state, release_state):
     model.fit(take(rows, train), None if y is None else take(y, train))
     # a key that stayed with the model would draw the same noise again
     model.set_params(random_state=None)
-    free = model.post_processing_params
-    readings = [
-        model.post_process(**{name: candidate.model.get_params()[name] for name in free})
-        for candidate in candidates
-    ]
+    readings = [_reading(model, candidate) for candidate in candidates]
     held_out = take(rows, test), None if y is None else take(y, test)
     scores = [score(reading, *held_out) for reading in readings]
     best = noisy_argmax(scores, plan.sensitivity, plan.selection_epsilon, noise_state)

@@ -215,7 +215,7 @@ class StabilityGridSearchCV(SearchDelegationMixin, MetaEstimatorMixin, BaseEstim
         candidates = self._candidates(estimator)
         score = self._score(candidates[0].model)
         if one_release.applies(candidates):
-            one_release.check_score(score, candidates[0].model)
+            one_release.rehearse(candidates, score, self.epsilon)
         else:
             for candidate in candidates:
                 # made-up shapes: refuses bad parameters, and pairs without a certificate, early

@@ -7,7 +7,13 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from dpselect import DPHistogramDensity, DPLinearSVC, DPLogisticRegression, StabilityGridSearchCV
+from dpselect import (
+    DPHistogramDensity,
+    DPLinearSVC,
+    DPLogisticRegression,
+    DPRidge,
+    StabilityGridSearchCV,
+)
 from dpselect.preprocessing import BoundedScaler, DPBoundsScaler, NormClipper
 
 # the checks set random_state and do not know of `classes`
@@ -29,9 +35,16 @@ PRIVATE = [
     # (a check fits ten columns, and 0.1 would cut them into 10^10 cells)
     DPHistogramDensity(bin_width=0.5),
     DPHistogramDensity(bin_width=0.5, noise="geometric"),
+    DPRidge(),
+    DPRidge(norm="l2"),
+    DPRidge(norm="l2", delta=1e-6),
+    DPRidge(perturbation="output", alpha=1.0),
     DPLinearSVC(),
     DPLinearSVC(perturbation="output"),
     StabilityGridSearchCV(DPLogisticRegression(), {"alpha": [0.01, 0.1]}),
+    StabilityGridSearchCV(DPRidge(), {"alpha": [0.01, 0.1]}),
+    StabilityGridSearchCV(DPRidge(perturbation="output"), {"alpha": [0.1, 1.0]}),
+    StabilityGridSearchCV(DPHistogramDensity(), {"bin_width": [0.5, 0.25]}),
 ]
 
 # the searches that scikit-learn checks GridSearchCV with
@@ -48,7 +61,7 @@ TWINS = [
 
 def expected_failures(estimator):
     # scikit-learn's own list for GridSearchCV; it fails this with a regressor only
-    if is_regressor(estimator):
+    if is_regressor(estimator) and estimator in TWINS:
         return {"check_supervised_y_2d": "DataConversionWarning not caught"}
     return {}
 

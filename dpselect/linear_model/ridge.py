@@ -1,0 +1,480 @@
+"""Differentially private ridge regression."""
+
+import math
+
+import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.utils.validation import check_is_fitted
+
+from ..base import numeric_rows, one_label_a_row, warn_if_seeded
+from ..checks import check_choice, check_epsilon, check_number
+from ..exceptions import CertificateError
+from ..metrics import ClippedSquaredErrorScore
+from ..noise import as_generator, ball_laplace, check_random_state, gaussian, is_seeded, laplace
+from ..privacy import PrivacyLoss
+from ..rows import block_map
+from ..stability import Certificate
+from .ridge_noise import (
+    Reading,
+    ball_radius,
+    clip_factor,
+    exact_sums,
+    gradient_bound,
+    movement,
+    released_entries,
+    statistic_noise,
+    units,
+)
+from .trust_region import length_of
+
+# squares and products of larger or smaller bounds are not numbers of float64
+SMALLEST_BOUND = 1e-100
+
+
+class DPRidge(RegressorMixin, BaseEstimator):
+    """Ridge regression, released with differential privacy.
+
+    Minimises half the mean squared error plus alpha / 2 times the squared norm of the
+    coefficients, the intercept included, over a ball. Either the Gram matrix and the moments
+    are released with noise and the coefficients computed from them (covariance
+    perturbation), or the coefficients are released with noise (output perturbation).
+
+    Neighbouring data sets differ in one record (row and target). Public are the number of
+    records, the columns, and every parameter.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Privacy loss of the fit, greater than 0; ``inf`` fits without noise.
+    alpha : float, default=0.01
+        Strength of the regularisation of the *mean* loss; scikit-learn's Ridge has
+        alpha = n_samples times this one.
+    perturbation : {"covariance", "output"}, default="covariance"
+        Where the noise enters. With covariance perturbation other values of `alpha` cost
+        nothing more: see :meth:`post_process`. Output perturbation needs a large `alpha`.
+    delta : float, default=0.0
+        Probability with which the privacy loss may exceed epsilon. Greater than 0, it turns
+        the noise of covariance perturbation under ``norm="l2"`` into Gaussian noise.
+    norm : {"l1", "l2"}, default="l1"
+        Norm in which rows are bounded. "l1" suits sparse rows such as one-hot columns; "l2"
+        suits dense ones.
+    data_norm : float, default=1.0
+        Rows with a larger norm are scaled down to it, in training and in prediction. A dense
+        row of l2 norm 1 with p columns has l1 norm up to sqrt(p), and about
+        sqrt(2 p / pi).
+    target_bound : float, default=1.0
+        Targets are clipped to [-target_bound, target_bound].
+    coef_bound : float, default=None
+        Largest l2 norm of the coefficients, the intercept included. It is never more than
+        target_bound / (2 sqrt(alpha)), within which the minimiser lies on any data.
+    fit_intercept : bool, default=True
+        Whether to learn an intercept, as the coefficient of a constant column of ones that
+        is regularised as the others are.
+    random_state : None, int, SeedSequence, RandomState or Generator, default=None
+        None draws noise from a cryptographic generator keyed by the operating system, new
+        at each fit. Everything else is for tests: the noise can be drawn again.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+        Released coefficients.
+    intercept_ : float
+        Released intercept.
+    gram_ : ndarray of shape (d, d)
+        X'X of the clipped rows with noise, the column of ones being the last one if there is
+        an intercept (its square is n_samples, without noise). Only for covariance
+        perturbation; need not be positive semi-definite.
+    moment_ : ndarray of shape (d,)
+        X'y with noise, likewise.
+    privacy_ : PrivacyLoss
+        What the fit spent.
+    n_samples_ : int
+        Number of records, which is public.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the columns, if X had names.
+
+    References
+    ----------
+    Ligett, Neel, Roth, Waggoner and Wu, *Accuracy First: Selecting a Differential Privacy
+    Level for Accuracy-Constrained ERM*, NeurIPS 2017, section 3.1. The calibration and the
+    reading of the noisy matrix differ from theirs; the page "Ridge regression" has statement
+    and proof.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_regression
+    >>> from dpselect import DPRidge
+    >>> X, y = make_regression(20_000, 5, noise=5.0, random_state=0)
+    >>> model = DPRidge(epsilon=1.0, norm="l2", data_norm=3.0, target_bound=300.0).fit(X, y)
+    >>> model.privacy_.epsilon
+    1.0
+    >>> bool(model.score(X, y) > 0.9)
+    True
+    >>> grid = [model.post_process(alpha=alpha) for alpha in (0.001, 0.1)]  # costs nothing more
+    >>> bool(abs(grid[1].coef_).max() < abs(grid[0].coef_).max())
+    True
+    """
+
+    def __init__(
+        self,
+        epsilon=1.0,
+        *,
+        alpha=0.01,
+        perturbation="covariance",
+        delta=0.0,
+        norm="l1",
+        data_norm=1.0,
+        target_bound=1.0,
+        coef_bound=None,
+        fit_intercept=True,
+        random_state=None,
+    ):
+        self.epsilon = epsilon
+        self.alpha = alpha
+        self.perturbation = perturbation
+        self.delta = delta
+        self.norm = norm
+        self.data_norm = data_norm
+        self.target_bound = target_bound
+        self.coef_bound = coef_bound
+        self.fit_intercept = fit_intercept
+        self.random_state = random_state
+
+    @property
+    def default_scoring(self):
+        """ClippedSquaredErrorScore : Errors count up to that of predicting 0 for the largest target."""
+        return ClippedSquaredErrorScore(bound=float(self.target_bound) ** 2)
+
+    @property
+    def post_processing_params(self):
+        """tuple of str : Parameters that may change after the release at no further cost."""
+        return ("alpha",) if self.perturbation == "covariance" else ()
+
+    def fit(self, X, y, **fit_params):
+        """Train and release a model.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Rows longer than `data_norm` are scaled down to it.
+        y : array-like of shape (n_samples,)
+            Targets; clipped to `target_bound`.
+        **fit_params : dict
+            None is supported. `sample_weight` would change how far one record can move
+            the model, and is refused.
+
+        Returns
+        -------
+        self : object
+            The fitted model; `privacy_` states what was spent.
+
+        Raises
+        ------
+        TypeError
+            If `fit_params` are given.
+        ValueError
+            If a parameter is out of range, or X or y is malformed.
+
+        Warns
+        -----
+        SeededNoiseWarning
+            If `random_state` is not None.
+        """
+        if fit_params:
+            raise TypeError(
+                f"{type(self).__name__}.fit got {', '.join(sorted(fit_params))}, which would change "
+                "how far one record can move the model; leave it out."
+            )
+        self._check_parameters()
+        loss = self._release_loss()
+        self.fit_batch([self], X, y)
+        self.privacy_ = loss
+        return self
+
+    @staticmethod
+    def fit_batch(estimators, X, y):
+        """Fit several models on the same rows; those that see them alike share one pass.
+
+        Nothing is recorded in `privacy_`: a search uses this for models that it never
+        releases.
+
+        Parameters
+        ----------
+        estimators : list of DPRidge
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+
+        Returns
+        -------
+        list of DPRidge
+            The same objects, fitted.
+        """
+        alike = {}
+        for estimator in estimators:
+            alike.setdefault(tuple(estimator._bounds().values()), []).append(estimator)
+        for group in alike.values():
+            leader = group[0]
+            X_rows, targets = numeric_rows(leader, X, y, accept_sparse="csr", y_numeric=True)
+            targets = one_label_a_row(targets, type(leader).__name__).astype(np.float64)
+            sums = exact_sums(X_rows, targets, **leader._bounds())
+            for estimator in group:
+                estimator._publish(sums, X_rows.shape, leader)
+        return estimators
+
+    def _publish(self, sums, shape, leader):
+        """Turn the exact sums into what is released, and nothing else."""
+        n_samples, n_features = shape
+        unit = self.unit_noise(n_features)
+        # of an earlier fit, whose loss `privacy_` no longer states
+        for name in ("gram_", "moment_", "_reading"):
+            vars(self).pop(name, None)
+        if self.perturbation == "covariance":
+            noise = self._statistic_noise(n_features)
+            scale = units(n_features, self.data_norm, self.target_bound, bool(self.fit_intercept))
+            noisy = sums + scale * noise.matrix(unit, n_features)
+            gram, moment = noisy[:-1, :-1].copy(), noisy[:-1, -1].copy()
+            # rho^2 n^2 ||theta||^2 is about the expected squared length of (noise theta)
+            rho = noise.spread * self.data_norm**2 * math.sqrt(len(gram)) / n_samples
+            self.gram_, self.moment_ = gram, moment
+            self._reading = Reading.of(gram / n_samples, moment / n_samples, rho)
+            theta = self._read()
+        else:
+            exact = Reading.of(sums[:-1, :-1] / n_samples, sums[:-1, -1] / n_samples, 0.0)
+            radius = self._ball_radius()
+            theta = exact.minimiser(self.alpha, radius)
+            theta = theta + self._output_scale(n_samples) * unit
+            # the ball is public, and no noise leads out of it to a better model
+            theta *= radius / max(radius, length_of(theta))
+        self.n_samples_ = n_samples
+        self.n_features_in_ = n_features
+        if hasattr(leader, "feature_names_in_"):
+            self.feature_names_in_ = leader.feature_names_in_
+        self._set_coefficients(theta)
+
+    def _read(self):
+        """Compute the coefficients from the released statistics; touches nothing else."""
+        return self._reading.minimiser(self.alpha, self._ball_radius())
+
+    def _set_coefficients(self, theta):
+        self.coef_ = theta[:-1].copy() if self.fit_intercept else theta
+        self.intercept_ = float(theta[-1]) if self.fit_intercept else 0.0
+
+    def post_process(self, **params):
+        """Return the model with another `alpha`, from the same release and at no cost.
+
+        Parameters
+        ----------
+        **params : dict
+            Parameters named in `post_processing_params`.
+
+        Returns
+        -------
+        DPRidge
+            A new fitted model with the same `gram_`, `moment_` and `privacy_`. No data is
+            touched.
+
+        Raises
+        ------
+        ValueError
+            If a parameter needs a release of its own, or is out of range.
+        """
+        check_is_fitted(self)
+        free = self.post_processing_params if hasattr(self, "gram_") else ()
+        refused = sorted(set(params) - set(free))
+        if refused:
+            raise ValueError(
+                f"{', '.join(refused)} cannot change after this release by {self.perturbation} "
+                "perturbation, because its noise was calibrated for it; fit a new model, or "
+                'change only alpha with perturbation="covariance".'
+            )
+        twin = clone(self).set_params(**params)
+        twin._check_parameters()
+        released = {name: value for name, value in vars(self).items() if name not in twin.__dict__}
+        vars(twin).update(released)
+        if hasattr(twin, "gram_"):
+            twin._set_coefficients(twin._read())
+        return twin
+
+    def unit_noise(self, n_features):
+        """Draw the noise of one fit at unit scale, from `random_state` and public shapes alone.
+
+        Parameters
+        ----------
+        n_features : int
+            Columns of X.
+
+        Returns
+        -------
+        ndarray of shape (n_entries,) or (d,)
+            Covariance perturbation: one number for each released sum, Laplace for "l1",
+            and for "l2" Gaussian or, with delta = 0, one ball-Laplace vector. Output
+            perturbation: one ball-Laplace vector, d being `n_features` and one for the
+            intercept.
+        """
+        generator = as_generator(self.random_state)
+        d = n_features + bool(self.fit_intercept)
+        if self.perturbation == "output":
+            return ball_laplace(generator, 1, d)[0]
+        n_entries = len(released_entries(n_features, d + 1)[0])
+        if self.norm == "l1":
+            return laplace(generator, n_entries)
+        if self.delta == 0:
+            return ball_laplace(generator, 1, n_entries)[0]
+        return gaussian(generator, n_entries)
+
+    def stability_certificate(
+        self, score, n_samples, n_features, n_problems=1, failure_probability=None
+    ):
+        """Bound how far one record moves a score of this model at its draw.
+
+        Parameters
+        ----------
+        score : ClippedSquaredErrorScore
+        n_samples : int
+            Training records n.
+        n_features : int
+            Columns of X.
+        n_problems : int, default=1
+            Ignored: a regression is one problem.
+        failure_probability : float, default=None
+            Ignored: the bound holds for every draw.
+
+        Returns
+        -------
+        Certificate
+
+        Raises
+        ------
+        CertificateError
+            If no certificate exists: for another score, and for covariance perturbation.
+        """
+        self._check_parameters()
+        pair = f"{type(self).__name__}(perturbation={self.perturbation!r}) with {type(score).__name__}"
+        if not isinstance(score, ClippedSquaredErrorScore):
+            raise CertificateError(
+                f"No certificate exists for {pair}; use ClippedSquaredErrorScore of "
+                "dpselect.metrics."
+            )
+        if self.perturbation == "covariance":
+            raise CertificateError(
+                f"No certificate exists for {pair}, because one record can turn the solution of a "
+                'noisy system from one side of the ball to the other; use perturbation="output", '
+                "or search over alpha alone, for which one release and post_process serve the "
+                "whole grid."
+            )
+        moved = movement(self._gradient_bound(), n_samples, self.alpha)
+        training = min(score.bound, 2 * math.sqrt(score.bound) * self._row_radius() * moved)
+        return Certificate(training=float(training), span=float(score.bound))
+
+    def _release_loss(self):
+        warn_if_seeded(self)
+        what = {
+            "covariance": "Gram matrix and moments by covariance perturbation",
+            "output": "coefficients by output perturbation",
+        }[self.perturbation]
+        return PrivacyLoss(
+            float(self.epsilon),
+            delta=0.0 if self.epsilon == math.inf else float(self.delta),
+            label=f"{type(self).__name__}: {what}",
+            seeded=self.epsilon != math.inf and is_seeded(self.random_state),
+        )
+
+    def _statistic_noise(self, n_features):
+        return statistic_noise(
+            n_features, fit_intercept=self.fit_intercept, norm=self.norm,
+            # low-precision numbers would weaken the noise
+            epsilon=float(self.epsilon), delta=float(self.delta),
+        )
+
+    def _bounds(self):
+        return {"norm": self.norm, "data_norm": self.data_norm, "target_bound": self.target_bound,
+                "fit_intercept": bool(self.fit_intercept)}
+
+    def _output_scale(self, n_samples):
+        if self.epsilon == math.inf:
+            return 0.0
+        moved = movement(self._gradient_bound(), n_samples, float(self.alpha))
+        scale = moved / float(self.epsilon)
+        if not math.isfinite(scale):
+            raise ValueError(
+                f"alpha={self.alpha!r} and epsilon={self.epsilon!r} with these bounds need noise "
+                'beyond the range of float64; write a larger alpha, or perturbation="covariance".'
+            )
+        return scale
+
+    def _gradient_bound(self):
+        return gradient_bound(self._row_radius(), self.target_bound, self._ball_radius())
+
+    def _row_radius(self):
+        # the l1 norm bounds the l2 norm
+        return math.hypot(self.data_norm, 1.0) if self.fit_intercept else self.data_norm
+
+    def _ball_radius(self):
+        return ball_radius(self.alpha, self.target_bound, self.coef_bound)
+
+    def _check_parameters(self):
+        check_epsilon(self.epsilon)
+        check_number(
+            "alpha", self.alpha,
+            why="without regularisation one record can move the model without limit",
+            instead="write a number greater than 0, such as 0.01",
+        )
+        check_choice(
+            "perturbation", self.perturbation, ("covariance", "output"),
+            why="only these have a proof",
+        )
+        check_choice("norm", self.norm, ("l1", "l2"), why="only these norms are known here")
+        check_number(
+            "delta", self.delta, low_included=True, high=1.0,
+            why="it is a probability", instead="write 0.0, or a number such as 1e-6",
+        )
+        if self.delta > 0 and (self.norm == "l1" or self.perturbation == "output"):
+            raise ValueError(
+                f"delta={self.delta!r} is not allowed with norm={self.norm!r} and "
+                f"perturbation={self.perturbation!r}, because their noise gives pure privacy and "
+                'would not use it; write delta=0.0, or norm="l2" with perturbation="covariance".'
+            )
+        for name, what in (("data_norm", "norm that a row"), ("target_bound", "size that a target")):
+            check_number(
+                name, getattr(self, name), low=SMALLEST_BOUND, low_included=True,
+                high=1 / SMALLEST_BOUND, high_included=True,
+                why=f"the noise is proportional to the largest {what} may have, and has to be a "
+                "number of float64",
+                instead="write a bound from knowledge of the field, such as 1.0",
+            )
+        if self.coef_bound is not None:
+            check_number(
+                "coef_bound", self.coef_bound,
+                why="it is the radius of the ball in which the coefficients are sought",
+                instead="write a number greater than 0, or None for the public bound",
+            )
+        check_random_state(self.random_state)
+
+    def predict(self, X):
+        """Predict the targets of rows, clipped as the training rows were.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self)
+        X = numeric_rows(self, X, accept_sparse="csr", reset=False)
+
+        def values(rows):
+            factor = self.data_norm * clip_factor(rows, self.norm, self.data_norm)[:, 0]
+            return factor * (rows @ self.coef_) + self.intercept_
+
+        return block_map(values, X)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        # on small data the noise of privacy can be larger than the signal
+        tags.regressor_tags.poor_score = True
+        return tags

@@ -1,0 +1,447 @@
+import math
+import pickle
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.optimize import minimize
+from scipy.stats import norm as normal
+from sklearn.base import clone
+from sklearn.linear_model import Ridge
+
+from dpselect import CertificateError, SeededNoiseWarning
+from dpselect.linear_model import ridge_noise
+from dpselect.linear_model.ridge import DPRidge
+from dpselect.linear_model.ridge_noise import WEIGHTS, gaussian_mu, movement, statistic_noise
+from dpselect.metrics import BrierScore, ClippedSquaredErrorScore
+
+INF = float("inf")
+KINDS = [
+    {"norm": "l1"}, {"norm": "l2"}, {"norm": "l2", "delta": 1e-6}, {"perturbation": "output"},
+    {"perturbation": "output", "norm": "l2"},
+]
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(500, 4)) / 3
+    y = X @ [1.0, -0.5, 0.2, 0.0] + 0.2 + rng.normal(size=500) / 3
+    return X, y
+
+
+def seeded(X, y, **parameters):
+    with pytest.warns(SeededNoiseWarning):
+        return DPRidge(random_state=0, **parameters).fit(X, y)
+
+
+def clipped(X, y, norm="l1", R=1.0, Y=1.0):
+    size = np.linalg.norm(X, ord=int(norm[1]), axis=1, keepdims=True)
+    return X * np.minimum(1, R / size), np.clip(y, -Y, Y)
+
+
+@pytest.mark.parametrize("perturbation", ["covariance", "output"])
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_without_noise_it_is_scikit_learns(data, perturbation, norm, fit_intercept):
+    model = DPRidge(
+        INF, alpha=0.02, perturbation=perturbation, norm=norm, data_norm=0.8, target_bound=0.9,
+        fit_intercept=fit_intercept,
+    ).fit(*data)
+    X, y = clipped(*data, norm, 0.8, 0.9)
+    A = np.hstack([X, np.ones((500, 1))]) if fit_intercept else X
+    other = Ridge(alpha=500 * 0.02, fit_intercept=False).fit(A, y)
+    np.testing.assert_allclose(model.coef_, other.coef_[:4], atol=1e-10)
+    np.testing.assert_allclose(model.predict(data[0]), other.predict(A), atol=1e-10)
+    assert isinstance(model.intercept_, float) and model.privacy_.epsilon == INF
+    if perturbation == "covariance":
+        np.testing.assert_allclose(model.gram_, A.T @ A, atol=1e-10)
+        np.testing.assert_allclose(model.moment_, A.T @ y, atol=1e-10)
+
+
+def test_coef_bound_gives_the_constrained_minimiser(data):
+    X, y = clipped(*data)
+    A = np.hstack([X, np.ones((500, 1))])
+
+    def objective(theta):
+        return ((y - A @ theta) ** 2).mean() / 2 + 0.01 / 2 * theta @ theta
+
+    best = minimize(
+        objective, np.zeros(5), method="SLSQP", options={"ftol": 1e-14},
+        constraints={"type": "ineq", "fun": lambda theta: 0.3**2 - theta @ theta},
+    ).x
+    for perturbation in ("covariance", "output"):
+        model = DPRidge(INF, coef_bound=0.3, perturbation=perturbation).fit(*data)
+        np.testing.assert_allclose(np.append(model.coef_, model.intercept_), best, atol=1e-5)
+
+
+@pytest.mark.parametrize("parameters", KINDS, ids=str)
+def test_noise_vanishes_as_records_grow(parameters):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200_000, 2)) / 4
+    y = X @ [0.5, -0.3] + 0.1 + rng.normal(size=200_000) / 10
+    private = DPRidge(alpha=0.1, **parameters).fit(X, y)
+    exact = DPRidge(INF, alpha=0.1, **parameters).fit(X, y)
+    np.testing.assert_allclose(private.coef_, exact.coef_, atol=0.02)
+    np.testing.assert_allclose(private.intercept_, exact.intercept_, atol=0.02)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-5])
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_each_sum_has_the_noise_of_the_documentation(data, norm, delta, fit_intercept):
+    if norm == "l1" and delta:
+        return
+    R, Y, epsilon = 0.7, 1.5, 0.5
+    public = dict(norm=norm, delta=delta, data_norm=R, target_bound=Y, fit_intercept=fit_intercept)
+    noisy = seeded(*data, epsilon=epsilon, **public)
+    exact = DPRidge(INF, **public).fit(*data)
+    gram, moment = noisy.gram_ - exact.gram_, noisy.moment_ - exact.moment_
+    unit = noisy.unit_noise(4)
+
+    tau, kappa = WEIGHTS[norm]
+    tau *= fit_intercept
+    w = np.array([1 / R] * 4 + [tau] * fit_intercept + [kappa / Y])
+    if norm == "l1":
+        diagonal = 2 * ((1 + tau + kappa) ** 2 - tau**2 - kappa**2) / epsilon
+        above = diagonal / 2
+    else:
+        diagonal = np.sqrt(2) * (1 + tau**2 + kappa**2) / (
+            gaussian_mu(epsilon, delta) if delta else epsilon
+        )
+        above = diagonal / np.sqrt(2)
+    both = np.column_stack([gram, moment])
+    position = 0
+    for i in range(len(w) - 1):
+        for j in range(i, len(w)):
+            if i == j == 4:
+                # the constant's square
+                assert gram[4, 4] == 0 and noisy.gram_[4, 4] == 500
+                continue
+            scale = diagonal if i == j else above
+            np.testing.assert_allclose(
+                both[i, j] * w[i] * w[j], scale * unit[position], rtol=1e-8, atol=1e-10
+            )
+            position += 1
+    assert position == len(unit)
+    assert (noisy.gram_ == noisy.gram_.T).all()
+
+
+@pytest.mark.parametrize("epsilon", [1e-3, 0.1, 1.0, 10.0, 100.0])
+@pytest.mark.parametrize("delta", [1e-12, 1e-6, 0.1])
+def test_gaussian_noise_spends_exactly_delta(epsilon, delta):
+    mu = gaussian_mu(epsilon, delta)
+    spent = normal.cdf(mu / 2 - epsilon / mu) - math.exp(epsilon) * normal.cdf(-mu / 2 - epsilon / mu)
+    assert spent == pytest.approx(delta, rel=1e-3)
+    # mu grows with both
+    assert gaussian_mu(epsilon * 1.01, delta) > mu and gaussian_mu(epsilon, delta * 1.01) > mu
+
+
+def test_spread_is_the_standard_deviation():
+    for parameters in KINDS[:3]:
+        draws = np.array([
+            DPRidge(random_state=i, **parameters).unit_noise(3) for i in range(4000)
+        ])
+        noise = statistic_noise(3, fit_intercept=True, epsilon=0.5,
+                                **{"delta": 0.0, **parameters})
+        assert draws[:, 1].std() * noise.off_diagonal == pytest.approx(noise.spread, rel=0.08)
+
+
+def test_output_perturbation_is_the_minimiser_plus_scaled_noise():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(50_000, 4)) / 4
+    y = X @ [0.4, -0.2, 0.1, 0.0]
+    model = seeded(X, y, alpha=0.5, perturbation="output", norm="l2")
+    exact = DPRidge(INF, alpha=0.5, perturbation="output", norm="l2").fit(X, y)
+    B = 1 / (2 * np.sqrt(0.5))
+    G = np.sqrt(2) * (1 + np.sqrt(2) * B)
+    noise = 2 * G / (50_000 * 0.5) * model.unit_noise(4)
+    np.testing.assert_allclose(model.coef_ - exact.coef_, noise[:4], rtol=1e-4)
+    np.testing.assert_allclose(model.intercept_ - exact.intercept_, noise[4], rtol=1e-4)
+    assert not hasattr(model, "gram_") and not hasattr(model, "_reading")
+
+
+@pytest.mark.parametrize("parameters", KINDS, ids=str)
+def test_the_model_stays_in_the_ball(data, parameters):
+    for _ in range(5):
+        model = DPRidge(epsilon=0.01, alpha=0.1, coef_bound=0.8, **parameters).fit(*data)
+        theta = np.append(model.coef_, model.intercept_)
+        assert np.linalg.norm(theta) <= 0.8 * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("parameters", KINDS[:3], ids=str)
+def test_post_processing_equals_a_fit(data, parameters):
+    model = seeded(*data, epsilon=0.3, **parameters)
+    assert model.post_processing_params == ("alpha",)
+    for alpha in (1e-4, 0.03, 2.0):
+        other = model.post_process(alpha=alpha)
+        refit = seeded(*data, epsilon=0.3, alpha=alpha, **parameters)
+        np.testing.assert_array_equal(other.coef_, refit.coef_)
+        assert other.intercept_ == refit.intercept_ and other.alpha == alpha
+        assert other.privacy_ == refit.privacy_ == model.privacy_
+        assert other.gram_ is model.gram_ and other.n_features_in_ == 4
+    assert model.alpha == 0.01
+    restored = pickle.loads(pickle.dumps(model))
+    assert (restored.post_process(alpha=0.5).coef_ == model.post_process(alpha=0.5).coef_).all()
+
+
+def test_post_processing_is_refused_where_it_is_not_free(data):
+    model = DPRidge().fit(*data)
+    with pytest.raises(ValueError, match="epsilon cannot change"):
+        model.post_process(epsilon=2.0)
+    with pytest.raises(ValueError, match="alpha=-1"):
+        model.post_process(alpha=-1)
+    output = DPRidge(perturbation="output").fit(*data)
+    assert output.post_processing_params == ()
+    with pytest.raises(ValueError, match="alpha cannot change.*output"):
+        output.post_process(alpha=0.1)
+    with pytest.raises(ValueError, match="not fitted"):
+        DPRidge().post_process(alpha=0.1)
+
+
+def test_a_second_fit_leaves_nothing_of_the_first(data):
+    model = DPRidge().fit(*data)
+    model.set_params(perturbation="output").fit(*data)
+    assert not hasattr(model, "gram_") and not hasattr(model, "moment_")
+    model.set_params(perturbation="covariance")
+    with pytest.raises(ValueError, match="alpha cannot change"):
+        model.post_process(alpha=0.1)
+
+
+def test_both_triangles_carry_one_value(data):
+    # the product of a Fortran-ordered matrix may round them differently
+    for rows in (data[0], np.asfortranarray(data[0]), sparse.csr_array(data[0])):
+        model = DPRidge().fit(rows, data[1])
+        assert (model.gram_ == model.gram_.T).all()
+
+
+def test_reader_is_ridge_on_the_squared_noisy_matrix(data):
+    model = seeded(*data, epsilon=5.0, alpha=0.05)
+    noise = statistic_noise(4, fit_intercept=True, norm="l1", epsilon=5.0, delta=0.0)
+    M, m = model.gram_ / 500 + 0.05 * np.eye(5), model.moment_ / 500
+    assert np.linalg.eigvalsh(M).min() > 0
+    rho = np.sqrt(5) * noise.spread / 500
+    theta = np.linalg.solve(M @ M + rho**2 * np.eye(5), M @ m)
+    np.testing.assert_allclose(np.append(model.coef_, model.intercept_), theta, rtol=1e-9)
+
+
+def test_same_seed_same_noise_on_other_data(data):
+    X, y = data
+    for parameters in KINDS:
+        one = DPRidge(random_state=5, **parameters)
+        other = DPRidge(random_state=5, epsilon=3.0, alpha=1.0, **parameters)
+        assert (one.unit_noise(4) == other.unit_noise(4)).all()
+        assert (DPRidge(**parameters).unit_noise(4) != one.unit_noise(4)).all()
+    assert (seeded(X, y).coef_ == seeded(X, y).coef_).all()
+
+
+def test_privacy_statement(data):
+    loss = DPRidge(0.7).fit(*data).privacy_
+    assert (loss.epsilon, loss.delta, loss.kind) == (0.7, 0.0, "differential privacy")
+    assert loss.neighbours == "replace one record" and not loss.seeded
+    assert "Gram" in loss.label
+    assert seeded(*data).privacy_.seeded
+    gaussian = DPRidge(0.7, norm="l2", delta=1e-6).fit(*data).privacy_
+    assert (gaussian.epsilon, gaussian.delta) == (0.7, 1e-6)
+    assert "output" in DPRidge(perturbation="output").fit(*data).privacy_.label
+
+
+def test_containers_give_the_same_model(data, tmp_path):
+    import pandas as pd
+    import polars as pl
+
+    X, y = data
+    expected = seeded(X, y, alpha=0.5).coef_
+    np.save(tmp_path / "X.npy", X)
+    names = list("abcd")
+    for rows in (
+        X.astype(">f8"), np.asfortranarray(X), sparse.csr_array(X), sparse.coo_array(X),
+        np.load(tmp_path / "X.npy", mmap_mode="r"), X.tolist(), pd.DataFrame(X, columns=names),
+        pl.DataFrame(X, schema=names),
+    ):
+        model = seeded(rows, y, alpha=0.5)
+        np.testing.assert_allclose(model.coef_, expected, rtol=1e-9)
+        reference = pd.DataFrame(X, columns=names) if hasattr(model, "feature_names_in_") else X
+        np.testing.assert_allclose(model.predict(rows), model.predict(reference), rtol=1e-12)
+    model = seeded(pd.DataFrame(X, columns=names), y)
+    assert list(model.feature_names_in_) == names
+    assert list(model.post_process(alpha=1.0).feature_names_in_) == names
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_records_are_clipped_in_training_and_prediction(data, norm):
+    X, y = data
+    model = seeded(X, y, norm=norm)
+    short = X / np.linalg.norm(X, ord=int(norm[1]), axis=1, keepdims=True)
+    np.testing.assert_allclose(model.predict(1e6 * X), model.predict(short), rtol=1e-9)
+    np.testing.assert_allclose(
+        seeded(1e6 * X, 1e9 * y, norm=norm).coef_, seeded(short, np.sign(y), norm=norm).coef_,
+        rtol=1e-6,
+    )
+
+
+def test_units_scale_the_model(data):
+    X, y = data
+    for parameters in KINDS[:3]:
+        one = seeded(X, y, fit_intercept=False, alpha=0.01, **parameters)
+        other = seeded(
+            1e30 * X, 1e-20 * y, data_norm=1e30, target_bound=1e-20, fit_intercept=False,
+            alpha=1e58, **parameters,
+        )
+        np.testing.assert_allclose(1e50 * other.coef_, one.coef_, rtol=1e-7)
+
+
+def test_blocks_do_not_change_the_model(data, monkeypatch):
+    from dpselect import rows
+
+    whole = seeded(*data)
+    monkeypatch.setattr(rows, "BLOCK_ELEMENTS", 70)
+    np.testing.assert_allclose(seeded(*data).coef_, whole.coef_, rtol=1e-9)
+
+
+def test_batch_equals_one_by_one_in_few_passes(data, monkeypatch):
+    def make():
+        return [
+            DPRidge(random_state=i, alpha=alpha, data_norm=R, **parameters)
+            for i, (alpha, R, parameters) in enumerate(
+                (a, R, p) for a in (0.01, 1.0) for R in (0.5, 2.0) for p in KINDS
+            )
+        ]
+
+    passes = []
+    exact = ridge_noise.exact_sums
+    monkeypatch.setattr(
+        "dpselect.linear_model.ridge.exact_sums", lambda *a, **k: passes.append(1) or exact(*a, **k)
+    )
+    together = DPRidge.fit_batch(make(), *data)
+    assert len(passes) == 4  # two bounds, two norms
+    for one, model in zip(make(), together):
+        with pytest.warns(SeededNoiseWarning):
+            one.fit(*data)
+        assert (model.coef_ == one.coef_).all() and model.intercept_ == one.intercept_
+        assert not hasattr(model, "privacy_")
+
+
+def test_certificate_of_output_perturbation():
+    model = DPRidge(perturbation="output", norm="l2", alpha=0.5, fit_intercept=False)
+    c = model.stability_certificate(ClippedSquaredErrorScore(0.25), 1000, 3)
+    G = 1 + 1 / (2 * np.sqrt(0.5))
+    assert c.training == pytest.approx(4 * 0.5 * G / (1000 * 0.5), rel=1e-6)
+    assert c.span == 0.25
+    few = model.stability_certificate(ClippedSquaredErrorScore(0.25), 2, 3, failure_probability=0.1)
+    assert few.training == few.span == 0.25
+    wide = clone(model).set_params(coef_bound=0.1)
+    assert movement(wide._gradient_bound(), 1000, 0.5) < movement(model._gradient_bound(), 1000, 0.5)
+
+
+def test_pairs_without_certificate():
+    score = ClippedSquaredErrorScore(1.0)
+    with pytest.raises(CertificateError, match="covariance.*ClippedSquaredErrorScore.*post_process"):
+        DPRidge().stability_certificate(score, 100, 3)
+    with pytest.raises(CertificateError, match="BrierScore"):
+        DPRidge(perturbation="output").stability_certificate(BrierScore(), 100, 3)
+
+
+BAD = [
+    ({"epsilon": 0}, ValueError, "epsilon"),
+    ({"epsilon": float("nan")}, ValueError, "epsilon"),
+    ({"epsilon": "1"}, TypeError, "epsilon"),
+    ({"alpha": 0}, ValueError, "alpha"),
+    ({"alpha": "auto"}, TypeError, "alpha"),
+    ({"alpha": INF}, ValueError, "alpha"),
+    ({"perturbation": "objective"}, ValueError, "covariance"),
+    ({"norm": "max"}, ValueError, "norm"),
+    ({"norm": "l2", "delta": 1.0}, ValueError, "delta"),
+    ({"delta": -1e-6}, ValueError, "delta"),
+    ({"delta": 1e-6}, ValueError, "delta.*l2"),
+    ({"norm": "l2", "delta": 1e-6, "perturbation": "output"}, ValueError, "delta"),
+    ({"data_norm": 0}, ValueError, "data_norm"),
+    ({"data_norm": INF}, ValueError, "data_norm"),
+    ({"data_norm": 1e-200}, ValueError, "data_norm"),
+    ({"target_bound": 0}, ValueError, "target_bound"),
+    ({"target_bound": "1"}, TypeError, "target_bound"),
+    ({"coef_bound": 0}, ValueError, "coef_bound"),
+    ({"coef_bound": INF}, ValueError, "coef_bound"),
+    ({"random_state": "x"}, TypeError, "random_state"),
+]
+
+
+@pytest.mark.parametrize("parameters, error, name", BAD, ids=lambda value: str(value)[:40])
+def test_bad_parameters(parameters, error, name):
+    model = DPRidge(**parameters)
+    with pytest.raises(error, match=name) as caught:
+        model.fit(None, None)
+    assert not [a for a in vars(model) if a.endswith("_")], "half-fitted, or data was touched"
+    assert str(caught.value).rstrip(".").count(". ") == 0, "one sentence"
+
+
+def spoilt(X, value):
+    X = X.copy()
+    X[3, 1] = value
+    return X
+
+
+@pytest.mark.parametrize(
+    "change, match",
+    [
+        (lambda X, y: (spoilt(X, np.nan), y), "NaN"),
+        (lambda X, y: (spoilt(X, np.inf), y), "infinity"),
+        (lambda X, y: (spoilt(X, 1.2345e200), y), "too large"),
+        (lambda X, y: (X, np.where(np.arange(500) == 3, np.nan, y)), "NaN"),
+        (lambda X, y: (X[:-1], y), "inconsistent numbers of samples"),
+        (lambda X, y: (X.ravel(), y), "2D array"),
+        (lambda X, y: (X, y[:, None].repeat(2, axis=1)), "1d array"),
+        (lambda X, y: (X, None), "requires y"),
+        (lambda X, y: (X[:0], y[:0]), "0 sample"),
+    ],
+)
+def test_bad_data(data, change, match):
+    model = DPRidge(norm="l2")
+    with pytest.raises(ValueError, match=match) as caught:
+        model.fit(*change(*data))
+    assert "1.2345" not in str(caught.value)
+    assert not [a for a in vars(model) if a.endswith("_") and not a.startswith("n_features")]
+
+
+def test_sample_weight_is_refused(data):
+    with pytest.raises(TypeError, match="sample_weight.*leave it out"):
+        DPRidge().fit(*data, sample_weight=np.ones(500))
+
+
+@pytest.mark.parametrize("parameters", KINDS, ids=str)
+def test_extreme_parameters_stay_finite(data, parameters):
+    for extreme in (
+        {"epsilon": 1e-9}, {"epsilon": 1e9}, {"alpha": 1e-15}, {"alpha": 1e15},
+        {"data_norm": 1e-100}, {"data_norm": 1e100}, {"target_bound": 1e-100},
+        {"target_bound": 1e100}, {"alpha": 1e-15, "epsilon": INF}, {"coef_bound": 1e-100},
+    ):
+        model = DPRidge(**{**parameters, **extreme}).fit(*data)
+        assert np.isfinite(model.coef_).all() and np.isfinite(model.predict(data[0])).all(), extreme
+    one = DPRidge(**parameters).fit(data[0][:1], data[1][:1])
+    assert np.isfinite(one.coef_).all()
+
+
+def test_noise_beyond_floating_point_is_refused(data):
+    with pytest.raises(ValueError, match="beyond the range"):
+        DPRidge(alpha=1e-300, perturbation="output", target_bound=1e100).fit(*data)
+
+
+def test_accuracy_on_dense_rows():
+    """The non-private model explains 0.83; medians of runs that are far from their targets."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20_000, 20))
+    X *= rng.random((20_000, 1)) ** (1 / 20) / np.linalg.norm(X, axis=1, keepdims=True)
+    signal = X @ rng.normal(size=20)
+    y = 0.1 + 0.3 * signal / signal.std() + 0.3 * np.sqrt(0.17 / 0.83) * rng.normal(size=20_000)
+
+    def median(**parameters):
+        return np.median([
+            DPRidge(alpha=0.001, **parameters).fit(X, y).score(X, y) for _ in range(9)
+        ])
+
+    l1_norm = math.sqrt(2 * 20 / math.pi)
+    assert median(epsilon=0.5, data_norm=l1_norm) > 0.6
+    assert median(epsilon=1.0, data_norm=l1_norm) > 0.74
+    assert median(epsilon=0.5, norm="l2") > 0.6
+    assert median(epsilon=1.0, norm="l2") > 0.74
+    assert median(epsilon=0.5, norm="l2", delta=1e-6) > 0.8
