@@ -1,6 +1,6 @@
 """Tune and release machine-learning models under differential privacy."""
 
-from . import mechanisms, metrics, noise, preprocessing
+from . import audit, mechanisms, metrics, noise, preprocessing
 from .density import DPHistogramDensity
 from .exceptions import CertificateError, PrivacyLeakWarning, SeededNoiseWarning
 from .linear_model import DPLinearSVC, DPLogisticRegression, DPRidge
@@ -19,6 +19,7 @@ __all__ = [
     "PrivacyLoss",
     "SeededNoiseWarning",
     "StabilityGridSearchCV",
+    "audit",
     "mechanisms",
     "metrics",
     "noise",

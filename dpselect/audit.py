@@ -1,0 +1,339 @@
+"""Audits: searches that try to break a claim.
+
+An audit finds a counterexample or finds none; it never proves a claim. Its random numbers choose
+what to try. They are not noise and protect nothing, so they come from numpy's ordinary
+generator, and a seed does no harm. What an audit returns holds the records that it tried: run it
+on invented records, not on those that you mean to protect.
+"""
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+from sklearn.base import clone
+
+from .checks import check_number
+from .noise import root_stream
+
+# walks of a trial; with 100 records, one finds a jump of the score in a tenth to a fifth of the
+# cases, for about as many evaluations as seven steps
+WALKS = 5
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreChange:
+    """Two neighbouring data sets and how far apart their scores are.
+
+    Attributes
+    ----------
+    change : float
+        The absolute difference of the two scores.
+    index : int
+        The record in which the data sets differ.
+    records, neighbour : ndarray or tuple of ndarray
+        The data sets, in the form in which records were drawn.
+    bound : float or None
+        What the change was claimed not to exceed.
+    """
+
+    change: float
+    index: int
+    records: object = field(repr=False)
+    neighbour: object = field(repr=False)
+    bound: float | None = None
+
+    @property
+    def ratio(self):
+        """float or None : change / bound; more than 1 refutes the bound."""
+        return None if self.bound is None else self.change / self.bound
+
+
+def stability_violation(
+    score_of, draw_records, n_samples, *, bound=None, n_trials=10, n_steps=100, random_state=None
+):
+    """Search neighbouring data sets for the largest change of a score at a fixed draw.
+
+    A private search may score a training procedure only if one record changes the score by
+    little while the procedure's noise stays the same. Differential privacy does not imply that.
+
+    Each trial walks five times from one random data set to another, record by record, and starts
+    at the step that moves the score most, found by bisection. It then changes that record, its
+    replacement and the other records at random, and keeps what does not lower the change.
+
+    Parameters
+    ----------
+    score_of : callable
+        ``score_of(records)``, or ``score_of(X, y)`` if records are drawn as such a pair:
+        trains at a fixed draw of all noise and returns the score on fixed validation records.
+    draw_records : callable
+        ``draw_records(rng, size)`` returns `size` records as an array, or a tuple of arrays
+        such as ``(X, y)``, whose first axes have that length. `rng` is a numpy Generator. The
+        search tries no values but those it draws: let it draw extreme ones.
+    n_samples : int
+        Number of records of a data set.
+    bound : float, default=None
+        The claim to be tested, greater than 0.
+    n_trials : int, default=10
+        Independent trials.
+    n_steps : int, default=100
+        Steps of each, of at most two evaluations.
+    random_state : None, int or Generator, default=None
+        For numpy's ``default_rng``. Not noise: a seed does no harm, and gives the same
+        search again.
+
+    Returns
+    -------
+    ScoreChange
+        The largest change that was found, a lower bound on the largest there is.
+
+    Raises
+    ------
+    ValueError
+        If `score_of` gives two scores to the same records (its draw is then not fixed), or
+        one that is not finite, or a parameter is out of range.
+
+    See Also
+    --------
+    attack_certificate : The same for an estimator that states its stability.
+
+    Notes
+    -----
+    Condition 1 of definition 2 of Chaudhuri and Vinterbo, *A Stability-based Validation
+    Procedure for Differentially Private Machine Learning*, NIPS 2013.
+
+    Examples
+    --------
+    The mean of numbers in [0, 1] plus noise moves by at most 1 / n, and so does a score of it.
+    Noise that is drawn from the numbers themselves has the right law, and is not stable.
+
+    >>> import numpy as np
+    >>> from dpselect.audit import stability_violation
+    >>> from dpselect.noise import as_generator, laplace
+    >>> noise = laplace(as_generator(0), ()) / 50
+    >>> def score_of(records):
+    ...     return records.mean() + noise
+    >>> def careless_score_of(records):
+    ...     seed = int(2**32 * records.mean())
+    ...     return records.mean() + laplace(as_generator(seed), ()) / 50
+    >>> def draw_records(rng, size):
+    ...     return rng.choice([0.0, 0.5, 1.0], size=size)
+    >>> found = stability_violation(score_of, draw_records, 50, bound=1 / 50, random_state=0)
+    >>> print(round(found.ratio, 6))
+    1.0
+    >>> found = stability_violation(
+    ...     careless_score_of, draw_records, 50, bound=1 / 50, random_state=0
+    ... )
+    >>> found.ratio > 5
+    True
+    """
+    _check_counts(1, n_samples=n_samples, n_trials=n_trials)
+    _check_counts(0, n_steps=n_steps)
+    if bound is not None:
+        check_number(
+            "bound", bound, high_included=True, why="changes are compared with it",
+            instead="write a number greater than 0, or None",
+        )
+    rng = np.random.default_rng(random_state)
+    search = _Search(score_of, draw_records, n_samples, rng)
+    search.check_draw_is_fixed()
+    best = max((search.trial(n_steps) for _ in range(n_trials)), key=lambda pair: pair.change)
+    return ScoreChange(
+        best.change, best.index, search.as_drawn(best.records), search.as_drawn(best.neighbour),
+        None if bound is None else float(bound),
+    )
+
+
+def attack_certificate(
+    estimator, score, draw_records, n_samples, n_validation=1, *, n_problems=1, n_trials=10,
+    n_steps=100, random_state=None,
+):
+    """Attack both parts of an estimator's stability certificate.
+
+    Parameters
+    ----------
+    estimator : estimator
+        With `stability_certificate` and `random_state`. It is cloned; a `random_state` of None
+        stands for one new draw, which then stays fixed.
+    score : Score
+        As for `stability_certificate`.
+    draw_records : callable
+        ``draw_records(rng, size)`` returns what `fit` and `score` take: X, or ``(X, y)``.
+    n_samples, n_validation : int
+        Training and validation records. A single validation record shows a movement of the
+        model best.
+    n_problems : int, default=1
+        As for `stability_certificate`.
+    n_trials, n_steps, random_state
+        As for :func:`stability_violation`; each trial has its own validation records.
+
+    Returns
+    -------
+    training, validation : ScoreChange
+        The largest changes that were found when one training record, or one validation
+        record, is replaced. A ratio above 1 refutes the certificate.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpselect import DPLogisticRegression
+    >>> from dpselect.audit import attack_certificate
+    >>> from dpselect.metrics import BrierScore
+    >>> def draw_records(rng, size):
+    ...     return rng.normal(size=(size, 2)), rng.integers(2, size=size)
+    >>> training, validation = attack_certificate(
+    ...     DPLogisticRegression(alpha=0.1, classes=[0, 1]), BrierScore(), draw_records,
+    ...     n_samples=20, n_trials=2, n_steps=20,
+    ... )
+    >>> training.ratio <= 1 and validation.ratio <= 1
+    True
+    """
+    _check_counts(1, n_samples=n_samples, n_validation=n_validation, n_trials=n_trials)
+    _check_counts(0, n_steps=n_steps)
+    model = clone(estimator).set_params(random_state=root_stream(estimator.random_state))
+    rng = np.random.default_rng(random_state)
+    found = []
+    for _ in range(n_trials):
+        train, validation = (
+            _as_tuple(draw_records(rng, size)) for size in (n_samples, n_validation)
+        )
+        certificate = model.stability_certificate(
+            score, n_samples, train[0].shape[1], n_problems
+        )
+        fitted = clone(model).fit(*train)
+        # one after the other: each advances the generator
+        common = dict(n_trials=1, n_steps=n_steps, random_state=rng)
+        found.append((
+            stability_violation(
+                lambda *records: score(clone(model).fit(*records), *validation),
+                draw_records, n_samples, bound=certificate.training, **common,
+            ),
+            stability_violation(
+                lambda *records: score(fitted, *records),
+                draw_records, n_validation, bound=certificate.span / n_validation, **common,
+            ),
+        ))
+    return tuple(max(part, key=lambda change: change.change) for part in zip(*found))
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """Neighbouring data sets, which differ at `index`, and their scores."""
+
+    index: int
+    records: tuple
+    neighbour: tuple
+    score: float
+    neighbour_score: float
+
+    @property
+    def change(self):
+        return abs(self.score - self.neighbour_score)
+
+
+class _Search:
+    def __init__(self, score_of, draw_records, n_samples, rng):
+        self.score_of = score_of
+        self.draw_records = draw_records
+        self.n_samples = n_samples
+        self.rng = rng
+        self.bare = False
+
+    def as_drawn(self, records):
+        return records[0] if self.bare else records
+
+    def draw(self, size):
+        """Draw records, of which few or many are different."""
+        drawn = self.draw_records(self.rng, size)
+        self.bare = not isinstance(drawn, tuple)
+        drawn = _as_tuple(drawn)
+        if any(len(array) != size for array in drawn):
+            raise ValueError(
+                f"draw_records gave arrays of {', '.join(str(len(array)) for array in drawn)} rows "
+                f"when asked for {size} records; give that many in each."
+            )
+        distinct = self.up_to(size)
+        order = self.rng.integers(distinct, size=size) if distinct < size else np.arange(size)
+        return tuple(array[order] for array in drawn)
+
+    def up_to(self, size):
+        """Draw a number from 1 to `size`, small ones and large ones alike."""
+        return min(size, int((size + 1) ** self.rng.random()))
+
+    def score(self, records):
+        score = float(self.score_of(*records))
+        if not math.isfinite(score):
+            raise ValueError(
+                f"score_of returned {score} for records that draw_records gave, and a change from "
+                "or to it has no size; return a finite number for all records."
+            )
+        return score
+
+    def check_draw_is_fixed(self):
+        records = self.draw(self.n_samples)
+        if self.score(records) != self.score(records):
+            raise ValueError(
+                "score_of gave two scores to the same records, so its noise is not at a fixed "
+                "draw; fix it, for an estimator by random_state=dpselect.noise.root_stream(0)."
+            )
+
+    def trial(self, n_steps):
+        pair = max((self.walk() for _ in range(WALKS)), key=lambda pair: pair.change)
+        for _ in range(n_steps):
+            tried = self.step(pair)
+            if tried.change >= pair.change:
+                pair = tried
+        return pair
+
+    def walk(self):
+        """Return the pair where the score moves most on the way from one data set to another."""
+        start, goal = self.draw(self.n_samples), self.draw(self.n_samples)
+
+        def after(n_replaced):
+            records = _replaced(start, slice(n_replaced), [array[:n_replaced] for array in goal])
+            return records, self.score(records)
+
+        low, high = 0, self.n_samples
+        left, right = after(low), after(high)
+        while high - low > 1:
+            middle = (low + high) // 2
+            between = after(middle)
+            if abs(between[1] - left[1]) >= abs(right[1] - between[1]):
+                high, right = middle, between
+            else:
+                low, left = middle, between
+        return _Pair(low, left[0], right[0], left[1], right[1])
+
+    def step(self, pair):
+        """Change the record, its replacement or some of the others."""
+        records, neighbour = pair.records, pair.neighbour
+        kind = self.rng.integers(3)
+        if kind < 2 or self.n_samples == 1:
+            new = _replaced(records, [pair.index], self.draw(1))
+            if kind == 0:
+                return _Pair(pair.index, new, neighbour, self.score(new), pair.neighbour_score)
+            return _Pair(pair.index, records, new, pair.score, self.score(new))
+        others = np.delete(np.arange(self.n_samples), pair.index)
+        others = self.rng.permutation(others)[: self.up_to(len(others))]
+        new = self.draw(len(others))
+        records, neighbour = (_replaced(data, others, new) for data in (records, neighbour))
+        return _Pair(pair.index, records, neighbour, self.score(records), self.score(neighbour))
+
+
+def _check_counts(least, **counts):
+    for name, value in counts.items():
+        check_number(
+            name, value, integer=True, low=least, low_included=True,
+            why="it counts what the search goes through", instead=f"write {least} or more",
+        )
+
+
+def _as_tuple(drawn):
+    return tuple(map(np.asarray, drawn)) if isinstance(drawn, tuple) else (np.asarray(drawn),)
+
+
+def _replaced(records, where, rows):
+    """Return a copy of `records` with `rows` at the places `where`."""
+    copies = tuple(array.copy() for array in records)
+    for array, new in zip(copies, rows):
+        array[where] = new
+    return copies
