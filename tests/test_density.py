@@ -146,7 +146,6 @@ def test_geometric_noise_has_the_smaller_variance():
     expected_failed_checks=lambda estimator: {
         "check_dtype_object": "its 10 columns have 10^10 cells of width 0.1"
     } if estimator.bin_width == 0.1 else {},
-    xfail_strict=True,
 )
 @pytest.mark.filterwarnings("ignore::dpselect.SeededNoiseWarning")
 def test_common_checks(estimator, check):
