@@ -12,7 +12,7 @@ from .noise import InnerStream, is_seeded
 from .privacy import PrivacyLoss
 
 
-def release_loss(estimator, what):
+def release_loss(estimator, what, delta=0.0):
     """Return the loss of one release by `estimator`, and warn if its noise was seeded.
 
     Parameters
@@ -21,17 +21,30 @@ def release_loss(estimator, what):
         With parameters `epsilon` and `random_state`.
     what : str
         What is released, in words.
+    delta : float, default=0.0
+        Probability with which the loss may exceed epsilon.
 
     Returns
     -------
     PrivacyLoss
     """
     warn_if_seeded(estimator)
+    noisy = estimator.epsilon != float("inf")
     return PrivacyLoss(
         float(estimator.epsilon),
+        delta=float(delta) if noisy else 0.0,
         label=f"{type(estimator).__name__}: {what}",
-        seeded=estimator.epsilon != float("inf") and is_seeded(estimator.random_state),
+        seeded=noisy and is_seeded(estimator.random_state),
     )
+
+
+def refuse_fit_params(estimator, fit_params):
+    """Refuse fit parameters such as `sample_weight`: no guarantee covers them."""
+    if fit_params:
+        raise TypeError(
+            f"{type(estimator).__name__}.fit got {', '.join(sorted(fit_params))}, which would change "
+            "how far one record can move the model; leave it out."
+        )
 
 
 def warn_if_seeded(estimator):

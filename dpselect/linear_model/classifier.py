@@ -8,7 +8,13 @@ from scipy.stats import gamma
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ..base import check_classes, numeric_rows, public_classes, release_loss
+from ..base import (
+    check_classes,
+    numeric_rows,
+    public_classes,
+    refuse_fit_params,
+    release_loss,
+)
 from ..checks import check_choice, check_epsilon, check_number
 from ..exceptions import CertificateError
 from ..metrics import MarginScore
@@ -67,11 +73,7 @@ class DPLinearClassifier(ClassifierMixin, BaseEstimator):
         SeededNoiseWarning
             If `random_state` is not None.
         """
-        if fit_params:
-            raise TypeError(
-                f"{type(self).__name__}.fit got {', '.join(sorted(fit_params))}, which would change "
-                "how far one record can move the model; leave it out."
-            )
+        refuse_fit_params(self, fit_params)
         self._check_parameters()
         loss = release_loss(self, f"coefficients by {self.perturbation} perturbation")
         self.fit_batch([self], X, y)

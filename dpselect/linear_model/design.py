@@ -6,7 +6,6 @@ import numpy as np
 
 from ..rows import block_map, block_sum
 
-
 TINY = 2.0**-300
 
 

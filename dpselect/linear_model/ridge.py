@@ -6,12 +6,11 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from ..base import numeric_rows, one_label_a_row, warn_if_seeded
+from ..base import numeric_rows, one_label_a_row, refuse_fit_params, release_loss
 from ..checks import check_choice, check_epsilon, check_number
 from ..exceptions import CertificateError
 from ..metrics import ClippedSquaredErrorScore
-from ..noise import as_generator, ball_laplace, check_random_state, gaussian, is_seeded, laplace
-from ..privacy import PrivacyLoss
+from ..noise import as_generator, ball_laplace, check_random_state, gaussian, laplace
 from ..rows import block_map
 from ..stability import Certificate
 from .ridge_noise import (
@@ -182,13 +181,13 @@ class DPRidge(RegressorMixin, BaseEstimator):
         SeededNoiseWarning
             If `random_state` is not None.
         """
-        if fit_params:
-            raise TypeError(
-                f"{type(self).__name__}.fit got {', '.join(sorted(fit_params))}, which would change "
-                "how far one record can move the model; leave it out."
-            )
+        refuse_fit_params(self, fit_params)
         self._check_parameters()
-        loss = self._release_loss()
+        what = {
+            "covariance": "Gram matrix and moments by covariance perturbation",
+            "output": "coefficients by output perturbation",
+        }[self.perturbation]
+        loss = release_loss(self, what, self.delta)
         self.fit_batch([self], X, y)
         self.privacy_ = loss
         return self
@@ -367,19 +366,6 @@ class DPRidge(RegressorMixin, BaseEstimator):
         moved = movement(self._gradient_bound(), n_samples, self.alpha)
         training = min(score.bound, 2 * math.sqrt(score.bound) * self._row_radius() * moved)
         return Certificate(training=float(training), span=float(score.bound))
-
-    def _release_loss(self):
-        warn_if_seeded(self)
-        what = {
-            "covariance": "Gram matrix and moments by covariance perturbation",
-            "output": "coefficients by output perturbation",
-        }[self.perturbation]
-        return PrivacyLoss(
-            float(self.epsilon),
-            delta=0.0 if self.epsilon == math.inf else float(self.delta),
-            label=f"{type(self).__name__}: {what}",
-            seeded=self.epsilon != math.inf and is_seeded(self.random_state),
-        )
 
     def _statistic_noise(self, n_features):
         return statistic_noise(

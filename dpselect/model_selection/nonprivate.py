@@ -7,6 +7,7 @@ shares with our search, fitted, and read out.
 from inspect import signature
 
 from sklearn.base import clone
+
 # bound at import: a name that is replaced later (as the conformance tests do) must not make
 # the twin of a search another search with a twin
 from sklearn.model_selection import GridSearchCV

@@ -9,11 +9,11 @@ from sklearn.model_selection import (
     LeaveOneOut,
     LeavePOut,
     RepeatedKFold,
+    RepeatedStratifiedKFold,
     ShuffleSplit,
     StratifiedGroupKFold,
     StratifiedKFold,
     StratifiedShuffleSplit,
-    RepeatedStratifiedKFold,
     TimeSeriesSplit,
 )
 

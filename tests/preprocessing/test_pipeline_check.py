@@ -8,7 +8,12 @@ from sklearn.feature_extraction.text import HashingVectorizer, TfidfVectorizer
 from sklearn.feature_selection import SelectKBest
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import KNNImputer, MissingIndicator, SimpleImputer
-from sklearn.kernel_approximation import Nystroem, PolynomialCountSketch, RBFSampler, SkewedChi2Sampler
+from sklearn.kernel_approximation import (
+    Nystroem,
+    PolynomialCountSketch,
+    RBFSampler,
+    SkewedChi2Sampler,
+)
 from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import (
     Binarizer,

@@ -14,7 +14,12 @@ from scipy.stats import beta
 
 from dpselect.linear_model import ridge_noise
 from dpselect.linear_model.ridge import DPRidge
-from dpselect.linear_model.ridge_noise import WEIGHTS, gaussian_mu, released_entries, statistic_noise
+from dpselect.linear_model.ridge_noise import (
+    WEIGHTS,
+    gaussian_mu,
+    released_entries,
+    statistic_noise,
+)
 from dpselect.metrics import ClippedSquaredErrorScore
 from dpselect.noise import InnerStream, as_generator, ball_laplace, gaussian, laplace
 
