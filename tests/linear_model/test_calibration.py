@@ -27,7 +27,7 @@ def log_density(w, Z, loss, mu, linear_scale, counts=1.0):
     counts = np.broadcast_to(counts, len(Z))
     n, d = counts.sum(), Z.shape[1]
     gradient = Z.T @ (counts * loss.slope(u)) / n + mu * w
-    hessian = (Z.T * counts * loss.bend(u)) @ Z / n + mu * np.eye(d)
+    hessian = (Z.T * counts * loss.bend(u)) @ Z / n + np.diag(np.broadcast_to(mu, d))
     return -np.linalg.norm(gradient) / linear_scale + np.linalg.slogdet(hessian)[1]
 
 
@@ -155,6 +155,26 @@ def test_norm_in_place_of_its_square_is_caught(R):
 
     assert edge(right, noise_epsilon(loss, n, R, right, epsilon)) <= epsilon * (1 + 1e-9)
     assert edge(wrong, noise_epsilon(loss, n, math.sqrt(R), wrong, epsilon)) > 1.5 * epsilon
+
+
+def test_an_intercept_without_penalty_is_caught():
+    """Where the other nine records are saturated, nothing else holds the intercept.
+
+    Rows (x, 1); nine records have x = 0. At w = (20, 30) their curvature is e^-30. Record 0 has
+    the margin 0 there on one data set, and is as saturated as the others on its neighbour.
+    """
+    n, R, epsilon = 10, math.hypot(1.5, 1.0), 1.0
+    mu = 0.1 + extra_regularisation(LogisticLoss(), n, R, 0.1, epsilon)
+    scale = 2 * R / (n * noise_epsilon(LogisticLoss(), n, R, mu, epsilon))
+    w, others = np.array([20.0, 30.0]), np.repeat([[0.0, 1.0]], n - 1, axis=0)
+    D, E = (np.vstack([[[x, 1.0]], others]) for x in (-1.5, 0.0))
+
+    def loss(penalty):
+        return (log_density(w, D, LogisticLoss(), penalty, scale)
+                - log_density(w, E, LogisticLoss(), penalty, scale))
+
+    assert loss(mu) <= epsilon
+    assert loss(np.array([mu, 0.0])) > 10 * epsilon
 
 
 def test_residual_noise_hides_the_solver():
