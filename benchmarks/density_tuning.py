@@ -33,8 +33,7 @@ from joblib import Parallel, delayed
 from scipy import integrate, stats
 
 import dpselect
-from dpselect import StabilityGridSearchCV
-from dpselect import DPHistogramDensity
+from dpselect import DPHistogramDensity, StabilityGridSearchCV
 
 WIDTHS = (0.5, 0.2, 0.1, 0.05, 0.02, 0.01)
 FIXED = 0.1
