@@ -355,7 +355,7 @@ def test_200_000_neighbours_never_exceed_the_certificate():
         with np.errstate(divide="ignore"):
             beyond_two += (change > 2 / np.maximum(total, 0)).sum()  # the constant of one term
         beyond_noise_free += (change > np.minimum(2, 4 / n) * (1 + 1e-9)).sum()
-        # theory.md's sum is a weaker bound
+        # the plain sum, without the clipping at 0, is a weaker bound
         assert (bound <= training_stability(np.maximum(total, 0))).all()
     assert worst > 0.9  # the attack is not idle
     # broken twins: constant 2, and n in place of the noisy total
