@@ -101,9 +101,9 @@ def models(name, data_norm, n_samples, n_columns, epsilons):
         fixed = FIXED_ALPHA * data_norm**2
         alike["fixed"]["no privacy", "fixed", epsilon, 0] = make("no privacy", epsilon, fixed)
         for where in ("output", "objective"):
-            for draw in range(DRAWS):
-                alike[epsilon][where, "auto", epsilon, draw] = make(where, epsilon, "auto")
-                alike["fixed"][where, "fixed", epsilon, draw] = make(where, epsilon, fixed)
+            for k in range(DRAWS):
+                alike[epsilon][where, "auto", epsilon, k] = make(where, epsilon, "auto")
+                alike["fixed"][where, "fixed", epsilon, k] = make(where, epsilon, fixed)
     return list(alike.values())
 
 

@@ -24,7 +24,8 @@ class DPLogisticRegression(DPLinearClassifier):
     alpha : float or "auto", default="auto"
         Strength lambda of the regularisation of the *mean* loss; scikit-learn's
         LogisticRegression has C = 1 / (n_samples alpha). "auto" is a function of public
-        numbers, R^2 d / (5 n epsilon), and costs nothing.
+        numbers, R^2 d / (5 n epsilon), and costs nothing. It is made for objective perturbation;
+        output perturbation bears about three times as much.
     perturbation : {"objective", "output"}, default="objective"
         Where the noise enters. Objective perturbation is the more accurate one on most
         data.

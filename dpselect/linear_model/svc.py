@@ -24,7 +24,8 @@ class DPLinearSVC(DPLinearClassifier):
     alpha : float or "auto", default="auto"
         Strength lambda of the regularisation of the *mean* loss; scikit-learn's LinearSVC
         has C = 1 / (n_samples alpha). "auto" is a function of public numbers,
-        R^2 d / (5 n epsilon), and costs nothing.
+        R^2 d / (5 n epsilon), and costs nothing. It is made for objective perturbation;
+        output perturbation bears about three times as much.
     perturbation : {"objective", "output"}, default="objective"
         Where the noise enters.
     huber_width : float, default=0.5
