@@ -4,6 +4,7 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
+from ..base import warn_if_seeded
 from ..preprocessing.pipeline_check import private_parts
 from .quiet import quietly
 
@@ -91,10 +92,11 @@ def freeze(estimator, X, y, stream):
         name, step = estimator.steps[i]
         if step is None or isinstance(step, str):
             continue
-        if stream is not None:
-            for j, part in enumerate(private_parts(step)):
-                if part.random_state is None:
-                    part.set_params(random_state=stream.child(i, j))
+        for j, part in enumerate(private_parts(step)):
+            if stream is not None and part.random_state is None:
+                part.set_params(random_state=stream.child(i, j))
+            # here, because the fit's own warning is silenced with those of other libraries
+            warn_if_seeded(part)
         X = quietly(step.fit_transform, X, y)
         for part in private_parts(step):
             losses.append(part.privacy_)

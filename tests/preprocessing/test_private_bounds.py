@@ -189,6 +189,16 @@ def test_a_seeded_search_repeats_its_bounds_and_marks_them(records):
     assert all(release.seeded for release in results[0].privacy_.releases)
 
 
+def test_a_seed_of_its_own_warns_in_a_search_too(records):
+    pipeline = make_pipeline(
+        DPBoundsScaler(0.5, random_state=0), DPLogisticRegression(classes=[0, 1])
+    )
+    search = StabilityGridSearchCV(pipeline, {"dplogisticregression__alpha": [0.1, 1.0]})
+    with pytest.warns(SeededNoiseWarning, match="DPBoundsScaler"):
+        search.fit(*records)
+    assert [release.seeded for release in search.privacy_.releases] == [True, False, False]
+
+
 def test_a_grid_may_not_vary_it(records):
     pipeline = make_pipeline(DPBoundsScaler(0.5), DPLogisticRegression(classes=[0, 1]))
     for grid in ({"dpboundsscaler__tail": [0.01, 0.02]}, {"dpboundsscaler": ["passthrough"]}):
