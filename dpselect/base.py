@@ -51,7 +51,8 @@ def warn_if_seeded(estimator):
     """Warn if what `estimator` is about to release has noise that can be drawn again."""
     state = estimator.random_state
     # a search's inner fits are never released
-    if is_seeded(state) and not isinstance(state, InnerStream) and estimator.epsilon != float("inf"):
+    private = getattr(estimator, "epsilon", None) != float("inf")
+    if is_seeded(state) and not isinstance(state, InnerStream) and private:
         warnings.warn(
             f"{type(estimator).__name__} was given a random_state of type {type(state).__name__}: "
             "whoever knows the seed can remove the noise, so use random_state=None for anything "

@@ -151,3 +151,22 @@ def number_of_bins(low, high, width):
             f"{' or '.join(repr((high - low) / k) for k in near)}."
         )
     return n_bins
+
+
+def cell_masses(noisy_counts):
+    """Turn noisy counts into probabilities of the cells.
+
+    Parameters
+    ----------
+    noisy_counts : ndarray of shape (..., n_cells)
+
+    Returns
+    -------
+    ndarray of shape (..., n_cells)
+        Negative counts are set to 0 and the rest divided by their sum; all equal if nothing
+        is left.
+    """
+    clipped = np.maximum(noisy_counts, 0.0)
+    total = clipped.sum(axis=-1, keepdims=True)
+    empty = total == 0
+    return np.where(empty, 1.0 / clipped.shape[-1], clipped / np.where(empty, 1.0, total))

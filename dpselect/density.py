@@ -14,8 +14,9 @@ from sklearn.utils import check_random_state as numpy_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .base import release_loss
-from .cells import Cells, columns_listed, tiling
+from .cells import Cells, cell_masses, columns_listed, tiling
 from .checks import check_choice, check_epsilon, check_number
+from .density_accuracy import HistogramAccuracy
 from .exceptions import CertificateError
 from .metrics import IntegratedSquaredErrorScore
 from .noise import as_generator, check_random_state, laplace, two_sided_geometric
@@ -129,21 +130,28 @@ class DPHistogramDensity(DensityMixin, BaseEstimator):
             If `random_state` is not None.
         """
         self._check_parameters()
+        counts, cells, _ = self._count(X)
+        loss = release_loss(self, f"histogram with {self.noise} noise")
+        noise = self._noise_scale() * self._unit_draw(as_generator(self.random_state), cells.shape)
+        self._publish(cell_masses(counts + noise.ravel()), cells)
+        self.privacy_ = loss
+        return self
+
+    def _count(self, X):
+        """Return the exact counts, the cells and the number of records."""
         table = check_array(X, dtype=np.float64, estimator=self, input_name="X")
         cells = Cells.tile(self.bounds, self.bin_width, *table.shape[::-1])
-        loss = release_loss(self, f"histogram with {self.noise} noise")
 
         def count(block):
             return (np.bincount(cells.index(block), minlength=cells.size),)
 
         (counts,) = block_sum(count, table)
-        noise = self._noise_scale() * self.unit_noise(table.shape[1])
-        masses = cell_masses(counts + noise.ravel())
         validate_data(self, X, skip_check_array=True)  # names and number of columns
+        return counts, cells, len(table)
+
+    def _publish(self, masses, cells):
         self.density_ = (masses / cells.volume).reshape(cells.shape)
         self.bin_edges_ = list(cells.edges)
-        self.privacy_ = loss
-        return self
 
     def score_samples(self, X):
         """Return the logarithm of the density at rows.
@@ -248,6 +256,15 @@ class DPHistogramDensity(DensityMixin, BaseEstimator):
         cells = Cells.tile(self.bounds, self.bin_width, n_features)
         return self._unit_draw(as_generator(self.random_state), cells.shape)
 
+    def accuracy_form(self):
+        """Return what is known of the accuracy of this estimator's models, for accuracy first.
+
+        Returns
+        -------
+        HistogramAccuracy
+        """
+        return HistogramAccuracy(self)
+
     def stability_certificate(
         self, score, n_samples, n_features, n_problems=1, failure_probability=None
     ):
@@ -336,25 +353,6 @@ class DPHistogramDensity(DensityMixin, BaseEstimator):
         check_choice("noise", self.noise, ("laplace", "geometric"), why="only these have a proof")
         check_random_state(self.random_state)
         tiling(self.bounds, self.bin_width)
-
-
-def cell_masses(noisy_counts):
-    """Turn noisy counts into probabilities of the cells.
-
-    Parameters
-    ----------
-    noisy_counts : ndarray of shape (..., n_cells)
-
-    Returns
-    -------
-    ndarray of shape (..., n_cells)
-        Negative counts are set to 0 and the rest divided by their sum; all equal if nothing
-        is left.
-    """
-    clipped = np.maximum(noisy_counts, 0.0)
-    total = clipped.sum(axis=-1, keepdims=True)
-    empty = total == 0
-    return np.where(empty, 1.0 / clipped.shape[-1], clipped / np.where(empty, 1.0, total))
 
 
 def least_total(noise, n_samples):

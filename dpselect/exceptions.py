@@ -14,4 +14,21 @@ class SeededNoiseWarning(UserWarning):
 
 
 class CertificateError(ValueError):
-    """No stability certificate exists for an estimator together with a score."""
+    """No proof covers an estimator together with a score, a method or a question."""
+
+
+class AccuracyNotReachedError(RuntimeError):
+    """No model up to the largest epsilon was found accurate enough; none is returned.
+
+    Attributes
+    ----------
+    privacy : PrivacyLoss
+        What the search has spent to find that out. It is finite.
+    """
+
+    def __init__(self, message, privacy):
+        super().__init__(message, privacy)
+        self.privacy = privacy
+
+    def __str__(self):
+        return self.args[0]

@@ -1,7 +1,8 @@
 """How much noise a linear classifier needs: output and objective perturbation.
 
 Symbols, as in Chaudhuri, Monteleoni and Sarwate (2011): n records, rows of l2 norm
-at most R in d dimensions (the intercept's constant included in both), lambda the
+at most R in d dimensions (the intercept's constant included in both), G a bound on the
+rows in the norm that the noise of the objective is made for, lambda the
 regularisation, c the largest second derivative of the loss, Delta the extra
 regularisation of objective perturbation, mu = lambda + Delta, and tau the solver's
 tolerance. The proofs are on the page "Linear classifiers" of the documentation.
@@ -26,14 +27,14 @@ class Perturbation:
     """The scales at which unit noise enters one linear classifier.
 
     The model is argmin J(w) + (Delta / 2) ||w||^2 + `linear_scale` r.w, to gradient norm `tau`,
-    plus `output_scale` times a second unit draw.
+    plus `output_scale` times a ball-Laplace draw.
 
     Attributes
     ----------
     mu : float
         lambda + Delta, the strong convexity of what is minimised.
     linear_scale : float
-        Scale of the ball-Laplace draw in the objective; 0 for output perturbation.
+        Scale of the unit draw r in the objective; 0 for output perturbation.
     output_scale : float
         Scale of the ball-Laplace draw that is added to the minimiser.
     tau : float
@@ -46,7 +47,9 @@ class Perturbation:
     tau: float
 
 
-def calibrate(perturbation, loss, *, n_samples, dimension, radius, alpha, epsilon, tol):
+def calibrate(
+    perturbation, loss, *, n_samples, dimension, radius, alpha, epsilon, tol, noise_radius=None
+):
     """Return the noise that makes one linear classifier epsilon-differentially private.
 
     Neighbouring data sets differ in one record; n, d, R, the labels and all
@@ -68,6 +71,9 @@ def calibrate(perturbation, loss, *, n_samples, dimension, radius, alpha, epsilo
         Privacy loss of this one classifier; ``inf`` for no noise.
     tol : float
         Relative tolerance of the solver.
+    noise_radius : float, default=None
+        G: a bound on the l1 norm of the rows if the noise of the objective is made of
+        independent Laplace variables. None is R, for ball-Laplace noise.
 
     Returns
     -------
@@ -82,9 +88,10 @@ def calibrate(perturbation, loss, *, n_samples, dimension, radius, alpha, epsilo
     with Delta chosen so that epsilon' never falls below epsilon / 2): the residual is
     hidden by a second draw of scale 2 tau / (mu epsilon_tau), with
     epsilon_tau = epsilon / 1000. This needs a tau that depends on neither the data nor
-    the draw.
+    the draw. One record moves the gradient by at most 2 G in the norm of the noise.
     """
     n, d, R = n_samples, dimension, radius
+    G = R if noise_radius is None else noise_radius
     mu, linear_scale, output_scale = alpha, 0.0, 0.0
     if epsilon == math.inf:
         tau = attainable(loss, R, mu, 0.0, tol)
@@ -95,7 +102,7 @@ def calibrate(perturbation, loss, *, n_samples, dimension, radius, alpha, epsilo
         residual_epsilon = RESIDUAL_SHARE * epsilon
         main_epsilon = epsilon - residual_epsilon
         mu += extra_regularisation(loss, n, R, alpha, main_epsilon)
-        linear_scale = 2 * R / (n * noise_epsilon(loss, n, R, mu, main_epsilon))
+        linear_scale = 2 * G / (n * noise_epsilon(loss, n, R, mu, main_epsilon))
         tau = attainable(loss, R, mu, linear_scale * d, tol)
         output_scale = 2 * tau / (mu * residual_epsilon)
     if not math.isfinite(mu + linear_scale + output_scale + tau):
@@ -172,7 +179,7 @@ def _logistic_excess(e, kappa, epsilon):
     return e * (1 + s) / 2 + math.log1p(s * (1 - s) * kappa) - epsilon
 
 
-def public_alpha(n_samples, dimension, radius, epsilon):
+def public_alpha(n_samples, noise_length, radius, epsilon):
     """Return the regularisation lambda* = R^2 d / (5 n epsilon), a function of public numbers.
 
     At this lambda the bias of regularising balances the noise of privacy for data of
@@ -183,8 +190,9 @@ def public_alpha(n_samples, dimension, radius, epsilon):
     ----------
     n_samples : int
         n.
-    dimension : int
-        d, the constant included.
+    noise_length : float
+        d, the constant included: the mean length of the noise in units of R. Independent
+        Laplace variables are about G sqrt(2 d) / R long.
     radius : float
         R, the constant included.
     epsilon : float
@@ -194,7 +202,7 @@ def public_alpha(n_samples, dimension, radius, epsilon):
     -------
     float
     """
-    return radius**2 / n_samples * max(dimension / (5 * epsilon), 0.01)
+    return radius**2 / n_samples * max(noise_length / (5 * epsilon), 0.01)
 
 
 def norm_bound(loss, perturbation, radius, linear_norm, output_norm):

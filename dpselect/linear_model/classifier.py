@@ -4,7 +4,6 @@ import math
 from abc import abstractmethod
 
 import numpy as np
-from scipy.stats import gamma
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -18,10 +17,12 @@ from ..base import (
 from ..checks import check_choice, check_epsilon, check_number
 from ..exceptions import CertificateError
 from ..metrics import MarginScore
-from ..noise import as_generator, ball_laplace, check_random_state
+from ..noise import as_generator, ball_laplace, check_random_state, laplace
+from ..noise.tails import ball_laplace_length_quantile, laplace_length_quantile
 from ..stability import margin_certificate
 from .calibration import calibrate, norm_bound, public_alpha
 from .design import Design
+from .linear_accuracy import LinearAccuracy
 from .solver import minimise
 
 TOL = 1e-10
@@ -111,8 +112,8 @@ class DPLinearClassifier(ClassifierMixin, BaseEstimator):
         """What has to agree for problems to be solved together: rows, labels, loss and steps."""
         classes = None if self.classes is None else tuple(np.asarray(self.classes).tolist())
         return (
-            type(self), self._loss(), self.data_norm, self._constant(), classes, self.max_iter,
-            self.n_jobs,
+            type(self), self._loss(), self.norm, self.data_norm, self._constant(), classes,
+            self.max_iter, self.n_jobs,
         )
 
     def _publish(self, w, classes, leader):
@@ -139,12 +140,16 @@ class DPLinearClassifier(ClassifierMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (2, n_problems, d)
-            Independent ball-Laplace vectors, d being `n_features` and one for the
-            intercept: for the objective, and for what is added to its minimiser.
+            Independent vectors, d being `n_features` and one for the intercept: for the
+            objective (ball-Laplace for "l2", independent Laplace variables for "l1"), and
+            for what is added to its minimiser (ball-Laplace).
         """
-        d = n_features + (self._constant() is not None)
-        draws = ball_laplace(as_generator(self.random_state), 2 * n_problems, d)
-        return draws.reshape(2, n_problems, d)
+        d = self._dimension(n_features)
+        generator = as_generator(self.random_state)
+        if self.norm == "l1":
+            linear = laplace(generator, (n_problems, d))
+            return np.stack([linear, ball_laplace(generator, n_problems, d)])
+        return ball_laplace(generator, 2 * n_problems, d).reshape(2, n_problems, d)
 
     def stability_certificate(
         self, score, n_samples, n_features, n_problems=1, failure_probability=None
@@ -175,38 +180,60 @@ class DPLinearClassifier(ClassifierMixin, BaseEstimator):
             If no certificate exists for the score.
         """
         self._check_parameters()
+        self._certified(score)
+        s = self._perturbation(n_samples, n_features, n_problems)
+        if failure_probability is None:
+            lengths = np.linalg.norm(self.unit_noise(n_features, n_problems), axis=2)
+        else:
+            d, share = self._dimension(n_features), failure_probability / (2 * n_problems)
+            lengths = np.full((2, n_problems), ball_laplace_length_quantile(d, share))
+            if self.norm == "l1":
+                lengths[0] = laplace_length_quantile(d, share)
+        movement = (2 * self._radius() / n_samples + 2 * s.tau) / s.mu
+        norms = norm_bound(self._loss(), s, self._radius(), *lengths)
+        return margin_certificate(score, self._radius(), movement, norms)
+
+    def accuracy_form(self):
+        """Return what is known of the accuracy of this estimator's models, for accuracy first.
+
+        Returns
+        -------
+        LinearAccuracy
+        """
+        return LinearAccuracy(self)
+
+    def _certified(self, score):
         if not isinstance(score, MarginScore):
             raise CertificateError(
                 f"No certificate exists for {type(self).__name__} with {type(score).__name__}; "
                 "use a score of margins, such as 'brier' or 'ramp'."
             )
-        s = self._perturbation(n_samples, n_features, n_problems)
-        if failure_probability is None:
-            lengths = np.linalg.norm(self.unit_noise(n_features, n_problems), axis=2)
-        else:
-            d = n_features + (self._constant() is not None)
-            tail = gamma.isf(failure_probability / (2 * n_problems), d)
-            lengths = np.full((2, n_problems), tail)
-        movement = (2 * self._radius() / n_samples + 2 * s.tau) / s.mu
-        norms = norm_bound(self._loss(), s, self._radius(), *lengths)
-        return margin_certificate(score, self._radius(), movement, norms)
 
     def _perturbation(self, n_samples, n_features, n_problems):
-        d = n_features + (self._constant() is not None)
-        public = dict(
-            n_samples=n_samples,
-            dimension=d,
-            radius=self._radius(),
-            # low-precision numbers would weaken the noise
-            epsilon=float(self.epsilon) / n_problems,
+        d, R = self._dimension(n_features), self._radius()
+        noise_radius, noise_length = R, d
+        if self.norm == "l1" and self.perturbation == "objective":
+            noise_radius = float(self.data_norm) + (self._constant() or 0.0)
+            noise_length = math.sqrt(2 * d) * noise_radius / R
+        # low-precision numbers would weaken the noise
+        epsilon = float(self.epsilon) / n_problems
+        alpha = (
+            public_alpha(n_samples, noise_length, R, epsilon) if self._automatic_alpha()
+            else float(self.alpha)
         )
-        alpha = public_alpha(**public) if self._automatic_alpha() else float(self.alpha)
-        return calibrate(self.perturbation, self._loss(), alpha=alpha, tol=float(self.tol), **public)
+        return calibrate(
+            self.perturbation, self._loss(), n_samples=n_samples, dimension=d, radius=R,
+            alpha=alpha, epsilon=epsilon, tol=float(self.tol), noise_radius=noise_radius,
+        )
+
+    def _dimension(self, n_features):
+        return n_features + bool(self.fit_intercept)
 
     def _constant(self):
         return float(self.intercept_scaling) if self.fit_intercept else None
 
     def _radius(self):
+        # the l1 norm bounds the l2 norm
         return math.hypot(float(self.data_norm), self._constant() or 0.0)
 
     def _automatic_alpha(self):
@@ -225,6 +252,7 @@ class DPLinearClassifier(ClassifierMixin, BaseEstimator):
             "perturbation", self.perturbation, ("objective", "output"),
             why="only these have a proof",
         )
+        check_choice("norm", self.norm, ("l2", "l1"), why="only these norms are known here")
         check_number(
             "data_norm", self.data_norm,
             why="the noise is proportional to the largest norm that a row may have",
@@ -262,7 +290,7 @@ class DPLinearClassifier(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         X = numeric_rows(self, X, accept_sparse="csr", reset=False)
-        rows = Design(X, self.data_norm, None, self.n_jobs)
+        rows = Design(X, self.data_norm, None, self.n_jobs, self.norm)
         decision = rows.dot(self.coef_.T) + self.intercept_
         return decision[:, 0] if decision.shape[1] == 1 else decision
 
@@ -295,7 +323,7 @@ def _fit_alike(estimators, X, y):
     leader = estimators[0]
     X, y = numeric_rows(leader, X, y, accept_sparse="csr")
     classes = public_classes(y, leader.classes, type(leader).__name__)
-    design = Design(X, leader.data_norm, leader._constant(), leader.n_jobs)
+    design = Design(X, leader.data_norm, leader._constant(), leader.n_jobs, leader.norm)
     positive = classes[1:] if len(classes) == 2 else classes
     signs = np.where(y[:, None] == positive, 1, -1).astype(np.int8)
     K = len(positive)

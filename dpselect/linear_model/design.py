@@ -56,11 +56,13 @@ class Design:
     ----------
     X : ndarray, memmap or sparse matrix of shape (n, p)
     data_norm : float
-        R, the largest l2 norm of a row; longer rows are scaled down to it.
+        R, the largest norm of a row; longer rows are scaled down to it.
     constant : float or None
         The public constant s that is appended to every row for the intercept.
     n_jobs : int, default=None
         Threads that share the passes over the rows.
+    norm : {"l2", "l1"}, default="l2"
+        In which norm rows are bounded. The l1 norm bounds the l2 norm.
 
     Attributes
     ----------
@@ -70,12 +72,12 @@ class Design:
         Bound on the l2 norm of the rows, the constant included.
     """
 
-    def __init__(self, X, data_norm, constant, n_jobs=None):
+    def __init__(self, X, data_norm, constant, n_jobs=None, norm="l2"):
         self.X, self.constant, self.n_jobs = X, constant, n_jobs
         self.n_rows = X.shape[0]
         self.n_columns = X.shape[1] + (constant is not None)
         self.radius = math.hypot(data_norm, constant or 0.0)
-        self.factor = block_map(lambda block: _clip_factor(block, data_norm), X, n_jobs=n_jobs)
+        self.factor = block_map(lambda block: _clip_factor(block, data_norm, norm), X, n_jobs=n_jobs)
 
     def sum(self, function, *aligned, columns):
         """Sum ``function(rows, *aligned_blocks)`` over blocks; see :func:`~dpselect.rows.block_sum`."""
@@ -98,15 +100,23 @@ class Design:
         return self.map(lambda rows: rows.dot(W), columns=W.shape[1])
 
 
-def _clip_factor(block, data_norm):
+def _clip_factor(block, data_norm, norm):
     with np.errstate(over="ignore"):
-        norms = np.sqrt(np.einsum("ij,ij->i", block, block))[:, None]
+        norms = _norms(block, norm)
     huge = np.isinf(norms[:, 0])
-    if huge.any():  # too large to be squared
+    if huge.any():  # too large to be squared, or added
         largest = np.abs(block[huge]).max(axis=1, keepdims=True)
-        norms[huge] = np.linalg.norm(block[huge] / largest, axis=1, keepdims=True)
         with np.errstate(over="ignore"):
-            norms[huge] = np.minimum(norms[huge] * largest, np.finfo(np.float64).max)
+            norms[huge] = np.minimum(
+                _norms(block[huge] / largest, norm) * largest, np.finfo(np.float64).max
+            )
     # the small shrinkage keeps the rounded norm of a clipped row from exceeding R
+    shrinkage = 1 - max(2.0**-45, (block.shape[1] + 8) * 2.0**-52)
     with np.errstate(divide="ignore"):
-        return np.minimum(1.0, data_norm / norms * (1 - 2**-45))
+        return np.minimum(1.0, data_norm / norms * shrinkage)
+
+
+def _norms(block, norm):
+    if norm == "l1":
+        return np.abs(block) @ np.ones((block.shape[1], 1))
+    return np.sqrt(np.einsum("ij,ij->i", block, block))[:, None]

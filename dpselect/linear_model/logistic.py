@@ -29,15 +29,19 @@ class DPLogisticRegression(DPLinearClassifier):
     perturbation : {"objective", "output"}, default="objective"
         Where the noise enters. Objective perturbation is the more accurate one on most
         data.
+    norm : {"l2", "l1"}, default="l2"
+        Norm in which rows are bounded. "l2" suits dense rows. "l1" suits sparse ones, such as
+        one-hot columns; the noise of objective perturbation is then made of independent
+        Laplace variables, and about sqrt(2 d) long instead of d.
     data_norm : float, default=1.0
-        Rows with a larger l2 norm are scaled down to it, in training and in prediction.
+        Rows with a larger norm are scaled down to it, in training and in prediction.
         Bring the columns to comparable scales first, by public bounds: see
         :class:`~dpselect.preprocessing.BoundedScaler`.
     fit_intercept : bool, default=True
         Whether to learn an intercept.
     intercept_scaling : float, default=1.0
         The constant column s from which it is learned; it is regularised, and the norm of
-        a row becomes sqrt(data_norm^2 + s^2).
+        a row becomes sqrt(data_norm^2 + s^2), or data_norm + s for "l1".
     classes : array-like of shape (n_classes,), default=None
         All labels that a record may have. With None they are learned from `y`, which the
         privacy loss does not cover (a warning says so).
@@ -98,6 +102,7 @@ class DPLogisticRegression(DPLinearClassifier):
         *,
         alpha="auto",
         perturbation="objective",
+        norm="l2",
         data_norm=1.0,
         fit_intercept=True,
         intercept_scaling=1.0,
@@ -110,6 +115,7 @@ class DPLogisticRegression(DPLinearClassifier):
         self.epsilon = epsilon
         self.alpha = alpha
         self.perturbation = perturbation
+        self.norm = norm
         self.data_norm = data_norm
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling

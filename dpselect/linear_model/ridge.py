@@ -13,13 +13,12 @@ from ..metrics import ClippedSquaredErrorScore
 from ..noise import as_generator, ball_laplace, check_random_state, gaussian, laplace
 from ..rows import block_map
 from ..stability import Certificate
+from .ridge_accuracy import RidgeAccuracy
+from .ridge_calibration import ball_radius, gradient_change, movement, objective_noise
 from .ridge_noise import (
     Reading,
-    ball_radius,
     clip_factor,
     exact_sums,
-    gradient_bound,
-    movement,
     released_entries,
     statistic_noise,
     units,
@@ -36,7 +35,8 @@ class DPRidge(RegressorMixin, BaseEstimator):
     Minimises half the mean squared error plus alpha / 2 times the squared norm of the
     coefficients, the intercept included, over a ball. Either the Gram matrix and the moments
     are released with noise and the coefficients computed from them (covariance
-    perturbation), or the coefficients are released with noise (output perturbation).
+    perturbation), or noise enters the objective, or it is added to the coefficients (output
+    perturbation).
 
     Neighbouring data sets differ in one record (row and target). Public are the number of
     records, the columns, and every parameter.
@@ -48,9 +48,10 @@ class DPRidge(RegressorMixin, BaseEstimator):
     alpha : float, default=0.01
         Strength of the regularisation of the *mean* loss; scikit-learn's Ridge has
         alpha = n_samples times this one.
-    perturbation : {"covariance", "output"}, default="covariance"
+    perturbation : {"covariance", "objective", "output"}, default="covariance"
         Where the noise enters. With covariance perturbation other values of `alpha` cost
-        nothing more: see :meth:`post_process`. Output perturbation needs a large `alpha`.
+        nothing more: see :meth:`post_process`. The other two need a large `alpha`; the noise
+        of objective perturbation is made of d variables, not d^2.
     delta : float, default=0.0
         Probability with which the privacy loss may exceed epsilon. Greater than 0, it turns
         the noise of covariance perturbation under ``norm="l2"`` into Gaussian noise.
@@ -183,10 +184,8 @@ class DPRidge(RegressorMixin, BaseEstimator):
         """
         refuse_fit_params(self, fit_params)
         self._check_parameters()
-        what = {
-            "covariance": "Gram matrix and moments by covariance perturbation",
-            "output": "coefficients by output perturbation",
-        }[self.perturbation]
+        what = "Gram matrix and moments" if self.perturbation == "covariance" else "coefficients"
+        what = f"{what} by {self.perturbation} perturbation"
         loss = release_loss(self, what, self.delta)
         self.fit_batch([self], X, y)
         self.privacy_ = loss
@@ -240,17 +239,24 @@ class DPRidge(RegressorMixin, BaseEstimator):
             self._reading = Reading.of(gram / n_samples, moment / n_samples, rho)
             theta = self._read()
         else:
-            exact = Reading.of(sums[:-1, :-1] / n_samples, sums[:-1, -1] / n_samples, 0.0)
-            radius = self._ball_radius()
-            theta = exact.minimiser(self.alpha, radius)
-            theta = theta + self._output_scale(n_samples) * unit
-            # the ball is public, and no noise leads out of it to a better model
-            theta *= radius / max(radius, length_of(theta))
+            theta = self._minimise(sums, n_samples, unit)
         self.n_samples_ = n_samples
         self.n_features_in_ = n_features
         if hasattr(leader, "feature_names_in_"):
             self.feature_names_in_ = leader.feature_names_in_
         self._set_coefficients(theta)
+
+    def _minimise(self, sums, n_samples, unit):
+        """Return the coefficients with noise in the objective or in the result, on the ball."""
+        mu, radius, moment = self.alpha, self._ball_radius(), sums[:-1, -1] / n_samples
+        if self.perturbation == "objective":
+            s = self._objective_noise(n_samples)
+            mu, moment, noise = s.mu, moment - s.linear_scale * unit[0], s.output_scale * unit[1]
+        else:
+            noise = self._output_scale(n_samples) * unit
+        theta = Reading.of(sums[:-1, :-1] / n_samples, moment, 0.0).minimiser(mu, radius) + noise
+        # the ball is public, and no noise leads out of it to a better model
+        return theta * (radius / max(radius, length_of(theta)))
 
     def _read(self):
         """Compute the coefficients from the released statistics; touches nothing else."""
@@ -306,16 +312,21 @@ class DPRidge(RegressorMixin, BaseEstimator):
 
         Returns
         -------
-        ndarray of shape (n_entries,) or (d,)
+        ndarray of shape (n_entries,), (2, d) or (d,)
             Covariance perturbation: one number for each released sum, Laplace for "l1",
-            and for "l2" Gaussian or, with delta = 0, one ball-Laplace vector. Output
-            perturbation: one ball-Laplace vector, d being `n_features` and one for the
-            intercept.
+            and for "l2" Gaussian or, with delta = 0, one ball-Laplace vector. Objective
+            perturbation: d Laplace variables for "l1" and a ball-Laplace vector for "l2", d
+            being `n_features` and one for the intercept; and a ball-Laplace vector that
+            hides the solver's residual. Output perturbation: one ball-Laplace vector.
         """
         generator = as_generator(self.random_state)
         d = n_features + bool(self.fit_intercept)
         if self.perturbation == "output":
             return ball_laplace(generator, 1, d)[0]
+        if self.perturbation == "objective":
+            if self.norm == "l1":
+                return np.stack([laplace(generator, d), ball_laplace(generator, 1, d)[0]])
+            return ball_laplace(generator, 2, d)
         n_entries = len(released_entries(n_features, d + 1)[0])
         if self.norm == "l1":
             return laplace(generator, n_entries)
@@ -350,22 +361,37 @@ class DPRidge(RegressorMixin, BaseEstimator):
             If no certificate exists: for another score, and for covariance perturbation.
         """
         self._check_parameters()
-        pair = f"{type(self).__name__}(perturbation={self.perturbation!r}) with {type(score).__name__}"
-        if not isinstance(score, ClippedSquaredErrorScore):
-            raise CertificateError(
-                f"No certificate exists for {pair}; use ClippedSquaredErrorScore of "
-                "dpselect.metrics."
-            )
+        self._certified(score)
         if self.perturbation == "covariance":
             raise CertificateError(
-                f"No certificate exists for {pair}, because one record can turn the solution of a "
-                'noisy system from one side of the ball to the other; use perturbation="output", '
-                "or search over alpha alone, for which one release and post_process serve the "
-                "whole grid."
+                f"No certificate exists for {type(self).__name__}(perturbation='covariance') with "
+                f"{type(score).__name__}, because one record can turn the solution of a "
+                'noisy system from one side of the ball to the other; use perturbation="objective" '
+                'or "output", or search over alpha alone, for which one release and post_process '
+                "serve the whole grid."
             )
-        moved = movement(self._gradient_bound(), n_samples, self.alpha)
+        objective = self.perturbation == "objective"
+        mu = self._objective_noise(n_samples).mu if objective else self.alpha
+        moved = movement(self._gradient_change("l2"), n_samples, mu)
         training = min(score.bound, 2 * math.sqrt(score.bound) * self._row_radius() * moved)
         return Certificate(training=float(training), span=float(score.bound))
+
+    def accuracy_form(self):
+        """Return what is known of the accuracy of this estimator's models, for accuracy first.
+
+        Returns
+        -------
+        RidgeAccuracy
+        """
+        return RidgeAccuracy(self)
+
+    def _certified(self, score):
+        if not isinstance(score, ClippedSquaredErrorScore):
+            raise CertificateError(
+                f"No certificate exists for {type(self).__name__}(perturbation="
+                f"{self.perturbation!r}) with {type(score).__name__}; use "
+                "ClippedSquaredErrorScore of dpselect.metrics."
+            )
 
     def _statistic_noise(self, n_features):
         return statistic_noise(
@@ -381,8 +407,19 @@ class DPRidge(RegressorMixin, BaseEstimator):
     def _output_scale(self, n_samples):
         if self.epsilon == math.inf:
             return 0.0
-        moved = movement(self._gradient_bound(), n_samples, float(self.alpha))
-        scale = moved / float(self.epsilon)
+        moved = movement(self._gradient_change("l2"), n_samples, float(self.alpha))
+        return self._finite(moved / float(self.epsilon))
+
+    def _objective_noise(self, n_samples):
+        noise = objective_noise(
+            n_samples=n_samples, row_radius=self._row_radius(),
+            change=self._gradient_change(self.norm), alpha=float(self.alpha),
+            epsilon=float(self.epsilon),
+        )
+        self._finite(noise.mu + noise.linear_scale + noise.output_scale)
+        return noise
+
+    def _finite(self, scale):
         if not math.isfinite(scale):
             raise ValueError(
                 f"alpha={self.alpha!r} and epsilon={self.epsilon!r} with these bounds need noise "
@@ -390,8 +427,11 @@ class DPRidge(RegressorMixin, BaseEstimator):
             )
         return scale
 
-    def _gradient_bound(self):
-        return gradient_bound(self._row_radius(), self.target_bound, self._ball_radius())
+    def _gradient_change(self, norm):
+        return gradient_change(
+            norm, float(self.data_norm), float(self.fit_intercept), float(self.target_bound),
+            self._ball_radius(),
+        )
 
     def _row_radius(self):
         # the l1 norm bounds the l2 norm
@@ -408,7 +448,7 @@ class DPRidge(RegressorMixin, BaseEstimator):
             instead="write a number greater than 0, such as 0.01",
         )
         check_choice(
-            "perturbation", self.perturbation, ("covariance", "output"),
+            "perturbation", self.perturbation, ("covariance", "objective", "output"),
             why="only these have a proof",
         )
         check_choice("norm", self.norm, ("l1", "l2"), why="only these norms are known here")
@@ -416,7 +456,7 @@ class DPRidge(RegressorMixin, BaseEstimator):
             "delta", self.delta, low_included=True, high=1.0,
             why="it is a probability", instead="write 0.0, or a number such as 1e-6",
         )
-        if self.delta > 0 and (self.norm == "l1" or self.perturbation == "output"):
+        if self.delta > 0 and (self.norm == "l1" or self.perturbation != "covariance"):
             raise ValueError(
                 f"delta={self.delta!r} is not allowed with norm={self.norm!r} and "
                 f"perturbation={self.perturbation!r}, because their noise gives pure privacy and "

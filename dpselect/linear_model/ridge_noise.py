@@ -1,4 +1,4 @@
-"""How much noise private ridge regression needs: covariance and output perturbation.
+"""How much noise covariance perturbation needs, and how its release is read.
 
 A record (x, y) is clipped to ||x|| <= R, in l1 or l2 norm, and |y| <= Y. What covariance
 perturbation releases is the sum of the outer products u u' of the weighted records
@@ -24,8 +24,6 @@ from .trust_region import minimise_on_ball
 # (tau, kappa), public constants: the larger a weight, the less noise in its sums and the more in
 # all others. The page "Ridge regression" says on which data they were chosen.
 WEIGHTS = {"l1": (0.2, 0.35), "l2": (0.3, 0.6)}
-# residual of the minimiser on the ball, relative to the gradient bound G
-RESIDUAL = 1e-10
 
 
 @dataclass(frozen=True)
@@ -172,25 +170,6 @@ def gaussian_mu(epsilon, delta):
     while excess(mu) > 0:
         mu *= 1 - 1e-12
     return mu
-
-
-def ball_radius(alpha, target_bound, coef_bound):
-    """Return B: the ball that contains every minimiser, or the smaller one that was asked for.
-
-    alpha ||theta||^2 <= mean(y x.theta - (x.theta)^2) <= Y^2 / 4 at the minimiser.
-    """
-    largest = target_bound / (2 * math.sqrt(alpha))
-    return largest if coef_bound is None else min(largest, coef_bound)
-
-
-def gradient_bound(row_radius, target_bound, radius):
-    """Return G = R (Y + R B), the largest gradient of one record's loss on the ball."""
-    return row_radius * (target_bound + row_radius * radius)
-
-
-def movement(gradient, n_samples, alpha):
-    """Return how far one record moves the minimiser on the ball, its residual included."""
-    return (2 * gradient / n_samples + 2 * RESIDUAL * gradient) / alpha
 
 
 def exact_sums(X, y, *, norm, data_norm, target_bound, fit_intercept):

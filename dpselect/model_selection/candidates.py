@@ -7,6 +7,7 @@ from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 from sklearn.pipeline import Pipeline
 
+from ..base import one_label_a_row, public_classes
 from ..exceptions import CertificateError
 from ..preprocessing.pipeline_check import (
     check_pipeline_privacy,
@@ -72,7 +73,10 @@ class Candidate:
         return 1 if classes is None or len(classes) == 2 else len(classes)
 
 
-def make_candidates(estimator, param_grid, *, epsilon, trusted_steps):
+def make_candidates(
+    estimator, param_grid, *, epsilon, trusted_steps, needs="stability_certificate",
+    search="strategy='stability'",
+):
     """Return the candidates of a grid, each checked before any data is touched.
 
     Parameters
@@ -85,6 +89,10 @@ def make_candidates(estimator, param_grid, *, epsilon, trusted_steps):
         Privacy loss that each candidate's model is trained with.
     trusted_steps : collection
         See :func:`dpselect.preprocessing.check_pipeline_privacy`.
+    needs : str
+        Method that a model must have.
+    search : str
+        What needs it, for messages.
 
     Returns
     -------
@@ -114,7 +122,7 @@ def make_candidates(estimator, param_grid, *, epsilon, trusted_steps):
             if last is not None and name != last and not name.startswith(f"{last}__")
         )
         candidate = Candidate(params, copy, key)
-        _check_model(candidate.model)
+        _check_model(candidate.model, needs, search)
         candidate.model.set_params(epsilon=epsilon, random_state=None)
         candidates.append(candidate)
     return candidates
@@ -132,13 +140,13 @@ def _keep_to_memory(estimator):
             part.set_callbacks()
 
 
-def _check_model(model):
+def _check_model(model, needs, search):
     missing = [name for name in OWNED if name not in getattr(model, "get_params", dict)()]
-    if not hasattr(model, "stability_certificate"):
-        missing.append("the method stability_certificate")
+    if not hasattr(model, needs):
+        missing.append(f"the method {needs}")
     if missing:
         raise CertificateError(
-            f"{type(model).__name__} does not work with strategy='stability', which needs "
+            f"{type(model).__name__} does not work with {search}, which needs "
             f"{' and '.join(missing)}; use a private estimator of dpselect as the last step, or "
             "epsilon=float('inf') for a search that is not private."
         )
@@ -180,6 +188,34 @@ def set_classes(candidates, classes):
     for candidate in candidates:
         if candidate.model.get_params().get("classes", 0) is None:
             candidate.model.set_params(classes=classes)
+
+
+def learn_classes(candidates, y, owner):
+    """Give all models the public labels; without any, learn them from `y` with a warning.
+
+    Parameters
+    ----------
+    candidates : list of Candidate
+    y : array-like of shape (n,) or None
+    owner : str
+        Name of the search, for messages.
+
+    Returns
+    -------
+    y : ndarray of shape (n,), or what was given if no model has labels
+    classes : ndarray of shape (K,) or None
+    """
+    given = [
+        candidate.model.classes for candidate in candidates
+        if "classes" in candidate.model.get_params()
+    ]
+    if not given:
+        return y, None
+    y = one_label_a_row(y, owner)
+    known = [classes for classes in given if classes is not None]
+    classes = public_classes(y, known[0] if known else None, owner)
+    set_classes(candidates, classes)
+    return y, classes
 
 
 def certificates(candidates, draws, score, sizes, epsilon, tail=None):

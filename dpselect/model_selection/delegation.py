@@ -161,6 +161,11 @@ class SearchDelegationMixin:
         _estimator_has("classes_")(self)
         return self.best_estimator_.classes_
 
+    def _forget(self):
+        # what an earlier fit left, exact scores of epsilon=inf among it, must not outlive it
+        for name in [name for name in vars(self) if name.endswith("_") and name[0] != "_"]:
+            del vars(self)[name]
+
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         inner = get_tags(self.estimator)

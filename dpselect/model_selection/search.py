@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.utils import indexable
 
-from ..base import one_label_a_row, public_classes, warn_if_seeded
+from ..base import warn_if_seeded
 from ..checks import check_epsilon, check_number
 from ..mechanisms import noisy_argmax
 from ..metrics import get_score
@@ -14,7 +14,7 @@ from ..noise import is_seeded, root_stream
 from ..privacy import PrivacyLoss
 from ..rows import n_rows
 from . import one_release
-from .candidates import make_candidates, seed_features, set_classes
+from .candidates import learn_classes, make_candidates, seed_features, set_classes
 from .delegation import SearchDelegationMixin
 from .evaluation import exact_scores, fit_quietly, n_columns
 from .nonprivate import fit_twin
@@ -224,7 +224,7 @@ class StabilityGridSearchCV(SearchDelegationMixin, MetaEstimatorMixin, BaseEstim
 
         X, y = indexable(X, y)
         splits = make_splits(self.cv, n_rows(X), stream.child("splits"), groups)
-        y, classes = self._learn_classes(candidates, y)
+        y, classes = learn_classes(candidates, y, type(self).__name__)
         step_losses = []
         if last_private(estimator) >= 0:
             noise = stream.child("steps") if is_seeded(self.random_state) else None
@@ -382,19 +382,6 @@ a perfect model scores only 1 better than one that says nothing.
             [stream.child("draw", i, j) for j in range(self.n_draws)] for i in range(n_candidates)
         ]
 
-    def _learn_classes(self, candidates, y):
-        given = [
-            candidate.model.classes for candidate in candidates
-            if "classes" in candidate.model.get_params()
-        ]
-        if not given:
-            return y, None
-        y = one_label_a_row(y, type(self).__name__)
-        known = [classes for classes in given if classes is not None]
-        classes = public_classes(y, known[0] if known else None, type(self).__name__)
-        set_classes(candidates, classes)
-        return y, classes
-
     def _score(self, model):
         return get_score(model.default_scoring if self.scoring is None else self.scoring)
 
@@ -415,11 +402,6 @@ a perfect model scores only 1 better than one that says nothing.
                 "declare public_splits=True if they are public knowledge."
             )
         return groups
-
-    def _forget(self):
-        # what an earlier fit left, exact scores of epsilon=inf among it, must not outlive it
-        for name in [name for name in vars(self) if name.endswith("_") and name[0] != "_"]:
-            del vars(self)[name]
 
     @property
     def best_score_(self):

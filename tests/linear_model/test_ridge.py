@@ -12,7 +12,7 @@ from sklearn.linear_model import Ridge
 from dpselect import CertificateError, SeededNoiseWarning
 from dpselect.linear_model import ridge_noise
 from dpselect.linear_model.ridge import DPRidge
-from dpselect.linear_model.ridge_noise import WEIGHTS, gaussian_mu, movement, statistic_noise
+from dpselect.linear_model.ridge_noise import WEIGHTS, gaussian_mu, statistic_noise
 from dpselect.metrics import BrierScore, ClippedSquaredErrorScore
 
 INF = float("inf")
@@ -322,16 +322,17 @@ def test_batch_equals_one_by_one_in_few_passes(data, monkeypatch):
         assert not hasattr(model, "privacy_")
 
 
-def test_certificate_of_output_perturbation():
-    model = DPRidge(perturbation="output", norm="l2", alpha=0.5, fit_intercept=False)
+@pytest.mark.parametrize("perturbation", ["output", "objective"])
+def test_certificate_of_the_minimiser(perturbation):
+    model = DPRidge(perturbation=perturbation, norm="l2", alpha=0.5, fit_intercept=False)
     c = model.stability_certificate(ClippedSquaredErrorScore(0.25), 1000, 3)
-    G = 1 + 1 / (2 * np.sqrt(0.5))
-    assert c.training == pytest.approx(4 * 0.5 * G / (1000 * 0.5), rel=1e-6)
+    S = 2 + 1 / (2 * np.sqrt(0.5))
+    assert c.training == pytest.approx(2 * 0.5 * S / (1000 * 0.5), rel=1e-6)
     assert c.span == 0.25
     few = model.stability_certificate(ClippedSquaredErrorScore(0.25), 2, 3, failure_probability=0.1)
     assert few.training == few.span == 0.25
     wide = clone(model).set_params(coef_bound=0.1)
-    assert movement(wide._gradient_bound(), 1000, 0.5) < movement(model._gradient_bound(), 1000, 0.5)
+    assert wide._gradient_change("l2") < model._gradient_change("l2")
 
 
 def test_pairs_without_certificate():

@@ -1,0 +1,310 @@
+"""What accuracy-first searches share: models at a sequence of noise levels, and their errors.
+
+A private model is often a statistic of the records plus noise, and a function of the sum.
+Such a model can be had at every epsilon of a grid, from the most private one on, either
+along a *noise-reduction path*, where the last reading pays for all before it, or with
+*fresh* noise, where losses add up. How accurate each of them is can be computed from the
+records again and again; what leaves is decided by the mechanisms of
+:mod:`dpselect.mechanisms`.
+
+Ligett, Neel, Roth, Waggoner and Wu 2017, section 3; the page "Accuracy first" of the
+documentation has statements and proofs.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from .mechanisms.brownian import brownian_time, mixture_rho
+from .noise import as_generator, ball_laplace, laplace, two_sided_geometric
+from .noise.paths import BallLaplacePath, BrownianPath, LaplacePath, LatticePath
+from .noise.tails import ball_laplace_length_quantile, laplace_length_quantile
+
+
+def noise_length(norm, dimension, probability=None):
+    """Return a quantile of the l2 length of unit noise, or its root mean square length.
+
+    Parameters
+    ----------
+    norm : {"l1", "l2"}
+        "l1": independent Laplace variables; "l2": a ball-Laplace vector.
+    dimension : int
+    probability : float, default=None
+        Of a longer draw.
+
+    Returns
+    -------
+    float
+    """
+    if probability is None:
+        return math.sqrt(2 * dimension if norm == "l1" else dimension * (dimension + 1))
+    quantile = laplace_length_quantile if norm == "l1" else ball_laplace_length_quantile
+    return quantile(dimension, probability)
+
+
+@dataclass(frozen=True)
+class NoiseLevels:
+    """How noise goes from one epsilon to the next.
+
+    Parameters
+    ----------
+    how : {"path", "brownian", "fresh"}
+        "path": the noise of the estimator itself, correlated so that its reductions cost
+        no more than the last one. "brownian": likewise, Gaussian. "fresh": independent.
+    low, high : float
+        The least and the largest epsilon that will be read.
+    delta : float, default=0.0
+        For "brownian": the probability with which the loss may exceed its bound.
+    """
+
+    how: str
+    low: float
+    high: float
+    delta: float = 0.0
+
+    def time(self, epsilon):
+        """Return the variance of a Brownian path at a level, for a movement of 1."""
+        return brownian_time(epsilon, self.delta, self._rho())
+
+    def _rho(self):
+        # the bound is tightest at one time, fixed in advance: that of the middle of the grid
+        middle = math.sqrt(self.low * self.high)
+        rho = 2 * math.log(1 / self.delta) / middle**2
+        for _ in range(3):
+            rho = mixture_rho(brownian_time(middle, self.delta, rho), self.delta)
+        return rho
+
+
+@dataclass(frozen=True)
+class MovementNoise:
+    """The noise that hides how far one record moves a statistic.
+
+    Parameters
+    ----------
+    kind : {"l1", "lattice", "l2"}
+        "l1": independent Laplace variables hide a movement in l1 norm. "lattice": integers do,
+        for a statistic of integers. "l2": one ball-Laplace vector for each of k vectors hides a
+        movement in l2 norm in all of them at once, at epsilon / k each.
+    shape : tuple of int
+        Of the statistic; (k, d) for "l2".
+    movement : float
+        In that norm.
+    """
+
+    kind: str
+    shape: tuple
+    movement: float
+
+    def deviation(self, levels, epsilon):
+        """Return the standard deviation of one coordinate at a level."""
+        if levels.how == "brownian":
+            return self.movement * math.sqrt(self._vectors() * levels.time(epsilon))
+        if self.kind == "l1":
+            return self.movement * math.sqrt(2) / epsilon
+        if self.kind == "lattice":
+            # 2 p / (1 - p)^2 with p = exp(-epsilon / movement)
+            return 1 / (math.sqrt(2) * math.sinh(min(epsilon / self.movement, 1400.0) / 2))
+        return self.movement * math.sqrt(self.shape[-1] + 1) * self._vectors() / epsilon
+
+    def start(self, levels, stream):
+        """Draw what is drawn in advance, and return the function from an epsilon to the noise.
+
+        Parameters
+        ----------
+        levels : NoiseLevels
+        stream : InnerStream
+
+        Returns
+        -------
+        callable
+            Takes epsilons in increasing order, each once.
+        """
+        generator, k, s = as_generator(stream), self._vectors(), self.movement
+        low, high = levels.low, levels.high
+        if levels.how == "fresh":
+            return lambda epsilon: self._fresh(generator, epsilon)
+        if levels.how == "brownian":
+            path = BrownianPath(generator, self.shape)
+            return lambda epsilon: s * math.sqrt(k) * path.read_at(levels.time(epsilon))
+        if self.kind == "lattice":
+            path = LatticePath(generator, self.shape, low / s, high / s)
+            return lambda epsilon: path.read(epsilon / s)
+        if self.kind == "l1":
+            path = LaplacePath(generator, self.shape, low, high)
+            return lambda epsilon: s * path.read(epsilon)
+        path = BallLaplacePath(generator, *self.shape, low / k, high / k)
+        return lambda epsilon: s * path.read(epsilon / k)
+
+    def _fresh(self, generator, epsilon):
+        if self.kind == "l1":
+            return laplace(generator, self.shape) * (self.movement / epsilon)
+        if self.kind == "lattice":
+            # rounded up, so that the last bit does not exceed the stated loss
+            ratio = np.nextafter(math.exp(-epsilon / self.movement), 1.0)
+            return two_sided_geometric(generator, self.shape, ratio)
+        return ball_laplace(generator, *self.shape) * (self.movement * self._vectors() / epsilon)
+
+    def _vectors(self):
+        return self.shape[0] if self.kind == "l2" else 1
+
+
+@dataclass(frozen=True)
+class AccuracyBounds:
+    """Public numbers on the errors of an estimator's models, before any data.
+
+    Attributes
+    ----------
+    risk : float
+        How far one record moves the risk L of any model of a :class:`Reduction`.
+    minimum : float
+        How far it moves min L.
+    root : float
+        How far it moves the square root of the excess L - min L.
+    forecast : callable
+        (levels, epsilon) to a guess of the excess at a level. Promises nothing.
+    """
+
+    risk: float
+    minimum: float
+    root: float
+    forecast: Callable
+
+    @property
+    def excess(self):
+        """float : How far one record moves the excess."""
+        return self.risk + self.minimum
+
+
+class AccuracyForm(ABC):
+    """What is known of the accuracy of an estimator's models before any data.
+
+    The risk L is what the estimator minimises without noise. Everything here follows from
+    public numbers, but `reduction`.
+
+    Parameters
+    ----------
+    model : estimator
+
+    Attributes
+    ----------
+    certified_params : dict
+        The parameters under which the excess of one fit can be promised with the least noise.
+    reduces_noise : bool
+        Whether the release is a statistic plus noise, so that its noise can be reduced.
+    nonnegative : bool
+        Whether L is 0 or more.
+    """
+
+    certified_params = {}
+    reduces_noise = True
+    nonnegative = True
+
+    def __init__(self, model):
+        model._check_parameters()
+        self.model = model
+
+    @abstractmethod
+    def excess_bound(self, n_samples, n_features, n_problems=1, failure_probability=None):
+        """Bound L - min L of one fit with the model's parameters.
+
+        Parameters
+        ----------
+        n_samples, n_features : int
+            Shape of X.
+        n_problems : int, default=1
+            1 for two classes and for other tasks, otherwise the number of classes.
+        failure_probability : float, default=None
+            A number in (0, 1): the bound fails with at most this probability. None bounds
+            the expected excess.
+
+        Returns
+        -------
+        float
+
+        Raises
+        ------
+        CertificateError
+            If no bound is known.
+        """
+
+    @abstractmethod
+    def bounds(self, n_samples, n_features, n_problems=1):
+        """Return the AccuracyBounds of the models of a reduction."""
+
+    @abstractmethod
+    def score_span(self, score, n_features):
+        """Return the largest difference of two records' contributions to a score of any model.
+
+        Raises
+        ------
+        CertificateError
+            If no such bound is known.
+        """
+
+    @abstractmethod
+    def reduction(self, X, y, levels, stream):
+        """Return the Reduction of the records.
+
+        Parameters
+        ----------
+        X, y
+            As for `fit`.
+        levels : NoiseLevels
+        stream : InnerStream
+            Of the noise.
+        """
+
+
+class Reduction(ABC):
+    """Models at increasing epsilon, and their errors on the records.
+
+    `read` gives what would be released, and `forecast` a guess from it. The rest are exact
+    functions of the records, which must not leave a search without a mechanism.
+
+    Attributes
+    ----------
+    levels : NoiseLevels
+    bounds : AccuracyBounds
+    """
+
+    levels: NoiseLevels
+    bounds: AccuracyBounds
+
+    @abstractmethod
+    def read(self, epsilon):
+        """Return the model at the next level.
+
+        Parameters
+        ----------
+        epsilon : float
+            Larger than the ones read before.
+
+        Returns
+        -------
+        ndarray
+            The model's numbers.
+        """
+
+    @abstractmethod
+    def risks(self, models):
+        """Return L of each model, shape (t,)."""
+
+    @property
+    @abstractmethod
+    def minimum(self):
+        """float : The least L of all models."""
+
+    @abstractmethod
+    def publish(self, model, epsilon):
+        """Return a fitted estimator for a model that `read` gave; without `privacy_`."""
+
+    def forecast(self, model, epsilon):
+        """Return a guess of the excess of a model that `read` gave; it costs nothing."""
+        return self.bounds.forecast(self.levels, epsilon)
+
+    def excesses(self, models):
+        """Return L - min L of each model, shape (t,)."""
+        return np.maximum(self.risks(models) - self.minimum, 0.0)

@@ -1,0 +1,190 @@
+"""How accurate private linear classifiers are, and their models at every noise level.
+
+The risk L is what the classifier minimises without noise, the mean loss of the clipped rows
+plus alpha / 2 times the squared norm of the coefficients, averaged over the one-vs-rest
+problems. Symbols as in :mod:`~dpselect.linear_model.calibration`.
+"""
+
+import math
+from functools import cached_property
+
+import numpy as np
+from sklearn.base import clone
+
+from ..accuracy import AccuracyBounds, AccuracyForm, MovementNoise, Reduction, noise_length
+from ..base import numeric_rows, public_classes
+from ..mechanisms.verification import root_excess_sensitivity
+from .calibration import calibrate, norm_bound
+from .design import Design
+from .solver import minimise
+
+# columns whose risks are computed in one pass
+CHUNK = 64
+
+
+class LinearAccuracy(AccuracyForm):
+    """The accuracy of a private linear classifier with a number for `alpha`."""
+
+    # a small residual needs little noise to hide it
+    certified_params = {"perturbation": "objective", "tol": 1e-12}
+
+    def __init__(self, model):
+        super().__init__(model)
+        if model._automatic_alpha():
+            raise ValueError(
+                'alpha="auto" changes with epsilon, and with it the risk whose value is promised; '
+                "write a number for alpha, such as 0.01."
+            )
+        self.loss, self.radius, self.alpha = model._loss(), model._radius(), float(model.alpha)
+        # within which every minimiser lies
+        self.ball = min(self.radius / self.alpha, math.sqrt(self.loss.pull / self.alpha))
+
+    @property
+    def reduces_noise(self):
+        return self.model.perturbation == "output"
+
+    def excess_bound(self, n_samples, n_features, n_problems=1, failure_probability=None):
+        """Bound L - min L of one fit; see :class:`~dpselect.accuracy.AccuracyForm`.
+
+        Notes
+        -----
+        With h = c R^2 + lambda, L(w + o) <= L(w) + ||grad L(w)|| ||o|| + h ||o||^2 / 2 and
+        L(w) - min L <= ||grad L(w)||^2 / (2 lambda). The gradient at the perturbed minimiser
+        is the noise, what Delta adds, and the residual. At the minimiser itself it is the
+        residual, and the mean of the last term has c R^2 / d + lambda in place of h.
+        """
+        s = self.model._perturbation(n_samples, n_features, n_problems)
+        d, alpha = self.model._dimension(n_features), self.alpha
+        curvature = self.loss.curvature * self.radius**2
+        objective, expected = self.model.perturbation == "objective", failure_probability is None
+        # the draw that matters gets nearly all of the probability
+        shares = [None, None] if expected else [
+            share * failure_probability / n_problems
+            for share in ((0.99, 0.01) if objective else (1.0, 1.0))
+        ]
+        length = noise_length(self.model.norm, d, shares[0]) if objective else 0.0
+        added = s.output_scale * noise_length("l2", d, shares[1])
+        longest = norm_bound(self.loss, s, self.radius, length, 0.0)
+        gradient = s.linear_scale * length + (s.mu - alpha) * longest + s.tau
+        h = (curvature / d if expected and not objective else curvature) + alpha
+        return float(gradient**2 / (2 * alpha) + gradient * added + h * added**2 / 2)
+
+    def bounds(self, n_samples, n_features, n_problems=1):
+        n, d, R = n_samples, self.model._dimension(n_features), self.radius
+        bare = self.bare(n, d)
+        span = float(self.loss.value(-R * self.ball) - self.loss.value(R * self.ball)) / n
+        # the computed minimum lies up to tau^2 / (2 lambda) above the true one
+        root = root_excess_sensitivity(R + n * bare.tau, n, self.alpha)
+        noise = MovementNoise("l2", (n_problems, d), bare.output_scale)
+        curvature = self.loss.curvature * R**2 + d * self.alpha
+
+        def forecast(levels, epsilon):
+            if self.reduces_noise:
+                return noise.deviation(levels, epsilon) ** 2 * curvature / 2
+            at_level = LinearAccuracy(clone(self.model).set_params(epsilon=epsilon))
+            return at_level.excess_bound(n, n_features, n_problems)
+
+        return AccuracyBounds(risk=span, minimum=span, root=root, forecast=forecast)
+
+    def bare(self, n_samples, dimension):
+        """Return the calibration of output perturbation at epsilon = 1: its scale is the movement."""
+        return calibrate(
+            "output", self.loss, n_samples=n_samples, dimension=dimension, radius=self.radius,
+            alpha=self.alpha, epsilon=1.0, tol=float(self.model.tol),
+        )
+
+    def score_span(self, score, n_features):
+        self.model._certified(score)
+        return float(score.span(self.radius * self.ball))
+
+    def reduction(self, X, y, levels, stream):
+        return LinearReduction(self, X, y, levels, stream)
+
+
+class LinearReduction(Reduction):
+    """Models of a linear classifier at increasing epsilon.
+
+    Parameters
+    ----------
+    form : LinearAccuracy
+    X, y
+        The records.
+    levels : NoiseLevels
+        "fresh" for objective perturbation.
+    stream : InnerStream
+        Of the noise.
+    """
+
+    def __init__(self, form, X, y, levels, stream):
+        self.estimator = leader = clone(form.model).set_params(random_state=None)
+        X, y = numeric_rows(leader, X, y, accept_sparse="csr")
+        self.classes = public_classes(y, leader.classes, type(leader).__name__)
+        positive = self.classes[1:] if len(self.classes) == 2 else self.classes
+        self.K = len(positive)
+        self.design = Design(X, leader.data_norm, leader._constant(), leader.n_jobs, leader.norm)
+        self.signs = np.where(y[:, None] == positive, 1, -1).astype(np.int8)
+        self.loss, self.alpha, self.ball = form.loss, form.alpha, form.ball
+        self.n, self.d = self.design.n_rows, self.design.n_columns
+        self.bare = form.bare(self.n, self.d)
+        self.levels, self.stream, self.n_read = levels, stream, 0
+        self.bounds = form.bounds(self.n, X.shape[1], self.K)
+        self.objective = leader.perturbation == "objective"
+        if not self.objective:
+            noise = MovementNoise("l2", (self.K, self.d), self.bare.output_scale)
+            self.draw = noise.start(levels, stream.child("levels"))
+
+    @cached_property
+    def minimiser(self):
+        """ndarray of shape (K, d) : The coefficients without noise."""
+        return self._solve(self.alpha, np.zeros((self.d, self.K)), self.bare.tau)
+
+    def read(self, epsilon):
+        if self.objective:
+            model = clone(self.estimator).set_params(
+                epsilon=epsilon, random_state=self.stream.child("fresh", self.n_read)
+            )
+            self.n_read += 1
+            p = self.d - bool(model.fit_intercept)
+            s, unit = model._perturbation(self.n, p, self.K), model.unit_noise(p, self.K)
+            w = self._solve(s.mu, s.linear_scale * unit[0].T, s.tau) + s.output_scale * unit[1]
+        else:
+            w = self.minimiser + self.draw(epsilon)
+        # every minimiser lies in the public ball, and the sensitivities count on it
+        lengths = np.linalg.norm(w, axis=1, keepdims=True)
+        return w * (self.ball / np.maximum(lengths, self.ball))
+
+    def _solve(self, mu, linear, tau):
+        K = self.K
+        return minimise(
+            self.design, self.signs, np.arange(K), self.loss, mu=np.full(K, mu), linear=linear,
+            tau=np.full(K, tau), max_iter=self.estimator.max_iter,
+        ).T
+
+    def risks(self, models):
+        models = np.asarray(models).reshape(-1, self.d)
+        risks = np.empty(len(models))
+        for start in range(0, len(models), CHUNK):
+            chunk = slice(start, start + CHUNK)
+            risks[chunk] = self._mean_losses(models[chunk].T, start)
+        risks += self.alpha / 2 * (models * models).sum(axis=1)
+        return risks.reshape(-1, self.K).mean(axis=1)
+
+    def _mean_losses(self, W, start):
+        which = (start + np.arange(W.shape[1])) % self.K
+
+        def losses(rows, signs):
+            margins = rows.dot(W)
+            margins *= signs[:, which]
+            return (self.loss.value(margins).sum(axis=0),)
+
+        (total,) = self.design.sum(losses, self.signs, columns=W.shape[1])
+        return total / self.n
+
+    @cached_property
+    def minimum(self):
+        return float(self.risks(self.minimiser[None])[0])
+
+    def publish(self, model, epsilon):
+        fitted = clone(self.estimator).set_params(epsilon=epsilon)
+        fitted._publish(model, self.classes, self.estimator)
+        return fitted

@@ -1,0 +1,437 @@
+"""AccuracyFirstSearchCV: the smallest epsilon of a grid that is accurate enough."""
+
+import numpy as np
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.metrics import check_scoring
+from sklearn.pipeline import Pipeline
+from sklearn.utils import indexable
+
+from ..base import warn_if_seeded
+from ..checks import check_number
+from ..exceptions import AccuracyNotReachedError
+from ..metrics import get_score
+from ..noise import is_seeded, root_stream
+from ..privacy import PrivacyLoss
+from ..rows import n_rows, take
+from .accuracy_methods import Question
+from .accuracy_parameters import RISKS, check_parameters, check_target, epsilon_grid
+from .accuracy_plan import make_plan
+from .candidates import learn_classes, make_candidates, seed_features, set_classes
+from .delegation import SearchDelegationMixin
+from .evaluation import n_columns
+from .private_steps import freeze, last_private, thaw
+from .quiet import quietly
+from .splits import make_splits
+
+# An absolute target is met when a loss is known to lie below it by the noise of the tests. This
+# share of the target is left to that noise: more makes tests cheap, less makes them exact.
+SLACK = 0.2
+
+
+class AccuracyFirstSearchCV(SearchDelegationMixin, MetaEstimatorMixin, BaseEstimator):
+    """Find the smallest epsilon of a grid whose model is accurate enough, and release the model.
+
+    Where :class:`StabilityGridSearchCV` fixes the privacy loss and seeks accuracy, this search
+    fixes the accuracy: with probability 1 - `failure_probability`, the released model meets
+    `target`. What it cost is in `privacy_`. Only ``method="certified"`` (and "theory") is
+    differentially private for an epsilon known in advance; the other methods test models on
+    the records until one is good enough, and bound the loss of the outcome that came
+    out: *ex-post* privacy.
+
+    Neighbouring data sets differ in one record. Public are the number of records, the
+    columns, the labels, and every parameter. Released are the models up to the one that
+    was found, the noisy answers to the questions that were asked, and that there was one.
+
+    Parameters
+    ----------
+    estimator : estimator
+        DPRidge, DPLogisticRegression, DPLinearSVC or DPHistogramDensity, or a Pipeline that
+        ends with one and whose other steps treat each row by itself. Its `epsilon` and
+        `random_state` are set by the search.
+    param_grid : dict
+        One key, the estimator's epsilon (``"epsilon"``, or ``"<step>__epsilon"`` in a Pipeline),
+        and increasing values, from the most private one on.
+    target : float
+        What the criterion may be at most.
+    criterion : "excess_risk", "risk", str or score, default="excess_risk"
+        "excess_risk": how far the risk that the estimator minimises exceeds the least one, on
+        all records. "risk": that risk itself. A score of :mod:`dpselect.metrics`, or its name:
+        its mean penalty on records that were held out ("brier": the mean squared error of the
+        probability; "ramp": the ramp loss).
+    failure_probability : float, default=0.1
+        Probability in (0, 1) with which the released model may miss the target.
+    method : str, default="auto"
+        "certified": one fit, with noise so small that the excess risk is, whatever the
+        data; nothing is tested. "predict_verify": the excess is forecast from what is
+        released, and one question is asked when the forecast is good. "above_threshold":
+        every model along a noise-reduction path is compared with a noisy threshold.
+        "reduced_above_threshold": these comparisons get dearer along the path. "brownian":
+        likewise, with a Gaussian path; needs `delta`. "doubling": new models with epsilons
+        that double, each tested. "theory": one fit whose *expected* excess risk meets the
+        target. "published_above_threshold": with the constants of the source, for
+        comparison. "auto": the one whose planned loss is least (see :meth:`plan`).
+    delta : float, default=0.0
+        Probability in [0, 1) with which the loss of Gaussian noise may exceed its bound.
+    on_failure : {"raise", "last"}, default="raise"
+        What to do if no model of the grid is accurate enough: raise AccuracyNotReachedError, or
+        release the last one. The minimiser without noise is never released.
+    cv : int, splitter, iterable or None, default=None
+        With a score: its first split says which records train and which are held out; None
+        holds out a random fifth. The model is not trained again on all records.
+    public_splits : bool, default=False
+        Your word that `cv` does not depend on the records.
+    trusted_steps : collection of str or class, default=()
+        Steps of your own that treat each row by itself.
+    random_state : None, int, SeedSequence, RandomState or Generator, default=None
+        None takes all noise from the operating system's entropy. Everything else is for
+        tests: the noise can be drawn again.
+
+    Attributes
+    ----------
+    best_epsilon_ : float
+        The level of the released model; not the whole loss, which is `privacy_`.
+    best_params_ : dict
+        The same under its name in `param_grid`.
+    best_index_ : int
+        Its index in the grid.
+    best_estimator_ : estimator
+        The released model. For "certified" its `perturbation` may differ from that of
+        `estimator`: the form with the least noise is taken.
+    reached_ : bool
+        Whether it was found accurate enough; False only with ``on_failure="last"``.
+    privacy_ : PrivacyLoss
+        The loss of everything that was released, models and tests apart.
+    path_ : dict of arrays
+        The released prefix: `epsilon` and `model` of each level up to the last one; `tested`
+        (indices into them) and `answer`, the noisy answers to questions about single models
+        (for the excess risk, "predict_verify" asks for its square root).
+    plan_ : AccuracyPlan
+        What was planned.
+    method_ : str
+        The method that was used.
+    scorer_ : callable
+        What :meth:`score` uses.
+    n_features_in_, feature_names_in_, classes_
+        Those of `best_estimator_`.
+
+    References
+    ----------
+    Ligett, Neel, Roth, Waggoner and Wu, *Accuracy First: Selecting a Differential Privacy
+    Level for Accuracy-Constrained ERM*, NeurIPS 2017. Whitehouse, Ramdas, Wu and Rogers,
+    *Brownian Noise Reduction*, NeurIPS 2022. The page "Accuracy first" has statements and
+    proofs, and what differs from the sources.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import make_blobs
+    >>> from dpselect import AccuracyFirstSearchCV, DPLogisticRegression
+    >>> X, y = make_blobs(20_000, centers=[(-0.5, 0), (0.5, 0)], cluster_std=0.2, random_state=0)
+    >>> search = AccuracyFirstSearchCV(
+    ...     DPLogisticRegression(alpha=0.01, classes=[0, 1]),
+    ...     {"epsilon": np.geomspace(0.001, 10, 200)},
+    ...     target=0.01,
+    ... ).fit(X, y)
+    >>> search.method_
+    'certified'
+    >>> round(search.best_epsilon_, 3)
+    0.052
+    >>> bool(search.score(X, y) > 0.9)
+    True
+    """
+
+    # what the delegation asks of a search
+    refit = True
+    scoring = None
+
+    def __init__(
+        self,
+        estimator,
+        param_grid,
+        *,
+        target,
+        criterion="excess_risk",
+        failure_probability=0.1,
+        method="auto",
+        delta=0.0,
+        on_failure="raise",
+        cv=None,
+        public_splits=False,
+        trusted_steps=(),
+        random_state=None,
+    ):
+        self.estimator = estimator
+        self.param_grid = param_grid
+        self.target = target
+        self.criterion = criterion
+        self.failure_probability = failure_probability
+        self.method = method
+        self.delta = delta
+        self.on_failure = on_failure
+        self.cv = cv
+        self.public_splits = public_splits
+        self.trusted_steps = trusted_steps
+        self.random_state = random_state
+
+    def fit(self, X, y=None, **params):
+        """Search and release.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        **params : dict
+            None is supported.
+
+        Returns
+        -------
+        self : object
+
+        Raises
+        ------
+        AccuracyNotReachedError
+            If no model of the grid is found accurate enough. Its `privacy` says what was spent.
+        CertificateError
+            If the method or the score does not serve the estimator.
+        ValueError, TypeError
+            If a parameter or a step would break the guarantee; raised before the data is
+            touched wherever that is possible.
+        """
+        if params:
+            raise TypeError(
+                f"fit got {', '.join(sorted(params))}, which may change how far one record can "
+                "move the model; leave it out."
+            )
+        name, epsilons = self._check()
+        stream = root_stream(self.random_state)
+        estimator = seed_features(self.estimator, stream.child("features"))
+        candidate = self._candidate(estimator, epsilons)
+        self._rehearse(candidate, epsilons)
+        warn_if_seeded(self)
+
+        X, y = indexable(X, y)
+        y, classes = learn_classes([candidate], y, type(self).__name__)
+        step_losses = []
+        if last_private(estimator) >= 0:
+            noise = stream.child("steps") if is_seeded(self.random_state) else None
+            estimator, step_losses, frozen = freeze(estimator, X, y, noise)
+            candidate = self._candidate(estimator, epsilons, frozen)
+            set_classes([candidate], classes)
+        steps = None if candidate.steps is None else clone(candidate.steps)
+        rows = X if steps is None else quietly(steps.fit_transform, X, y)
+        split = self._split(n_rows(X), stream.child("splits"))
+        question = self._question(candidate, epsilons, n_rows(X), split, n_columns(rows))
+        plan, method = make_plan(question, self.method, disjoint=split is not None)
+
+        self._forget()
+        if method.static:
+            index, model, losses = self._fit_once(method, rows, y, step_losses, stream)
+        else:
+            index, model, losses = self._walk(method, rows, y, split, step_losses, stream)
+        self.plan_, self.method_ = plan, plan.method
+        self.privacy_ = PrivacyLoss.sequential(losses, label=type(self).__name__)
+        self.best_index_, self.best_epsilon_ = index, float(epsilons[index])
+        self.best_params_ = {name: self.best_epsilon_}
+        self.best_estimator_ = model
+        if steps is not None:
+            last = candidate.estimator.steps[-1][0]
+            self.best_estimator_ = thaw(Pipeline([*steps.steps, (last, model)]))
+        if hasattr(self.best_estimator_, "feature_names_in_"):
+            self.feature_names_in_ = self.best_estimator_.feature_names_in_
+        self.scorer_ = self._score() or check_scoring(self.best_estimator_)
+        self.multimetric_ = False
+        return self
+
+    def plan(self, n_samples, n_features, n_classes=2, example=None):
+        """Say what each method would pay, before any data is read.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of records.
+        n_features : int
+            Columns of X.
+        n_classes : int, default=2
+            Number of labels, for models without `classes`.
+        example : array-like of shape (1, n_features), default=None
+            One made-up row in the form of X. Needed if the steps of a Pipeline want
+            names or categories; None is a row of zeros.
+
+        Returns
+        -------
+        AccuracyPlan
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dpselect import AccuracyFirstSearchCV, DPRidge
+        >>> search = AccuracyFirstSearchCV(
+        ...     DPRidge(alpha=0.01), {"epsilon": np.geomspace(0.01, 100, 500)}, target=0.02
+        ... )
+        >>> print(search.plan(n_samples=50_000, n_features=20).messages[0])
+        certified, the least of the methods that serve, pays epsilon=..., known before the data \
+is touched.
+        """
+        _, epsilons = self._check()
+        for name, value in (("n_samples", n_samples), ("n_features", n_features)):
+            check_number(name, value, integer=True, why="it counts rows or columns",
+                         instead="write an integer of 1 or more")
+        stream = root_stream(0)
+        candidate = self._candidate(seed_features(self.estimator, stream), epsilons)
+        set_classes([candidate], np.arange(n_classes))
+        rows = candidate.transform(np.zeros((1, n_features)) if example is None else example)
+        split = self._split(n_samples, stream)
+        question = self._question(candidate, epsilons, n_samples, split, n_columns(rows))
+        return make_plan(question, self.method, disjoint=split is not None)[0]
+
+    def _check(self):
+        check_parameters(self)
+        return epsilon_grid(self.estimator, self.param_grid)
+
+    def _candidate(self, estimator, epsilons, frozen=()):
+        (candidate,) = make_candidates(
+            estimator, {}, epsilon=float(epsilons[-1]),
+            trusted_steps=(*self.trusted_steps, *frozen), needs="accuracy_form",
+            search="AccuracyFirstSearchCV",
+        )
+        return candidate
+
+    def _rehearse(self, candidate, epsilons):
+        """Refuse, on made-up shapes, what cannot work on any records."""
+        check_target(self.target, candidate.model.accuracy_form(), self.criterion)
+        halves = (np.arange(500), np.arange(500, 1000)) if self._score() else None
+        make_plan(
+            self._question(candidate, epsilons, 1000, halves, 1), self.method,
+            disjoint=halves is not None,
+        )
+
+    def _score(self):
+        return None if self.criterion in RISKS else get_score(self.criterion)
+
+    def _split(self, n_samples, stream):
+        """Return the records that train and those that are held out; None without a score."""
+        if not self._score():
+            return None
+        train, test = make_splits(self.cv, n_samples, stream)[0]
+        if np.intersect1d(train, test).size:
+            raise ValueError(
+                "The first split of cv holds out records that it trains on, so the losses of models "
+                "and tests would add up; give a split whose parts are disjoint."
+            )
+        return train, test
+
+    def _question(self, candidate, epsilons, n_samples, split, n_features):
+        score, form = self._score(), candidate.model.accuracy_form()
+        shape = (n_samples if split is None else len(split[0]), n_features, candidate.n_problems)
+        absolute = self.criterion != "excess_risk"
+        if score:
+            sensitivity = form.score_span(score, n_features) / len(split[1])
+        else:
+            bounds = form.bounds(*shape)
+            sensitivity = bounds.risk if absolute else bounds.excess
+        target = float(self.target)
+        return Question(
+            epsilons=epsilons, absolute=absolute, target=target,
+            slack=SLACK * abs(target) if absolute else target, sensitivity=sensitivity,
+            failure_probability=float(self.failure_probability), delta=float(self.delta),
+            form=form, shape=shape,
+        )
+
+    def _fit_once(self, method, X, y, losses, stream):
+        """Fit the model of a static method, whose epsilon is known."""
+        epsilons = method.question.epsilons
+        self._note_failure(method.level is not None, losses)
+        self.path_ = {}
+        index = len(epsilons) - 1 if method.level is None else method.level
+        model = clone(method.model).set_params(
+            epsilon=float(epsilons[index]),
+            # None: noise from the operating system, which is kept nowhere
+            random_state=stream.child("release") if is_seeded(self.random_state) else None,
+        )
+        model.fit(X, y)
+        # a key that stayed with the model would draw the same noise again
+        model.set_params(random_state=None)
+        return index, model, [*losses, model.privacy_]
+
+    def _walk(self, method, X, y, split, losses, stream):
+        """Read models until a test accepts one."""
+        question, score = method.question, self._score()
+        train, test = (X, y), None
+        if split is not None:
+            train, test = _part(X, y, split[0]), _part(X, y, split[1])
+        reduction = question.form.reduction(
+            *train, question.levels(method.how), stream.child("generating")
+        )
+
+        def exact_losses(models):
+            if score:
+                fitted = [reduction.publish(model, question.epsilons[-1]) for model in models]
+                return [-score(model, *test) for model in fitted]
+            return reduction.excesses(models) if not question.absolute else reduction.risks(models)
+
+        outcome = method.run(reduction, exact_losses, stream.child("testing"))
+        spent = outcome_loss(method, outcome, split is not None, is_seeded(self.random_state))
+        self._note_failure(outcome.accepted, [*losses, spent])
+        self.path_ = {
+            "epsilon": np.array(outcome.epsilons),
+            "model": np.array(outcome.models),
+            "tested": np.array(outcome.tested, dtype=int),
+            "answer": np.array(outcome.answers),
+        }
+        index = int(np.searchsorted(question.epsilons, outcome.epsilons[-1]))
+        model = reduction.publish(outcome.models[-1], outcome.epsilons[-1])
+        model.privacy_ = spent
+        return index, model, [*losses, spent]
+
+    def _note_failure(self, reached, losses):
+        if not reached and self.on_failure == "raise":
+            spent = (
+                PrivacyLoss.sequential(losses, label=type(self).__name__) if losses
+                else PrivacyLoss(0.0, label="nothing was released")
+            )
+            raise AccuracyNotReachedError(
+                f"No model of param_grid was found to meet target={self.target!r} for "
+                f"criterion={self.criterion!r}; finding that out has cost epsilon="
+                f"{spent.epsilon:.6g}. Give larger epsilons, a larger target or more records, or "
+                "on_failure='last' for the last model.",
+                spent,
+            )
+        self.reached_ = bool(reached)
+
+
+def _part(X, y, part):
+    return take(X, part), None if y is None else take(y, part)
+
+
+def outcome_loss(method, outcome, disjoint, seeded):
+    """Return the loss of the models and of the tests that a search released.
+
+    Parameters
+    ----------
+    method : Method
+    outcome : Outcome
+    disjoint : bool
+        Whether models and tests read different records.
+    seeded : bool
+
+    Returns
+    -------
+    PrivacyLoss
+    """
+    delta = method.question.delta if method.how == "brownian" else 0.0
+
+    def ex_post(epsilon, label, delta=0.0):
+        return PrivacyLoss(float(epsilon), delta, kind="ex-post", label=label, seeded=seeded)
+
+    if method.how == "fresh":
+        models = [ex_post(epsilon, "generating: a model") for epsilon in outcome.epsilons]
+    else:
+        label = f"generating: {len(outcome.epsilons)} models along a noise-reduction path"
+        models = [ex_post(outcome.epsilons[-1], label, delta)]
+    tests = [ex_post(epsilon, f"testing: {method.name}") for epsilon in outcome.tests]
+    groups = [
+        PrivacyLoss.sequential(group, label=label)
+        for group, label in ((models, "generating"), (tests, "testing")) if group
+    ]
+    compose = PrivacyLoss.parallel if disjoint else PrivacyLoss.sequential
+    return compose(groups, label=method.name)

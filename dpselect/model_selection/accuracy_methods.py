@@ -1,0 +1,436 @@
+"""Ways to find the smallest epsilon that is accurate enough, and what each of them pays.
+
+A method is set up from public numbers alone, so its price can be told before any data. Then
+it reads models from the most private one on, asks whether their loss is small enough, and
+stops at the first that is. The page "Accuracy first" of the documentation has statements
+and proofs.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+
+import numpy as np
+from sklearn.base import clone
+
+from ..accuracy import AccuracyForm, NoiseLevels
+from ..exceptions import CertificateError
+from ..mechanisms.above_threshold import (
+    above_threshold,
+    published_test,
+    reduced_above_threshold,
+    reduced_tests,
+    tighter_test,
+)
+from ..mechanisms.verification import Verification, failure_share, verify
+
+# models that are read ahead, to compute their losses together
+CHUNK = 32
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked of the models, in public numbers.
+
+    Attributes
+    ----------
+    epsilons : ndarray of shape (T,)
+        The grid, increasing.
+    absolute : bool
+        Whether the loss itself has a target, and not its excess over the least one.
+    target : float
+        What the loss may be at most.
+    slack : float
+        How far below the target the noise of the tests may push the threshold.
+    sensitivity : float
+        How far one record moves the loss of any model.
+    failure_probability : float
+        gamma, of accepting a model whose loss is above the target.
+    delta : float
+        For Brownian noise.
+    form : AccuracyForm
+        Of the model.
+    shape : tuple
+        Records, columns and one-vs-rest problems that the model is trained with.
+    """
+
+    epsilons: np.ndarray
+    absolute: bool
+    target: float
+    slack: float
+    sensitivity: float
+    failure_probability: float
+    delta: float
+    form: AccuracyForm
+    shape: tuple
+
+    @property
+    def bounds(self):
+        return self.form.bounds(*self.shape)
+
+    def levels(self, how):
+        return NoiseLevels(how, self.epsilons[0], self.epsilons[-1], self.delta)
+
+
+@dataclass
+class Outcome:
+    """What a method released.
+
+    Attributes
+    ----------
+    accepted : bool
+        Whether the last model was found accurate enough.
+    epsilons, models : list
+        Levels that were read, and their models.
+    tests : list of float
+        Privacy losses of the tests.
+    answers : list of float
+        Noisy losses of tested models, where the method releases them.
+    tested : list of int
+        The models that these answers belong to.
+    """
+
+    accepted: bool = False
+    epsilons: list = field(default_factory=list)
+    models: list = field(default_factory=list)
+    tests: list = field(default_factory=list)
+    answers: list = field(default_factory=list)
+    tested: list = field(default_factory=list)
+
+
+class Method(ABC):
+    """A way to find the smallest epsilon that is accurate enough.
+
+    Parameters
+    ----------
+    question : Question
+
+    Attributes
+    ----------
+    how : {"path", "brownian", "fresh"}
+        How noise goes from one level to the next.
+    generating, testing : float
+        The planned privacy losses of the models and of the tests.
+
+    Raises
+    ------
+    CertificateError
+        If the method does not serve the estimator or the question.
+    """
+
+    how = "path"
+    static = False
+
+    def __init__(self, question):
+        self.question = question
+        if not self.static and self.how != "fresh" and not question.form.reduces_noise:
+            model = question.form.model
+            raise CertificateError(
+                f"{type(model).__name__}(perturbation={model.perturbation!r}) has no "
+                "noise-reduction form, because its noise enters before the minimiser is computed; "
+                "write another perturbation, or a method without a path: 'certified', "
+                "'predict_verify', 'doubling' or 'theory'."
+            )
+        self.prepare()
+
+    @abstractmethod
+    def prepare(self):
+        """Set the noise from the question, and the planned losses."""
+
+    @abstractmethod
+    def run(self, reduction, losses, stream):
+        """Read models and ask.
+
+        Parameters
+        ----------
+        reduction : Reduction
+        losses : callable
+            From a list of models to the exact losses.
+        stream : InnerStream
+            Of the noise of the tests.
+
+        Returns
+        -------
+        Outcome
+        """
+
+    def planned_level(self, goal):
+        """Return the first level whose forecast is at most `goal`, or the last one."""
+        q, levels = self.question, self.question.levels(self.how)
+        forecast = q.bounds.forecast
+        low, high = 0, len(q.epsilons) - 1
+        while low < high:  # forecasts fall
+            middle = (low + high) // 2
+            if forecast(levels, q.epsilons[middle]) <= goal:
+                high = middle
+            else:
+                low = middle + 1
+        return float(q.epsilons[low])
+
+
+class Static(Method):
+    """One fit with an epsilon that is known before the data is touched."""
+
+    static = True
+    failure_probability = None
+
+    def prepare(self):
+        q = self.question
+        if q.absolute:
+            raise CertificateError(
+                f"method={self.name!r} serves criterion='excess_risk' only, because the least risk "
+                "is not known in advance; use a method that tests, such as 'above_threshold'."
+            )
+        self.model = self.static_model()
+        low, high = 0, len(q.epsilons)
+        while low < high:  # bounds fall
+            middle = (low + high) // 2
+            if self.bound(q.epsilons[middle]) <= q.target:
+                high = middle
+            else:
+                low = middle + 1
+        self.level = low if low < len(q.epsilons) else None
+        self.generating = math.inf if self.level is None else float(q.epsilons[low])
+        self.testing = 0.0
+
+    @abstractmethod
+    def static_model(self):
+        """Return the model that is fitted, but for its epsilon."""
+
+    def bound(self, epsilon):
+        """Return the bound on the excess at a level."""
+        model = clone(self.model).set_params(epsilon=float(epsilon))
+        return model.accuracy_form().excess_bound(*self.question.shape, self.failure_probability)
+
+    def run(self, reduction, losses, stream):
+        raise NotImplementedError("A static method fits once and asks nothing.")
+
+
+class Certified(Static):
+    """The noise is so small that the excess is, whatever the data: nothing is tested."""
+
+    name = "certified"
+
+    def static_model(self):
+        self.failure_probability = self.question.failure_probability
+        form = self.question.form
+        return clone(form.model).set_params(**form.certified_params)
+
+
+class Theory(Static):
+    """As `Certified`, for the expected excess of the estimator as it is."""
+
+    name = "theory"
+
+    def static_model(self):
+        return clone(self.question.form.model)
+
+
+class AboveThreshold(Method):
+    """Every model along the path is compared with one noisy threshold."""
+
+    name = "above_threshold"
+    calibrate = staticmethod(tighter_test)
+
+    def prepare(self):
+        q = self.question
+        self.test = self.calibrate(q.slack, q.sensitivity, len(q.epsilons), q.failure_probability)
+        self.testing = self.test.epsilon
+        self.generating = self.planned_level(self.test.threshold)
+
+    def run(self, reduction, losses, stream):
+        outcome = Outcome()
+        found = above_threshold(self.sequence(reduction, losses, outcome), self.test, stream)
+        return self.finish(outcome, found, self.test.epsilon)
+
+    def sequence(self, reduction, losses, outcome):
+        """Yield the losses one by one, above what the slack leaves of the target."""
+        q = self.question
+        for start in range(0, len(q.epsilons), CHUNK):
+            chunk = [float(epsilon) for epsilon in q.epsilons[start : start + CHUNK]]
+            models = [reduction.read(epsilon) for epsilon in chunk]
+            for epsilon, model, loss in zip(chunk, models, losses(models)):
+                outcome.epsilons.append(epsilon)
+                outcome.models.append(model)
+                yield float(loss) - (q.target - q.slack)
+
+    def finish(self, outcome, found, testing):
+        outcome.accepted = found is not None
+        outcome.tests = [testing]
+        return outcome
+
+
+class PublishedAboveThreshold(AboveThreshold):
+    """As `AboveThreshold`, with the constants of theorem 3.2 of Ligett et al. 2017."""
+
+    name = "published_above_threshold"
+    calibrate = staticmethod(published_test)
+
+
+class ReducedAboveThreshold(AboveThreshold):
+    """The comparisons become more exact, and dearer, along the path."""
+
+    name = "reduced_above_threshold"
+    calibrate = staticmethod(reduced_tests)
+
+    def prepare(self):
+        q = self.question
+        self.test = self.calibrate(q.slack, q.sensitivity, len(q.epsilons), q.failure_probability)
+        # where the forecast first meets the threshold of its level
+        forecast, levels = q.bounds.forecast, q.levels(self.how)
+        low, high = 0, len(q.epsilons) - 1
+        while low < high:
+            middle = (low + high) // 2
+            if forecast(levels, q.epsilons[middle]) <= self.test.thresholds[middle]:
+                high = middle
+            else:
+                low = middle + 1
+        self.generating, self.testing = float(q.epsilons[low]), float(self.test.epsilons[low])
+
+    def run(self, reduction, losses, stream):
+        outcome = Outcome()
+        sequence = self.sequence(reduction, losses, outcome)
+        found = reduced_above_threshold(sequence, self.test, stream)
+        last = len(self.test.epsilons) - 1 if found is None else found
+        return self.finish(outcome, found, float(self.test.epsilons[last]))
+
+
+class Brownian(ReducedAboveThreshold):
+    """As `ReducedAboveThreshold`, along a Gaussian path."""
+
+    name = "brownian"
+    how = "brownian"
+
+    def prepare(self):
+        if self.question.delta == 0:
+            raise CertificateError(
+                "method='brownian' needs delta greater than 0, because the loss of Gaussian noise "
+                "has no bound that always holds; write for instance delta=1e-6."
+            )
+        super().prepare()
+
+
+class Doubling(Method):
+    """Fresh models at doubled levels, each with a test of its own; all losses add up."""
+
+    name = "doubling"
+    how = "fresh"
+
+    def prepare(self):
+        q = self.question
+        self.doubled = [0]
+        while (q.epsilons >= 2 * q.epsilons[self.doubled[-1]]).any():
+            beyond = q.epsilons >= 2 * q.epsilons[self.doubled[-1]]
+            self.doubled.append(int(np.argmax(beyond)))
+        # the margin is half of the slack at each level
+        share = min(0.5, q.failure_probability / len(self.doubled))
+        scale = q.slack / 2 / max(math.log(1 / (2 * share)), 1e-3)
+        self.verification = Verification(q.sensitivity / scale, q.sensitivity, share)
+        forecast, levels = q.bounds.forecast, q.levels(self.how)
+        read = 0
+        while read < len(self.doubled) - 1 and (
+            forecast(levels, q.epsilons[self.doubled[read]]) > q.slack / 2
+        ):
+            read += 1
+        self.generating = float(q.epsilons[self.doubled[: read + 1]].sum())
+        self.testing = self.verification.epsilon * (read + 1)
+
+    def run(self, reduction, losses, stream):
+        q, outcome = self.question, Outcome()
+        for k, index in enumerate(self.doubled):
+            epsilon = float(q.epsilons[index])
+            model = reduction.read(epsilon)
+            outcome.epsilons.append(epsilon)
+            outcome.models.append(model)
+            (loss,) = losses([model])
+            outcome.accepted, answer = verify(loss, q.target, self.verification, stream.child(k))
+            outcome.tests.append(self.verification.epsilon)
+            outcome.answers.append(answer)
+            outcome.tested.append(len(outcome.models) - 1)
+            if outcome.accepted:
+                break
+        return outcome
+
+
+class PredictVerify(Method):
+    """The excess is forecast from what is released, and only then is a question asked.
+
+    For the excess risk the question is about its square root, which one record moves much
+    less. After a refusal, the next question waits for half the forecast (a quarter for an
+    absolute target).
+    """
+
+    name = "predict_verify"
+    # shares of the target that the margin of a question may take
+    MARGINS = np.linspace(0.04, 0.6, 57)
+
+    def __init__(self, question):
+        self.how = "path" if question.form.reduces_noise else "fresh"
+        super().__init__(question)
+
+    def prepare(self):
+        q = self.question
+        self.sensitivity = q.sensitivity if q.absolute else q.bounds.root
+        # the unit of a question: the slack, or the root of the target
+        self.unit = q.slack if q.absolute else math.sqrt(q.target)
+        plans = [self._plan(share) for share in self.MARGINS]
+        self.share, self.generating, self.testing = min(plans, key=lambda p: p[1] + p[2])
+
+    def _plan(self, share):
+        testing = self._verification(1, share).epsilon
+        return share, self.planned_level(self._goal(share)), testing
+
+    def _goal(self, share):
+        """Return the forecast at which the first question is worth asking."""
+        margin = share * self.unit
+        # one standard deviation of the answer, besides its margin
+        doubt = math.sqrt(2) * self._verification(1, share).scale
+        rest = max(self.unit - margin - doubt, 0.0)
+        return rest / 2 if self.question.absolute else rest**2
+
+    def _verification(self, k, share):
+        gamma = min(0.5, failure_share(k, self.question.failure_probability))
+        scale = share * self.unit / max(math.log(1 / (2 * gamma)), 1e-3)
+        return Verification(self.sensitivity / scale, self.sensitivity, gamma)
+
+    def run(self, reduction, losses, stream):
+        q, outcome = self.question, Outcome()
+        goal, k = self._goal(self.share), 1
+        for epsilon in map(float, q.epsilons):
+            last = epsilon == q.epsilons[-1]
+            if self.how == "fresh":
+                # a fresh model costs, so it is read only when its public forecast is good
+                if q.bounds.forecast(q.levels("fresh"), epsilon) > goal and not last:
+                    continue
+                forecast = 0.0
+            model = reduction.read(epsilon)
+            outcome.epsilons.append(epsilon)
+            outcome.models.append(model)
+            if self.how == "path":
+                forecast = reduction.forecast(model, epsilon)
+            if forecast > goal and not last:
+                continue
+            outcome.accepted = self._ask(outcome, model, losses, k, stream)
+            if outcome.accepted:
+                break
+            goal, k = goal / (4 if q.absolute else 2), k + 1
+        return outcome
+
+    def _ask(self, outcome, model, losses, k, stream):
+        q, verification = self.question, self._verification(k, self.share)
+        (loss,) = losses([model])
+        value, target = (loss, q.target) if q.absolute else (math.sqrt(loss), math.sqrt(q.target))
+        accepted, answer = verify(value, target, verification, stream.child(k))
+        outcome.tests.append(verification.epsilon)
+        outcome.answers.append(answer)
+        outcome.tested.append(len(outcome.models) - 1)
+        return accepted
+
+
+METHODS = {
+    method.name: method
+    for method in (
+        Certified, PredictVerify, AboveThreshold, PublishedAboveThreshold, ReducedAboveThreshold,
+        Brownian, Doubling, Theory,
+    )
+}

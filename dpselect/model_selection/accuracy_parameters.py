@@ -1,0 +1,108 @@
+"""The parameters of an accuracy-first search, checked before any data is touched."""
+
+import numpy as np
+from sklearn.pipeline import Pipeline
+
+from ..checks import SMALLEST_EPSILON, check_choice, check_number
+from ..metrics import get_score
+from ..noise import check_random_state
+from .accuracy_methods import METHODS
+from .splits import check_splitter
+
+RISKS = ("excess_risk", "risk")
+
+
+def check_parameters(search):
+    """Refuse parameters under which the search would not keep its promises.
+
+    Parameters
+    ----------
+    search : AccuracyFirstSearchCV
+
+    Raises
+    ------
+    ValueError, TypeError, CertificateError
+    """
+    check_choice(
+        "method", search.method, ("auto", *METHODS), why="only these have a proof here"
+    )
+    if search.criterion not in RISKS:
+        get_score(search.criterion)
+    elif search.cv is not None:
+        raise ValueError(
+            f"cv={search.cv!r} has no effect with criterion={search.criterion!r}, whose risk is that of "
+            "all records; leave it out, or name a score as the criterion."
+        )
+    check_number(
+        "target", search.target, low=-np.inf,
+        why="it is what the criterion may be at most", instead="write a number, such as 0.05",
+    )
+    check_number(
+        "failure_probability", search.failure_probability, high=1.0,
+        why="it is the probability with which a model above the target may be accepted",
+        instead="write a number between 0 and 1, such as 0.1",
+    )
+    check_number(
+        "delta", search.delta, low_included=True, high=1.0,
+        why="it is the probability with which the loss may exceed its bound",
+        instead="write 0.0, or a number such as 1e-6 for method='brownian'",
+    )
+    check_choice(
+        "on_failure", search.on_failure, ("raise", "last"),
+        why="a model without noise would have no finite privacy loss",
+    )
+    check_splitter(search.cv, search.public_splits)
+    check_random_state(search.random_state)
+
+
+def check_target(target, form, criterion):
+    """Refuse a target that no model can meet; a density's risk may be negative, others not."""
+    if target == 0 or (target < 0 and (form.nonnegative or criterion == "excess_risk")):
+        raise ValueError(
+            f"target={target!r} cannot be met with certainty by any model with noise; write a number "
+            "greater than 0, such as 0.05."
+        )
+
+
+def epsilon_grid(estimator, param_grid):
+    """Return the name of the epsilon in the grid, and its values as an increasing array.
+
+    Parameters
+    ----------
+    estimator : estimator
+    param_grid : dict
+
+    Returns
+    -------
+    name : str
+    epsilons : ndarray of shape (T,)
+    """
+    name = "epsilon"
+    if isinstance(estimator, Pipeline):
+        name = f"{estimator.steps[-1][0]}__epsilon"
+    if not isinstance(param_grid, dict) or list(param_grid) != [name]:
+        raise ValueError(
+            f"param_grid must have the one key {name!r}, because an accuracy-first search chooses "
+            f"nothing but the privacy loss of the model; write {{{name!r}: [0.01, 0.1, 1.0]}}."
+        )
+    try:
+        epsilons = np.asarray(param_grid[name], dtype=np.float64)
+    except (TypeError, ValueError):
+        epsilons = np.empty((0, 0))
+    if epsilons.ndim != 1 or not len(epsilons):
+        raise ValueError(
+            f"param_grid[{name!r}] must list at least one number; write for instance "
+            "numpy.geomspace(0.01, 10, 100)."
+        )
+    if not (epsilons >= SMALLEST_EPSILON).all() or not np.isfinite(epsilons).all():
+        raise ValueError(
+            f"param_grid[{name!r}] holds a value that is no finite number of at least "
+            f"{SMALLEST_EPSILON}, and no noise has such a privacy loss; write for instance "
+            "numpy.geomspace(0.01, 10, 100)."
+        )
+    if not (np.diff(epsilons) > 0).all():
+        raise ValueError(
+            f"param_grid[{name!r}] does not increase, but the search goes from the most private "
+            "model to the least private one and stops; sort it, each value once."
+        )
+    return name, epsilons

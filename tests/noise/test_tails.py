@@ -1,0 +1,99 @@
+import time
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.signal import fftconvolve
+
+from dpselect.noise import as_generator, ball_laplace, laplace
+from dpselect.noise.tails import ball_laplace_length_quantile, laplace_length_quantile
+
+PROBABILITIES = [1e-9, 1e-4, 0.05, 0.5]
+ALARM = 1e-7
+
+
+def quantile_rounded_down(log2_dimension, probability, n_steps=2**15):
+    """Bound the quantile for 2**log2_dimension coordinates from below, by repeated doubling.
+
+    Squares are rounded down to a grid. A sum beyond the grid stays beyond it.
+    """
+    dimension = 2**log2_dimension
+    top = 2 * dimension + 3 * np.log(1 / probability) * dimension**0.5 + np.log(probability) ** 2
+    step = 1.5 * top / n_steps
+    beyond = np.exp(-np.sqrt(step * np.arange(n_steps + 1)))
+    law = beyond[:-1] - beyond[1:]
+    for _ in range(log2_dimension):
+        law = fftconvolve(law, law)[:n_steps]
+    return np.sqrt(step * np.argmax(1 - law.cumsum() <= probability))
+
+
+@pytest.mark.parametrize("probability", PROBABILITIES)
+def test_one_coordinate(probability):
+    q = laplace_length_quantile(1, probability)
+    assert 1 <= q / np.log(1 / probability) <= 1.01
+
+
+@pytest.mark.parametrize("probability", PROBABILITIES)
+@pytest.mark.parametrize("log2_dimension", [1, 2, 4, 6, 8])
+def test_against_squares_rounded_down(log2_dimension, probability):
+    below = quantile_rounded_down(log2_dimension, probability)
+    assert below <= laplace_length_quantile(2**log2_dimension, probability) <= 1.01 * below
+
+
+@pytest.mark.parametrize("probability", [1e-3, 0.05, 0.5])
+@pytest.mark.parametrize("dimension", [1, 2, 3, 7, 50, 1000])
+def test_monte_carlo(dimension, probability):
+    n = 2_000_000 // max(dimension, 10)
+    r = laplace(as_generator(dimension), (n, dimension))
+    lengths = np.linalg.norm(r, axis=1)
+    q = laplace_length_quantile(dimension, probability)
+    exceeding = [int((lengths > bound).sum()) for bound in (q, q / 1.01)]
+    assert stats.binomtest(exceeding[0], n, probability, "greater").pvalue > ALARM
+    assert stats.binomtest(exceeding[1], n, probability, "less").pvalue > ALARM
+
+
+def test_monte_carlo_catches_a_bound_that_undercuts():
+    lengths = np.linalg.norm(laplace(as_generator(0), (100_000, 7)), axis=1)
+    exceeding = int((lengths > 0.98 * laplace_length_quantile(7, 0.05)).sum())
+    assert stats.binomtest(exceeding, len(lengths), 0.05, "greater").pvalue < ALARM
+
+
+@pytest.mark.parametrize("dimension", [10_000, 1_000_000])
+def test_many_coordinates(dimension):
+    # the normal law of the sum of squares, mean 2 and variance 20 each, is good to a few percent
+    # of the distance from the mean
+    for probability in PROBABILITIES:
+        total = laplace_length_quantile(dimension, probability) ** 2 / dimension - 2
+        normal = np.sqrt(20 / dimension) * stats.norm.isf(probability)
+        assert normal - 0.03 <= total <= 1.3 * normal + 0.03
+
+
+def test_grows_with_the_dimension_and_as_the_probability_falls():
+    table = np.array(
+        [
+            [laplace_length_quantile(d, p) for p in (1e-9, 1e-6, 1e-3, 0.1, 0.5)]
+            for d in (1, 2, 5, 20, 100, 1000, 5000)
+        ]
+    )
+    assert (np.diff(table, axis=0) > 0).all()
+    assert (np.diff(table, axis=1) < 0).all()
+
+
+def test_fast_and_remembered():
+    laplace_length_quantile.cache_clear()
+    clock = time.process_time()
+    first = laplace_length_quantile(1000, 1e-9)
+    assert time.process_time() - clock < 0.2
+    assert laplace_length_quantile(1000, 1e-9) == first
+    assert laplace_length_quantile.cache_info().hits == 1
+
+
+@pytest.mark.parametrize("dimension", [1, 2, 50])
+def test_ball_laplace(dimension):
+    n = 100_000
+    lengths = np.linalg.norm(ball_laplace(as_generator(dimension), n, dimension), axis=1)
+    for probability in (0.001, 0.05, 0.5):
+        q = ball_laplace_length_quantile(dimension, probability)
+        assert q == pytest.approx(stats.gamma.isf(probability, dimension))
+        assert stats.binomtest(int((lengths > q).sum()), n, probability).pvalue > ALARM
+    assert ball_laplace_length_quantile(1, 1e-9) == pytest.approx(9 * np.log(10))
