@@ -38,10 +38,11 @@ class HistogramAccuracy(AccuracyForm):
 
         Notes
         -----
-        Let eta be the noise of the masses. Setting negative masses to 0 moves no mass further
-        than its noise, and the sum of all to S with |S - 1| <= T, the larger of the sums of
-        the positive and of the negative noise. Dividing by S gives
-        ||m - m*|| <= (||eta|| + T) / (1 - T), and sqrt(2) bounds it always.
+        Let eta be the noise of the masses. Setting negative masses to 0 changes each by some
+        e_i, no further than its noise, and their sum from 1 to 1 + s. |s| is at most T, the
+        larger of the sums of the positive and of the negative noise. Dividing gives
+        m - m* = (e - s m*) / (1 + s). Its length is convex in m*, so largest for a single full
+        cell: ||m - m*||^2 <= (||eta||^2 + T^2) / (1 - T)^2, and it is at most 2 always.
         """
         cells = self.cells(n_features)
         if failure_probability is not None:
@@ -55,7 +56,7 @@ class HistogramAccuracy(AccuracyForm):
         rounded = 1 / n_samples if self.model.noise == "geometric" else 0.0
         length = scale * noise_length("l1", K, probability / 2) + rounded * math.sqrt(K)
         side = scale * one_sided_quantile(K, probability / 4) + rounded * K
-        distance = (length + side) / (1 - side) if side < 1 else math.inf
+        distance = math.hypot(length, side) / (1 - side) if side < 1 else math.inf
         return float(min(distance**2, 2.0) / cells.volume)
 
     def bounds(self, n_samples, n_features, n_problems=1):

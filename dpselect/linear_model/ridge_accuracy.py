@@ -70,9 +70,12 @@ class RidgeAccuracy(AccuracyForm):
         )
 
         def forecast(levels, epsilon):
-            if model.perturbation != "covariance":
+            if model.perturbation == "objective":
                 at_level = RidgeAccuracy(clone(model).set_params(epsilon=epsilon))
                 return at_level.excess_bound(n_samples, n_features)
+            if model.perturbation == "output":
+                noise, d = output_noise(model, n_samples, n_features)
+                return noise.deviation(levels, epsilon) ** 2 * (R**2 + d * model.alpha) / 2
             noise, scale = statistics_noise(model, n_features, levels.how)
             deviation = noise.deviation(levels, epsilon)
             # coefficients of half the largest length, for want of any
@@ -113,6 +116,13 @@ def statistics_noise(model, n_features, how):
         n_features, fit_intercept=model.fit_intercept, norm=norm, epsilon=1.0, delta=0.0
     )
     return noise, scale
+
+
+def output_noise(model, n_samples, n_features):
+    """Return the MovementNoise of output perturbation, and the number of coefficients."""
+    d = n_features + bool(model.fit_intercept)
+    moved = movement(model._gradient_change("l2"), n_samples, float(model.alpha))
+    return MovementNoise("l2", (1, d), moved), d
 
 
 def forecast_excess(model, scale, deviation, n_samples, length):
@@ -158,8 +168,7 @@ class RidgeReduction(Reduction):
         if model.perturbation == "covariance":
             self.noise, self.scale = statistics_noise(model, self.p, levels.how)
         if model.perturbation == "output":
-            moved = movement(model._gradient_change("l2"), self.n, self.alpha)
-            self.noise = MovementNoise("l2", (1, len(self.gram)), moved)
+            self.noise, _ = output_noise(model, self.n, self.p)
         if model.perturbation != "objective":
             self.draw = self.noise.start(levels, stream.child("levels"))
 
