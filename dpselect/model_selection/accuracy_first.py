@@ -13,9 +13,9 @@ from ..metrics import get_score
 from ..noise import is_seeded, root_stream
 from ..privacy import PrivacyLoss
 from ..rows import n_rows, take
-from .accuracy_methods import Question
 from .accuracy_parameters import RISKS, check_parameters, check_target, epsilon_grid
 from .accuracy_plan import make_plan
+from .accuracy_question import Question, outcome_loss
 from .candidates import learn_classes, make_candidates, seed_features, set_classes
 from .delegation import SearchDelegationMixin
 from .evaluation import n_columns
@@ -135,7 +135,7 @@ class AccuracyFirstSearchCV(SearchDelegationMixin, MetaEstimatorMixin, BaseEstim
     >>> search.method_
     'certified'
     >>> round(search.best_epsilon_, 3)
-    0.052
+    0.054
     >>> bool(search.score(X, y) > 0.9)
     True
     """
@@ -401,37 +401,3 @@ is touched.
 
 def _part(X, y, part):
     return take(X, part), None if y is None else take(y, part)
-
-
-def outcome_loss(method, outcome, disjoint, seeded):
-    """Return the loss of the models and of the tests that a search released.
-
-    Parameters
-    ----------
-    method : Method
-    outcome : Outcome
-    disjoint : bool
-        Whether models and tests read different records.
-    seeded : bool
-
-    Returns
-    -------
-    PrivacyLoss
-    """
-    delta = method.question.delta if method.how == "brownian" else 0.0
-
-    def ex_post(epsilon, label, delta=0.0):
-        return PrivacyLoss(float(epsilon), delta, kind="ex-post", label=label, seeded=seeded)
-
-    if method.how == "fresh":
-        models = [ex_post(epsilon, "generating: a model") for epsilon in outcome.epsilons]
-    else:
-        label = f"generating: {len(outcome.epsilons)} models along a noise-reduction path"
-        models = [ex_post(outcome.epsilons[-1], label, delta)]
-    tests = [ex_post(epsilon, f"testing: {method.name}") for epsilon in outcome.tests]
-    groups = [
-        PrivacyLoss.sequential(group, label=label)
-        for group, label in ((models, "generating"), (tests, "testing")) if group
-    ]
-    compose = PrivacyLoss.parallel if disjoint else PrivacyLoss.sequential
-    return compose(groups, label=method.name)

@@ -7,13 +7,11 @@ and proofs.
 """
 
 import math
-from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from abc import abstractmethod
 
 import numpy as np
 from sklearn.base import clone
 
-from ..accuracy import AccuracyForm, NoiseLevels
 from ..exceptions import CertificateError
 from ..mechanisms.above_threshold import (
     above_threshold,
@@ -23,149 +21,10 @@ from ..mechanisms.above_threshold import (
     tighter_test,
 )
 from ..mechanisms.verification import Verification, failure_share, verify
+from .accuracy_question import Method, Outcome
 
 # models that are read ahead, to compute their losses together
 CHUNK = 32
-
-
-@dataclass(frozen=True)
-class Question:
-    """What is asked of the models, in public numbers.
-
-    Attributes
-    ----------
-    epsilons : ndarray of shape (T,)
-        The grid, increasing.
-    absolute : bool
-        Whether the loss itself has a target, and not its excess over the least one.
-    target : float
-        What the loss may be at most.
-    slack : float
-        How far below the target the noise of the tests may push the threshold.
-    sensitivity : float
-        How far one record moves the loss of any model.
-    failure_probability : float
-        gamma, of accepting a model whose loss is above the target.
-    delta : float
-        For Brownian noise.
-    form : AccuracyForm
-        Of the model.
-    shape : tuple
-        Records, columns and one-vs-rest problems that the model is trained with.
-    """
-
-    epsilons: np.ndarray
-    absolute: bool
-    target: float
-    slack: float
-    sensitivity: float
-    failure_probability: float
-    delta: float
-    form: AccuracyForm
-    shape: tuple
-
-    @property
-    def bounds(self):
-        return self.form.bounds(*self.shape)
-
-    def levels(self, how):
-        return NoiseLevels(how, self.epsilons[0], self.epsilons[-1], self.delta)
-
-
-@dataclass
-class Outcome:
-    """What a method released.
-
-    Attributes
-    ----------
-    accepted : bool
-        Whether the last model was found accurate enough.
-    epsilons, models : list
-        Levels that were read, and their models.
-    tests : list of float
-        Privacy losses of the tests.
-    answers : list of float
-        Noisy losses of tested models, where the method releases them.
-    tested : list of int
-        The models that these answers belong to.
-    """
-
-    accepted: bool = False
-    epsilons: list = field(default_factory=list)
-    models: list = field(default_factory=list)
-    tests: list = field(default_factory=list)
-    answers: list = field(default_factory=list)
-    tested: list = field(default_factory=list)
-
-
-class Method(ABC):
-    """A way to find the smallest epsilon that is accurate enough.
-
-    Parameters
-    ----------
-    question : Question
-
-    Attributes
-    ----------
-    how : {"path", "brownian", "fresh"}
-        How noise goes from one level to the next.
-    generating, testing : float
-        The planned privacy losses of the models and of the tests.
-
-    Raises
-    ------
-    CertificateError
-        If the method does not serve the estimator or the question.
-    """
-
-    how = "path"
-    static = False
-
-    def __init__(self, question):
-        self.question = question
-        if not self.static and self.how != "fresh" and not question.form.reduces_noise:
-            model = question.form.model
-            raise CertificateError(
-                f"{type(model).__name__}(perturbation={model.perturbation!r}) has no "
-                "noise-reduction form, because its noise enters before the minimiser is computed; "
-                "write another perturbation, or a method without a path: 'certified', "
-                "'predict_verify', 'doubling' or 'theory'."
-            )
-        self.prepare()
-
-    @abstractmethod
-    def prepare(self):
-        """Set the noise from the question, and the planned losses."""
-
-    @abstractmethod
-    def run(self, reduction, losses, stream):
-        """Read models and ask.
-
-        Parameters
-        ----------
-        reduction : Reduction
-        losses : callable
-            From a list of models to the exact losses.
-        stream : InnerStream
-            Of the noise of the tests.
-
-        Returns
-        -------
-        Outcome
-        """
-
-    def planned_level(self, goal):
-        """Return the first level whose forecast is at most `goal`, or the last one."""
-        q, levels = self.question, self.question.levels(self.how)
-        forecast = q.bounds.forecast
-        low, high = 0, len(q.epsilons) - 1
-        while low < high:  # forecasts fall
-            middle = (low + high) // 2
-            if forecast(levels, q.epsilons[middle]) <= goal:
-                high = middle
-            else:
-                low = middle + 1
-        return float(q.epsilons[low])
 
 
 class Static(Method):

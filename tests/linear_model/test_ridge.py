@@ -154,8 +154,8 @@ def test_output_perturbation_is_the_minimiser_plus_scaled_noise():
     model = seeded(X, y, alpha=0.5, perturbation="output", norm="l2")
     exact = DPRidge(INF, alpha=0.5, perturbation="output", norm="l2").fit(X, y)
     B = 1 / (2 * np.sqrt(0.5))
-    G = np.sqrt(2) * (1 + np.sqrt(2) * B)
-    noise = 2 * G / (50_000 * 0.5) * model.unit_noise(4)
+    S = np.sqrt(2) * (2 + np.sqrt(2) * B)
+    noise = S / (50_000 * 0.5) * model.unit_noise(4)
     np.testing.assert_allclose(model.coef_ - exact.coef_, noise[:4], rtol=1e-4)
     np.testing.assert_allclose(model.intercept_ - exact.intercept_, noise[4], rtol=1e-4)
     assert not hasattr(model, "gram_") and not hasattr(model, "_reading")
@@ -350,7 +350,7 @@ BAD = [
     ({"alpha": 0}, ValueError, "alpha"),
     ({"alpha": "auto"}, TypeError, "alpha"),
     ({"alpha": INF}, ValueError, "alpha"),
-    ({"perturbation": "objective"}, ValueError, "covariance"),
+    ({"perturbation": "noise"}, ValueError, "covariance"),
     ({"norm": "max"}, ValueError, "norm"),
     ({"norm": "l2", "delta": 1.0}, ValueError, "delta"),
     ({"delta": -1e-6}, ValueError, "delta"),
