@@ -22,7 +22,7 @@ from .trust_region import length_of
 class RidgeAccuracy(AccuracyForm):
     """The accuracy of private ridge regression."""
 
-    certified_params = {"perturbation": "objective"}
+    certified_params = {"perturbation": "objective", "delta": 0.0}
 
     @property
     def reduces_noise(self):

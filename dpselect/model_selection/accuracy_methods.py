@@ -95,7 +95,7 @@ class AboveThreshold(Method):
         q = self.question
         self.test = self.calibrate(q.slack, q.sensitivity, len(q.epsilons), q.failure_probability)
         self.testing = self.test.epsilon
-        self.generating = self.planned_level(self.test.threshold)
+        self.generating = float(q.epsilons[self.planned_index(self.test.threshold)])
 
     def run(self, reduction, losses, stream):
         outcome = Outcome()
@@ -135,16 +135,8 @@ class ReducedAboveThreshold(AboveThreshold):
     def prepare(self):
         q = self.question
         self.test = self.calibrate(q.slack, q.sensitivity, len(q.epsilons), q.failure_probability)
-        # where the forecast first meets the threshold of its level
-        forecast, levels = q.bounds.forecast, q.levels(self.how)
-        low, high = 0, len(q.epsilons) - 1
-        while low < high:
-            middle = (low + high) // 2
-            if forecast(levels, q.epsilons[middle]) <= self.test.thresholds[middle]:
-                high = middle
-            else:
-                low = middle + 1
-        self.generating, self.testing = float(q.epsilons[low]), float(self.test.epsilons[low])
+        index = self.planned_index(self.test.thresholds)
+        self.generating, self.testing = float(q.epsilons[index]), float(self.test.epsilons[index])
 
     def run(self, reduction, losses, stream):
         outcome = Outcome()
@@ -185,14 +177,10 @@ class Doubling(Method):
         share = min(0.5, q.failure_probability / len(self.doubled))
         scale = q.slack / 2 / max(math.log(1 / (2 * share)), 1e-3)
         self.verification = Verification(q.sensitivity / scale, q.sensitivity, share)
-        forecast, levels = q.bounds.forecast, q.levels(self.how)
-        read = 0
-        while read < len(self.doubled) - 1 and (
-            forecast(levels, q.epsilons[self.doubled[read]]) > q.slack / 2
-        ):
-            read += 1
-        self.generating = float(q.epsilons[self.doubled[: read + 1]].sum())
-        self.testing = self.verification.epsilon * (read + 1)
+        planned = self.planned_index(q.slack / 2)
+        n_read = min(int(np.searchsorted(self.doubled, planned)) + 1, len(self.doubled))
+        self.generating = float(q.epsilons[self.doubled[:n_read]].sum())
+        self.testing = self.verification.epsilon * n_read
 
     def run(self, reduction, losses, stream):
         q, outcome = self.question, Outcome()
@@ -215,13 +203,14 @@ class PredictVerify(Method):
     """The excess is forecast from what is released, and only then is a question asked.
 
     For the excess risk the question is about its square root, which one record moves much
-    less. After a refusal, the next question waits for half the forecast (a quarter for an
-    absolute target).
+    less. After a refusal, the next question waits for half the forecast. How much excess an
+    absolute target leaves is not known: there the first question waits for a forecast of no
+    more than the target, and each of the others for a quarter of the last.
     """
 
     name = "predict_verify"
-    # shares of the target that the margin of a question may take
-    MARGINS = np.linspace(0.04, 0.6, 57)
+    # shares of the slack that the margin of a question may take
+    MARGINS, ABSOLUTE_MARGIN = np.linspace(0.04, 0.6, 57), 0.4
 
     def __init__(self, question):
         self.how = "path" if question.form.reduces_noise else "fresh"
@@ -232,20 +221,21 @@ class PredictVerify(Method):
         self.sensitivity = q.sensitivity if q.absolute else q.bounds.root
         # the unit of a question: the slack, or the root of the target
         self.unit = q.slack if q.absolute else math.sqrt(q.target)
-        plans = [self._plan(share) for share in self.MARGINS]
+        shares = [self.ABSOLUTE_MARGIN] if q.absolute else self.MARGINS
+        plans = [self._plan(share) for share in shares]
         self.share, self.generating, self.testing = min(plans, key=lambda p: p[1] + p[2])
 
     def _plan(self, share):
-        testing = self._verification(1, share).epsilon
-        return share, self.planned_level(self._goal(share)), testing
+        level = self.question.epsilons[self.planned_index(self._goal(share))]
+        return share, float(level), self._verification(1, share).epsilon
 
     def _goal(self, share):
         """Return the forecast at which the first question is worth asking."""
-        margin = share * self.unit
+        if self.question.absolute:
+            return abs(self.question.target)
         # one standard deviation of the answer, besides its margin
         doubt = math.sqrt(2) * self._verification(1, share).scale
-        rest = max(self.unit - margin - doubt, 0.0)
-        return rest / 2 if self.question.absolute else rest**2
+        return max(self.unit - share * self.unit - doubt, 0.0) ** 2
 
     def _verification(self, k, share):
         gamma = min(0.5, failure_share(k, self.question.failure_probability))
@@ -289,7 +279,8 @@ class PredictVerify(Method):
 METHODS = {
     method.name: method
     for method in (
-        Certified, PredictVerify, AboveThreshold, PublishedAboveThreshold, ReducedAboveThreshold,
-        Brownian, Doubling, Theory,
+        # where plans are equal the first one is taken
+        Certified, ReducedAboveThreshold, AboveThreshold, PredictVerify, Brownian, Doubling, Theory,
+        PublishedAboveThreshold,
     )
 }

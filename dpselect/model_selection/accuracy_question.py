@@ -136,18 +136,26 @@ class Method(ABC):
         Outcome
         """
 
-    def planned_level(self, goal):
-        """Return the first level whose forecast is at most `goal`, or the last one."""
+    def planned_index(self, goals):
+        """Return the first level whose forecast excess is at most its goal, or the last one.
+
+        Parameters
+        ----------
+        goals : float or ndarray of shape (T,)
+            For the excess risk. How much excess an absolute target leaves is not known, and
+            the guess is: as much as the target.
+        """
         q, levels = self.question, self.question.levels(self.how)
+        goals = np.broadcast_to(abs(q.target) if q.absolute else goals, q.epsilons.shape)
         forecast = q.bounds.forecast
         low, high = 0, len(q.epsilons) - 1
         while low < high:  # forecasts fall
             middle = (low + high) // 2
-            if forecast(levels, q.epsilons[middle]) <= goal:
+            if forecast(levels, q.epsilons[middle]) <= goals[middle]:
                 high = middle
             else:
                 low = middle + 1
-        return float(q.epsilons[low])
+        return low
 
 
 def outcome_loss(method, outcome, disjoint, seeded):
