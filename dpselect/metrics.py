@@ -335,7 +335,7 @@ SCORES = {
 }
 
 
-def get_score(scoring):
+def get_score(scoring, name="scoring", others=()):
     """Return the score for `scoring`, or refuse one that no certificate covers.
 
     Parameters
@@ -343,6 +343,10 @@ def get_score(scoring):
     scoring : str or Score
         "brier", "ramp", "logistic", "hinge", "clipped_squared_error" (up to 1),
         "integrated_squared_error", or a score of this module.
+    name : str
+        Of the parameter, for the message.
+    others : tuple of str
+        What else the parameter may be, for the message.
 
     Returns
     -------
@@ -360,7 +364,7 @@ def get_score(scoring):
         return SCORES[scoring]
     shown = repr(scoring) if isinstance(scoring, str) else f"a {type(scoring).__name__}"
     raise CertificateError(
-        f"scoring={shown} has no Lipschitz constant and range, so no noise is known to hide one "
-        f"record's effect on it; use one of {', '.join(map(repr, SCORES))} (\"ramp\" is closest to "
+        f"{name}={shown} has no Lipschitz constant and range, so no noise is known to hide one "
+        f"record's effect on it; use one of {', '.join(map(repr, (*others, *SCORES)))} (\"ramp\" is closest to "
         'accuracy, "brier" to AUC and log-likelihood).'
     )

@@ -84,7 +84,8 @@ class LinearAccuracy(AccuracyForm):
             at_level = LinearAccuracy(clone(self.model).set_params(epsilon=epsilon))
             return at_level.excess_bound(n, n_features, n_problems)
 
-        return AccuracyBounds(risk=span, minimum=span, root=root, forecast=forecast)
+        minimum = span + bare.tau**2 / (2 * self.alpha)
+        return AccuracyBounds(risk=span, minimum=minimum, root=root, forecast=forecast)
 
     def bare(self, n_samples, dimension):
         """Return the calibration of output perturbation at epsilon = 1: its scale is the movement."""

@@ -7,10 +7,9 @@ from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from ..base import numeric_rows, one_label_a_row, refuse_fit_params, release_loss
-from ..checks import check_choice, check_epsilon, check_number
 from ..exceptions import CertificateError
 from ..metrics import ClippedSquaredErrorScore
-from ..noise import as_generator, ball_laplace, check_random_state, gaussian, laplace
+from ..noise import as_generator, ball_laplace, gaussian, laplace
 from ..rows import block_map
 from ..stability import Certificate
 from .ridge_accuracy import RidgeAccuracy
@@ -23,11 +22,8 @@ from .ridge_noise import (
     statistic_noise,
     units,
 )
+from .ridge_parameters import check_parameters
 from .trust_region import length_of
-
-# squares and products of larger or smaller bounds are not numbers of float64
-SMALLEST_BOUND = 1e-100
-
 
 class DPRidge(RegressorMixin, BaseEstimator):
     """Ridge regression, released with differential privacy.
@@ -250,7 +246,7 @@ class DPRidge(RegressorMixin, BaseEstimator):
         """Return the coefficients with noise in the objective or in the result, on the ball."""
         mu, radius, moment = self.alpha, self._ball_radius(), sums[:-1, -1] / n_samples
         if self.perturbation == "objective":
-            s = self._objective_noise(n_samples)
+            s = self._objective_noise(n_samples, len(moment))
             mu, moment, noise = s.mu, moment - s.linear_scale * unit[0], s.output_scale * unit[1]
         else:
             noise = self._output_scale(n_samples) * unit
@@ -371,7 +367,8 @@ class DPRidge(RegressorMixin, BaseEstimator):
                 "serve the whole grid."
             )
         objective = self.perturbation == "objective"
-        mu = self._objective_noise(n_samples).mu if objective else self.alpha
+        d = n_features + bool(self.fit_intercept)
+        mu = self._objective_noise(n_samples, d).mu if objective else self.alpha
         moved = movement(self._gradient_change("l2"), n_samples, mu)
         training = min(score.bound, 2 * math.sqrt(score.bound) * self._row_radius() * moved)
         return Certificate(training=float(training), span=float(score.bound))
@@ -410,9 +407,9 @@ class DPRidge(RegressorMixin, BaseEstimator):
         moved = movement(self._gradient_change("l2"), n_samples, float(self.alpha))
         return self._finite(moved / float(self.epsilon))
 
-    def _objective_noise(self, n_samples):
+    def _objective_noise(self, n_samples, dimension):
         noise = objective_noise(
-            n_samples=n_samples, row_radius=self._row_radius(),
+            n_samples=n_samples, dimension=dimension, row_radius=self._row_radius(),
             change=self._gradient_change(self.norm), alpha=float(self.alpha),
             epsilon=float(self.epsilon),
         )
@@ -441,42 +438,7 @@ class DPRidge(RegressorMixin, BaseEstimator):
         return ball_radius(self.alpha, self.target_bound, self.coef_bound)
 
     def _check_parameters(self):
-        check_epsilon(self.epsilon)
-        check_number(
-            "alpha", self.alpha,
-            why="without regularisation one record can move the model without limit",
-            instead="write a number greater than 0, such as 0.01",
-        )
-        check_choice(
-            "perturbation", self.perturbation, ("covariance", "objective", "output"),
-            why="only these have a proof",
-        )
-        check_choice("norm", self.norm, ("l1", "l2"), why="only these norms are known here")
-        check_number(
-            "delta", self.delta, low_included=True, high=1.0,
-            why="it is a probability", instead="write 0.0, or a number such as 1e-6",
-        )
-        if self.delta > 0 and (self.norm == "l1" or self.perturbation != "covariance"):
-            raise ValueError(
-                f"delta={self.delta!r} is not allowed with norm={self.norm!r} and "
-                f"perturbation={self.perturbation!r}, because their noise gives pure privacy and "
-                'would not use it; write delta=0.0, or norm="l2" with perturbation="covariance".'
-            )
-        for name, what in (("data_norm", "norm that a row"), ("target_bound", "size that a target")):
-            check_number(
-                name, getattr(self, name), low=SMALLEST_BOUND, low_included=True,
-                high=1 / SMALLEST_BOUND, high_included=True,
-                why=f"the noise is proportional to the largest {what} may have, and has to be a "
-                "number of float64",
-                instead="write a bound from knowledge of the field, such as 1.0",
-            )
-        if self.coef_bound is not None:
-            check_number(
-                "coef_bound", self.coef_bound,
-                why="it is the radius of the ball in which the coefficients are sought",
-                instead="write a number greater than 0, or None for the public bound",
-            )
-        check_random_state(self.random_state)
+        check_parameters(self)
 
     def predict(self, X):
         """Predict the targets of rows, clipped as the training rows were.

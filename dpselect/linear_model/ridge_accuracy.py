@@ -14,7 +14,7 @@ from ..accuracy import AccuracyBounds, AccuracyForm, MovementNoise, Reduction, n
 from ..base import numeric_rows, one_label_a_row
 from ..exceptions import CertificateError
 from ..mechanisms.verification import root_excess_sensitivity
-from .ridge_calibration import movement
+from .ridge_calibration import RESIDUAL, movement
 from .ridge_noise import Reading, exact_sums, released_entries, statistic_noise, units
 from .trust_region import length_of
 
@@ -35,9 +35,11 @@ class RidgeAccuracy(AccuracyForm):
         -----
         Objective perturbation: L - min L <= ||b||^2 / (2 lambda) for the minimiser with
         b.theta in the objective. A vector o that is added raises L by at most
-        ||grad L|| ||o|| + h ||o||^2 / 2, h = R^2 + lambda. The gradient is at most 2 ||b||
-        there (b, and as much from the ball, which contains every minimiser) and 0 at the
-        minimiser without noise; on a smaller ball it may be as long as a gradient can be.
+        ||grad L|| ||o|| + h ||o||^2 / 2, h = R^2 + lambda. The gradient there is at most ||b||:
+        inside the ball it is -b, and on the sphere it does not point inwards, since
+        grad L . theta >= lambda B^2 - Y^2 / 4 = 0. At the minimiser without noise it is the
+        residual. On a smaller ball than the one that contains every minimiser it may be as
+        long as a gradient can be.
         """
         model, n, d = self.model, n_samples, n_features + bool(self.model.fit_intercept)
         if model.perturbation == "covariance":
@@ -51,23 +53,25 @@ class RidgeAccuracy(AccuracyForm):
         expected = failure_probability is None
         if model.perturbation == "output":
             o = model._output_scale(n) * noise_length("l2", d, failure_probability)
-            slope = steepest if model.coef_bound else 0.0
+            # the computed minimiser is not exact
+            slope = steepest if model.coef_bound else RESIDUAL * model._gradient_change("l2")
             return float(slope * o + (R**2 / (d if expected else 1) + alpha) * o**2 / 2)
         # the draw that matters gets nearly all of the probability
         shares = [None if expected else share * failure_probability for share in (0.99, 0.01)]
-        s = model._objective_noise(n)
+        s = model._objective_noise(n, d)
         b = s.linear_scale * noise_length(model.norm, d, shares[0]) + (s.mu - alpha) * B + s.tau
         o = s.output_scale * noise_length("l2", d, shares[1])
-        slope = steepest if model.coef_bound else 2 * b
+        slope = steepest if model.coef_bound else b
         return float(b**2 / (2 * alpha) + slope * o + (R**2 + alpha) * o**2 / 2)
 
     def bounds(self, n_samples, n_features, n_problems=1):
         model, Y = self.model, float(self.model.target_bound)
         R, B = model._row_radius(), model._ball_radius()
         span = (Y + R * B) ** 2 / (2 * n_samples)
-        root = root_excess_sensitivity(
-            model._gradient_change("l2") / 2, n_samples, float(model.alpha)
-        )
+        # the computed minimum lies up to tau^2 / (2 lambda) above the true one
+        alpha, change = float(model.alpha), model._gradient_change("l2")
+        tau = RESIDUAL * change
+        root = root_excess_sensitivity(change / 2 + n_samples * tau, n_samples, alpha)
 
         def forecast(levels, epsilon):
             if model.perturbation == "objective":
@@ -81,7 +85,9 @@ class RidgeAccuracy(AccuracyForm):
             # coefficients of half the largest length, for want of any
             return forecast_excess(model, scale, deviation, n_samples, B / 2)
 
-        return AccuracyBounds(risk=span, minimum=span, root=root, forecast=forecast)
+        return AccuracyBounds(
+            risk=span, minimum=span + tau**2 / (2 * alpha), root=root, forecast=forecast
+        )
 
     def score_span(self, score, n_features):
         self.model._certified(score)

@@ -73,13 +73,15 @@ def movement(change, n_samples, alpha):
     return (change / n_samples + 2 * RESIDUAL * change) / alpha
 
 
-def objective_noise(*, n_samples, row_radius, change, alpha, epsilon):
+def objective_noise(*, n_samples, dimension, row_radius, change, alpha, epsilon):
     """Return the noise of objective perturbation on the ball.
 
     Parameters
     ----------
     n_samples : int
         n.
+    dimension : int
+        d.
     row_radius : float
         Bound on the l2 norm of the rows.
     change : float
@@ -94,11 +96,12 @@ def objective_noise(*, n_samples, row_radius, change, alpha, epsilon):
     Perturbation
         As for linear classifiers; `tau` is the largest residual.
     """
-    tau = RESIDUAL * change
     if epsilon == math.inf:
-        return Perturbation(alpha, 0.0, 0.0, tau)
+        return Perturbation(alpha, 0.0, 0.0, RESIDUAL * change)
     loss = SquaredLoss()
     main_epsilon = (1 - RESIDUAL_SHARE) * epsilon
     mu = alpha + extra_regularisation(loss, n_samples, row_radius, alpha, main_epsilon)
     linear_scale = change / (n_samples * noise_epsilon(loss, n_samples, row_radius, mu, main_epsilon))
+    # rounding grows with the noise, whose mean length is at most d
+    tau = RESIDUAL * (change + linear_scale * dimension)
     return Perturbation(mu, linear_scale, 2 * tau / (mu * RESIDUAL_SHARE * epsilon), tau)

@@ -219,6 +219,11 @@ class AccuracyFirstSearchCV(SearchDelegationMixin, MetaEstimatorMixin, BaseEstim
             set_classes([candidate], classes)
         steps = None if candidate.steps is None else clone(candidate.steps)
         rows = X if steps is None else quietly(steps.fit_transform, X, y)
+        if n_rows(X) == 0:
+            raise ValueError(
+                f"Found array with 0 sample(s) while a minimum of 1 is required by "
+                f"{type(self).__name__}."
+            )
         split = self._split(n_rows(X), stream.child("splits"))
         question = self._question(candidate, epsilons, n_rows(X), split, n_columns(rows))
         plan, method = make_plan(question, self.method, disjoint=split is not None)
@@ -298,7 +303,6 @@ is touched.
 
     def _rehearse(self, candidate, epsilons):
         """Refuse, on made-up shapes, what cannot work on any records."""
-        check_target(self.target, candidate.model.accuracy_form(), self.criterion)
         halves = (np.arange(500), np.arange(500, 1000)) if self._score() else None
         make_plan(
             self._question(candidate, epsilons, 1000, halves, 1), self.method,
@@ -322,6 +326,7 @@ is touched.
 
     def _question(self, candidate, epsilons, n_samples, split, n_features):
         score, form = self._score(), candidate.model.accuracy_form()
+        check_target(self.target, form, self.criterion)
         shape = (n_samples if split is None else len(split[0]), n_features, candidate.n_problems)
         absolute = self.criterion != "excess_risk"
         if score:
@@ -340,8 +345,7 @@ is touched.
     def _fit_once(self, method, X, y, losses, stream):
         """Fit the model of a static method, whose epsilon is known."""
         epsilons = method.question.epsilons
-        self._note_failure(method.level is not None, losses)
-        self.path_ = {}
+        self._check_reached(method.level is not None, losses)
         index = len(epsilons) - 1 if method.level is None else method.level
         model = clone(method.model).set_params(
             epsilon=float(epsilons[index]),
@@ -351,6 +355,7 @@ is touched.
         model.fit(X, y)
         # a key that stayed with the model would draw the same noise again
         model.set_params(random_state=None)
+        self.reached_, self.path_ = method.level is not None, {}
         return index, model, [*losses, model.privacy_]
 
     def _walk(self, method, X, y, split, losses, stream):
@@ -371,7 +376,8 @@ is touched.
 
         outcome = method.run(reduction, exact_losses, stream.child("testing"))
         spent = outcome_loss(method, outcome, split is not None, is_seeded(self.random_state))
-        self._note_failure(outcome.accepted, [*losses, spent])
+        self._check_reached(outcome.accepted, [*losses, spent])
+        self.reached_ = bool(outcome.accepted)
         self.path_ = {
             "epsilon": np.array(outcome.epsilons),
             "model": np.array(outcome.models),
@@ -383,7 +389,7 @@ is touched.
         model.privacy_ = spent
         return index, model, [*losses, spent]
 
-    def _note_failure(self, reached, losses):
+    def _check_reached(self, reached, losses):
         if not reached and self.on_failure == "raise":
             spent = (
                 PrivacyLoss.sequential(losses, label=type(self).__name__) if losses
@@ -396,7 +402,6 @@ is touched.
                 "on_failure='last' for the last model.",
                 spent,
             )
-        self.reached_ = bool(reached)
 
 
 def _part(X, y, part):

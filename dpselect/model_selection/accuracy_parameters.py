@@ -27,7 +27,7 @@ def check_parameters(search):
         "method", search.method, ("auto", *METHODS), why="only these have a proof here"
     )
     if search.criterion not in RISKS:
-        get_score(search.criterion)
+        get_score(search.criterion, "criterion", RISKS)
     elif search.cv is not None:
         raise ValueError(
             f"cv={search.cv!r} has no effect with criterion={search.criterion!r}, whose risk is that of "
@@ -38,9 +38,9 @@ def check_parameters(search):
         why="it is what the criterion may be at most", instead="write a number, such as 0.05",
     )
     check_number(
-        "failure_probability", search.failure_probability, high=1.0,
+        "failure_probability", search.failure_probability, low=1e-6, low_included=True, high=1.0,
         why="it is the probability with which a model above the target may be accepted",
-        instead="write a number between 0 and 1, such as 0.1",
+        instead="write a number from 1e-6 to less than 1, such as 0.1",
     )
     check_number(
         "delta", search.delta, low_included=True, high=1.0,
@@ -86,14 +86,15 @@ def epsilon_grid(estimator, param_grid):
             f"nothing but the privacy loss of the model; write {{{name!r}: [0.01, 0.1, 1.0]}}."
         )
     try:
-        epsilons = np.asarray(param_grid[name], dtype=np.float64)
-    except (TypeError, ValueError):
-        epsilons = np.empty((0, 0))
-    if epsilons.ndim != 1 or not len(epsilons):
+        values = np.asarray(param_grid[name])
+    except ValueError:  # lists of different lengths
+        values = np.empty(0)
+    if values.ndim != 1 or not len(values) or values.dtype.kind not in "iuf":
         raise ValueError(
-            f"param_grid[{name!r}] must list at least one number; write for instance "
-            "numpy.geomspace(0.01, 10, 100)."
+            f"param_grid[{name!r}] must list at least one number, and nothing but numbers; write for "
+            "instance numpy.geomspace(0.01, 10, 100)."
         )
+    epsilons = values.astype(np.float64)
     if not (epsilons >= SMALLEST_EPSILON).all() or not np.isfinite(epsilons).all():
         raise ValueError(
             f"param_grid[{name!r}] holds a value that is no finite number of at least "

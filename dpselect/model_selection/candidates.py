@@ -147,8 +147,9 @@ def _check_model(model, needs, search):
     if missing:
         raise CertificateError(
             f"{type(model).__name__} does not work with {search}, which needs "
-            f"{' and '.join(missing)}; use a private estimator of dpselect as the last step, or "
-            "epsilon=float('inf') for a search that is not private."
+            f"{' and '.join(missing)}; use a private estimator of dpselect as the last step"
+            + (", or epsilon=float('inf') for a search that is not private." if "strategy" in search
+               else ".")
         )
 
 
