@@ -500,6 +500,14 @@ def mean_totals(problem, trials):
     return means
 
 
+def total_cell(runs):
+    """Return mean and standard error of the totals; the error of equal ones is exactly 0."""
+    totals = runs["total"]
+    if totals.nunique() == 1:
+        return f"{totals.iloc[0]:.4g} (0)"
+    return mean_and_error(totals, "{:.4g} ({:.2g})")
+
+
 def failure_cell(runs):
     """Return the share of runs that failed, with its interval, in percent."""
     failures, n = int(runs["failed"].sum()), len(runs)
@@ -579,9 +587,7 @@ def report(problem, trials, searched):
     """
     n, p = problem.X.shape
     means = mean_totals(problem, trials)
-    totals = lines_of(
-        problem, trials, lambda runs: mean_and_error(runs["total"], "{:.4g} ({:.2g})")
-    )
+    totals = lines_of(problem, trials, total_cell)
     theorem = [f"{value:.4g}" for value in means.loc["theorem"]]
     halves = lines_of(
         problem, trials,
