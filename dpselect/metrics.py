@@ -325,6 +325,40 @@ class IntegratedSquaredErrorScore(Score):
         return float(2 * density.mean() - estimator.squared_integral())
 
 
+@dataclass(frozen=True)
+class AccuracyScore(Score):
+    """The share of labels that are predicted right.
+
+    It jumps when a margin crosses 0, so no certificate of stability exists for it; strategies
+    that pay for each model, and need a bounded score only, may use it. A sum of Brier losses
+    tells models apart with less noise.
+
+    Examples
+    --------
+    >>> from dpselect.metrics import AccuracyScore
+    >>> AccuracyScore().width
+    1.0
+    """
+
+    stake = 0.5
+    width = 1.0
+
+    def __call__(self, estimator, X, y):
+        """Score a fitted classifier.
+
+        Parameters
+        ----------
+        estimator : classifier
+        X : array-like of shape (m, p)
+        y : array-like of shape (m,)
+
+        Returns
+        -------
+        float
+        """
+        return float(np.mean(np.asarray(estimator.predict(X)) == np.asarray(y)))
+
+
 SCORES = {
     "brier": BrierScore(),
     "ramp": RampScore(),

@@ -202,6 +202,32 @@ class DPLinearClassifier(ClassifierMixin, BaseEstimator):
         """
         return LinearAccuracy(self)
 
+    def regularisation_cost(self, n_samples, n_features, n_problems=1):
+        """Return what the public rule for `alpha` minimises over a grid.
+
+        Parameters
+        ----------
+        n_samples, n_features : int
+            Shape of X.
+        n_problems : int, default=1
+            1 for two classes, otherwise the number of classes.
+
+        Returns
+        -------
+        float
+            Half the squared length of the noise over mu, and 12.5 mu / R^2 for the bias. A rule
+            for choosing; no bound.
+        """
+        self._check_parameters()
+        s = self._perturbation(n_samples, n_features, n_problems)
+        d, R = self._dimension(n_features), self._radius()
+        squared_length = 2 * d if self.norm == "l1" else d * (d + 1)
+        if self.perturbation == "objective":
+            noise = s.linear_scale**2 * squared_length / (8 * s.mu)
+        else:
+            noise = s.output_scale**2 * d * (d + 1) * s.mu / 8
+        return float(noise + 12.5 * s.mu / R**2)
+
     def _certified(self, score):
         if not isinstance(score, MarginScore):
             raise CertificateError(

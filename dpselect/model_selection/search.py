@@ -8,20 +8,18 @@ from sklearn.utils import indexable
 
 from ..base import warn_if_seeded
 from ..checks import check_epsilon, check_number
-from ..mechanisms import noisy_argmax
 from ..metrics import get_score
 from ..noise import is_seeded, root_stream
 from ..privacy import PrivacyLoss
-from ..rows import n_rows
-from . import one_release
+from ..rows import n_rows, take
 from .candidates import learn_classes, make_candidates, seed_features, set_classes
 from .delegation import SearchDelegationMixin
-from .evaluation import exact_scores, fit_quietly, n_columns
+from .evaluation import fit_quietly, n_columns
 from .nonprivate import fit_twin
 from .parameters import check_parameters
-from .plan import make_plan
 from .private_steps import freeze, last_private, thaw
 from .splits import make_splits
+from .strategies import Problem, make_strategy
 
 
 class StabilityGridSearchCV(SearchDelegationMixin, MetaEstimatorMixin, BaseEstimator):
@@ -214,12 +212,9 @@ class StabilityGridSearchCV(SearchDelegationMixin, MetaEstimatorMixin, BaseEstim
         estimator = seed_features(self.estimator, stream.child("features"))
         candidates = self._candidates(estimator)
         score = self._score(candidates[0].model)
-        if one_release.applies(candidates):
-            one_release.rehearse(candidates, score, self.epsilon)
-        else:
-            for candidate in candidates:
-                # made-up shapes: refuses bad parameters, and pairs without a certificate, early
-                candidate.model.stability_certificate(score, 1000, 1, failure_probability=0.5)
+        # made-up shapes: refuses bad parameters, and what no strategy can do, early
+        halves = [(np.arange(500), np.arange(500, 1000))]
+        self._strategy(candidates, score, halves, 1000, 1)
         warn_if_seeded(self)
 
         X, y = indexable(X, y)
@@ -231,10 +226,14 @@ class StabilityGridSearchCV(SearchDelegationMixin, MetaEstimatorMixin, BaseEstim
             estimator, step_losses, frozen = freeze(estimator, X, y, noise)
             candidates = self._candidates(estimator, frozen)
             set_classes(candidates, classes)
-        choose = (
-            self._choose_a_reading if one_release.applies(candidates) else self._choose_by_stability
-        )
-        best, plan, estimator, losses = choose(candidates, score, splits, X, y, stream)
+        strategy = self._strategy(candidates, score, splits, n_rows(X), n_columns(X), X)
+        choice = strategy.choose(X, y, stream)
+        best, plan, losses = choice.best, choice.plan, step_losses + choice.losses
+        if self.refit:
+            estimator = choice.estimator
+            if estimator is None:
+                estimator, loss = self._train(candidates[best], choice.training_epsilon, X, y, stream)
+                losses = [*losses, loss]
         self._forget()
         if self.refit:
             self.best_estimator_ = thaw(estimator)
@@ -247,58 +246,39 @@ class StabilityGridSearchCV(SearchDelegationMixin, MetaEstimatorMixin, BaseEstim
         self.scorer_ = score
         self.multimetric_ = False
         self.n_splits_ = len(splits)
-        losses = step_losses + losses
         self.privacy_ = (
             PrivacyLoss.sequential(losses, label=type(self).__name__) if losses
             else PrivacyLoss(0.0, label="nothing depends on the data")
         )
         return self
 
-    def _choose_a_reading(self, candidates, score, splits, X, y, stream):
-        plan = one_release.make_plan(
-            candidates, score, splits, n_rows(X), n_columns(X), self.epsilon
-        )
-        best, estimator, loss = one_release.select(
-            candidates, score, splits, plan, X, y, stream.child("selection"),
-            self._release_state(stream),
-        )
-        return best, plan, estimator, [loss]
-
-    def _choose_by_stability(self, candidates, score, splits, X, y, stream):
-        draws = self._draws(len(candidates), stream)
-        scores = exact_scores(
-            candidates, draws, score, X, y, splits, n_jobs=self.n_jobs,
-            pre_dispatch=self.pre_dispatch, verbose=self.verbose,
-        )
-        selection_epsilon = self._selection_epsilon() if len(candidates) > 1 else 0.0
-        plan = make_plan(
-            candidates, draws, score, splits, n_rows(X), candidates[0].n_features,
-            epsilon=self.epsilon, selection_epsilon=selection_epsilon,
-            tail=self.delta / (len(candidates) * self.n_draws) if self.delta > 0 else None,
-        )
-        best, losses = 0, []
-        if len(candidates) > 1:
-            best = noisy_argmax(
-                scores, plan.sensitivity, selection_epsilon, stream.child("selection")
-            )
-            losses.append(
-                PrivacyLoss(
-                    selection_epsilon, self.delta,
-                    label=f"choice among {len(candidates)} candidates",
-                    seeded=is_seeded(self.random_state),
+    def _strategy(self, candidates, score, splits, n_samples, n_features, example=None):
+        """Set up the strategy from public numbers; `example` has one row at least."""
+        widths = {}
+        for candidate in candidates:
+            key = candidate.steps_key
+            if key not in widths:
+                widths[key] = (
+                    n_features if example is None or candidate.steps is None
+                    else n_columns(candidate.transform(take(example, np.arange(1))))
                 )
-            )
-        if not self.refit:
-            return best, plan, None, losses
-        model = candidates[best].model
-        model.set_params(
-            epsilon=float(self.epsilon) - selection_epsilon,
-            random_state=self._release_state(stream),
+            candidate.n_features = widths[key]
+        problem = Problem(
+            candidates, score, splits, n_samples, n_features, epsilon=self.epsilon,
+            delta=self.delta, selection_fraction=self.selection_fraction, n_draws=self.n_draws,
+            random_state=self.random_state,
+            jobs={"n_jobs": self.n_jobs, "pre_dispatch": self.pre_dispatch, "verbose": self.verbose},
         )
-        estimator = fit_quietly(candidates[best], X, y)
+        return make_strategy(self.strategy, problem)
+
+    def _train(self, candidate, epsilon, X, y, stream):
+        """Train the chosen candidate on all records, with new noise."""
+        model = candidate.model
+        model.set_params(epsilon=epsilon, random_state=self._release_state(stream))
+        estimator = fit_quietly(candidate, X, y)
         # a key that stayed with the model would draw the same noise again
         model.set_params(random_state=None)
-        return best, plan, estimator, [*losses, model.privacy_]
+        return estimator, model.privacy_
 
     def _release_state(self, stream):
         # None: noise from the operating system, independent of every other draw and kept
@@ -354,40 +334,20 @@ a perfect model scores only 1 better than one that says nothing.
         set_classes(candidates, np.arange(n_classes))
         if example is None:
             example = np.zeros((1, n_features))
-        for candidate in candidates:
-            candidate.n_features = n_columns(candidate.transform(example))
         splits = make_splits(self.cv, n_samples, stream.child("splits"))
         score = self._score(candidates[0].model)
-        if one_release.applies(candidates):
-            return one_release.make_plan(
-                candidates, score, splits, n_samples, n_features, self.epsilon
-            )
-        draws = self._draws(len(candidates), stream)
-        return make_plan(
-            candidates, draws, score, splits, n_samples, n_features,
-            epsilon=self.epsilon,
-            selection_epsilon=self._selection_epsilon() if len(candidates) > 1 else 0.0, tail=0.5,
-        )
+        return self._strategy(candidates, score, splits, n_samples, n_features, example).plan()
 
     def _candidates(self, estimator, frozen=()):
         return make_candidates(
             estimator,
             self.param_grid,
-            epsilon=self.epsilon - self._selection_epsilon(),
+            epsilon=float(self.epsilon),
             trusted_steps=self.trusted_steps if not frozen else (*self.trusted_steps, *frozen),
         )
 
-    def _draws(self, n_candidates, stream):
-        return [
-            [stream.child("draw", i, j) for j in range(self.n_draws)] for i in range(n_candidates)
-        ]
-
     def _score(self, model):
         return get_score(model.default_scoring if self.scoring is None else self.scoring)
-
-    def _selection_epsilon(self):
-        fraction = 0.5 if self.selection_fraction == "auto" else self.selection_fraction
-        return float(fraction) * float(self.epsilon)
 
     def _groups(self, params):
         groups = params.pop("groups", None)
