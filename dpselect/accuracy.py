@@ -258,6 +258,15 @@ class AccuracyForm(ABC):
         """
 
 
+def root_rounding(largest_risk):
+    """Bound what rounding of two risks up to a largest one adds to the root of their difference.
+
+    On each of two data sets the difference is off by some units in the last place, and its root
+    by no more than the root of that.
+    """
+    return 2 * math.sqrt(2.0**-50 * largest_risk)
+
+
 class Reduction(ABC):
     """Models at increasing epsilon, and their errors on the records.
 

@@ -11,7 +11,14 @@ from functools import cached_property
 import numpy as np
 from sklearn.base import clone
 
-from ..accuracy import AccuracyBounds, AccuracyForm, MovementNoise, Reduction, noise_length
+from ..accuracy import (
+    AccuracyBounds,
+    AccuracyForm,
+    MovementNoise,
+    Reduction,
+    noise_length,
+    root_rounding,
+)
 from ..base import numeric_rows, public_classes
 from ..mechanisms.verification import root_excess_sensitivity
 from .calibration import calibrate, norm_bound
@@ -74,7 +81,9 @@ class LinearAccuracy(AccuracyForm):
         bare = self.bare(n, d)
         span = float(self.loss.value(-R * self.ball) - self.loss.value(R * self.ball)) / n
         # the computed minimum lies up to tau^2 / (2 lambda) above the true one
-        root = root_excess_sensitivity(R + n * bare.tau, n, self.alpha)
+        root = root_excess_sensitivity(R + n * bare.tau, n, self.alpha) + root_rounding(
+            float(self.loss.value(-R * self.ball)) + self.alpha * self.ball**2 / 2
+        )
         noise = MovementNoise("l2", (n_problems, d), bare.output_scale)
         curvature = self.loss.curvature * R**2 + d * self.alpha
 

@@ -10,7 +10,14 @@ import math
 import numpy as np
 from sklearn.base import clone
 
-from ..accuracy import AccuracyBounds, AccuracyForm, MovementNoise, Reduction, noise_length
+from ..accuracy import (
+    AccuracyBounds,
+    AccuracyForm,
+    MovementNoise,
+    Reduction,
+    noise_length,
+    root_rounding,
+)
 from ..base import numeric_rows, one_label_a_row
 from ..exceptions import CertificateError
 from ..mechanisms.verification import root_excess_sensitivity
@@ -72,6 +79,7 @@ class RidgeAccuracy(AccuracyForm):
         alpha, change = float(model.alpha), model._gradient_change("l2")
         tau = RESIDUAL * change
         root = root_excess_sensitivity(change / 2 + n_samples * tau, n_samples, alpha)
+        root += root_rounding((Y + R * B) ** 2 / 2 + alpha * B**2 / 2)
 
         def forecast(levels, epsilon):
             if model.perturbation == "objective":
