@@ -11,7 +11,6 @@ import numpy as np
 from ..accuracy import noise_length
 from ..base import numeric_rows, one_label_a_row
 from ..risk_bound import INEXACTNESS, RiskBound
-from .linear_risk_bound import CONCENTRATION
 from .ridge_calibration import RESIDUAL
 from .ridge_noise import Reading, exact_sums
 
@@ -26,7 +25,7 @@ def ridge_risk_bound(model, n_samples, n_features, reach):
     n_samples, n_features : int
         Shape of X.
     reach : float
-        Largest prediction of a model in the ball, in units of target_bound.
+        Largest prediction of a model in the ball, in units of target_bound; more than 1 is 1.
 
     Returns
     -------
@@ -35,16 +34,17 @@ def ridge_risk_bound(model, n_samples, n_features, reach):
     Notes
     -----
     As for linear classifiers, the value moves by at most the span over n of one record's loss
-    at a minimiser. With y^2 / 2 taken off, that loss is u^2 / 2 - u y with |u| <= U and
-    |y| <= Y: at most U^2 / 2 + U Y, and at least U^2 / 2 - U Y if U <= Y, otherwise -Y^2 / 2.
-    Its span is 2 U Y if U <= Y, otherwise (U + Y)^2 / 2, which is the span with y^2 / 2 for
-    every U.
+    at a minimiser. With y^2 / 2 taken off, that loss is u^2 / 2 - u y. For |u| <= U <= Y and
+    |y| <= Y it lies between U^2 / 2 - U Y and U^2 / 2 + U Y: its span is 2 U Y. With y^2 / 2 it
+    would be (U + Y)^2 / 2, which is more.
+
+    The forecast is as for linear classifiers, with R^2 / d for the curvature.
     """
     n, d = n_samples, n_features + bool(model.fit_intercept)
     mu = _mu(model, n, d)
     ball = _ball(model, mu, reach)
-    R, Y, U = model._row_radius(), float(model.target_bound), model._row_radius() * ball
-    span = 2 * U * Y if U <= Y else (U + Y) ** 2 / 2
+    R, Y = model._row_radius(), float(model.target_bound)
+    span = 2 * R * ball * Y
     # a solution's residual tau raises its value by at most tau^2 / (2 mu); the rest is rounding
     tau = RESIDUAL * model._gradient_change("l2")
     residual = (tau**2 / (2 * mu) + INEXACTNESS * span / n) / 2
@@ -54,7 +54,7 @@ def ridge_risk_bound(model, n_samples, n_features, reach):
         forecast = added**2 * (average + mu) / 2
     else:
         gradient = _gradient_noise(model, n, n_features, ball / 2)
-        forecast = gradient**2 / (2 * (mu + CONCENTRATION * average))
+        forecast = gradient**2 / (2 * (mu + average))
     unit = ("half the mean squared error to targets within", Y)
     return RiskBound.of(span, n, residual, forecast, ball, unit)
 
@@ -104,12 +104,12 @@ def _mu(model, n_samples, dimension):
 
 
 def _ball(model, mu, reach):
-    """Return a radius within which the model's coefficients and the wanted predictions stay.
+    """Return a radius within which the coefficients stay, and predictions reach as far as wanted.
 
     For mu in place of lambda the minimiser is still shorter than Y / (2 sqrt(lambda)).
     """
     natural = float(model.target_bound) / (2 * math.sqrt(mu))
-    wanted = reach * float(model.target_bound) / model._row_radius()
+    wanted = min(reach, 1.0) * float(model.target_bound) / model._row_radius()
     return min(model._ball_radius(), natural, wanted)
 
 

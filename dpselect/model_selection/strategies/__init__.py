@@ -6,12 +6,13 @@ from .held_out import AlphaSplit, Control, DataSplit, Random
 from .public_rule import PublicRule
 from .random_stopping import RandomStopping
 from .reading import Reading
+from .risk_bound import RiskBound
 from .stability import Stability
 
 STRATEGIES = {
     strategy.name: strategy
     for strategy in (
-        PublicRule, Stability, AlphaSplit, DataSplit, RandomStopping, Random, Control,
+        PublicRule, RiskBound, Stability, AlphaSplit, DataSplit, RandomStopping, Random, Control,
     )
 }
 
