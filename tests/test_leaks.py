@@ -17,7 +17,7 @@ from sklearn.kernel_approximation import RBFSampler
 from sklearn.pipeline import make_pipeline
 
 from dpselect import DPHistogramDensity, DPLogisticRegression, DPRidge, StabilityGridSearchCV
-from dpselect.model_selection import search as search_module
+from dpselect.model_selection.strategies import stability as stability_module
 from dpselect.preprocessing import BoundedScaler, NormClipper
 
 RELEASED = {
@@ -99,6 +99,14 @@ ESTIMATORS = [
     DPRidge(perturbation="output", alpha=1.0),
     DPHistogramDensity(bounds=(-4, 4), bin_width=2.0),
     StabilityGridSearchCV(DPRidge(), {"alpha": [0.01, 0.1]}, epsilon=1e6),
+    *(
+        StabilityGridSearchCV(
+            clone(MODEL), {"alpha": [0.1, 100.0]}, epsilon=50.0, strategy=strategy
+        )
+        for strategy in (
+            "public_rule", "risk_bound", "alpha_split", "data_split", "random_stopping", "random"
+        )
+    ),
     # so much to gain that the same candidate is chosen on both data sets
     StabilityGridSearchCV(clone(MODEL), {"alpha": [0.1, 100.0]}, epsilon=50.0, verbose=1),
     StabilityGridSearchCV(
@@ -108,7 +116,7 @@ ESTIMATORS = [
 ]
 
 
-@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: repr(e)[:50])
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: getattr(e, "strategy", repr(e)[:50]))
 def test_nothing_but_what_was_released_depends_on_a_record(estimator, neighbours):
     one, printed, said = fitted(estimator, neighbours[0])
     other, printed_neighbour, said_neighbour = fitted(estimator, neighbours[1])
@@ -118,7 +126,7 @@ def test_nothing_but_what_was_released_depends_on_a_record(estimator, neighbours
         assert (one.coef_ != other.coef_).any()  # the comparison sees differences
 
 
-@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: repr(e)[:50])
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: getattr(e, "strategy", repr(e)[:50]))
 def test_no_record_is_kept(estimator, neighbours):
     X, _ = neighbours[0]
     one, _, said = fitted(estimator, neighbours[0])
@@ -128,13 +136,13 @@ def test_no_record_is_kept(estimator, neighbours):
 
 def test_no_exact_score_is_kept(neighbours, monkeypatch):
     scores = []
-    original = search_module.exact_scores
+    original = stability_module.exact_scores
 
     def spy(*args, **kwargs):
         scores.append(original(*args, **kwargs))
         return scores[-1]
 
-    monkeypatch.setattr(search_module, "exact_scores", spy)
+    monkeypatch.setattr(stability_module, "exact_scores", spy)
     for estimator in ESTIMATORS[-3:]:
         one, printed, _ = fitted(estimator, neighbours[0])
         numbers = [*scores[-1], *(-scores[-1])]

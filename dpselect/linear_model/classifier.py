@@ -257,8 +257,8 @@ class DPLinearClassifier(ClassifierMixin, BaseEstimator):
         Returns
         -------
         float
-            Half the squared length of the noise over mu, and 12.5 mu / R^2 for the bias. A rule
-            for choosing; no bound.
+            An eighth of the squared length of the noise over mu, and 12.5 mu / R^2 for the bias.
+            A rule for choosing; no bound.
         """
         self._check_parameters()
         s = self._perturbation(n_samples, n_features, n_problems)

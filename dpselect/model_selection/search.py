@@ -25,11 +25,11 @@ from .strategies import Problem, make_strategy
 class StabilityGridSearchCV(SearchDelegationMixin, MetaEstimatorMixin, BaseEstimator):
     """Choose parameters of a private model and release it, within one privacy loss.
 
-    Takes the place of :class:`sklearn.model_selection.GridSearchCV`. All candidates are
-    trained on all splits with noise that is fixed for each candidate; one record then
+    Takes the place of :class:`sklearn.model_selection.GridSearchCV`. By default all candidates
+    are trained on all splits with noise that is fixed for each candidate; one record then
     moves their scores by a known amount only, and a single noisy argmax pays for the whole
     comparison, however many candidates there are. The chosen one is trained again, on all
-    records and with new noise, and released.
+    records and with new noise, and released. `strategy` names other ways to choose.
 
     Neighbouring data sets differ in one record. Public are the number of records, the
     columns, the labels, the grid, the splits, and every parameter. Released are
@@ -49,29 +49,45 @@ class StabilityGridSearchCV(SearchDelegationMixin, MetaEstimatorMixin, BaseEstim
         `privacy_` adds. ``inf`` is not private:
         the search then is scikit-learn's GridSearchCV, exact scores included.
     delta : float, default=0.0
-        With 0 the certificates hold for the very noise that was drawn, and no failure
-        probability is needed. A number in (0, 1) bounds the noise by its tail instead, as
-        Chaudhuri and Vinterbo do; for comparison only, it is never better.
+        "stability": with 0 the certificates hold for the very noise that was drawn, and no
+        failure probability is needed. A number in (0, 1) bounds the noise by its tail instead,
+        as Chaudhuri and Vinterbo do; for comparison only, it is never better. "alpha_split": a
+        number in (0, 1) leaves more to each of many models. Other strategies do not use it.
     selection_fraction : "auto" or float, default="auto"
-        Share of `epsilon` for the selection, in (0, 1); "auto" is one half. With a single
-        candidate nothing is selected, and training gets the whole. A grid that only varies
-        how one release is read (`alpha` of :class:`~dpselect.DPRidge`) needs no share: model
-        and choice use the two parts of the first split, with the whole epsilon each.
+        Share of `epsilon` for the selection, in (0, 1); "auto" is one half for "stability" and
+        a tenth for "risk_bound". With a single candidate nothing is selected, and training
+        gets the whole. Other strategies need no share.
     scoring : str, score or None, default=None
         The name of a score ("brier", "ramp", ...) or a score of :mod:`dpselect.metrics`;
-        None is the estimator's `default_scoring`. Accuracy and AUC have no certificate.
-    strategy : "stability", default="stability"
-        How to select.
+        None is the estimator's `default_scoring`. "accuracy" has no certificate, but serves
+        strategies that choose on held-out records; "logistic" and "hinge" serve "stability"
+        only. "public_rule", "risk_bound" and "random" use none.
+    strategy : str, default="stability"
+        How to select; the page "Strategies of a private search" has the proofs.
+
+        - "stability": by scores on all splits, at fixed noise. A grid that only varies how one
+          release is read (`alpha` of :class:`~dpselect.DPRidge`) trains once, on the first
+          split's training part, and chooses on the other, with the whole epsilon each.
+        - "public_rule": `alpha` of a classifier, from public numbers; nothing is selected.
+        - "risk_bound": by the least risk of each linear model, and what its noise will add.
+        - "alpha_split": models that share epsilon, and a choice on held-out records.
+        - "data_split": models on parts of the records, and a choice on held-out records.
+        - "random_stopping": the best of a random number of runs, each with about half of epsilon.
+          Its duration tells how many there were.
+        - "random": one candidate by chance.
+        - "control": by exact scores on held-out records. Not private; for comparison only.
     n_draws : int, default=1
         Draws of noise over which a candidate's score is averaged; costs time, not privacy.
     n_jobs : int, default=None
         Jobs of joblib, on whatever backend is active.
     refit : bool, default=True
         Whether to train and release the chosen model. If not, only the selection's share of
-        `epsilon` is spent.
+        `epsilon` is spent; that is all of it where models are trained on the first split.
     cv : int, splitter, iterable or None, default=None
         None means five shuffled folds and an int that many. Stratified splitters look at
-        the labels and are refused.
+        the labels and are refused. Strategies that choose on held-out records use the first
+        split only, whose parts must be disjoint and name no record twice; "public_rule",
+        "risk_bound" and "random" use none.
     verbose : int, default=0
         1 or more prints public facts: the number of fits, and which are done.
     pre_dispatch : int or str, default="2*n_jobs"
@@ -97,7 +113,8 @@ class StabilityGridSearchCV(SearchDelegationMixin, MetaEstimatorMixin, BaseEstim
     best_params_ : dict
         Its parameters.
     best_estimator_ : estimator
-        The model, trained on all records. Released.
+        The model. Released. Trained on all records, or on the first split's training part
+        (a piece of it for "data_split") by strategies that choose on held-out records.
     privacy_ : PrivacyLoss
         The loss of everything that was released.
     cv_results_ : dict of arrays
@@ -105,7 +122,8 @@ class StabilityGridSearchCV(SearchDelegationMixin, MetaEstimatorMixin, BaseEstim
         `training_stability`, `score_span`, `sensitivity`, `noise_scale`. No score is among
         them: none was paid for.
     certificate_ : SelectionPlan
-        The same numbers with their meaning in words.
+        The same numbers with their meaning in words, `strategy` ("one_release" for readings
+        of one release) and `training_epsilon`, with which the released model was trained.
     scorer_ : score
         The score that was used.
     n_splits_ : int
@@ -117,7 +135,8 @@ class StabilityGridSearchCV(SearchDelegationMixin, MetaEstimatorMixin, BaseEstim
     ----------
     Chaudhuri and Vinterbo, *A Stability-based Validation Procedure for Differentially
     Private Machine Learning*, NIPS 2013, algorithms 1 and 2. The page "Selection by
-    stability" has statement and proof, and the corrections to their theorem 4.
+    stability" has statement and proof, and the corrections to their theorem 4; other
+    strategies are on the page "Strategies of a private search".
 
     Examples
     --------
@@ -213,8 +232,8 @@ class StabilityGridSearchCV(SearchDelegationMixin, MetaEstimatorMixin, BaseEstim
         candidates = self._candidates(estimator)
         score = self._score(candidates[0].model)
         # made-up shapes: refuses bad parameters, and what no strategy can do, early
-        halves = [(np.arange(500), np.arange(500, 1000))]
-        self._strategy(candidates, score, halves, 1000, 1)
+        n = 1000 * len(candidates)
+        self._strategy(candidates, score, [np.split(np.arange(n), 2)], n, 1).rehearse()
         warn_if_seeded(self)
 
         X, y = indexable(X, y)
@@ -264,8 +283,10 @@ class StabilityGridSearchCV(SearchDelegationMixin, MetaEstimatorMixin, BaseEstim
                 )
             candidate.n_features = widths[key]
         problem = Problem(
-            candidates, score, splits, n_samples, n_features, epsilon=self.epsilon,
-            delta=self.delta, selection_fraction=self.selection_fraction, n_draws=self.n_draws,
+            candidates, score, splits, n_samples, n_features,
+            # low-precision numbers would weaken the noise
+            epsilon=float(self.epsilon), delta=float(self.delta),
+            selection_fraction=self.selection_fraction, n_draws=self.n_draws,
             random_state=self.random_state,
             jobs={"n_jobs": self.n_jobs, "pre_dispatch": self.pre_dispatch, "verbose": self.verbose},
         )
@@ -336,7 +357,9 @@ a perfect model scores only 1 better than one that says nothing.
             example = np.zeros((1, n_features))
         splits = make_splits(self.cv, n_samples, stream.child("splits"))
         score = self._score(candidates[0].model)
-        return self._strategy(candidates, score, splits, n_samples, n_features, example).plan()
+        strategy = self._strategy(candidates, score, splits, n_samples, n_features, example)
+        strategy.rehearse()
+        return strategy.plan()
 
     def _candidates(self, estimator, frozen=()):
         return make_candidates(
@@ -344,6 +367,7 @@ a perfect model scores only 1 better than one that says nothing.
             self.param_grid,
             epsilon=float(self.epsilon),
             trusted_steps=self.trusted_steps if not frozen else (*self.trusted_steps, *frozen),
+            search=f"strategy={self.strategy!r}",
         )
 
     def _score(self, model):

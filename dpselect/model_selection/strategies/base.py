@@ -106,6 +106,9 @@ class Strategy(ABC):
     def prepare(self):
         """Check what is needed, and split the budget."""
 
+    def rehearse(self):
+        """Refuse early, on made-up records, what `choose` would refuse later."""
+
     @abstractmethod
     def plan(self):
         """Return the SelectionPlan, before any data."""

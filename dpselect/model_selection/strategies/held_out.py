@@ -1,7 +1,7 @@
 """Strategies that train on one part of the records and choose on another.
 
 No record is in both, so the losses of the models and of the choice do not add: the larger one
-counts. The models need no certificate, and the score only has to be bounded: accuracy will do.
+counts. Certificates are not used, and the score only has to be bounded: accuracy will do.
 """
 
 import math
@@ -13,9 +13,9 @@ from sklearn.pipeline import Pipeline
 
 from ...exceptions import CertificateError, PrivacyLeakWarning
 from ...mechanisms import exponential_mechanism
-from ...mechanisms.renyi import zcdp_budget
-from ...noise import as_generator
-from ...privacy import PrivacyLoss
+from ...mechanisms.renyi import pure_to_zcdp, zcdp_budget, zcdp_to_epsilon
+from ...noise import as_generator, root_stream
+from ...privacy import KINDS, PrivacyLoss
 from ...rows import take
 from ..plan import resolution
 from ..quiet import quietly
@@ -39,7 +39,39 @@ class HeldOut(Strategy):
                 "The first split of cv validates on records that it trains on, so the losses of "
                 "models and choice would add up; give a split whose parts are disjoint."
             )
-        self.sensitivity = score.width / len(self.test)
+        for name, part in (("trains on", self.train), ("validates on", self.test)):
+            if len(np.unique(part)) < len(part):
+                raise ValueError(
+                    f"The first split of cv {name} a record more than once, so this record counts "
+                    "more than the noise hides; list every record once."
+                )
+        # a low-precision number would weaken the noise
+        self.sensitivity = float(score.width) / len(self.test)
+
+    def rehearse(self):
+        for candidate in self.problem.candidates:
+            self.rehearse_candidate(candidate)
+
+    def rehearse_candidate(self, candidate):
+        """Return the candidate's model fitted on two made-up rows, and scored on them."""
+        model = clone(candidate.model)
+        model.set_params(epsilon=float(self.training_epsilon), random_state=root_stream(0))
+        labels = np.zeros(2)
+        if "classes" in model.get_params():
+            classes = [0, 1] if model.classes is None else model.classes
+            model.set_params(classes=classes)
+            labels = np.asarray(classes)[:2]
+        rows = np.zeros((2, 1))
+        model.fit(rows, labels)
+        score = self.problem.score
+        try:
+            score(model, rows, labels)
+        except (AttributeError, TypeError, ValueError):
+            raise CertificateError(
+                f"{type(score).__name__} cannot score a {type(model).__name__}; use another "
+                f"scoring, or None for the model's own."
+            ) from None
+        return model
 
     def plan(self):
         scales = 2 * self.sensitivity / self.problem.epsilon
@@ -69,8 +101,10 @@ class HeldOut(Strategy):
 
     def assemble(self, i, model, X):
         candidate = self.problem.candidates[i]
-        if candidate.steps is None:
+        if not isinstance(candidate.estimator, Pipeline):
             return model
+        if candidate.steps is None:
+            return Pipeline([(candidate.estimator.steps[-1][0], model)])
         steps = clone(candidate.steps)
         quietly(steps.fit, X)
         return Pipeline([*steps.steps, (candidate.estimator.steps[-1][0], model)])
@@ -86,13 +120,13 @@ class HeldOut(Strategy):
 class TrainedApart(HeldOut):
     """Every candidate is trained privately; an exponential mechanism takes one of the models."""
 
-    def parts(self):
+    def parts(self, stream):
         """Return the records that each candidate is trained on."""
         return [self.train] * len(self.problem.candidates)
 
     def choose(self, X, y, stream):
         problem, models, scores = self.problem, [], []
-        for i, part in enumerate(self.parts()):
+        for i, part in enumerate(self.parts(stream)):
             state = self.release_state(stream, i)
             model, rows = self.fit(i, X, y, part, self.training_epsilon, state)
             models.append(model)
@@ -120,16 +154,26 @@ class AlphaSplit(TrainedApart):
         super().prepare()
         problem, k = self.problem, len(self.problem.candidates)
         self.training_epsilon = problem.epsilon / k
-        if problem.delta > 0:
+        if math.fsum([self.training_epsilon] * k) > problem.epsilon:  # by the last bit
+            self.training_epsilon = math.nextafter(self.training_epsilon, 0.0)
+        # a delta of the models' own is no zero-concentrated differential privacy
+        pure = all(getattr(candidate.model, "delta", 0) == 0 for candidate in problem.candidates)
+        if problem.delta > 0 and pure:
             shared = math.sqrt(2 * zcdp_budget(problem.epsilon, problem.delta) / k)
             self.training_epsilon = max(self.training_epsilon, shared)
 
     def training_loss(self, models):
-        pure = PrivacyLoss.sequential([model.privacy_ for model in models], label="models")
-        if pure.epsilon <= self.problem.epsilon * (1 + 1e-9):
-            return pure
+        problem, losses = self.problem, [model.privacy_ for model in models]
+        added = PrivacyLoss.sequential(losses, label="models")
+        # what is known of the models is that they are purely private, and no more
+        if problem.delta == 0 or added.delta > 0 or added.kind != KINDS[0]:
+            return added
+        rho = math.fsum(pure_to_zcdp(loss.epsilon) for loss in losses)
+        together = zcdp_to_epsilon(rho, problem.delta)
+        if added.epsilon <= max(problem.epsilon, together) * (1 + 1e-9):
+            return added
         return PrivacyLoss(
-            self.problem.epsilon, self.problem.delta, seeded=self.problem.seeded,
+            max(problem.epsilon, together), problem.delta, seeded=added.seeded,
             label=f"{len(models)} models of epsilon {self.training_epsilon:.4g} each",
         )
 
@@ -156,8 +200,10 @@ class DataSplit(TrainedApart):
     def training_size(self):
         return len(self.train) // len(self.problem.candidates)
 
-    def parts(self):
-        return np.array_split(self.train, len(self.problem.candidates))
+    def parts(self, stream):
+        # files that are sorted by class are common
+        shuffled = as_generator(stream.child("parts")).permutation(self.train)
+        return np.array_split(shuffled, len(self.problem.candidates))
 
     def training_loss(self, models):
         return PrivacyLoss.parallel([model.privacy_ for model in models], label="models")
@@ -177,7 +223,7 @@ class Control(HeldOut):
             "strategy='control' chooses by exact scores, which no privacy loss covers; use it to "
             "compare strategies on public records only.",
             PrivacyLeakWarning,
-            stacklevel=4,
+            stacklevel=3,
         )
         models, scores = [], []
         for i in range(len(self.problem.candidates)):
@@ -194,6 +240,11 @@ class Random(Strategy):
     """A candidate by chance, trained with the whole privacy loss."""
 
     name = "random"
+
+    def rehearse(self):
+        # a model that is not drawn would never be checked
+        for candidate in self.problem.candidates:
+            getattr(candidate.model, "_check_parameters", lambda: None)()
 
     def plan(self):
         epsilon = self.problem.epsilon

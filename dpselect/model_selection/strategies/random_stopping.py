@@ -1,10 +1,9 @@
 """Random stopping: a random number of random candidates, of which the best one is released."""
 
-
-
+from ...exceptions import CertificateError
 from ...mechanisms.random_stopping import logarithmic, random_stopping, run_epsilon
 from ...noise import as_generator, laplace
-from ...privacy import PrivacyLoss
+from ...privacy import KINDS, PrivacyLoss
 from .base import Choice
 from .held_out import HeldOut
 
@@ -28,6 +27,21 @@ class RandomStopping(HeldOut):
         self.training_epsilon = run_epsilon(float(self.problem.epsilon), self.law)
         self.scale = self.sensitivity / self.training_epsilon
 
+    def rehearse_candidate(self, candidate):
+        model = super().rehearse_candidate(candidate)
+        self.check_run(model)
+        return model
+
+    def check_run(self, model):
+        """Refuse a model that did not keep to what a run may spend; looks at its loss only."""
+        loss = model.privacy_
+        if loss.delta > 0 or loss.kind != KINDS[0] or loss.epsilon > self.training_epsilon:
+            raise CertificateError(
+                f"strategy='random_stopping' needs models with delta=0 and the epsilon that they "
+                f"are given, and {type(model).__name__} states (epsilon = {loss.epsilon:.4g}, "
+                f"delta = {loss.delta:.4g}); write delta=0.0, or use strategy='alpha_split'."
+            )
+
     def plan(self):
         said = (
             f"random_stopping: about {self.law.mean:.0f} runs, each with epsilon "
@@ -44,6 +58,7 @@ class RandomStopping(HeldOut):
         def run(i, noise):
             state = noise.child("model") if problem.seeded else None
             model, rows = self.fit(i, X, y, self.train, self.training_epsilon, state)
+            self.check_run(model)
             doubt = self.scale * float(laplace(as_generator(noise.child("score")), ()))
             return self.score(model, rows, y) + doubt, model
 

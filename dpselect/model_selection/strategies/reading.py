@@ -6,11 +6,9 @@ the training part, so the two losses do not add: the larger one counts.
 """
 
 import numpy as np
-from sklearn.base import clone
 
 from ...exceptions import CertificateError
 from ...mechanisms import exponential_noise_scales, noisy_argmax
-from ...noise import root_stream
 from ...privacy import PrivacyLoss
 from ...rows import take
 from ..plan import resolution
@@ -33,9 +31,9 @@ class Reading(HeldOut):
             )
         super().prepare()
         self.training_epsilon = self.problem.epsilon
-        # made-up rows, of which there are two: refuses bad parameters early
-        made_up = clone(model).set_params(epsilon=self.problem.epsilon, random_state=root_stream(0))
-        made_up.fit(np.zeros((2, 1)), np.zeros(2))
+
+    def rehearse(self):
+        made_up = self.rehearse_candidate(self.problem.candidates[0])
         for candidate in self.problem.candidates:
             _reading(made_up, candidate)
 

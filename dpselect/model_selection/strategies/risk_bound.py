@@ -5,7 +5,7 @@ from sklearn.base import clone
 
 from ...exceptions import CertificateError
 from ...mechanisms import exponential_noise_scales
-from ...risk_bound import public_reach, select_by_risk_bound
+from ...risk_bound import check_units, public_reach, select_by_risk_bound
 from ..plan import resolution
 from .base import Choice, Strategy
 
@@ -45,6 +45,7 @@ class RiskBound(Strategy):
             )
             for candidate in problem.candidates
         ]
+        check_units(self.bounds)
 
     def plan(self):
         sensitivity = np.array([bound.sensitivity for bound in self.bounds])
