@@ -20,7 +20,7 @@ from .metrics import IntegratedSquaredErrorScore
 # one replaced record lowers one count by 1 and raises another
 L1_MOVEMENT, L2_MOVEMENT = 2.0, math.sqrt(2)
 # probabilities at which the excess is bounded for a bound on its mean
-TAILS = (0.1, 0.03, 0.01, 1e-3, 1e-4)
+TAILS = (0.1, 0.03, 0.01, 1e-3, 1e-4, 1e-6, 1e-8)
 
 
 class HistogramAccuracy(AccuracyForm):

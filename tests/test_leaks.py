@@ -16,7 +16,18 @@ from sklearn.base import clone
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.pipeline import make_pipeline
 
-from dpselect import DPHistogramDensity, DPLogisticRegression, DPRidge, StabilityGridSearchCV
+from dpselect import (
+    AccuracyFirstSearchCV,
+    AccuracyNotReachedError,
+    DPHistogramDensity,
+    DPLinearSVC,
+    DPLogisticRegression,
+    DPRidge,
+    StabilityGridSearchCV,
+)
+from dpselect.density_accuracy import HistogramAccuracy
+from dpselect.linear_model.linear_accuracy import LinearAccuracy
+from dpselect.linear_model.ridge_accuracy import RidgeAccuracy
 from dpselect.model_selection.strategies import stability as stability_module
 from dpselect.preprocessing import BoundedScaler, NormClipper
 
@@ -24,6 +35,8 @@ RELEASED = {
     "coef_", "intercept_", "best_index_", "best_params_", "gram_", "moment_", "density_",
     # the eigenvectors of gram_
     "_reading",
+    # models along a path, and noisy answers
+    "path_",
 }
 
 
@@ -114,19 +127,56 @@ ESTIMATORS = [
     ),
     StabilityGridSearchCV(clone(MODEL), {"alpha": [0.1, 100.0]}, epsilon=50.0, refit=False),
 ]
+OUTPUT = clone(MODEL).set_params(perturbation="output")
+DENSITY = DPHistogramDensity(bounds=(-4, 4), bin_width=2.0)
 
 
-@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: getattr(e, "strategy", repr(e)[:50]))
+def accuracy_first(estimator, method, criterion="excess_risk", target=0.1, **parameters):
+    name = "epsilon" if estimator is not PIPELINE else "dplogisticregression__epsilon"
+    return AccuracyFirstSearchCV(
+        estimator, {name: np.geomspace(0.03, 3000, 6)}, target=target, criterion=criterion,
+        method=method, delta=1e-6, **parameters,
+    )
+
+
+# levels so far apart that the same one is found on both data sets
+CERTIFIED = [
+    accuracy_first(estimator, "certified") for estimator in (
+        DPRidge(alpha=0.1), MODEL, clone(MODEL).set_params(classes=None), PIPELINE,
+        DENSITY,
+    )
+]
+TESTED = [
+    accuracy_first(DPRidge(alpha=0.1), "above_threshold"),
+    accuracy_first(DPRidge(alpha=0.1), "predict_verify"),
+    accuracy_first(DPRidge(alpha=0.1), "doubling", criterion="clipped_squared_error", target=0.6),
+    accuracy_first(DPRidge(alpha=0.1, perturbation="objective"), "doubling"),
+    accuracy_first(DPRidge(alpha=0.1, perturbation="output", norm="l2"), "brownian"),
+    accuracy_first(OUTPUT, "reduced_above_threshold"),
+    accuracy_first(OUTPUT, "predict_verify", criterion="risk", target=0.9),
+    accuracy_first(MODEL, "predict_verify", criterion="brier", target=0.4),
+    accuracy_first(PIPELINE, "doubling"),
+    accuracy_first(DPLinearSVC(alpha=0.1, classes=[0, 1], perturbation="output"), "doubling"),
+    accuracy_first(DENSITY, "above_threshold", target=0.01),
+    accuracy_first(clone(DENSITY).set_params(noise="geometric"), "doubling", target=0.01),
+]
+ALL = [*ESTIMATORS, *CERTIFIED, *TESTED]
+
+
+@pytest.mark.parametrize("estimator", ALL, ids=lambda e: getattr(e, "strategy", repr(e)[:50]))
 def test_nothing_but_what_was_released_depends_on_a_record(estimator, neighbours):
     one, printed, said = fitted(estimator, neighbours[0])
     other, printed_neighbour, said_neighbour = fitted(estimator, neighbours[1])
     assert differences(one, other) == set()
     assert (printed, said) == (printed_neighbour, said_neighbour)
-    if hasattr(one, "coef_"):
-        assert (one.coef_ != other.coef_).any()  # the comparison sees differences
+    for attribute in ("coef_", "density_"):
+        model = getattr(one, "best_estimator_", one)
+        if hasattr(model, attribute):  # the comparison sees differences
+            twin = getattr(other, "best_estimator_", other)
+            assert (getattr(model, attribute) != getattr(twin, attribute)).any()
 
 
-@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: getattr(e, "strategy", repr(e)[:50]))
+@pytest.mark.parametrize("estimator", ALL, ids=lambda e: getattr(e, "strategy", repr(e)[:50]))
 def test_no_record_is_kept(estimator, neighbours):
     X, _ = neighbours[0]
     one, _, said = fitted(estimator, neighbours[0])
@@ -150,6 +200,84 @@ def test_no_exact_score_is_kept(neighbours, monkeypatch):
         assert not any(repr(float(number)) in printed for number in numbers)
 
 
+@pytest.fixture
+def reductions(monkeypatch):
+    """Every Reduction that is made: what it holds is exact."""
+    made = []
+    for form in (RidgeAccuracy, LinearAccuracy, HistogramAccuracy):
+        def spy(self, *args, original=form.reduction):
+            made.append(original(self, *args))
+            return made[-1]
+
+        monkeypatch.setattr(form, "reduction", spy)
+    return made
+
+
+def exact_numbers(reduction, models):
+    """The exact numbers of a search that are long enough to be told from public ones."""
+    names = ("minimiser", "minimum", "sums", "gram", "moment", "energy", "masses")
+    exact = [getattr(reduction, name) for name in names if hasattr(reduction, name)]
+    exact += [reduction.risks(models), reduction.excesses(models)]
+    numbers = np.unique(np.abs(np.concatenate([np.ravel(part) for part in exact])))
+    numbers = np.concatenate([numbers, -numbers, np.sqrt(numbers)])
+    return [number for number in numbers if len(repr(float(number))) > 12]
+
+
+@pytest.mark.parametrize("estimator", TESTED, ids=lambda e: getattr(e, "strategy", repr(e)[:50]))
+def test_no_exact_loss_or_minimiser_is_kept(estimator, neighbours, reductions):
+    X, y = neighbours[0]
+    # a prime number of records, whose shares are long numbers
+    one, printed, said = fitted(estimator, (X[:397], y[:397]))
+    (reduction,) = reductions
+    numbers = exact_numbers(reduction, one.path_["model"])
+    assert len(numbers) > 5 and not holds(one, numbers)
+    shown = [printed, *said, str(one.privacy_), str(one.plan_)]
+    assert not any(repr(float(number)) in text for number in numbers for text in shown)
+    one.kept_ = {"excess": float(numbers[0])}
+    assert holds(one, numbers)  # the check sees it
+
+
+@pytest.mark.parametrize("estimator", CERTIFIED[:2], ids=lambda e: getattr(e, "strategy", repr(e)[:50]))
+def test_a_certified_search_keeps_no_minimiser(estimator, neighbours):
+    one, _, _ = fitted(estimator, neighbours[0])
+    exact = clone(one.best_estimator_).set_params(epsilon=float("inf")).fit(*neighbours[0])
+    assert not holds(one, [*np.ravel(exact.coef_), *np.ravel(exact.intercept_)])
+
+
+# (geometric noise is 0 at a large epsilon, and then no target is too small)
+@pytest.mark.parametrize("estimator", [*CERTIFIED, *TESTED[:-1]], ids=lambda e: getattr(e, "strategy", repr(e)[:50]))
+def test_a_failed_search_says_what_it_cost_and_nothing_else(estimator, neighbours, reductions):
+    errors = []
+    for X, y in neighbours:
+        search = clone(estimator).set_params(target=1e-12, random_state=3)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with pytest.raises(AccuracyNotReachedError) as caught:
+                search.fit(X[:397], y[:397])
+        errors.append(caught.value)
+        assert caught.value.__context__ is None and caught.value.__cause__ is None
+        assert not [name for name in vars(search) if name.endswith("_")]
+    one, other = errors
+    assert (pickle.dumps(one), repr(one), str(one)) == (pickle.dumps(other), repr(other), str(other))
+    assert vars(one).keys() == {"privacy"} and one.privacy == other.privacy
+    if reductions:
+        models = reductions[0].read(3000.0)[None]
+        numbers = [*exact_numbers(reductions[0], models), *neighbours[0][0].ravel()]
+        assert not holds(one, numbers) and not any(repr(float(x)) in str(one) for x in numbers)
+
+
+def test_no_key_of_an_accuracy_first_search_is_kept(neighbours):
+    for estimator in (CERTIFIED[1], CERTIFIED[3], TESTED[0], TESTED[3], TESTED[5]):
+        for seed in (None, 3):
+            # without a seed, a test of accuracy refuses every model now and then
+            search = clone(estimator).set_params(random_state=seed, on_failure="last")
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                search.fit(*neighbours[0])
+            assert b"InnerStream" not in pickle.dumps(search)
+            assert search.best_estimator_.get_params().get("random_state") is None
+
+
 def test_no_key_is_kept(neighbours):
     search = StabilityGridSearchCV(clone(MODEL), {"alpha": [0.1, 100.0]}).fit(*neighbours[0])
     assert search.random_state is None and search.best_estimator_.random_state is None
@@ -162,7 +290,7 @@ def test_refused_records_are_not_shown(neighbours):
         (np.where(X == X[0, 0], np.nan, X), y),
         (X, np.where(np.arange(400) == 3, 987654, y)),
     ):
-        for estimator in (MODEL, ESTIMATORS[-3]):
+        for estimator in (MODEL, ESTIMATORS[-3], CERTIFIED[1], TESTED[5]):
             with pytest.raises(ValueError) as caught:
                 clone(estimator).fit(rows, labels)
             assert "987654" not in str(caught.value)

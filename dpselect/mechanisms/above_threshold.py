@@ -166,7 +166,7 @@ def reduced_tests(target, sensitivity, n_levels, failure_probability):
     privacy loss along a geometric grid.
     """
     # from 1/2 on no margin would be needed, and the noise have no end
-    share = min(0.25, failure_probability / n_levels)
+    share = min(0.49, failure_probability / n_levels)
     # 2 - sqrt(4 - 6 share), without the cancellation
     y = 6 * share / (2 + math.sqrt(4 - 6 * share))
     levels = np.arange(1, n_levels + 1) / n_levels

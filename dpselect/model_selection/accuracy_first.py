@@ -13,7 +13,7 @@ from ..metrics import get_score
 from ..noise import is_seeded, root_stream
 from ..privacy import PrivacyLoss
 from ..rows import n_rows, take
-from .accuracy_parameters import RISKS, check_parameters, check_target, epsilon_grid
+from .accuracy_parameters import check_parameters, check_target, epsilon_grid, is_risk
 from .accuracy_plan import make_plan
 from .accuracy_question import Question, outcome_loss
 from .candidates import learn_classes, make_candidates, seed_features, set_classes
@@ -310,7 +310,7 @@ is touched.
         )
 
     def _score(self):
-        return None if self.criterion in RISKS else get_score(self.criterion)
+        return None if is_risk(self.criterion) else get_score(self.criterion)
 
     def _split(self, n_samples, stream):
         """Return the records that train and those that are held out; None without a score."""
@@ -328,7 +328,7 @@ is touched.
         score, form = self._score(), candidate.model.accuracy_form()
         check_target(self.target, form, self.criterion)
         shape = (n_samples if split is None else len(split[0]), n_features, candidate.n_problems)
-        absolute = self.criterion != "excess_risk"
+        absolute = score is not None or self.criterion != "excess_risk"
         if score:
             sensitivity = form.score_span(score, n_features) / len(split[1])
         else:

@@ -26,7 +26,7 @@ def check_parameters(search):
     check_choice(
         "method", search.method, ("auto", *METHODS), why="only these have a proof here"
     )
-    if search.criterion not in RISKS:
+    if not is_risk(search.criterion):
         get_score(search.criterion, "criterion", RISKS)
     elif search.cv is not None:
         raise ValueError(
@@ -55,8 +55,18 @@ def check_parameters(search):
     check_random_state(search.random_state)
 
 
+def is_risk(criterion):
+    """Tell whether a criterion is the estimator's own risk, and not a score."""
+    return isinstance(criterion, str) and criterion in RISKS
+
+
 def check_target(target, form, criterion):
     """Refuse a target that no model can meet; a density's risk may be negative, others not."""
+    if target == 0 and not form.nonnegative and criterion != "excess_risk":
+        raise ValueError(
+            "target=0 leaves no room for the noise of the tests, which is a share of the target; "
+            "write a number other than 0, such as -0.01."
+        )
     if target == 0 or (target < 0 and (form.nonnegative or criterion == "excess_risk")):
         raise ValueError(
             f"target={target!r} cannot be met with certainty by any model with noise; write a number "

@@ -128,4 +128,10 @@ def _messages(question, best, n_methods):
         what = f"is expected to pay about epsilon={best.total:.4g}; what it did pay is in privacy_."
     else:
         what = f"pays epsilon={best.total:.4g}, known before the data is touched."
-    return (f"{best.method}, {choice}, {what}",)
+    said = [f"{best.method}, {choice}, {what}"]
+    if question.absolute:
+        said.append(
+            f"The noise of the tests may take {question.slack:.3g} of the target: only where models "
+            f"reach {question.target - question.slack:.4g} can one be counted on to be found."
+        )
+    return tuple(said)

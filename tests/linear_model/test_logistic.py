@@ -1,11 +1,18 @@
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
 
-from dpselect import DPLogisticRegression, PrivacyLeakWarning, SeededNoiseWarning
+from dpselect import (
+    DPLinearSVC,
+    DPLogisticRegression,
+    PrivacyLeakWarning,
+    SeededNoiseWarning,
+)
+from dpselect.metrics import HingeScore
 
 
 @pytest.fixture(scope="module")
@@ -86,12 +93,146 @@ def test_objective_perturbation_tilts_the_objective(data):
     np.testing.assert_allclose(gradient, expected, atol=1e-4)
 
 
-def test_classes_have_independent_noise():
-    noise = DPLogisticRegression(random_state=0).unit_noise(3, n_problems=5)
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_classes_have_independent_noise(norm):
+    noise = DPLogisticRegression(random_state=0, norm=norm).unit_noise(3, n_problems=5)
     assert noise.shape == (2, 5, 4)
     correlation = np.corrcoef(noise.reshape(10, 4))
     assert np.abs(correlation - np.eye(10)).max() < 0.9999
     assert len(np.unique(noise)) == noise.size
+
+
+# --- rows that are bounded in l1 norm
+
+
+L1 = [DPLogisticRegression, DPLinearSVC]
+
+
+def test_without_noise_l1_rows_are_scikit_learns(data):
+    X, y = data
+    A = np.hstack([X / np.maximum(1, np.abs(X).sum(axis=1, keepdims=True)), np.full((500, 1), 0.5)])
+    model = fit(X, y, epsilon=float("inf"), alpha=0.01, norm="l1", intercept_scaling=0.5)
+    other = LogisticRegression(C=1 / 5, fit_intercept=False, tol=1e-10).fit(A, y)
+    np.testing.assert_allclose(model.coef_, other.coef_[:, :4], atol=1e-6)
+    np.testing.assert_allclose(model.intercept_, 0.5 * other.coef_[:, 4], atol=1e-6)
+    np.testing.assert_allclose(model.predict_proba(X), other.predict_proba(A), atol=1e-6)
+
+
+def test_l1_noise_tilts_the_objective(data):
+    X, y = data
+    model = seeded(X, y, alpha=0.05, norm="l1", data_norm=0.8, intercept_scaling=2.0)
+    A = np.hstack([X * np.minimum(1, 0.8 / np.abs(X).sum(axis=1, keepdims=True)), np.full((500, 1), 2)])
+    w, s = np.append(model.coef_, model.intercept_ / 2), np.where(y == "well", 1, -1)
+    gradient = A.T @ (-s / (1 + np.exp(s * (A @ w)))) / 500 + 0.05 * w
+    # the l1 norm of a row, the constant included
+    expected = -2 * 2.8 / (500 * (1 - 1e-3)) * model.unit_noise(4)[0, 0]
+    np.testing.assert_allclose(gradient, expected, atol=1e-4)
+
+
+def test_output_perturbation_of_l1_rows_has_the_noise_of_l2(data):
+    one, other = (
+        DPLogisticRegression(alpha=0.1, perturbation="output", norm=norm)._perturbation(500, 4, 1)
+        for norm in ("l1", "l2")
+    )
+    assert one == other
+
+
+def test_the_noise_of_the_objective_suits_the_norm():
+    for norm, variance, correlated in (("l1", 2.0, False), ("l2", 4.0, True)):
+        noise = np.array([
+            DPLogisticRegression(random_state=i, norm=norm).unit_noise(2) for i in range(4000)
+        ])
+        assert noise.shape == (4000, 2, 1, 3)
+        # independent Laplace variables; a ball-Laplace vector of 3 has length Gamma(3)
+        assert noise[:, 0].var() == pytest.approx(variance, rel=0.15)
+        both = np.corrcoef(np.abs(noise[:, 0, 0, :2]).T)[0, 1]
+        assert both > 0.12 if correlated else abs(both) < 0.09
+        assert np.linalg.norm(noise[:, 1, 0], axis=1).mean() == pytest.approx(3.0, rel=0.06)
+
+
+@pytest.mark.parametrize("kind", L1)
+def test_l1_rows_are_clipped_in_training_and_prediction(data, kind):
+    X, y = data
+    X = X + 0.1  # no row is 0
+    short = X / np.abs(X).sum(axis=1, keepdims=True)
+
+    def model(rows):
+        with pytest.warns(SeededNoiseWarning):
+            return kind(alpha=0.1, norm="l1", classes=["ill", "well"], random_state=0).fit(rows, y)
+
+    for scale in (1e6, 1e200):
+        np.testing.assert_allclose(model(scale * X).coef_, model(short).coef_, rtol=1e-6)
+        np.testing.assert_allclose(
+            model(X).decision_function(scale * X), model(X).decision_function(short), rtol=1e-9
+        )
+    np.testing.assert_allclose(model(sparse.csr_array(X)).coef_, model(X).coef_, rtol=1e-9)
+    # rows of l1 norm 1 are not changed, though their l2 norm is less
+    unbounded = clone(model(short)).set_params(data_norm=1.0 + 1e-9)
+    with pytest.warns(SeededNoiseWarning):
+        np.testing.assert_allclose(unbounded.fit(short, y).coef_, model(short).coef_, rtol=1e-5)
+
+
+@pytest.mark.parametrize("perturbation", ["objective", "output"])
+@pytest.mark.parametrize("kind", L1)
+def test_no_neighbour_moves_the_score_beyond_the_certificate_of_l1_rows(kind, perturbation):
+    rng, score, largest = np.random.default_rng(0), HingeScore(), 0.0
+    for _ in range(100):
+        n = int(rng.integers(1, 8))
+        model = kind(
+            epsilon=10 ** rng.uniform(-1, 2), alpha=10 ** rng.uniform(-3, 1), norm="l1", classes=[0, 1],
+            perturbation=perturbation, random_state=int(rng.integers(1000)),
+            fit_intercept=bool(rng.integers(2)),
+        )
+        X, y = np.eye(2)[rng.integers(2, size=n)] * rng.choice([-9, 9], (n, 1)), rng.integers(2, size=n)
+        other = X.copy(), y.copy()
+        other[0][0], other[1][0] = rng.choice([-1, 1]) * X[0][::rng.choice([-1, 1])], rng.integers(2)
+        V = np.eye(2) * 9, rng.integers(2, size=2)
+        scores = [score(kind.fit_batch([clone(model)], *T)[0], *V) for T in ((X, y), other)]
+        bound = model.stability_certificate(score, n, 2).training
+        largest = max(largest, abs(scores[0] - scores[1]) / bound)
+    assert 0.1 < largest <= 1 + 1e-6
+
+
+def test_l1_certificate_for_all_draws_but_a_share():
+    model = DPLogisticRegression(epsilon=0.1, alpha=0.01, norm="l1", random_state=0)
+    spans = [
+        clone(model).set_params(random_state=i).stability_certificate(HingeScore(), 200, 4).span
+        for i in range(300)
+    ]
+    most = model.stability_certificate(HingeScore(), 200, 4, failure_probability=0.2).span
+    assert 0.05 < np.mean(np.array(spans) > most) + 0.05 < 0.3
+    assert most < 1.5 * np.max(spans)
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+@pytest.mark.parametrize("perturbation, tightness", [("objective", 1.25), ("output", 6.0)])
+def test_excess_bound(norm, perturbation, tightness):
+    """On rows of 0 the noise of the objective meets nothing but the penalty: the bound is attained."""
+    n, d, runs = 2000, 3, 500
+    model = DPLogisticRegression(
+        1.0, alpha=0.1, perturbation=perturbation, norm=norm, fit_intercept=False, classes=[0, 1],
+        tol=1e-12,
+    )
+    form, rng = model.accuracy_form(), np.random.default_rng(0)
+    y = rng.integers(2, size=n)
+    hard = np.zeros((n, d)) if perturbation == "objective" else np.eye(d)[np.zeros(n, dtype=int)]
+    dense = rng.normal(size=(n, d))
+    dense /= np.linalg.norm(dense, ord=int(norm[1]), axis=1, keepdims=True)
+    for X in (hard, dense):
+        models = [clone(model).set_params(random_state=i) for i in range(runs)]
+        W = np.array([m.coef_[0] for m in model.fit_batch(models, X, y)])
+        exact = clone(model).set_params(epsilon=float("inf")).fit(X, y).coef_
+
+        def risks(W, X=X):
+            margins = np.where(y == 1, 1, -1)[:, None] * (X @ W.T)
+            return np.logaddexp(0, -margins).mean(axis=0) + 0.05 * (W**2).sum(axis=1)
+
+        found = risks(W) - risks(exact)
+        for p in (0.3, 0.05):
+            bound = form.excess_bound(n, d, failure_probability=p)
+            assert (found > bound).mean() < p + 6 * np.sqrt(p / runs)
+            assert X is not hard or bound < tightness * np.quantile(found, 1 - p)
+        assert found.mean() < 1.2 * form.excess_bound(n, d)
 
 
 def test_same_seed_same_noise_on_other_data(data):
@@ -206,6 +347,7 @@ BAD = [
     ({"data_norm": float("inf")}, ValueError, "data_norm"),
     ({"intercept_scaling": 0}, ValueError, "intercept_scaling"),
     ({"perturbation": "gradient"}, ValueError, "objective"),
+    ({"norm": "max"}, ValueError, "norm"),
     ({"tol": 1e-3}, ValueError, "tol"),
     ({"max_iter": 1.5}, TypeError, "max_iter"),
     ({"classes": ["ill"]}, ValueError, "classes"),

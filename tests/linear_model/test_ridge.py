@@ -18,7 +18,8 @@ from dpselect.metrics import BrierScore, ClippedSquaredErrorScore
 INF = float("inf")
 KINDS = [
     {"norm": "l1"}, {"norm": "l2"}, {"norm": "l2", "delta": 1e-6}, {"perturbation": "output"},
-    {"perturbation": "output", "norm": "l2"},
+    {"perturbation": "output", "norm": "l2"}, {"perturbation": "objective"},
+    {"perturbation": "objective", "norm": "l2"},
 ]
 
 
@@ -40,7 +41,7 @@ def clipped(X, y, norm="l1", R=1.0, Y=1.0):
     return X * np.minimum(1, R / size), np.clip(y, -Y, Y)
 
 
-@pytest.mark.parametrize("perturbation", ["covariance", "output"])
+@pytest.mark.parametrize("perturbation", ["covariance", "objective", "output"])
 @pytest.mark.parametrize("norm", ["l1", "l2"])
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_without_noise_it_is_scikit_learns(data, perturbation, norm, fit_intercept):
@@ -70,7 +71,7 @@ def test_coef_bound_gives_the_constrained_minimiser(data):
         objective, np.zeros(5), method="SLSQP", options={"ftol": 1e-14},
         constraints={"type": "ineq", "fun": lambda theta: 0.3**2 - theta @ theta},
     ).x
-    for perturbation in ("covariance", "output"):
+    for perturbation in ("covariance", "objective", "output"):
         model = DPRidge(INF, coef_bound=0.3, perturbation=perturbation).fit(*data)
         np.testing.assert_allclose(np.append(model.coef_, model.intercept_), best, atol=1e-5)
 
@@ -161,6 +162,56 @@ def test_output_perturbation_is_the_minimiser_plus_scaled_noise():
     assert not hasattr(model, "gram_") and not hasattr(model, "_reading")
 
 
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_objective_perturbation_tilts_the_objective(data, norm):
+    X, y = clipped(*data, norm, 0.8, 0.9)
+    model = seeded(
+        *data, alpha=0.5, perturbation="objective", norm=norm, data_norm=0.8, target_bound=0.9
+    )
+    A, theta = np.hstack([X, np.ones((500, 1))]), np.append(model.coef_, model.intercept_)
+    R, B = np.hypot(0.8, 1), 0.9 / (2 * np.sqrt(0.5))
+    assert np.linalg.norm(theta) < 0.9 * B  # inside the ball, where the gradient vanishes
+    # the larger part of one record's effect on the gradients, and what its curvature takes
+    S = R * (1.8 + R * B)
+    if norm == "l1":
+        S = 1.8 * 1.8 + 0.8 * B * np.sqrt(2 * 0.64 + 4 * 0.8 + 8)
+    epsilon = 0.995 - np.log1p(R**2 / (500 * 0.5))
+    gradient = A.T @ (A @ theta - y) / 500 + 0.5 * theta
+    np.testing.assert_allclose(gradient, -S / (500 * epsilon) * model.unit_noise(4)[0], atol=1e-6)
+    assert not hasattr(model, "gram_") and model.post_processing_params == ()
+
+
+def test_objective_perturbation_regularises_more_where_records_are_few(data):
+    X, y = data[0][:20], data[1][:20]
+    model = seeded(X, y, epsilon=0.1, alpha=1e-4, perturbation="objective", norm="l2")
+    s = model._objective_noise(20, 4)
+    assert s.mu > 50 * 1e-4
+    # never less for the noise than half of epsilon
+    assert s.linear_scale <= 2.01 * model._gradient_change("l2") / (20 * 0.0995)
+    assert DPRidge(INF, alpha=1e-4, perturbation="objective")._objective_noise(20, 4).mu == 1e-4
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_unit_noise_has_one_number_for_each_released_one(fit_intercept):
+    d, public = 3 + fit_intercept, {"fit_intercept": fit_intercept}
+    entries = d * (d + 1) // 2 + d - fit_intercept
+    for parameters, shape in zip(KINDS, [(entries,)] * 3 + [(d,)] * 2 + [(2, d)] * 2):
+        noise = DPRidge(random_state=0, **public, **parameters).unit_noise(3)
+        assert noise.shape == shape and len(np.unique(noise)) == noise.size
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_the_noise_of_the_objective_suits_the_norm(norm):
+    noise = np.array([
+        DPRidge(random_state=i, perturbation="objective", norm=norm).unit_noise(2) for i in range(4000)
+    ])
+    # independent Laplace variables have variance 2; a ball-Laplace vector of 3 has length Gamma(3)
+    assert noise[:, 0].var() == pytest.approx(2.0 if norm == "l1" else 4.0, rel=0.15)
+    assert np.linalg.norm(noise[:, 1], axis=1).mean() == pytest.approx(3.0, rel=0.06)
+    both = np.corrcoef(np.abs(noise[:, 0, :2]).T)[0, 1]
+    assert both == pytest.approx(0, abs=0.09) if norm == "l1" else both > 0.12
+
+
 @pytest.mark.parametrize("parameters", KINDS, ids=str)
 def test_the_model_stays_in_the_ball(data, parameters):
     for _ in range(5):
@@ -191,10 +242,11 @@ def test_post_processing_is_refused_where_it_is_not_free(data):
         model.post_process(epsilon=2.0)
     with pytest.raises(ValueError, match="alpha=-1"):
         model.post_process(alpha=-1)
-    output = DPRidge(perturbation="output").fit(*data)
-    assert output.post_processing_params == ()
-    with pytest.raises(ValueError, match="alpha cannot change.*output"):
-        output.post_process(alpha=0.1)
+    for perturbation in ("objective", "output"):
+        other = DPRidge(perturbation=perturbation).fit(*data)
+        assert other.post_processing_params == ()
+        with pytest.raises(ValueError, match=f"alpha cannot change.*{perturbation}"):
+            other.post_process(alpha=0.1)
     with pytest.raises(ValueError, match="not fitted"):
         DPRidge().post_process(alpha=0.1)
 
@@ -243,7 +295,8 @@ def test_privacy_statement(data):
     assert seeded(*data).privacy_.seeded
     gaussian = DPRidge(0.7, norm="l2", delta=1e-6).fit(*data).privacy_
     assert (gaussian.epsilon, gaussian.delta) == (0.7, 1e-6)
-    assert "output" in DPRidge(perturbation="output").fit(*data).privacy_.label
+    for perturbation in ("objective", "output"):
+        assert perturbation in DPRidge(perturbation=perturbation).fit(*data).privacy_.label
 
 
 def test_containers_give_the_same_model(data, tmp_path):
@@ -268,14 +321,16 @@ def test_containers_give_the_same_model(data, tmp_path):
     assert list(model.post_process(alpha=1.0).feature_names_in_) == names
 
 
+@pytest.mark.parametrize("perturbation", ["covariance", "objective"])
 @pytest.mark.parametrize("norm", ["l1", "l2"])
-def test_records_are_clipped_in_training_and_prediction(data, norm):
+def test_records_are_clipped_in_training_and_prediction(data, norm, perturbation):
     X, y = data
-    model = seeded(X, y, norm=norm)
+    model = seeded(X, y, norm=norm, perturbation=perturbation)
     short = X / np.linalg.norm(X, ord=int(norm[1]), axis=1, keepdims=True)
     np.testing.assert_allclose(model.predict(1e6 * X), model.predict(short), rtol=1e-9)
     np.testing.assert_allclose(
-        seeded(1e6 * X, 1e9 * y, norm=norm).coef_, seeded(short, np.sign(y), norm=norm).coef_,
+        seeded(1e6 * X, 1e9 * y, norm=norm, perturbation=perturbation).coef_,
+        seeded(short, np.sign(y), norm=norm, perturbation=perturbation).coef_,
         rtol=1e-6,
     )
 
@@ -333,6 +388,88 @@ def test_certificate_of_the_minimiser(perturbation):
     assert few.training == few.span == 0.25
     wide = clone(model).set_params(coef_bound=0.1)
     assert wide._gradient_change("l2") < model._gradient_change("l2")
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_no_neighbour_moves_the_score_beyond_the_certificate(norm):
+    rng, score, largest = np.random.default_rng(0), ClippedSquaredErrorScore(100.0), 0.0
+    for _ in range(150):
+        n = int(rng.integers(1, 8))
+        model = DPRidge(
+            10 ** rng.uniform(-1, 2), perturbation="objective", norm=norm, alpha=10 ** rng.uniform(-1, 1),
+            fit_intercept=bool(rng.integers(2)), random_state=int(rng.integers(1000)),
+        )
+        # corners of the rows' ball, which move the model most
+        X, y = np.eye(2)[rng.integers(2, size=n)] * rng.choice([-9, 9], (n, 1)), rng.choice([-9, 9], n)
+        other = X.copy(), y.copy()
+        other[0][0], other[1][0] = rng.choice([-1, 1]) * X[0][::rng.choice([-1, 1])], rng.choice([-9, 9])
+        V = np.eye(2) * 9, rng.choice([-1.0, 1.0], 2)
+        scores = [score(DPRidge.fit_batch([clone(model)], *T)[0], *V) for T in ((X, y), other)]
+        bound = model.stability_certificate(score, n, 2).training
+        largest = max(largest, abs(scores[0] - scores[1]) / bound)
+    assert 0.02 < largest <= 1.0
+
+
+# --- the bound on the excess risk
+
+
+def excesses(model, X, y, runs=1000):
+    """The excess risks of many fits, from exact sums; rows and targets are within their bounds."""
+    models = [clone(model).set_params(random_state=i) for i in range(runs)]
+    thetas = np.array([m.coef_ for m in DPRidge.fit_batch(models, X, y)])
+    alpha = model.alpha
+    best = np.linalg.solve(X.T @ X / len(X) + alpha * np.eye(X.shape[1]), X.T @ y / len(X))
+
+    def risks(thetas):
+        return ((X @ thetas.T - y[:, None]) ** 2).mean(axis=0) / 2 + alpha / 2 * (thetas**2).sum(axis=1)
+
+    return risks(thetas) - risks(best[None])
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+@pytest.mark.parametrize("perturbation, tightness", [("objective", 1.25), ("output", 6.0)])
+def test_excess_bound(norm, perturbation, tightness):
+    """On rows of 0, the noise of the objective meets nothing but the penalty: the bound is attained."""
+    n, d = 5000, 4
+    model = DPRidge(2.0, alpha=0.1, perturbation=perturbation, norm=norm, fit_intercept=False)
+    form, rng = model.accuracy_form(), np.random.default_rng(0)
+    dense = rng.normal(size=(n, d))
+    dense /= np.linalg.norm(dense, ord=int(norm[1]), axis=1, keepdims=True)
+    hard = np.zeros((n, d)) if perturbation == "objective" else np.eye(d)[np.zeros(n, dtype=int)]
+    for X in (hard, dense):
+        found = excesses(model, X, rng.choice([-1.0, 1.0], n))
+        for p in (0.3, 0.02):
+            # 1000 runs: the share has a standard deviation of sqrt(p (1 - p) / 1000)
+            assert (found > form.excess_bound(n, d, failure_probability=p)).mean() < p + 6 * np.sqrt(p / 1000)
+            if X is hard:
+                assert form.excess_bound(n, d, failure_probability=p) < tightness * np.quantile(found, 1 - p)
+        assert found.mean() < 1.15 * form.excess_bound(n, d)
+
+
+def test_excess_bound_counts_the_added_regularisation():
+    """With hardly any noise: the minimiser for mu in place of alpha, on rows that it hurts most."""
+    n, alpha = 1300, 0.01
+    model = DPRidge(0.1, alpha=alpha, perturbation="objective", norm="l2", fit_intercept=False)
+    mu = model._objective_noise(n, 1).mu
+    assert 1.3 * alpha < mu < 2 * alpha
+    x = np.sqrt(alpha)  # and y = 1: the minimiser is as long as it can be
+    theta, best = x / (x**2 + mu), x / (x**2 + alpha)
+    excess = (x**2 + alpha) / 2 * (theta - best) ** 2
+    bound = model.accuracy_form().excess_bound(n, 1, failure_probability=0.999)
+    assert 0.2 * bound < excess < bound
+
+
+def test_excess_bound_falls_with_epsilon_and_records():
+    for perturbation in ("objective", "output"):
+        for coef_bound in (None, 0.2):
+            bounds = [
+                DPRidge(epsilon, alpha=0.1, perturbation=perturbation, coef_bound=coef_bound)
+                .accuracy_form().excess_bound(n, 5, failure_probability=p)
+                for epsilon, n, p in ((0.1, 100, 0.1), (0.3, 100, 0.1), (0.3, 400, 0.1), (0.3, 400, 0.4))
+            ]
+            assert bounds == sorted(bounds, reverse=True) and bounds[-1] > 0
+    with pytest.raises(CertificateError, match='covariance.*"objective" or "output"'):
+        DPRidge().accuracy_form().excess_bound(100, 3)
 
 
 def test_pairs_without_certificate():
