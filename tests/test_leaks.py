@@ -171,7 +171,8 @@ def test_nothing_but_what_was_released_depends_on_a_record(estimator, neighbours
     assert (printed, said) == (printed_neighbour, said_neighbour)
     for attribute in ("coef_", "density_"):
         model = getattr(one, "best_estimator_", one)
-        if hasattr(model, attribute):  # the comparison sees differences
+        # the comparison sees differences; data_split may have trained on other records
+        if hasattr(model, attribute) and getattr(estimator, "strategy", "") != "data_split":
             twin = getattr(other, "best_estimator_", other)
             assert (getattr(model, attribute) != getattr(twin, attribute)).any()
 
