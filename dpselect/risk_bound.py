@@ -102,6 +102,23 @@ def select_by_risk_bound(values, bounds, epsilon, random_state=None):
     >>> select_by_risk_bound([0.45, 0.40], [small, noisy], epsilon=1.0)
     0
     """
+    check_units(bounds)
+    forecasts = np.array([bound.forecast for bound in bounds])
+    sensitivities = [bound.sensitivity for bound in bounds]
+    return noisy_argmax(-(np.asarray(values) + forecasts), sensitivities, epsilon, random_state)
+
+
+def check_units(bounds):
+    """Refuse candidates whose values are means of different losses.
+
+    Parameters
+    ----------
+    bounds : list of RiskBound
+
+    Raises
+    ------
+    CertificateError
+    """
     units = sorted({bound.unit for bound in bounds}, key=repr)
     if len(units) > 1:
         raise CertificateError(
@@ -109,9 +126,6 @@ def select_by_risk_bound(values, bounds, epsilon, random_state=None):
             f"{', '.join(' '.join(map(str, unit)) for unit in units)}; let candidates differ in "
             'features or regularisation only, or use strategy="stability".'
         )
-    forecasts = np.array([bound.forecast for bound in bounds])
-    sensitivities = [bound.sensitivity for bound in bounds]
-    return noisy_argmax(-(np.asarray(values) + forecasts), sensitivities, epsilon, random_state)
 
 
 def public_reach(n_samples, n_candidates, epsilon):

@@ -23,6 +23,7 @@ from ..stability import margin_certificate
 from .calibration import calibrate, norm_bound, public_alpha
 from .design import Design
 from .linear_accuracy import LinearAccuracy
+from .linear_risk_bound import linear_optimal_values, linear_risk_bound
 from .solver import minimise
 
 TOL = 1e-10
@@ -201,6 +202,73 @@ class DPLinearClassifier(ClassifierMixin, BaseEstimator):
         LinearAccuracy
         """
         return LinearAccuracy(self)
+
+    def risk_bound(self, n_samples, n_features, n_problems=1, reach=10.0):
+        """Return public numbers about the least risk over a ball.
+
+        Parameters
+        ----------
+        n_samples, n_features : int
+            Shape of X.
+        n_problems : int, default=1
+            1 for two classes, otherwise the number of classes.
+        reach : float, default=10.0
+            Largest prediction of a model in the ball.
+
+        Returns
+        -------
+        RiskBound
+            For training with the classifier's `epsilon`.
+        """
+        self._check_parameters()
+        return linear_risk_bound(self, n_samples, n_features, n_problems, reach)
+
+    @staticmethod
+    def optimal_values(estimators, X, y, reach):
+        """Return the least risks over the balls; exact functions of the records, not released.
+
+        Parameters
+        ----------
+        estimators : list of DPLinearClassifier
+            That see the same rows. They are not fitted.
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        reach : float
+            As in :meth:`risk_bound`.
+
+        Returns
+        -------
+        ndarray of shape (k,)
+        """
+        for estimator in estimators:
+            estimator._check_parameters()
+        return linear_optimal_values(estimators, X, y, reach)
+
+    def regularisation_cost(self, n_samples, n_features, n_problems=1):
+        """Return what the public rule for `alpha` minimises over a grid.
+
+        Parameters
+        ----------
+        n_samples, n_features : int
+            Shape of X.
+        n_problems : int, default=1
+            1 for two classes, otherwise the number of classes.
+
+        Returns
+        -------
+        float
+            An eighth of the squared length of the noise over mu, and 12.5 mu / R^2 for the bias.
+            A rule for choosing; no bound.
+        """
+        self._check_parameters()
+        s = self._perturbation(n_samples, n_features, n_problems)
+        d, R = self._dimension(n_features), self._radius()
+        squared_length = 2 * d if self.norm == "l1" else d * (d + 1)
+        if self.perturbation == "objective":
+            noise = s.linear_scale**2 * squared_length / (8 * s.mu)
+        else:
+            noise = s.output_scale**2 * d * (d + 1) * s.mu / 8
+        return float(noise + 12.5 * s.mu / R**2)
 
     def _certified(self, score):
         if not isinstance(score, MarginScore):

@@ -23,6 +23,7 @@ from .ridge_noise import (
     units,
 )
 from .ridge_parameters import check_parameters
+from .ridge_risk_bound import ridge_optimal_values, ridge_risk_bound
 from .trust_region import length_of
 
 class DPRidge(RegressorMixin, BaseEstimator):
@@ -381,6 +382,47 @@ class DPRidge(RegressorMixin, BaseEstimator):
         RidgeAccuracy
         """
         return RidgeAccuracy(self)
+
+    def risk_bound(self, n_samples, n_features, n_problems=1, reach=1.0):
+        """Return public numbers about the least risk over a ball.
+
+        Parameters
+        ----------
+        n_samples, n_features : int
+            Shape of X.
+        n_problems : int, default=1
+            Ignored: a regression is one problem.
+        reach : float, default=1.0
+            Largest prediction of a model in the ball, in units of `target_bound`.
+
+        Returns
+        -------
+        RiskBound
+            For training with the model's `epsilon`.
+        """
+        self._check_parameters()
+        return ridge_risk_bound(self, n_samples, n_features, reach)
+
+    @staticmethod
+    def optimal_values(estimators, X, y, reach):
+        """Return the least risks over the balls; exact functions of the records, not released.
+
+        Parameters
+        ----------
+        estimators : list of DPRidge
+            That see the same rows. They are not fitted.
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        reach : float
+            As in :meth:`risk_bound`.
+
+        Returns
+        -------
+        ndarray of shape (k,)
+        """
+        for estimator in estimators:
+            estimator._check_parameters()
+        return ridge_optimal_values(estimators, X, y, reach)
 
     def _certified(self, score):
         if not isinstance(score, ClippedSquaredErrorScore):

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import RegressorMixin, clone
 from sklearn.model_selection import ParameterGrid
 from sklearn.pipeline import Pipeline
 
@@ -211,7 +211,9 @@ def learn_classes(candidates, y, owner):
         if "classes" in candidate.model.get_params()
     ]
     if not given:
-        return y, None
+        # a target that is not a number would reach scores, if not the training
+        regression = isinstance(candidates[0].model, RegressorMixin)
+        return one_label_a_row(y, owner) if regression else y, None
     y = one_label_a_row(y, owner)
     known = [classes for classes in given if classes is not None]
     classes = public_classes(y, known[0] if known else None, owner)

@@ -12,8 +12,6 @@ from .quiet import quietly
 def exact_scores(candidates, draws, score, X, y, splits, *, n_jobs, pre_dispatch, verbose):
     """Train every candidate on every split and return its mean score.
 
-    Also notes in each candidate how many columns reach its model.
-
     Parameters
     ----------
     candidates : list of Candidate
@@ -41,8 +39,6 @@ def exact_scores(candidates, draws, score, X, y, splits, *, n_jobs, pre_dispatch
         print(f"Fitting {len(splits)} splits for each of {len(candidates)} candidates")
     for done, members in enumerate(groups.values(), start=1):
         rows = candidates[members[0]].transform(X)
-        for i in members:
-            candidates[i].n_features = n_columns(rows)
         if len(candidates) == 1:
             break
         models = [

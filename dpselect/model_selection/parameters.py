@@ -4,6 +4,7 @@ from ..checks import check_choice, check_number
 from ..metrics import get_score
 from ..noise import check_random_state
 from .splits import check_splitter
+from .strategies import STRATEGIES
 
 
 def check_parameters(search):
@@ -23,7 +24,7 @@ def check_parameters(search):
         why="it is the probability with which the bound may fail",
         instead="write 0.0, which certifies the noise that was drawn",
     )
-    check_choice("strategy", search.strategy, ("stability",), why="only this one has a proof here")
+    check_choice("strategy", search.strategy, tuple(STRATEGIES), why="only these are known here")
     if search.selection_fraction != "auto":
         check_number(
             "selection_fraction", search.selection_fraction, high=1.0,

@@ -35,6 +35,9 @@ class SelectionPlan:
         Scale of the exponential noise.
     messages : tuple of str
         What follows, in words.
+    strategy : str
+    training_epsilon : float
+        Privacy loss with which the released model is trained.
     """
 
     params: tuple
@@ -47,6 +50,8 @@ class SelectionPlan:
     sensitivity: np.ndarray
     noise_scale: np.ndarray
     messages: tuple
+    strategy: str = "stability"
+    training_epsilon: float = 0.0
 
     @property
     def resolution(self):
@@ -164,7 +169,7 @@ def make_plan(candidates, draws, score, splits, n_samples, n_features, *, epsilo
     return SelectionPlan(
         params, n_samples, n_features, epsilon, selection_epsilon, training.max(axis=1),
         span.max(axis=1), sensitivity, exponential_noise_scales(sensitivity, selection_epsilon),
-        said,
+        said, "stability", epsilon - selection_epsilon,
     )
 
 

@@ -8,30 +8,28 @@ from sklearn.utils import indexable
 
 from ..base import warn_if_seeded
 from ..checks import check_epsilon, check_number
-from ..mechanisms import noisy_argmax
 from ..metrics import get_score
 from ..noise import is_seeded, root_stream
 from ..privacy import PrivacyLoss
-from ..rows import n_rows
-from . import one_release
+from ..rows import n_rows, take
 from .candidates import learn_classes, make_candidates, seed_features, set_classes
 from .delegation import SearchDelegationMixin
-from .evaluation import exact_scores, fit_quietly, n_columns
+from .evaluation import fit_quietly, n_columns
 from .nonprivate import fit_twin
 from .parameters import check_parameters
-from .plan import make_plan
 from .private_steps import freeze, last_private, thaw
 from .splits import make_splits
+from .strategies import Problem, make_strategy
 
 
 class StabilityGridSearchCV(SearchDelegationMixin, MetaEstimatorMixin, BaseEstimator):
     """Choose parameters of a private model and release it, within one privacy loss.
 
-    Takes the place of :class:`sklearn.model_selection.GridSearchCV`. All candidates are
-    trained on all splits with noise that is fixed for each candidate; one record then
+    Takes the place of :class:`sklearn.model_selection.GridSearchCV`. By default all candidates
+    are trained on all splits with noise that is fixed for each candidate; one record then
     moves their scores by a known amount only, and a single noisy argmax pays for the whole
     comparison, however many candidates there are. The chosen one is trained again, on all
-    records and with new noise, and released.
+    records and with new noise, and released. `strategy` names other ways to choose.
 
     Neighbouring data sets differ in one record. Public are the number of records, the
     columns, the labels, the grid, the splits, and every parameter. Released are
@@ -51,29 +49,45 @@ class StabilityGridSearchCV(SearchDelegationMixin, MetaEstimatorMixin, BaseEstim
         `privacy_` adds. ``inf`` is not private:
         the search then is scikit-learn's GridSearchCV, exact scores included.
     delta : float, default=0.0
-        With 0 the certificates hold for the very noise that was drawn, and no failure
-        probability is needed. A number in (0, 1) bounds the noise by its tail instead, as
-        Chaudhuri and Vinterbo do; for comparison only, it is never better.
+        "stability": with 0 the certificates hold for the very noise that was drawn, and no
+        failure probability is needed. A number in (0, 1) bounds the noise by its tail instead,
+        as Chaudhuri and Vinterbo do; for comparison only, it is never better. "alpha_split": a
+        number in (0, 1) leaves more to each of many models. Other strategies do not use it.
     selection_fraction : "auto" or float, default="auto"
-        Share of `epsilon` for the selection, in (0, 1); "auto" is one half. With a single
-        candidate nothing is selected, and training gets the whole. A grid that only varies
-        how one release is read (`alpha` of :class:`~dpselect.DPRidge`) needs no share: model
-        and choice use the two parts of the first split, with the whole epsilon each.
+        Share of `epsilon` for the selection, in (0, 1); "auto" is one half for "stability" and
+        a tenth for "risk_bound". With a single candidate nothing is selected, and training
+        gets the whole. Other strategies need no share.
     scoring : str, score or None, default=None
         The name of a score ("brier", "ramp", ...) or a score of :mod:`dpselect.metrics`;
-        None is the estimator's `default_scoring`. Accuracy and AUC have no certificate.
-    strategy : "stability", default="stability"
-        How to select.
+        None is the estimator's `default_scoring`. "accuracy" has no certificate, but serves
+        strategies that choose on held-out records; "logistic" and "hinge" serve "stability"
+        only. "public_rule", "risk_bound" and "random" use none.
+    strategy : str, default="stability"
+        How to select; the page "Strategies of a private search" has the proofs.
+
+        - "stability": by scores on all splits, at fixed noise. A grid that only varies how one
+          release is read (`alpha` of :class:`~dpselect.DPRidge`) trains once, on the first
+          split's training part, and chooses on the other, with the whole epsilon each.
+        - "public_rule": `alpha` of a classifier, from public numbers; nothing is selected.
+        - "risk_bound": by the least risk of each linear model, and what its noise will add.
+        - "alpha_split": models that share epsilon, and a choice on held-out records.
+        - "data_split": models on parts of the records, and a choice on held-out records.
+        - "random_stopping": the best of a random number of runs, each with about half of epsilon.
+          Its duration tells how many there were.
+        - "random": one candidate by chance.
+        - "control": by exact scores on held-out records. Not private; for comparison only.
     n_draws : int, default=1
         Draws of noise over which a candidate's score is averaged; costs time, not privacy.
     n_jobs : int, default=None
         Jobs of joblib, on whatever backend is active.
     refit : bool, default=True
         Whether to train and release the chosen model. If not, only the selection's share of
-        `epsilon` is spent.
+        `epsilon` is spent; that is all of it where models are trained on the first split.
     cv : int, splitter, iterable or None, default=None
         None means five shuffled folds and an int that many. Stratified splitters look at
-        the labels and are refused.
+        the labels and are refused. Strategies that choose on held-out records use the first
+        split only, whose parts must be disjoint and name no record twice; "public_rule",
+        "risk_bound" and "random" use none.
     verbose : int, default=0
         1 or more prints public facts: the number of fits, and which are done.
     pre_dispatch : int or str, default="2*n_jobs"
@@ -99,7 +113,8 @@ class StabilityGridSearchCV(SearchDelegationMixin, MetaEstimatorMixin, BaseEstim
     best_params_ : dict
         Its parameters.
     best_estimator_ : estimator
-        The model, trained on all records. Released.
+        The model. Released. Trained on all records, or on the first split's training part
+        (a piece of it for "data_split") by strategies that choose on held-out records.
     privacy_ : PrivacyLoss
         The loss of everything that was released.
     cv_results_ : dict of arrays
@@ -107,7 +122,8 @@ class StabilityGridSearchCV(SearchDelegationMixin, MetaEstimatorMixin, BaseEstim
         `training_stability`, `score_span`, `sensitivity`, `noise_scale`. No score is among
         them: none was paid for.
     certificate_ : SelectionPlan
-        The same numbers with their meaning in words.
+        The same numbers with their meaning in words, `strategy` ("one_release" for readings
+        of one release) and `training_epsilon`, with which the released model was trained.
     scorer_ : score
         The score that was used.
     n_splits_ : int
@@ -119,7 +135,8 @@ class StabilityGridSearchCV(SearchDelegationMixin, MetaEstimatorMixin, BaseEstim
     ----------
     Chaudhuri and Vinterbo, *A Stability-based Validation Procedure for Differentially
     Private Machine Learning*, NIPS 2013, algorithms 1 and 2. The page "Selection by
-    stability" has statement and proof, and the corrections to their theorem 4.
+    stability" has statement and proof, and the corrections to their theorem 4; other
+    strategies are on the page "Strategies of a private search".
 
     Examples
     --------
@@ -214,12 +231,9 @@ class StabilityGridSearchCV(SearchDelegationMixin, MetaEstimatorMixin, BaseEstim
         estimator = seed_features(self.estimator, stream.child("features"))
         candidates = self._candidates(estimator)
         score = self._score(candidates[0].model)
-        if one_release.applies(candidates):
-            one_release.rehearse(candidates, score, self.epsilon)
-        else:
-            for candidate in candidates:
-                # made-up shapes: refuses bad parameters, and pairs without a certificate, early
-                candidate.model.stability_certificate(score, 1000, 1, failure_probability=0.5)
+        # made-up shapes: refuses bad parameters, and what no strategy can do, early
+        n = 1000 * len(candidates)
+        self._strategy(candidates, score, [np.split(np.arange(n), 2)], n, 1).rehearse()
         warn_if_seeded(self)
 
         X, y = indexable(X, y)
@@ -231,10 +245,14 @@ class StabilityGridSearchCV(SearchDelegationMixin, MetaEstimatorMixin, BaseEstim
             estimator, step_losses, frozen = freeze(estimator, X, y, noise)
             candidates = self._candidates(estimator, frozen)
             set_classes(candidates, classes)
-        choose = (
-            self._choose_a_reading if one_release.applies(candidates) else self._choose_by_stability
-        )
-        best, plan, estimator, losses = choose(candidates, score, splits, X, y, stream)
+        strategy = self._strategy(candidates, score, splits, n_rows(X), n_columns(X), X)
+        choice = strategy.choose(X, y, stream)
+        best, plan, losses = choice.best, choice.plan, step_losses + choice.losses
+        if self.refit:
+            estimator = choice.estimator
+            if estimator is None:
+                estimator, loss = self._train(candidates[best], choice.training_epsilon, X, y, stream)
+                losses = [*losses, loss]
         self._forget()
         if self.refit:
             self.best_estimator_ = thaw(estimator)
@@ -247,58 +265,41 @@ class StabilityGridSearchCV(SearchDelegationMixin, MetaEstimatorMixin, BaseEstim
         self.scorer_ = score
         self.multimetric_ = False
         self.n_splits_ = len(splits)
-        losses = step_losses + losses
         self.privacy_ = (
             PrivacyLoss.sequential(losses, label=type(self).__name__) if losses
             else PrivacyLoss(0.0, label="nothing depends on the data")
         )
         return self
 
-    def _choose_a_reading(self, candidates, score, splits, X, y, stream):
-        plan = one_release.make_plan(
-            candidates, score, splits, n_rows(X), n_columns(X), self.epsilon
-        )
-        best, estimator, loss = one_release.select(
-            candidates, score, splits, plan, X, y, stream.child("selection"),
-            self._release_state(stream),
-        )
-        return best, plan, estimator, [loss]
-
-    def _choose_by_stability(self, candidates, score, splits, X, y, stream):
-        draws = self._draws(len(candidates), stream)
-        scores = exact_scores(
-            candidates, draws, score, X, y, splits, n_jobs=self.n_jobs,
-            pre_dispatch=self.pre_dispatch, verbose=self.verbose,
-        )
-        selection_epsilon = self._selection_epsilon() if len(candidates) > 1 else 0.0
-        plan = make_plan(
-            candidates, draws, score, splits, n_rows(X), candidates[0].n_features,
-            epsilon=self.epsilon, selection_epsilon=selection_epsilon,
-            tail=self.delta / (len(candidates) * self.n_draws) if self.delta > 0 else None,
-        )
-        best, losses = 0, []
-        if len(candidates) > 1:
-            best = noisy_argmax(
-                scores, plan.sensitivity, selection_epsilon, stream.child("selection")
-            )
-            losses.append(
-                PrivacyLoss(
-                    selection_epsilon, self.delta,
-                    label=f"choice among {len(candidates)} candidates",
-                    seeded=is_seeded(self.random_state),
+    def _strategy(self, candidates, score, splits, n_samples, n_features, example=None):
+        """Set up the strategy from public numbers; `example` has one row at least."""
+        widths = {}
+        for candidate in candidates:
+            key = candidate.steps_key
+            if key not in widths:
+                widths[key] = (
+                    n_features if example is None or candidate.steps is None
+                    else n_columns(candidate.transform(take(example, np.arange(1))))
                 )
-            )
-        if not self.refit:
-            return best, plan, None, losses
-        model = candidates[best].model
-        model.set_params(
-            epsilon=float(self.epsilon) - selection_epsilon,
-            random_state=self._release_state(stream),
+            candidate.n_features = widths[key]
+        problem = Problem(
+            candidates, score, splits, n_samples, n_features,
+            # low-precision numbers would weaken the noise
+            epsilon=float(self.epsilon), delta=float(self.delta),
+            selection_fraction=self.selection_fraction, n_draws=self.n_draws,
+            random_state=self.random_state,
+            jobs={"n_jobs": self.n_jobs, "pre_dispatch": self.pre_dispatch, "verbose": self.verbose},
         )
-        estimator = fit_quietly(candidates[best], X, y)
+        return make_strategy(self.strategy, problem)
+
+    def _train(self, candidate, epsilon, X, y, stream):
+        """Train the chosen candidate on all records, with new noise."""
+        model = candidate.model
+        model.set_params(epsilon=epsilon, random_state=self._release_state(stream))
+        estimator = fit_quietly(candidate, X, y)
         # a key that stayed with the model would draw the same noise again
         model.set_params(random_state=None)
-        return best, plan, estimator, [*losses, model.privacy_]
+        return estimator, model.privacy_
 
     def _release_state(self, stream):
         # None: noise from the operating system, independent of every other draw and kept
@@ -354,40 +355,23 @@ a perfect model scores only 1 better than one that says nothing.
         set_classes(candidates, np.arange(n_classes))
         if example is None:
             example = np.zeros((1, n_features))
-        for candidate in candidates:
-            candidate.n_features = n_columns(candidate.transform(example))
         splits = make_splits(self.cv, n_samples, stream.child("splits"))
         score = self._score(candidates[0].model)
-        if one_release.applies(candidates):
-            return one_release.make_plan(
-                candidates, score, splits, n_samples, n_features, self.epsilon
-            )
-        draws = self._draws(len(candidates), stream)
-        return make_plan(
-            candidates, draws, score, splits, n_samples, n_features,
-            epsilon=self.epsilon,
-            selection_epsilon=self._selection_epsilon() if len(candidates) > 1 else 0.0, tail=0.5,
-        )
+        strategy = self._strategy(candidates, score, splits, n_samples, n_features, example)
+        strategy.rehearse()
+        return strategy.plan()
 
     def _candidates(self, estimator, frozen=()):
         return make_candidates(
             estimator,
             self.param_grid,
-            epsilon=self.epsilon - self._selection_epsilon(),
+            epsilon=float(self.epsilon),
             trusted_steps=self.trusted_steps if not frozen else (*self.trusted_steps, *frozen),
+            search=f"strategy={self.strategy!r}",
         )
-
-    def _draws(self, n_candidates, stream):
-        return [
-            [stream.child("draw", i, j) for j in range(self.n_draws)] for i in range(n_candidates)
-        ]
 
     def _score(self, model):
         return get_score(model.default_scoring if self.scoring is None else self.scoring)
-
-    def _selection_epsilon(self):
-        fraction = 0.5 if self.selection_fraction == "auto" else self.selection_fraction
-        return float(fraction) * float(self.epsilon)
 
     def _groups(self, params):
         groups = params.pop("groups", None)

@@ -429,7 +429,7 @@ def test_a_batch_fit_leaves_no_statement_behind(data):
         ({"refit": "accuracy"}, ValueError, "refit"),
         ({"refit": len}, ValueError, "refit"),
         ({"return_train_score": True}, ValueError, "return_train_score"),
-        ({"scoring": "accuracy"}, CertificateError, "'accuracy'.*'brier'"),
+        ({"scoring": "accuracy"}, CertificateError, "AccuracyScore.*'brier'"),
         ({"scoring": "roc_auc"}, CertificateError, "'roc_auc'.*'brier'"),
         ({"scoring": "no such score"}, CertificateError, "no such score"),
         ({"scoring": make_scorer(roc_auc_score)}, CertificateError, "'brier'"),

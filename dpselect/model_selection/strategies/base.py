@@ -1,0 +1,144 @@
+"""What the strategies of a search share: the problem in public numbers, and the choice."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ...metrics import Score
+from ...noise import is_seeded
+from ...privacy import PrivacyLoss
+from ..plan import SelectionPlan
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A selection to be made, in public numbers.
+
+    Attributes
+    ----------
+    candidates : list of Candidate
+        With `n_features` known.
+    score : Score
+    splits : list of (train, test)
+        Index arrays.
+    n_samples, n_features : int
+        Shape of X.
+    epsilon, delta : float
+        The whole privacy loss.
+    selection_fraction : "auto" or float
+        Share of epsilon for the choice.
+    n_draws : int
+        Draws of noise over which a candidate's score is averaged.
+    random_state : object
+        Whether it is None says where noise comes from.
+    jobs : dict
+        `n_jobs`, `pre_dispatch` and `verbose`.
+    """
+
+    candidates: list
+    score: Score
+    splits: list
+    n_samples: int
+    n_features: int
+    epsilon: float
+    delta: float = 0.0
+    selection_fraction: object = "auto"
+    n_draws: int = 1
+    random_state: object = None
+    jobs: dict = field(default_factory=dict)
+
+    @property
+    def seeded(self):
+        return is_seeded(self.random_state)
+
+    def selection_epsilon(self, automatic):
+        """Return the share of epsilon for the choice; none for a single candidate."""
+        if len(self.candidates) == 1:
+            return 0.0
+        fraction = automatic if self.selection_fraction == "auto" else self.selection_fraction
+        return float(fraction) * float(self.epsilon)
+
+
+@dataclass
+class Choice:
+    """What a strategy decided.
+
+    Attributes
+    ----------
+    best : int
+        The chosen candidate.
+    plan : SelectionPlan
+    losses : list of PrivacyLoss
+        Of the choice, and of `estimator` if there is one.
+    estimator : estimator or None
+        The fitted model, if the strategy trains it itself.
+    training_epsilon : float
+        What the chosen candidate is trained with otherwise, on all records.
+    """
+
+    best: int
+    plan: SelectionPlan
+    losses: list
+    estimator: object = None
+    training_epsilon: float = 0.0
+
+
+class Strategy(ABC):
+    """A way to choose a candidate.
+
+    Parameters
+    ----------
+    problem : Problem
+
+    Raises
+    ------
+    CertificateError
+        If the strategy does not serve the candidates or the score.
+    """
+
+    name = ""
+
+    def __init__(self, problem):
+        self.problem = problem
+        self.prepare()
+
+    def prepare(self):
+        """Check what is needed, and split the budget."""
+
+    def rehearse(self):
+        """Refuse early, on made-up records, what `choose` would refuse later."""
+
+    @abstractmethod
+    def plan(self):
+        """Return the SelectionPlan, before any data."""
+
+    @abstractmethod
+    def choose(self, X, y, stream):
+        """Return the Choice.
+
+        Parameters
+        ----------
+        X, y
+            All records.
+        stream : InnerStream
+            Of all noise but that of a model that is released.
+        """
+
+    def choice_loss(self, epsilon, delta=0.0):
+        """Return the loss of an index among the candidates."""
+        return PrivacyLoss(
+            float(epsilon), float(delta),
+            label=f"choice among {len(self.problem.candidates)} candidates",
+            seeded=self.problem.seeded,
+        )
+
+    def bare_plan(self, training_epsilon, selection_epsilon, sensitivity, scales, messages):
+        """Return a plan for scores whose training cannot move them, or is paid for otherwise."""
+        problem, k = self.problem, len(self.problem.candidates)
+        return SelectionPlan(
+            tuple(candidate.params for candidate in problem.candidates), problem.n_samples,
+            problem.n_features, problem.epsilon, selection_epsilon, np.zeros(k),
+            np.full(k, problem.score.width), np.broadcast_to(sensitivity, k).astype(float),
+            np.broadcast_to(scales, k).astype(float), tuple(messages), self.name, training_epsilon,
+        )

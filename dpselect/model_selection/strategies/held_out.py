@@ -1,0 +1,255 @@
+"""Strategies that train on one part of the records and choose on another.
+
+No record is in both, so the losses of the models and of the choice do not add: the larger one
+counts. Certificates are not used, and the score only has to be bounded: accuracy will do.
+"""
+
+import math
+import warnings
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+
+from ...exceptions import CertificateError, PrivacyLeakWarning
+from ...mechanisms import exponential_mechanism
+from ...mechanisms.renyi import pure_to_zcdp, zcdp_budget, zcdp_to_epsilon
+from ...noise import as_generator, root_stream
+from ...privacy import KINDS, PrivacyLoss
+from ...rows import take
+from ..plan import resolution
+from ..quiet import quietly
+from .base import Choice, Strategy
+
+
+class HeldOut(Strategy):
+    """The first split says which records train and which ones choose."""
+
+    def prepare(self):
+        score = self.problem.score
+        if not math.isfinite(score.width):
+            raise CertificateError(
+                f"strategy={self.name!r} needs a score to which one record adds a bounded amount, "
+                f"and {type(score).__name__} has no such bound; use 'brier', 'ramp', 'accuracy' or "
+                "'clipped_squared_error'."
+            )
+        self.train, self.test = self.problem.splits[0]
+        if np.intersect1d(self.train, self.test).size:
+            raise ValueError(
+                "The first split of cv validates on records that it trains on, so the losses of "
+                "models and choice would add up; give a split whose parts are disjoint."
+            )
+        for name, part in (("trains on", self.train), ("validates on", self.test)):
+            if len(np.unique(part)) < len(part):
+                raise ValueError(
+                    f"The first split of cv {name} a record more than once, so this record counts "
+                    "more than the noise hides; list every record once."
+                )
+        # a low-precision number would weaken the noise
+        self.sensitivity = float(score.width) / len(self.test)
+
+    def rehearse(self):
+        for candidate in self.problem.candidates:
+            self.rehearse_candidate(candidate)
+
+    def rehearse_candidate(self, candidate):
+        """Return the candidate's model fitted on two made-up rows, and scored on them."""
+        model = clone(candidate.model)
+        model.set_params(epsilon=float(self.training_epsilon), random_state=root_stream(0))
+        labels = np.zeros(2)
+        if "classes" in model.get_params():
+            classes = [0, 1] if model.classes is None else model.classes
+            model.set_params(classes=classes)
+            labels = np.asarray(classes)[:2]
+        rows = np.zeros((2, 1))
+        model.fit(rows, labels)
+        score = self.problem.score
+        try:
+            score(model, rows, labels)
+        except (AttributeError, TypeError, ValueError):
+            raise CertificateError(
+                f"{type(score).__name__} cannot score a {type(model).__name__}; use another "
+                f"scoring, or None for the model's own."
+            ) from None
+        return model
+
+    def plan(self):
+        scales = 2 * self.sensitivity / self.problem.epsilon
+        said = (
+            f"{self.name}: the chosen model is trained with epsilon {self.training_epsilon:.3g} on "
+            f"{self.training_size} records; the choice is made on {len(self.test)} others.",
+            "Scores that differ by less than about "
+            f"{resolution(np.full(len(self.problem.candidates), scales)):.2g} cannot be told apart.",
+        )
+        return self.bare_plan(
+            self.training_epsilon, self.problem.epsilon, self.sensitivity, scales, said
+        )
+
+    @property
+    def training_size(self):
+        return len(self.train)
+
+    def fit(self, i, X, y, part, epsilon, state):
+        """Return candidate i, fitted on a part of the records, in its Pipeline if there is one."""
+        candidate = self.problem.candidates[i]
+        model = clone(candidate.model).set_params(epsilon=float(epsilon), random_state=state)
+        rows = candidate.transform(X)
+        model.fit(take(rows, part), None if y is None else take(y, part))
+        # a key that stayed with the model would draw the same noise again
+        model.set_params(random_state=None)
+        return model, rows
+
+    def assemble(self, i, model, X):
+        candidate = self.problem.candidates[i]
+        if not isinstance(candidate.estimator, Pipeline):
+            return model
+        if candidate.steps is None:
+            return Pipeline([(candidate.estimator.steps[-1][0], model)])
+        steps = clone(candidate.steps)
+        quietly(steps.fit, X)
+        return Pipeline([*steps.steps, (candidate.estimator.steps[-1][0], model)])
+
+    def score(self, model, rows, y):
+        test = take(rows, self.test), None if y is None else take(y, self.test)
+        return self.problem.score(model, *test)
+
+    def release_state(self, stream, *path):
+        return stream.child("release", *path) if self.problem.seeded else None
+
+
+class TrainedApart(HeldOut):
+    """Every candidate is trained privately; an exponential mechanism takes one of the models."""
+
+    def parts(self, stream):
+        """Return the records that each candidate is trained on."""
+        return [self.train] * len(self.problem.candidates)
+
+    def choose(self, X, y, stream):
+        problem, models, scores = self.problem, [], []
+        for i, part in enumerate(self.parts(stream)):
+            state = self.release_state(stream, i)
+            model, rows = self.fit(i, X, y, part, self.training_epsilon, state)
+            models.append(model)
+            scores.append(self.score(model, rows, y))
+        best = exponential_mechanism(
+            scores, self.sensitivity, problem.epsilon, stream.child("selection")
+        )
+        loss = PrivacyLoss.parallel(
+            [self.training_loss(models), self.choice_loss(problem.epsilon)],
+            label="models and choice, on disjoint parts",
+        )
+        return Choice(best, self.plan(), [loss], self.assemble(best, models[best], X))
+
+
+class AlphaSplit(TrainedApart):
+    """All candidates are trained on the same records and share the privacy loss.
+
+    Chaudhuri and Vinterbo 2013, section 5. With delta the shares are those of zero-concentrated
+    differential privacy, which fall with sqrt(k) only.
+    """
+
+    name = "alpha_split"
+
+    def prepare(self):
+        super().prepare()
+        problem, k = self.problem, len(self.problem.candidates)
+        self.training_epsilon = problem.epsilon / k
+        if math.fsum([self.training_epsilon] * k) > problem.epsilon:  # by the last bit
+            self.training_epsilon = math.nextafter(self.training_epsilon, 0.0)
+        # a delta of the models' own is no zero-concentrated differential privacy
+        pure = all(getattr(candidate.model, "delta", 0) == 0 for candidate in problem.candidates)
+        if problem.delta > 0 and pure:
+            shared = math.sqrt(2 * zcdp_budget(problem.epsilon, problem.delta) / k)
+            self.training_epsilon = max(self.training_epsilon, shared)
+
+    def training_loss(self, models):
+        problem, losses = self.problem, [model.privacy_ for model in models]
+        added = PrivacyLoss.sequential(losses, label="models")
+        # what is known of the models is that they are purely private, and no more
+        if problem.delta == 0 or added.delta > 0 or added.kind != KINDS[0]:
+            return added
+        rho = math.fsum(pure_to_zcdp(loss.epsilon) for loss in losses)
+        together = zcdp_to_epsilon(rho, problem.delta)
+        if added.epsilon <= max(problem.epsilon, together) * (1 + 1e-9):
+            return added
+        return PrivacyLoss(
+            max(problem.epsilon, together), problem.delta, seeded=added.seeded,
+            label=f"{len(models)} models of epsilon {self.training_epsilon:.4g} each",
+        )
+
+
+class DataSplit(TrainedApart):
+    """Each candidate is trained on records of its own, with the whole privacy loss.
+
+    Chaudhuri, Monteleoni and Sarwate 2011, section 6.
+    """
+
+    name = "data_split"
+
+    def prepare(self):
+        super().prepare()
+        self.training_epsilon = self.problem.epsilon
+        if len(self.train) < len(self.problem.candidates):
+            raise ValueError(
+                f"strategy='data_split' cuts the {len(self.train)} training records into "
+                f"{len(self.problem.candidates)} parts, of which some would be empty; use fewer "
+                "candidates."
+            )
+
+    @property
+    def training_size(self):
+        return len(self.train) // len(self.problem.candidates)
+
+    def parts(self, stream):
+        # files that are sorted by class are common
+        shuffled = as_generator(stream.child("parts")).permutation(self.train)
+        return np.array_split(shuffled, len(self.problem.candidates))
+
+    def training_loss(self, models):
+        return PrivacyLoss.parallel([model.privacy_ for model in models], label="models")
+
+
+class Control(HeldOut):
+    """The best exact score decides. Not private: a yardstick for the others."""
+
+    name = "control"
+
+    def prepare(self):
+        super().prepare()
+        self.training_epsilon = self.problem.epsilon
+
+    def choose(self, X, y, stream):
+        warnings.warn(
+            "strategy='control' chooses by exact scores, which no privacy loss covers; use it to "
+            "compare strategies on public records only.",
+            PrivacyLeakWarning,
+            stacklevel=3,
+        )
+        models, scores = [], []
+        for i in range(len(self.problem.candidates)):
+            state = self.release_state(stream, i)
+            model, rows = self.fit(i, X, y, self.train, self.training_epsilon, state)
+            models.append(model)
+            scores.append(self.score(model, rows, y))
+        best = int(np.argmax(scores))
+        loss = PrivacyLoss(math.inf, label="an exact choice", seeded=self.problem.seeded)
+        return Choice(best, self.plan(), [loss], self.assemble(best, models[best], X))
+
+
+class Random(Strategy):
+    """A candidate by chance, trained with the whole privacy loss."""
+
+    name = "random"
+
+    def rehearse(self):
+        # a model that is not drawn would never be checked
+        for candidate in self.problem.candidates:
+            getattr(candidate.model, "_check_parameters", lambda: None)()
+
+    def plan(self):
+        epsilon = self.problem.epsilon
+        return self.bare_plan(epsilon, 0.0, 0.0, 0.0, ("The choice does not look at the records.",))
+
+    def choose(self, X, y, stream):
+        best = as_generator(stream.child("selection")).integers(len(self.problem.candidates))
+        return Choice(int(best), self.plan(), [], training_epsilon=self.problem.epsilon)

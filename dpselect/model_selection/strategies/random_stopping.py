@@ -1,0 +1,73 @@
+"""Random stopping: a random number of random candidates, of which the best one is released."""
+
+from ...exceptions import CertificateError
+from ...mechanisms.random_stopping import logarithmic, random_stopping, run_epsilon
+from ...noise import as_generator, laplace
+from ...privacy import KINDS, PrivacyLoss
+from .base import Choice
+from .held_out import HeldOut
+
+# mean number of runs for each candidate
+RUNS = 3
+
+
+class RandomStopping(HeldOut):
+    """Every run trains a candidate on one part and scores it with noise on the other.
+
+    A run is private, model and score together; the best of a random number of runs costs
+    less than twice a run, and how many runs there were is never told. Liu and Talwar 2019;
+    Papernot and Steinke 2022.
+    """
+
+    name = "random_stopping"
+
+    def prepare(self):
+        super().prepare()
+        self.law = logarithmic(float(max(2, RUNS * len(self.problem.candidates))))
+        self.training_epsilon = run_epsilon(float(self.problem.epsilon), self.law)
+        self.scale = self.sensitivity / self.training_epsilon
+
+    def rehearse_candidate(self, candidate):
+        model = super().rehearse_candidate(candidate)
+        self.check_run(model)
+        return model
+
+    def check_run(self, model):
+        """Refuse a model that did not keep to what a run may spend; looks at its loss only."""
+        loss = model.privacy_
+        if loss.delta > 0 or loss.kind != KINDS[0] or loss.epsilon > self.training_epsilon:
+            raise CertificateError(
+                f"strategy='random_stopping' needs models with delta=0 and the epsilon that they "
+                f"are given, and {type(model).__name__} states (epsilon = {loss.epsilon:.4g}, "
+                f"delta = {loss.delta:.4g}); write delta=0.0, or use strategy='alpha_split'."
+            )
+
+    def plan(self):
+        said = (
+            f"random_stopping: about {self.law.mean:.0f} runs, each with epsilon "
+            f"{self.training_epsilon:.3g} for the model on {len(self.train)} records and for its "
+            f"score on {len(self.test)} others.",
+        )
+        return self.bare_plan(
+            self.training_epsilon, self.problem.epsilon, self.sensitivity, self.scale, said
+        )
+
+    def choose(self, X, y, stream):
+        problem = self.problem
+
+        def run(i, noise):
+            state = noise.child("model") if problem.seeded else None
+            model, rows = self.fit(i, X, y, self.train, self.training_epsilon, state)
+            self.check_run(model)
+            doubt = self.scale * float(laplace(as_generator(noise.child("score")), ()))
+            return self.score(model, rows, y) + doubt, model
+
+        best, model = random_stopping(
+            run, len(problem.candidates), self.law, stream.child("selection")
+        )
+        loss = PrivacyLoss(
+            float(problem.epsilon), seeded=problem.seeded,
+            label=f"the best of a random number of runs of {len(problem.candidates)} candidates",
+        )
+        model.privacy_ = loss
+        return Choice(best, self.plan(), [loss], self.assemble(best, model, X))

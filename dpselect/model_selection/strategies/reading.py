@@ -1,0 +1,91 @@
+"""A grid that only post-processes one private release: its candidates cost nothing.
+
+The model is trained once, on the training part, and each candidate is another reading of
+what was released. The choice is made on the validation part, which shares no record with
+the training part, so the two losses do not add: the larger one counts.
+"""
+
+import numpy as np
+
+from ...exceptions import CertificateError
+from ...mechanisms import exponential_noise_scales, noisy_argmax
+from ...privacy import PrivacyLoss
+from ...rows import take
+from ..plan import resolution
+from .base import Choice
+from .held_out import HeldOut
+
+
+class Reading(HeldOut):
+    """One release on the training part, read in k ways, of which the validation part chooses."""
+
+    name = "one_release"
+
+    def prepare(self):
+        score, model = self.problem.score, self.problem.candidates[0].model
+        if not np.isfinite(score.width):
+            raise CertificateError(
+                f"No bound exists on what one record adds to {type(score).__name__} for a released "
+                f"{type(model).__name__}; use a score with a bounded range, such as "
+                "'clipped_squared_error' or 'brier'."
+            )
+        super().prepare()
+        self.training_epsilon = self.problem.epsilon
+
+    def rehearse(self):
+        made_up = self.rehearse_candidate(self.problem.candidates[0])
+        for candidate in self.problem.candidates:
+            _reading(made_up, candidate)
+
+    def plan(self):
+        k, epsilon = len(self.problem.candidates), self.problem.epsilon
+        scales = exponential_noise_scales(np.full(k, self.sensitivity), epsilon)
+        said = (
+            "All candidates are readings of one release on the training part; the choice is made "
+            "on the validation part, and the larger of the two losses counts.",
+            f"Scores that differ by less than about {resolution(scales):.2g} cannot be told apart.",
+        )
+        return self.bare_plan(epsilon, epsilon, self.sensitivity, scales, said)
+
+    def choose(self, X, y, stream):
+        problem, plan = self.problem, self.plan()
+        model, rows = self.fit(
+            0, X, y, self.train, problem.epsilon, self.release_state(stream)
+        )
+        readings = [_reading(model, candidate) for candidate in problem.candidates]
+        test = take(rows, self.test), None if y is None else take(y, self.test)
+        scores = [problem.score(reading, *test) for reading in readings]
+        best = noisy_argmax(scores, plan.sensitivity, problem.epsilon, stream.child("selection"))
+        choice = PrivacyLoss(
+            problem.epsilon, seeded=problem.seeded,
+            label=f"choice among {len(readings)} readings, on the validation part",
+        )
+        loss = PrivacyLoss.parallel(
+            [model.privacy_, choice], label="one release and one choice, on disjoint parts"
+        )
+        return Choice(best, plan, [loss], self.assemble(best, readings[best], X))
+
+
+def applies(candidates):
+    """Tell whether all candidates are readings of one release.
+
+    Parameters
+    ----------
+    candidates : list of Candidate
+
+    Returns
+    -------
+    bool
+    """
+    free = getattr(candidates[0].model, "post_processing_params", ())
+    return len(candidates) > 1 and all(
+        candidate.belongs_to_model(name) and name.rpartition("__")[2] in free
+        for candidate in candidates
+        for name in candidate.params
+    )
+
+
+def _reading(model, candidate):
+    """Return the candidate's reading of what `model` released."""
+    params = candidate.model.get_params()
+    return model.post_process(**{name: params[name] for name in model.post_processing_params})

@@ -1,0 +1,86 @@
+"""Selection by risk bounds: the least risk that any model could reach, and what noise will add."""
+
+import numpy as np
+from sklearn.base import clone
+
+from ...exceptions import CertificateError
+from ...mechanisms import exponential_noise_scales
+from ...risk_bound import check_units, public_reach, select_by_risk_bound
+from ..plan import resolution
+from .base import Choice, Strategy
+
+# share of epsilon for the choice
+SHARE = 0.1
+
+
+class RiskBound(Strategy):
+    """Candidates are judged by their optimal values, and only the winner is trained.
+
+    It takes no validation records. Where the noise of the choice would leave nothing to see, the
+    first candidate is trained with the whole privacy loss.
+    """
+
+    name = "risk_bound"
+
+    def prepare(self):
+        problem = self.problem
+        for candidate in problem.candidates:
+            if not hasattr(candidate.model, "risk_bound"):
+                raise CertificateError(
+                    f"strategy='risk_bound' needs models with the method risk_bound, and "
+                    f"{type(candidate.model).__name__} has none; use 'stability' or "
+                    "'random_stopping'."
+                )
+        self.epsilon = problem.selection_epsilon(SHARE)
+        k = len(problem.candidates)
+        self.reach = public_reach(problem.n_samples, k, self.epsilon) if k > 1 else None
+        if self.reach is None:
+            self.epsilon = 0.0
+        self.training_epsilon = float(problem.epsilon) - self.epsilon
+        for candidate in problem.candidates:
+            candidate.model.set_params(epsilon=self.training_epsilon)
+        self.bounds = [
+            candidate.model.risk_bound(
+                problem.n_samples, candidate.n_features, candidate.n_problems, self.reach or 1.0
+            )
+            for candidate in problem.candidates
+        ]
+        check_units(self.bounds)
+
+    def plan(self):
+        sensitivity = np.array([bound.sensitivity for bound in self.bounds])
+        if self.reach is None:
+            said = (
+                "The first candidate is trained with the whole epsilon: a choice could not tell "
+                "models apart that are worth telling apart; use more records, a larger epsilon, or "
+                "fewer candidates.",
+            )
+            return self.bare_plan(self.training_epsilon, 0.0, 0.0, 0.0, said)
+        scales = exponential_noise_scales(sensitivity, self.epsilon)
+        said = (
+            f"Mean losses that differ by less than about {resolution(scales):.2g} cannot be told "
+            "apart; only the chosen candidate is trained, on all records.",
+        )
+        return self.bare_plan(self.training_epsilon, self.epsilon, sensitivity, scales, said)
+
+    def choose(self, X, y, stream):
+        plan = self.plan()
+        if self.reach is None:
+            return Choice(0, plan, [], training_epsilon=self.training_epsilon)
+        best = select_by_risk_bound(
+            self._values(X, y), self.bounds, self.epsilon, stream.child("selection")
+        )
+        loss = self.choice_loss(self.epsilon)
+        return Choice(best, plan, [loss], training_epsilon=self.training_epsilon)
+
+    def _values(self, X, y):
+        """Return the optimal values; candidates that see the same rows are solved together."""
+        candidates, groups = self.problem.candidates, {}
+        for i, candidate in enumerate(candidates):
+            groups.setdefault((candidate.steps_key, type(candidate.model)), []).append(i)
+        values = np.empty(len(candidates))
+        for (_, kind), members in groups.items():
+            rows = candidates[members[0]].transform(X)
+            models = [clone(candidates[i].model) for i in members]
+            values[members] = kind.optimal_values(models, rows, y, self.reach)
+        return values

@@ -1,0 +1,253 @@
+"""What holds for every strategy of a search."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from joblib import parallel_config
+from sklearn.base import clone
+from sklearn.kernel_approximation import RBFSampler
+from sklearn.pipeline import Pipeline, make_pipeline
+
+from dpselect import (
+    DPHistogramDensity,
+    DPLogisticRegression,
+    PrivacyLeakWarning,
+)
+from dpselect.metrics import ClippedSquaredErrorScore
+from dpselect.model_selection import search as search_module
+from dpselect.model_selection.strategies import STRATEGIES
+from dpselect.noise import is_seeded
+from dpselect.preprocessing import BoundedScaler, DPBoundsScaler
+
+from .common import (
+    GRID,
+    HELD_OUT,
+    LOGISTIC,
+    RIDGE,
+    SVC,
+    Untouchable,
+    coefficients,
+    records,
+    search,
+    seeded,
+    targets,
+)
+
+PRIVATE = sorted(set(STRATEGIES) - {"control"})
+# the losses that are listed: the shares of the choice and the model, or of both parts
+SPENT = {
+    "public_rule": [1.0], "random": [1.0], "risk_bound": [0.1, 0.9], "stability": [0.5, 0.5],
+    "alpha_split": [1 / 3, 1 / 3, 1 / 3, 1.0], "data_split": [1.0, 1.0, 1.0, 1.0],
+    "random_stopping": [1.0],
+}
+# of these, what is paid if no model is released
+CHOICE = {"public_rule": 0.0, "random": 0.0, "risk_bound": 0.1, "stability": 0.5}
+# enough for a comparison by risk bounds
+MANY = 20_000
+
+
+@pytest.fixture(scope="module")
+def data():
+    return records(MANY)
+
+
+@pytest.mark.parametrize("model", [LOGISTIC, SVC], ids=["logistic", "svc"])
+@pytest.mark.parametrize("strategy", PRIVATE)
+def test_the_total_is_epsilon_and_computed_from_what_was_done(strategy, model, data):
+    s = search(strategy, model).fit(*data)
+    loss = s.privacy_
+    assert (loss.epsilon, loss.delta, loss.kind) == (1.0, 0.0, "differential privacy")
+    assert not loss.seeded
+    assert [release.epsilon for release in loss.releases] == pytest.approx(SPENT[strategy])
+    parallel = any(part.composition == "parallel" for part in loss.parts)
+    assert parallel == (strategy in ("alpha_split", "data_split"))
+    assert s.best_params_ == {"alpha": GRID["alpha"][s.best_index_]}
+    best = s.best_estimator_
+    assert best.alpha == s.best_params_["alpha"] and best.random_state is None
+    assert type(best) is type(model) and s.predict(data[0]).shape == (MANY,)
+
+
+@pytest.mark.parametrize("strategy", sorted(set(PRIVATE) - {"public_rule"}))
+def test_ridge(strategy, data):
+    X, _ = data
+    s = search(strategy, RIDGE).fit(X, targets(X))
+    assert (s.privacy_.epsilon, s.privacy_.delta) == (1.0, 0.0)
+    assert s.predict(X).shape == (MANY,)
+
+
+@pytest.mark.parametrize("strategy", ["stability", "random"])
+def test_density(strategy, data):
+    density = DPHistogramDensity(bounds=(-1, 1))
+    s = search(strategy, density, {"bin_width": [0.5, 1.0]}).fit(data[0])
+    assert s.privacy_.epsilon == 1.0 and s.score_samples(data[0]).shape == (MANY,)
+
+
+@pytest.mark.parametrize("strategy", ["control", *HELD_OUT])
+def test_a_density_has_no_bounded_score(strategy):
+    density = DPHistogramDensity(bounds=(-1, 1))
+    with pytest.raises(ValueError, match=f"{strategy}.*IntegratedSquaredErrorScore"):
+        search(strategy, density, {"bin_width": [0.5, 1.0]}).fit(Untouchable())
+
+
+@pytest.mark.parametrize("strategy", PRIVATE)
+def test_without_refit_the_choice_alone_is_paid(strategy, data):
+    s = search(strategy, refit=False).fit(*data)
+    assert s.privacy_.epsilon == CHOICE.get(strategy, 1.0)
+    assert not hasattr(s, "best_estimator_") and s.best_params_ in s.cv_results_["params"]
+
+
+@pytest.mark.parametrize("strategy", PRIVATE)
+def test_three_classes(strategy, data):
+    X, _ = data
+    y = np.digitize(X[:, 0], [-0.2, 0.2])
+    s = search(strategy, DPLogisticRegression(classes=[0, 1, 2])).fit(X, y)
+    assert s.best_estimator_.coef_.shape == (3, 3) and s.privacy_.epsilon == 1.0
+
+
+@pytest.mark.parametrize("strategy", sorted(set(PRIVATE) - {"public_rule"}))
+def test_steps_that_vary(strategy, data):
+    pipeline = make_pipeline(BoundedScaler((-2, 2)), RBFSampler(n_components=6), clone(LOGISTIC))
+    grid = {"rbfsampler__gamma": [0.1, 1.0], "dplogisticregression__alpha": [0.01, 1.0],
+            "rbfsampler__n_components": [4, 6]}
+    s = search(strategy, pipeline, grid).fit(*data)
+    assert s.privacy_.epsilon == 1.0 and s.n_features_in_ == 3
+    columns = s.best_params_["rbfsampler__n_components"]
+    assert s.best_estimator_[-1].coef_.shape == (1, columns)
+    assert s.best_estimator_[1].gamma == s.best_params_["rbfsampler__gamma"]
+    assert s.predict(data[0]).shape == (MANY,)
+
+
+@pytest.mark.parametrize("strategy", PRIVATE)
+def test_a_pipeline_of_one_step_stays_one(strategy, data):
+    s = search(strategy, Pipeline([("m", clone(LOGISTIC))]), {"m__alpha": [0.1, 1.0]}).fit(*data)
+    assert isinstance(s.best_estimator_, Pipeline)
+
+
+@pytest.mark.parametrize("strategy", PRIVATE)
+def test_private_steps_add_to_the_total(strategy, data):
+    pipeline = make_pipeline(DPBoundsScaler(0.25), clone(LOGISTIC))
+    s = search(strategy, pipeline, {"dplogisticregression__alpha": [0.1, 1.0]}).fit(*data)
+    assert s.privacy_.epsilon == 1.25 and s.privacy_.composition == "sequential"
+
+
+@pytest.mark.parametrize("strategy", PRIVATE)
+def test_a_seed_gives_the_same_again_and_is_marked(strategy, data):
+    one, two = (seeded(search(strategy)).fit(*data) for _ in range(2))
+    assert one.best_index_ == two.best_index_
+    np.testing.assert_array_equal(coefficients(one), coefficients(two))
+    assert one.privacy_.seeded and all(loss.seeded for loss in one.privacy_.releases)
+    other = seeded(search(strategy), 1).fit(*data)
+    assert (coefficients(one) != coefficients(other)).any()
+    assert one.best_estimator_.random_state is None and b"InnerStream" not in pickle.dumps(one)
+
+
+@pytest.mark.parametrize("strategy", PRIVATE)
+def test_without_a_seed_noise_is_new_and_the_systems(strategy, data, monkeypatch):
+    states, original = [], DPLogisticRegression.unit_noise
+
+    def spy(self, *shape):
+        states.append(self.random_state)
+        return original(self, *shape)
+
+    monkeypatch.setattr(DPLogisticRegression, "unit_noise", spy)
+    found = {tuple(coefficients(search(strategy).fit(*data)).ravel()) for _ in range(3)}
+    assert len(found) == 3
+    # rehearsals and the models of a selection by stability have streams, and are not released
+    assert states[-1] is None and any(not is_seeded(state) for state in states)
+
+
+@pytest.mark.parametrize("strategy", PRIVATE)
+def test_jobs_and_names(strategy, data):
+    X, y = data
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    expected = seeded(search(strategy)).fit(X, y)
+    with parallel_config(backend="threading"):
+        found = seeded(search(strategy, n_jobs=2)).fit(frame, pd.Series(y))
+    np.testing.assert_allclose(coefficients(found), coefficients(expected))
+    assert list(found.feature_names_in_) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("n", [300, MANY])
+@pytest.mark.parametrize("strategy", PRIVATE)
+def test_the_plan_needs_no_data_and_is_what_is_done(strategy, n, data):
+    s = search(strategy, delta=1e-6 if strategy == "stability" else 0.0)
+    plan = s.plan(n, 3)
+    s.fit(data[0][:n], data[1][:n])
+    done = s.certificate_
+    assert (plan.strategy, plan.params) == (strategy, done.params)
+    assert (plan.selection_epsilon, plan.training_epsilon, plan.epsilon) == (
+        done.selection_epsilon, done.training_epsilon, 1.0
+    )
+    assert s.best_estimator_.epsilon == plan.training_epsilon
+    if strategy != "stability":  # whose plan is for noise of median length
+        np.testing.assert_array_equal(plan.noise_scale, done.noise_scale)
+        np.testing.assert_array_equal(plan.sensitivity, done.sensitivity)
+        assert plan.messages == done.messages
+
+
+@pytest.mark.parametrize("strategy", PRIVATE)
+@pytest.mark.parametrize("kind", [np.float16, np.float32])
+def test_low_precision_numbers_do_not_weaken_the_noise(strategy, kind, data, monkeypatch):
+    problems, original = [], search_module.make_strategy
+    monkeypatch.setattr(
+        search_module, "make_strategy",
+        lambda name, problem: (problems.append(problem), original(name, problem))[1],
+    )
+    s = search(strategy, epsilon=kind(0.7), delta=kind(0.0)).fit(*data)
+    assert {type(problem.epsilon) for problem in problems} == {float}
+    assert s.privacy_.epsilon == pytest.approx(float(kind(0.7)), rel=1e-15)
+    assert s.certificate_.noise_scale.dtype == np.float64
+
+
+@pytest.mark.parametrize("strategy", ["control", *HELD_OUT])
+def test_a_low_precision_score_does_not_weaken_the_noise(strategy):
+    score = ClippedSquaredErrorScore(bound=np.float16(1.0))
+    plan = search(strategy, RIDGE, scoring=score).plan(3_000, 3)
+    assert (plan.sensitivity == 1 / 600).all()
+
+
+@pytest.mark.parametrize("strategy", ["control", *PRIVATE])
+def test_nothing_depends_on_a_single_candidate(strategy, data):
+    s = search(strategy, grid={"alpha": [0.1]})
+    if strategy == "control":
+        with pytest.warns(PrivacyLeakWarning):
+            s.fit(*data)
+    else:
+        s.fit(*data)
+        assert s.privacy_.epsilon == 1.0
+    assert s.best_index_ == 0
+
+
+@pytest.mark.parametrize("strategy", ["control", *PRIVATE])
+def test_bad_parameters_are_refused_before_the_data(strategy):
+    for parameters, error, match in (
+        ({"grid": {"alpha": [0.1, -1.0]}}, ValueError, "alpha=-1.0"),
+        ({"grid": {"alpha": [0.1], "no_such": [1]}}, ValueError, "no_such"),
+        ({"grid": {"epsilon": [0.1, 1.0]}}, ValueError, "'epsilon'.*budget"),
+        ({"epsilon": 0.0}, ValueError, "epsilon"),
+        ({"scoring": "roc_auc"}, ValueError, "'roc_auc'.*'brier'"),
+    ):
+        s = search(strategy, **parameters)
+        with pytest.raises(error, match=match):
+            s.fit(Untouchable(), Untouchable())
+        with pytest.raises(error, match=match):
+            s.plan(1000, 3)
+        assert not [name for name in vars(s) if name.endswith("_")]
+
+
+def test_an_unknown_strategy_lists_the_known_ones():
+    with pytest.raises(ValueError, match="strategy='best'.*'risk_bound', 'stability'"):
+        search("best").fit(Untouchable(), Untouchable())
+
+
+@pytest.mark.parametrize("strategy", ["stability", "risk_bound", *HELD_OUT])
+def test_a_target_that_is_not_a_number_is_refused_wherever_it_lies(strategy, data):
+    X, y = data[0], targets(data[0])
+    cv = [(np.arange(10_000), np.arange(10_000, MANY))]
+    for bad in (5, 15_000):
+        labels = y.copy()
+        labels[bad] = np.nan
+        with pytest.raises(ValueError, match="NaN"):
+            search(strategy, RIDGE, cv=cv, public_splits=True).fit(X, labels)

@@ -1,0 +1,272 @@
+import math
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from dpselect import (
+    CertificateError,
+    DPLogisticRegression,
+    DPRidge,
+    PrivacyLeakWarning,
+    PrivacyLoss,
+)
+from dpselect.mechanisms.renyi import pure_to_zcdp, zcdp_to_epsilon
+from dpselect.metrics import AccuracyScore, ClippedSquaredErrorScore, HingeScore
+from dpselect.model_selection.strategies import held_out
+
+from .common import GRID, HELD_OUT, LOGISTIC, RIDGE, Untouchable, records, search, seeded, targets
+
+GAUSSIAN = DPRidge(perturbation="covariance", norm="l2", delta=1e-6)
+
+
+@pytest.fixture(scope="module")
+def data():
+    return records()
+
+
+@pytest.fixture
+def fits(monkeypatch):
+    """(candidate, records, epsilon, state, model) of every fit on the caller's records."""
+    made, original = [], held_out.HeldOut.fit
+
+    def spy(self, i, X, y, part, epsilon, state):
+        model, rows = original(self, i, X, y, part, epsilon, state)
+        made.append((i, part, epsilon, state, model))
+        return model, rows
+
+    monkeypatch.setattr(held_out.HeldOut, "fit", spy)
+    return made
+
+
+# --- alpha_split
+
+
+def test_all_models_share_epsilon(data, fits):
+    s = search("alpha_split").fit(*data)
+    assert [(i, epsilon, len(part)) for i, part, epsilon, _, _ in fits] == [
+        (i, 1 / 3, 800) for i in range(3)
+    ]
+    assert s.best_estimator_ is fits[s.best_index_][-1]
+    models, choice = s.privacy_.parts[0].parts
+    assert (models.composition, models.epsilon) == ("sequential", 1.0)
+    assert choice.epsilon == 1.0 and "choice among 3" in choice.label
+    assert s.best_estimator_.privacy_ in models.parts
+
+
+def test_the_share_of_every_model_never_adds_up_to_more():
+    for k in (3, 7, 14, 49):
+        for epsilon in (0.1, 1.0, 1.9, 7.3):
+            grid = {"alpha": np.geomspace(0.01, 1, k)}
+            share = search("alpha_split", grid=grid, epsilon=epsilon).plan(100, 2).training_epsilon
+            assert epsilon * (1 - 1e-15) <= math.fsum([share] * k) <= epsilon
+
+
+@pytest.mark.parametrize("k, better", [(3, False), (80, True)])
+def test_delta_is_spent_only_where_it_makes_the_shares_larger(k, better, data, fits):
+    grid = {"alpha": np.geomspace(0.01, 1, k)}
+    s = search("alpha_split", grid=grid, delta=1e-6).fit(*data)
+    share = fits[0][2]
+    assert (s.privacy_.epsilon, s.privacy_.delta) == (1.0, 1e-6 if better else 0.0)
+    assert (share > 1.5 / k) == better
+    # as large as zero-concentrated differential privacy allows, or adding up to epsilon
+    together = zcdp_to_epsilon(k * pure_to_zcdp(share), 1e-6)
+    assert 0.999 < together <= 1.0 if better else k * share == 1.0
+
+
+def test_models_with_a_delta_are_no_concentrated_differential_privacy(data):
+    """Gaussian noise for (epsilon, delta) has no rho of epsilon^2 / 2, so the losses add up."""
+    X, _ = data
+    grid = {"alpha": np.geomspace(0.01, 1, 80)}
+    s = search("alpha_split", GAUSSIAN, grid, delta=1e-6).fit(X, targets(X))
+    assert s.best_estimator_.epsilon == pytest.approx(1 / 80)
+    assert s.privacy_.epsilon == 1.0 and s.privacy_.delta == pytest.approx(80e-6)
+
+
+class Overspends(DPLogisticRegression):
+    """States more than it was given."""
+
+    def fit(self, X, y):
+        super().fit(X, y)
+        self.privacy_ = PrivacyLoss(2 * float(self.epsilon), label="twice")
+        return self
+
+
+def test_the_total_is_that_of_what_the_models_state(data):
+    model = Overspends(classes=[0, 1])
+    for strategy in ("alpha_split", "data_split"):
+        assert search(strategy, model).fit(*data).privacy_.epsilon == 2.0
+    many = {"alpha": np.geomspace(0.01, 1, 80)}
+    loss = search("alpha_split", model, many, delta=1e-6).fit(*data).privacy_
+    assert loss.delta == 1e-6 and 1.9 < loss.epsilon < 2.5
+    with pytest.raises(CertificateError, match="random_stopping"):
+        search("random_stopping", model).fit(Untouchable(), Untouchable())
+
+
+# --- data_split
+
+
+def test_every_candidate_has_records_of_its_own(data, fits):
+    s = search("data_split").fit(*data)
+    parts = [part for _, part, _, _, _ in fits]
+    together = np.concatenate(parts)
+    assert len(np.unique(together)) == len(together) == 800
+    assert [epsilon for _, _, epsilon, _, _ in fits] == [1.0] * 3
+    models, choice = s.privacy_.parts[0].parts
+    assert (models.composition, models.epsilon, choice.epsilon) == ("parallel", 1.0, 1.0)
+
+
+def test_models_with_a_delta_bring_it(data):
+    X, _ = data
+    s = search("data_split", GAUSSIAN).fit(X, targets(X))
+    assert (s.privacy_.epsilon, s.privacy_.delta) == (1.0, 1e-6)
+
+
+def test_parts_that_would_be_empty_are_refused(data):
+    X, y = data
+    many = {"alpha": np.geomspace(0.01, 1, 9)}
+    with pytest.raises(ValueError, match="8 training records into 9 parts.*fewer candidates"):
+        search("data_split", grid=many).fit(X[:10], y[:10])
+    with pytest.raises(ValueError, match="fewer candidates"):
+        search("data_split", grid=many).plan(10, 3)
+
+
+def test_many_candidates_are_no_reason_to_refuse_many_records():
+    many = {"max_iter": list(range(501))}
+    with pytest.raises(AssertionError, match="touched"):
+        search("data_split", grid=many).fit(Untouchable(), Untouchable())
+
+
+# --- both, and random stopping
+
+
+@pytest.mark.parametrize("strategy", HELD_OUT)
+def test_the_models_noise_is_independent(strategy, data, fits):
+    search(strategy).fit(*data)
+    assert {state for _, _, _, state, _ in fits} == {None}
+    fits.clear()
+    seeded(search(strategy)).fit(*data)
+    keys = [state.key for _, _, _, state, _ in fits]
+    assert len(set(keys)) == len(keys) > 1
+
+
+@pytest.mark.parametrize("strategy", HELD_OUT)
+def test_training_and_choice_see_disjoint_records(strategy, data, fits, monkeypatch):
+    seen, original = [], AccuracyScore.__call__
+    X, y = data
+    X = X.copy()
+    X[:, -1] = np.arange(len(X)) / len(X)  # tells records apart
+
+    def spy(self, model, rows, labels):
+        seen.append(rows[:, -1])
+        return original(self, model, rows, labels)
+
+    monkeypatch.setattr(AccuracyScore, "__call__", spy)
+    search(strategy, scoring="accuracy").fit(X, y)
+    scored = np.concatenate([rows for rows in seen if len(rows) > 2])  # without the rehearsals
+    trained = np.concatenate([X[part, -1] for _, part, _, _, _ in fits])
+    assert len(np.unique(scored)) == 200 and not np.isin(scored, trained).any()
+
+
+@pytest.mark.parametrize("strategy", ["control", *HELD_OUT])
+def test_overlapping_and_repeated_records_are_refused(strategy, data):
+    rest = np.arange(500, 1000)
+    for cv, match in (
+        ([(np.arange(501), rest)], "disjoint"),
+        ([(np.append(np.arange(500), 3), rest)], "trains on a record more than once"),
+        ([(np.arange(500), np.append(rest, 700))], "validates on a record more than once"),
+        # the same records under negative numbers
+        ([(np.arange(500), np.arange(-510, 0))], "disjoint"),
+    ):
+        with pytest.raises(ValueError, match=match):
+            search(strategy, cv=cv, public_splits=True).fit(*data)
+
+
+@pytest.mark.parametrize("strategy", ["control", *HELD_OUT])
+def test_only_the_first_split_counts(strategy, data, fits):
+    cv = [(np.arange(600), np.arange(600, 1000)), (np.arange(5), np.arange(5))]
+    s = search(strategy, cv=cv, public_splits=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyLeakWarning)
+        s.fit(*data)
+    used = np.concatenate([part for _, part, _, _, _ in fits])
+    assert used.max() == 599 and (s.cv_results_["sensitivity"] == 1 / 400).all()
+
+
+@pytest.mark.parametrize("strategy", HELD_OUT)
+def test_accuracy_will_do(strategy, data):
+    s = seeded(search(strategy, scoring="accuracy", epsilon=300.0)).fit(*data)
+    assert s.scorer_ == AccuracyScore() and s.score(*data) > 0.8
+    assert s.score(*data) == np.mean(s.predict(data[0]) == data[1])
+
+
+def test_accuracy_has_no_certificate_of_stability():
+    with pytest.raises(CertificateError, match="AccuracyScore.*'brier'"):
+        search("stability", scoring="accuracy").fit(Untouchable(), Untouchable())
+
+
+@pytest.mark.parametrize("strategy", ["control", *HELD_OUT])
+def test_scores_that_do_not_serve_are_refused_before_the_data(strategy):
+    for model, score, match in (
+        (LOGISTIC, HingeScore(), f"strategy='{strategy}'.*HingeScore.*'accuracy'"),
+        (LOGISTIC, "logistic", "LogisticScore.*'brier'"),
+        (RIDGE, "brier", "BrierScore cannot score a DPRidge.*scoring"),
+        (DPLogisticRegression(classes=["a", "b"]), ClippedSquaredErrorScore(), "cannot score"),
+    ):
+        with pytest.raises(CertificateError, match=match):
+            search(strategy, model, scoring=score).fit(Untouchable(), Untouchable())
+
+
+@pytest.mark.parametrize("strategy", ["alpha_split", "data_split"])
+def test_with_much_to_spend_the_best_is_chosen(strategy, data):
+    s = search(strategy, grid={"alpha": [100.0, 1e-3, 30.0]}, epsilon=1000.0).fit(*data)
+    assert s.best_index_ == 1
+
+
+# --- yardsticks
+
+
+def test_the_exact_choice_warns_and_promises_nothing(data):
+    s = search("control", grid={"alpha": [100.0, 1e-3]}, epsilon=1000.0)
+    with pytest.warns(PrivacyLeakWarning, match="exact scores.*public records") as warned:
+        s.fit(*data)
+    assert [warning.filename for warning in warned] == [__file__]
+    assert s.privacy_.epsilon == math.inf and "not private" in str(s.privacy_)
+    assert s.best_index_ == 1
+
+
+def test_a_random_choice_does_not_look(data):
+    X, y = data
+    chosen = {}
+    for labels in (y, 1 - y):
+        chosen[labels[0]] = [
+            seeded(search("random", refit=False), seed).fit(X, labels).best_index_
+            for seed in range(60)
+        ]
+    assert chosen[0] == chosen[1]
+    # each has 20 of 60 on average, with a standard deviation of 3.7
+    assert min(np.bincount(chosen[0], minlength=3)) > 5
+
+
+def test_a_random_choice_trains_on_all_records_with_everything(data, monkeypatch):
+    trained, original = [], DPLogisticRegression.fit
+    monkeypatch.setattr(
+        DPLogisticRegression, "fit",
+        lambda self, X, y: (trained.append((len(X), self.epsilon)), original(self, X, y))[1],
+    )
+    search("random").fit(*data)
+    assert trained == [(1000, 1.0)]
+
+
+@pytest.mark.parametrize("strategy", HELD_OUT)
+def test_every_candidate_is_rehearsed_once(strategy, data, monkeypatch):
+    sizes, original = [], DPLogisticRegression.fit
+    monkeypatch.setattr(
+        DPLogisticRegression, "fit",
+        lambda self, X, y: (sizes.append(len(X)), original(self, X, y))[1],
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        search(strategy, clone(LOGISTIC), GRID).fit(*data)
+    assert sizes[:3] == [2, 2, 2] and 2 not in sizes[3:]

@@ -1,0 +1,70 @@
+import numpy as np
+import pytest
+from sklearn.kernel_approximation import RBFSampler
+from sklearn.pipeline import make_pipeline
+
+from dpselect import CertificateError, DPLogisticRegression
+
+from .common import GRID, LOGISTIC, RIDGE, SVC, Untouchable, records, search
+
+ALPHAS = [1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0]
+
+
+@pytest.mark.parametrize("model", [LOGISTIC, SVC])
+@pytest.mark.parametrize("n", [100, 10_000])
+def test_the_choice_is_that_of_the_public_cost(model, n):
+    X, y = records(n)
+    s = search("public_rule", model, {"alpha": ALPHAS}, epsilon=0.5).fit(X, y)
+    costs = [
+        type(model)(epsilon=0.5, alpha=alpha, classes=[0, 1]).regularisation_cost(n, 3)
+        for alpha in ALPHAS
+    ]
+    assert s.best_index_ == np.argmin(costs)
+    assert [loss.epsilon for loss in s.privacy_.releases] == [0.5]
+    assert s.best_estimator_.epsilon == 0.5
+
+
+def test_more_records_need_less_regularisation():
+    chosen = [
+        search("public_rule", grid={"alpha": ALPHAS}, refit=False).fit(*records(n)).best_index_
+        for n in (30, 30_000)
+    ]
+    assert chosen[1] < chosen[0]
+
+
+def test_no_record_moves_the_choice():
+    X, y = records(300)
+    chosen = {
+        search("public_rule", grid={"alpha": ALPHAS}, refit=False).fit(*data).best_index_
+        for data in ((X, y), (-X, y), (0 * X, y), (X, 1 - y), (X, np.ones(300, dtype=int)))
+    }
+    assert len(chosen) == 1
+
+
+def test_the_columns_that_reach_the_model_count():
+    """RBFSampler makes 500 columns of 3, whose noise wants another alpha."""
+    X, y = records(3000)
+    pipeline = make_pipeline(RBFSampler(gamma=1.0, n_components=500), DPLogisticRegression(classes=[0, 1]))
+    s = search("public_rule", pipeline, {"dplogisticregression__alpha": ALPHAS}, refit=False)
+    alone = search("public_rule", grid={"alpha": ALPHAS}, refit=False)
+    chosen = s.fit(X, y).best_params_["dplogisticregression__alpha"]
+    assert chosen > alone.fit(X, y).best_params_["alpha"]
+    assert s.best_index_ == np.argmin([
+        DPLogisticRegression(epsilon=1.0, alpha=alpha).regularisation_cost(3000, 500)
+        for alpha in ALPHAS
+    ])
+
+
+@pytest.mark.parametrize(
+    "model, grid",
+    [
+        (LOGISTIC, {"alpha": [0.1, 1.0], "data_norm": [1.0, 2.0]}),
+        (LOGISTIC, {"perturbation": ["objective", "output"]}),
+        (LOGISTIC, [{"alpha": [0.1]}, {"max_iter": [10]}]),
+        (RIDGE, GRID),
+        (make_pipeline(RBFSampler(), LOGISTIC), {"rbfsampler__gamma": [0.1, 1.0]}),
+    ],
+)
+def test_other_grids_are_refused_before_the_data(model, grid):
+    with pytest.raises(CertificateError, match="strategy='public_rule'.*alpha only.*'risk_bound'"):
+        search("public_rule", model, grid).fit(Untouchable(), Untouchable())
