@@ -2,9 +2,14 @@
 
 from .draws import ball_laplace, exponential, gaussian, gumbel, laplace, two_sided_geometric
 from .generators import InnerStream, as_generator, check_random_state, is_seeded, root_stream
+from .paths import BallLaplacePath, BrownianPath, LaplacePath, LatticePath
 
 __all__ = [
+    "BallLaplacePath",
+    "BrownianPath",
     "InnerStream",
+    "LaplacePath",
+    "LatticePath",
     "as_generator",
     "ball_laplace",
     "check_random_state",
