@@ -4,7 +4,8 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 from ..checks import SMALLEST_EPSILON, check_choice, check_number
-from ..metrics import get_score
+from ..exceptions import CertificateError
+from ..metrics import SCORES, AccuracyScore, get_score
 from ..noise import check_random_state
 from .accuracy_methods import METHODS
 from .splits import check_splitter
@@ -27,7 +28,13 @@ def check_parameters(search):
         "method", search.method, ("auto", *METHODS), why="only these have a proof here"
     )
     if not is_risk(search.criterion):
-        get_score(search.criterion, "criterion", RISKS)
+        score = get_score(search.criterion, "criterion", RISKS)
+        if isinstance(score, AccuracyScore):
+            losses = ", ".join(repr(name) for name in (*RISKS, *SCORES) if name != "accuracy")
+            raise CertificateError(
+                "criterion='accuracy' is a share that should be large, and a target says what a loss "
+                f"may be at most; use one of {losses} (\"ramp\" is closest to it)."
+            )
     elif search.cv is not None:
         raise ValueError(
             f"cv={search.cv!r} has no effect with criterion={search.criterion!r}, whose risk is that of "
