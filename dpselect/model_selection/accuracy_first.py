@@ -21,7 +21,7 @@ from .delegation import SearchDelegationMixin
 from .evaluation import n_columns
 from .private_steps import freeze, last_private, thaw
 from .quiet import quietly
-from .splits import make_splits
+from .splits import disjoint_parts, make_splits
 
 # An absolute target is met when a loss is known to lie below it by the noise of the tests. This
 # share of the target is left to that noise: more makes tests cheap, less makes them exact.
@@ -316,13 +316,7 @@ is touched.
         """Return the records that train and those that are held out; None without a score."""
         if not self._score():
             return None
-        train, test = make_splits(self.cv, n_samples, stream)[0]
-        if np.intersect1d(train, test).size:
-            raise ValueError(
-                "The first split of cv holds out records that it trains on, so the losses of models "
-                "and tests would add up; give a split whose parts are disjoint."
-            )
-        return train, test
+        return disjoint_parts(make_splits(self.cv, n_samples, stream))
 
     def _question(self, candidate, epsilons, n_samples, split, n_features):
         score, form = self._score(), candidate.model.accuracy_form()

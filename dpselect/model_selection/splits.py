@@ -102,6 +102,40 @@ def make_splits(cv, n_samples, stream, groups=None):
     return splits
 
 
+def disjoint_parts(splits):
+    """Return the first split, or refuse one in which a record counts more than once.
+
+    Where one part makes models and the other tests or chooses, the larger of their two losses
+    counts, and noise is made for records that are each listed once.
+
+    Parameters
+    ----------
+    splits : list of (train, test)
+
+    Returns
+    -------
+    train, test : ndarray of int
+
+    Raises
+    ------
+    ValueError
+        If the parts share a record, or one of them repeats a record.
+    """
+    train, test = splits[0]
+    if np.intersect1d(train, test).size:
+        raise ValueError(
+            "The first split of cv validates on records that it trains on, so the losses of its two "
+            "parts would add up; give a split whose parts are disjoint."
+        )
+    for name, part in (("trains on", train), ("validates on", test)):
+        if len(np.unique(part)) < len(part):
+            raise ValueError(
+                f"The first split of cv {name} a record more than once, so this record counts more "
+                "than the noise hides; list every record once."
+            )
+    return train, test
+
+
 def _indices(part, n_samples):
     part = np.asarray(part)
     if part.size == 0:

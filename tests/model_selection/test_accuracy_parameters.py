@@ -192,6 +192,20 @@ def test_parts_that_overlap_are_refused():
         search.fit(X, y)
 
 
+@pytest.mark.parametrize("cv, which", [
+    ((np.arange(5), np.append(np.arange(5, 10), 5)), "validates on a record more than once"),
+    ((np.append(np.arange(5), 0), np.arange(5, 10)), "trains on a record more than once"),
+], ids=name_of)
+def test_parts_that_repeat_a_record_are_refused(cv, which):
+    # it would count more often than the noise is made for
+    search = AccuracyFirstSearchCV(
+        DPLogisticRegression(alpha=0.1, classes=[0, 1], perturbation="output"), GRID, target=0.2,
+        criterion="brier", cv=[cv], public_splits=True,
+    )
+    with pytest.raises(ValueError, match=which):
+        search.fit(np.ones((10, 1)), np.arange(10) % 2)
+
+
 PATHS = ["above_threshold", "published_above_threshold", "reduced_above_threshold", "brownian"]
 
 

@@ -19,6 +19,7 @@ from ...privacy import KINDS, PrivacyLoss
 from ...rows import take
 from ..plan import resolution
 from ..quiet import quietly
+from ..splits import disjoint_parts
 from .base import Choice, Strategy
 
 
@@ -33,18 +34,7 @@ class HeldOut(Strategy):
                 f"and {type(score).__name__} has no such bound; use 'brier', 'ramp', 'accuracy' or "
                 "'clipped_squared_error'."
             )
-        self.train, self.test = self.problem.splits[0]
-        if np.intersect1d(self.train, self.test).size:
-            raise ValueError(
-                "The first split of cv validates on records that it trains on, so the losses of "
-                "models and choice would add up; give a split whose parts are disjoint."
-            )
-        for name, part in (("trains on", self.train), ("validates on", self.test)):
-            if len(np.unique(part)) < len(part):
-                raise ValueError(
-                    f"The first split of cv {name} a record more than once, so this record counts "
-                    "more than the noise hides; list every record once."
-                )
+        self.train, self.test = disjoint_parts(self.problem.splits)
         # a low-precision number would weaken the noise
         self.sensitivity = float(score.width) / len(self.test)
 
