@@ -39,6 +39,8 @@ class RiskBound:
         Radius of the ball over which the value is taken, or less: a bound on the minimiser.
     unit : tuple
         What the value is a mean of. Values of different units cannot be compared.
+    stake : float
+        What a perfect model gains over one that says nothing, at most; for plans only.
     """
 
     sensitivity: float
@@ -46,9 +48,10 @@ class RiskBound:
     forecast: float
     ball: float
     unit: tuple
+    stake: float = math.nan
 
     @classmethod
-    def of(cls, span, n_samples, residual, forecast, ball, unit):
+    def of(cls, span, n_samples, residual, forecast, ball, unit, stake):
         """Put the bound together.
 
         Parameters
@@ -59,7 +62,7 @@ class RiskBound:
             n.
         residual : float
             The `inexactness`.
-        forecast, ball, unit
+        forecast, ball, unit, stake
             As above.
 
         Returns
@@ -67,7 +70,9 @@ class RiskBound:
         RiskBound
         """
         sensitivity = span / n_samples + 2 * residual
-        return cls(float(sensitivity), float(residual), float(forecast), float(ball), unit)
+        return cls(
+            float(sensitivity), float(residual), float(forecast), float(ball), unit, float(stake)
+        )
 
 
 def select_by_risk_bound(values, bounds, epsilon, random_state=None):

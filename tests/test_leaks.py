@@ -121,11 +121,16 @@ ESTIMATORS = [
         )
     ),
     # so much to gain that the same candidate is chosen on both data sets
-    StabilityGridSearchCV(clone(MODEL), {"alpha": [0.1, 100.0]}, epsilon=50.0, verbose=1),
     StabilityGridSearchCV(
-        PIPELINE, {"dplogisticregression__alpha": [0.1, 100.0]}, epsilon=50.0, n_draws=2
+        clone(MODEL), {"alpha": [0.1, 100.0]}, epsilon=50.0, strategy="stability", verbose=1
     ),
-    StabilityGridSearchCV(clone(MODEL), {"alpha": [0.1, 100.0]}, epsilon=50.0, refit=False),
+    StabilityGridSearchCV(
+        PIPELINE, {"dplogisticregression__alpha": [0.1, 100.0]}, epsilon=50.0, n_draws=2,
+        strategy="stability",
+    ),
+    StabilityGridSearchCV(
+        clone(MODEL), {"alpha": [0.1, 100.0]}, epsilon=50.0, strategy="stability", refit=False
+    ),
 ]
 OUTPUT = clone(MODEL).set_params(perturbation="output")
 DENSITY = DPHistogramDensity(bounds=(-4, 4), bin_width=2.0)

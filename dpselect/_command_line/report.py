@@ -1,6 +1,7 @@
 """What the command prints of a release: for people, or as JSON. Nothing else leaves it."""
 
 import json
+import math
 
 from .messages import printable
 from .schema import is_categorical
@@ -29,7 +30,8 @@ def not_released(search):
         "the noise that was drawn, and its keys",
         "the records, and any mean, range or count of their columns",
     ]
-    return (selection if len(search.cv_results_["params"]) > 1 else []) + always
+    compared = not math.isnan(search.certificate_.resolution)
+    return (selection if compared else []) + always
 
 
 def coefficients(model, domains):

@@ -62,7 +62,8 @@ def linear_risk_bound(model, n_samples, n_features, n_problems, reach):
     else:
         forecast = (s.output_scale * noise_length("l2", d)) ** 2 * (average + s.mu) / 2
     unit = (f"mean {loss!r}", f"of {n_problems} problems")
-    return RiskBound.of(ball.span, n_samples, ball.residual, forecast, ball.length, unit)
+    stake = loss.value(np.float64(0.0))
+    return RiskBound.of(ball.span, n_samples, ball.residual, forecast, ball.length, unit, stake)
 
 
 def linear_optimal_values(models, X, y, reach):

@@ -56,7 +56,7 @@ def ridge_risk_bound(model, n_samples, n_features, reach):
         gradient = _gradient_noise(model, n, n_features, ball / 2)
         forecast = gradient**2 / (2 * (mu + average))
     unit = ("half the mean squared error to targets within", Y)
-    return RiskBound.of(span, n, residual, forecast, ball, unit)
+    return RiskBound.of(span, n, residual, forecast, ball, unit, stake=Y**2 / 2)
 
 
 def ridge_optimal_values(models, X, y, reach):

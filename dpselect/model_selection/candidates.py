@@ -74,8 +74,7 @@ class Candidate:
 
 
 def make_candidates(
-    estimator, param_grid, *, epsilon, trusted_steps, needs="stability_certificate",
-    search="strategy='stability'",
+    estimator, param_grid, *, epsilon, trusted_steps, needs=None, search="a private search",
 ):
     """Return the candidates of a grid, each checked before any data is touched.
 
@@ -89,7 +88,7 @@ def make_candidates(
         Privacy loss that each candidate's model is trained with.
     trusted_steps : collection
         See :func:`dpselect.preprocessing.check_pipeline_privacy`.
-    needs : str
+    needs : str, default=None
         Method that a model must have.
     search : str
         What needs it, for messages.
@@ -142,13 +141,13 @@ def _keep_to_memory(estimator):
 
 def _check_model(model, needs, search):
     missing = [name for name in OWNED if name not in getattr(model, "get_params", dict)()]
-    if not hasattr(model, needs):
+    if needs is not None and not hasattr(model, needs):
         missing.append(f"the method {needs}")
     if missing:
         raise CertificateError(
             f"{type(model).__name__} does not work with {search}, which needs "
             f"{' and '.join(missing)}; use a private estimator of dpselect as the last step"
-            + (", or epsilon=float('inf') for a search that is not private." if "strategy" in search
+            + (", or epsilon=float('inf') for a search that is not private." if needs is None
                else ".")
         )
 

@@ -5,19 +5,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..mechanisms import exponential_noise_scales
-from ..stability import SplitPatterns
-from .candidates import certificates
-
-# Shares of what a perfect model gains over one that says nothing. A selection that cannot see
-# a quarter of that is decided by its noise; candidates worth tuning differ by a twentieth or less.
-COIN_TOSS, USEFUL = 0.25, 0.05
 RECORDS_PER_DIMENSION = 30
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SelectionPlan:
-    """The noise of a planned selection beside the span of its score.
+    """What a search is about to spend, and the noise of its selection beside the scores' span.
 
     Attributes
     ----------
@@ -25,38 +18,55 @@ class SelectionPlan:
         The candidates.
     n_samples, n_features : int
         What the plan is for; the columns of X.
-    epsilon, selection_epsilon : float
-        The whole privacy loss, and the selection's share.
+    epsilon : float
+        The whole privacy loss.
+    strategy : str
+        How the choice is made: a value of the search's `strategy`, "one_release" for readings of
+        one release, or "first_candidate" where nothing is worth choosing.
+    training_epsilon : float
+        Privacy loss with which the released model is trained.
+    training_size : int
+        Number of records that it is trained on.
+    selection_epsilon : float
+        Privacy loss of the choice. It adds to the training's, unless the two read different
+        records; the larger one counts then.
     training, span : ndarray of shape (k,)
         How far one training record can move each candidate's score, and the score's span.
     sensitivity : ndarray of shape (k,)
         Delta_i, how far one record can move the score averaged over the splits.
     noise_scale : ndarray of shape (k,)
-        Scale of the exponential noise.
+        Scale of the noise that is added to each score.
+    resolution : float
+        With probability 1/2 or more, the chosen score is this close to the best. 0 if scores
+        are compared without noise, nan if none are.
+    stake : float
+        What a perfect model's score gains over that of one that says nothing; nan if no scores
+        are compared.
+    considered : ndarray of bool of shape (k,)
+        Which candidates can be chosen. The columns of the others hold nan.
     messages : tuple of str
         What follows, in words.
-    strategy : str
-    training_epsilon : float
-        Privacy loss with which the released model is trained.
+    comparison : tuple of PlannedStrategy
+        What each strategy would spend. Empty but in a plan from `plan`.
     """
 
     params: tuple
     n_samples: int
     n_features: int
     epsilon: float
+    strategy: str
+    training_epsilon: float
+    training_size: int
     selection_epsilon: float
     training: np.ndarray
     span: np.ndarray
     sensitivity: np.ndarray
     noise_scale: np.ndarray
+    resolution: float
+    stake: float
+    considered: np.ndarray
     messages: tuple
-    strategy: str = "stability"
-    training_epsilon: float = 0.0
-
-    @property
-    def resolution(self):
-        """float : With probability 1/2 or more, the chosen score is this close to the best."""
-        return resolution(self.noise_scale)
+    comparison: tuple = ()
 
     def to_dict(self):
         """Return the plan as plain numbers and strings, ready for JSON.
@@ -65,23 +75,32 @@ class SelectionPlan:
         -------
         dict
         """
-        columns = zip(self.sensitivity, self.noise_scale, self.span)
+        columns = zip(self.considered, self.sensitivity, self.noise_scale, self.span)
         return {
             "n_samples": self.n_samples,
             "n_features": self.n_features,
             "epsilon": self.epsilon,
-            "selection_epsilon": self.selection_epsilon,
-            "resolution": self.resolution,
+            "strategy": self.strategy,
+            "training_epsilon": self.training_epsilon,
+            "training_size": self.training_size,
+            "selection_epsilon": _plain(self.selection_epsilon),
+            "resolution": _plain(self.resolution),
+            "stake": _plain(self.stake),
             "candidates": [
                 {
                     "params": {name: _plain(value) for name, value in params.items()},
-                    "sensitivity": float(sensitivity),
-                    "noise_scale": float(scale),
-                    "span": float(span),
+                    "considered": bool(considered),
+                    "sensitivity": _plain(sensitivity),
+                    "noise_scale": _plain(scale),
+                    "span": _plain(span),
                 }
-                for params, (sensitivity, scale, span) in zip(self.params, columns)
+                for params, (considered, sensitivity, scale, span) in zip(self.params, columns)
             ],
             "messages": list(self.messages),
+            "comparison": [
+                {name: _plain(value) for name, value in vars(planned).items()}
+                for planned in self.comparison
+            ],
         }
 
     def to_results(self):
@@ -99,6 +118,7 @@ class SelectionPlan:
                     column[i] = params[name]
             results[f"param_{name}"] = column
         results["params"] = list(self.params)
+        results["considered"] = self.considered
         results["training_stability"] = self.training
         results["score_span"] = self.span
         results["sensitivity"] = self.sensitivity
@@ -106,70 +126,108 @@ class SelectionPlan:
         return results
 
     def __str__(self):
-        names = [describe(params) for params in self.params]
-        width = max(len("candidate"), *map(len, names))
-        lines = [
-            f"Plan for {self.n_samples} records and {self.n_features} columns: "
-            f"epsilon {self.epsilon:.4g}, of which {self.selection_epsilon:.4g} to select.",
-            f"{'candidate':{width}}  one record moves  noise scale  span of the score",
-        ]
-        lines += [
-            f"{name:{width}}  {moves:16.2g}  {scale:11.2g}  {span:17.2g}"
-            for name, moves, scale, span in zip(
-                names, self.sensitivity, self.noise_scale, self.span
-            )
-        ]
-        return "\n".join([*lines, *self.messages])
+        first = (
+            f"Plan for {self.n_samples} records and {self.n_features} columns, "
+            f'strategy="{self.strategy}": epsilon {self.epsilon:.4g} in all, '
+            f"{self.training_epsilon:.4g} to train on {self.training_size} records, "
+            f"{self.selection_epsilon:.4g} to select."
+        )
+        # without a comparison of scores there is nothing to say of each candidate
+        scores = [] if math.isnan(self.resolution) else _aligned([
+            ("candidate", "one record moves", "noise scale", "span of the score"),
+            *(
+                (describe(params), *(
+                    f"{value:.2g}" if considered else "-" for value in (moves, scale, span)
+                ))
+                for params, considered, moves, scale, span in zip(
+                    self.params, self.considered, self.sensitivity, self.noise_scale, self.span
+                )
+            ),
+        ])
+        strategies = [] if not self.comparison else _aligned([
+            ("strategy", "training epsilon", "on records", "selection epsilon", "tells apart", "of"),
+            *(planned.row() for planned in self.comparison),
+        ])
+        return "\n".join([first, *scores, *self.messages, *strategies])
 
 
-def make_plan(candidates, draws, score, splits, n_samples, n_features, *, epsilon,
-              selection_epsilon, tail=None):
-    """Compute the plan of a selection.
+@dataclass(frozen=True)
+class PlannedStrategy:
+    """What a strategy would spend on a search, and what it could tell apart.
+
+    Attributes
+    ----------
+    strategy : str
+    training_epsilon, training_size, selection_epsilon, resolution, stake
+        As in :class:`SelectionPlan`; None if the strategy does not serve the search.
+    refusal : str
+        Why it does not serve; empty otherwise.
+    """
+
+    strategy: str
+    training_epsilon: float | None = None
+    training_size: int | None = None
+    selection_epsilon: float | None = None
+    resolution: float | None = None
+    stake: float | None = None
+    refusal: str = ""
+
+    def row(self):
+        """Return the entries of a line of the table."""
+        if self.refusal:
+            return self.strategy, "does not serve here"
+        seen = ("-", "-") if math.isnan(self.resolution) else (
+            f"{self.resolution:.2g}", f"{self.stake:.2g}"
+        )
+        return (
+            self.strategy, f"{self.training_epsilon:.4g}", f"{self.training_size}",
+            f"{self.selection_epsilon:.4g}", *seen,
+        )
+
+
+def _aligned(rows):
+    """Return the lines of a table whose first column is text and whose others are numbers."""
+    n_columns = max(map(len, rows))
+    full = [row for row in rows if len(row) == n_columns]
+    widths = [max(len(row[j]) for row in full) for j in range(n_columns)]
+    widths[0] = max(len(row[0]) for row in rows)
+    return [
+        "  ".join(
+            f"{entry:{width}}" if j == 0 or len(row) < n_columns else f"{entry:>{width}}"
+            for j, (entry, width) in enumerate(zip(row, widths))
+        ).rstrip()
+        for row in rows
+    ]
+
+
+def too_few_records(candidates, n_samples, epsilon):
+    """Say that no classifier can be expected to beat the base rate, where that is so.
 
     Parameters
     ----------
     candidates : list of Candidate
         With `n_features` known.
-    draws : list of list of InnerStream
-    score : score
-    splits : list of (train, test)
-    n_samples, n_features : int
-        Shape of X.
-    epsilon, selection_epsilon : float
-    tail : float, default=None
-        None for the draws that were made; otherwise see
-        :func:`~dpselect.model_selection.candidates.certificates`.
+    n_samples : int
+    epsilon : float
+        The whole privacy loss.
 
     Returns
     -------
-    SelectionPlan
+    tuple of str
+        Empty if there are records enough. Found by experiment.
     """
-    patterns = SplitPatterns.from_splits(splits, n_samples)
-
-    def certify(patterns, factor=1.0):
-        return certificates(
-            candidates, draws, score, patterns.train_sizes,
-            factor * (epsilon - selection_epsilon), tail,
-        )
-
-    def noise(n_factor, epsilon_factor):
-        scaled = patterns.scaled(n_factor)
-        moved = scaled.sensitivities(*certify(scaled, epsilon_factor))
-        return exponential_noise_scales(moved, epsilon_factor * selection_epsilon)
-
-    training, span = certify(patterns)
-    sensitivity = patterns.sensitivities(training, span)
-    params = tuple(candidate.params for candidate in candidates)
-    # a density's score has no stake of its own: it depends on the volume of the bounds
-    stake = getattr(candidates[0].model, "score_stake", score.stake) or float(span.max())
-    said = messages(
-        params, sensitivity, stake, epsilon,
-        selection_epsilon, n_samples, max(c.n_features for c in candidates) + 1, noise,
-    )
-    return SelectionPlan(
-        params, n_samples, n_features, epsilon, selection_epsilon, training.max(axis=1),
-        span.max(axis=1), sensitivity, exponential_noise_scales(sensitivity, selection_epsilon),
-        said, "stability", epsilon - selection_epsilon,
+    # known of linear classifiers; the least demanding one decides, and one-vs-rest problems
+    # share epsilon
+    if not all(hasattr(candidate.model, "regularisation_cost") for candidate in candidates):
+        return ()
+    dimension = min((c.n_features + 1) * c.n_problems for c in candidates)
+    if n_samples * epsilon >= RECORDS_PER_DIMENSION * dimension:
+        return ()
+    needed = math.ceil(RECORDS_PER_DIMENSION * dimension / epsilon)
+    return (
+        f"n epsilon / d = {n_samples * epsilon / dimension:.2g} is below "
+        f"{RECORDS_PER_DIMENSION}: expect a model no better than the base rate; use "
+        f"n_samples >= {needed}, a larger epsilon, or fewer columns.",
     )
 
 
@@ -201,96 +259,6 @@ def _short(value):
 def _plain(value):
     if isinstance(value, np.generic):
         value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else repr(value)
     return value if isinstance(value, (bool, int, float, str, type(None))) else repr(value)
-
-
-def messages(params, sensitivity, stake, epsilon, selection_epsilon, n_samples, dimension, noise):
-    """Say in words what a selection can do, and what would mend one that cannot.
-
-    Parameters
-    ----------
-    params : list of dict
-    sensitivity : ndarray of shape (k,)
-    stake : float
-        What a perfect model's score gains over that of one that says nothing.
-    epsilon, selection_epsilon : float
-    n_samples : int
-    dimension : int
-        The largest number d of coefficients of a candidate.
-    noise : callable
-        noise(n_factor, epsilon_factor) returns the scales for that many times as many
-        records and that many times the privacy loss.
-
-    Returns
-    -------
-    tuple of str
-    """
-    said = []
-    if n_samples * epsilon < RECORDS_PER_DIMENSION * dimension:
-        needed = math.ceil(RECORDS_PER_DIMENSION * dimension / epsilon)
-        said.append(
-            f"n epsilon / d = {n_samples * epsilon / dimension:.2g} is below "
-            f"{RECORDS_PER_DIMENSION}: expect a model no better than the base rate; use "
-            f"n_samples >= {needed}, a larger epsilon, or fewer columns."
-        )
-    if len(params) == 1:
-        said.append("One candidate: nothing is selected, and the whole epsilon goes to training.")
-        return tuple(said)
-    scales = exponential_noise_scales(sensitivity, selection_epsilon)
-    order = np.argsort(sensitivity)[::-1]
-    ahead = int(np.sum(sensitivity > sensitivity[order[0]] / 1.5))
-    if ahead < len(params):
-        loud, rest = order[:ahead], order[ahead:]
-        gain = scales.max() / exponential_noise_scales(sensitivity[rest], selection_epsilon).max() \
-            if len(rest) > 1 else math.inf
-        names = " and ".join(describe(params[i]) for i in sorted(loud))
-        said.append(
-            f"{names} sets the noise of all candidates: one record can move its score by "
-            f"{sensitivity[order[0]]:.2g}, the next one's by {sensitivity[rest[0]]:.2g}. "
-            + (f"Without it the noise is {gain:.3g} times less." if gain < math.inf else
-               "Without it one candidate is left, and nothing is to be selected.")
-        )
-    blur, goal = resolution(scales), USEFUL * stake
-    if blur <= COIN_TOSS * stake:
-        said.append(
-            f"Scores that differ by less than about {blur:.2g} cannot be told apart; a perfect "
-            f"model scores {stake:.2g} better than one that says nothing."
-        )
-        return tuple(said)
-    said.append(
-        f"This selection would be a coin toss: it can tell scores apart that differ by {blur:.2g}, "
-        f"and a perfect model scores only {stake:.2g} better than one that says nothing."
-    )
-    mends = [
-        _dropping(params, sensitivity, selection_epsilon, order, goal),
-        _at_least("n_samples", n_samples, lambda c: resolution(noise(c, 1)), goal),
-        _at_least("epsilon", epsilon, lambda c: resolution(noise(1, c)), goal),
-    ]
-    mends = [mend for mend in mends if mend is not None]
-    if mends:
-        said.append(f"To see differences of {goal:.2g}: {', or '.join(mends)}.")
-    return tuple(said)
-
-
-def _dropping(params, sensitivity, epsilon, order, goal):
-    for dropped in range(1, len(params) - 1):
-        rest = exponential_noise_scales(sensitivity[order[dropped:]], epsilon)
-        if resolution(rest) <= goal:
-            names = "; ".join(describe(params[i]) for i in sorted(order[:dropped]))
-            return f"drop {names}"
-    return None
-
-
-def _at_least(name, value, blur, goal):
-    """Return the least `value` that brings blur(factor) down to `goal`, in words, or None."""
-    high = 2.0
-    while blur(high) > goal:
-        high *= 2
-        if high > 2**20:
-            return None
-    low = high / 2
-    for _ in range(12):
-        middle = math.sqrt(low * high)
-        low, high = (low, middle) if blur(middle) <= goal else (middle, high)
-    least = math.ceil(high * value) if isinstance(value, int) else f"{high * value:.3g}"
-    return f"{name} >= {least}"

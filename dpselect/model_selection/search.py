@@ -1,6 +1,7 @@
 """StabilityGridSearchCV: GridSearchCV for private models, with one statement of the loss."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin
@@ -13,6 +14,7 @@ from ..noise import is_seeded, root_stream
 from ..privacy import PrivacyLoss
 from ..rows import n_rows, take
 from .candidates import learn_classes, make_candidates, seed_features, set_classes
+from .comparison import compare_strategies
 from .delegation import SearchDelegationMixin
 from .evaluation import fit_quietly, n_columns
 from .nonprivate import fit_twin
@@ -25,11 +27,12 @@ from .strategies import Problem, make_strategy
 class StabilityGridSearchCV(SearchDelegationMixin, MetaEstimatorMixin, BaseEstimator):
     """Choose parameters of a private model and release it, within one privacy loss.
 
-    Takes the place of :class:`sklearn.model_selection.GridSearchCV`. By default all candidates
-    are trained on all splits with noise that is fixed for each candidate; one record then
-    moves their scores by a known amount only, and a single noisy argmax pays for the whole
-    comparison, however many candidates there are. The chosen one is trained again, on all
-    records and with new noise, and released. `strategy` names other ways to choose.
+    Takes the place of :class:`sklearn.model_selection.GridSearchCV`. What needs no look at the
+    records is settled by public numbers, and costs nothing; what does is chosen with noise, in the
+    way that fits the grid, and the chosen model is trained with the rest of `epsilon`. `plan`
+    says what will be done, before any data is read. `strategy` names one way to choose; the class
+    has its name from the first that was proved, by stability: with noise that is fixed for each
+    candidate, one record moves scores by a known amount only.
 
     Neighbouring data sets differ in one record. Public are the number of records, the
     columns, the labels, the grid, the splits, and every parameter. Released are
@@ -62,9 +65,13 @@ class StabilityGridSearchCV(SearchDelegationMixin, MetaEstimatorMixin, BaseEstim
         None is the estimator's `default_scoring`. "accuracy" has no certificate, but serves
         strategies that choose on held-out records; "logistic" and "hinge" serve "stability"
         only. "public_rule", "risk_bound" and "random" use none.
-    strategy : str, default="stability"
+    strategy : str, default="auto"
         How to select; the page "Strategies of a private search" has the proofs.
 
+        - "auto": the one that fits the grid, the shapes and the budget. If only `alpha` of a
+          classifier varies, "public_rule". If features or kernels vary, `alpha` by that rule and
+          the rest by "risk_bound", or the first candidate where there are too few records to
+          choose. Otherwise "stability" if its noise is small, or "random_stopping".
         - "stability": by scores on all splits, at fixed noise. A grid that only varies how one
           release is read (`alpha` of :class:`~dpselect.DPRidge`) trains once, on the first
           split's training part, and chooses on the other, with the whole epsilon each.
@@ -119,11 +126,11 @@ class StabilityGridSearchCV(SearchDelegationMixin, MetaEstimatorMixin, BaseEstim
         The loss of everything that was released.
     cv_results_ : dict of arrays
         For each candidate its parameters and the public numbers of the selection:
-        `training_stability`, `score_span`, `sensitivity`, `noise_scale`. No score is among
-        them: none was paid for.
+        `considered`, `training_stability`, `score_span`, `sensitivity`, `noise_scale`. No score
+        is among them: none was paid for.
     certificate_ : SelectionPlan
-        The same numbers with their meaning in words, `strategy` ("one_release" for readings
-        of one release) and `training_epsilon`, with which the released model was trained.
+        The same numbers with their meaning in words, the `strategy` that was taken, and what it
+        spent on training and on the choice.
     scorer_ : score
         The score that was used.
     n_splits_ : int
@@ -150,8 +157,22 @@ class StabilityGridSearchCV(SearchDelegationMixin, MetaEstimatorMixin, BaseEstim
     True
     >>> print(search.privacy_)
     (epsilon = 1, delta = 0) differential privacy, neighbours replace one record
-      epsilon 0.5: choice among 3 candidates
-      epsilon 0.5: DPLogisticRegression: coefficients by objective perturbation
+      epsilon 1: DPLogisticRegression: coefficients by objective perturbation
+
+    The values of `alpha` needed no choice. Kernels do:
+
+    >>> from sklearn.kernel_approximation import RBFSampler
+    >>> from sklearn.pipeline import make_pipeline
+    >>> kernels = make_pipeline(
+    ...     RBFSampler(n_components=20), DPLogisticRegression(classes=[0, 1], data_norm=2**0.5)
+    ... )
+    >>> search = StabilityGridSearchCV(
+    ...     kernels, {"rbfsampler__gamma": [0.1, 1.0, 10.0]}, epsilon=4.0
+    ... ).fit(X, y)
+    >>> print(search.privacy_)
+    (epsilon = 4, delta = 0) differential privacy, neighbours replace one record
+      epsilon 0.4: choice among 3 candidates
+      epsilon 3.6: DPLogisticRegression: coefficients by objective perturbation
     """
 
     def __init__(
@@ -163,7 +184,7 @@ class StabilityGridSearchCV(SearchDelegationMixin, MetaEstimatorMixin, BaseEstim
         delta=0.0,
         selection_fraction="auto",
         scoring=None,
-        strategy="stability",
+        strategy="auto",
         n_draws=1,
         n_jobs=None,
         refit=True,
@@ -233,7 +254,8 @@ class StabilityGridSearchCV(SearchDelegationMixin, MetaEstimatorMixin, BaseEstim
         score = self._score(candidates[0].model)
         # made-up shapes: refuses bad parameters, and what no strategy can do, early
         n = 1000 * len(candidates)
-        self._strategy(candidates, score, [np.split(np.arange(n), 2)], n, 1).rehearse()
+        made_up = self._problem(candidates, score, [np.split(np.arange(n), 2)], n, 1)
+        make_strategy(self.strategy, made_up).rehearse()
         warn_if_seeded(self)
 
         X, y = indexable(X, y)
@@ -245,8 +267,8 @@ class StabilityGridSearchCV(SearchDelegationMixin, MetaEstimatorMixin, BaseEstim
             estimator, step_losses, frozen = freeze(estimator, X, y, noise)
             candidates = self._candidates(estimator, frozen)
             set_classes(candidates, classes)
-        strategy = self._strategy(candidates, score, splits, n_rows(X), n_columns(X), X)
-        choice = strategy.choose(X, y, stream)
+        problem = self._problem(candidates, score, splits, n_rows(X), n_columns(X), X)
+        choice = make_strategy(self.strategy, problem).choose(X, y, stream)
         best, plan, losses = choice.best, choice.plan, step_losses + choice.losses
         if self.refit:
             estimator = choice.estimator
@@ -271,8 +293,8 @@ class StabilityGridSearchCV(SearchDelegationMixin, MetaEstimatorMixin, BaseEstim
         )
         return self
 
-    def _strategy(self, candidates, score, splits, n_samples, n_features, example=None):
-        """Set up the strategy from public numbers; `example` has one row at least."""
+    def _problem(self, candidates, score, splits, n_samples, n_features, example=None):
+        """Collect the public numbers; `example` has one row at least."""
         widths = {}
         for candidate in candidates:
             key = candidate.steps_key
@@ -282,7 +304,7 @@ class StabilityGridSearchCV(SearchDelegationMixin, MetaEstimatorMixin, BaseEstim
                     else n_columns(candidate.transform(take(example, np.arange(1))))
                 )
             candidate.n_features = widths[key]
-        problem = Problem(
+        return Problem(
             candidates, score, splits, n_samples, n_features,
             # low-precision numbers would weaken the noise
             epsilon=float(self.epsilon), delta=float(self.delta),
@@ -290,7 +312,6 @@ class StabilityGridSearchCV(SearchDelegationMixin, MetaEstimatorMixin, BaseEstim
             random_state=self.random_state,
             jobs={"n_jobs": self.n_jobs, "pre_dispatch": self.pre_dispatch, "verbose": self.verbose},
         )
-        return make_strategy(self.strategy, problem)
 
     def _train(self, candidate, epsilon, X, y, stream):
         """Train the chosen candidate on all records, with new noise."""
@@ -307,7 +328,9 @@ class StabilityGridSearchCV(SearchDelegationMixin, MetaEstimatorMixin, BaseEstim
         return stream.child("release") if is_seeded(self.random_state) else None
 
     def plan(self, n_samples, n_features, n_classes=2, example=None):
-        """Say what the selection could tell apart, before any data is read.
+        """Say what would be spent on what, and what a selection could tell apart.
+
+        From public numbers, before any data is read.
 
         Parameters
         ----------
@@ -324,13 +347,15 @@ class StabilityGridSearchCV(SearchDelegationMixin, MetaEstimatorMixin, BaseEstim
         Returns
         -------
         SelectionPlan
-            For noise of median length: the noise that `fit` draws varies around it.
+            Of the strategy that `fit` would use, with all others in its `comparison`. "stability"
+            is planned for noise of median length: the noise that `fit` draws varies around it.
 
         Examples
         --------
         >>> from dpselect import DPLogisticRegression, StabilityGridSearchCV
         >>> search = StabilityGridSearchCV(
-        ...     DPLogisticRegression(), {"alpha": [0.0001, 0.1]}, scoring="ramp"
+        ...     DPLogisticRegression(), {"alpha": [0.0001, 0.1]}, scoring="ramp",
+        ...     strategy="stability",
         ... )
         >>> for line in search.plan(n_samples=10_000, n_features=10).messages:
         ...     print(line)
@@ -339,6 +364,8 @@ the next one's by 0.0041. Without it one candidate is left, and nothing is to be
         This selection would be a coin toss: it can tell scores apart that differ by 2.2, and \
 a perfect model scores only 1 better than one that says nothing.
         To see differences of 0.05: n_samples >= 2221155, or epsilon >= 44.6.
+        >>> search.set_params(strategy="auto").plan(n_samples=10_000, n_features=10).strategy
+        'public_rule'
         """
         check_epsilon(self.epsilon)
         if self.epsilon == math.inf:
@@ -357,9 +384,10 @@ a perfect model scores only 1 better than one that says nothing.
             example = np.zeros((1, n_features))
         splits = make_splits(self.cv, n_samples, stream.child("splits"))
         score = self._score(candidates[0].model)
-        strategy = self._strategy(candidates, score, splits, n_samples, n_features, example)
+        problem = self._problem(candidates, score, splits, n_samples, n_features, example)
+        strategy = make_strategy(self.strategy, problem)
         strategy.rehearse()
-        return strategy.plan()
+        return replace(strategy.plan(), comparison=compare_strategies(problem))
 
     def _candidates(self, estimator, frozen=()):
         return make_candidates(
@@ -367,7 +395,6 @@ a perfect model scores only 1 better than one that says nothing.
             self.param_grid,
             epsilon=float(self.epsilon),
             trusted_steps=self.trusted_steps if not frozen else (*self.trusted_steps, *frozen),
-            search=f"strategy={self.strategy!r}",
         )
 
     def _score(self, model):

@@ -5,14 +5,19 @@ import pytest
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
-from dpselect import DPLogisticRegression, StabilityGridSearchCV
+from dpselect import DPHistogramDensity, DPLogisticRegression, StabilityGridSearchCV
+from dpselect.model_selection.strategies import STRATEGIES
 
 CV13_GRID = [0.001, 0.112, 0.223, 0.334, 0.445, 0.556, 0.667, 0.778, 0.889, 1]
 
 
-def plan(grid, n=17_118, d=10, scoring="ramp", **parameters):
+ALONE = DPLogisticRegression(fit_intercept=False)
+
+
+def plan(grid, n=17_118, d=10, scoring="ramp", estimator=ALONE, **parameters):
     search = StabilityGridSearchCV(
-        DPLogisticRegression(fit_intercept=False), {"alpha": grid}, scoring=scoring, **parameters
+        estimator, {"alpha": grid}, scoring=scoring,
+        **{"strategy": "stability", **parameters},
     )
     return search.plan(n, d)
 
@@ -92,3 +97,52 @@ def test_bad_shapes(shape):
 def test_no_plan_without_noise():
     with pytest.raises(ValueError, match="finite epsilon"):
         plan([0.1], epsilon=float("inf"))
+
+
+def test_every_strategy_is_planned_beside_the_others():
+    grid = {"alpha": [0.01, 0.1, 1.0]}
+    whole = StabilityGridSearchCV(DPLogisticRegression(), grid).plan(17_118, 10)
+    names = [planned.strategy for planned in whole.comparison]
+    assert names == [name for name in STRATEGIES if name != "auto"]
+    for planned in whole.comparison:
+        own = plan(
+            grid["alpha"], scoring=None, strategy=planned.strategy, estimator=DPLogisticRegression()
+        )
+        for name in ("training_epsilon", "training_size", "selection_epsilon", "resolution", "stake"):
+            np.testing.assert_equal(getattr(planned, name), getattr(own, name))
+        assert planned.refusal == ""
+    lines = str(whole).splitlines()[-len(names):]
+    assert [line.split()[0] for line in lines] == names
+    assert json.loads(json.dumps(whole.to_dict(), allow_nan=False))["comparison"][-1] == {
+        "strategy": "control", "training_epsilon": 1.0, "training_size": 13_694,
+        "selection_epsilon": "inf", "resolution": 0.0, "stake": 0.25, "refusal": "",
+    }
+
+
+def test_what_does_not_serve_is_listed_with_the_reason():
+    search = StabilityGridSearchCV(DPHistogramDensity(), {"bin_width": [0.5, 0.25]})
+    planned = {row.strategy: row for row in search.plan(10_000, 1).comparison}
+    served = {name for name, row in planned.items() if not row.refusal}
+    assert served == {"stability", "random"}
+    assert "IntegratedSquaredErrorScore" in planned["alpha_split"].refusal
+    assert planned["risk_bound"].training_epsilon is None
+    assert "alpha_split      does not serve here" in str(search.plan(10_000, 1)).splitlines()
+
+
+def test_what_a_choice_can_tell_apart():
+    """By simulation: the chosen score is within the resolution of the best half of the time."""
+    rng = np.random.default_rng(0)
+    k, runs = 10, 4000
+    scores = np.linspace(0, 1, k)
+    for name in ("stability", "risk_bound", "random_stopping"):
+        found = plan(CV13_GRID, strategy=name, n=50_000)
+        scale = found.noise_scale.max()
+        spread = scores * 20 * scale
+        if name == "random_stopping":
+            chosen = []
+            for _ in range(runs):
+                ran = rng.integers(k, size=3 * k)
+                chosen.append(ran[np.argmax(spread[ran] + rng.laplace(scale=scale, size=3 * k))])
+        else:
+            chosen = np.argmax(spread + rng.exponential(scale, size=(runs, k)), axis=1)
+        assert np.mean(spread.max() - spread[chosen] <= found.resolution) > 0.5

@@ -17,7 +17,9 @@ from dpselect import PrivacyLoss
 from dpselect.metrics import Score
 from dpselect.model_selection.candidates import Candidate
 from dpselect.model_selection.strategies import Problem
-from dpselect.model_selection.strategies.held_out import AlphaSplit, DataSplit, Random
+from dpselect.model_selection.strategies.auto import Auto
+from dpselect.model_selection.strategies.data_free import FirstCandidate, Random
+from dpselect.model_selection.strategies.held_out import AlphaSplit, DataSplit
 from dpselect.model_selection.strategies.random_stopping import RandomStopping
 from dpselect.model_selection.strategies.risk_bound import RiskBound
 from dpselect.noise import as_generator, root_stream
@@ -166,7 +168,8 @@ def by_risk():
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "strategy, answer, least",
-    [(AlphaSplit, 0, 0.3), (DataSplit, 0, 0.2), (RandomStopping, 1, 0.3), (Random, 0, 0.6)],
+    [(AlphaSplit, 0, 0.3), (DataSplit, 0, 0.2), (RandomStopping, 1, 0.3), (Random, 0, 0.6),
+     (Auto, 0, 0.6)],
 )
 def test_a_training_record_stays_under_the_claim(strategy, answer, least):
     assert least < audit(strategy, answer=answer, **BY_ANSWERS) <= EPSILON
@@ -184,8 +187,9 @@ def test_the_score_of_a_run_stays_under_the_claim():
 
 
 @pytest.mark.slow
-def test_a_choice_by_risk_and_the_model_stay_under_the_claim():
-    assert 0.5 < audit(RiskBound, **by_risk()) <= EPSILON
+@pytest.mark.parametrize("strategy", [RiskBound, Auto])  # which takes it here
+def test_a_choice_by_risk_and_the_model_stay_under_the_claim(strategy):
+    assert 0.5 < audit(strategy, **by_risk()) <= EPSILON
 
 
 # --- twins that are broken
@@ -250,6 +254,15 @@ class SpentTwice(RiskBound):
         self.training_epsilon = self.problem.epsilon
 
 
+class LooksAtTheRecords(Auto):
+    """Takes the candidate on the side that has more records, since a data-free one costs nothing."""
+
+    def choose(self, X, y, stream):
+        self.members = [int(2 * X[:, 0].sum() >= len(X))]
+        self.strategy = FirstCandidate(self.problem.restricted(self.members))
+        return super().choose(X, y, stream)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "broken, answer", [(FullShares, 0), (OverlappingParts, 0), (ChargedAsOneRun, 1)]
@@ -271,7 +284,7 @@ def test_a_choice_on_training_records_is_caught():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("broken", [HalfTheSensitivity, SpentTwice])
+@pytest.mark.parametrize("broken", [HalfTheSensitivity, SpentTwice, LooksAtTheRecords])
 def test_a_choice_by_risk_that_is_not_paid_is_caught(broken):
     assert audit(broken, **by_risk()) > EPSILON
 

@@ -1,8 +1,10 @@
 """Strategies of a private search: how a candidate is chosen, and what that costs."""
 
 from . import reading
+from .auto import Auto
 from .base import Choice, Problem, Strategy
-from .held_out import AlphaSplit, Control, DataSplit, Random
+from .data_free import Random
+from .held_out import AlphaSplit, Control, DataSplit
 from .public_rule import PublicRule
 from .random_stopping import RandomStopping
 from .reading import Reading
@@ -12,7 +14,7 @@ from .stability import Stability
 STRATEGIES = {
     strategy.name: strategy
     for strategy in (
-        PublicRule, RiskBound, Stability, AlphaSplit, DataSplit, RandomStopping, Random, Control,
+        Auto, PublicRule, RiskBound, Stability, AlphaSplit, DataSplit, RandomStopping, Random, Control,
     )
 }
 

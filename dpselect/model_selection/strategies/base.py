@@ -1,14 +1,16 @@
 """What the strategies of a search share: the problem in public numbers, and the choice."""
 
+import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
+from sklearn.base import clone
 
 from ...metrics import Score
 from ...noise import is_seeded
 from ...privacy import PrivacyLoss
-from ..plan import SelectionPlan
+from ..plan import SelectionPlan, too_few_records
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,13 @@ class Problem:
     @property
     def seeded(self):
         return is_seeded(self.random_state)
+
+    def restricted(self, indices):
+        """Return the problem of choosing among some candidates, which are copied."""
+        chosen = [self.candidates[i] for i in indices]
+        return replace(
+            self, candidates=[replace(c, estimator=clone(c.estimator)) for c in chosen]
+        )
 
     def selection_epsilon(self, automatic):
         """Return the share of epsilon for the choice; none for a single candidate."""
@@ -133,12 +142,24 @@ class Strategy(ABC):
             seeded=self.problem.seeded,
         )
 
-    def bare_plan(self, training_epsilon, selection_epsilon, sensitivity, scales, messages):
+    def bare_plan(
+        self, training_epsilon, selection_epsilon, messages, *, training_size=None,
+        sensitivity=0.0, scales=0.0, span=0.0, resolution=math.nan, stake=math.nan,
+    ):
         """Return a plan for scores whose training cannot move them, or is paid for otherwise."""
         problem, k = self.problem, len(self.problem.candidates)
+        few = too_few_records(problem.candidates, problem.n_samples, problem.epsilon)
         return SelectionPlan(
-            tuple(candidate.params for candidate in problem.candidates), problem.n_samples,
-            problem.n_features, problem.epsilon, selection_epsilon, np.zeros(k),
-            np.full(k, problem.score.width), np.broadcast_to(sensitivity, k).astype(float),
-            np.broadcast_to(scales, k).astype(float), tuple(messages), self.name, training_epsilon,
+            params=tuple(candidate.params for candidate in problem.candidates),
+            n_samples=problem.n_samples, n_features=problem.n_features, epsilon=problem.epsilon,
+            strategy=self.name, training_epsilon=training_epsilon,
+            training_size=problem.n_samples if training_size is None else training_size,
+            selection_epsilon=selection_epsilon, training=np.zeros(k), span=_column(span, k),
+            sensitivity=_column(sensitivity, k), noise_scale=_column(scales, k),
+            resolution=resolution, stake=stake, considered=np.ones(k, dtype=bool),
+            messages=few + tuple(messages),
         )
+
+
+def _column(values, k):
+    return np.broadcast_to(values, k).astype(float)

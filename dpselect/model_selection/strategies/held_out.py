@@ -14,13 +14,14 @@ from sklearn.pipeline import Pipeline
 from ...exceptions import CertificateError, PrivacyLeakWarning
 from ...mechanisms import exponential_mechanism
 from ...mechanisms.renyi import pure_to_zcdp, zcdp_budget, zcdp_to_epsilon
-from ...noise import as_generator, root_stream
+from ...noise import as_generator
 from ...privacy import KINDS, PrivacyLoss
 from ...rows import take
 from ..plan import resolution
 from ..quiet import quietly
 from ..splits import disjoint_parts
 from .base import Choice, Strategy
+from .rehearsal import rehearse_fit
 
 
 class HeldOut(Strategy):
@@ -43,36 +44,25 @@ class HeldOut(Strategy):
             self.rehearse_candidate(candidate)
 
     def rehearse_candidate(self, candidate):
-        """Return the candidate's model fitted on two made-up rows, and scored on them."""
-        model = clone(candidate.model)
-        model.set_params(epsilon=float(self.training_epsilon), random_state=root_stream(0))
-        labels = np.zeros(2)
-        if "classes" in model.get_params():
-            classes = [0, 1] if model.classes is None else model.classes
-            model.set_params(classes=classes)
-            labels = np.asarray(classes)[:2]
-        rows = np.zeros((2, 1))
-        model.fit(rows, labels)
-        score = self.problem.score
-        try:
-            score(model, rows, labels)
-        except (AttributeError, TypeError, ValueError):
-            raise CertificateError(
-                f"{type(score).__name__} cannot score a {type(model).__name__}; use another "
-                f"scoring, or None for the model's own."
-            ) from None
-        return model
+        return rehearse_fit(candidate, self.training_epsilon, self.problem.score)
 
     def plan(self):
-        scales = 2 * self.sensitivity / self.problem.epsilon
+        scale = 2 * self.sensitivity / self.problem.epsilon
+        blur = resolution(np.full(len(self.problem.candidates), scale))
         said = (
             f"{self.name}: the chosen model is trained with epsilon {self.training_epsilon:.3g} on "
             f"{self.training_size} records; the choice is made on {len(self.test)} others.",
-            "Scores that differ by less than about "
-            f"{resolution(np.full(len(self.problem.candidates), scales)):.2g} cannot be told apart.",
+            f"Scores that differ by less than about {blur:.2g} cannot be told apart.",
         )
+        return self.held_out_plan(self.problem.epsilon, said, scale, blur)
+
+    def held_out_plan(self, selection_epsilon, messages, scale, blur):
+        """Return the plan of a choice by scores on the held-out records."""
+        score = self.problem.score
         return self.bare_plan(
-            self.training_epsilon, self.problem.epsilon, self.sensitivity, scales, said
+            self.training_epsilon, selection_epsilon, messages, training_size=self.training_size,
+            sensitivity=self.sensitivity, scales=scale, span=score.width, resolution=blur,
+            stake=score.stake or score.width,
         )
 
     @property
@@ -208,6 +198,10 @@ class Control(HeldOut):
         super().prepare()
         self.training_epsilon = self.problem.epsilon
 
+    def plan(self):
+        said = ("control: an exact choice, which no privacy loss covers.",)
+        return self.held_out_plan(math.inf, said, 0.0, 0.0)
+
     def choose(self, X, y, stream):
         warnings.warn(
             "strategy='control' chooses by exact scores, which no privacy loss covers; use it to "
@@ -224,22 +218,3 @@ class Control(HeldOut):
         best = int(np.argmax(scores))
         loss = PrivacyLoss(math.inf, label="an exact choice", seeded=self.problem.seeded)
         return Choice(best, self.plan(), [loss], self.assemble(best, models[best], X))
-
-
-class Random(Strategy):
-    """A candidate by chance, trained with the whole privacy loss."""
-
-    name = "random"
-
-    def rehearse(self):
-        # a model that is not drawn would never be checked
-        for candidate in self.problem.candidates:
-            getattr(candidate.model, "_check_parameters", lambda: None)()
-
-    def plan(self):
-        epsilon = self.problem.epsilon
-        return self.bare_plan(epsilon, 0.0, 0.0, 0.0, ("The choice does not look at the records.",))
-
-    def choose(self, X, y, stream):
-        best = as_generator(stream.child("selection")).integers(len(self.problem.candidates))
-        return Choice(int(best), self.plan(), [], training_epsilon=self.problem.epsilon)

@@ -1,13 +1,12 @@
 """The public rule: the regularisation is a function of public numbers, and nothing is selected."""
 
-
 import numpy as np
 
 from ...exceptions import CertificateError
-from .base import Choice, Strategy
+from .data_free import DataFree
 
 
-class PublicRule(Strategy):
+class PublicRule(DataFree):
     """Of candidates that differ in their regularisation only, the one that the rule prefers.
 
     Each model has a `regularisation_cost`, the least of which is best for data of ordinary
@@ -15,6 +14,10 @@ class PublicRule(Strategy):
     """
 
     name = "public_rule"
+    said = (
+        "alpha follows from public numbers, and the whole epsilon goes to training: no private "
+        "choice of alpha was better on average on the data it was tried on.",
+    )
 
     def prepare(self):
         if not applies(self.problem.candidates):
@@ -23,30 +26,55 @@ class PublicRule(Strategy):
                 "the method regularisation_cost, such as DPLogisticRegression; use 'risk_bound' or "
                 "'stability'."
             )
-        problem = self.problem
-        self.costs = np.array([
-            candidate.model.set_params(epsilon=float(problem.epsilon)).regularisation_cost(
-                problem.n_samples, candidate.n_features, candidate.n_problems
-            )
-            for candidate in problem.candidates
-        ])
-        self.best = int(np.argmin(self.costs))
+        self.best = best_regularisations(self.problem, float(self.problem.epsilon))[0]
 
-    def plan(self):
-        said = ("alpha follows from public numbers, and the whole epsilon goes to training: no "
-                "private choice of alpha was better on average on the data it was tried on.",)
-        return self.bare_plan(self.problem.epsilon, 0.0, 0.0, 0.0, said)
-
-    def choose(self, X, y, stream):
-        return Choice(self.best, self.plan(), [], training_epsilon=self.problem.epsilon)
+    def index(self, stream):
+        return self.best
 
 
 def applies(candidates):
     """Tell whether candidates differ in the regularisation of one kind of model only."""
-    return all(
-        hasattr(candidate.model, "regularisation_cost")
-        and candidate.belongs_to_model(name)
-        and name.rpartition("__")[2] == "alpha"
-        for candidate in candidates
-        for name in candidate.params
-    ) and hasattr(candidates[0].model, "regularisation_cost")
+    return has_costs(candidates) and len({_but_for_alpha(c) for c in candidates}) == 1
+
+
+def has_costs(candidates):
+    """Tell whether the public rule is known for all models."""
+    return all(hasattr(candidate.model, "regularisation_cost") for candidate in candidates)
+
+
+def best_regularisations(problem, epsilon):
+    """Return, among candidates that differ in alpha only, the one that the rule prefers.
+
+    Parameters
+    ----------
+    problem : Problem
+        Whose models have a `regularisation_cost`.
+    epsilon : float
+        What the model is trained with.
+
+    Returns
+    -------
+    list of int
+        One candidate for each set of the other parameters, in the order of the grid.
+    """
+    alike = {}
+    for i, candidate in enumerate(problem.candidates):
+        alike.setdefault(_but_for_alpha(candidate), []).append(i)
+    return [
+        min(members, key=lambda i: _cost(problem, problem.candidates[i], epsilon))
+        for members in alike.values()
+    ]
+
+
+def _but_for_alpha(candidate):
+    # values of a grid need not be comparable, and one value is one object in all candidates
+    return tuple(
+        (name, id(value))
+        for name, value in sorted(candidate.params.items())
+        if not (candidate.belongs_to_model(name) and name.rpartition("__")[2] == "alpha")
+    )
+
+
+def _cost(problem, candidate, epsilon):
+    model = candidate.model.set_params(epsilon=epsilon)
+    return model.regularisation_cost(problem.n_samples, candidate.n_features, candidate.n_problems)

@@ -1,5 +1,7 @@
 """Random stopping: a random number of random candidates, of which the best one is released."""
 
+import math
+
 from ...exceptions import CertificateError
 from ...mechanisms.random_stopping import logarithmic, random_stopping, run_epsilon
 from ...noise import as_generator, laplace
@@ -43,14 +45,16 @@ class RandomStopping(HeldOut):
             )
 
     def plan(self):
+        # the largest of r two-sided draws stays under ln(2 r) with probability 1/2 or more, and
+        # the score of the best run and that of the chosen one may both be off by it
+        blur = 2 * self.scale * math.log(2 * self.law.mean)
         said = (
             f"random_stopping: about {self.law.mean:.0f} runs, each with epsilon "
             f"{self.training_epsilon:.3g} for the model on {len(self.train)} records and for its "
             f"score on {len(self.test)} others.",
+            f"Runs whose scores differ by less than about {blur:.2g} cannot be told apart.",
         )
-        return self.bare_plan(
-            self.training_epsilon, self.problem.epsilon, self.sensitivity, self.scale, said
-        )
+        return self.held_out_plan(self.problem.epsilon, said, self.scale, blur)
 
     def choose(self, X, y, stream):
         problem = self.problem

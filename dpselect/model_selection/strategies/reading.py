@@ -40,12 +40,13 @@ class Reading(HeldOut):
     def plan(self):
         k, epsilon = len(self.problem.candidates), self.problem.epsilon
         scales = exponential_noise_scales(np.full(k, self.sensitivity), epsilon)
+        blur = resolution(scales)
         said = (
             "All candidates are readings of one release on the training part; the choice is made "
             "on the validation part, and the larger of the two losses counts.",
-            f"Scores that differ by less than about {resolution(scales):.2g} cannot be told apart.",
+            f"Scores that differ by less than about {blur:.2g} cannot be told apart.",
         )
-        return self.bare_plan(epsilon, epsilon, self.sensitivity, scales, said)
+        return self.held_out_plan(epsilon, said, scales, blur)
 
     def choose(self, X, y, stream):
         problem, plan = self.problem, self.plan()

@@ -11,6 +11,7 @@ from .base import Choice, Strategy
 
 # share of epsilon for the choice
 SHARE = 0.1
+TOO_SHORT = "a choice could only compare models that say little"
 
 
 class RiskBound(Strategy):
@@ -48,20 +49,26 @@ class RiskBound(Strategy):
         check_units(self.bounds)
 
     def plan(self):
+        problem = self.problem
         sensitivity = np.array([bound.sensitivity for bound in self.bounds])
         if self.reach is None:
-            said = (
-                "The first candidate is trained with the whole epsilon: a choice could not tell "
-                "models apart that are worth telling apart; use more records, a larger epsilon, or "
-                "fewer candidates.",
-            )
-            return self.bare_plan(self.training_epsilon, 0.0, 0.0, 0.0, said)
+            said = ("One candidate: nothing is selected, and the whole epsilon goes to training.",)
+            if len(self.problem.candidates) > 1:
+                said = (
+                    f"The first candidate is trained with the whole epsilon: {TOO_SHORT}; use more "
+                    "records, a larger epsilon, or fewer candidates.",
+                )
+            return self.bare_plan(self.training_epsilon, 0.0, said)
         scales = exponential_noise_scales(sensitivity, self.epsilon)
+        blur = resolution(scales)
         said = (
-            f"Mean losses that differ by less than about {resolution(scales):.2g} cannot be told "
-            "apart; only the chosen candidate is trained, on all records.",
+            f"Mean losses that differ by less than about {blur:.2g} cannot be told apart; only the "
+            "chosen candidate is trained, on all records.",
         )
-        return self.bare_plan(self.training_epsilon, self.epsilon, sensitivity, scales, said)
+        return self.bare_plan(
+            self.training_epsilon, self.epsilon, said, sensitivity=sensitivity, scales=scales,
+            span=problem.n_samples * sensitivity, resolution=blur, stake=self.bounds[0].stake,
+        )
 
     def choose(self, X, y, stream):
         plan = self.plan()

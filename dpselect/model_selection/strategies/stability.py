@@ -1,10 +1,11 @@
 """Selection by stability: all candidates on all splits, with noise that stays the same."""
 
+from ...exceptions import CertificateError
 from ...mechanisms import noisy_argmax
 from ...noise import root_stream
 from ..evaluation import exact_scores
-from ..plan import make_plan
 from .base import Choice, Strategy
+from .stability_plan import make_plan
 
 
 class Stability(Strategy):
@@ -20,6 +21,11 @@ class Stability(Strategy):
         self.epsilon = problem.selection_epsilon(0.5)
         self.training_epsilon = float(problem.epsilon) - self.epsilon
         for candidate in problem.candidates:
+            if not hasattr(candidate.model, "stability_certificate"):
+                raise CertificateError(
+                    "strategy='stability' needs models with the method stability_certificate, and "
+                    f"{type(candidate.model).__name__} has none; use 'random_stopping'."
+                )
             # made-up shapes: refuses bad parameters, and pairs without a certificate, early
             candidate.model.set_params(epsilon=self.training_epsilon).stability_certificate(
                 problem.score, 1000, 1, failure_probability=0.5

@@ -40,7 +40,8 @@ def test_the_model_is_trained_once_on_the_training_part(data, monkeypatch):
         DPRidge, "fit", lambda self, X, y: (fits.append(len(X)), original(self, X, y))[1]
     )
     StabilityGridSearchCV(model(), {"alpha": np.geomspace(1e-4, 10, 50)}).fit(*data)
-    assert fits == [2, 16_000]  # two made-up rows, to refuse bad parameters early
+    # two made-up rows, to refuse bad parameters early, for made-up shapes and for the true ones
+    assert fits == [2, 2, 16_000]
 
 
 def test_readings_are_the_models_own(data):
@@ -72,7 +73,7 @@ def test_without_refit_the_loss_is_the_same(data):
 
 def test_output_perturbation_is_selected_by_stability(data):
     search = StabilityGridSearchCV(
-        DPRidge(perturbation="output", norm="l2"), {"alpha": [1.0, 10.0]}
+        DPRidge(perturbation="output", norm="l2"), {"alpha": [1.0, 10.0]}, strategy="stability"
     ).fit(*data)
     assert [release.epsilon for release in search.privacy_.releases] == [0.5, 0.5]
     assert search.scorer_ == ClippedSquaredErrorScore(1.0)
@@ -104,4 +105,6 @@ def test_refusals_come_before_the_data():
     ):
         parameters = {"param_grid": {"alpha": ALPHAS}, **parameters}
         with pytest.raises(error, match=match):
-            StabilityGridSearchCV(model(), **parameters).fit(Untouchable(), Untouchable())
+            StabilityGridSearchCV(model(), strategy="stability", **parameters).fit(
+                Untouchable(), Untouchable()
+            )

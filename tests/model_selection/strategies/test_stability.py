@@ -6,12 +6,6 @@ from dpselect.model_selection.strategies import stability as module
 from .common import GRID, Untouchable, records, search, seeded
 
 
-def test_it_is_the_default():
-    s = search("stability")
-    assert s.get_params()["strategy"] == "stability"
-    assert type(s)(s.estimator, GRID).strategy == "stability"
-
-
 def test_the_noise_of_fits_varies_around_that_of_the_plan():
     plan = search("stability").plan(1000, 3)
     spans = [

@@ -1,0 +1,164 @@
+"""The strategy that fits a search, by public numbers only."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from ...exceptions import CertificateError
+from . import public_rule, reading
+from .base import Strategy
+from .data_free import FirstCandidate
+from .held_out import AlphaSplit
+from .public_rule import PublicRule
+from .random_stopping import RandomStopping
+from .reading import Reading
+from .risk_bound import SHARE, TOO_SHORT, RiskBound
+from .stability import Stability
+from .stability_plan import COIN_TOSS, USEFUL
+
+# A choice by scores that sees less than this many times the stake was worse than one by chance.
+# Found by experiment, on histograms of four columns of Adult and MAGIC.
+HOPELESS = 5.0
+
+
+class Auto(Strategy):
+    """Takes the strategy that did best on data of the same public description.
+
+    The page "Strategies of a private search" has the rules. They read the grid, the shapes and
+    the budgets, never a record and never a result, so the loss is that of the strategy taken.
+    """
+
+    name = "auto"
+
+    def prepare(self):
+        self.strategy, self.members, self.reason = choose_strategy(self.problem)
+
+    def rehearse(self):
+        self.strategy.rehearse()
+
+    def plan(self):
+        return self._expanded(self.strategy.plan())
+
+    def choose(self, X, y, stream):
+        # another strategy may have been rehearsed, for other shapes
+        self.strategy.rehearse()
+        choice = self.strategy.choose(X, y, stream)
+        return replace(
+            choice, best=self.members[choice.best], plan=self._expanded(choice.plan)
+        )
+
+    def _expanded(self, plan):
+        """Return the plan with the candidates that are not considered, and with the reason."""
+        candidates = self.problem.candidates
+        considered = np.isin(np.arange(len(candidates)), self.members)
+
+        def column(values):
+            full = np.full(len(candidates), np.nan)
+            full[self.members] = values
+            return full
+
+        return replace(
+            plan,
+            params=tuple(candidate.params for candidate in candidates),
+            considered=considered,
+            training=column(plan.training), span=column(plan.span),
+            sensitivity=column(plan.sensitivity), noise_scale=column(plan.noise_scale),
+            messages=(f'strategy="auto" takes {plan.strategy}: {self.reason}.', *plan.messages),
+        )
+
+
+def choose_strategy(problem):
+    """Return the strategy that fits a problem, the candidates that it considers, and why.
+
+    Parameters
+    ----------
+    problem : Problem
+
+    Returns
+    -------
+    strategy : Strategy
+        For the problem restricted to `members`.
+    members : list of int
+    reason : str
+        The rest of a sentence.
+
+    Raises
+    ------
+    CertificateError
+        If no strategy serves.
+    """
+    k = len(problem.candidates)
+    everything = list(range(k))
+    if k == 1:
+        return FirstCandidate(problem), everything, "there is one candidate"
+    if reading.applies(problem.candidates) and math.isfinite(problem.score.width):
+        reason = "all candidates are readings of one release, so comparing them costs no training"
+        return Reading(problem), everything, reason
+    if public_rule.applies(problem.candidates):
+        reason = "only alpha varies, and no choice that pays for looking at the records was better"
+        return PublicRule(problem), everything, reason
+    members = _shortlist(problem, 1 - SHARE)
+    bound, _ = _attempt(RiskBound, problem.restricted(members))
+    if bound is None:
+        return _by_scores(problem)
+    if bound.reach is None:
+        return _first(problem, _shortlist(problem, 1.0), TOO_SHORT)
+    reason = (
+        "more than alpha varies, and one record hardly moves the least risk that each of the "
+        f"{len(members)} candidates can reach"
+    )
+    return bound, members, reason
+
+
+def _shortlist(problem, share):
+    """Return the candidates that are left when the public rule has chosen alpha for each rest."""
+    if not public_rule.has_costs(problem.candidates):
+        return list(range(len(problem.candidates)))
+    everything = problem.restricted(range(len(problem.candidates)))
+    return public_rule.best_regularisations(everything, share * problem.epsilon)
+
+
+def _by_scores(problem):
+    """Choose among strategies that train every candidate, as `choose_strategy` does."""
+    members = _shortlist(problem, 0.5)  # about what is left for a model
+    few = problem.restricted(members)
+    stability, no_stability = _attempt(Stability, few)
+    if stability is not None:
+        plan = stability.plan()
+        if plan.resolution <= USEFUL * plan.stake:
+            reason = "one record hardly moves the scores of models trained with fixed noise"
+            return stability, members, reason
+    stopping, no_stopping = _attempt(RandomStopping, few)
+    if stopping is not None:
+        plan = stopping.plan()
+        if plan.resolution > COIN_TOSS * plan.stake:
+            return _first(problem, members, "a choice on so few held-out records is a coin toss")
+        reason = "models that may be of any kind can be compared on held-out records only"
+        return stopping, members, reason
+    if stability is None:
+        split, no_split = _attempt(AlphaSplit, few)
+        if split is not None:
+            return split, members, "models with a delta of their own can only share the loss"
+        raise CertificateError(
+            "No strategy serves these candidates with this scoring: "
+            f"stability: {no_stability} random_stopping: {no_stopping} alpha_split: {no_split}"
+        )
+    if plan.resolution > HOPELESS * plan.stake:
+        reason = "a choice by scores would be left to chance, and cost half of the loss"
+        return _first(problem, members, reason)
+    return stability, members, "no other strategy has a bound for this score"
+
+
+def _first(problem, members, reason):
+    return FirstCandidate(problem.restricted(members[:1])), members[:1], reason
+
+
+def _attempt(kind, problem):
+    """Return the strategy and None, or None and why it does not serve."""
+    try:
+        strategy = kind(problem.restricted(range(len(problem.candidates))))
+        strategy.rehearse()
+    except CertificateError as refusal:
+        return None, refusal
+    return strategy, None

@@ -1,0 +1,54 @@
+"""A model's first fit, on made-up rows: what it would refuse later, it refuses before any data."""
+
+import numpy as np
+from sklearn.base import clone
+
+from ...exceptions import CertificateError
+from ...privacy import PrivacyLoss
+
+
+def rehearse_fit(candidate, epsilon, score=None):
+    """Return the candidate's model, fitted on two made-up rows.
+
+    Parameters
+    ----------
+    candidate : Candidate
+    epsilon : float
+        What the model is trained with.
+    score : Score, default=None
+        What the model must be scored by.
+
+    Returns
+    -------
+    estimator
+
+    Raises
+    ------
+    CertificateError
+        If the model does not state what it spent, or cannot be scored.
+    """
+    model = clone(candidate.model)
+    model.set_params(epsilon=float(epsilon), random_state=None)
+    labels = np.zeros(2)
+    if "classes" in model.get_params():
+        classes = [0, 1] if model.classes is None else model.classes
+        model.set_params(classes=classes)
+        labels = np.asarray(classes)[:2]
+    rows = np.zeros((2, 1))
+    model.fit(rows, labels)
+    if not isinstance(getattr(model, "privacy_", None), PrivacyLoss):
+        raise CertificateError(
+            f"{type(model).__name__} states no privacy_ when it is fitted, so no search can say what "
+            "was spent; use a private estimator of dpselect as the last step, or epsilon=float('inf') "
+            "for a search that is not private."
+        )
+    if score is None:
+        return model
+    try:
+        score(model, rows, labels)
+    except (AttributeError, TypeError, ValueError):
+        raise CertificateError(
+            f"{type(score).__name__} cannot score a {type(model).__name__}; use another "
+            f"scoring, or None for the model's own."
+        ) from None
+    return model

@@ -1,0 +1,150 @@
+"""The plan of a selection by stability: what its noise can tell apart, and what would mend it."""
+
+import math
+
+import numpy as np
+
+from ...mechanisms import exponential_noise_scales
+from ...stability import SplitPatterns
+from ..candidates import certificates
+from ..plan import SelectionPlan, describe, resolution, too_few_records
+
+# Shares of what a perfect model gains over one that says nothing. A selection that cannot see
+# a quarter of that is decided by its noise; candidates worth tuning differ by a twentieth or less.
+COIN_TOSS, USEFUL = 0.25, 0.05
+
+
+def make_plan(candidates, draws, score, splits, n_samples, n_features, *, epsilon,
+              selection_epsilon, tail=None):
+    """Compute the plan of a selection.
+
+    Parameters
+    ----------
+    candidates : list of Candidate
+        With `n_features` known.
+    draws : list of list of InnerStream
+    score : score
+    splits : list of (train, test)
+    n_samples, n_features : int
+        Shape of X.
+    epsilon, selection_epsilon : float
+    tail : float, default=None
+        None for the draws that were made; otherwise see
+        :func:`~dpselect.model_selection.candidates.certificates`.
+
+    Returns
+    -------
+    SelectionPlan
+    """
+    patterns = SplitPatterns.from_splits(splits, n_samples)
+
+    def certify(patterns, factor=1.0):
+        return certificates(
+            candidates, draws, score, patterns.train_sizes,
+            factor * (epsilon - selection_epsilon), tail,
+        )
+
+    def noise(n_factor, epsilon_factor):
+        scaled = patterns.scaled(n_factor)
+        moved = scaled.sensitivities(*certify(scaled, epsilon_factor))
+        return exponential_noise_scales(moved, epsilon_factor * selection_epsilon)
+
+    training, span = certify(patterns)
+    sensitivity = patterns.sensitivities(training, span)
+    scales = exponential_noise_scales(sensitivity, selection_epsilon)
+    params = tuple(candidate.params for candidate in candidates)
+    # a density's score has no stake of its own: it depends on the volume of the bounds
+    stake = getattr(candidates[0].model, "score_stake", score.stake) or float(span.max())
+    few = too_few_records(candidates, n_samples, epsilon)
+    return SelectionPlan(
+        params=params, n_samples=n_samples, n_features=n_features, epsilon=epsilon,
+        strategy="stability", training_epsilon=epsilon - selection_epsilon,
+        training_size=n_samples, selection_epsilon=selection_epsilon,
+        training=training.max(axis=1), span=span.max(axis=1), sensitivity=sensitivity,
+        noise_scale=scales, resolution=resolution(scales) if len(params) > 1 else math.nan,
+        stake=stake if len(params) > 1 else math.nan, considered=np.ones(len(params), dtype=bool),
+        messages=few + messages(
+            params, sensitivity, stake, epsilon, selection_epsilon, n_samples, noise
+        ),
+    )
+
+
+def messages(params, sensitivity, stake, epsilon, selection_epsilon, n_samples, noise):
+    """Say in words what a selection can do, and what would mend one that cannot.
+
+    Parameters
+    ----------
+    params : list of dict
+    sensitivity : ndarray of shape (k,)
+    stake : float
+        What a perfect model's score gains over that of one that says nothing.
+    epsilon, selection_epsilon : float
+    n_samples : int
+    noise : callable
+        noise(n_factor, epsilon_factor) returns the scales for that many times as many
+        records and that many times the privacy loss.
+
+    Returns
+    -------
+    tuple of str
+    """
+    if len(params) == 1:
+        return ("One candidate: nothing is selected, and the whole epsilon goes to training.",)
+    said, scales = [], exponential_noise_scales(sensitivity, selection_epsilon)
+    order = np.argsort(sensitivity)[::-1]
+    ahead = int(np.sum(sensitivity > sensitivity[order[0]] / 1.5))
+    if ahead < len(params):
+        loud, rest = order[:ahead], order[ahead:]
+        gain = scales.max() / exponential_noise_scales(sensitivity[rest], selection_epsilon).max() \
+            if len(rest) > 1 else math.inf
+        names = " and ".join(describe(params[i]) for i in sorted(loud))
+        said.append(
+            f"{names} sets the noise of all candidates: one record can move its score by "
+            f"{sensitivity[order[0]]:.2g}, the next one's by {sensitivity[rest[0]]:.2g}. "
+            + (f"Without it the noise is {gain:.3g} times less." if gain < math.inf else
+               "Without it one candidate is left, and nothing is to be selected.")
+        )
+    blur, goal = resolution(scales), USEFUL * stake
+    if blur <= COIN_TOSS * stake:
+        said.append(
+            f"Scores that differ by less than about {blur:.2g} cannot be told apart; a perfect "
+            f"model scores {stake:.2g} better than one that says nothing."
+        )
+        return tuple(said)
+    said.append(
+        f"This selection would be a coin toss: it can tell scores apart that differ by {blur:.2g}, "
+        f"and a perfect model scores only {stake:.2g} better than one that says nothing."
+    )
+    mends = [
+        _dropping(params, sensitivity, selection_epsilon, order, goal),
+        _at_least("n_samples", n_samples, lambda c: resolution(noise(c, 1)), goal),
+        _at_least("epsilon", epsilon, lambda c: resolution(noise(1, c)), goal),
+    ]
+    mends = [mend for mend in mends if mend is not None]
+    if mends:
+        said.append(f"To see differences of {goal:.2g}: {', or '.join(mends)}.")
+    return tuple(said)
+
+
+def _dropping(params, sensitivity, epsilon, order, goal):
+    for dropped in range(1, len(params) - 1):
+        rest = exponential_noise_scales(sensitivity[order[dropped:]], epsilon)
+        if resolution(rest) <= goal:
+            names = "; ".join(describe(params[i]) for i in sorted(order[:dropped]))
+            return f"drop {names}"
+    return None
+
+
+def _at_least(name, value, blur, goal):
+    """Return the least `value` that brings blur(factor) down to `goal`, in words, or None."""
+    high = 2.0
+    while blur(high) > goal:
+        high *= 2
+        if high > 2**20:
+            return None
+    low = high / 2
+    for _ in range(12):
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if blur(middle) <= goal else (middle, high)
+    least = math.ceil(high * value) if isinstance(value, int) else f"{high * value:.3g}"
+    return f"{name} >= {least}"
