@@ -3,8 +3,8 @@
 The *optimal value* of a candidate is the least regularised mean loss over a ball: a number, which
 one record moves far less than it moves the model that attains it. A candidate is judged by this
 number plus a public forecast of what the noise of its release will add, a private
-noisy argmax picks one, and only that one is trained, on all records. The page "Selection by
-risk bounds" of the documentation has statement and proof.
+noisy argmax picks one, and only that one is trained, on all records. The page "Choosing among
+models by the risk" of the documentation has statement and proof.
 """
 
 import math

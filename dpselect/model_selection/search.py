@@ -84,9 +84,10 @@ class StabilityGridSearchCV(SearchDelegationMixin, MetaEstimatorMixin, BaseEstim
         - "random": one candidate by chance.
         - "control": by exact scores on held-out records. Not private; for comparison only.
     n_draws : int, default=1
-        Draws of noise over which a candidate's score is averaged; costs time, not privacy.
+        Draws of noise over which "stability" averages a candidate's score; costs time, not
+        privacy.
     n_jobs : int, default=None
-        Jobs of joblib, on whatever backend is active.
+        Jobs of joblib for the splits of "stability", on whatever backend is active.
     refit : bool, default=True
         Whether to train and release the chosen model. If not, only the selection's share of
         `epsilon` is spent; that is all of it where models are trained on the first split.
