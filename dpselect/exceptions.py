@@ -32,3 +32,7 @@ class AccuracyNotReachedError(RuntimeError):
 
     def __str__(self):
         return self.args[0]
+
+
+class BudgetExceededError(RuntimeError):
+    """A release would spend more than what is left of a budget; nothing was drawn or released."""
