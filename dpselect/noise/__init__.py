@@ -1,7 +1,8 @@
 """Noise: from ``random_state`` to generators, and the unit draws of the mechanisms."""
 
-from .draws import ball_laplace, exponential, gaussian, gumbel, laplace, two_sided_geometric
+from .draws import ball_laplace, exponential, gaussian, gumbel, laplace
 from .generators import InnerStream, as_generator, check_random_state, is_seeded, root_stream
+from .lattice import geometric, lattice_laplace, two_sided_geometric
 from .paths import BallLaplacePath, BrownianPath, LaplacePath, LatticePath
 
 __all__ = [
@@ -15,9 +16,11 @@ __all__ = [
     "check_random_state",
     "exponential",
     "gaussian",
+    "geometric",
     "gumbel",
     "is_seeded",
     "laplace",
+    "lattice_laplace",
     "root_stream",
     "two_sided_geometric",
 ]

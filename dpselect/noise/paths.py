@@ -11,9 +11,10 @@ or at the data. A path lives as long as one fit: who holds it can read all the n
 import numpy as np
 
 from .draws import exponential, gaussian, laplace
+from .lattice import geometric
 
-# numpy's exponential variables end at about 44: with some hundred jumps, integers at this epsilon
-# stay below 2**53
+# integers are hardly ever longer than 44 over epsilon: with some hundred jumps, they stay below
+# 2**53
 LOWEST_LATTICE_EPSILON = 1e-12
 
 
@@ -217,7 +218,7 @@ class LatticePath(_JumpPath):
                 "or more."
             )
         # from exponential variables over epsilon itself: exp(-epsilon) would round a small one
-        up, down = (_floor_exponential(generator, shape, high) for _ in range(2))
+        up, down = (geometric(generator, shape, high) for _ in range(2))
         first = np.asarray(up - down)
         # cumulated intensities, negative; up to `high` there is little to come
         start, end = 2 * _log_one_minus_exp(low), 2 * _log_one_minus_exp(high)
@@ -226,7 +227,7 @@ class LatticePath(_JumpPath):
         places = np.clip(-_log_one_minus_exp(-reached / 2), low, high)
         places = np.sort(places)[::-1]
         signs = 2 * generator.integers(2, size=n_jumps) - 1
-        jumps = signs * (1 + _floor_exponential(generator, n_jumps, places))
+        jumps = signs * (1 + geometric(generator, n_jumps, places))
         super().__init__(generator, low, high, first, places, jumps)
 
     def deviation(self, epsilon):
@@ -419,11 +420,6 @@ def _log_uniform(generator, n, low, high):
     """Draw `n` places with density prop. to 1/e, and sort them from the largest."""
     logs = np.log(low) + (np.log(high) - np.log(low)) * generator.random(n)
     return np.clip(np.sort(np.exp(logs))[::-1], low, high)
-
-
-def _floor_exponential(generator, shape, rate):
-    """Draw integers k from 0 with probabilities proportional to exp(-rate k)."""
-    return np.asarray(exponential(generator, shape) / rate).astype(np.int64)
 
 
 def _log_one_minus_exp(x):

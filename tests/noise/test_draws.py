@@ -9,7 +9,6 @@ from dpselect.noise import (
     gaussian,
     gumbel,
     laplace,
-    two_sided_geometric,
 )
 
 N = 100_000
@@ -49,25 +48,3 @@ def test_laws(unit_draw, law):
     r = unit_draw(as_generator(1), (N // 2, 2))
     assert r.shape == (N // 2, 2)
     assert stats.kstest(r.ravel(), law.cdf).pvalue > ALARM
-
-
-@pytest.mark.parametrize("ratio", [1e-3, 0.3, 0.6, 0.95, 0.999])
-def test_two_sided_geometric(ratio):
-    r = two_sided_geometric(as_generator(2), (N // 2, 2), ratio)
-    assert r.shape == (N // 2, 2) and r.dtype == np.int64
-    # cut where the expected counts become small, and compare all pieces
-    edge = max(1, int(np.log(50 / (N * (1 - ratio))) / np.log(ratio)))
-    k = np.arange(-edge + 1, edge)
-    inner = (1 - ratio) / (1 + ratio) * ratio ** np.abs(k)
-    outer = ratio**edge / (1 + ratio)
-    expected = N * np.concatenate([[outer], inner, [outer]])
-    counts = np.bincount(np.clip(r.ravel(), -edge, edge) + edge, minlength=2 * edge + 1)
-    assert stats.chisquare(counts, expected).pvalue > ALARM
-
-
-def test_two_sided_geometric_limits():
-    assert not two_sided_geometric(as_generator(), 100, 0.0).any()
-    # a scale of 2e9, that of the smallest epsilon, and a scale below 1
-    wide = two_sided_geometric(as_generator(0), N, np.exp(-5e-10))
-    assert stats.kstest(wide * 5e-10, stats.laplace().cdf).pvalue > ALARM
-    assert (two_sided_geometric(as_generator(0), N, np.exp(-5.0)) != 0).mean() < 0.02

@@ -1,0 +1,140 @@
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dpselect.noise import as_generator, geometric, laplace, lattice_laplace, two_sided_geometric
+from dpselect.noise.lattice import FINENESS, grid_step
+
+N = 100_000
+# probability of a false alarm of one test
+ALARM = 1e-7
+
+
+@pytest.mark.parametrize("ratio", [1e-3, 0.3, 0.6, 0.95, 0.999])
+def test_two_sided_geometric(ratio):
+    r = two_sided_geometric(as_generator(2), (N // 2, 2), ratio)
+    assert r.shape == (N // 2, 2) and r.dtype == np.int64
+    # cut where the expected counts become small, and compare all pieces
+    edge = max(1, int(np.log(50 / (N * (1 - ratio))) / np.log(ratio)))
+    k = np.arange(-edge + 1, edge)
+    inner = (1 - ratio) / (1 + ratio) * ratio ** np.abs(k)
+    outer = ratio**edge / (1 + ratio)
+    expected = N * np.concatenate([[outer], inner, [outer]])
+    counts = np.bincount(np.clip(r.ravel(), -edge, edge) + edge, minlength=2 * edge + 1)
+    assert stats.chisquare(counts, expected).pvalue > ALARM
+
+
+def test_two_sided_geometric_limits():
+    assert not two_sided_geometric(as_generator(), 100, 0.0).any()
+    # a scale of 2e9, that of the smallest epsilon, and a scale below 1
+    wide = two_sided_geometric(as_generator(0), N, np.exp(-5e-10))
+    assert stats.kstest(wide * 5e-10, stats.laplace().cdf).pvalue > ALARM
+    assert (two_sided_geometric(as_generator(0), N, np.exp(-5.0)) != 0).mean() < 0.02
+
+
+@pytest.mark.parametrize("rate", [3.0, 0.7, 0.05])
+def test_every_integer_has_its_probability(rate):
+    k = geometric(as_generator(1), N, rate)
+    edge = max(1, int(np.log(N * (1 - np.exp(-rate)) / 50) / rate))
+    law = np.append((1 - np.exp(-rate)) * np.exp(-rate * np.arange(edge)), np.exp(-rate * edge))
+    counts = np.bincount(np.minimum(k, edge), minlength=edge + 1)
+    assert stats.chisquare(counts, N * law).pvalue > ALARM
+
+
+def test_digits_that_are_as_likely_1_as_0():
+    k = geometric(as_generator(1), N, 2.0**-40)
+    assert k.dtype == np.int64 and k.min() >= 0
+    for digit in range(30):
+        ones = np.count_nonzero(k >> digit & 1)
+        assert stats.binomtest(ones, N, 0.5).pvalue > ALARM
+    assert stats.kstest(k * 2.0**-40, stats.expon().cdf).pvalue > ALARM
+
+
+def test_rates_are_broadcast():
+    k = geometric(as_generator(1), (N, 3), [np.inf, 1.0, 0.1])
+    assert not k[:, 0].any()
+    np.testing.assert_allclose(k.mean(axis=0), [0, 0.582, 9.508], rtol=0.02)
+    assert geometric(as_generator(), 0, 1.0).shape == (0,)
+
+
+class AllBits:
+    """A generator whose bits are all 0 or all 1: the extremes of every decision."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def integers(self, low, high, size, dtype):
+        return np.full(size, self.value, dtype=dtype)
+
+
+def test_extreme_bits():
+    assert geometric(AllBits(2**64 - 1), 2, 1e-3).tolist() == [0, 0]
+    # every digit that can be 1 is
+    assert geometric(AllBits(0), 1, 1.0)[0] == 63
+
+
+def test_the_grid_is_a_power_of_two_from_public_numbers():
+    for scales, largest in ((np.array([3.0, 0.7]), 10.0), (np.array([1e-9]), 1e9)):
+        step = grid_step(scales, largest)
+        assert math.log2(step).is_integer()
+        assert (largest + 64 * scales.max()) / step < 2**63
+    assert grid_step(np.array([1.0]), 1.0) == 2.0**-FINENESS
+    assert grid_step(np.array([0.75]), 1.0) == 2.0**-FINENESS
+    assert grid_step(np.array([0.5]), 1.0) == 2.0 ** -(FINENESS + 1)
+
+
+def test_the_law_is_that_of_laplace_noise():
+    noisy = lattice_laplace(as_generator(3), np.full(N, 0.1), 0.7, 1.0, largest=1.0)
+    # 100,000 values on the grid cost some scale, which this states
+    wider = 0.7 * (1 + N * 2.0 ** -FINENESS / 0.7)
+    assert stats.kstest(noisy - 0.1, stats.laplace(scale=wider).cdf).pvalue > ALARM
+    unequal = lattice_laplace(as_generator(3), np.zeros((N, 2)), [0.1, 10.0], 1.0, largest=1.0)
+    assert np.median(np.abs(unequal), axis=0) == pytest.approx(np.log(2) * np.array([0.1, 10]), rel=0.03)
+
+
+def test_rounding_is_paid_for(monkeypatch):
+    """The rates at which integers are drawn, against how far apart places can lie."""
+    rates = []
+    monkeypatch.setattr(
+        "dpselect.noise.lattice.geometric",
+        lambda generator, shape, rate: (rates.append(rate), np.zeros(shape, dtype=np.int64))[1],
+    )
+    rng = np.random.default_rng(0)
+    for fineness in (FINENESS, 3):
+        monkeypatch.setattr("dpselect.noise.lattice.FINENESS", fineness)
+        for _ in range(50):
+            d, epsilon = rng.integers(1, 20), rng.exponential()
+            scales = rng.exponential(size=d) + 0.01
+            change = rng.dirichlet(np.ones(d)) * epsilon * scales * rng.choice([-1, 1], size=d)
+            values = rng.uniform(-1, 1, size=d)
+            one, two = (
+                lattice_laplace(None, v, scales, epsilon, largest=1e3) for v in (values, values + change)
+            )
+            step = grid_step(scales, 1e3)
+            assert np.sum(np.abs(one - two) / step * rates[-1]) <= epsilon * (1 + 1e-9)
+
+
+def test_values_beyond_their_public_bound_are_refused():
+    for values in ([2.0], [np.nan], [-np.inf]):
+        with pytest.raises(ValueError, match="public bound"):
+            lattice_laplace(as_generator(), np.array(values), 1.0, 1.0, largest=1.0)
+
+
+def reached(noisy):
+    """Share of results below 1 that are no multiples of 2^-53: none, if what was hidden is 1."""
+    return np.mean((np.abs(noisy) < 1) & (noisy * 2.0**53 % 1 != 0))
+
+
+@pytest.mark.slow
+def test_the_last_bits_tell_nothing():
+    """The attack of Mironov (2012), on a million releases: it finds Laplace noise of doubles out."""
+    runs = 10**6
+    here, there = (value + laplace(as_generator(i), runs) for i, value in enumerate((0.0, 1.0)))
+    assert reached(here) > 0.2 and reached(there) == 0
+    for i, value in enumerate((0.0, 1.0, 1 / 3)):
+        noisy = lattice_laplace(as_generator(i), np.full(runs, value), 1.0, 1.0, largest=1.0)
+        assert reached(noisy) == 0
+        # every double is reached from all values: all lie on one grid
+        assert (noisy % grid_step(np.ones(1), 1.0) == 0).all()
