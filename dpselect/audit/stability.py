@@ -1,10 +1,4 @@
-"""Audits: searches that try to break a claim.
-
-An audit finds a counterexample or finds none; it never proves a claim. Its random numbers choose
-what to try. They are not noise and protect nothing, so they come from numpy's ordinary
-generator, and a seed does no harm. What an audit returns holds the records that it tried: run it
-on invented records, not on those that you mean to protect.
-"""
+"""Searches for neighbouring records that move a score, at fixed noise, by more than was claimed."""
 
 import math
 from dataclasses import dataclass, field
@@ -12,8 +6,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from sklearn.base import clone
 
-from .checks import check_number
-from .noise import root_stream
+from ..checks import check_number
+from ..noise import root_stream
 
 # walks of a trial; with 100 records, one finds a jump of the score in a tenth to a fifth of the
 # cases, for about as many evaluations as seven steps

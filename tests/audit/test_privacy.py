@@ -1,0 +1,100 @@
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from dpselect import DPRidge
+from dpselect.audit import epsilon_lower_bound
+from dpselect.noise import as_generator, laplace, lattice_laplace
+
+ZEROS, ONE = np.zeros(5), np.array([1.0, 0, 0, 0, 0])
+
+
+def noisy_sum(epsilon, dimension=1):
+    """The first number tells; the others are noise that a classifier has to see through."""
+    rng = np.random.default_rng(0)
+
+    def release(records):
+        return np.append(records.sum(), np.zeros(dimension - 1)) + rng.laplace(
+            scale=1 / epsilon, size=dimension
+        )
+
+    return release
+
+
+@pytest.mark.parametrize("epsilon, dimension", [(0.5, 1), (2.0, 1), (2.0, 4)])
+def test_a_true_claim_stands_and_a_false_one_does_not(epsilon, dimension):
+    parameters = dict(n_trials=10_000, confidence=1 - 1e-7, float_bits=False, random_state=0)
+    found = epsilon_lower_bound(noisy_sum(epsilon, dimension), ZEROS, ONE, **parameters)
+    assert 0.4 * epsilon < found.epsilon <= epsilon
+    broken = epsilon_lower_bound(noisy_sum(3 * epsilon, dimension), ZEROS, ONE, **parameters)
+    assert epsilon < broken.epsilon <= 3 * epsilon
+    assert (found.n_trials, found.delta, found.confidence) == (10_000, 0.0, 1 - 1e-7)
+
+
+def test_either_data_set_may_be_the_first():
+    parameters = dict(float_bits=False, random_state=0)
+    one = epsilon_lower_bound(noisy_sum(2.0), ZEROS, ONE, **parameters)
+    two = epsilon_lower_bound(noisy_sum(2.0), ONE, ZEROS, **parameters)
+    assert one.epsilon == pytest.approx(two.epsilon, abs=0.3) and min(one.epsilon, two.epsilon) > 1
+
+
+def test_nothing_is_found_where_nothing_is():
+    found = [
+        epsilon_lower_bound(
+            lambda records: rng.normal(size=2), ZEROS, ONE, n_trials=200, confidence=0.9,
+            random_state=seed,
+        ).epsilon
+        for seed, rng in ((seed, np.random.default_rng(seed)) for seed in range(60))
+    ]
+    # above 0 in one of ten runs at most
+    assert np.count_nonzero(found) <= binom.isf(1e-6, 60, 0.1)
+
+
+def test_delta_is_allowed_for():
+    rng = np.random.default_rng(0)
+
+    def leaky(records):  # tells the sum once in twenty times
+        return records.sum() if rng.random() < 0.05 else 0.5
+
+    parameters = dict(float_bits=False, n_trials=4_000, random_state=0)
+    assert epsilon_lower_bound(leaky, ZEROS, ONE, **parameters).epsilon > 1
+    assert epsilon_lower_bound(leaky, ZEROS, ONE, delta=0.05, **parameters).epsilon == 0.0
+
+
+def test_bits_of_floating_point_give_noise_away():
+    generator = as_generator(0)
+
+    def doubles(records):
+        return records.sum() + laplace(generator, ())
+
+    def lattice(records):
+        return lattice_laplace(generator, records.sum(), 1.0, 1.0, largest=1.0)
+
+    parameters = dict(n_trials=5_000, confidence=1 - 1e-7, random_state=0)
+    assert epsilon_lower_bound(doubles, ZEROS, ONE, **parameters).epsilon > 3
+    assert epsilon_lower_bound(doubles, ZEROS, ONE, float_bits=False, **parameters).epsilon < 1
+    assert epsilon_lower_bound(lattice, ZEROS, ONE, **parameters).epsilon < 1
+
+
+def test_an_estimator_by_its_attributes():
+    X, y = np.zeros((20, 1)), np.zeros(20)
+    X[0], y[0] = 1.0, 1.0
+
+    def release(y):
+        return DPRidge(epsilon=2.0, fit_intercept=False).fit(X, y).covariance_
+
+    other = y.copy()
+    other[0] = -1.0
+    found = epsilon_lower_bound(release, y, other, n_trials=1_000, n_jobs=2, random_state=0)
+    assert 0.1 < found.epsilon <= 2.0
+
+
+@pytest.mark.parametrize("parameters", [
+    {"n_trials": 99}, {"n_trials": 200.5}, {"delta": 1.0}, {"delta": -0.1}, {"confidence": 1.0},
+    {"confidence": 0.0}, {"delta": math.nan},
+])  # fmt: skip
+def test_bad_parameters(parameters):
+    with pytest.raises((ValueError, TypeError), match=next(iter(parameters))):
+        epsilon_lower_bound(None, None, None, **parameters)
