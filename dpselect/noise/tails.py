@@ -1,6 +1,7 @@
-"""Quantiles of the lengths of unit noise, for promises of accuracy; not for privacy."""
+"""The lengths of unit noise and their quantiles, for promises of accuracy; not for privacy."""
 
 import functools
+import math
 
 import numpy as np
 from scipy import fft
@@ -110,3 +111,24 @@ def ball_laplace_length_quantile(dimension, probability):
     4.605
     """
     return float(gammainccinv(dimension, probability))
+
+
+def noise_length(norm, dimension, probability=None):
+    """Return a quantile of the l2 length of unit noise, or its root mean square length.
+
+    Parameters
+    ----------
+    norm : {"l1", "l2"}
+        "l1": independent Laplace variables; "l2": a ball-Laplace vector.
+    dimension : int
+    probability : float, default=None
+        Of a longer draw.
+
+    Returns
+    -------
+    float
+    """
+    if probability is None:
+        return math.sqrt(2 * dimension if norm == "l1" else dimension * (dimension + 1))
+    quantile = laplace_length_quantile if norm == "l1" else ball_laplace_length_quantile
+    return quantile(dimension, probability)
