@@ -125,3 +125,12 @@ def test_l1_noise_is_shorter_than_l2_noise_in_high_dimension():
     # sqrt(2 d) against d, for the same movement
     for p in (None, 0.1):
         assert noise_length("l1", 100, p) < 0.2 * noise_length("l2", 100, p)
+
+
+@pytest.mark.parametrize("dimension", [1, 5, 100])
+def test_rare_lengths_are_bounded_too(dimension):
+    quantiles = [laplace_length_quantile(dimension, p) for p in (1e-8, 1e-9, 1e-11, 1e-15, 1e-300)]
+    assert np.all(np.diff(quantiles) > 0)
+    # P(||r||_2 > q) is at least that of one coordinate
+    for p in (1e-11, 1e-300):
+        assert laplace_length_quantile(dimension, p) >= -np.log(p) * (1 - 1e-12)
