@@ -65,7 +65,7 @@ from dpselect import (
 )
 from dpselect.linear_model.calibration import public_alpha
 from dpselect.metrics import get_score
-from dpselect.model_selection.accuracy_methods import METHODS
+from dpselect.model_selection.accuracy_methods import METHODS, Static
 from dpselect.model_selection.accuracy_question import Method, Question, outcome_loss
 from dpselect.noise import as_generator, root_stream
 from dpselect.noise.paths import LaplacePath
@@ -392,7 +392,7 @@ def trial(problem, planned):
     -------
     list of dict
     """
-    static = [case for case in planned if case.method.static]
+    static = [case for case in planned if isinstance(case.method, Static)]
     levels = [-1 if case.method.level is None else case.method.level for case in static]
     models = [
         clone(case.method.model).set_params(epsilon=float(problem.epsilons[level]))
@@ -407,7 +407,7 @@ def trial(problem, planned):
     root, walks = root_stream(), {}
     for case in planned:
         method = case.method
-        if method.static:
+        if isinstance(method, Static):
             continue
         kind = (case.noise, method.how)
         if kind not in walks:

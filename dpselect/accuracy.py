@@ -15,34 +15,13 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from .mechanisms.brownian import brownian_time, mixture_rho
 from .noise import as_generator, ball_laplace, laplace, two_sided_geometric
 from .noise.paths import BallLaplacePath, BrownianPath, LaplacePath, LatticePath
-from .noise.tails import ball_laplace_length_quantile, laplace_length_quantile
-
-
-def noise_length(norm, dimension, probability=None):
-    """Return a quantile of the l2 length of unit noise, or its root mean square length.
-
-    Parameters
-    ----------
-    norm : {"l1", "l2"}
-        "l1": independent Laplace variables; "l2": a ball-Laplace vector.
-    dimension : int
-    probability : float, default=None
-        Of a longer draw.
-
-    Returns
-    -------
-    float
-    """
-    if probability is None:
-        return math.sqrt(2 * dimension if norm == "l1" else dimension * (dimension + 1))
-    quantile = laplace_length_quantile if norm == "l1" else ball_laplace_length_quantile
-    return quantile(dimension, probability)
 
 
 @dataclass(frozen=True)
@@ -67,8 +46,9 @@ class NoiseLevels:
 
     def time(self, epsilon):
         """Return the variance of a Brownian path at a level, for a movement of 1."""
-        return brownian_time(epsilon, self.delta, self._rho())
+        return brownian_time(epsilon, self.delta, self._rho)
 
+    @cached_property
     def _rho(self):
         # the bound is tightest at one time, fixed in advance: that of the middle of the grid
         middle = math.sqrt(self.low * self.high)

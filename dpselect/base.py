@@ -1,5 +1,6 @@
 """What private estimators share: the released loss, and public labels."""
 
+import inspect
 import warnings
 
 import numpy as np
@@ -10,6 +11,15 @@ from sklearn.utils.validation import validate_data
 from .exceptions import PrivacyLeakWarning, SeededNoiseWarning
 from .noise import InnerStream, is_seeded
 from .privacy import PrivacyLoss
+
+
+def warn_caller(message, category):
+    """Warn, and point to the line outside of this library that led here."""
+    package = __name__.partition(".")[0] + "."
+    level, frame = 2, inspect.currentframe().f_back
+    while frame.f_back and frame.f_globals.get("__name__", "").startswith(package):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
 
 
 def release_loss(estimator, what, delta=0.0):
@@ -53,12 +63,11 @@ def warn_if_seeded(estimator):
     # a search's inner fits are never released
     private = getattr(estimator, "epsilon", None) != float("inf")
     if is_seeded(state) and not isinstance(state, InnerStream) and private:
-        warnings.warn(
+        warn_caller(
             f"{type(estimator).__name__} was given a random_state of type {type(state).__name__}: "
             "whoever knows the seed can remove the noise, so use random_state=None for anything "
             "that leaves your hands.",
             SeededNoiseWarning,
-            stacklevel=4,
         )
 
 
@@ -129,11 +138,10 @@ def public_classes(y, classes, owner):
                 f"y holds only one class and classes=None, so {owner} cannot know the other; "
                 "give classes=[...] with all labels that a record may have."
             )
-        warnings.warn(
+        warn_caller(
             f"{owner} learned the set of labels from y, which the privacy loss does not cover; "
             "give classes=[...] with all labels that a record may have.",
             PrivacyLeakWarning,
-            stacklevel=4,
         )
         return labels
     check_classes(classes)

@@ -12,10 +12,11 @@ from scipy.optimize import brentq
 from scipy.stats import binom, gamma
 from sklearn.base import clone
 
-from .accuracy import AccuracyBounds, AccuracyForm, MovementNoise, Reduction, noise_length
+from .accuracy import AccuracyBounds, AccuracyForm, MovementNoise, Reduction
 from .cells import Cells, cell_masses, columns_listed
 from .exceptions import CertificateError
 from .metrics import IntegratedSquaredErrorScore
+from .noise.tails import noise_length
 
 # one replaced record lowers one count by 1 and raises another
 L1_MOVEMENT, L2_MOVEMENT = 2.0, math.sqrt(2)

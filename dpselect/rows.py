@@ -113,6 +113,22 @@ def take(X, indices):
     return [X[i] for i in indices]
 
 
+def take_records(X, y, indices):
+    """Return the rows of `X` and the entries of `y` at `indices`, as :func:`take` does.
+
+    Parameters
+    ----------
+    X, y
+        Rows and labels; y may be None.
+    indices : ndarray of int
+
+    Returns
+    -------
+    X, y
+    """
+    return take(X, indices), None if y is None else take(y, indices)
+
+
 def n_rows(X):
     """Return the number of rows of an array, sparse matrix, dataframe or list."""
     return X.shape[0] if hasattr(X, "shape") else len(X)

@@ -3,7 +3,7 @@ import pytest
 from scipy import sparse
 
 from dpselect import rows
-from dpselect.rows import block_map, block_sum, n_rows, row_blocks, take
+from dpselect.rows import block_map, block_sum, n_rows, row_blocks, take, take_records
 
 
 @pytest.fixture
@@ -79,3 +79,11 @@ def test_take_keeps_the_container(X):
     assert (take(pd.DataFrame(X, index=range(1000, 2000)), wanted).to_numpy() == X[wanted]).all()
     assert (take(pl.DataFrame(X), wanted).to_numpy() == X[wanted]).all()
     assert n_rows(X) == n_rows(X.tolist()) == n_rows(pl.DataFrame(X)) == 1000
+
+
+def test_records_are_rows_with_their_labels(X):
+    wanted = np.array([3, 1, 1])
+    rows, labels = take_records(X, list(range(1000)), wanted)
+    assert (rows == X[wanted]).all() and labels == [3, 1, 1]
+    rows, labels = take_records(X, None, wanted)
+    assert (rows == X[wanted]).all() and labels is None

@@ -7,21 +7,15 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ..base import (
-    check_classes,
-    numeric_rows,
-    public_classes,
-    refuse_fit_params,
-    release_loss,
-)
+from ..base import check_classes, numeric_rows, refuse_fit_params, release_loss
 from ..checks import check_choice, check_epsilon, check_number
 from ..exceptions import CertificateError
 from ..metrics import MarginScore
 from ..noise import as_generator, ball_laplace, check_random_state, laplace
-from ..noise.tails import ball_laplace_length_quantile, laplace_length_quantile
+from ..noise.tails import noise_length
 from ..stability import margin_certificate
 from .calibration import calibrate, norm_bound, public_alpha
-from .design import Design
+from .design import Design, classification_problems
 from .linear_accuracy import LinearAccuracy
 from .linear_risk_bound import linear_optimal_values, linear_risk_bound
 from .solver import minimise
@@ -187,9 +181,9 @@ class DPLinearClassifier(ClassifierMixin, BaseEstimator):
             lengths = np.linalg.norm(self.unit_noise(n_features, n_problems), axis=2)
         else:
             d, share = self._dimension(n_features), failure_probability / (2 * n_problems)
-            lengths = np.full((2, n_problems), ball_laplace_length_quantile(d, share))
-            if self.norm == "l1":
-                lengths[0] = laplace_length_quantile(d, share)
+            lengths = np.empty((2, n_problems))
+            lengths[0] = noise_length(self.norm, d, share)
+            lengths[1] = noise_length("l2", d, share)
         movement = (2 * self._radius() / n_samples + 2 * s.tau) / s.mu
         norms = norm_bound(self._loss(), s, self._radius(), *lengths)
         return margin_certificate(score, self._radius(), movement, norms)
@@ -279,14 +273,14 @@ class DPLinearClassifier(ClassifierMixin, BaseEstimator):
 
     def _perturbation(self, n_samples, n_features, n_problems):
         d, R = self._dimension(n_features), self._radius()
-        noise_radius, noise_length = R, d
+        noise_radius, length = R, d
         if self.norm == "l1" and self.perturbation == "objective":
             noise_radius = float(self.data_norm) + (self._constant() or 0.0)
-            noise_length = math.sqrt(2 * d) * noise_radius / R
+            length = math.sqrt(2 * d) * noise_radius / R
         # low-precision numbers would weaken the noise
         epsilon = float(self.epsilon) / n_problems
         alpha = (
-            public_alpha(n_samples, noise_length, R, epsilon) if self._automatic_alpha()
+            public_alpha(n_samples, length, R, epsilon) if self._automatic_alpha()
             else float(self.alpha)
         )
         return calibrate(
@@ -389,15 +383,11 @@ class DPLinearClassifier(ClassifierMixin, BaseEstimator):
 def _fit_alike(estimators, X, y):
     """Fit classifiers that agree in `_problem_key`, in one solve."""
     leader = estimators[0]
-    X, y = numeric_rows(leader, X, y, accept_sparse="csr")
-    classes = public_classes(y, leader.classes, type(leader).__name__)
-    design = Design(X, leader.data_norm, leader._constant(), leader.n_jobs, leader.norm)
-    positive = classes[1:] if len(classes) == 2 else classes
-    signs = np.where(y[:, None] == positive, 1, -1).astype(np.int8)
-    K = len(positive)
+    design, signs, classes = classification_problems(leader, X, y)
+    p, K = leader.n_features_in_, signs.shape[1]
 
-    scales = [e._perturbation(design.n_rows, X.shape[1], K) for e in estimators]
-    draws = [e.unit_noise(X.shape[1], K) for e in estimators]
+    scales = [e._perturbation(design.n_rows, p, K) for e in estimators]
+    draws = [e.unit_noise(p, K) for e in estimators]
     W = minimise(
         design,
         signs,

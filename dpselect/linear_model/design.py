@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from ..base import numeric_rows, public_classes
 from ..rows import block_map, block_sum
 
 TINY = 2.0**-300
@@ -98,6 +99,34 @@ class Design:
     def dot(self, W):
         """Return A @ W for all rows, shape (n, k)."""
         return self.map(lambda rows: rows.dot(W), columns=W.shape[1])
+
+
+def classification_problems(classifier, X, y):
+    """Check the records of a linear classifier, and return them as its solver needs them.
+
+    Parameters
+    ----------
+    classifier : DPLinearClassifier
+        Learns the number and names of the columns.
+    X, y
+        As given to `fit`.
+
+    Returns
+    -------
+    design : Design
+        The rows, n of them.
+    signs : ndarray of shape (n, K)
+        Labels, -1 or 1, of the one-vs-rest problems: one for two classes, else one for each.
+    classes : ndarray
+        The sorted labels.
+    """
+    X, y = numeric_rows(classifier, X, y, accept_sparse="csr")
+    classes = public_classes(y, classifier.classes, type(classifier).__name__)
+    positive = classes[1:] if len(classes) == 2 else classes
+    design = Design(
+        X, classifier.data_norm, classifier._constant(), classifier.n_jobs, classifier.norm
+    )
+    return design, np.where(y[:, None] == positive, 1, -1).astype(np.int8), classes
 
 
 def _clip_factor(block, data_norm, norm):

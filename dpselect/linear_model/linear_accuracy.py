@@ -11,19 +11,12 @@ from functools import cached_property
 import numpy as np
 from sklearn.base import clone
 
-from ..accuracy import (
-    AccuracyBounds,
-    AccuracyForm,
-    MovementNoise,
-    Reduction,
-    noise_length,
-    root_rounding,
-)
-from ..base import numeric_rows, public_classes
+from ..accuracy import AccuracyBounds, AccuracyForm, MovementNoise, Reduction, root_rounding
 from ..mechanisms.verification import root_excess_sensitivity
+from ..noise.tails import noise_length
 from .calibration import calibrate, norm_bound
-from .design import Design
-from .solver import minimise
+from .design import classification_problems
+from .solver import mean_losses, minimise
 
 # columns whose risks are computed in one pass
 CHUNK = 64
@@ -127,17 +120,13 @@ class LinearReduction(Reduction):
 
     def __init__(self, form, X, y, levels, stream):
         self.estimator = leader = clone(form.model).set_params(random_state=None)
-        X, y = numeric_rows(leader, X, y, accept_sparse="csr")
-        self.classes = public_classes(y, leader.classes, type(leader).__name__)
-        positive = self.classes[1:] if len(self.classes) == 2 else self.classes
-        self.K = len(positive)
-        self.design = Design(X, leader.data_norm, leader._constant(), leader.n_jobs, leader.norm)
-        self.signs = np.where(y[:, None] == positive, 1, -1).astype(np.int8)
+        self.design, self.signs, self.classes = classification_problems(leader, X, y)
+        self.K = self.signs.shape[1]
         self.loss, self.alpha, self.ball = form.loss, form.alpha, form.ball
         self.n, self.d = self.design.n_rows, self.design.n_columns
         self.bare = form.bare(self.n, self.d)
         self.levels, self.stream, self.n_read = levels, stream, 0
-        self.bounds = form.bounds(self.n, X.shape[1], self.K)
+        self.bounds = form.bounds(self.n, leader.n_features_in_, self.K)
         self.objective = leader.perturbation == "objective"
         if not self.objective:
             noise = MovementNoise("l2", (self.K, self.d), self.bare.output_scale)
@@ -174,21 +163,12 @@ class LinearReduction(Reduction):
         models = np.asarray(models).reshape(-1, self.d)
         risks = np.empty(len(models))
         for start in range(0, len(models), CHUNK):
-            chunk = slice(start, start + CHUNK)
-            risks[chunk] = self._mean_losses(models[chunk].T, start)
+            chunk = np.arange(start, min(start + CHUNK, len(models)))
+            risks[chunk] = mean_losses(
+                self.design, self.signs, chunk % self.K, self.loss, models[chunk].T
+            )
         risks += self.alpha / 2 * (models * models).sum(axis=1)
         return risks.reshape(-1, self.K).mean(axis=1)
-
-    def _mean_losses(self, W, start):
-        which = (start + np.arange(W.shape[1])) % self.K
-
-        def losses(rows, signs):
-            margins = rows.dot(W)
-            margins *= signs[:, which]
-            return (self.loss.value(margins).sum(axis=0),)
-
-        (total,) = self.design.sum(losses, self.signs, columns=W.shape[1])
-        return total / self.n
 
     @cached_property
     def minimum(self):

@@ -8,12 +8,11 @@ import math
 
 import numpy as np
 
-from ..accuracy import noise_length
-from ..base import numeric_rows, public_classes
+from ..noise.tails import noise_length
 from ..risk_bound import INEXACTNESS, RiskBound
 from .calibration import attainable
-from .design import Design
-from .solver import minimise
+from .design import classification_problems
+from .solver import mean_losses, minimise
 
 # Regularisations that are tried at once: between known ones, and about a guess.
 SPREAD = 8
@@ -145,13 +144,9 @@ class _Ball:
 def _values_alike(models, X, y, reach):
     """Return the values of models that agree in `_problem_key`."""
     leader = models[0]
-    X, y = numeric_rows(leader, X, y, accept_sparse="csr")
-    classes = public_classes(y, leader.classes, type(leader).__name__)
-    positive = classes[1:] if len(classes) == 2 else classes
-    design = Design(X, leader.data_norm, leader._constant(), leader.n_jobs, leader.norm)
-    signs = np.where(y[:, None] == positive, 1, -1).astype(np.int8)
-    n, K = design.n_rows, len(positive)
-    mus = np.array([model._perturbation(n, X.shape[1], K).mu for model in models])
+    design, signs, _ = classification_problems(leader, X, y)
+    n, p, K = design.n_rows, leader.n_features_in_, signs.shape[1]
+    mus = np.array([model._perturbation(n, p, K).mu for model in models])
     balls = [_Ball(model, mu, n, reach) for model, mu in zip(models, mus)]
     path = _Path(design, signs, leader, balls, mus)
     return np.array([path.values(mu).mean() for mu in mus])
@@ -185,17 +180,9 @@ class _Path:
             linear=np.zeros((self.design.n_columns, len(M))), tau=tau,
             max_iter=self.leader.max_iter,
         )
-
-        def losses(rows, signs):
-            margins = rows.dot(W)
-            margins *= signs[:, which]
-            return (self.loss.value(margins).sum(axis=0),)
-
-        (total,) = self.design.sum(losses, self.signs, columns=len(M))
         squares = (W * W).sum(axis=0)
-        for m, k, value, length in zip(
-            M, which, total / self.design.n_rows + M / 2 * squares, np.sqrt(squares)
-        ):
+        values = mean_losses(self.design, self.signs, which, self.loss, W) + M / 2 * squares
+        for m, k, value, length in zip(M, which, values, np.sqrt(squares)):
             self.known[k][0][float(m)], self.known[k][1][float(m)] = float(value), float(length)
 
     def _bracket(self, k, last):

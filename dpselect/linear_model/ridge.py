@@ -26,6 +26,7 @@ from .ridge_parameters import check_parameters
 from .ridge_risk_bound import ridge_optimal_values, ridge_risk_bound
 from .trust_region import length_of
 
+
 class DPRidge(RegressorMixin, BaseEstimator):
     """Ridge regression, released with differential privacy.
 

@@ -10,17 +10,11 @@ import math
 import numpy as np
 from sklearn.base import clone
 
-from ..accuracy import (
-    AccuracyBounds,
-    AccuracyForm,
-    MovementNoise,
-    Reduction,
-    noise_length,
-    root_rounding,
-)
+from ..accuracy import AccuracyBounds, AccuracyForm, MovementNoise, Reduction, root_rounding
 from ..base import numeric_rows, one_label_a_row
 from ..exceptions import CertificateError
 from ..mechanisms.verification import root_excess_sensitivity
+from ..noise.tails import noise_length
 from .ridge_calibration import RESIDUAL, movement
 from .ridge_noise import Reading, exact_sums, released_entries, statistic_noise, units
 from .trust_region import length_of

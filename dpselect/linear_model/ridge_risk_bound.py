@@ -8,8 +8,8 @@ import math
 
 import numpy as np
 
-from ..accuracy import noise_length
 from ..base import numeric_rows, one_label_a_row
+from ..noise.tails import noise_length
 from ..risk_bound import INEXACTNESS, RiskBound
 from .ridge_calibration import RESIDUAL
 from .ridge_noise import Reading, exact_sums

@@ -61,6 +61,29 @@ def minimise(design, signs, which, loss, mu, linear, tau, max_iter=100):
     return W
 
 
+def mean_losses(design, signs, which, loss, W):
+    """Return the mean loss of each column of W over the rows, in one pass.
+
+    Parameters
+    ----------
+    design, signs, which, loss
+        As for :func:`minimise`.
+    W : ndarray of shape (d, k)
+
+    Returns
+    -------
+    ndarray of shape (k,)
+    """
+
+    def losses(rows, signs):
+        margins = rows.dot(W)
+        margins *= signs[:, which]
+        return (loss.value(margins).sum(axis=0),)
+
+    (total,) = design.sum(losses, signs, columns=W.shape[1])
+    return total / design.n_rows
+
+
 class _Batch:
     """Values, gradients and curvature products of a group of columns."""
 

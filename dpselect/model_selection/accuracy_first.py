@@ -12,7 +12,8 @@ from ..exceptions import AccuracyNotReachedError
 from ..metrics import get_score
 from ..noise import is_seeded, root_stream
 from ..privacy import PrivacyLoss
-from ..rows import n_rows, take
+from ..rows import n_rows, take_records
+from .accuracy_methods import Static
 from .accuracy_parameters import check_parameters, check_target, epsilon_grid, is_risk
 from .accuracy_plan import make_plan
 from .accuracy_question import Question, outcome_loss
@@ -21,6 +22,7 @@ from .delegation import SearchDelegationMixin
 from .evaluation import n_columns
 from .private_steps import freeze, last_private, thaw
 from .quiet import quietly
+from .release import fit_for_release, release_state
 from .splits import disjoint_parts, make_splits
 
 # An absolute target is met when a loss is known to lie below it by the noise of the tests. This
@@ -229,7 +231,7 @@ class AccuracyFirstSearchCV(SearchDelegationMixin, MetaEstimatorMixin, BaseEstim
         plan, method = make_plan(question, self.method, disjoint=split is not None)
 
         self._forget()
-        if method.static:
+        if isinstance(method, Static):
             index, model, losses = self._fit_once(method, rows, y, step_losses, stream)
         else:
             index, model, losses = self._walk(method, rows, y, split, step_losses, stream)
@@ -341,14 +343,8 @@ is touched.
         epsilons = method.question.epsilons
         self._check_reached(method.level is not None, losses)
         index = len(epsilons) - 1 if method.level is None else method.level
-        model = clone(method.model).set_params(
-            epsilon=float(epsilons[index]),
-            # None: noise from the operating system, which is kept nowhere
-            random_state=stream.child("release") if is_seeded(self.random_state) else None,
-        )
-        model.fit(X, y)
-        # a key that stayed with the model would draw the same noise again
-        model.set_params(random_state=None)
+        state = release_state(stream, is_seeded(self.random_state))
+        model = fit_for_release(clone(method.model), epsilons[index], state, X, y)
         self.reached_, self.path_ = method.level is not None, {}
         return index, model, [*losses, model.privacy_]
 
@@ -357,7 +353,7 @@ is touched.
         question, score = method.question, self._score()
         train, test = (X, y), None
         if split is not None:
-            train, test = _part(X, y, split[0]), _part(X, y, split[1])
+            train, test = (take_records(X, y, part) for part in split)
         reduction = question.form.reduction(
             *train, question.levels(method.how), stream.child("generating")
         )
@@ -396,7 +392,3 @@ is touched.
                 "on_failure='last' for the last model.",
                 spent,
             )
-
-
-def _part(X, y, part):
-    return take(X, part), None if y is None else take(y, part)

@@ -1,13 +1,14 @@
 """Ways to find the smallest epsilon that is accurate enough, and what each of them pays.
 
-A method is set up from public numbers alone, so its price can be told before any data. Then
-it reads models from the most private one on, asks whether their loss is small enough, and
-stops at the first that is. The page "Accuracy first" of the documentation has statements
-and proofs.
+A method is set up from public numbers alone, so its price can be told before any data. Then it
+fits once, or reads models from the most private one on, asks whether their loss is small enough,
+and stops at the first that is. The page "Accuracy first" of the documentation has statements and
+proofs.
 """
 
 import math
 from abc import abstractmethod
+from bisect import bisect_left
 
 import numpy as np
 from sklearn.base import clone
@@ -21,7 +22,7 @@ from ..mechanisms.above_threshold import (
     tighter_test,
 )
 from ..mechanisms.verification import Verification, failure_share, verify
-from .accuracy_question import Method, Outcome
+from .accuracy_question import Method, Outcome, Walk
 
 # models that are read ahead, to compute their losses together
 CHUNK = 32
@@ -30,7 +31,6 @@ CHUNK = 32
 class Static(Method):
     """One fit with an epsilon that is known before the data is touched."""
 
-    static = True
     failure_probability = None
 
     def prepare(self):
@@ -41,15 +41,10 @@ class Static(Method):
                 "is not known in advance; use a method that tests, such as 'above_threshold'."
             )
         self.model = self.static_model()
-        low, high = 0, len(q.epsilons)
-        while low < high:  # bounds fall
-            middle = (low + high) // 2
-            if self.bound(q.epsilons[middle]) <= q.target:
-                high = middle
-            else:
-                low = middle + 1
-        self.level = low if low < len(q.epsilons) else None
-        self.generating = math.inf if self.level is None else float(q.epsilons[low])
+        # bounds fall
+        level = bisect_left(q.epsilons, True, key=lambda epsilon: self.bound(epsilon) <= q.target)
+        self.level = level if level < len(q.epsilons) else None
+        self.generating = math.inf if self.level is None else float(q.epsilons[level])
         self.testing = 0.0
 
     @abstractmethod
@@ -60,9 +55,6 @@ class Static(Method):
         """Return the bound on the excess at a level."""
         model = clone(self.model).set_params(epsilon=float(epsilon))
         return model.accuracy_form().excess_bound(*self.question.shape, self.failure_probability)
-
-    def run(self, reduction, losses, stream):
-        raise NotImplementedError("A static method fits once and asks nothing.")
 
 
 class Certified(Static):
@@ -85,7 +77,7 @@ class Theory(Static):
         return clone(self.question.form.model)
 
 
-class AboveThreshold(Method):
+class AboveThreshold(Walk):
     """Every model along the path is compared with one noisy threshold."""
 
     name = "above_threshold"
@@ -161,7 +153,7 @@ class Brownian(ReducedAboveThreshold):
         super().prepare()
 
 
-class Doubling(Method):
+class Doubling(Walk):
     """Fresh models at doubled levels, each with a test of its own; all losses add up."""
 
     name = "doubling"
@@ -199,7 +191,7 @@ class Doubling(Method):
         return outcome
 
 
-class PredictVerify(Method):
+class PredictVerify(Walk):
     """The excess is forecast from what is released, and only then is a question asked.
 
     For the excess risk the question is about its square root, which one record moves much

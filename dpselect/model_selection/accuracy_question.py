@@ -1,7 +1,9 @@
 """What an accuracy-first search asks, how a method answers, and what the answer has cost."""
 
 from abc import ABC, abstractmethod
+from bisect import bisect_left
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -46,7 +48,7 @@ class Question:
     form: AccuracyForm
     shape: tuple
 
-    @property
+    @cached_property
     def bounds(self):
         return self.form.bounds(*self.shape)
 
@@ -89,8 +91,6 @@ class Method(ABC):
 
     Attributes
     ----------
-    how : {"path", "brownian", "fresh"}
-        How noise goes from one level to the next.
     generating, testing : float
         The planned privacy losses of the models and of the tests.
 
@@ -100,12 +100,28 @@ class Method(ABC):
         If the method does not serve the estimator or the question.
     """
 
-    how = "path"
-    static = False
-
     def __init__(self, question):
         self.question = question
-        if not self.static and self.how != "fresh" and not question.form.reduces_noise:
+        self.prepare()
+
+    @abstractmethod
+    def prepare(self):
+        """Set the noise from the question, and the planned losses."""
+
+
+class Walk(Method):
+    """A method that reads models from the most private one on, and asks about them.
+
+    Attributes
+    ----------
+    how : {"path", "brownian", "fresh"}
+        How noise goes from one level to the next.
+    """
+
+    how = "path"
+
+    def __init__(self, question):
+        if self.how != "fresh" and not question.form.reduces_noise:
             model = question.form.model
             raise CertificateError(
                 f"{type(model).__name__}(perturbation={model.perturbation!r}) has no "
@@ -113,11 +129,7 @@ class Method(ABC):
                 "write another perturbation, or a method without a path: 'certified', "
                 "'predict_verify', 'doubling' or 'theory'."
             )
-        self.prepare()
-
-    @abstractmethod
-    def prepare(self):
-        """Set the noise from the question, and the planned losses."""
+        super().__init__(question)
 
     @abstractmethod
     def run(self, reduction, losses, stream):
@@ -147,15 +159,11 @@ class Method(ABC):
         """
         q, levels = self.question, self.question.levels(self.how)
         goals = np.broadcast_to(abs(q.target) if q.absolute else goals, q.epsilons.shape)
-        forecast = q.bounds.forecast
-        low, high = 0, len(q.epsilons) - 1
-        while low < high:  # forecasts fall
-            middle = (low + high) // 2
-            if forecast(levels, q.epsilons[middle]) <= goals[middle]:
-                high = middle
-            else:
-                low = middle + 1
-        return low
+        # forecasts fall
+        return bisect_left(
+            range(len(q.epsilons) - 1), True,
+            key=lambda i: q.bounds.forecast(levels, q.epsilons[i]) <= goals[i],
+        )
 
 
 def outcome_loss(method, outcome, disjoint, seeded):
@@ -163,7 +171,7 @@ def outcome_loss(method, outcome, disjoint, seeded):
 
     Parameters
     ----------
-    method : Method
+    method : Walk
     outcome : Outcome
     disjoint : bool
         Whether models and tests read different records.

@@ -3,10 +3,8 @@
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import clone
-from sklearn.pipeline import Pipeline
 
-from ..rows import take
-from .quiet import quietly
+from ..rows import take_records
 
 
 def exact_scores(candidates, draws, score, X, y, splits, *, n_jobs, pre_dispatch, verbose):
@@ -32,12 +30,10 @@ def exact_scores(candidates, draws, score, X, y, splits, *, n_jobs, pre_dispatch
         Means over the splits and draws; zeros for a single candidate, which is not compared.
     """
     total = np.zeros(len(candidates))
-    groups = {}
-    for i, candidate in enumerate(candidates):
-        groups.setdefault(candidate.steps_key, []).append(i)
+    groups = alike_in_steps(candidates)
     if verbose and len(candidates) > 1:
         print(f"Fitting {len(splits)} splits for each of {len(candidates)} candidates")
-    for done, members in enumerate(groups.values(), start=1):
+    for done, members in enumerate(groups, start=1):
         rows = candidates[members[0]].transform(X)
         if len(candidates) == 1:
             break
@@ -55,11 +51,29 @@ def exact_scores(candidates, draws, score, X, y, splits, *, n_jobs, pre_dispatch
     return total
 
 
+def alike_in_steps(candidates):
+    """Group candidates whose steps before the model are the same: they see the same rows.
+
+    Parameters
+    ----------
+    candidates : list of Candidate
+
+    Returns
+    -------
+    list of list of int
+        Indices into `candidates`.
+    """
+    groups = {}
+    for i, candidate in enumerate(candidates):
+        groups.setdefault(candidate.steps_key, []).append(i)
+    return list(groups.values())
+
+
 def _score_split(models, X, y, train, test, score):
     """Train all models on one split and return their exact scores."""
     # threads share what they are given, and must not train one object on two splits at once
     models = [clone(model) for model in models]
-    X_train, y_train = take(X, train), None if y is None else take(y, train)
+    X_train, y_train = take_records(X, y, train)
     kinds = {}
     for model in models:
         kinds.setdefault(type(model), []).append(model)
@@ -69,29 +83,8 @@ def _score_split(models, X, y, train, test, score):
         else:
             for model in group:
                 model.fit(X_train, y_train)
-    X_test, y_test = take(X, test), None if y is None else take(y, test)
+    X_test, y_test = take_records(X, y, test)
     return [score(model, X_test, y_test) for model in models]
-
-
-def fit_quietly(candidate, X, y):
-    """Fit a candidate's steps and model on all records; what the steps say stays unsaid.
-
-    Parameters
-    ----------
-    candidate : Candidate
-    X, y
-        All records.
-
-    Returns
-    -------
-    estimator
-        Fitted.
-    """
-    if candidate.steps is None:
-        return candidate.estimator.fit(X, y)
-    steps = candidate.steps
-    candidate.model.fit(quietly(steps.fit_transform, X), y)
-    return Pipeline([*steps.steps, candidate.estimator.steps[-1]])
 
 
 def n_columns(X):

@@ -16,10 +16,11 @@ from ..rows import n_rows, take
 from .candidates import learn_classes, make_candidates, seed_features, set_classes
 from .comparison import compare_strategies
 from .delegation import SearchDelegationMixin
-from .evaluation import fit_quietly, n_columns
+from .evaluation import n_columns
 from .nonprivate import fit_twin
 from .parameters import check_parameters
 from .private_steps import freeze, last_private, thaw
+from .release import fit_candidate, release_state
 from .splits import make_splits
 from .strategies import Problem, make_strategy
 
@@ -316,17 +317,9 @@ class StabilityGridSearchCV(SearchDelegationMixin, MetaEstimatorMixin, BaseEstim
 
     def _train(self, candidate, epsilon, X, y, stream):
         """Train the chosen candidate on all records, with new noise."""
-        model = candidate.model
-        model.set_params(epsilon=epsilon, random_state=self._release_state(stream))
-        estimator = fit_quietly(candidate, X, y)
-        # a key that stayed with the model would draw the same noise again
-        model.set_params(random_state=None)
-        return estimator, model.privacy_
-
-    def _release_state(self, stream):
-        # None: noise from the operating system, independent of every other draw and kept
-        # nowhere; a stored seed would let anyone remove it
-        return stream.child("release") if is_seeded(self.random_state) else None
+        state = release_state(stream, is_seeded(self.random_state))
+        estimator = fit_candidate(candidate, epsilon, state, X, y)
+        return estimator, candidate.model.privacy_
 
     def plan(self, n_samples, n_features, n_classes=2, example=None):
         """Say what would be spent on what, and what a selection could tell apart.

@@ -1,6 +1,7 @@
-"""Quantiles of the lengths of unit noise, for promises of accuracy; not for privacy."""
+"""The lengths of unit noise and their quantiles: for promises of accuracy, and tails of delta."""
 
 import functools
+import math
 
 import numpy as np
 from scipy import fft
@@ -13,6 +14,8 @@ STEP = 0.01
 CHARGE = 1e-3
 # of the transform in double precision; below this against extended precision, up to d = 1e6
 ROUNDING = 1e-11
+# probabilities that rounding would drown
+RARE = 1e-9
 
 
 @functools.lru_cache(maxsize=1024)
@@ -24,12 +27,14 @@ def laplace_length_quantile(dimension, probability):
     dimension : int
         Number d of independent coordinates with density ``exp(-|r|) / 2``, from 1 to 1e6.
     probability : float
-        Of a longer vector, from 1e-9 to 0.5.
+        Of a longer vector, greater than 0, at most 0.5.
 
     Returns
     -------
     float
-        q with ``P(||r||_2 > q) <= probability``, at most 1 % above the smallest such.
+        q with ``P(||r||_2 > q) <= probability``, at most 1 % above the smallest such; more for
+        probabilities below 1e-9, where the length is bounded by the sum of the coordinates and
+        by the longest of them.
 
     Notes
     -----
@@ -62,6 +67,9 @@ def laplace_length_quantile(dimension, probability):
     >>> round(laplace_length_quantile(1, 0.01), 2)  # at least log(100) = 4.605...
     4.63
     """
+    if probability < RARE:
+        longest = math.log(dimension / probability)
+        return min(float(gammainccinv(dimension, probability)), math.sqrt(dimension) * longest)
     allowance = -np.log(CHARGE * probability)
     cap = (np.log(dimension) + allowance) ** 2
     # the largest square alone, the median for few coordinates, the mean less some deviations
@@ -110,3 +118,24 @@ def ball_laplace_length_quantile(dimension, probability):
     4.605
     """
     return float(gammainccinv(dimension, probability))
+
+
+def noise_length(norm, dimension, probability=None):
+    """Return a quantile of the l2 length of unit noise, or its root mean square length.
+
+    Parameters
+    ----------
+    norm : {"l1", "l2"}
+        "l1": independent Laplace variables; "l2": a ball-Laplace vector.
+    dimension : int
+    probability : float, default=None
+        Of a longer draw.
+
+    Returns
+    -------
+    float
+    """
+    if probability is None:
+        return math.sqrt(2 * dimension if norm == "l1" else dimension * (dimension + 1))
+    quantile = laplace_length_quantile if norm == "l1" else ball_laplace_length_quantile
+    return quantile(dimension, probability)

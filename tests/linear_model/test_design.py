@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dpselect.linear_model.design import Design
+from dpselect import DPLogisticRegression
+from dpselect.linear_model.design import Design, classification_problems
 
 
 def explicit(X, R, s):
@@ -44,3 +45,17 @@ def test_rows_too_large_to_be_squared_are_scaled_down():
         products = design.dot(W).ravel()
     expected = 1e4 * np.array([1.4, 2**0.5, -1.0, 0.0, 0.5])
     np.testing.assert_allclose(products, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("labels", [["b", "a"], ["b", "c", "a"]])
+def test_one_problem_for_two_classes_and_else_one_for_each(labels):
+    X = np.arange(12.0).reshape(6, 2)
+    y = np.array(labels)[np.arange(6) % len(labels)]
+    model = DPLogisticRegression(classes=labels, data_norm=2.0, intercept_scaling=0.5)
+    design, signs, classes = classification_problems(model, X, y)
+    assert list(classes) == sorted(labels) and model.n_features_in_ == 2
+    positive = ["b"] if len(labels) == 2 else ["a", "b", "c"]
+    assert signs.dtype == np.int8
+    assert (signs == np.where(y[:, None] == positive, 1, -1)).all()
+    assert (design.n_rows, design.n_columns, design.constant) == (6, 3, 0.5)
+    np.testing.assert_allclose(np.linalg.norm(design.factor[1:] * X[1:], axis=1), 2.0)

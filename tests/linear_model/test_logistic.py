@@ -324,6 +324,13 @@ def test_batch_equals_one_by_one(data):
         assert not hasattr(model, "privacy_")
 
 
+def test_equal_models_of_a_batch_have_noise_of_their_own(data):
+    X, y = data
+    models = [DPLogisticRegression(classes=["ill", "well"], norm=n) for n in ("l2", "l1") * 4]
+    DPLogisticRegression.fit_batch(models, X, y)
+    assert len({model.coef_.tobytes() for model in models}) == 8
+
+
 def test_predict_log_proba(data):
     X, y = data
     for labels in (y, np.digitize(X[:, 0], [-0.2, 0.2])):

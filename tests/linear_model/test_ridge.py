@@ -377,6 +377,12 @@ def test_batch_equals_one_by_one_in_few_passes(data, monkeypatch):
         assert not hasattr(model, "privacy_")
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_equal_models_of_a_batch_have_noise_of_their_own(kind, data):
+    models = DPRidge.fit_batch([DPRidge(**kind) for _ in range(4)], *data)
+    assert len({model.coef_.tobytes() for model in models}) == 4
+
+
 @pytest.mark.parametrize("perturbation", ["output", "objective"])
 def test_certificate_of_the_minimiser(perturbation):
     model = DPRidge(perturbation=perturbation, norm="l2", alpha=0.5, fit_intercept=False)

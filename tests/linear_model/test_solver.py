@@ -6,7 +6,7 @@ from dpselect.linear_model import solver
 from dpselect.linear_model.calibration import attainable
 from dpselect.linear_model.design import Design
 from dpselect.linear_model.losses import HuberHingeLoss, LogisticLoss
-from dpselect.linear_model.solver import minimise
+from dpselect.linear_model.solver import mean_losses, minimise
 
 
 def problem(n, d, k, seed, K=1, R=1.0, spread=1.0):
@@ -115,3 +115,12 @@ def test_newton_suffices_far_out_where_losses_bend_in_narrow_strips(
     for model in models:  # one by one: a batch shares its curvature
         model.fit_batch([model], X, X[:, 0] > 0)
     DPLogisticRegression.fit_batch(models, X, X[:, 0] > 0)
+
+
+def test_mean_losses():
+    p, loss = problem(300, 4, 7, seed=4, K=3), HuberHingeLoss()
+    W = np.random.default_rng(4).normal(size=(5, 7))
+    A = np.hstack([p["design"].factor * p["design"].X, np.full((300, 1), p["design"].constant)])
+    expected = loss.value(p["signs"][:, p["which"]] * (A @ W)).mean(axis=0)
+    found = mean_losses(p["design"], p["signs"], p["which"], loss, W)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)

@@ -1,3 +1,4 @@
+import math
 import time
 
 import numpy as np
@@ -6,7 +7,11 @@ from scipy import stats
 from scipy.signal import fftconvolve
 
 from dpselect.noise import as_generator, ball_laplace, laplace
-from dpselect.noise.tails import ball_laplace_length_quantile, laplace_length_quantile
+from dpselect.noise.tails import (
+    ball_laplace_length_quantile,
+    laplace_length_quantile,
+    noise_length,
+)
 
 PROBABILITIES = [1e-9, 1e-4, 0.05, 0.5]
 ALARM = 1e-7
@@ -97,3 +102,35 @@ def test_ball_laplace(dimension):
         assert q == pytest.approx(stats.gamma.isf(probability, dimension))
         assert stats.binomtest(int((lengths > q).sum()), n, probability).pvalue > ALARM
     assert ball_laplace_length_quantile(1, 1e-9) == pytest.approx(9 * np.log(10))
+
+
+@pytest.mark.parametrize("norm, unit", [
+    ("l1", lambda n, d: laplace(as_generator(0), (n, d))),
+    ("l2", lambda n, d: ball_laplace(as_generator(0), n, d)),
+])
+@pytest.mark.parametrize("dimension", [1, 2, 7, 40])
+def test_noise_length_is_that_of_the_draws(norm, unit, dimension):
+    n = 40_000
+    lengths = np.linalg.norm(unit(n, dimension), axis=1)
+    assert np.sqrt((lengths**2).mean()) == pytest.approx(noise_length(norm, dimension), rel=0.05)
+    for p in (0.3, 0.01):
+        beyond = (lengths > noise_length(norm, dimension, p)).mean()
+        wide = 6 * math.sqrt(p / n)
+        assert beyond <= p + wide
+        # no more than 1 % too long, which in 40 dimensions is a share of a third
+        assert beyond >= 0.6 * p - wide
+
+
+def test_l1_noise_is_shorter_than_l2_noise_in_high_dimension():
+    # sqrt(2 d) against d, for the same movement
+    for p in (None, 0.1):
+        assert noise_length("l1", 100, p) < 0.2 * noise_length("l2", 100, p)
+
+
+@pytest.mark.parametrize("dimension", [1, 5, 100])
+def test_rare_lengths_are_bounded_too(dimension):
+    quantiles = [laplace_length_quantile(dimension, p) for p in (1e-8, 1e-9, 1e-11, 1e-15, 1e-300)]
+    assert np.all(np.diff(quantiles) > 0)
+    # P(||r||_2 > q) is at least that of one coordinate
+    for p in (1e-11, 1e-300):
+        assert laplace_length_quantile(dimension, p) >= -np.log(p) * (1 - 1e-12)

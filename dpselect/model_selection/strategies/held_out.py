@@ -5,20 +5,22 @@ counts. Certificates are not used, and the score only has to be bounded: accurac
 """
 
 import math
-import warnings
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
+from ...base import warn_caller
 from ...exceptions import CertificateError, PrivacyLeakWarning
 from ...mechanisms import exponential_mechanism
 from ...mechanisms.renyi import pure_to_zcdp, zcdp_budget, zcdp_to_epsilon
 from ...noise import as_generator
 from ...privacy import KINDS, PrivacyLoss
-from ...rows import take
+from ...rows import take_records
+from ..evaluation import alike_in_steps
 from ..plan import resolution
 from ..quiet import quietly
+from ..release import fit_for_release, release_state
 from ..splits import disjoint_parts
 from .base import Choice, Strategy
 from .rehearsal import rehearse_fit
@@ -69,15 +71,23 @@ class HeldOut(Strategy):
     def training_size(self):
         return len(self.train)
 
-    def fit(self, i, X, y, part, epsilon, state):
-        """Return candidate i, fitted on a part of the records, in its Pipeline if there is one."""
-        candidate = self.problem.candidates[i]
-        model = clone(candidate.model).set_params(epsilon=float(epsilon), random_state=state)
-        rows = candidate.transform(X)
-        model.fit(take(rows, part), None if y is None else take(y, part))
-        # a key that stayed with the model would draw the same noise again
-        model.set_params(random_state=None)
-        return model, rows
+    def fit(self, i, rows, y, part, epsilon, state):
+        """Return candidate i's model, fitted on a part of the rows that its steps give."""
+        model = clone(self.problem.candidates[i].model)
+        return fit_for_release(model, epsilon, state, *take_records(rows, y, part))
+
+    def fit_and_score(self, X, y, parts, stream):
+        """Train each candidate on its part, and return the models and their exact scores."""
+        k = len(self.problem.candidates)
+        models, scores = [None] * k, [None] * k
+        for members in alike_in_steps(self.problem.candidates):
+            rows = self.problem.candidates[members[0]].transform(X)
+            # one by one: what a model costs is what its own `fit` states
+            for i in members:
+                state = self.release_state(stream, i)
+                models[i] = self.fit(i, rows, y, parts[i], self.training_epsilon, state)
+                scores[i] = self.score(models[i], rows, y)
+        return models, scores
 
     def assemble(self, i, model, X):
         candidate = self.problem.candidates[i]
@@ -90,11 +100,10 @@ class HeldOut(Strategy):
         return Pipeline([*steps.steps, (candidate.estimator.steps[-1][0], model)])
 
     def score(self, model, rows, y):
-        test = take(rows, self.test), None if y is None else take(y, self.test)
-        return self.problem.score(model, *test)
+        return self.problem.score(model, *take_records(rows, y, self.test))
 
     def release_state(self, stream, *path):
-        return stream.child("release", *path) if self.problem.seeded else None
+        return release_state(stream, self.problem.seeded, *path)
 
 
 class TrainedApart(HeldOut):
@@ -105,12 +114,8 @@ class TrainedApart(HeldOut):
         return [self.train] * len(self.problem.candidates)
 
     def choose(self, X, y, stream):
-        problem, models, scores = self.problem, [], []
-        for i, part in enumerate(self.parts(stream)):
-            state = self.release_state(stream, i)
-            model, rows = self.fit(i, X, y, part, self.training_epsilon, state)
-            models.append(model)
-            scores.append(self.score(model, rows, y))
+        problem = self.problem
+        models, scores = self.fit_and_score(X, y, self.parts(stream), stream)
         best = exponential_mechanism(
             scores, self.sensitivity, problem.epsilon, stream.child("selection")
         )
@@ -203,18 +208,13 @@ class Control(HeldOut):
         return self.held_out_plan(math.inf, said, 0.0, 0.0)
 
     def choose(self, X, y, stream):
-        warnings.warn(
+        warn_caller(
             "strategy='control' chooses by exact scores, which no privacy loss covers; use it to "
             "compare strategies on public records only.",
             PrivacyLeakWarning,
-            stacklevel=3,
         )
-        models, scores = [], []
-        for i in range(len(self.problem.candidates)):
-            state = self.release_state(stream, i)
-            model, rows = self.fit(i, X, y, self.train, self.training_epsilon, state)
-            models.append(model)
-            scores.append(self.score(model, rows, y))
+        parts = [self.train] * len(self.problem.candidates)
+        models, scores = self.fit_and_score(X, y, parts, stream)
         best = int(np.argmax(scores))
         loss = PrivacyLoss(math.inf, label="an exact choice", seeded=self.problem.seeded)
         return Choice(best, self.plan(), [loss], self.assemble(best, models[best], X))

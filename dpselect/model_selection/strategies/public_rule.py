@@ -1,7 +1,5 @@
 """The public rule: the regularisation is a function of public numbers, and nothing is selected."""
 
-import numpy as np
-
 from ...exceptions import CertificateError
 from .data_free import DataFree
 

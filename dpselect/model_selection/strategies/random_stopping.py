@@ -3,7 +3,8 @@
 import math
 
 from ...exceptions import CertificateError
-from ...mechanisms.random_stopping import logarithmic, random_stopping, run_epsilon
+from ...mechanisms.random_stopping import random_stopping, run_epsilon
+from ...mechanisms.stopping_laws import logarithmic
 from ...noise import as_generator, laplace
 from ...privacy import KINDS, PrivacyLoss
 from .base import Choice
@@ -61,7 +62,8 @@ class RandomStopping(HeldOut):
 
         def run(i, noise):
             state = noise.child("model") if problem.seeded else None
-            model, rows = self.fit(i, X, y, self.train, self.training_epsilon, state)
+            rows = problem.candidates[i].transform(X)
+            model = self.fit(i, rows, y, self.train, self.training_epsilon, state)
             self.check_run(model)
             doubt = self.scale * float(laplace(as_generator(noise.child("score")), ()))
             return self.score(model, rows, y) + doubt, model

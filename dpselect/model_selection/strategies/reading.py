@@ -10,7 +10,6 @@ import numpy as np
 from ...exceptions import CertificateError
 from ...mechanisms import exponential_noise_scales, noisy_argmax
 from ...privacy import PrivacyLoss
-from ...rows import take
 from ..plan import resolution
 from .base import Choice
 from .held_out import HeldOut
@@ -50,12 +49,10 @@ class Reading(HeldOut):
 
     def choose(self, X, y, stream):
         problem, plan = self.problem, self.plan()
-        model, rows = self.fit(
-            0, X, y, self.train, problem.epsilon, self.release_state(stream)
-        )
+        rows = problem.candidates[0].transform(X)
+        model = self.fit(0, rows, y, self.train, problem.epsilon, self.release_state(stream))
         readings = [_reading(model, candidate) for candidate in problem.candidates]
-        test = take(rows, self.test), None if y is None else take(y, self.test)
-        scores = [problem.score(reading, *test) for reading in readings]
+        scores = [self.score(reading, rows, y) for reading in readings]
         best = noisy_argmax(scores, plan.sensitivity, problem.epsilon, stream.child("selection"))
         choice = PrivacyLoss(
             problem.epsilon, seeded=problem.seeded,

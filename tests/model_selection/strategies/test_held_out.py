@@ -4,6 +4,7 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.pipeline import Pipeline
 
 from dpselect import (
     CertificateError,
@@ -14,7 +15,9 @@ from dpselect import (
 )
 from dpselect.mechanisms.renyi import pure_to_zcdp, zcdp_to_epsilon
 from dpselect.metrics import AccuracyScore, ClippedSquaredErrorScore, HingeScore
+from dpselect.model_selection.candidates import Candidate
 from dpselect.model_selection.strategies import held_out
+from dpselect.preprocessing import BoundedScaler
 
 from .common import GRID, HELD_OUT, LOGISTIC, RIDGE, Untouchable, records, search, seeded, targets
 
@@ -31,10 +34,10 @@ def fits(monkeypatch):
     """(candidate, records, epsilon, state, model) of every fit on the caller's records."""
     made, original = [], held_out.HeldOut.fit
 
-    def spy(self, i, X, y, part, epsilon, state):
-        model, rows = original(self, i, X, y, part, epsilon, state)
+    def spy(self, i, rows, y, part, epsilon, state):
+        model = original(self, i, rows, y, part, epsilon, state)
         made.append((i, part, epsilon, state, model))
-        return model, rows
+        return model
 
     monkeypatch.setattr(held_out.HeldOut, "fit", spy)
     return made
@@ -222,6 +225,37 @@ def test_scores_that_do_not_serve_are_refused_before_the_data(strategy):
 def test_with_much_to_spend_the_best_is_chosen(strategy, data):
     s = search(strategy, grid={"alpha": [100.0, 1e-3, 30.0]}, epsilon=1000.0).fit(*data)
     assert s.best_index_ == 1
+
+
+@pytest.mark.parametrize("strategy", ["control", "alpha_split", "data_split"])
+def test_rows_are_transformed_once_for_all_candidates_with_the_same_steps(
+    strategy, data, fits, monkeypatch
+):
+    pipeline = Pipeline([("scale", BoundedScaler((-1, 1))), ("model", clone(LOGISTIC))])
+    # neighbours in the grid differ in their steps
+    grid = {"model__alpha": [0.1, 1.0], "scale__bounds": [(-1, 1), (-2, 2), (-4, 4)]}
+    transformed, original = [], Candidate.transform
+
+    def spy(self, X):
+        transformed.append(self.params["scale__bounds"][1])
+        return original(self, X)
+
+    s = search(strategy, pipeline, grid, epsilon=1e6)
+    monkeypatch.setattr(Candidate, "transform", spy)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyLeakWarning)
+        s.fit(*data)
+    # one row more for each, to count the columns
+    assert sorted(transformed) == [1, 1, 2, 2, 4, 4]
+    # each model is that of its own candidate, parts and noise included
+    by_candidate = {i: model for i, _, _, _, model in fits}
+    assert list(by_candidate) == [0, 3, 1, 4, 2, 5]
+    lengths = [np.linalg.norm(by_candidate[i].coef_) for i in range(6)]
+    assert [by_candidate[i].alpha for i in range(6)] == [0.1] * 3 + [1.0] * 3
+    # the coefficients of shorter rows are shorter, so strongly are they regularised
+    assert lengths[3] > 1.5 * lengths[4] > 2.25 * lengths[5]
+    assert s.best_estimator_["model"] is by_candidate[s.best_index_]
+    assert s.best_estimator_["scale"].bounds == s.best_params_["scale__bounds"]
 
 
 # --- yardsticks

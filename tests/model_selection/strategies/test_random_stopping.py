@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from dpselect import CertificateError, DPRidge
-from dpselect.mechanisms.random_stopping import logarithmic, run_epsilon, total_epsilon
+from dpselect.mechanisms.random_stopping import run_epsilon, total_epsilon
+from dpselect.mechanisms.stopping_laws import logarithmic
 from dpselect.model_selection.strategies import held_out
 from dpselect.model_selection.strategies import random_stopping as module
 
@@ -25,9 +26,9 @@ def models(monkeypatch):
     made, original = [], held_out.HeldOut.fit
 
     def spy(self, *args):
-        model, rows = original(self, *args)
+        model = original(self, *args)
         made.append(weakref.ref(model))
-        return model, rows
+        return model
 
     monkeypatch.setattr(held_out.HeldOut, "fit", spy)
     return made

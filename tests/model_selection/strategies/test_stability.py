@@ -3,7 +3,7 @@ import pytest
 from dpselect import CertificateError, DPRidge
 from dpselect.model_selection.strategies import stability as module
 
-from .common import GRID, Untouchable, records, search, seeded
+from .common import Untouchable, records, search, seeded
 
 
 def test_the_noise_of_fits_varies_around_that_of_the_plan():

@@ -1,0 +1,340 @@
+"""Laws of the number of runs of random stopping, and what the choice among the runs costs."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import gammaln
+
+from ..noise import as_generator
+from .renyi import ORDERS, rdp_to_delta
+
+BLOCK = 128
+
+
+class StoppingLaw:
+    """Law of the number of runs K, which does not depend on the data.
+
+    Every law has a `mean`, `pmf` and `draw`, and says by how much the choice among the runs can
+    add to the loss of one run: `selection_loss` and `selection_rdp`.
+    """
+
+    def draw(self, random_state=None):
+        """Draw the number of runs.
+
+        Parameters
+        ----------
+        random_state : None, int, SeedSequence, RandomState, Generator or InnerStream
+            See :func:`dpselect.noise.root_stream`.
+
+        Returns
+        -------
+        int
+
+        Notes
+        -----
+        By inversion of a uniform number of 53 bits. The numbers of runs that have a probability
+        of about 1e-16 together, beyond all others, are not drawn.
+        """
+        left = as_generator(random_state).random()
+        start = 0
+        while True:
+            masses = self.pmf(np.arange(start, start + BLOCK))
+            sums = np.cumsum(masses)
+            if left < sums[-1]:
+                return start + int(np.searchsorted(sums, left, side="right"))
+            # what rounding has kept from the sum, once the masses have died out
+            if start > self.mean and sums[-1] < 2.0**-60:
+                return start
+            left -= sums[-1]
+            start += BLOCK
+
+
+@dataclass(frozen=True)
+class TruncatedNegativeBinomial(StoppingLaw):
+    """Negative binomial number of runs, given that it is 1 or more.
+
+    Parameters
+    ----------
+    eta : float
+        Shape, greater than -1; 1 is the geometric law and 0 the logarithmic one.
+    gamma : float
+        In (0, 1). The smaller, the more runs.
+
+    Raises
+    ------
+    ValueError
+        If `eta` or `gamma` is out of range.
+
+    Notes
+    -----
+    P(K = k) is proportional to (1 - gamma)^k times the product of (l + eta) / (l + 1) over
+    l = 0, ..., k - 1, without the factor eta of all of them where eta = 0. The generating function
+    f(x) = E[x^K] has
+
+        f'(x) = E[K] (gamma / (1 - (1 - gamma) x))^(1 + eta).
+
+    References
+    ----------
+    Papernot and Steinke, *Hyperparameter Tuning with Renyi Differential Privacy*, 2022,
+    definition 1.
+    """
+
+    eta: float
+    gamma: float
+
+    def __post_init__(self):
+        if not -1 < self.eta < math.inf:
+            raise ValueError(f"eta={self.eta!r} is not a shape; give a number greater than -1.")
+        if not 0 < self.gamma < 1:
+            raise ValueError(f"gamma={self.gamma!r} is out of range; give a number in (0, 1).")
+
+    @classmethod
+    def from_mean(cls, mean, eta):
+        """Return the law of shape `eta` with a given mean.
+
+        Parameters
+        ----------
+        mean : float
+            Greater than 1.
+        eta : float
+            Greater than -1.
+
+        Returns
+        -------
+        TruncatedNegativeBinomial
+
+        Raises
+        ------
+        ValueError
+            If there is no such law.
+
+        Examples
+        --------
+        >>> from dpselect.mechanisms.stopping_laws import TruncatedNegativeBinomial
+        >>> TruncatedNegativeBinomial.from_mean(10, eta=1).gamma
+        0.1...
+        >>> TruncatedNegativeBinomial.from_mean(10, eta=0).gamma
+        0.026...
+        """
+        if not 1 < mean < math.inf:
+            raise ValueError(f"mean={mean!r} is not a number of runs; give a number above 1.")
+
+        def excess(log_odds):
+            return cls(eta, 1 / (1 + math.exp(log_odds))).mean - mean
+
+        # the mean rises with ln((1 - gamma) / gamma); no double gamma is closer to 0 or 1
+        low, high = -36.0, 650.0
+        if excess(low) > 0 or excess(high) < 0:
+            raise ValueError(f"No law of shape eta={eta!r} has mean={mean!r}; give another shape.")
+        log_odds = brentq(excess, low, high, xtol=1e-14, rtol=1e-14)
+        return cls(eta, 1 / (1 + math.exp(log_odds)))
+
+    @property
+    def mean(self):
+        """Mean of the number of runs, eta (1 - gamma) / (gamma (1 - gamma^eta))."""
+        log_gamma = math.log(self.gamma)
+        log_mean = _log_mean_exp(self.eta * log_gamma) + math.log(-log_gamma)
+        return math.exp(math.log1p(-self.gamma) - log_gamma - log_mean)
+
+    def pmf(self, k):
+        """Return the probability of `k` runs.
+
+        Parameters
+        ----------
+        k : int or array-like of int
+
+        Returns
+        -------
+        float or ndarray
+        """
+        k = np.asarray(k, dtype=np.float64)
+        runs = np.maximum(k, 1.0)
+        log_gamma = math.log(self.gamma)
+        log_scale = _log_mean_exp(-self.eta * log_gamma) + math.log(-log_gamma)
+        log_product = gammaln(runs + self.eta) - gammaln(runs + 1) - gammaln(1 + self.eta)
+        log_pmf = runs * math.log1p(-self.gamma) + log_product - log_scale
+        return np.where(k >= 1, np.exp(log_pmf), 0.0)[()]
+
+    def selection_loss(self, run_epsilon):
+        """Return what the choice adds to the privacy loss of one run.
+
+        Parameters
+        ----------
+        run_epsilon : float
+            Privacy loss of each run, 0 or more.
+
+        Returns
+        -------
+        float
+            (1 + eta) ln((exp(e) + gamma) / (1 + gamma exp(e))), less than (1 + eta) e.
+        """
+        if run_epsilon == math.inf:
+            return math.inf
+        log_gamma = math.log(self.gamma)
+        ratio = np.logaddexp(run_epsilon, log_gamma) - np.logaddexp(0, run_epsilon + log_gamma)
+        return float((1 + self.eta) * max(0.0, ratio))
+
+    def selection_rdp(self, rdp, orders=ORDERS):
+        """Return the Renyi curve of the best run from that of one run.
+
+        Parameters
+        ----------
+        rdp : array-like of shape (n_orders,)
+            r(a) of each run.
+        orders : array-like of shape (n_orders,), default=ORDERS
+            Orders a > 1, increasing.
+
+        Returns
+        -------
+        ndarray of shape (n_orders,)
+            r(a) + ln(E[K]) / (a - 1) plus the least of
+            (1 + eta) ((1 - 1 / b) r(b) + ln(1 / gamma) / b) over the orders b, or what a
+            higher order has if that is less.
+
+        References
+        ----------
+        Papernot and Steinke 2022, theorem 2.
+        """
+        rdp, a = np.asarray(rdp, dtype=np.float64), np.asarray(orders, dtype=np.float64)
+        slope = (1 + self.eta) * ((1 - 1 / a) * rdp - math.log(self.gamma) / a).min()
+        return _falling(rdp + math.log(self.mean) / (a - 1) + slope)
+
+
+@dataclass(frozen=True)
+class Poisson(StoppingLaw):
+    """Poisson number of runs. It may be 0.
+
+    Parameters
+    ----------
+    mean : float
+        mu, 1 or more.
+
+    Raises
+    ------
+    ValueError
+        If `mean` is less than 1.
+
+    Notes
+    -----
+    f'(x) = mu exp(mu (x - 1)). The pure privacy loss grows with mu without limit, other than that
+    of a :class:`TruncatedNegativeBinomial`; this law is for runs with a Renyi curve.
+    """
+
+    mean: float
+
+    def __post_init__(self):
+        if not 1 <= self.mean < math.inf:
+            raise ValueError(f"mean={self.mean!r} is not a number of runs; give 1 or more.")
+
+    def pmf(self, k):
+        """Return the probability of `k` runs.
+
+        Parameters
+        ----------
+        k : int or array-like of int
+
+        Returns
+        -------
+        float or ndarray
+        """
+        k = np.asarray(k, dtype=np.float64)
+        runs = np.maximum(k, 0.0)
+        log_pmf = runs * math.log(self.mean) - self.mean - gammaln(runs + 1)
+        return np.where(k >= 0, np.exp(log_pmf), 0.0)[()]
+
+    def selection_loss(self, run_epsilon):
+        """Return what the choice adds to the privacy loss of one run.
+
+        Parameters
+        ----------
+        run_epsilon : float
+            Privacy loss of each run, 0 or more.
+
+        Returns
+        -------
+        float
+            mu tanh(e / 2).
+        """
+        return self.mean * math.tanh(run_epsilon / 2)
+
+    def selection_rdp(self, rdp, orders=ORDERS):
+        """Return the Renyi curve of the best run from that of one run.
+
+        Parameters
+        ----------
+        rdp : array-like of shape (n_orders,)
+            r(a) of each run.
+        orders : array-like of shape (n_orders,), default=ORDERS
+            Orders a > 1, increasing.
+
+        Returns
+        -------
+        ndarray of shape (n_orders,)
+            r(a) + mu d(a) + ln(mu) / (a - 1), where one run has the delta d(a) at
+            epsilon = ln(1 + 1 / (a - 1)), or what a higher order has if that is less.
+
+        Notes
+        -----
+        Papernot and Steinke 2022, theorem 6. With u(y) for the probability that a run is better
+        than y, sum_y P(y)^a P'(y)^(1 - a) is at most
+
+            exp(-mu) + sum_y w(y) mu exp(-mu v(y)), w = Q^a Q'^(1 - a), v = a u - (a - 1) u',
+
+        and v >= -(a - 1) d(a). The first term is that of no run at all. It fits into the bound
+        if mu >= 1: w is at least the step of v at y, over which exp(-mu v) mu sums to
+        1 - exp(-mu) only.
+        """
+        rdp, a = np.asarray(rdp, dtype=np.float64), np.asarray(orders, dtype=np.float64)
+        deltas = [rdp_to_delta(rdp, math.log1p(1 / (order - 1)), a) for order in a]
+        return _falling(rdp + self.mean * np.array(deltas) + math.log(self.mean) / (a - 1))
+
+
+def geometric(mean):
+    """Return the law of a number of runs that may end after each with the same probability.
+
+    Parameters
+    ----------
+    mean : float
+        Greater than 1.
+
+    Returns
+    -------
+    TruncatedNegativeBinomial
+
+    Examples
+    --------
+    >>> from dpselect.mechanisms.random_stopping import total_epsilon
+    >>> from dpselect.mechanisms.stopping_laws import geometric, logarithmic
+    >>> total_epsilon(0.5, geometric(20))
+    1.40...
+    >>> total_epsilon(0.5, logarithmic(20))
+    0.98...
+    """
+    return TruncatedNegativeBinomial.from_mean(mean, 1.0)
+
+
+def logarithmic(mean):
+    """Return the logarithmic law: cheaper than :func:`geometric`, for a longer tail.
+
+    Parameters
+    ----------
+    mean : float
+        Greater than 1.
+
+    Returns
+    -------
+    TruncatedNegativeBinomial
+    """
+    return TruncatedNegativeBinomial.from_mean(mean, 0.0)
+
+
+def _log_mean_exp(a):
+    """Return ln((exp(a) - 1) / a), the logarithm of the mean of exp between 0 and a."""
+    return max(a, 0.0) + (math.log(-math.expm1(-abs(a)) / abs(a)) if a else 0.0)
+
+
+def _falling(rdp):
+    """Return the curve with each value replaced by the least at this or a higher order."""
+    return np.minimum.accumulate(rdp[::-1])[::-1]

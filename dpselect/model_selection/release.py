@@ -1,0 +1,75 @@
+"""The model that leaves a search: trained once, with noise that is kept nowhere."""
+
+from sklearn.pipeline import Pipeline
+
+from .quiet import quietly
+
+
+def release_state(stream, seeded, *path):
+    """Return the random state for the noise of a model that is released.
+
+    Parameters
+    ----------
+    stream : InnerStream
+        Of the search.
+    seeded : bool
+        Whether the search was given a random state.
+    *path : str or int
+        Tells the models of one search apart.
+
+    Returns
+    -------
+    InnerStream or None
+        None is noise from the operating system, independent of every other draw and kept
+        nowhere; a stored seed would let anyone remove it.
+    """
+    return stream.child("release", *path) if seeded else None
+
+
+def fit_for_release(model, epsilon, state, X, y):
+    """Fit a model with a privacy loss and a random state of its own.
+
+    Parameters
+    ----------
+    model : estimator
+        A private model; it is changed.
+    epsilon : float
+    state : InnerStream or None
+        From :func:`release_state`.
+    X, y
+        Its records.
+
+    Returns
+    -------
+    estimator
+        The same object, fitted.
+    """
+    model.set_params(epsilon=float(epsilon), random_state=state)
+    model.fit(X, y)
+    # a key that stayed with the model would draw the same noise again
+    return model.set_params(random_state=None)
+
+
+def fit_candidate(candidate, epsilon, state, X, y):
+    """Fit a candidate's steps and model on all records; what the steps say stays unsaid.
+
+    Parameters
+    ----------
+    candidate : Candidate
+        Its model and steps are changed.
+    epsilon, state
+        As in :func:`fit_for_release`.
+    X, y
+        All records.
+
+    Returns
+    -------
+    estimator
+        Fitted; in a Pipeline if the candidate's is.
+    """
+    if candidate.steps is None:
+        fit_for_release(candidate.model, epsilon, state, X, y)
+        return candidate.estimator
+    steps = candidate.steps
+    fit_for_release(candidate.model, epsilon, state, quietly(steps.fit_transform, X), y)
+    return Pipeline([*steps.steps, candidate.estimator.steps[-1]])

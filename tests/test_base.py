@@ -1,0 +1,62 @@
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from dpselect import (
+    AccuracyFirstSearchCV,
+    DPHistogramDensity,
+    DPLogisticRegression,
+    DPRidge,
+    PrivacyLeakWarning,
+    SeededNoiseWarning,
+    StabilityGridSearchCV,
+)
+
+MODEL = DPLogisticRegression(alpha=0.1)
+SEEDED = [
+    DPRidge(random_state=0),
+    DPHistogramDensity(bounds=(-1, 1), bin_width=0.5, random_state=0),
+]
+LEARNS = [
+    clone(MODEL).set_params(random_state=0),
+    StabilityGridSearchCV(clone(MODEL), {"alpha": [0.1, 1.0]}, random_state=0),
+    StabilityGridSearchCV(clone(MODEL), {}, strategy="alpha_split", random_state=0),
+    AccuracyFirstSearchCV(clone(MODEL), {"epsilon": [1.0, 2.0]}, target=9.0, random_state=0),
+]
+
+
+def warned(call):
+    """Return what a function of one line warned of, at that line."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        call()
+    places = {(warning.filename, warning.lineno) for warning in caught}
+    assert places == {(__file__, call.__code__.co_firstlineno)}
+    return {warning.category for warning in caught}
+
+
+@pytest.fixture(scope="module")
+def data():
+    X = np.random.default_rng(0).uniform(-1, 1, size=(100, 1))
+    return X, (X[:, 0] > 0).astype(int)
+
+
+@pytest.mark.parametrize("estimator", SEEDED, ids=lambda estimator: type(estimator).__name__)
+def test_warnings_of_seeds_point_to_the_callers_line(estimator, data):
+    assert warned(lambda: clone(estimator).fit(*data)) == {SeededNoiseWarning}
+
+
+@pytest.mark.parametrize("estimator", LEARNS, ids=lambda estimator: type(estimator).__name__)
+def test_warnings_of_labels_point_to_the_callers_line(estimator, data):
+    both = {SeededNoiseWarning, PrivacyLeakWarning}
+    assert warned(lambda: clone(estimator).fit(*data)) == both
+
+
+def test_so_do_those_of_functions_for_many_models(data):
+    for call in (
+        lambda: MODEL.fit_batch([clone(MODEL)], *data),
+        lambda: MODEL.optimal_values([clone(MODEL)], *data, reach=10.0),
+    ):
+        assert warned(call) == {PrivacyLeakWarning}
