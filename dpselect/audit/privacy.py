@@ -6,13 +6,15 @@ from dataclasses import dataclass
 import numpy as np
 from joblib import Parallel, delayed
 from scipy.stats import beta
-from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.ensemble import RandomForestClassifier
 
 from ..checks import check_number
 
 # parts of the releases: the first trains a classifier, the second chooses an event, the rest counts
 TRAINING, CHOOSING = 0.4, 0.2
-# thresholds of the classifier that are tried
+# of the classifier, a forest; few releases in a leaf would be learned by heart
+TREES, LEAF = 50, 20
+# thresholds of its answers that are tried
 THRESHOLDS = 200
 MANTISSA_BITS = 53
 
@@ -119,10 +121,12 @@ def epsilon_lower_bound(
     rng = np.random.default_rng(random_state)
     features = [part[rng.permutation(n_trials)] for part in features]
     first, second = int(TRAINING * n_trials), int((TRAINING + CHOOSING) * n_trials)
-    classifier = HistGradientBoostingClassifier(random_state=int(rng.integers(2**31)))
+    classifier = RandomForestClassifier(
+        TREES, min_samples_leaf=LEAF, random_state=int(rng.integers(2**31)), n_jobs=n_jobs
+    )
     labels = np.repeat([0, 1], first)
     classifier.fit(np.concatenate([part[:first] for part in features]), labels)
-    answers = [classifier.decision_function(part[first:]) for part in features]
+    answers = [classifier.predict_proba(part[first:])[:, 1] for part in features]
     error = (1 - confidence) / 2
     sign, threshold = _best_event([a[: second - first] for a in answers], delta, error)
     hits = [np.count_nonzero(sign * a[second - first :] > threshold) for a in answers]
