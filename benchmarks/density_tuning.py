@@ -96,7 +96,7 @@ def rule(n, epsilon):
 def search(epsilon):
     """Return the private search."""
     return StabilityGridSearchCV(
-        DPHistogramDensity(), {"bin_width": list(WIDTHS)}, epsilon=epsilon
+        DPHistogramDensity(), {"bin_width": list(WIDTHS)}, epsilon=epsilon, strategy="stability"
     )
 
 

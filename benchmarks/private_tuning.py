@@ -8,9 +8,10 @@ predicted probability) of
 
 - not private: LogisticRegression, its C chosen by GridSearchCV, after the same steps;
 - auto: DPLogisticRegression(alpha="auto") with the whole epsilon, nothing selected;
-- CV13: StabilityGridSearchCV over the grid of Chaudhuri and Vinterbo (2013);
-- geometric: StabilityGridSearchCV over the public rule behind "auto", at the share of
-  epsilon that is left for training, times 1/4, 1/2, 1, 2 and 4;
+- CV13: StabilityGridSearchCV(strategy="stability") over the grid of Chaudhuri and Vinterbo
+  (2013);
+- geometric: the same over the public rule behind "auto", at the share of epsilon that is
+  left for training, times 1/4, 1/2, 1, 2 and 4;
 - base rate: the Brier score of always predicting the share of positives in training.
 
 Each repetition shuffles the records by a fixed public seed, trains on four fifths and
@@ -42,6 +43,8 @@ EPSILONS = (0.3, 0.5, 1.0, 2.0, 3.0, 5.0)
 # for rows of norm at most 1; see grids()
 CV13_ALPHAS = (0.001, 0.112, 0.223, 0.334, 0.445, 0.556, 0.667, 0.778, 0.889, 1.0)
 RULE_FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
+# of epsilon, in a search by stability over alpha
+TRAINING_SHARE = 0.9
 NON_PRIVATE_C = (0.01, 0.1, 1.0, 10.0, 100.0)
 GRIDS = ("CV13", "geometric")
 METHODS = ("not private", "auto", *GRIDS)
@@ -60,7 +63,7 @@ def grids(data, n_samples, epsilon):
     n_samples : int
         Number of training records.
     epsilon : float
-        Privacy loss of selection and training together; training gets one half.
+        Privacy loss of selection and training together.
 
     Returns
     -------
@@ -70,7 +73,7 @@ def grids(data, n_samples, epsilon):
     n_columns = data.steps().fit_transform(data.example).shape[1]
     unit = data.data_norm**2
     # the rule of alpha="auto", R^2 d / (5 n epsilon), where R^2 and d count the constant
-    rule = (unit + 1) * (n_columns + 1) / (5 * n_samples * epsilon / 2)
+    rule = (unit + 1) * (n_columns + 1) / (5 * n_samples * TRAINING_SHARE * epsilon)
     return {
         "CV13": {value: unit * value for value in CV13_ALPHAS},
         "geometric": {value: rule * value for value in RULE_FACTORS},
@@ -86,7 +89,7 @@ def model(data, epsilon=1.0):
 def search(data, alphas, epsilon):
     """Return the private search over `alphas`."""
     return StabilityGridSearchCV(
-        model(data), {"model__alpha": list(alphas)}, epsilon=epsilon, n_jobs=1,
+        model(data), {"model__alpha": list(alphas)}, epsilon=epsilon, strategy="stability", n_jobs=1,
         # signed_log works on each number by itself
         trusted_steps=["functiontransformer"],
     )

@@ -37,8 +37,9 @@ class SelectionPlan:
     noise_scale : ndarray of shape (k,)
         Scale of the noise that is added to each score.
     resolution : float
-        With probability 1/2 or more, the chosen score is this close to the best. 0 if scores
-        are compared without noise, nan if none are.
+        With probability 1/2 or more, the chosen score is this close to the best, or three times
+        this where "stability" gives a head start. 0 if scores are compared without noise, nan if
+        none are.
     stake : float
         What a perfect model's score gains over that of one that says nothing; nan if no scores
         are compared.

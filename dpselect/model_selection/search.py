@@ -58,14 +58,16 @@ class StabilityGridSearchCV(SearchDelegationMixin, MetaEstimatorMixin, BaseEstim
         as Chaudhuri and Vinterbo do; for comparison only, it is never better. "alpha_split": a
         number in (0, 1) leaves more to each of many models. Other strategies do not use it.
     selection_fraction : "auto" or float, default="auto"
-        Share of `epsilon` for the selection, in (0, 1); "auto" is one half for "stability" and
-        a tenth for "risk_bound". With a single candidate nothing is selected, and training
-        gets the whole. Other strategies need no share.
+        Share of `epsilon` for the selection, in (0, 1); "auto" is a tenth for "risk_bound" and
+        one half for "stability", where a tenth will do if only `alpha` of a classifier varies.
+        With a single candidate nothing is selected, and training gets the whole. Other
+        strategies need no share.
     scoring : str, score or None, default=None
         The name of a score ("brier", "ramp", ...) or a score of :mod:`dpselect.metrics`;
         None is the estimator's `default_scoring`. "accuracy" has no certificate, but serves
         strategies that choose on held-out records; "logistic" and "hinge" serve "stability"
-        only. "public_rule", "risk_bound" and "random" use none.
+        only, for which ``RampScore(-4, 4)`` is better than a classifier's own. "public_rule",
+        "risk_bound" and "random" use none.
     strategy : str, default="auto"
         How to select; the page "Strategies of a private search" has the proofs.
 
@@ -73,9 +75,10 @@ class StabilityGridSearchCV(SearchDelegationMixin, MetaEstimatorMixin, BaseEstim
           classifier varies, "public_rule". If features or kernels vary, `alpha` by that rule and
           the rest by "risk_bound", or the first candidate where there are too few records to
           choose. Otherwise "stability" if its noise is small, or "random_stopping".
-        - "stability": by scores on all splits, at fixed noise. A grid that only varies how one
-          release is read (`alpha` of :class:`~dpselect.DPRidge`) trains once, on the first
-          split's training part, and chooses on the other, with the whole epsilon each.
+        - "stability": by scores on all splits, at fixed noise, with a head start for the `alpha`
+          of "public_rule". A grid that only varies how one release is read (`alpha` of
+          :class:`~dpselect.DPRidge`) trains once, on the first split's training part, and chooses
+          on the other, with the whole epsilon each.
         - "public_rule": `alpha` of a classifier, from public numbers; nothing is selected.
         - "risk_bound": by the least risk of each linear model, and what its noise will add.
         - "alpha_split": models that share epsilon, and a choice on held-out records.
@@ -355,9 +358,11 @@ class StabilityGridSearchCV(SearchDelegationMixin, MetaEstimatorMixin, BaseEstim
         ...     print(line)
         alpha=0.0001 sets the noise of all candidates: one record can move its score by 0.8, \
 the next one's by 0.0041. Without it one candidate is left, and nothing is to be selected.
-        This selection would be a coin toss: it can tell scores apart that differ by 2.2, and \
+        This selection would be a coin toss: it can tell scores apart that differ by 11, and \
 a perfect model scores only 1 better than one that says nothing.
-        To see differences of 0.05: n_samples >= 2221155, or epsilon >= 44.6.
+        To see differences of 0.05: n_samples >= 11112132, or epsilon >= 223.
+        Where scores cannot be told apart, the public rule decides: it prefers alpha=0.0001, and \
+another alpha is taken only if its score is better by about 22.
         >>> search.set_params(strategy="auto").plan(n_samples=10_000, n_features=10).strategy
         'public_rule'
         """

@@ -1,9 +1,39 @@
+import numpy as np
 import pytest
+from scipy.stats import binom
+from sklearn.base import clone
+from sklearn.kernel_approximation import RBFSampler
+from sklearn.pipeline import make_pipeline
 
-from dpselect import CertificateError, DPRidge
+from dpselect import CertificateError, DPHistogramDensity, DPRidge
+from dpselect.metrics import BrierScore
+from dpselect.model_selection.candidates import make_candidates
+from dpselect.model_selection.strategies import Problem
 from dpselect.model_selection.strategies import stability as module
+from dpselect.noise import root_stream
 
-from .common import Untouchable, records, search, seeded
+from .common import GRID, LOGISTIC, SVC, Untouchable, records, search, seeded, targets
+
+KERNELS = make_pipeline(RBFSampler(n_components=4), clone(LOGISTIC))
+WIDTHS = {"rbfsampler__gamma": [0.1, 1.0]}
+BOTH = {**WIDTHS, "dplogisticregression__alpha": [0.003, 0.03, 0.3]}
+
+
+def strategy(n=1000, p=3):
+    """The strategy itself, for a grid over alpha."""
+    candidates = make_candidates(LOGISTIC, GRID, epsilon=1.0, trusted_steps=())
+    for candidate in candidates:
+        candidate.n_features = p
+    splits = [tuple(np.split(np.arange(n), [4 * n // 5]))]
+    jobs = {"n_jobs": None, "pre_dispatch": "2*n_jobs", "verbose": 0}
+    return module.Stability(Problem(candidates, BrierScore(), splits, n, p, 1.0, jobs=jobs))
+
+
+def choices(monkeypatch, scores, runs):
+    """How often each candidate is chosen if these were the scores."""
+    monkeypatch.setattr(module, "exact_scores", lambda *args, **kwargs: np.array(scores))
+    choose = strategy().choose
+    return np.bincount([choose(None, None, root_stream(i)).best for i in range(runs)], minlength=3)
 
 
 def test_the_noise_of_fits_varies_around_that_of_the_plan():
@@ -25,6 +55,89 @@ def test_selection_and_training_use_their_shares(monkeypatch):
     s = search("stability", selection_fraction=0.25).fit(*records())
     assert used == [{0.75}] and s.best_estimator_.epsilon == 0.75
     assert [loss.epsilon for loss in s.privacy_.releases] == [0.25, 0.75]
+
+
+@pytest.mark.parametrize("model, grid, share", [
+    (LOGISTIC, GRID, 0.1),
+    (SVC, GRID, 0.1),
+    (LOGISTIC, {"intercept_scaling": [0.5, 1.0]}, 0.5),
+    (LOGISTIC, {**GRID, "intercept_scaling": [0.5, 1.0]}, 0.5),
+    (KERNELS, WIDTHS, 0.5),
+    (DPRidge(perturbation="output", norm="l2"), {"alpha": [1.0, 10.0]}, 0.5),
+    (DPHistogramDensity(bounds=(-1, 1)), {"bin_width": [0.5, 1.0]}, 0.5),
+], ids=["alpha", "svc", "constant", "both", "kernels", "ridge", "histogram"])
+def test_the_share_reads_what_varies_and_no_record(model, grid, share):
+    s = search("stability", model, grid, epsilon=2.0)
+    planned = s.plan(300, 3)
+    assert (planned.selection_epsilon, planned.training_epsilon) == (2 * share, 2 - 2 * share)
+    X, y = records(300)
+    y = targets(X) if isinstance(model, DPRidge) else y
+    for rows, labels in ((X, y), (0 * X, y[::-1])):
+        s.fit(rows, labels)
+        assert [loss.epsilon for loss in s.privacy_.releases] == [2 * share, 2 - 2 * share]
+        assert s.privacy_.epsilon == 2.0
+
+
+def test_where_scores_say_nothing_the_public_rule_decides(monkeypatch):
+    runs, k = 60, 3
+    preferred = strategy().preferred
+    assert preferred == [0]
+    # proved: less than 1 / (4 k)
+    limit = binom.isf(1e-6, runs, 1 / (4 * k))
+    assert runs - choices(monkeypatch, np.zeros(k), runs)[preferred[0]] <= limit
+    monkeypatch.setattr(module, "HEAD_START", 0.0)
+    assert runs - choices(monkeypatch, np.zeros(k), runs)[preferred[0]] > limit
+
+
+def test_scores_that_are_clearly_better_overrule_the_public_rule(monkeypatch):
+    runs = 40
+    # proved: one half, if the difference is more than three times the resolution
+    limit = binom.ppf(1e-6, runs, 0.5)
+    better = [0.0, 0.0, 3.5 * strategy().plan().resolution]
+    assert choices(monkeypatch, better, runs)[2] >= limit
+    monkeypatch.setattr(module, "HEAD_START", 20.0)
+    assert choices(monkeypatch, better, runs)[2] < limit
+
+
+def test_the_head_start_is_public(monkeypatch):
+    """Equal on records that differ in everything, at the same noise."""
+    given, exact = [], []
+    choose, score = module.noisy_argmax, module.exact_scores
+
+    def spy_scores(*args, **kwargs):
+        exact.append(score(*args, **kwargs))
+        return exact[-1]
+
+    def spy_choice(scores, *args):
+        given.append(scores)
+        return choose(scores, *args)
+
+    monkeypatch.setattr(module, "exact_scores", spy_scores)
+    monkeypatch.setattr(module, "noisy_argmax", spy_choice)
+    X, y = records()
+    fits = [seeded(search("stability")).fit(*data) for data in ((X, y), (-2 * X, np.ones_like(y)))]
+    one, two = (np.asarray(g) - e for g, e in zip(given, exact))
+    assert (exact[0] != exact[1]).all()
+    np.testing.assert_allclose(one, two, rtol=0, atol=1e-12)
+    expected = 2 * fits[0].certificate_.resolution * np.array([1, 0, 0])
+    np.testing.assert_allclose(one, expected, rtol=0, atol=1e-12)
+    assert fits[0].certificate_.messages == fits[1].certificate_.messages
+
+
+def test_each_set_of_other_parameters_has_its_preferred_alpha():
+    plan = search("stability", KERNELS, BOTH).plan(1000, 3)
+    said = plan.messages[-1]
+    assert said.count("alpha=") == 2 and "gamma=0.1;" in said and "gamma=1," in said
+    assert f"better by about {2 * plan.resolution:.2g}" in said
+
+
+@pytest.mark.parametrize("model, grid", [
+    (KERNELS, WIDTHS), (LOGISTIC, {"alpha": [0.1]}),
+    (DPHistogramDensity(bounds=(-1, 1)), {"bin_width": [0.5, 1.0]}),
+], ids=["kernels", "single", "histogram"])
+def test_no_head_start_where_it_makes_no_difference(model, grid):
+    plan = search("stability", model, grid).plan(1000, 3)
+    assert not any("public rule" in text for text in plan.messages)
 
 
 def test_delta_is_stated_with_the_choice():
