@@ -4,10 +4,12 @@ from . import audit, mechanisms, metrics, noise, preprocessing
 from .density import DPHistogramDensity
 from .exceptions import (
     AccuracyNotReachedError,
+    BudgetExceededError,
     CertificateError,
     PrivacyLeakWarning,
     SeededNoiseWarning,
 )
+from .holdout import Ladder, Thresholdout, ThresholdoutFeatureSelector
 from .linear_model import DPLinearSVC, DPLogisticRegression, DPRidge
 from .model_selection import AccuracyFirstSearchCV, StabilityGridSearchCV
 from .privacy import PrivacyLoss
@@ -17,15 +19,19 @@ __version__ = "0.1.0"
 __all__ = [
     "AccuracyFirstSearchCV",
     "AccuracyNotReachedError",
+    "BudgetExceededError",
     "CertificateError",
     "DPHistogramDensity",
     "DPLinearSVC",
     "DPLogisticRegression",
     "DPRidge",
+    "Ladder",
     "PrivacyLeakWarning",
     "PrivacyLoss",
     "SeededNoiseWarning",
     "StabilityGridSearchCV",
+    "Thresholdout",
+    "ThresholdoutFeatureSelector",
     "audit",
     "mechanisms",
     "metrics",

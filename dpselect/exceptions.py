@@ -17,6 +17,10 @@ class CertificateError(ValueError):
     """No proof covers an estimator together with a score, a method or a question."""
 
 
+class BudgetExceededError(RuntimeError):
+    """A reusable holdout was asked for more answers than its budget covers."""
+
+
 class AccuracyNotReachedError(RuntimeError):
     """No model up to the largest epsilon was found accurate enough; none is returned.
 
