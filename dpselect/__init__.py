@@ -9,6 +9,7 @@ from .exceptions import (
     PrivacyLeakWarning,
     SeededNoiseWarning,
 )
+from .holdout import Ladder, Thresholdout, ThresholdoutFeatureSelector
 from .ledger import PrivacyLedger
 from .linear_model import DPLinearSVC, DPLogisticRegression, DPRidge
 from .model_selection import AccuracyFirstSearchCV, StabilityGridSearchCV
@@ -25,11 +26,14 @@ __all__ = [
     "DPLinearSVC",
     "DPLogisticRegression",
     "DPRidge",
+    "Ladder",
     "PrivacyLeakWarning",
     "PrivacyLedger",
     "PrivacyLoss",
     "SeededNoiseWarning",
     "StabilityGridSearchCV",
+    "Thresholdout",
+    "ThresholdoutFeatureSelector",
     "audit",
     "mechanisms",
     "metrics",

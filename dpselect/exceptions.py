@@ -17,6 +17,10 @@ class CertificateError(ValueError):
     """No proof covers an estimator together with a score, a method or a question."""
 
 
+class BudgetExceededError(RuntimeError):
+    """More was asked for than a budget covers; nothing was drawn or released for it."""
+
+
 class AccuracyNotReachedError(RuntimeError):
     """No model up to the largest epsilon was found accurate enough; none is returned.
 
@@ -32,7 +36,3 @@ class AccuracyNotReachedError(RuntimeError):
 
     def __str__(self):
         return self.args[0]
-
-
-class BudgetExceededError(RuntimeError):
-    """A release would spend more than what is left of a budget; nothing was drawn or released."""

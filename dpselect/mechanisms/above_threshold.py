@@ -175,6 +175,40 @@ def reduced_tests(target, sensitivity, n_levels, failure_probability):
     return ReducedTests(epsilons, shares * target, sensitivity)
 
 
+class Comparisons:
+    """The comparisons of one run of above threshold, for losses that come one at a time.
+
+    The noise of the threshold is drawn once. After the first acceptance no more may be compared.
+
+    Parameters
+    ----------
+    test : ThresholdTest
+    random_state : None, int, SeedSequence, RandomState, Generator or InnerStream
+        See :func:`dpselect.noise.root_stream`.
+    """
+
+    def __init__(self, test, random_state=None):
+        root = root_stream(random_state)
+        self.query_scale = test.query_scale
+        self.noise = as_generator(root.child("queries"))
+        self.threshold = test.threshold + test.threshold_scale * float(
+            laplace(as_generator(root.child("threshold")), ())
+        )
+
+    def accepts(self, loss):
+        """Tell whether `loss` is, with noise, at most the noisy threshold.
+
+        Parameters
+        ----------
+        loss : float
+
+        Returns
+        -------
+        bool
+        """
+        return loss + self.query_scale * float(laplace(self.noise, ())) <= self.threshold
+
+
 def above_threshold(losses, test, random_state=None):
     """Find the first loss that is, with noise, at most the noisy threshold.
 
@@ -207,15 +241,8 @@ def above_threshold(losses, test, random_state=None):
     >>> above_threshold([2.0, 0.5, 0.001, 0.0001], test, random_state=0)
     2
     """
-    root = root_stream(random_state)
-    noise = as_generator(root.child("queries"))
-    threshold = test.threshold + test.threshold_scale * float(
-        laplace(as_generator(root.child("threshold")), ())
-    )
-    for index, loss in enumerate(losses):
-        if loss + test.query_scale * float(laplace(noise, ())) <= threshold:
-            return index
-    return None
+    comparisons = Comparisons(test, random_state)
+    return next((i for i, loss in enumerate(losses) if comparisons.accepts(loss)), None)
 
 
 def reduced_above_threshold(losses, tests, random_state=None):

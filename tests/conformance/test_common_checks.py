@@ -14,7 +14,9 @@ from dpselect import (
     DPLogisticRegression,
     DPRidge,
     StabilityGridSearchCV,
+    ThresholdoutFeatureSelector,
 )
+from dpselect.metrics import ClippedSquaredErrorScore
 from dpselect.preprocessing import BoundedScaler, DPBoundsScaler, NormClipper
 
 # the checks set random_state and do not know of `classes`
@@ -46,6 +48,16 @@ PRIVATE = [
     StabilityGridSearchCV(DPRidge(), {"alpha": [0.01, 0.1]}),
     StabilityGridSearchCV(DPRidge(perturbation="output"), {"alpha": [0.1, 1.0]}),
     StabilityGridSearchCV(DPHistogramDensity(), {"bin_width": [0.5, 0.25]}),
+]
+
+# so few records use up any small budget
+SELECTORS = [
+    ThresholdoutFeatureSelector(
+        model, n_features_to_select=1, scoring=scoring, threshold=0.5, budget=10_000
+    )
+    for model, scoring in [
+        (LogisticRegression(), "accuracy"), (Ridge(), ClippedSquaredErrorScore(4.0)),
+    ]
 ]
 
 # the checks fit so few records that hardly any model is accurate, and the last one is released
@@ -84,6 +96,8 @@ def expected_failures(estimator):
 
 
 # (setup.cfg makes an expected failure that passes a failure)
-@parametrize_with_checks(PRIVATE + ACCURACY_FIRST + TWINS, expected_failed_checks=expected_failures)
+@parametrize_with_checks(
+    PRIVATE + SELECTORS + ACCURACY_FIRST + TWINS, expected_failed_checks=expected_failures
+)
 def test_common_checks(estimator, check):
     check(estimator)

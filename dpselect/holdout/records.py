@@ -1,0 +1,89 @@
+"""Records that are asked about and never shown."""
+
+import warnings
+
+import numpy as np
+from sklearn.utils import check_consistent_length
+
+from ..rows import n_rows
+
+
+class Records:
+    """A set of records that shows nothing of itself, and is neither pickled nor copied.
+
+    Parameters
+    ----------
+    X : array-like of shape (n, n_features)
+    y : array-like of shape (n,) or None
+    """
+
+    def __init__(self, X, y):
+        check_consistent_length(X, y)
+        # (len() of a sparse matrix is an error)
+        if n_rows(X) == 0:
+            raise ValueError("X holds no records, so no mean exists; give at least one.")
+        self._X, self._y = X, y
+
+    def __len__(self):
+        return n_rows(self._X)
+
+    def evaluate(self, function):
+        """Return ``function(X, y)``."""
+        return function(self._X, self._y)
+
+    def evaluate_quietly(self, function):
+        """Return ``function(X, y)``, and let nothing out that it says of the records.
+
+        Raises
+        ------
+        ValueError
+            If `function` raises anything; the original message may quote records.
+        """
+        try:
+            with warnings.catch_warnings(), np.errstate(all="ignore"):
+                warnings.simplefilter("ignore")
+                return self.evaluate(function)
+        except Exception as error:
+            kind = type(error).__name__
+        # outside the except block, so that the original does not hang on as __context__
+        raise ValueError(
+            f"A question could not be answered on the holdout records ({kind}), and the reason may "
+            "quote them; ask a question that has an answer for every record."
+        )
+
+    def values(self, function, quietly=True):
+        """Return one number in [0, 1] for each record.
+
+        Parameters
+        ----------
+        function : callable
+            ``function(X, y)`` returns an array-like of shape (n,).
+        quietly : bool
+            Whether its errors and warnings are silenced.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Numbers outside [0, 1] are moved to the nearest end, and what is not a number to 0: no
+            record can move the mean by more than 1 / n.
+
+        Raises
+        ------
+        ValueError
+            If the function fails, or does not return one number for each record.
+        """
+        evaluate = self.evaluate_quietly if quietly else self.evaluate
+        found = evaluate(lambda X, y: np.asarray(function(X, y), dtype=np.float64))
+        if found.shape != (len(self),):
+            raise ValueError(
+                f"The function returned an array of shape {found.shape}, and each record must "
+                f"count for one number; return an array of shape ({len(self)},)."
+            )
+        # fmax and fmin: a value that is not a number counts for 0
+        return np.fmin(np.fmax(found, 0.0), 1.0)
+
+    def __reduce__(self):
+        raise TypeError(
+            "Held records cannot be pickled or copied, because whoever reads the file would see "
+            "them and pay for no question; save the answers, and fit again where it is needed."
+        )

@@ -1,0 +1,144 @@
+"""Thresholdout: a training value while the holdout agrees with it, else a noisy holdout value.
+
+A function of numbers with a memory; it knows nothing of estimators. The page "Reusable holdout" of
+the documentation has statement and proof.
+"""
+
+import os
+import threading
+
+from ..exceptions import BudgetExceededError
+from ..noise import as_generator, laplace, root_stream
+from .above_threshold import Comparisons, ThresholdTest
+
+
+class ReusableHoldout:
+    """Answers questions about a holdout set, until `budget` of them have used it.
+
+    Parameters
+    ----------
+    threshold : float
+        T, in units of a question's width: larger differences of training and holdout count.
+    noise_rate : float
+        sigma > 0, in the same unit.
+    budget : int
+        B >= 1: how many answers may come from the holdout set.
+    n_holdout : int
+        n, the number of holdout records. One of them moves a question of width w by at most
+        w / n.
+    random_state : None, int, SeedSequence, RandomState, Generator or InnerStream
+        See :func:`dpselect.noise.root_stream`.
+
+    Attributes
+    ----------
+    uses : int
+        Answers that came from the holdout set so far.
+    epsilon : float
+        2 B / (sigma n), the privacy loss of all answers that can ever be given, in the holdout
+        records.
+
+    Notes
+    -----
+    One round of above threshold with noise of scales 2 sigma and 4 sigma ends at each use and costs
+    1 / (sigma n); the answer, with noise of scale sigma, costs as much again. Dwork, Feldman,
+    Hardt, Pitassi, Reingold and Roth, *Generalization in Adaptive Data Analysis and Holdout Reuse*,
+    2015, algorithm Thresholdout.
+
+    The memory is the account of what was spent. It is neither copied nor pickled, and answers only
+    in the process that made it: each copy would spend the whole budget. Threads may share it.
+
+    Examples
+    --------
+    >>> from dpselect.mechanisms.reusable_holdout import ReusableHoldout
+    >>> holdout = ReusableHoldout(0.1, 0.001, budget=5, n_holdout=10_000)
+    >>> holdout.epsilon
+    1.0
+    >>> holdout.answer(0.75, 0.74)
+    0.75
+    >>> round(holdout.answer(0.95, 0.52), 1), holdout.uses
+    (0.5, 1)
+    """
+
+    def __init__(self, threshold, noise_rate, budget, n_holdout, random_state=None):
+        self.noise_rate = noise_rate
+        self.budget = budget
+        self.n_holdout = n_holdout
+        self.uses = 0
+        # for losses that are minus the differences
+        self._test = ThresholdTest(
+            1 / (noise_rate * n_holdout), -threshold, 2 * noise_rate, 4 * noise_rate
+        )
+        self._root = root_stream(random_state)
+        self._process = os.getpid()
+        self._lock = threading.Lock()
+        self._begin_round()
+
+    @property
+    def epsilon(self):
+        return 2 * self.budget / (self.noise_rate * self.n_holdout)
+
+    @property
+    def spent(self):
+        """float : Ex-post loss of the answers so far, (2 u + 1/2) / (sigma n) after u uses.
+
+        The half is for the round that has begun, and is left out if nothing was asked in it.
+        """
+        return (2 * self.uses + 0.5 * self._asked) / (self.noise_rate * self.n_holdout)
+
+    def refuse_if_spent(self):
+        """Raise BudgetExceededError if the budget is spent; no question is evaluated then."""
+        if self.uses >= self.budget:
+            raise BudgetExceededError(
+                f"The holdout set has been used budget={self.budget} times, and the privacy loss "
+                "covers no more answers; ask fewer questions, or fit with a larger budget."
+            )
+
+    def answer(self, train_value, holdout_value, width=1.0):
+        """Answer one question.
+
+        Parameters
+        ----------
+        train_value, holdout_value : float
+            Means over the training and the holdout records, in the question's unit.
+        width : float
+            w > 0, the largest difference of two records' contributions, from public numbers.
+
+        Returns
+        -------
+        float
+            `train_value`, or `holdout_value` with Laplace noise of scale sigma w.
+
+        Raises
+        ------
+        BudgetExceededError
+            If the budget is spent.
+        RuntimeError
+            In a process that was forked from the one that made this object.
+        """
+        with self._lock:
+            self._refuse_other_processes()
+            self.refuse_if_spent()
+            self._asked = True
+            if not self._comparisons.accepts(-abs(holdout_value - train_value) / width):
+                return float(train_value)
+            noise = as_generator(self._root.child("answer", self.uses))
+            self.uses += 1
+            self._begin_round()
+            return float(holdout_value + self.noise_rate * width * float(laplace(noise, ())))
+
+    def _begin_round(self):
+        self._comparisons = Comparisons(self._test, self._root.child("round", self.uses))
+        self._asked = False
+
+    def _refuse_other_processes(self):
+        if os.getpid() != self._process:
+            raise RuntimeError(
+                "A reusable holdout answers only in the process that made it, because each copy "
+                "would spend the whole budget; ask from that process, or use threads."
+            )
+
+    def __reduce__(self):
+        raise TypeError(
+            "A reusable holdout cannot be pickled or copied, because each copy would spend the "
+            "whole budget; fit it where it is needed, or use threads."
+        )
