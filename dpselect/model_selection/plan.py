@@ -5,7 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-RECORDS_PER_DIMENSION = 30
+# records times epsilon for each coefficient: below these the noise of linear classifiers weighs
+# heavily, or leaves nothing. Found by experiment.
+RECORDS_PER_DIMENSION, HOPELESS_RECORDS = 30, 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,7 +204,7 @@ def _aligned(rows):
 
 
 def too_few_records(candidates, n_samples, epsilon):
-    """Say that no classifier can be expected to beat the base rate, where that is so.
+    """Say that little, or nothing, can be learned, where that is so.
 
     Parameters
     ----------
@@ -227,8 +229,9 @@ def too_few_records(candidates, n_samples, epsilon):
     needed = math.ceil(RECORDS_PER_DIMENSION * dimension / epsilon)
     return (
         f"n epsilon / d = {n_samples * epsilon / dimension:.2g} is below "
-        f"{RECORDS_PER_DIMENSION}: expect a model no better than the base rate; use "
-        f"n_samples >= {needed}, a larger epsilon, or fewer columns.",
+        f"{RECORDS_PER_DIMENSION}: noise takes much of what a model could learn, and below about "
+        f"{HOPELESS_RECORDS} it is no better than the base rate; use n_samples >= {needed}, a larger "
+        "epsilon, or fewer columns.",
     )
 
 
