@@ -1,0 +1,292 @@
+"""The methods of ``selection_strategies.py``: every strategy of private selection.
+
+A search of the library trains its candidates one search at a time. Here all searches of a
+round, over all methods and values of epsilon, are taken apart: models that see the same rows
+are trained in one batch, and models that two methods train alike are trained once. What is
+private about a search is not written again: budgets come from the strategies' plans,
+choices from ``dpselect.mechanisms`` and ``dpselect.risk_bound``, certificates, bounds and
+costs from the models. ``--check`` compares the result with whole searches.
+
+A method is a generator. It yields lists of `Order`, is sent the trained models, and returns
+the order of the model that it releases, and the model.
+"""
+
+import math
+import time
+from functools import partial
+
+import numpy as np
+from _selection_rounds import SIZES, WIDTHS, Order, Round
+
+from dpselect.linear_model.calibration import public_alpha
+from dpselect.mechanisms import (
+    exponential_mechanism,
+    exponential_noise_scales,
+    noisy_argmax,
+)
+from dpselect.mechanisms.random_stopping import random_stopping
+from dpselect.mechanisms.stopping_laws import logarithmic
+from dpselect.metrics import AccuracyScore, BrierScore, RampScore
+from dpselect.model_selection.plan import resolution
+from dpselect.model_selection.strategies import STRATEGIES, make_strategy
+from dpselect.model_selection.strategies.public_rule import best_regularisations
+from dpselect.model_selection.strategies.random_stopping import RUNS
+from dpselect.model_selection.strategies.risk_bound import SHARE
+from dpselect.model_selection.strategies.stability import HEAD_START
+from dpselect.noise import as_generator, laplace
+from dpselect.risk_bound import LEAST_REACH, public_reach, select_by_risk_bound
+from dpselect.stability import SplitPatterns
+
+DELTA = 1e-6  # of alpha_split with shares of zero-concentrated differential privacy
+
+
+def auto(game, plan, epsilon):
+    """Do what the plan of strategy="auto" says."""
+    if plan.strategy == "first_candidate":
+        return (yield from fixed(game, plan, epsilon, int(np.argmax(plan.considered))))
+    return (yield from METHODS[plan.strategy](game, plan, epsilon))
+
+
+def fixed(game, plan, epsilon, i):
+    """Train candidate i with everything."""
+    order = game.release(i, epsilon)
+    (model,) = yield [order]
+    return order, model
+
+
+def public_rule(game, plan, epsilon):
+    e = plan.training_epsilon
+    return (yield from fixed(game, plan, e, best_regularisations(game.problem, e)[0]))
+
+
+def risk_bound(game, plan, epsilon):
+    reach, n = None, game.size("T+V")
+    if plan.selection_epsilon > 0:
+        reach = public_reach(n, game.k, plan.selection_epsilon)
+    if reach is None:
+        return (yield from fixed(game, plan, epsilon, 0))
+    return (yield from bounded(game, plan.training_epsilon, plan.selection_epsilon, reach))
+
+
+def forced_risk_bound(game, plan, epsilon):
+    """Select by risk bounds even where the library says that nothing would be seen."""
+    share = SHARE * epsilon
+    reach = public_reach(game.size("T+V"), game.k, share) or LEAST_REACH
+    return (yield from bounded(game, epsilon - share, share, reach))
+
+
+def bounded(game, e, share, reach):
+    n = game.size("T+V")
+    bounds = [
+        game.model(i, e).risk_bound(n, candidate.n_features, reach=reach)
+        for i, candidate in enumerate(game.candidates)
+    ]
+    values = [game.optimal_values(i, e, reach) for i in range(game.k)]
+    best = select_by_risk_bound(values, bounds, share, game.noise())
+    return (yield from fixed(game, None, e, best))
+
+
+def stability(game, plan, epsilon):
+    """Select by the Brier score, with certificates at the draws that were made.
+
+    The alpha of the public rule has a head start.
+    """
+    share = plan.selection_epsilon / plan.epsilon * epsilon
+    orders = game.for_choice(epsilon - share)
+    models = yield orders
+    score = BrierScore()
+    bounds = [
+        model.stability_certificate(score, game.size("T"), game.candidates[i].n_features)
+        for i, model in enumerate(models)
+    ]
+    patterns = SplitPatterns.from_splits(game.problem.splits, game.size("T+V"))
+    sensitivities = patterns.sensitivities(
+        np.array([[bound.training] for bound in bounds]),
+        np.array([[bound.span] for bound in bounds]),
+    )
+    scores = game.scores(orders, models, score)
+    preferred = best_regularisations(game.problem, epsilon - share)
+    if len(preferred) < game.k:
+        scores[preferred] += HEAD_START * resolution(exponential_noise_scales(sensitivities, share))
+    best = noisy_argmax(scores, sensitivities, share, game.noise())
+    return (yield from fixed(game, plan, epsilon - share, best))
+
+
+def published_stability(game, plan, epsilon):
+    """Algorithm 2 of Chaudhuri and Vinterbo with the constants of their theorem 4, for the ramp."""
+    e = epsilon / 2
+    orders = game.for_choice(e)
+    models = yield orders
+    n, m = game.size("T"), game.size("V")
+    beta = 1 / m
+    for candidate in game.candidates:
+        model = candidate.model
+        radius = math.hypot(model.data_norm, model.intercept_scaling)
+        alpha = model.alpha
+        if alpha == "auto":
+            alpha = public_alpha(n, candidate.n_features + 1, radius, e)
+        # beta_1 = 2 / lambda_min for rows of norm 1, the constant of the intercept included
+        beta = max(beta, 2 * radius**2 / alpha / n)
+    scores = game.scores(orders, models, RampScore())
+    best = noisy_argmax(scores, [beta] * game.k, epsilon - e, game.noise())
+    final = game.release(best, e, part="T")
+    (model,) = yield [final]
+    return final, model
+
+
+def alpha_split(game, plan, epsilon, score):
+    orders = game.for_choice(plan.training_epsilon)
+    models = yield orders
+    scores = game.scores(orders, models, score)
+    best = exponential_mechanism(scores, score.width / game.size("V"), epsilon, game.noise())
+    return orders[best], models[best]
+
+
+def data_split(game, plan, epsilon):
+    pieces = as_generator(game.stream.child("pieces")).permutation(game.parts["T"])
+    pieces = np.array_split(pieces, game.k)
+    orders = []
+    for i, order in enumerate(game.for_choice(plan.training_epsilon)):
+        game.parts[f"piece {i}"] = pieces[i]
+        orders.append(order._replace(part=f"piece {i}"))
+    models = yield orders
+    score = AccuracyScore()
+    scores = game.scores(orders, models, score)
+    best = exponential_mechanism(scores, score.width / game.size("V"), epsilon, game.noise())
+    return orders[best], models[best]
+
+
+def stopping(game, plan, epsilon):
+    """Play random stopping twice with one stream: to learn what it trains, and with the models."""
+    law = logarithmic(float(max(2, RUNS * game.k)))
+    e, stream, score = plan.training_epsilon, game.stream.child("stopping"), BrierScore()
+    scale = score.width / game.size("V") / e
+    orders = []
+
+    def learn(i, noise):
+        orders.append(Order(i, e, noise.child("model")))
+        return 0.0, None
+
+    random_stopping(learn, game.k, law, stream)
+    models = yield orders
+    runs = iter(zip(game.scores(orders, models, score), orders, models))
+
+    def run(i, noise):
+        value, *released = next(runs)
+        return value + scale * float(laplace(as_generator(noise.child("score")), ())), released
+
+    return random_stopping(run, game.k, law, stream)[1]
+
+
+def at_random(game, plan, epsilon, part):
+    i = int(as_generator(game.stream.child("random")).integers(game.k))
+    order = game.release(i, epsilon, part)
+    (model,) = yield [order]
+    return order, model
+
+
+def control(game, plan, epsilon, again):
+    """Take the best model on V, exactly; train the candidate on T and V if `again`."""
+    orders = game.for_choice(epsilon)
+    models = yield orders
+    best = int(np.argmax(game.scores(orders, models, BrierScore())))
+    if not again:
+        return orders[best], models[best]
+    return (yield from fixed(game, plan, epsilon, best))
+
+
+METHODS = {
+    "auto": auto,
+    "public_rule": public_rule,
+    "risk_bound": risk_bound,
+    "risk_bound made to": forced_risk_bound,
+    "stability": stability,
+    "CV13": published_stability,
+    "alpha_split count": partial(alpha_split, score=AccuracyScore()),
+    "alpha_split": partial(alpha_split, score=BrierScore()),
+    "alpha_split zCDP": partial(alpha_split, score=BrierScore()),
+    "data_split": data_split,
+    "random_stopping": stopping,
+    "random": partial(at_random, part="T+V"),
+    "random T": partial(at_random, part="T"),
+    "control": partial(control, again=True),
+    "control T": partial(control, again=False),
+    **{f"map {i}": partial(fixed, i=i) for i in range(1 + len(WIDTHS) * len(SIZES))},
+}
+# strategy whose plan a method keeps to, and delta
+BUDGETS = {
+    **{name: (name, 0.0) for name in METHODS if name in STRATEGIES},
+    "alpha_split count": ("alpha_split", 0.0),
+    "alpha_split zCDP": ("alpha_split", DELTA),
+}
+
+
+def plans(contest):
+    """Return the plans of a contest's methods, by method and epsilon.
+
+    They are those of ``StabilityGridSearchCV.plan``, which compares all strategies each time.
+
+    Parameters
+    ----------
+    contest : Contest
+
+    Returns
+    -------
+    dict of (str, float) to SelectionPlan
+        For the methods that have one.
+    """
+    plans = {}
+    for method in contest.methods:
+        strategy, delta = BUDGETS.get(method, (None, 0.0))
+        for epsilon in contest.epsilons if strategy else ():
+            plan = make_strategy(strategy, contest.problem(0, epsilon, delta)).plan
+            # a slow one, of which only the shares are needed: they are always the same
+            first = plans.get((method, contest.epsilons[0])) if method == "stability" else None
+            plans[method, epsilon] = first or plan()
+    return plans
+
+
+def play(contest, plans, number):
+    """Run all methods of a contest at all epsilons in one round.
+
+    Parameters
+    ----------
+    contest : Contest
+    plans : dict
+        ``plans(contest)``.
+    number : int
+        Of the round.
+
+    Returns
+    -------
+    list of dict
+        One row for each method and epsilon.
+    """
+    start = time.process_time()
+    game = Round(contest, plans, number)
+    running = {
+        (method, epsilon): METHODS[method](game, plans.get((method, epsilon)), epsilon)
+        for method in contest.methods
+        if method != "random_stopping" or number < contest.stopping_rounds
+        for epsilon in contest.epsilons
+    }
+    answers, rows = dict.fromkeys(running), []
+    y_train = contest.y[game.parts["T+V"]]
+    base = {"data": contest.data, "title": contest.title, "round": number}
+    base["base rate"] = np.mean((y_train.mean() - contest.y[game.parts["test"]]) ** 2)
+    while running:
+        wanted = {}
+        for key, method in list(running.items()):
+            try:
+                wanted[key] = method.send(answers[key])
+            except StopIteration as end:
+                order, model = end.value
+                rows.append({
+                    **base, "method": key[0], "epsilon": key[1],
+                    "chosen": order.candidate + 1, **game.judge(order, model),
+                })
+                del running[key]
+        trained = game.train(order for orders in wanted.values() for order in orders)
+        answers = {key: [trained[order] for order in orders] for key, orders in wanted.items()}
+    seconds = time.process_time() - start
+    return [{**row, "seconds": seconds} for row in rows]
