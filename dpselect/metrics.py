@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
+from sklearn.utils import column_or_1d
 from scipy.special import expit
 
 from .exceptions import CertificateError
@@ -89,7 +90,9 @@ class MarginScore(Score):
         float
             Minus the mean penalty, over the rows and the one-vs-rest problems.
         """
-        return float(-self.penalty(margins(estimator, X, y)).mean())
+        u = margins(estimator, X, y)
+        # no record, not even one whose margin is not a number, adds more than the worst
+        return float(-self.penalty(np.where(np.isnan(u), -np.inf, u)).mean())
 
 
 def margins(estimator, X, y):
@@ -107,12 +110,24 @@ def margins(estimator, X, y):
     ndarray of shape (m, k)
         k is 1 for two classes and the number of classes otherwise.
     """
+    y = column_or_1d(y)
     decision = np.asarray(estimator.decision_function(X))
     if decision.ndim == 1:
         decision = decision[:, None]
     classes = np.asarray(estimator.classes_)
     positive = classes[1:] if len(classes) == 2 else classes
-    return np.where(np.asarray(y)[:, None] == positive, decision, -decision)
+    _check_shape(decision, (len(y), len(positive)))
+    return np.where(y[:, None] == positive, decision, -decision)
+
+
+def _check_shape(predicted, shape):
+    # arrays of other shapes would be spread out, and one record would count in many pairs
+    if predicted.shape != shape:
+        raise ValueError(
+            f"The estimator returned predictions of {predicted.ndim} dimensions in place of one for "
+            "each record, so one record would count more than once; predict an array of shape "
+            "(n_samples,)."
+        )
 
 
 @dataclass(frozen=True)
@@ -291,7 +306,10 @@ class ClippedSquaredErrorScore(Score):
         float
             Minus the mean clipped squared error.
         """
-        residual = np.asarray(y, dtype=np.float64) - np.asarray(estimator.predict(X))
+        y = column_or_1d(y, dtype=np.float64)
+        predicted = np.asarray(estimator.predict(X))
+        _check_shape(predicted, y.shape)
+        residual = y - predicted
         # fmin: no target, not even one that is not a number, adds more than the bound
         return float(-np.fmin(residual * residual, self.bound).mean())
 
@@ -360,7 +378,9 @@ class AccuracyScore(Score):
         -------
         float
         """
-        return float(np.mean(np.asarray(estimator.predict(X)) == np.asarray(y)))
+        y, predicted = column_or_1d(y), np.asarray(estimator.predict(X))
+        _check_shape(predicted, y.shape)
+        return float(np.mean(predicted == y))
 
 
 SCORES = {

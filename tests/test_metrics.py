@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from sklearn.dummy import DummyRegressor
+from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import brier_score_loss, hinge_loss, log_loss
 
@@ -108,3 +108,41 @@ def test_integrated_squared_error():
 
     # on [0, 2] the uniform density has int f^2 = 1/2
     assert np.isclose(IntegratedSquaredErrorScore()(Uniform(), np.zeros((3, 1))), 0.5)
+
+
+class Column:
+    """Predicts an array of shape (n, 1), as models that were fitted on such targets do."""
+
+    classes_ = np.array([0, 1])
+
+    def predict(self, X):
+        return np.asarray(X)[:, :1]
+
+    def decision_function(self, X):
+        return np.asarray(X)[:, :1].repeat(2, axis=1)
+
+
+@pytest.mark.parametrize("scoring", ["clipped_squared_error", "accuracy", "brier", "ramp"])
+def test_no_record_counts_more_than_once(scoring):
+    """Predictions of shape (n, 1) beside targets of shape (n,) would be spread out to (n, n)."""
+    X, y = np.zeros((4, 1)), np.zeros(4)
+    with pytest.raises(ValueError, match="count more than once"):
+        get_score(scoring)(Column(), X, y)
+
+
+def test_a_column_of_targets_is_a_list_of_targets():
+    X, y = np.array([[0.0], [1.0], [1.0]]), np.array([0, 1, 1])
+    model = DummyClassifier(strategy="uniform").fit(X, y)
+    model.predict = lambda X: X[:, 0].astype(int)
+    model.decision_function = lambda X: 2 * X[:, 0] - 1
+    for scoring in ("accuracy", "brier", "clipped_squared_error"):
+        score = get_score(scoring)
+        assert score(model, X, y[:, None]) == score(model, X, y)
+    assert get_score("accuracy")(model, X, y[:, None]) == 1.0
+
+
+@pytest.mark.parametrize("scoring", ["brier", "ramp"])
+def test_a_margin_that_is_not_a_number_counts_as_the_worst(scoring):
+    model = DummyClassifier().fit([[0.0], [1.0]], [0, 1])
+    model.decision_function = lambda X: np.array([np.nan, 50.0])
+    assert get_score(scoring)(model, np.zeros((2, 1)), np.array([1, 1])) == pytest.approx(-0.5)

@@ -4,7 +4,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from joblib import Parallel, delayed
 from scipy.stats import beta
 from sklearn.ensemble import RandomForestClassifier
 
@@ -45,7 +44,7 @@ class EpsilonBound:
 
 def epsilon_lower_bound(
     release, records, neighbour, *, delta=0.0, n_trials=10_000, confidence=0.999, float_bits=True,
-    n_jobs=None, random_state=None,
+    random_state=None,
 ):
     """Bound the privacy loss of a release from below, by telling two data sets apart.
 
@@ -68,8 +67,6 @@ def epsilon_lower_bound(
     float_bits : bool, default=True
         Whether the classifier also sees how many bits each number takes, which gives away noise
         that was added in floating point.
-    n_jobs : int, default=None
-        Jobs of joblib for the releases.
     random_state : None, int, Generator, ..., default=None
         For the parts of the releases and the classifier; see :func:`numpy.random.default_rng`.
 
@@ -114,15 +111,14 @@ def epsilon_lower_bound(
     check_number("n_trials", n_trials, low=100, low_included=True, integer=True, **why)
     check_number("delta", delta, low_included=True, high=1.0, **why)
     check_number("confidence", confidence, high=1.0, **why)
-    outputs = Parallel(n_jobs=n_jobs)(
-        delayed(_release)(release, data) for data in (records, neighbour) for _ in range(n_trials)
-    )
+    # one after another: workers that are given a generator would all draw the same noise
+    outputs = [_release(release, data) for data in (records, neighbour) for _ in range(n_trials)]
     features = _features(np.stack(outputs), float_bits).reshape(2, n_trials, -1)
     rng = np.random.default_rng(random_state)
     features = [part[rng.permutation(n_trials)] for part in features]
     first, second = int(TRAINING * n_trials), int((TRAINING + CHOOSING) * n_trials)
     classifier = RandomForestClassifier(
-        TREES, min_samples_leaf=LEAF, random_state=int(rng.integers(2**31)), n_jobs=n_jobs
+        TREES, min_samples_leaf=LEAF, random_state=int(rng.integers(2**31))
     )
     labels = np.repeat([0, 1], first)
     classifier.fit(np.concatenate([part[:first] for part in features]), labels)
@@ -140,7 +136,9 @@ def epsilon_lower_bound(
 
 
 def _release(release, data):
-    return np.ravel(np.asarray(release(data), dtype=np.float64))
+    # a forest compares in single precision
+    limit = float(np.finfo(np.float32).max) / 2
+    return np.clip(np.ravel(np.asarray(release(data), dtype=np.float64)), -limit, limit)
 
 
 def _features(outputs, float_bits):

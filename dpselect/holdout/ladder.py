@@ -130,7 +130,7 @@ class Ladder(BaseEstimator):
             If the function does not return one number for each record, or fails.
         """
         check_is_fitted(self)
-        losses = self._held.values(function)
+        losses = self._held.values(function, missing=1.0)
         self.n_submissions_ += 1
         loss, n = float(losses.mean()), len(losses)
         if self.step is None:

@@ -51,7 +51,7 @@ class Records:
             "quote them; ask a question that has an answer for every record."
         )
 
-    def values(self, function, quietly=True):
+    def values(self, function, quietly=True, missing=0.0):
         """Return one number in [0, 1] for each record.
 
         Parameters
@@ -59,13 +59,15 @@ class Records:
         function : callable
             ``function(X, y)`` returns an array-like of shape (n,).
         quietly : bool
-            Whether its errors and warnings are silenced.
+            Whether its errors, warnings and shapes are silenced.
+        missing : float
+            What counts in place of what is not a number.
 
         Returns
         -------
         ndarray of shape (n,)
-            Numbers outside [0, 1] are moved to the nearest end, and what is not a number to 0: no
-            record can move the mean by more than 1 / n.
+            Numbers outside [0, 1] are moved to the nearest end, and what is not a number to
+            `missing`: no record can move the mean by more than 1 / n.
 
         Raises
         ------
@@ -75,12 +77,13 @@ class Records:
         evaluate = self.evaluate_quietly if quietly else self.evaluate
         found = evaluate(lambda X, y: np.asarray(function(X, y), dtype=np.float64))
         if found.shape != (len(self),):
+            # the length of what it returned may count records
+            shape = "another shape" if quietly else f"shape {found.shape}"
             raise ValueError(
-                f"The function returned an array of shape {found.shape}, and each record must "
-                f"count for one number; return an array of shape ({len(self)},)."
+                f"The function returned an array of {shape}, and each record must count for one "
+                f"number; return an array of shape ({len(self)},)."
             )
-        # fmax and fmin: a value that is not a number counts for 0
-        return np.fmin(np.fmax(found, 0.0), 1.0)
+        return np.clip(np.where(np.isnan(found), missing, found), 0.0, 1.0)
 
     def __reduce__(self):
         raise TypeError(

@@ -172,7 +172,8 @@ class Thresholdout(BaseEstimator):
         Parameters
         ----------
         estimator : estimator
-            Fitted on the training records, or on anything but the holdout records.
+            Fitted on the training records, or on anything but the holdout records. Its predictions
+            must treat each row by itself: that is your word.
         scoring : str or Score, default="accuracy"
             A score of :mod:`dpselect.metrics` with a finite `width`, or its name: "accuracy",
             "brier", "ramp" or "clipped_squared_error". Greater is better.
@@ -190,7 +191,8 @@ class Thresholdout(BaseEstimator):
         CertificateError
             If one record can move the score by more than any noise hides.
         ValueError
-            If the score fails, or is not finite.
+            If the score fails, or is not finite. *That* it failed on holdout records is not covered
+            by the loss.
         """
         check_is_fitted(self)
         self._answers.refuse_if_spent()

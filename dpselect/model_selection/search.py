@@ -9,6 +9,7 @@ from sklearn.utils import indexable
 
 from ..base import warn_if_seeded
 from ..checks import check_epsilon, check_number
+from ..exceptions import CertificateError
 from ..metrics import get_score
 from ..noise import is_seeded, root_stream
 from ..privacy import PrivacyLoss
@@ -397,6 +398,12 @@ another alpha is taken only if its score is better by about 22.
         )
 
     def _score(self, model):
+        if self.scoring is None and not hasattr(model, "default_scoring"):
+            raise CertificateError(
+                f"scoring=None needs a model with default_scoring, and {type(model).__name__} has "
+                "none, so it is not known how far one record can move its score; write for instance "
+                "scoring='accuracy' or 'clipped_squared_error'."
+            )
         return get_score(model.default_scoring if self.scoring is None else self.scoring)
 
     def _groups(self, params):

@@ -17,6 +17,8 @@ from sklearn.model_selection import (
     TimeSeriesSplit,
 )
 
+from ..exceptions import CertificateError
+
 # splitters whose indices follow from the number of records and a random state
 BLIND = (KFold, RepeatedKFold, ShuffleSplit, LeaveOneOut, LeavePOut, TimeSeriesSplit)
 STRATIFIED = (
@@ -118,18 +120,18 @@ def disjoint_parts(splits):
 
     Raises
     ------
-    ValueError
+    CertificateError
         If the parts share a record, or one of them repeats a record.
     """
     train, test = splits[0]
     if np.intersect1d(train, test).size:
-        raise ValueError(
+        raise CertificateError(
             "The first split of cv validates on records that it trains on, so the losses of its two "
             "parts would add up; give a split whose parts are disjoint."
         )
     for name, part in (("trains on", train), ("validates on", test)):
         if len(np.unique(part)) < len(part):
-            raise ValueError(
+            raise CertificateError(
                 f"The first split of cv {name} a record more than once, so this record counts more "
                 "than the noise hides; list every record once."
             )

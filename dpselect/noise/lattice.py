@@ -15,6 +15,8 @@ FINENESS = 40
 RANDOM_BITS = 64
 # places on the grid are integers of 64 bits, of which noise takes about one in two thousand
 LARGEST_PLACE = 2.0**62
+# an integer of 62 digits or more has a probability below exp(-45) at this rate
+LEAST_RATE = 45 / 2.0**62
 
 
 def geometric(generator, shape, rate):
@@ -25,18 +27,22 @@ def geometric(generator, shape, rate):
     generator : numpy.random.Generator
     shape : int or tuple of int
     rate : float or array-like
-        Greater than 0, at most ``inf``, which gives zeros; broadcast against `shape`.
+        At least 1e-17, at most ``inf``, which gives zeros; broadcast against `shape`.
 
     Returns
     -------
     ndarray of int64 of shape `shape`
 
+    Raises
+    ------
+    ValueError
+        If a rate is out of its range.
+
     Notes
     -----
     The binary digits of such an integer are independent: digit j is 1 with probability
-    1 / (1 + exp(rate 2^j)). Each is decided by 64 random bits, which errs by at most 2^-65; digits
-    whose probability is below that are 0. The law is within 2^-58 of the exact one in total
-    variation, for at most 62 digits.
+    1 / (1 + exp(rate 2^j)). Each is decided by 64 random bits; digits whose probability is below
+    2^-65 are 0. The page "Noise on a lattice" says how close the law is to the exact one.
 
     Examples
     --------
@@ -46,6 +52,11 @@ def geometric(generator, shape, rate):
     """
     shape = (shape,) if np.ndim(shape) == 0 else tuple(shape)
     rate = np.asarray(rate, dtype=np.float64)
+    if not (rate >= LEAST_RATE).all():
+        raise ValueError(
+            f"rate has an entry that is not a number of {LEAST_RATE:.3g} or more, for which the "
+            "integers would not fit into 64 bits, or be no noise; give larger rates."
+        )
     drawn = np.zeros(shape, dtype=np.int64)
     for digit in range(62):
         with np.errstate(over="ignore"):
@@ -87,7 +98,7 @@ def two_sided_geometric(generator, shape, ratio):
     >>> two_sided_geometric(as_generator(), 3, ratio=0.0)
     array([0, 0, 0])
     """
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore"):
         rate = -np.log(np.asarray(ratio, dtype=np.float64))
     return geometric(generator, shape, rate) - geometric(generator, shape, rate)
 
@@ -116,7 +127,7 @@ def lattice_laplace(generator, values, scales, epsilon, largest):
     Raises
     ------
     ValueError
-        If a value exceeds `largest`.
+        If a value exceeds `largest`, or another number is out of its range.
 
     Notes
     -----
@@ -134,7 +145,16 @@ def lattice_laplace(generator, values, scales, epsilon, largest):
     [0.0, 0.0]
     """
     values = np.asarray(values, dtype=np.float64)
+    if values.size == 0:
+        return values.copy()
     scales = np.broadcast_to(np.asarray(scales, dtype=np.float64), values.shape)
+    for name, given in (("scales", scales), ("epsilon", epsilon), ("largest", largest)):
+        # beyond these the grid would leave the range of doubles
+        if not np.all((np.asarray(given) >= 1e-250) & (np.asarray(given) <= 1e250)):
+            raise ValueError(
+                f"{name} has an entry that is not a number between 1e-250 and 1e250, without which "
+                "values would be released with other noise than was meant; write a number there."
+            )
     step = grid_step(scales, largest)
     if not (np.abs(values) <= largest).all():
         raise ValueError(

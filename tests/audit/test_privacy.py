@@ -87,7 +87,7 @@ def test_an_estimator_by_its_attributes():
 
     other = y.copy()
     other[0] = -1.0
-    found = epsilon_lower_bound(release, y, other, n_trials=1_000, n_jobs=2, random_state=0)
+    found = epsilon_lower_bound(release, y, other, n_trials=1_000, random_state=0)
     assert 0.1 < found.epsilon <= 2.0
 
 

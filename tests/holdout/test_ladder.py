@@ -93,3 +93,9 @@ def test_shows_no_record():
     with pytest.raises(ValueError, match="shape"):
         ladder.query(lambda X, y: 0.5)
     assert ladder.n_submissions_ == 0
+
+
+def test_a_loss_that_is_not_a_number_is_the_worst():
+    ladder = Ladder(step=0.1).fit(np.zeros((10, 1)))
+    assert ladder.query(lambda X, y: np.full(len(X), np.nan)) == 1.0
+    assert ladder.query(lambda X, y: np.full(len(X), 0.5)) == 0.5

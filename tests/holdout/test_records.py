@@ -70,3 +70,10 @@ def test_refused():
         Records(X, Y[:5])
     with pytest.raises(ValueError, match="no records"):
         Records(X[:0], Y[:0])
+
+
+def test_how_many_records_a_function_kept_is_not_said():
+    held = Records(np.arange(10.0)[:, None], None)
+    with pytest.raises(ValueError) as caught:
+        held.values(lambda X, y: X[X[:, 0] > 6, 0])
+    assert "3" not in str(caught.value) and caught.value.__context__ is None

@@ -15,7 +15,7 @@ from dpselect import (
     SeededNoiseWarning,
     Thresholdout,
 )
-from dpselect.metrics import ClippedSquaredErrorScore, RampScore
+from dpselect.metrics import ClippedSquaredErrorScore, RampScore, Score
 from dpselect.noise import root_stream
 
 from ..test_leaks import leaves
@@ -151,9 +151,18 @@ class Overflows:
         return np.full(len(X), np.nan)
 
 
+class NoScore(Score):
+    width = 1.0
+
+    def __call__(self, estimator, X, y):
+        return np.nan
+
+
 def test_scores_that_are_not_finite(data):
+    # a margin that is not a number counts as the worst
+    assert held(data).score(Overflows(), "brier") == -1.0
     with pytest.raises(ValueError, match="not finite"):
-        held(data).score(Overflows(), "brier")
+        held(data).score(Overflows(), NoScore())
 
 
 @pytest.mark.parametrize(

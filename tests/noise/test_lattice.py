@@ -138,3 +138,34 @@ def test_the_last_bits_tell_nothing():
         assert reached(noisy) == 0
         # every double is reached from all values: all lie on one grid
         assert (noisy % grid_step(np.ones(1), 1.0) == 0).all()
+
+
+@pytest.mark.parametrize("rate", [np.nan, 0.0, -1.0, 2.0**-62, [0.1, np.nan]])
+def test_rates_that_would_give_no_noise_or_too_much_are_refused(rate):
+    with pytest.raises(ValueError, match="rate"):
+        geometric(as_generator(), np.shape(rate), rate)
+
+
+@pytest.mark.parametrize("ratio", [np.nan, -0.5, 1.0, 1.5])
+def test_bad_ratios_are_refused(ratio):
+    with pytest.raises(ValueError, match="rate"):
+        two_sided_geometric(as_generator(), 3, ratio)
+
+
+@pytest.mark.parametrize("name, value", [
+    ("scales", np.nan), ("scales", 0.0), ("scales", [1.0, -1.0]), ("scales", 1e-310),
+    ("epsilon", np.nan), ("epsilon", -1.0), ("epsilon", 0.0), ("largest", np.inf), ("largest", 0.0),
+])  # fmt: skip
+def test_bad_numbers_never_leave_values_without_noise(name, value):
+    parameters = {"scales": 1.0, "epsilon": 1.0, "largest": 1.0, name: value}
+    with pytest.raises(ValueError, match=name):
+        lattice_laplace(as_generator(), np.array([0.1, 0.2]), **parameters)
+
+
+def test_scales_too_far_apart_for_one_grid_are_refused():
+    with pytest.raises(ValueError, match="rate"):
+        lattice_laplace(as_generator(), np.zeros(2), [1.0, 2.0**-60], 1.0, largest=1.0)
+
+
+def test_nothing_stays_nothing():
+    assert lattice_laplace(as_generator(), np.zeros(0), 1.0, 1.0, largest=1.0).shape == (0,)

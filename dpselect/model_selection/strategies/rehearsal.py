@@ -34,7 +34,10 @@ def rehearse_fit(candidate, epsilon, score=None):
         classes = [0, 1] if model.classes is None else model.classes
         model.set_params(classes=classes)
         labels = np.asarray(classes)[:2]
-    rows = np.zeros((2, 1))
+    # a model that lists bounds for each column says how many there are
+    bounds = model.get_params().get("bounds")
+    n_columns = len(bounds) if np.ndim(bounds) == 2 else candidate.n_features or 1
+    rows = np.zeros((2, n_columns))
     model.fit(rows, labels)
     if not isinstance(getattr(model, "privacy_", None), PrivacyLoss):
         raise CertificateError(

@@ -181,3 +181,24 @@ def test_a_users_model_needs_no_more_than_a_stated_loss():
     assert s.plan(20_000, 3).strategy == "random_stopping"
     s.fit(X, 0.3 + 0 * y)
     assert s.best_params_["shift"] in (0.5, 0.0) and s.privacy_.epsilon == 1.0
+
+
+def test_splits_that_no_held_out_strategy_takes_leave_the_others():
+    X, y = records(2_000)
+    cv = [(np.repeat(np.arange(1_000), 2), np.arange(1_000, 2_000))]
+    model, grid = LOSSES
+    s = search("auto", model, {"m": [clone(SVC).set_params(alpha=1.0), clone(LOGISTIC)]}, cv=cv,
+               public_splits=True).fit(X, y)  # fmt: skip
+    assert s.certificate_.strategy in ("stability", "first_candidate")
+
+
+@pytest.mark.parametrize("grid, n", [({"bin_width": [0.5]}, 100), ({"bin_width": [0.5, 1.0]}, 10)])
+def test_a_model_that_lists_its_columns_is_rehearsed_with_them(grid, n):
+    density = DPHistogramDensity(bounds=[(-1, 1)] * 3)
+    s = search("auto", density, grid, epsilon=0.1).fit(records(n)[0])
+    assert s.certificate_.strategy == "first_candidate" and s.n_features_in_ == 3
+
+
+def test_a_model_without_a_score_of_its_own_asks_for_one():
+    with pytest.raises(CertificateError, match="scoring=None.*Mean.*scoring='accuracy'"):
+        search("auto", Mean(), {"shift": [0.0]}).fit(Untouchable(), Untouchable())
