@@ -10,6 +10,7 @@ from .exceptions import (
     SeededNoiseWarning,
 )
 from .holdout import Ladder, Thresholdout, ThresholdoutFeatureSelector
+from .ledger import PrivacyLedger
 from .linear_model import DPLinearSVC, DPLogisticRegression, DPRidge
 from .model_selection import AccuracyFirstSearchCV, StabilityGridSearchCV
 from .privacy import PrivacyLoss
@@ -27,6 +28,7 @@ __all__ = [
     "DPRidge",
     "Ladder",
     "PrivacyLeakWarning",
+    "PrivacyLedger",
     "PrivacyLoss",
     "SeededNoiseWarning",
     "StabilityGridSearchCV",

@@ -18,6 +18,7 @@ from .cells import Cells, cell_masses, columns_listed, tiling
 from .checks import check_choice, check_epsilon, check_number
 from .density_accuracy import HistogramAccuracy
 from .exceptions import CertificateError
+from .ledger import charged
 from .metrics import IntegratedSquaredErrorScore
 from .noise import as_generator, check_random_state, laplace, two_sided_geometric
 from .rows import block_map, block_sum
@@ -51,6 +52,9 @@ class DPHistogramDensity(DensityMixin, BaseEstimator):
         Laplace noise is that of Chaudhuri and Vinterbo. Geometric noise is made of integers:
         it is outside the reach of attacks on the last bits of floating-point numbers, and its
         variance is smaller.
+    ledger : PrivacyLedger, default=None
+        Pays for each fit, in place of one that is open (``with ledger:``). If too little is left,
+        BudgetExceededError is raised before any data is touched.
     random_state : None, int, SeedSequence, RandomState or Generator, default=None
         None draws noise from a cryptographic generator keyed by the operating system, new
         at each fit. Everything else is for tests: the noise can be drawn again.
@@ -95,12 +99,14 @@ class DPHistogramDensity(DensityMixin, BaseEstimator):
     default_scoring = "integrated_squared_error"
 
     def __init__(
-        self, epsilon=1.0, *, bin_width=0.1, bounds=(0.0, 1.0), noise="laplace", random_state=None
+        self, epsilon=1.0, *, bin_width=0.1, bounds=(0.0, 1.0), noise="laplace", ledger=None,
+        random_state=None,
     ):
         self.epsilon = epsilon
         self.bin_width = bin_width
         self.bounds = bounds
         self.noise = noise
+        self.ledger = ledger
         self.random_state = random_state
 
     def fit(self, X, y=None):
@@ -130,11 +136,13 @@ class DPHistogramDensity(DensityMixin, BaseEstimator):
             If `random_state` is not None.
         """
         self._check_parameters()
-        counts, cells, _ = self._count(X)
         loss = release_loss(self, f"histogram with {self.noise} noise")
-        noise = self._noise_scale() * self._unit_draw(as_generator(self.random_state), cells.shape)
-        self._publish(cell_masses(counts + noise.ravel()), cells)
-        self.privacy_ = loss
+        with charged(self, loss):
+            counts, cells, _ = self._count(X)
+            generator = as_generator(self.random_state)
+            noise = self._noise_scale() * self._unit_draw(generator, cells.shape)
+            self._publish(cell_masses(counts + noise.ravel()), cells)
+            self.privacy_ = loss
         return self
 
     def _count(self, X):

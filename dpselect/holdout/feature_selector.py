@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..base import numeric_rows, one_label_a_row, warn_if_seeded
 from ..checks import check_number
 from ..exceptions import BudgetExceededError
+from ..ledger import charged, uncharged
 from ..model_selection.splits import check_splitter, disjoint_parts, make_splits
 from ..noise import root_stream
 from .records import Records
@@ -58,6 +59,9 @@ class ThresholdoutFeatureSelector(SelectorMixin, MetaEstimatorMixin, BaseEstimat
         Your word that `cv` does not depend on the records.
     n_jobs : int, default=None
         Number of processes that fit the candidates of a step.
+    ledger : PrivacyLedger, default=None
+        Pays for all answers of a fit, in place of one that is open (``with ledger:``). If too little is
+        left, BudgetExceededError is raised before any data is touched.
     random_state : None, int, SeedSequence, RandomState or Generator, default=None
         None takes all noise from the operating system's entropy. Everything else is for
         tests: the noise can be drawn again.
@@ -127,6 +131,7 @@ class ThresholdoutFeatureSelector(SelectorMixin, MetaEstimatorMixin, BaseEstimat
         cv=None,
         public_splits=False,
         n_jobs=None,
+        ledger=None,
         random_state=None,
     ):
         self.estimator = estimator
@@ -138,6 +143,7 @@ class ThresholdoutFeatureSelector(SelectorMixin, MetaEstimatorMixin, BaseEstimat
         self.cv = cv
         self.public_splits = public_splits
         self.n_jobs = n_jobs
+        self.ledger = ledger
         self.random_state = random_state
 
     def fit(self, X, y):
@@ -191,8 +197,11 @@ class ThresholdoutFeatureSelector(SelectorMixin, MetaEstimatorMixin, BaseEstimat
         train, held = disjoint_parts(make_splits(self.cv, len(y), stream.child("split")))
         parts = X[train], y[train], X[held], y[held]
         answers = make_answers(self, len(held), stream.child("noise"))
+        loss = thresholdout_loss(self, answers)
         order = np.random.default_rng(stream.child("order").integer())
-        with Parallel(n_jobs=self.n_jobs) as parallel:
+        with charged(self, loss) as charge, Parallel(n_jobs=self.n_jobs) as parallel:
+            charge.begin()
+
             def scores(candidates):
                 return parallel(
                     delayed(_fit_and_score)(clone(self.estimator), score, columns, *parts)
@@ -208,7 +217,7 @@ class ThresholdoutFeatureSelector(SelectorMixin, MetaEstimatorMixin, BaseEstimat
         self.support_ = np.isin(np.arange(n_features), self.order_)
         self.n_features_ = len(chosen)
         self.uses_ = answers.uses
-        self.privacy_ = thresholdout_loss(self, answers)
+        self.privacy_ = loss
         return self
 
     def _tell_if_stopped(self, n_chosen, n_wanted, epsilon):
@@ -284,7 +293,8 @@ def forward_selection(scores, answer, n_features, n_steps, width, permutation):
 
 def _fit_and_score(model, score, columns, X, y, X_held, y_held):
     """Fit on the training records; return the exact scores on them and on the held ones."""
-    model.fit(X[:, columns], y)
+    with uncharged():
+        model.fit(X[:, columns], y)
     return both_scores(
         score, model, Records(X[:, columns], y), Records(X_held[:, columns], y_held)
     )

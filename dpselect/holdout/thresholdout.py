@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..base import warn_if_seeded
 from ..checks import check_number
 from ..exceptions import CertificateError
+from ..ledger import charged
 from ..mechanisms.reusable_holdout import ReusableHoldout
 from ..metrics import get_score
 from ..noise import check_random_state, is_seeded
@@ -39,6 +40,9 @@ class Thresholdout(BaseEstimator):
         added to the threshold, anew after each use, and four times of it to each difference.
     budget : int, default=10
         B >= 1: how many answers may come from the holdout records.
+    ledger : PrivacyLedger, default=None
+        Pays for all answers of a fit, in place of one that is open (``with ledger:``). If too little is
+        left, BudgetExceededError is raised before any data is touched.
     random_state : None, int, SeedSequence, RandomState or Generator, default=None
         None takes all noise from the operating system's entropy. Everything else is for
         tests: the noise can be drawn again.
@@ -98,10 +102,11 @@ class Thresholdout(BaseEstimator):
     (True, 1)
     """
 
-    def __init__(self, threshold=0.04, noise_rate=0.01, budget=10, *, random_state=None):
+    def __init__(self, threshold=0.04, noise_rate=0.01, budget=10, *, ledger=None, random_state=None):
         self.threshold = threshold
         self.noise_rate = noise_rate
         self.budget = budget
+        self.ledger = ledger
         self.random_state = random_state
 
     def fit(self, X, y=None, *, X_holdout, y_holdout=None):
@@ -134,9 +139,13 @@ class Thresholdout(BaseEstimator):
         check_thresholdout_parameters(self)
         train, held = Records(X, y), Records(X_holdout, y_holdout)
         warn_if_seeded(self)
-        self._train, self._held = train, held
-        self._answers = make_answers(self, len(held), self.random_state)
-        self.privacy_ = thresholdout_loss(self, self._answers)
+        answers = make_answers(self, len(held), self.random_state)
+        loss = thresholdout_loss(self, answers)
+        with charged(self, loss) as charge:
+            # answers are given later
+            charge.begin()
+            self._train, self._held, self._answers = train, held, answers
+            self.privacy_ = loss
         return self
 
     def query(self, function):

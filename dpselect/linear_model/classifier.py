@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..base import check_classes, numeric_rows, refuse_fit_params, release_loss
 from ..checks import check_choice, check_epsilon, check_number
 from ..exceptions import CertificateError
+from ..ledger import charged
 from ..metrics import MarginScore
 from ..noise import as_generator, ball_laplace, check_random_state, laplace
 from ..noise.tails import noise_length
@@ -72,8 +73,9 @@ class DPLinearClassifier(ClassifierMixin, BaseEstimator):
         refuse_fit_params(self, fit_params)
         self._check_parameters()
         loss = release_loss(self, f"coefficients by {self.perturbation} perturbation")
-        self.fit_batch([self], X, y)
-        self.privacy_ = loss
+        with charged(self, loss):
+            self.fit_batch([self], X, y)
+            self.privacy_ = loss
         return self
 
     @staticmethod

@@ -52,6 +52,9 @@ class DPLogisticRegression(DPLinearClassifier):
         Newton steps, after which a slower method with a fixed number of steps takes over.
     n_jobs : int, default=None
         Threads that share passes over the rows; results do not depend on it.
+    ledger : PrivacyLedger, default=None
+        Pays for each fit, in place of one that is open (``with ledger:``). If too little is left,
+        BudgetExceededError is raised before any data is touched.
     random_state : None, int, SeedSequence, RandomState or Generator, default=None
         None draws noise from a cryptographic generator keyed by the operating system, new
         at each fit. Everything else is for tests: the noise can be drawn again.
@@ -110,6 +113,7 @@ class DPLogisticRegression(DPLinearClassifier):
         tol=TOL,
         max_iter=100,
         n_jobs=None,
+        ledger=None,
         random_state=None,
     ):
         self.epsilon = epsilon
@@ -123,6 +127,7 @@ class DPLogisticRegression(DPLinearClassifier):
         self.tol = tol
         self.max_iter = max_iter
         self.n_jobs = n_jobs
+        self.ledger = ledger
         self.random_state = random_state
 
     def _loss(self):

@@ -8,6 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..base import numeric_rows, one_label_a_row, refuse_fit_params, release_loss
 from ..exceptions import CertificateError
+from ..ledger import charged
 from ..metrics import ClippedSquaredErrorScore
 from ..noise import as_generator, ball_laplace, gaussian, laplace
 from ..rows import block_map
@@ -68,6 +69,9 @@ class DPRidge(RegressorMixin, BaseEstimator):
     fit_intercept : bool, default=True
         Whether to learn an intercept, as the coefficient of a constant column of ones that
         is regularised as the others are.
+    ledger : PrivacyLedger, default=None
+        Pays for each fit, in place of one that is open (``with ledger:``). If too little is left,
+        BudgetExceededError is raised before any data is touched.
     random_state : None, int, SeedSequence, RandomState or Generator, default=None
         None draws noise from a cryptographic generator keyed by the operating system, new
         at each fit. Everything else is for tests: the noise can be drawn again.
@@ -127,6 +131,7 @@ class DPRidge(RegressorMixin, BaseEstimator):
         target_bound=1.0,
         coef_bound=None,
         fit_intercept=True,
+        ledger=None,
         random_state=None,
     ):
         self.epsilon = epsilon
@@ -138,6 +143,7 @@ class DPRidge(RegressorMixin, BaseEstimator):
         self.target_bound = target_bound
         self.coef_bound = coef_bound
         self.fit_intercept = fit_intercept
+        self.ledger = ledger
         self.random_state = random_state
 
     @property
@@ -185,8 +191,9 @@ class DPRidge(RegressorMixin, BaseEstimator):
         what = "Gram matrix and moments" if self.perturbation == "covariance" else "coefficients"
         what = f"{what} by {self.perturbation} perturbation"
         loss = release_loss(self, what, self.delta)
-        self.fit_batch([self], X, y)
-        self.privacy_ = loss
+        with charged(self, loss):
+            self.fit_batch([self], X, y)
+            self.privacy_ = loss
         return self
 
     @staticmethod

@@ -54,6 +54,9 @@ class DPLinearSVC(DPLinearClassifier):
         Newton steps, after which a slower method with a fixed number of steps takes over.
     n_jobs : int, default=None
         Threads that share passes over the rows; results do not depend on it.
+    ledger : PrivacyLedger, default=None
+        Pays for each fit, in place of one that is open (``with ledger:``). If too little is left,
+        BudgetExceededError is raised before any data is touched.
     random_state : None, int, SeedSequence, RandomState or Generator, default=None
         None draws noise from a cryptographic generator keyed by the operating system, new
         at each fit. Everything else is for tests: the noise can be drawn again.
@@ -111,6 +114,7 @@ class DPLinearSVC(DPLinearClassifier):
         tol=TOL,
         max_iter=100,
         n_jobs=None,
+        ledger=None,
         random_state=None,
     ):
         self.epsilon = epsilon
@@ -125,6 +129,7 @@ class DPLinearSVC(DPLinearClassifier):
         self.tol = tol
         self.max_iter = max_iter
         self.n_jobs = n_jobs
+        self.ledger = ledger
         self.random_state = random_state
 
     def _loss(self):

@@ -9,6 +9,7 @@ from sklearn.utils import indexable
 from ..base import warn_if_seeded
 from ..checks import check_number
 from ..exceptions import AccuracyNotReachedError
+from ..ledger import charged
 from ..metrics import get_score
 from ..noise import is_seeded, root_stream
 from ..privacy import PrivacyLoss
@@ -23,6 +24,7 @@ from .evaluation import n_columns
 from .private_steps import freeze, last_private, thaw
 from .quiet import quietly
 from .release import fit_for_release, release_state
+from .spending import steps_at_most
 from .splits import disjoint_parts, make_splits
 
 # An absolute target is met when a loss is known to lie below it by the noise of the tests. This
@@ -84,6 +86,9 @@ class AccuracyFirstSearchCV(SearchDelegationMixin, MetaEstimatorMixin, BaseEstim
         Your word that `cv` does not depend on the records.
     trusted_steps : collection of str or class, default=()
         Steps of your own that treat each row by itself.
+    ledger : PrivacyLedger, default=None
+        Pays for all that is released, in place of one that is open (``with ledger:``). If too little is
+        left, BudgetExceededError is raised before any data is touched.
     random_state : None, int, SeedSequence, RandomState or Generator, default=None
         None takes all noise from the operating system's entropy. Everything else is for
         tests: the noise can be drawn again.
@@ -160,6 +165,7 @@ class AccuracyFirstSearchCV(SearchDelegationMixin, MetaEstimatorMixin, BaseEstim
         cv=None,
         public_splits=False,
         trusted_steps=(),
+        ledger=None,
         random_state=None,
     ):
         self.estimator = estimator
@@ -173,6 +179,7 @@ class AccuracyFirstSearchCV(SearchDelegationMixin, MetaEstimatorMixin, BaseEstim
         self.cv = cv
         self.public_splits = public_splits
         self.trusted_steps = trusted_steps
+        self.ledger = ledger
         self.random_state = random_state
 
     def fit(self, X, y=None, **params):
@@ -216,7 +223,10 @@ class AccuracyFirstSearchCV(SearchDelegationMixin, MetaEstimatorMixin, BaseEstim
         step_losses = []
         if last_private(estimator) >= 0:
             noise = stream.child("steps") if is_seeded(self.random_state) else None
-            estimator, step_losses, frozen = freeze(estimator, X, y, noise)
+            # what models of the columns that these leave will cost is not known yet
+            most = PrivacyLoss.sequential(steps_at_most(estimator), label="steps before the model")
+            with charged(self, most):
+                estimator, step_losses, frozen = freeze(estimator, X, y, noise)
             candidate = self._candidate(estimator, epsilons, frozen)
             set_classes([candidate], classes)
         steps = None if candidate.steps is None else clone(candidate.steps)
@@ -229,12 +239,14 @@ class AccuracyFirstSearchCV(SearchDelegationMixin, MetaEstimatorMixin, BaseEstim
         split = self._split(n_rows(X), stream.child("splits"))
         question = self._question(candidate, epsilons, n_rows(X), split, n_columns(rows))
         plan, method = make_plan(question, self.method, disjoint=split is not None)
-
-        self._forget()
-        if isinstance(method, Static):
-            index, model, losses = self._fit_once(method, rows, y, step_losses, stream)
-        else:
-            index, model, losses = self._walk(method, rows, y, split, step_losses, stream)
+        most = method.at_most(disjoint=split is not None, seeded=is_seeded(self.random_state))
+        with charged(self, most) as charge:
+            self._forget()
+            if isinstance(method, Static):
+                index, model, losses = self._fit_once(method, rows, y, step_losses, stream)
+            else:
+                index, model, losses = self._walk(method, rows, y, split, step_losses, stream, charge)
+            charge.settle(losses[-1])
         self.plan_, self.method_ = plan, plan.method
         self.privacy_ = PrivacyLoss.sequential(losses, label=type(self).__name__)
         self.best_index_, self.best_epsilon_ = index, float(epsilons[index])
@@ -348,7 +360,7 @@ is touched.
         self.reached_, self.path_ = method.level is not None, {}
         return index, model, [*losses, model.privacy_]
 
-    def _walk(self, method, X, y, split, losses, stream):
+    def _walk(self, method, X, y, split, losses, stream, charge):
         """Read models until a test accepts one."""
         question, score = method.question, self._score()
         train, test = (X, y), None
@@ -364,8 +376,10 @@ is touched.
                 return [-score(model, *test) for model in fitted]
             return reduction.excesses(models) if not question.absolute else reduction.risks(models)
 
+        charge.begin()
         outcome = method.run(reduction, exact_losses, stream.child("testing"))
         spent = outcome_loss(method, outcome, split is not None, is_seeded(self.random_state))
+        charge.settle(spent)
         self._check_reached(outcome.accepted, [*losses, spent])
         self.reached_ = bool(outcome.accepted)
         self.path_ = {

@@ -22,10 +22,13 @@ from ..mechanisms.above_threshold import (
     tighter_test,
 )
 from ..mechanisms.verification import Verification, failure_share, verify
+from ..privacy import PrivacyLoss
 from .accuracy_question import Method, Outcome, Walk
 
 # models that are read ahead, to compute their losses together
 CHUNK = 32
+# "predict_verify" asks no more questions than this, so that its largest loss is known
+MOST_QUESTIONS = 10
 
 
 class Static(Method):
@@ -46,6 +49,13 @@ class Static(Method):
         self.level = level if level < len(q.epsilons) else None
         self.generating = math.inf if self.level is None else float(q.epsilons[level])
         self.testing = 0.0
+
+    def at_most(self, disjoint, seeded=False):
+        level = len(self.question.epsilons) - 1 if self.level is None else self.level
+        return PrivacyLoss(
+            float(self.question.epsilons[level]),
+            float(self.model.get_params().get("delta", 0.0)), label=self.name, seeded=seeded,
+        )
 
     @abstractmethod
     def static_model(self):
@@ -94,6 +104,9 @@ class AboveThreshold(Walk):
         found = above_threshold(self.sequence(reduction, losses, outcome), self.test, stream)
         return self.finish(outcome, found, self.test.epsilon)
 
+    def dearest(self):
+        return Outcome(epsilons=self.question.epsilons, tests=[self.test.epsilon])
+
     def sequence(self, reduction, losses, outcome):
         """Yield the losses one by one, above what the slack leaves of the target."""
         q = self.question
@@ -129,6 +142,9 @@ class ReducedAboveThreshold(AboveThreshold):
         self.test = self.calibrate(q.slack, q.sensitivity, len(q.epsilons), q.failure_probability)
         index = self.planned_index(self.test.thresholds)
         self.generating, self.testing = float(q.epsilons[index]), float(self.test.epsilons[index])
+
+    def dearest(self):
+        return Outcome(epsilons=self.question.epsilons, tests=[max(self.test.epsilons)])
 
     def run(self, reduction, losses, stream):
         outcome = Outcome()
@@ -174,6 +190,10 @@ class Doubling(Walk):
         self.generating = float(q.epsilons[self.doubled[:n_read]].sum())
         self.testing = self.verification.epsilon * n_read
 
+    def dearest(self):
+        tests = [self.verification.epsilon] * len(self.doubled)
+        return Outcome(epsilons=self.question.epsilons[self.doubled], tests=tests)
+
     def run(self, reduction, losses, stream):
         q, outcome = self.question, Outcome()
         for k, index in enumerate(self.doubled):
@@ -197,7 +217,8 @@ class PredictVerify(Walk):
     For the excess risk the question is about its square root, which one record moves much
     less. After a refusal, the next question waits for half the forecast. How much excess an
     absolute target leaves is not known: there the first question waits for a forecast of no
-    more than the target, and each of the others for a quarter of the last.
+    more than the target, and each of the others for a quarter of the last. Of at most
+    MOST_QUESTIONS the last one is kept for the last level.
     """
 
     name = "predict_verify"
@@ -234,11 +255,22 @@ class PredictVerify(Walk):
         scale = share * self.unit / max(math.log(1 / (2 * gamma)), 1e-3)
         return Verification(self.sensitivity / scale, self.sensitivity, gamma)
 
+    def dearest(self):
+        epsilons = self.question.epsilons
+        if self.how == "fresh":
+            epsilons = epsilons[-MOST_QUESTIONS:]
+        questions = range(1, 1 + min(MOST_QUESTIONS, len(epsilons)))
+        tests = [self._verification(k, self.share).epsilon for k in questions]
+        return Outcome(epsilons=epsilons, tests=tests)
+
     def run(self, reduction, losses, stream):
         q, outcome = self.question, Outcome()
         goal, k = self._goal(self.share), 1
         for epsilon in map(float, q.epsilons):
             last = epsilon == q.epsilons[-1]
+            if k == MOST_QUESTIONS:
+                # this one is for the last level
+                goal = -math.inf
             if self.how == "fresh":
                 # a fresh model costs, so it is read only when its public forecast is good
                 if q.bounds.forecast(q.levels("fresh"), epsilon) > goal and not last:

@@ -108,6 +108,21 @@ class Method(ABC):
     def prepare(self):
         """Set the noise from the question, and the planned losses."""
 
+    @abstractmethod
+    def at_most(self, disjoint, seeded=False):
+        """Return the largest loss of any outcome.
+
+        Parameters
+        ----------
+        disjoint : bool
+            Whether models and tests read different records.
+        seeded : bool, default=False
+
+        Returns
+        -------
+        PrivacyLoss
+        """
+
 
 class Walk(Method):
     """A method that reads models from the most private one on, and asks about them.
@@ -147,6 +162,13 @@ class Walk(Method):
         -------
         Outcome
         """
+
+    @abstractmethod
+    def dearest(self):
+        """Return an Outcome that costs as much as any, without models."""
+
+    def at_most(self, disjoint, seeded=False):
+        return outcome_loss(self, self.dearest(), disjoint, seeded)
 
     def planned_index(self, goals):
         """Return the first level whose forecast excess is at most its goal, or the last one.

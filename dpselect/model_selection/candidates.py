@@ -112,6 +112,7 @@ def make_candidates(
                 )
         copy = clone(estimator)
         copy.set_params(**{name: clone(value, safe=False) for name, value in params.items()})
+        _refuse_inner_ledger(copy)
         check_pipeline_privacy(copy, trusted_steps)
         check_candidate(estimator, copy)
         _keep_to_memory(copy)
@@ -125,6 +126,15 @@ def make_candidates(
         candidate.model.set_params(epsilon=epsilon, random_state=None)
         candidates.append(candidate)
     return candidates
+
+
+def _refuse_inner_ledger(estimator):
+    for name, value in estimator.get_params().items():
+        if name.rpartition("__")[2] == "ledger" and value is not None:
+            raise ValueError(
+                f"{name} is given, but what a search trains is paid for once, as a whole, and not by "
+                "each of its parts; give ledger= to the search."
+            )
 
 
 def _keep_to_memory(estimator):

@@ -4,6 +4,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import clone
 
+from ..ledger import uncharged
 from ..rows import take_records
 
 
@@ -73,6 +74,11 @@ def _score_split(models, X, y, train, test, score):
     """Train all models on one split and return their exact scores."""
     # threads share what they are given, and must not train one object on two splits at once
     models = [clone(model) for model in models]
+    with uncharged():
+        return _scores_of(models, X, y, train, test, score)
+
+
+def _scores_of(models, X, y, train, test, score):
     X_train, y_train = take_records(X, y, train)
     kinds = {}
     for model in models:

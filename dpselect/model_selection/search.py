@@ -10,6 +10,7 @@ from sklearn.utils import indexable
 from ..base import warn_if_seeded
 from ..checks import check_epsilon, check_number
 from ..exceptions import CertificateError
+from ..ledger import charged
 from ..metrics import get_score
 from ..noise import is_seeded, root_stream
 from ..privacy import PrivacyLoss
@@ -22,6 +23,7 @@ from .nonprivate import fit_twin
 from .parameters import check_parameters
 from .private_steps import freeze, last_private, thaw
 from .release import fit_candidate, release_state
+from .spending import selection_at_most
 from .splits import make_splits
 from .strategies import Problem, make_strategy
 
@@ -115,6 +117,9 @@ class StabilityGridSearchCV(SearchDelegationMixin, MetaEstimatorMixin, BaseEstim
         lists, splitters by group, and splitters of your own.
     trusted_steps : collection of str or class, default=()
         Steps of your own that treat each row by itself.
+    ledger : PrivacyLedger, default=None
+        Pays for all that is released, in place of one that is open (``with ledger:``). If too little is
+        left, BudgetExceededError is raised before any data is touched.
     random_state : None, int, SeedSequence, RandomState or Generator, default=None
         None takes all noise from the operating system's entropy. Everything else is for
         tests: the noise can be drawn again.
@@ -201,6 +206,7 @@ class StabilityGridSearchCV(SearchDelegationMixin, MetaEstimatorMixin, BaseEstim
         return_train_score=False,
         public_splits=False,
         trusted_steps=(),
+        ledger=None,
         random_state=None,
     ):
         self.estimator = estimator
@@ -220,6 +226,7 @@ class StabilityGridSearchCV(SearchDelegationMixin, MetaEstimatorMixin, BaseEstim
         self.return_train_score = return_train_score
         self.public_splits = public_splits
         self.trusted_steps = trusted_steps
+        self.ledger = ledger
         self.random_state = random_state
 
     def fit(self, X, y=None, **params):
@@ -247,10 +254,12 @@ class StabilityGridSearchCV(SearchDelegationMixin, MetaEstimatorMixin, BaseEstim
         """
         check_epsilon(self.epsilon)
         if self.epsilon == math.inf:
-            twin = fit_twin(self, X, y, params)
-            self._forget()
-            vars(self).update(twin)
-            self.privacy_ = PrivacyLoss(math.inf, label="exact scores and an exact choice")
+            loss = PrivacyLoss(math.inf, label="exact scores and an exact choice")
+            with charged(self, loss):
+                twin = fit_twin(self, X, y, params)
+                self._forget()
+                vars(self).update(twin)
+                self.privacy_ = loss
             return self
         check_parameters(self)
         groups = self._groups(params)
@@ -263,7 +272,12 @@ class StabilityGridSearchCV(SearchDelegationMixin, MetaEstimatorMixin, BaseEstim
         made_up = self._problem(candidates, score, [np.split(np.arange(n), 2)], n, 1)
         make_strategy(self.strategy, made_up).rehearse()
         warn_if_seeded(self)
+        with charged(self, selection_at_most(self, estimator, candidates)) as charge:
+            self._select(X, y, estimator, candidates, score, groups, stream, charge)
+        return self
 
+    def _select(self, X, y, estimator, candidates, score, groups, stream, charge):
+        """Touch the data: choose, train, and publish what was paid for."""
         X, y = indexable(X, y)
         splits = make_splits(self.cv, n_rows(X), stream.child("splits"), groups)
         y, classes = learn_classes(candidates, y, type(self).__name__)
@@ -271,16 +285,24 @@ class StabilityGridSearchCV(SearchDelegationMixin, MetaEstimatorMixin, BaseEstim
         if last_private(estimator) >= 0:
             noise = stream.child("steps") if is_seeded(self.random_state) else None
             estimator, step_losses, frozen = freeze(estimator, X, y, noise)
+            charge.begin()
             candidates = self._candidates(estimator, frozen)
             set_classes(candidates, classes)
         problem = self._problem(candidates, score, splits, n_rows(X), n_columns(X), X)
         choice = make_strategy(self.strategy, problem).choose(X, y, stream)
+        if choice.losses:
+            charge.begin()
         best, plan, losses = choice.best, choice.plan, step_losses + choice.losses
         if self.refit:
             estimator = choice.estimator
             if estimator is None:
                 estimator, loss = self._train(candidates[best], choice.training_epsilon, X, y, stream)
                 losses = [*losses, loss]
+        loss = (
+            PrivacyLoss.sequential(losses, label=type(self).__name__) if losses
+            else PrivacyLoss(0.0, label="nothing depends on the data")
+        )
+        charge.settle(loss)
         self._forget()
         if self.refit:
             self.best_estimator_ = thaw(estimator)
@@ -293,11 +315,7 @@ class StabilityGridSearchCV(SearchDelegationMixin, MetaEstimatorMixin, BaseEstim
         self.scorer_ = score
         self.multimetric_ = False
         self.n_splits_ = len(splits)
-        self.privacy_ = (
-            PrivacyLoss.sequential(losses, label=type(self).__name__) if losses
-            else PrivacyLoss(0.0, label="nothing depends on the data")
-        )
-        return self
+        self.privacy_ = loss
 
     def _problem(self, candidates, score, splits, n_samples, n_features, example=None):
         """Collect the public numbers; `example` has one row at least."""

@@ -1,7 +1,16 @@
 """Noise: from ``random_state`` to generators, and the unit draws of the mechanisms."""
 
 from .draws import ball_laplace, exponential, gaussian, gumbel, laplace
-from .generators import InnerStream, as_generator, check_random_state, is_seeded, root_stream
+from .generators import (
+    InnerStream,
+    as_generator,
+    check_random_state,
+    is_seeded,
+    noise_for_made_up_data,
+    noise_is_drawn_since,
+    noise_mark,
+    root_stream,
+)
 from .lattice import geometric, lattice_laplace, two_sided_geometric
 from .paths import BallLaplacePath, BrownianPath, LaplacePath, LatticePath
 
@@ -21,6 +30,9 @@ __all__ = [
     "is_seeded",
     "laplace",
     "lattice_laplace",
+    "noise_for_made_up_data",
+    "noise_is_drawn_since",
+    "noise_mark",
     "root_stream",
     "two_sided_geometric",
 ]

@@ -6,14 +6,21 @@ rewound outlives the call. numpy's global generator is never used.
 """
 
 import hashlib
+import itertools
 import numbers
 import secrets
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 
 import numpy as np
 from randomgen import ChaCha
 
 KEY_BYTES = 32
+# how many keys were taken in this process, other than those that a search gives its inner fits
+_keys_taken = itertools.count(1)
+_last_key = 0
+_made_up = ContextVar("made up", default=False)
 
 
 @dataclass(frozen=True)
@@ -74,11 +81,14 @@ def root_stream(random_state=None):
     TypeError
         If `random_state` is anything else.
     """
+    global _last_key
     check_random_state(random_state)
-    if random_state is None:
-        return InnerStream(secrets.token_bytes(KEY_BYTES))
     if isinstance(random_state, InnerStream):
         return random_state
+    if not _made_up.get():
+        _last_key = next(_keys_taken)
+    if random_state is None:
+        return InnerStream(secrets.token_bytes(KEY_BYTES))
     if isinstance(random_state, numbers.Integral):
         random_state = np.random.SeedSequence(int(random_state), pool_size=8)
     if isinstance(random_state, np.random.SeedSequence):
@@ -138,6 +148,29 @@ def as_generator(random_state=None):
     """
     key = int.from_bytes(root_stream(random_state).key, "little")
     return np.random.Generator(ChaCha(key=key))
+
+
+def noise_mark():
+    """Return a mark of now, for :func:`noise_is_drawn_since`."""
+    return _last_key
+
+
+def noise_is_drawn_since(mark):
+    """Tell whether this process may have drawn noise for a release since `mark`.
+
+    Noise from an InnerStream does not count: a search that releases it says so itself.
+    """
+    return _last_key != mark
+
+
+@contextmanager
+def noise_for_made_up_data():
+    """Do not count the noise of a fit on rows that stand for no records."""
+    before = _made_up.set(True)
+    try:
+        yield
+    finally:
+        _made_up.reset(before)
 
 
 def is_seeded(random_state):

@@ -6,6 +6,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..base import numeric_rows, release_loss
 from ..checks import check_epsilon, check_number
+from ..ledger import charged
 from ..noise import as_generator, check_random_state, gumbel
 from ..rows import block_sum
 from .scalers import scale_to_bounds
@@ -32,6 +33,9 @@ class DPBoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Share of the records, in (0, 1/2), that may lie beyond each bound. A larger one is
         found more reliably: the rank of a bound is off by up to 50 n_features / epsilon
         records, which should be less than `tail` times the number of records.
+    ledger : PrivacyLedger, default=None
+        Pays for each fit, in place of one that is open (``with ledger:``). If too little is left,
+        BudgetExceededError is raised before any data is touched.
     random_state : None, int, SeedSequence, RandomState or Generator, default=None
         None draws noise from a cryptographic generator keyed by the operating system.
         Everything else is for tests: the noise can be drawn again.
@@ -71,9 +75,10 @@ class DPBoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     # a Pipeline may contain this step although it learns: its loss is stated in privacy_
     releases_privately = True
 
-    def __init__(self, epsilon=1.0, *, tail=0.02, random_state=None):
+    def __init__(self, epsilon=1.0, *, tail=0.02, ledger=None, random_state=None):
         self.epsilon = epsilon
         self.tail = tail
+        self.ledger = ledger
         self.random_state = random_state
 
     def fit(self, X, y=None):
@@ -96,8 +101,14 @@ class DPBoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             instead="write a number between 0 and 0.5, such as 0.02",
         )
         check_random_state(self.random_state)
-        X = numeric_rows(self, X)
-        loss = release_loss(self, f"bounds of {X.shape[1]} columns")
+        loss = release_loss(self, "bounds of columns")
+        with charged(self, loss):
+            self._choose(numeric_rows(self, X))
+            self.privacy_ = loss
+        return self
+
+    def _choose(self, X):
+        """Choose the cells of the bounds of each column."""
         grid = bound_grid()
         wanted = np.array([self.tail, 1 - self.tail]) * len(X)
         utility = cell_utility(ranks_of(X, grid)[:, None, :], wanted[:, None])
@@ -107,8 +118,6 @@ class DPBoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         cells.sort(axis=1)
         # the outer ends, so that a single cell is still an interval
         self.bounds_ = np.column_stack([grid[cells[:, 0]], grid[cells[:, 1] + 1]])
-        self.privacy_ = loss
-        return self
 
     def unit_noise(self, n_features):
         """Draw the noise of one fit at unit scale, from `random_state` and public shapes alone.

@@ -4,6 +4,8 @@ import numpy as np
 from sklearn.base import clone
 
 from ...exceptions import CertificateError
+from ...ledger import uncharged
+from ...noise import noise_for_made_up_data
 from ...privacy import PrivacyLoss
 
 
@@ -38,7 +40,8 @@ def rehearse_fit(candidate, epsilon, score=None):
     bounds = model.get_params().get("bounds")
     n_columns = len(bounds) if np.ndim(bounds) == 2 else candidate.n_features or 1
     rows = np.zeros((2, n_columns))
-    model.fit(rows, labels)
+    with uncharged(), noise_for_made_up_data():
+        model.fit(rows, labels)
     if not isinstance(getattr(model, "privacy_", None), PrivacyLoss):
         raise CertificateError(
             f"{type(model).__name__} states no privacy_ when it is fitted, so no search can say what "

@@ -1,0 +1,6 @@
+"""A privacy budget on disk, and who is charged for a release."""
+
+from .charging import charged, current_ledger, uncharged
+from .ledger import LedgerEntry, PrivacyLedger, Reservation
+
+__all__ = ["LedgerEntry", "PrivacyLedger", "Reservation", "charged", "current_ledger", "uncharged"]

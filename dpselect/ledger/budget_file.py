@@ -1,0 +1,275 @@
+"""The file of a ledger: one budget and its entries, each change a transaction of SQLite.
+
+SQLite orders the transactions of all processes of a machine, and undoes what a process had not
+finished when it died. Amounts are exact sums: fractions, that are rounded once, when they are read.
+"""
+
+import math
+import secrets
+import sqlite3
+import time
+from contextlib import closing, contextmanager
+from fractions import Fraction
+from pathlib import Path
+
+# marks an SQLite file as a ledger of this form
+APPLICATION_ID, VERSION = 0x44505345, 1
+# a process waits this long for the others, in seconds
+PATIENCE = 60.0
+SCHEMA = """
+CREATE TABLE budget (epsilon TEXT NOT NULL, delta TEXT NOT NULL, neighbours TEXT NOT NULL,
+                     spent_epsilon TEXT NOT NULL, spent_delta TEXT NOT NULL);
+CREATE TABLE entries (id INTEGER PRIMARY KEY AUTOINCREMENT, token TEXT NOT NULL, label TEXT NOT NULL,
+                      reserved_epsilon REAL NOT NULL, reserved_delta REAL NOT NULL,
+                      epsilon REAL, delta REAL, kind TEXT, seeded INTEGER,
+                      reserved_at REAL NOT NULL, settled_at REAL);
+"""
+COLUMNS = (
+    "id", "label", "reserved_epsilon", "reserved_delta", "epsilon", "delta", "kind", "seeded",
+    "reserved_at", "settled_at",
+)
+
+
+@contextmanager
+def transaction(path):
+    """Yield a BudgetFile on which all or nothing is done, alone among all processes.
+
+    Parameters
+    ----------
+    path : str
+        Of a ledger that exists.
+
+    Raises
+    ------
+    ValueError
+        If the file is no ledger.
+    """
+    try:
+        with closing(_connect(path, "rw")) as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                _check_form(connection, path)
+                yield BudgetFile(connection, path)
+            except BaseException:
+                connection.execute("ROLLBACK")
+                raise
+            connection.execute("COMMIT")
+    except sqlite3.DatabaseError as error:
+        # a locked or full disk is no wrong file
+        if isinstance(error, sqlite3.OperationalError):
+            raise
+        raise _no_ledger(path) from None
+
+
+@contextmanager
+def new_file(path, epsilon, delta, neighbours):
+    """Make a ledger at `path`, and yield its BudgetFile in the transaction that makes it.
+
+    Does nothing, and yields None, if a ledger is there.
+    """
+    Path(path).touch()  # so that a missing folder is an error of its own
+    try:
+        with closing(_connect(path, "rw")) as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            if not _is_empty(connection):
+                connection.execute("ROLLBACK")
+                yield None
+                return
+            try:
+                # one statement after another: a script would end the transaction
+                for statement in filter(str.strip, SCHEMA.split(";")):
+                    connection.execute(statement)
+                connection.execute(
+                    "INSERT INTO budget VALUES (?, ?, ?, '0', '0')",
+                    (str(exact(epsilon)), str(exact(delta)), str(neighbours)),
+                )
+                connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+                connection.execute(f"PRAGMA user_version = {VERSION}")
+                yield BudgetFile(connection, path)
+            except BaseException:
+                connection.execute("ROLLBACK")
+                raise
+            connection.execute("COMMIT")
+            # readers and one writer do not wait for each other; a property of the file from now on
+            connection.execute("PRAGMA journal_mode = WAL")
+    except sqlite3.DatabaseError as error:
+        if isinstance(error, sqlite3.OperationalError):
+            raise
+        raise _no_ledger(path) from None
+
+
+class BudgetFile:
+    """What can be done within one transaction.
+
+    Parameters
+    ----------
+    connection : sqlite3.Connection
+    path : str
+    """
+
+    def __init__(self, connection, path):
+        self._connection = connection
+        self.path = path
+
+    @property
+    def budget(self):
+        """(Fraction, Fraction) : epsilon and delta in all."""
+        return tuple(map(Fraction, self._row("SELECT epsilon, delta FROM budget")))
+
+    @property
+    def neighbours(self):
+        """str : The relation between data sets that all losses are for."""
+        return self._row("SELECT neighbours FROM budget")[0]
+
+    @property
+    def spent(self):
+        """(Fraction, Fraction) : epsilon and delta, with what is reserved."""
+        return tuple(map(Fraction, self._row("SELECT spent_epsilon, spent_delta FROM budget")))
+
+    def affords(self, epsilon, delta):
+        """Tell whether a loss fits; sums are rounded once, as losses are: ten times 0.1 is 1."""
+        if epsilon == math.inf:
+            return False
+        wanted = exact(epsilon), exact(delta)
+        return all(
+            float(spent + more) <= float(total)
+            for spent, more, total in zip(self.spent, wanted, self.budget)
+        )
+
+    @property
+    def left(self):
+        """(float, float) : What can be reserved, rounded down."""
+        return tuple(map(_room, self.budget, self.spent))
+
+    def enter(self, label, epsilon, delta, loss=None):
+        """Write an entry, settled if `loss` is given, and return its id and token."""
+        token, now = secrets.token_hex(16), time.time()
+        settled = (None,) * 5 if loss is None else (*_settled(loss), now)
+        row = self._connection.execute(
+            "INSERT INTO entries (token, label, reserved_epsilon, reserved_delta, reserved_at,"
+            " epsilon, delta, kind, seeded, settled_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (token, str(label), float(epsilon), float(delta), now, *settled),
+        ).lastrowid
+        self._add(epsilon, delta)
+        return row, token
+
+    def settle(self, row, token, loss):
+        """Put what came out in the place of what was reserved.
+
+        Raises
+        ------
+        ValueError
+            If there is no such reservation, it was settled, or the loss exceeds it.
+        """
+        found = self._connection.execute(
+            "SELECT reserved_epsilon, reserved_delta, settled_at FROM entries"
+            " WHERE id = ? AND token = ?", (row, token)
+        ).fetchone()
+        if found is None:
+            raise ValueError(
+                f"The ledger at {self.path} has no such reservation, so it cannot count what came "
+                "out; settle it in the ledger where it was made."
+            )
+        epsilon, delta, settled_at = found
+        if settled_at is not None:
+            raise ValueError(
+                f"Reservation {row} was settled before, and a release that is counted once "
+                "cannot be another; reserve again."
+            )
+        if loss.epsilon > epsilon or loss.delta > delta:
+            raise ValueError(
+                f"A loss of epsilon={loss.epsilon:.6g} and delta={loss.delta:.6g} exceeds the "
+                f"reservation of epsilon={epsilon:.6g} and delta={delta:.6g}, which was "
+                "all that the budget was asked for; reserve the largest loss that may come out."
+            )
+        self._connection.execute(
+            "UPDATE entries SET epsilon = ?, delta = ?, kind = ?, seeded = ?, settled_at = ?"
+            " WHERE id = ?", (*_settled(loss), time.time(), row),
+        )
+        self._add(exact(loss.epsilon) - exact(epsilon), exact(loss.delta) - exact(delta))
+
+    def copy(self, entry):
+        """Write an entry of another file as it is, by its values in COLUMNS."""
+        values = dict(zip(COLUMNS, entry))
+        marks = ", ".join("?" * (len(COLUMNS) + 1))
+        self._connection.execute(
+            f"INSERT INTO entries (token, {', '.join(COLUMNS)}) VALUES ({marks})",
+            (secrets.token_hex(16), *entry),
+        )
+        settled = values["settled_at"] is not None
+        self._add(*(values[name if settled else f"reserved_{name}"] for name in ("epsilon", "delta")))
+
+    @property
+    def entries(self):
+        """list of tuple : All entries in their order, by COLUMNS."""
+        return self._connection.execute(
+            f"SELECT {', '.join(COLUMNS)} FROM entries ORDER BY id"
+        ).fetchall()
+
+    def _add(self, epsilon, delta):
+        spent = self.spent
+        self._connection.execute(
+            "UPDATE budget SET spent_epsilon = ?, spent_delta = ?",
+            (str(spent[0] + exact(epsilon)), str(spent[1] + exact(delta))),
+        )
+
+    def _row(self, query):
+        return self._connection.execute(query).fetchone()
+
+
+def exact(amount):
+    """Return a number as a fraction."""
+    return amount if isinstance(amount, Fraction) else Fraction(float(amount))
+
+
+def _settled(loss):
+    return float(loss.epsilon), float(loss.delta), loss.kind, int(loss.seeded)
+
+
+def _room(total, spent):
+    """Return the largest amount, about, that can be added without exceeding the total."""
+    amount = float(max(total - spent, Fraction(0)))
+    while amount > 0 and float(spent + exact(amount)) > float(total):
+        amount = math.nextafter(amount, 0.0)
+    return amount
+
+
+def _connect(path, mode):
+    try:
+        connection = sqlite3.connect(
+            f"{Path(path).as_uri()}?mode={mode}", uri=True, timeout=PATIENCE, isolation_level=None
+        )
+    except sqlite3.OperationalError:
+        raise FileNotFoundError(
+            f"The ledger at {path} is gone or cannot be written, so nothing can be counted; restore "
+            "it before anything is released."
+        ) from None
+    try:
+        # a reservation is on the disk before its noise is drawn
+        connection.execute("PRAGMA synchronous = FULL")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _is_empty(connection):
+    return not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+
+
+def _check_form(connection, path):
+    if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
+        raise _no_ledger(path)
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    if version != VERSION:
+        raise ValueError(
+            f"The ledger at {path} has version {version}, and this dpselect counts in version "
+            f"{VERSION} only; use the dpselect that wrote it."
+        )
+
+
+def _no_ledger(path):
+    return ValueError(
+        f"The file at {path} is no ledger, so nothing can be counted in it; give the path of one, or "
+        "of no file."
+    )

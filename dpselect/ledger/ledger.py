@@ -1,0 +1,411 @@
+"""A budget for one data set, kept on disk, that many processes may spend from.
+
+What the loss of a release is, is not known before its noise is drawn, and a process can die in
+between. So a loss is *reserved* before any noise is drawn, and *settled* when the release is
+made. A reservation that was never settled counts as spent: its release may have come out.
+"""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..checks import check_number
+from ..exceptions import BudgetExceededError
+from ..privacy import KINDS, NEIGHBOURS, PrivacyLoss
+from .budget_file import COLUMNS, exact, new_file, transaction
+from .charging import close_ledger, open_ledger
+
+UNSETTLED = "unsettled"
+
+
+@dataclass(frozen=True)
+class LedgerEntry:
+    """One reservation, and what it was settled at.
+
+    Attributes
+    ----------
+    id : int
+        Number in the order of the reservations.
+    label : str
+        What it is for. Public.
+    reserved_epsilon, reserved_delta : float
+        The largest loss that could come out.
+    epsilon, delta : float
+        What counts as spent: what came out, or what was reserved if nothing was settled.
+    kind : str
+        "differential privacy", "ex-post", or "unsettled".
+    seeded : bool
+        Whether noise came from a seed. Whoever knows the seed can remove it.
+    reserved_at, settled_at : float or None
+        Seconds since 1970.
+    """
+
+    id: int
+    label: str
+    reserved_epsilon: float
+    reserved_delta: float
+    epsilon: float
+    delta: float
+    kind: str
+    seeded: bool
+    reserved_at: float
+    settled_at: float | None
+
+    @classmethod
+    def _of(cls, row):
+        values = dict(zip(COLUMNS, row))
+        if values["settled_at"] is None:
+            values |= {"epsilon": values["reserved_epsilon"], "delta": values["reserved_delta"],
+                       "kind": UNSETTLED}
+        return cls(**values | {"seeded": bool(values["seeded"])})
+
+    def __str__(self):
+        more = f" and delta {self.delta:.6g}" if self.delta else ""
+        notes = {UNSETTLED: ["unsettled: counts in full"], KINDS[0]: [],
+                 KINDS[1]: [f"ex-post, of {self.reserved_epsilon:.6g} reserved"]}[self.kind]
+        if self.seeded:
+            notes = [*notes, "seeded: whoever knows the seed can remove the noise"]
+        return f"{self.epsilon:.6g}{more}: {self.label}" + (f" ({'; '.join(notes)})" if notes else "")
+
+
+class PrivacyLedger:
+    """The privacy budget of one data set, on disk, shared by processes.
+
+    Estimators and searches spend from the ledger that is their parameter `ledger`, or from the one
+    that is open: ``with ledger: model.fit(X, y)``. What is left bounds what they may release: too
+    little raises :class:`~dpselect.BudgetExceededError` before any data is touched.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file. It is made if `epsilon` is given and there is none.
+    epsilon : float, default=None
+        Budget, greater than 0; None opens a ledger that exists.
+    delta : float, default=0.0
+        Budget, in [0, 1).
+    neighbours : str, default="replace one record"
+        The relation between data sets that all losses must be for; that of
+        :class:`~dpselect.Thresholdout` is "replace one holdout record". Other than that only if
+        `epsilon` is given.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no file, and no budget to make one with.
+    ValueError
+        If the file is no ledger, or one with another budget: what was promised to the people in
+        the records does not change.
+
+    Notes
+    -----
+    Losses add up: basic sequential composition, also of releases that were planned after others
+    were seen. A loss that came out smaller than its reservation ("ex-post") frees the rest: the
+    amounts are a privacy filter in the sense of Rogers, Roth, Ullman and Vadhan, *Privacy Odometers
+    and Filters*, NIPS 2016. The path is all that the object holds, so copies, pickles and forks of
+    a ledger are the same ledger.
+
+    ``with ledger`` reaches threads, and processes that are forked inside of it. Processes that are
+    started otherwise, such as joblib's, know nothing of it: give estimators that are fitted there
+    the parameter `ledger`.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> from dpselect import DPHistogramDensity, PrivacyLedger
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> ledger = PrivacyLedger(os.path.join(folder.name, "patients.ledger"), epsilon=1.0)
+    >>> ages = np.random.default_rng(0).uniform(size=(1000, 1))  # stands for your records
+    >>> with ledger:
+    ...     density = DPHistogramDensity(epsilon=0.5).fit(ages)
+    >>> ledger.spend(0.25, label="a table of counts, by hand")
+    >>> ledger.remaining()
+    (0.25, 0.0)
+    >>> print(ledger)
+    epsilon 0.75 of 1 and delta 0 of 0 are spent
+      0.5: DPHistogramDensity: histogram with laplace noise
+      0.25: a table of counts, by hand
+    >>> folder.cleanup()
+    """
+
+    def __init__(self, path, epsilon=None, delta=0.0, *, neighbours=None):
+        self.path = str(Path(path).absolute())
+        if epsilon is None:
+            if not Path(self.path).exists():
+                raise FileNotFoundError(
+                    f"There is no ledger at {self.path}, and without epsilon none can be made; give "
+                    "the budget, as in PrivacyLedger(path, epsilon=1.0)."
+                )
+            with transaction(self.path):
+                return
+        check_number("epsilon", epsilon, why="it is the budget", instead="write 1.0 for instance")
+        check_number(
+            "delta", delta, low_included=True, high=1.0, why="it is a probability",
+            instead="write 0.0 for pure privacy",
+        )
+        neighbours = NEIGHBOURS if neighbours is None else str(neighbours)
+        with new_file(self.path, epsilon, delta, neighbours) as made:
+            if made:
+                return
+        with transaction(self.path) as file:
+            if (*file.budget, file.neighbours) != (exact(epsilon), exact(delta), neighbours):
+                raise ValueError(
+                    f"epsilon={epsilon!r}, delta={delta!r} and neighbours={neighbours!r} are not those "
+                    f"of the ledger at {self.path} (epsilon={float(file.budget[0])}, "
+                    f"delta={float(file.budget[1])}, {file.neighbours}), and a budget that can change "
+                    "protects nobody; leave them out."
+                )
+
+    def reserve(self, epsilon, delta=0.0, label="release", *, neighbours=NEIGHBOURS):
+        """Set a loss aside, before noise is drawn.
+
+        Parameters
+        ----------
+        epsilon : float
+            0 or more: the largest loss that may come out.
+        delta : float, default=0.0
+            In [0, 1].
+        label : str, default="release"
+            Public.
+        neighbours : str, default="replace one record"
+            The relation that the loss is for.
+
+        Returns
+        -------
+        Reservation
+            On disk when this returns.
+
+        Raises
+        ------
+        BudgetExceededError
+            If less than that is left.
+        ValueError
+            If the loss is for another relation than the ledger.
+        """
+        loss = PrivacyLoss(float(epsilon), float(delta), label=str(label), neighbours=neighbours)
+        return Reservation(self.path, *self._enter(loss))
+
+    def spend(self, epsilon, delta=0.0, label="release", *, neighbours=NEIGHBOURS):
+        """Reserve and settle in one step: for a release that is about to be made elsewhere.
+
+        Parameters
+        ----------
+        epsilon, delta, label, neighbours
+            As for `reserve`.
+
+        Raises
+        ------
+        BudgetExceededError, ValueError
+            As for `reserve`.
+        """
+        loss = PrivacyLoss(float(epsilon), float(delta), label=str(label), neighbours=neighbours)
+        self._enter(loss, loss)
+
+    def _enter(self, loss, settled=None):
+        with transaction(self.path) as file:
+            _check_relation(loss, file)
+            if not file.affords(loss.epsilon, loss.delta):
+                left = file.left
+                raise BudgetExceededError(
+                    f"{loss.label!r} needs epsilon={loss.epsilon:.6g} and delta={loss.delta:.6g}, and "
+                    f"the ledger at {self.path} has epsilon={left[0]:.6g} and delta={left[1]:.6g} "
+                    "left; ask for less, or for other records."
+                )
+            return file.enter(loss.label, loss.epsilon, loss.delta, settled)
+
+    def remaining(self):
+        """Return what is left.
+
+        Returns
+        -------
+        epsilon, delta : float
+            They can be reserved together.
+        """
+        with transaction(self.path) as file:
+            return file.left
+
+    def spent(self):
+        """Return what was spent, unsettled reservations in full.
+
+        Returns
+        -------
+        epsilon, delta : float
+        """
+        with transaction(self.path) as file:
+            return tuple(map(float, file.spent))
+
+    @property
+    def budget(self):
+        """(float, float) : epsilon and delta in all."""
+        with transaction(self.path) as file:
+            return tuple(map(float, file.budget))
+
+    @property
+    def neighbours(self):
+        """str : The relation between data sets that all losses are for."""
+        with transaction(self.path) as file:
+            return file.neighbours
+
+    def history(self):
+        """Return all entries in their order.
+
+        Returns
+        -------
+        list of LedgerEntry
+        """
+        with transaction(self.path) as file:
+            return [LedgerEntry._of(row) for row in file.entries]
+
+    def to_json(self):
+        """Return budget and history as JSON.
+
+        Returns
+        -------
+        str
+        """
+        with transaction(self.path) as file:
+            epsilon, delta = map(float, file.budget)
+            entries = [dict(zip(COLUMNS, row)) for row in file.entries]
+            neighbours = file.neighbours
+        return json.dumps(
+            {"epsilon": epsilon, "delta": delta, "neighbours": neighbours, "entries": entries},
+            indent=1,
+        )
+
+    @classmethod
+    def from_json(cls, text, path):
+        """Make a ledger with the budget and history that `to_json` returned.
+
+        Parameters
+        ----------
+        text : str
+        path : str or path-like
+            Where no file is yet.
+
+        Returns
+        -------
+        PrivacyLedger
+            Reservations that were not settled count in full; they can be settled in the ledger
+            where they were made only. Whoever goes on spending from both breaks the promise.
+
+        Raises
+        ------
+        FileExistsError
+            If there is a file: entries that were counted twice, or lost, would make it untrue.
+        ValueError
+            If the text is not from `to_json`, or its entries exceed its budget. No ledger is made.
+        """
+        path = str(Path(path).absolute())
+        if Path(path).exists():
+            raise FileExistsError(
+                f"There is a file at {path}, whose entries would be lost or counted twice; give a "
+                "path where none is."
+            )
+        epsilon, delta, neighbours, rows = _read_json(text)
+        with new_file(path, epsilon, delta, neighbours) as file:
+            if file is None:
+                raise FileExistsError(f"Another process made a ledger at {path}; give another path.")
+            for row in rows:
+                file.copy(row)
+        return cls(path)
+
+    def __enter__(self):
+        open_ledger(self)
+        return self
+
+    def __exit__(self, *exception):
+        close_ledger(self)
+
+    def __repr__(self):
+        return f"PrivacyLedger({self.path!r})"
+
+    def __str__(self):
+        with transaction(self.path) as file:
+            (epsilon, delta), spent = map(float, file.budget), tuple(map(float, file.spent))
+            entries = [LedgerEntry._of(row) for row in file.entries]
+        lines = [
+            f"epsilon {spent[0]:.6g} of {epsilon:.6g} and delta {spent[1]:.6g} of {delta:.6g} are spent"
+        ]
+        return "\n".join(lines + [f"  {entry}" for entry in entries])
+
+    def __eq__(self, other):
+        return isinstance(other, PrivacyLedger) and self.path == other.path
+
+    def __hash__(self):
+        return hash(self.path)
+
+
+@dataclass(frozen=True)
+class Reservation:
+    """A loss that was set aside, and counts as spent until it is settled at what came out.
+
+    Attributes
+    ----------
+    path : str
+        Of the ledger.
+    id : int
+        Of the entry.
+    token : str
+        Random; only its holder can settle the entry.
+    """
+
+    path: str
+    id: int
+    token: str
+
+    def settle(self, loss):
+        """Count what came out in place of what was reserved.
+
+        Parameters
+        ----------
+        loss : PrivacyLoss
+            Of everything that was released under this reservation.
+
+        Raises
+        ------
+        ValueError
+            If the loss exceeds the reservation or is for another relation, or the reservation was
+            settled before or is not in this ledger. The entry then stays as it is.
+        """
+        with transaction(self.path) as file:
+            _check_relation(loss, file)
+            file.settle(self.id, self.token, loss)
+
+
+def _check_relation(loss, file):
+    if loss.neighbours != file.neighbours:
+        raise ValueError(
+            f"{loss.label!r} has a loss for neighbours that {loss.neighbours}, and the ledger at "
+            f"{file.path} counts for neighbours that {file.neighbours}; use a ledger that was made "
+            f"with neighbours={loss.neighbours!r}, for these records alone."
+        )
+
+
+def _read_json(text):
+    """Return budget, relation and rows by COLUMNS, or refuse what `to_json` cannot have written."""
+    try:
+        given = json.loads(text)
+        budget = float(given["epsilon"]), float(given["delta"])
+        neighbours = str(given["neighbours"])
+        rows = [tuple(entry[name] for name in COLUMNS) for entry in given["entries"]]
+        total = [exact(0.0), exact(0.0)]
+        for entry in given["entries"]:
+            reserved = PrivacyLoss(float(entry["reserved_epsilon"]), float(entry["reserved_delta"]))
+            counted = reserved
+            if entry["settled_at"] is not None:
+                counted = PrivacyLoss(
+                    float(entry["epsilon"]), float(entry["delta"]), kind=entry["kind"]
+                )
+            if counted.epsilon > reserved.epsilon or counted.delta > reserved.delta:
+                raise ValueError
+            total = [total[0] + exact(counted.epsilon), total[1] + exact(counted.delta)]
+        ids = [entry["id"] for entry in given["entries"]]
+        in_order = all(isinstance(i, int) for i in ids) and ids == sorted(set(ids))
+        if not in_order or any(float(sum_) > most for sum_, most in zip(total, budget)):
+            raise ValueError
+    except (ValueError, TypeError, KeyError, OverflowError, AttributeError):
+        raise ValueError(
+            "text is not what to_json of a ledger returned, or its entries exceed its budget, so its "
+            "sums would not be true; export the ledger again."
+        ) from None
+    return *budget, neighbours, rows

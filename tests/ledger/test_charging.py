@@ -1,0 +1,350 @@
+import multiprocessing
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from joblib import Parallel, delayed
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+
+from dpselect import (
+    AccuracyFirstSearchCV,
+    AccuracyNotReachedError,
+    BudgetExceededError,
+    DPHistogramDensity,
+    DPLinearSVC,
+    DPLogisticRegression,
+    DPRidge,
+    PrivacyLedger,
+    StabilityGridSearchCV,
+    Thresholdout,
+    ThresholdoutFeatureSelector,
+)
+from dpselect.ledger import charged, current_ledger, uncharged
+from dpselect.model_selection.accuracy_methods import METHODS
+from dpselect.model_selection.strategies import STRATEGIES
+from dpselect.noise import as_generator
+from dpselect.preprocessing import DPBoundsScaler
+from dpselect.privacy import PrivacyLoss
+
+HOLDOUT = "replace one holdout record"
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    return PrivacyLedger(tmp_path / "records.ledger", epsilon=8.0, delta=1e-3)
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-0.5, 0.5, size=(400, 2))
+    return X, (X[:, 0] > 0).astype(int)
+
+
+class Untouchable:
+    """Data that fails when anything but its shape is asked for."""
+
+    shape, ndim, dtype = (400, 2), 2, np.dtype(float)
+
+    def __len__(self):
+        return 400
+
+    def __getattr__(self, name):
+        raise AssertionError(f"the data was touched: {name}")
+
+    __array__ = __getitem__ = __iter__ = lambda self, *_, **__: self.touched
+
+
+def classifier(**parameters):
+    return DPLogisticRegression(classes=[0, 1], **parameters)
+
+
+ESTIMATORS = {
+    "logistic": classifier(epsilon=0.5),
+    "svc": DPLinearSVC(epsilon=0.5, classes=[0, 1]),
+    "ridge": DPRidge(epsilon=0.5),
+    "gaussian ridge": DPRidge(epsilon=0.5, delta=1e-6, norm="l2"),
+    "histogram": DPHistogramDensity(epsilon=0.5, bounds=(-0.5, 0.5)),
+    "bounds": DPBoundsScaler(epsilon=0.5),
+    "search": StabilityGridSearchCV(classifier(), {"alpha": [0.1, 1.0]}, epsilon=0.5),
+    "accuracy first": AccuracyFirstSearchCV(
+        classifier(alpha=0.1), {"epsilon": [0.125, 0.5]}, target=5.0, method="certified"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_what_a_fit_states_is_what_the_ledger_counts(name, data, ledger):
+    with ledger:
+        inside = clone(ESTIMATORS[name]).fit(*data)
+    assert ledger.spent() == (inside.privacy_.epsilon, inside.privacy_.delta)
+    given = clone(ESTIMATORS[name]).set_params(ledger=ledger).fit(*data)
+    assert ledger.spent()[0] == inside.privacy_.epsilon + given.privacy_.epsilon
+    clone(ESTIMATORS[name]).fit(*data)
+    assert len(ledger.history()) == 2
+    assert all(entry.settled_at for entry in ledger.history())
+
+
+@pytest.mark.parametrize("name", sorted(set(ESTIMATORS) - {"accuracy first"}))
+def test_too_little_is_refused_before_the_data_is_touched(name, tmp_path):
+    ledger = PrivacyLedger(tmp_path / "small", epsilon=0.25, delta=1e-3)
+    estimator = clone(ESTIMATORS[name])
+    with pytest.raises(BudgetExceededError, match="epsilon=0.25 .* left"):
+        estimator.set_params(ledger=ledger).fit(Untouchable(), Untouchable())
+    with ledger, pytest.raises(BudgetExceededError):
+        clone(ESTIMATORS[name]).fit(Untouchable(), Untouchable())
+    assert not hasattr(estimator, "privacy_") and ledger.history() == []
+
+
+def test_an_accuracy_first_search_is_refused_before_anything_is_released(data, tmp_path):
+    ledger = PrivacyLedger(tmp_path / "small", epsilon=0.0625)
+    search = clone(ESTIMATORS["accuracy first"]).set_params(ledger=ledger)
+    with pytest.raises(BudgetExceededError):
+        search.fit(*data)
+    assert not hasattr(search, "best_estimator_") and ledger.history() == []
+
+
+@pytest.mark.parametrize("name", sorted(set(ESTIMATORS) - {"histogram"}))
+def test_what_is_not_private_cannot_be_charged(name, data, ledger):
+    estimator = clone(ESTIMATORS[name]).set_params(ledger=ledger)
+    if name == "accuracy first":
+        return
+    with pytest.raises(BudgetExceededError, match="epsilon=inf"):
+        estimator.set_params(epsilon=float("inf")).fit(*data)
+    assert ledger.history() == []
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_refused_records_cost_nothing(name, data, ledger):
+    X, y = data[0].copy(), data[1]
+    X[3, 1] = np.nan
+    with ledger, pytest.raises(ValueError, match="NaN"):
+        clone(ESTIMATORS[name]).fit(X, y)
+    assert ledger.spent() == (0.0, 0.0)
+    (entry,) = ledger.history()
+    assert entry.epsilon == 0.0 and entry.reserved_epsilon > 0
+
+
+@pytest.mark.parametrize("draw", [lambda charge: as_generator(), lambda charge: charge.begin()])
+def test_a_failure_after_the_noise_counts_in_full(ledger, draw):
+    with pytest.raises(ZeroDivisionError), ledger, charged(None, PrivacyLoss(0.5)) as charge:
+        draw(charge)
+        1 / 0
+    assert ledger.spent() == (0.5, 0.0) and ledger.history()[0].kind == "unsettled"
+
+
+def test_a_charge_is_settled_once(ledger):
+    with ledger, charged(None, PrivacyLoss(0.5)) as charge:
+        charge.settle(PrivacyLoss(0.125, kind="ex-post"))
+        charge.settle(PrivacyLoss(0.0))
+    assert ledger.spent() == (0.125, 0.0)
+
+
+def test_the_innermost_ledger_pays(ledger, tmp_path, data):
+    other = PrivacyLedger(tmp_path / "other", epsilon=1.0)
+    with ledger:
+        with other:
+            clone(ESTIMATORS["ridge"]).fit(*data)
+            clone(ESTIMATORS["ridge"]).set_params(ledger=ledger).fit(*data)
+        assert current_ledger() == ledger
+        with uncharged():
+            assert current_ledger() is None
+    assert current_ledger() is None
+    assert ledger.spent() == other.spent() == (0.5, 0.0)
+
+
+def test_a_path_is_no_ledger(data, tmp_path):
+    model = DPRidge(ledger=str(tmp_path / "records.ledger"))
+    with pytest.raises(TypeError, match="ledger.*PrivacyLedger"):
+        model.fit(Untouchable(), Untouchable())
+
+
+def fit_one(X, y, ledger=None):
+    return DPRidge(epsilon=0.125, ledger=ledger).fit(X, y).privacy_.epsilon
+
+
+def fit_and_send(X, y, queue):
+    queue.put(fit_one(X, y))
+
+
+def test_threads_spend_from_what_their_parent_opened(data, ledger, tmp_path):
+    with ledger, ThreadPoolExecutor(2) as pool:
+        spent = sum(pool.map(lambda _: fit_one(*data), range(6)))
+    assert ledger.spent() == (spent, 0.0) == (0.75, 0.0)
+
+
+def test_threads_do_not_guess_between_two_ledgers(data, ledger, tmp_path):
+    other = PrivacyLedger(tmp_path / "other", epsilon=1.0)
+    opened, done = threading.Event(), threading.Event()
+
+    def keep_open():
+        with other:
+            opened.set()
+            done.wait(60)
+
+    with ThreadPoolExecutor(2) as pool:
+        keeper = pool.submit(keep_open)
+        opened.wait(60)
+        with ledger:
+            fit_one(*data)  # this thread has opened one itself
+            with pytest.raises(RuntimeError, match="Several ledgers"):
+                pool.submit(fit_one, *data).result()
+        done.set()
+        keeper.result()
+    assert ledger.spent() == (0.125, 0.0) and other.spent() == (0.0, 0.0)
+
+
+def test_forked_processes_spend_from_what_was_open(data, ledger):
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    with ledger:
+        workers = [context.Process(target=fit_and_send, args=(*data, queue)) for _ in range(3)]
+        for worker in workers:
+            worker.start()
+        spent = sum(queue.get(timeout=60) for _ in workers)
+        for worker in workers:
+            worker.join()
+    assert ledger.spent() == (spent, 0.0) == (0.375, 0.0)
+
+
+@pytest.mark.parametrize("backend", ["loky", "threading"])
+def test_copies_in_workers_spend_from_the_ledger_they_were_given(data, ledger, backend):
+    with Parallel(n_jobs=2, backend=backend) as parallel:
+        parallel(delayed(fit_one)(*data, ledger) for _ in range(4))
+    grid = GridSearchCV(
+        classifier(epsilon=0.125, ledger=ledger), {"alpha": [0.1, 1.0]}, cv=3, n_jobs=2
+    )
+    grid.fit(*data)
+    # six fits on folds, and the last one: none is free
+    assert ledger.spent() == (4 * 0.125 + 7 * 0.125, 0.0)
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+@pytest.mark.parametrize("strategy", sorted(set(STRATEGIES) - {"control"}))
+@pytest.mark.filterwarnings("ignore:n_samples")
+def test_a_search_is_paid_for_once(strategy, n_jobs, data, ledger):
+    if n_jobs and strategy not in ("stability", "auto"):
+        pytest.skip("this strategy has no jobs")
+    search = StabilityGridSearchCV(
+        classifier(), {"alpha": [0.1, 1.0]}, epsilon=1.0, strategy=strategy, n_jobs=n_jobs
+    )
+    with ledger:
+        search.plan(400, 2)
+        assert ledger.history() == []
+        search.fit(*data)
+    (entry,) = ledger.history()
+    assert ledger.spent() == (search.privacy_.epsilon, search.privacy_.delta)
+    assert entry.reserved_epsilon == 1.0 and search.best_estimator_.ledger is None
+
+
+@pytest.mark.filterwarnings("ignore:n_samples")
+def test_a_control_cannot_be_charged(data, ledger):
+    search = StabilityGridSearchCV(classifier(), {"alpha": [0.1, 1.0]}, strategy="control")
+    with ledger, pytest.raises(BudgetExceededError, match="epsilon=inf"):
+        search.fit(*data)
+    assert not hasattr(search, "best_estimator_")
+
+
+@pytest.mark.parametrize("strategy", ["alpha_split", "data_split", "random", "auto"])
+def test_deltas_of_models_are_covered(strategy, data, ledger):
+    search = StabilityGridSearchCV(
+        DPRidge(delta=1e-6, norm="l2"), {"data_norm": [0.5, 1.0]}, strategy=strategy, ledger=ledger
+    ).fit(data[0], data[1].astype(float))
+    assert ledger.spent() == (search.privacy_.epsilon, search.privacy_.delta)
+    assert search.privacy_.delta > 0
+
+
+def test_steps_that_learn_are_paid_for_with_the_search(data, ledger):
+    steps = make_pipeline(DPBoundsScaler(epsilon=0.25), classifier(alpha=0.1))
+    search = StabilityGridSearchCV(
+        steps, {"dplogisticregression__alpha": [0.1, 1.0]}, epsilon=0.5, ledger=ledger
+    ).fit(*data)
+    assert ledger.spent() == (search.privacy_.epsilon, 0.0) == (0.75, 0.0)
+    assert len(ledger.history()) == 1
+    first = AccuracyFirstSearchCV(
+        steps, {"dplogisticregression__epsilon": [0.125, 0.5]}, target=5.0, ledger=ledger
+    ).fit(*data)
+    assert ledger.spent()[0] == 0.75 + first.privacy_.epsilon
+    # a search that cannot be afforded does not spend on its steps
+    with pytest.raises(BudgetExceededError):
+        clone(search).set_params(epsilon=7.0).fit(*data)
+    assert ledger.spent()[0] == 0.75 + first.privacy_.epsilon
+
+
+def test_the_search_pays_not_its_model(data, ledger):
+    for search in (
+        StabilityGridSearchCV(classifier(ledger=ledger), {"alpha": [0.1]}),
+        StabilityGridSearchCV(classifier(), {"ledger": [ledger]}),
+        StabilityGridSearchCV(
+            make_pipeline(DPBoundsScaler(ledger=ledger), classifier()), {}, ledger=ledger
+        ),
+    ):
+        with pytest.raises(ValueError, match="ledger.*give ledger= to the search"):
+            search.fit(Untouchable(), Untouchable())
+    assert ledger.history() == []
+
+
+def ridge_data(n=2000):
+    rng = np.random.default_rng(1)
+    X = rng.uniform(-0.5, 0.5, size=(n, 2))
+    return X, X[:, 0]
+
+
+METHOD_CASES = [
+    (name, DPRidge(alpha=0.5, norm="l2", perturbation=how), criterion)
+    for name in METHODS
+    for how in ("output", "covariance")
+    for criterion in ("excess_risk", "risk")
+    if not (name in ("certified", "theory") and criterion == "risk")
+    and not (name == "theory" and how == "covariance")
+]
+
+
+@pytest.mark.parametrize("name, model, criterion", METHOD_CASES)
+@pytest.mark.parametrize("target", [0.02, 0.5])
+def test_no_outcome_exceeds_what_accuracy_first_reserves(name, model, criterion, target, ledger):
+    search = AccuracyFirstSearchCV(
+        model, {"epsilon": np.geomspace(0.01, 1.0, 12)}, target=target, criterion=criterion,
+        method=name, delta=1e-6 if name == "brownian" else 0.0,
+    )
+    # a large budget, since the tests of small data are dear
+    ledger = PrivacyLedger(ledger.path + "2", epsilon=1e6, delta=1e-3)
+    try:
+        with ledger:
+            spent = search.fit(*ridge_data()).privacy_
+    except AccuracyNotReachedError as error:
+        spent = error.privacy
+    (entry,) = ledger.history()
+    assert (entry.epsilon, entry.delta) == (spent.epsilon, spent.delta)
+    assert entry.settled_at is not None and entry.epsilon <= entry.reserved_epsilon < 1e6
+
+
+def test_a_holdout_set_has_a_ledger_of_its_own(data, ledger, tmp_path):
+    X, y = data
+    held = {"X_holdout": X[:200], "y_holdout": y[:200]}
+    with ledger, pytest.raises(ValueError, match="neighbours='replace one holdout record'"):
+        Thresholdout(budget=1).fit(X[200:], y[200:], **held)
+    own = PrivacyLedger(tmp_path / "holdout", epsilon=8.0, neighbours=HOLDOUT)
+    holdout = Thresholdout(noise_rate=0.1, budget=10, ledger=own)
+    holdout.fit(X[200:], y[200:], **held)
+    assert own.spent()[0] == holdout.privacy_.epsilon == 1.0
+    selector = ThresholdoutFeatureSelector(
+        LogisticRegression(), n_features_to_select=1, noise_rate=0.1, budget=10, ledger=own
+    ).fit(X, y)
+    assert own.spent()[0] == 1.0 + selector.privacy_.epsilon
+    with pytest.raises(BudgetExceededError, match="Thresholdout"):
+        clone(holdout).set_params(budget=100).fit(X[200:], y[200:], **held)
+
+
+def test_failed_charges_that_cannot_be_returned_stay(ledger, monkeypatch):
+    def broken(*_):
+        raise OSError
+
+    with pytest.raises(ZeroDivisionError), ledger, charged(None, PrivacyLoss(0.5)) as charge:
+        monkeypatch.setattr(type(charge.reservation), "settle", broken)
+        1 / 0
+    assert ledger.spent() == (0.5, 0.0)

@@ -1,0 +1,299 @@
+import copy
+import json
+import math
+import multiprocessing
+import pickle
+import shutil
+import sqlite3
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from joblib import Parallel, delayed
+from sklearn.base import clone
+
+from dpselect import BudgetExceededError, PrivacyLedger, PrivacyLoss
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "records.ledger"
+
+
+@pytest.fixture
+def ledger(path):
+    return PrivacyLedger(path, epsilon=1.0, delta=1e-6)
+
+
+def test_a_new_ledger_has_all_of_its_budget(ledger):
+    assert ledger.budget == ledger.remaining() == (1.0, 1e-6)
+    assert ledger.spent() == (0.0, 0.0) and ledger.history() == []
+    assert str(ledger) == "epsilon 0 of 1 and delta 0 of 1e-06 are spent"
+
+
+def test_what_is_reserved_counts_until_less_came_out(ledger):
+    reservation = ledger.reserve(0.75, 5e-7, label="a path")
+    assert ledger.remaining() == (0.25, 5e-7) and ledger.history()[0].kind == "unsettled"
+    reservation.settle(PrivacyLoss(0.25, kind="ex-post"))
+    assert ledger.remaining() == (0.75, 1e-6)
+    (entry,) = ledger.history()
+    assert (entry.epsilon, entry.delta, entry.kind) == (0.25, 0.0, "ex-post")
+    assert (entry.reserved_epsilon, entry.reserved_delta) == (0.75, 5e-7)
+    assert entry.reserved_at <= entry.settled_at
+    assert str(ledger).endswith("0.25: a path (ex-post, of 0.75 reserved)")
+
+
+def test_a_reservation_that_is_never_settled_counts(ledger):
+    ledger.reserve(0.5, label="failed")
+    assert ledger.remaining() == (0.5, 1e-6)
+    assert "unsettled" in str(ledger)
+
+
+@pytest.mark.parametrize("epsilon, delta", [(0.6, 0.0), (0.0, 6e-7), (math.inf, 0.0)])
+def test_more_than_is_left_is_refused(ledger, epsilon, delta):
+    ledger.spend(0.5, 5e-7)
+    before = ledger.history()
+    with pytest.raises(BudgetExceededError, match="'a scan' needs.*epsilon=0.5 and delta=5e-07 left"):
+        ledger.reserve(epsilon, delta, label="a scan")
+    assert ledger.history() == before and ledger.remaining() == (0.5, 5e-7)
+
+
+def test_sums_are_exact(path):
+    ledger = PrivacyLedger(path, epsilon=1.0)
+    for _ in range(10):  # whose running sum in floating point is 0.9999999999999999
+        ledger.spend(0.1)
+    assert ledger.spent() == (1.0, 0.0)
+    with pytest.raises(BudgetExceededError):
+        ledger.spend(1e-12)
+
+
+def test_all_that_remains_can_be_spent(path):
+    rng = np.random.default_rng(0)
+    ledger = PrivacyLedger(path, epsilon=math.pi)
+    for amount in rng.exponential(0.1, size=20):
+        ledger.spend(amount)
+    ledger.spend(*ledger.remaining())
+    assert ledger.remaining()[0] < 1e-15 and ledger.spent()[0] == math.pi
+
+
+def test_nothing_can_be_settled_twice_or_above_what_was_reserved(ledger):
+    reservation = ledger.reserve(0.5)
+    for loss in (PrivacyLoss(0.6), PrivacyLoss(0.5, 1e-9)):
+        with pytest.raises(ValueError, match="exceeds the reservation"):
+            reservation.settle(loss)
+    with pytest.raises(ValueError, match="add or remove"):
+        reservation.settle(PrivacyLoss(0.1, neighbours="add or remove one record"))
+    assert ledger.remaining()[0] == 0.5
+    reservation.settle(PrivacyLoss(0.25))
+    with pytest.raises(ValueError, match="settled before"):
+        reservation.settle(PrivacyLoss(0.0))
+    assert ledger.remaining()[0] == 0.75
+
+
+def test_the_budget_does_not_change(ledger, path):
+    ledger.spend(0.5)
+    assert PrivacyLedger(path).remaining() == PrivacyLedger(path, 1.0, 1e-6).remaining()
+    for epsilon, delta in ((2.0, 1e-6), (1.0, 0.0), (0.5, 1e-6)):
+        with pytest.raises(ValueError, match="are not those of the ledger.*epsilon=1.0, delta=1e-06"):
+            PrivacyLedger(path, epsilon, delta)
+    assert ledger.remaining() == (0.5, 1e-6)
+
+
+@pytest.mark.parametrize("epsilon, delta", [
+    (0.0, 0.0), (-1.0, 0.0), (math.nan, 0.0), ("1", 0.0), (1.0, 1.0), (1.0, -0.1), (1.0, math.nan),
+])  # fmt: skip
+def test_bad_budgets_make_no_file(path, epsilon, delta):
+    with pytest.raises((ValueError, TypeError), match="epsilon|delta"):
+        PrivacyLedger(path, epsilon, delta)
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("epsilon, delta", [(-1.0, 0.0), (math.nan, 0.0), (0.1, 2.0)])
+def test_bad_amounts_are_refused(ledger, epsilon, delta):
+    with pytest.raises(ValueError, match="epsilon|delta"):
+        ledger.reserve(epsilon, delta)
+    assert ledger.remaining() == (1.0, 1e-6)
+
+
+def test_other_files_are_left_alone(tmp_path):
+    with pytest.raises(FileNotFoundError, match="epsilon"):
+        PrivacyLedger(tmp_path / "none")
+    text = tmp_path / "text"
+    text.write_text("age,diagnosis\n" * 100)
+    other = tmp_path / "other"
+    connection = sqlite3.connect(other)
+    connection.execute("CREATE TABLE patients (name TEXT)")
+    connection.close()
+    for file in (text, other):
+        before = file.read_bytes()
+        for arguments in ((), (1.0,)):
+            with pytest.raises(ValueError, match="no ledger"):
+                PrivacyLedger(file, *arguments)
+        if file is text:
+            assert file.read_bytes() == before
+    assert not (tmp_path / "none").exists()
+    connection = sqlite3.connect(other)
+    assert [row[0] for row in connection.execute("SELECT name FROM sqlite_master")] == ["patients"]
+    connection.close()
+
+
+def test_copies_are_the_same_ledger(ledger, path):
+    for other in (copy.deepcopy(ledger), pickle.loads(pickle.dumps(ledger)),
+                  clone(ledger, safe=False), PrivacyLedger(str(path))):
+        assert other == ledger and hash(other) == hash(ledger)
+        other.spend(0.125)
+    assert ledger.remaining()[0] == 0.5 and vars(ledger) == {"path": str(path)}
+    assert repr(ledger) == f"PrivacyLedger({str(path)!r})"
+    assert ledger != PrivacyLedger(path.with_name("other"), epsilon=1.0)
+
+
+def test_json_there_and_back(ledger, tmp_path):
+    ledger.spend(0.25, label="a")
+    ledger.reserve(0.25, label="b")
+    ledger.reserve(0.25, 1e-7, label="c").settle(PrivacyLoss(0.125, 1e-8, kind="ex-post"))
+    text = ledger.to_json()
+    other = PrivacyLedger.from_json(text, tmp_path / "copy")
+    assert other.history() == ledger.history() and other.remaining() == ledger.remaining()
+    assert other.budget == ledger.budget and json.loads(other.to_json()) == json.loads(text)
+    with pytest.raises(FileExistsError, match="lost or counted twice"):
+        PrivacyLedger.from_json(text, tmp_path / "copy")
+    assert other.spend(0.125) is None and other.history()[-1].id == 4
+
+
+def test_a_file_that_was_made_again_is_a_new_ledger(ledger, path):
+    ledger.spend(0.5)
+    for file in path.parent.glob("records.ledger*"):
+        file.unlink()
+    with pytest.raises((FileNotFoundError, ValueError)):
+        PrivacyLedger(path)
+    assert PrivacyLedger(path, epsilon=2.0).remaining() == ledger.remaining() == (2.0, 0.0)
+
+
+def spend_often(path, times, amount):
+    ledger, spent = PrivacyLedger(path), 0
+    for i in range(times):
+        try:
+            ledger.spend(amount, label=str(i))
+            spent += 1
+        except BudgetExceededError:
+            pass
+    return spent
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "threads", "loky"])
+def test_workers_share_one_budget(path, method):
+    ledger = PrivacyLedger(path, epsilon=1.0)
+    tasks = [(path, 10, 0.03)] * 4
+    if method == "threads":
+        with ThreadPoolExecutor(4) as pool:
+            spent = list(pool.map(lambda task: spend_often(*task), tasks))
+    elif method == "loky":
+        spent = Parallel(n_jobs=2, backend="loky")(delayed(spend_often)(*task) for task in tasks)
+    else:
+        with multiprocessing.get_context(method).Pool(2) as pool:
+            spent = pool.starmap(spend_often, tasks)
+    # 33 times 0.03 fit into 1
+    assert sum(spent) == len(ledger.history()) == 33
+    assert ledger.spent()[0] == pytest.approx(0.99)
+
+
+def test_two_make_one_ledger(path):
+    with ThreadPoolExecutor(4) as pool:
+        made = list(pool.map(lambda _: PrivacyLedger(path, epsilon=1.0), range(8)))
+    for ledger in made:
+        ledger.spend(0.125)
+    assert made[0].remaining() == (0.0, 0.0)
+
+
+def test_only_its_holder_settles_a_reservation(ledger, tmp_path):
+    reservation = ledger.reserve(0.5)
+    forged = replace(reservation, token="0" * 32)
+    with pytest.raises(ValueError, match="no such reservation"):
+        forged.settle(PrivacyLoss(0.0))
+    # the same id in a file that was made again
+    other = PrivacyLedger(tmp_path / "other", epsilon=1.0)
+    other.reserve(0.25)
+    with pytest.raises(ValueError, match="no such reservation"):
+        replace(reservation, path=other.path).settle(PrivacyLoss(0.0))
+    assert ledger.spent()[0] == 0.5 and other.spent()[0] == 0.25
+    pickle.loads(pickle.dumps(reservation)).settle(PrivacyLoss(0.125))
+    assert ledger.spent()[0] == 0.125
+
+
+def test_losses_of_any_float_are_counted(ledger):
+    ledger.reserve(np.float32(0.5)).settle(PrivacyLoss(np.float32(0.25), np.float64(0.0)))
+    ledger.spend(np.float16(0.25))
+    assert ledger.spent() == (0.5, 0.0)
+    assert [type(entry.epsilon) for entry in ledger.history()] == [float, float]
+
+
+def test_seeded_noise_is_told(ledger):
+    ledger.reserve(0.5, label="a test").settle(PrivacyLoss(0.5, seeded=True))
+    assert ledger.history()[0].seeded and "whoever knows the seed" in str(ledger)
+
+
+def test_a_ledger_is_for_one_relation(tmp_path):
+    holdout = "replace one holdout record"
+    ledger = PrivacyLedger(tmp_path / "holdout", epsilon=1.0, neighbours=holdout)
+    assert ledger.neighbours == PrivacyLedger(ledger.path).neighbours == holdout
+    with pytest.raises(ValueError, match="made with neighbours='replace one record'"):
+        ledger.spend(0.5)
+    with pytest.raises(ValueError, match="are not those"):
+        PrivacyLedger(ledger.path, epsilon=1.0)
+    ledger.spend(0.5, neighbours=holdout)
+    assert ledger.remaining() == (0.5, 0.0)
+    assert PrivacyLedger.from_json(ledger.to_json(), tmp_path / "copy").neighbours == holdout
+
+
+def tampered(text, how):
+    given = json.loads(text)
+    first = given["entries"][0]
+    if how == "less":
+        del first["epsilon"]
+    elif how == "over the budget":
+        first["reserved_epsilon"] = first["epsilon"] = 5.0
+    elif how == "over the reservation":
+        first["epsilon"] = first["reserved_epsilon"] + 0.25
+    elif how == "negative":
+        first["reserved_epsilon"] = first["epsilon"] = -1.0
+    elif how == "nan":
+        first["reserved_epsilon"] = first["epsilon"] = float("nan")
+    elif how == "kind":
+        first["kind"] = "free"
+    elif how == "twice":
+        given["entries"].append(first)
+    elif how == "text":
+        return "ages: 17, 23"
+    return json.dumps(given)
+
+
+@pytest.mark.parametrize("how", ["less", "over the budget", "over the reservation", "negative", "nan",
+                                 "kind", "twice", "text"])  # fmt: skip
+def test_a_tampered_export_makes_no_ledger(ledger, tmp_path, how):
+    ledger.spend(0.25, label="a")
+    with pytest.raises(ValueError, match="text is not what to_json"):
+        PrivacyLedger.from_json(tampered(ledger.to_json(), how), tmp_path / "copy")
+    assert not (tmp_path / "copy").exists()
+
+
+def test_a_file_at_rest_is_whole(ledger, path, tmp_path):
+    ledger.spend(0.25)
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+    shutil.copy(path, tmp_path / "moved")
+    assert PrivacyLedger(tmp_path / "moved").spent() == (0.25, 0.0)
+
+
+def test_a_ledger_that_is_gone_is_no_new_one(ledger, path):
+    path.unlink()
+    with pytest.raises(FileNotFoundError, match="is gone"):
+        ledger.spend(0.25)
+    assert not path.exists()
+
+
+def test_a_file_of_a_later_version_is_not_guessed_at(ledger, path):
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA user_version = 2")
+    connection.close()
+    with pytest.raises(ValueError, match="version 2"):
+        ledger.remaining()
