@@ -10,6 +10,7 @@ from .exceptions import (
     SeededNoiseWarning,
 )
 from .holdout import Ladder, Thresholdout, ThresholdoutFeatureSelector
+from .inspection import PrivacyLedgerDisplay
 from .ledger import PrivacyLedger
 from .linear_model import DPLinearSVC, DPLogisticRegression, DPRidge
 from .model_selection import AccuracyFirstSearchCV, StabilityGridSearchCV
@@ -29,6 +30,7 @@ __all__ = [
     "Ladder",
     "PrivacyLeakWarning",
     "PrivacyLedger",
+    "PrivacyLedgerDisplay",
     "PrivacyLoss",
     "SeededNoiseWarning",
     "StabilityGridSearchCV",

@@ -7,11 +7,14 @@ import os
 import sys
 
 from ._command_line import demo, report
-from ._command_line.arguments import parse
+from ._command_line.arguments import parse, parse_ledger
+from ._command_line.ledger import open_ledger
+from ._command_line.ledger import to_text as ledger_text
 from ._command_line.messages import CommandError, say_error, say_note, warnings_as_notes
 from ._command_line.release import ModelFile, make_search, plan
 from ._command_line.schema import read_bounds
 from ._command_line.table import read_table
+from .exceptions import BudgetExceededError
 
 
 def main(argv=None):
@@ -28,12 +31,12 @@ def main(argv=None):
         Exit code: 0, or 2 after an error, or 130 after an interrupt.
     """
     try:
-        arguments = parse(argv)
+        argv = sys.argv[1:] if argv is None else list(argv)
         with warnings_as_notes():
-            if arguments.file is None:
-                demo.run()
+            if argv[:1] == ["ledger"]:
+                _show_ledger(parse_ledger(argv[1:]))
             else:
-                _release(arguments)
+                _tune(parse(argv))
         sys.stdout.flush()
     except CommandError as error:
         say_error(error)
@@ -53,17 +56,36 @@ def main(argv=None):
     return 0
 
 
+def _tune(arguments):
+    if arguments.file is None:
+        demo.run()
+    else:
+        _release(arguments)
+
+
+def _show_ledger(arguments):
+    ledger = open_ledger(arguments.ledger, arguments.epsilon, arguments.delta)
+    print(ledger.to_json() if arguments.json else ledger_text(ledger))
+
+
 def _release(arguments):
     """Read, plan, fit, save and print; what can be refused is refused before the fit."""
     model_file = ModelFile(arguments.save) if arguments.save is not None else None
     schema = read_bounds(arguments.bounds) if arguments.bounds is not None else None
+    ledger = open_ledger(arguments.ledger) if arguments.ledger is not None else None
     table = read_table(arguments.file, arguments.target, schema)
     _say_what_is_not_covered(table, schema)
-    search = make_search(table.domains, table.classes, arguments.alpha, arguments.epsilon)
+    search = make_search(
+        table.domains, table.classes, arguments.alpha, arguments.epsilon, ledger
+    )
     planned = plan(search, table.domains, table.classes, len(table.y))
     if not arguments.json:
         print(report.plan_text(planned), end="\n\n", flush=True)
-    search.fit(table.X, table.y)
+    try:
+        search.fit(table.X, table.y)
+    except BudgetExceededError as error:
+        # it names the loss and the ledger, and nothing of the records
+        raise CommandError(str(error)) from None
     try:
         if model_file is not None:
             model_file.write(search.best_estimator_)

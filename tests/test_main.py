@@ -384,7 +384,7 @@ def test_help(capsys):
 
 def test_there_is_no_seed():
     given = vars(arguments.parse(FULL))
-    assert set(given) == {"file", "target", "epsilon", "bounds", "alpha", "json", "save"}
+    assert set(given) == {"file", "target", "epsilon", "bounds", "alpha", "json", "save", "ledger"}
 
 
 # --- refusals: the bounds file

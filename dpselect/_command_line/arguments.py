@@ -10,6 +10,7 @@ DESCRIPTION = (
     "a demonstration on public data."
 )
 EPILOG = (
+    "python -m dpselect ledger --help: a budget for one data set, kept in a file. "
     "The bounds file is a JSON object. A numeric column has two numbers, what it can be by "
     'knowledge of the field: {"age": [0, 120]}. A categorical column, and the target, has all '
     'its possible values as strings: {"smoker": ["yes", "no"], "grade": ["1", "2", "3"]}. '
@@ -59,6 +60,7 @@ def parse(argv=None):
                         "one, nothing is selected and the model gets the whole epsilon")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--save", metavar="MODEL", help="write the model: .skops or .pkl")
+    parser.add_argument("--ledger", metavar="LEDGER", help="the budget that pays for the release")
     arguments = parser.parse_args(argv)
     if arguments.file is None:
         _refuse_options_without_a_file(arguments)
@@ -73,6 +75,44 @@ def parse(argv=None):
             "--alpha names a value twice, which adds noise to the selection for nothing; "
             "write each value once."
         )
+    return arguments
+
+
+def parse_ledger(argv):
+    """Return the checked arguments of the command ``ledger``.
+
+    Parameters
+    ----------
+    argv : list of str
+        Those after it.
+
+    Returns
+    -------
+    argparse.Namespace
+
+    Raises
+    ------
+    CommandError
+        If an argument is missing or out of range.
+    """
+    parser = _Parser(
+        prog="python -m dpselect ledger", allow_abbrev=False,
+        description="Show what was spent on a data set, and what is left; with --epsilon, make its "
+        "ledger.",
+    )
+    parser.add_argument("ledger", metavar="FILE")
+    parser.add_argument("--epsilon", metavar="E", help="budget of a new ledger")
+    parser.add_argument("--delta", metavar="D", default="0", help="likewise (default: 0)")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    arguments = parser.parse_args(argv)
+    if arguments.epsilon is not None:
+        arguments.epsilon = _positive("--epsilon", arguments.epsilon)
+    try:
+        arguments.delta = float(arguments.delta)
+    except ValueError:
+        arguments.delta = math.nan
+    if not 0 <= arguments.delta < 1:
+        raise CommandError("--delta must be a number of 0 or more, and less than 1.")
     return arguments
 
 

@@ -17,7 +17,7 @@ from .messages import CommandError, name_of
 from .schema import is_categorical
 
 
-def make_search(domains, classes, alphas, epsilon):
+def make_search(domains, classes, alphas, epsilon, ledger=None):
     """Return the unfitted search for columns with these domains.
 
     Parameters
@@ -30,6 +30,8 @@ def make_search(domains, classes, alphas, epsilon):
         Candidates; none means alpha="auto".
     epsilon : float
         Of all that is released.
+    ledger : PrivacyLedger, default=None
+        What pays for it.
 
     Returns
     -------
@@ -40,6 +42,7 @@ def make_search(domains, classes, alphas, epsilon):
         make_pipeline(*_steps(domains), model),
         {"dplogisticregression__alpha": alphas or ["auto"]},
         epsilon=epsilon,
+        ledger=ledger,
     )
 
 

@@ -1,0 +1,111 @@
+"""Pictures of what was released or planned, in the manner of scikit-learn's Display classes."""
+
+from datetime import datetime, timezone
+
+import numpy as np
+
+
+class PrivacyLedgerDisplay:
+    """What was spent from a privacy budget, over time.
+
+    Make one with :meth:`from_ledger`.
+
+    Parameters
+    ----------
+    times : ndarray of shape (n,) of datetime64
+        When each entry was reserved (UTC).
+    epsilons : ndarray of shape (n,)
+        What each entry counts for.
+    unsettled : ndarray of shape (n,) of bool
+        Entries whose release may or may not have come out.
+    budget : float
+        Epsilon in all.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+    line_ : matplotlib Line2D
+        The sum of the entries so far.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from dpselect import PrivacyLedger, PrivacyLedgerDisplay
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> ledger = PrivacyLedger(os.path.join(folder.name, "patients.ledger"), epsilon=1.0)
+    >>> ledger.spend(0.25)
+    >>> display = PrivacyLedgerDisplay.from_ledger(ledger)
+    >>> display.epsilons
+    array([0.25])
+    >>> folder.cleanup()
+    """
+
+    def __init__(self, *, times, epsilons, unsettled, budget):
+        self.times = times
+        self.epsilons = epsilons
+        self.unsettled = unsettled
+        self.budget = budget
+
+    @classmethod
+    def from_ledger(cls, ledger):
+        """Read a ledger.
+
+        Parameters
+        ----------
+        ledger : PrivacyLedger
+
+        Returns
+        -------
+        PrivacyLedgerDisplay
+        """
+        history = ledger.history()
+        times = [
+            datetime.fromtimestamp(entry.reserved_at, timezone.utc).replace(tzinfo=None)
+            for entry in history
+        ]
+        return cls(
+            times=np.array(times, dtype="datetime64[us]"),
+            epsilons=np.array([entry.epsilon for entry in history], dtype=float),
+            unsettled=np.array([entry.kind == "unsettled" for entry in history], dtype=bool),
+            budget=ledger.budget[0],
+        )
+
+    def plot(self, ax=None):
+        """Draw the sum of the entries, below the budget.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            None makes a new figure.
+
+        Returns
+        -------
+        PrivacyLedgerDisplay
+            Itself.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed: ``pip install dpselect[plot]``.
+        """
+        import matplotlib.pyplot as plt
+        from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+
+        if ax is None:
+            _, ax = plt.subplots()
+        total = np.cumsum(self.epsilons)
+        (self.line_,) = ax.step(self.times, total, where="post", marker="o", label="spent")
+        if self.unsettled.any():
+            ax.plot(
+                self.times[self.unsettled], total[self.unsettled], "o", mfc="white",
+                color=self.line_.get_color(), label="not settled, counts in full",
+            )
+        ax.axhline(self.budget, color="black", linestyle="--", label="budget")
+        locator = AutoDateLocator()
+        ax.xaxis.set_major_locator(locator)
+        ax.xaxis.set_major_formatter(ConciseDateFormatter(locator))
+        ax.set(xlabel="time (UTC)", ylabel="epsilon", ylim=(0, 1.08 * self.budget))
+        ax.legend(loc="best")
+        self.ax_, self.figure_ = ax, ax.figure
+        return self

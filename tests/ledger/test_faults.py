@@ -1,0 +1,34 @@
+"""Processes that are killed while they spend: the benchmark of faults, on a small scale."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+PLACE = Path(__file__).parents[2] / "benchmarks" / "ledger_faults.py"
+
+
+@pytest.fixture(scope="module")
+def faults():
+    spec = importlib.util.spec_from_file_location("ledger_faults", PLACE)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_killed_processes_leave_a_true_ledger(faults, tmp_path):
+    seen = faults.run(60, n_workers=2, charged_first=True, seed=0, folder=tmp_path)
+    assert seen["kills"] == 60 and seen["searches"] > 0
+    assert seen["not covered"] == seen["corrupt"] == seen["refused after release"] == 0
+    assert seen["released"] <= seen["spent"]
+
+
+@pytest.mark.slow
+def test_a_twin_that_is_charged_after_its_release_is_caught(faults, tmp_path):
+    seen = faults.run(300, n_workers=2, charged_first=False, seed=0, folder=tmp_path)
+    assert seen["not covered"] > 0
+
+
+def test_eight_processes_lose_no_spend(faults, tmp_path):
+    wanted, found, _, entries = faults.spend_together(tmp_path, 8, 50)
+    assert found == wanted and entries == 400
