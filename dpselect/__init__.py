@@ -10,7 +10,12 @@ from .exceptions import (
     SeededNoiseWarning,
 )
 from .holdout import Ladder, Thresholdout, ThresholdoutFeatureSelector
-from .inspection import PrivacyLedgerDisplay
+from .inspection import (
+    AccuracyFirstDisplay,
+    DensityDisplay,
+    PrivacyLedgerDisplay,
+    StabilitySearchDisplay,
+)
 from .ledger import PrivacyLedger
 from .linear_model import DPLinearSVC, DPLogisticRegression, DPRidge
 from .model_selection import AccuracyFirstSearchCV, StabilityGridSearchCV
@@ -19,6 +24,7 @@ from .privacy import PrivacyLoss
 __version__ = "0.1.0"
 
 __all__ = [
+    "AccuracyFirstDisplay",
     "AccuracyFirstSearchCV",
     "AccuracyNotReachedError",
     "BudgetExceededError",
@@ -27,6 +33,7 @@ __all__ = [
     "DPLinearSVC",
     "DPLogisticRegression",
     "DPRidge",
+    "DensityDisplay",
     "Ladder",
     "PrivacyLeakWarning",
     "PrivacyLedger",
@@ -34,6 +41,7 @@ __all__ = [
     "PrivacyLoss",
     "SeededNoiseWarning",
     "StabilityGridSearchCV",
+    "StabilitySearchDisplay",
     "Thresholdout",
     "ThresholdoutFeatureSelector",
     "audit",

@@ -1,8 +1,10 @@
-"""Pictures of what was released or planned, in the manner of scikit-learn's Display classes."""
+"""A privacy budget over time."""
 
 from datetime import datetime, timezone
 
 import numpy as np
+
+from .axes import axes_or_new
 
 
 class PrivacyLedgerDisplay:
@@ -89,11 +91,9 @@ class PrivacyLedgerDisplay:
         ImportError
             If matplotlib is not installed: ``pip install dpselect[plot]``.
         """
-        import matplotlib.pyplot as plt
+        ax = axes_or_new(ax)
         from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 
-        if ax is None:
-            _, ax = plt.subplots()
         total = np.cumsum(self.epsilons)
         (self.line_,) = ax.step(self.times, total, where="post", marker="o", label="spent")
         if self.unsettled.any():

@@ -1,0 +1,98 @@
+"""A released density of one or two columns."""
+
+from sklearn.utils.validation import check_is_fitted
+
+from .axes import axes_or_new
+
+
+class DensityDisplay:
+    """A histogram density of one or two columns.
+
+    Make one with :meth:`from_estimator`.
+
+    Parameters
+    ----------
+    density : ndarray of shape (n_bins,) or (n_bins_1, n_bins_2)
+    edges : list of ndarray
+        Edges of the cells along each column.
+    names : list of str
+        Of the columns.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+    artist_ : matplotlib StepPatch or QuadMesh
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpselect import DensityDisplay, DPHistogramDensity
+    >>> ages = np.random.default_rng(0).beta(2, 5, size=(1000, 1))
+    >>> DensityDisplay.from_estimator(DPHistogramDensity().fit(ages)).density.shape
+    (10,)
+    """
+
+    def __init__(self, *, density, edges, names):
+        self.density = density
+        self.edges = edges
+        self.names = names
+
+    @classmethod
+    def from_estimator(cls, estimator):
+        """Read a fitted density.
+
+        Parameters
+        ----------
+        estimator : DPHistogramDensity
+            Fitted to one or two columns.
+
+        Returns
+        -------
+        DensityDisplay
+
+        Raises
+        ------
+        ValueError
+            If it has more columns.
+        """
+        check_is_fitted(estimator)
+        n_columns = len(estimator.bin_edges_)
+        if n_columns > 2:
+            raise ValueError(
+                f"estimator is a density of {n_columns} columns, and a picture shows one or two; fit "
+                "one to these columns."
+            )
+        names = getattr(estimator, "feature_names_in_", [f"column {j}" for j in range(n_columns)])
+        return cls(
+            density=estimator.density_, edges=list(estimator.bin_edges_), names=[str(n) for n in names]
+        )
+
+    def plot(self, ax=None):
+        """Draw the density.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            None makes a new figure.
+
+        Returns
+        -------
+        DensityDisplay
+            Itself.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed: ``pip install dpselect[plot]``.
+        """
+        ax = axes_or_new(ax)
+        if len(self.edges) == 1:
+            self.artist_ = ax.stairs(self.density, self.edges[0], fill=True, alpha=0.6)
+            ax.set(xlabel=self.names[0], ylabel="density", ylim=(0, None))
+        else:
+            self.artist_ = ax.pcolormesh(*self.edges, self.density.T, vmin=0)
+            ax.figure.colorbar(self.artist_, ax=ax, label="density")
+            ax.set(xlabel=self.names[0], ylabel=self.names[1])
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
