@@ -13,6 +13,26 @@ from .noise import InnerStream, is_seeded
 from .privacy import PrivacyLoss
 
 
+class PrivacyHTMLMixin:
+    """Shows `privacy_` in notebooks, beneath scikit-learn's diagram; comes before BaseEstimator."""
+
+    @property
+    def _repr_html_(self):
+        # an AttributeError where scikit-learn's `display` is "text"
+        diagram = super()._repr_html_
+        return lambda: diagram() + self._privacy_html()
+
+    def _repr_mimebundle_(self, **kwargs):
+        bundle = super()._repr_mimebundle_(**kwargs)
+        if "text/html" in bundle:
+            bundle["text/html"] += self._privacy_html()
+        return bundle
+
+    def _privacy_html(self):
+        loss = vars(self).get("privacy_")
+        return "" if loss is None else loss._repr_html_()
+
+
 def warn_caller(message, category):
     """Warn, and point to the line outside of this library that led here."""
     package = __name__.partition(".")[0] + "."

@@ -13,7 +13,7 @@ from sklearn.utils import check_array
 from sklearn.utils import check_random_state as numpy_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .base import release_loss
+from .base import PrivacyHTMLMixin, release_loss
 from .cells import Cells, cell_masses, columns_listed, tiling
 from .checks import check_choice, check_epsilon, check_number
 from .density_accuracy import HistogramAccuracy
@@ -28,7 +28,7 @@ from .stability import Certificate
 SENSITIVITY = 2.0
 
 
-class DPHistogramDensity(DensityMixin, BaseEstimator):
+class DPHistogramDensity(PrivacyHTMLMixin, DensityMixin, BaseEstimator):
     """Histogram density, released with epsilon-differential privacy.
 
     Counts the records in equal cells that tile the bounds, adds noise to each count, sets

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from html import escape
 
 KINDS = ("differential privacy", "ex-post")
 NEIGHBOURS = "replace one record"
@@ -202,7 +203,21 @@ class PrivacyLoss:
             ],
         }
 
-    def __str__(self):
+    def _repr_html_(self):
+        """Return the statement for notebooks; its summary is the total."""
+        rows = "".join(
+            f"<tr><td style='text-align:right'>{part.epsilon:.6g}</td>"
+            f"<td style='text-align:right'>{part.delta:.6g}</td>"
+            f"<td style='text-align:left'>{escape(part.label)}</td></tr>"
+            for part in self.releases
+        )
+        return (
+            f"<details style='margin:0.5em 0'><summary><b>Privacy loss:</b> {escape(self._head())}"
+            "</summary><table><thead><tr><th>epsilon</th><th>delta</th>"
+            f"<th style='text-align:left'>of</th></tr></thead><tbody>{rows}</tbody></table></details>"
+        )
+
+    def _head(self):
         head = (
             f"(epsilon = {self.epsilon:.6g}, delta = {self.delta:.6g}) {self.kind}, "
             f"neighbours {self.neighbours}"
@@ -211,6 +226,9 @@ class PrivacyLoss:
             head = "not private (epsilon = inf)"
         if self.seeded:
             head += "; the noise was seeded: whoever knows the seed can remove it"
-        lines = [head]
+        return head
+
+    def __str__(self):
+        lines = [self._head()]
         lines += [f"  epsilon {part.epsilon:.6g}: {part.label}" for part in self.releases]
         return "\n".join(lines)

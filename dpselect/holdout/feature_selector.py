@@ -9,7 +9,7 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from ..base import numeric_rows, one_label_a_row, warn_if_seeded
+from ..base import PrivacyHTMLMixin, numeric_rows, one_label_a_row, warn_if_seeded
 from ..checks import check_number
 from ..exceptions import BudgetExceededError
 from ..ledger import charged, uncharged
@@ -25,7 +25,7 @@ from .thresholdout import (
 )
 
 
-class ThresholdoutFeatureSelector(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
+class ThresholdoutFeatureSelector(PrivacyHTMLMixin, SelectorMixin, MetaEstimatorMixin, BaseEstimator):
     """Forward selection of columns, each judged on holdout records through Thresholdout.
 
     Each step fits the model with every column that is left, on the training records, and takes the

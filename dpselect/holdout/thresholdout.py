@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from ..base import warn_if_seeded
+from ..base import PrivacyHTMLMixin, warn_if_seeded
 from ..checks import check_number
 from ..exceptions import CertificateError
 from ..ledger import charged
@@ -19,7 +19,7 @@ from .records import Records
 NEIGHBOURS = "replace one holdout record"
 
 
-class Thresholdout(BaseEstimator):
+class Thresholdout(PrivacyHTMLMixin, BaseEstimator):
     """A holdout set that answers adaptive questions, with differential privacy.
 
     While training and holdout records agree on a question, the answer is the training value. When

@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ..base import check_classes, numeric_rows, refuse_fit_params, release_loss
+from ..base import PrivacyHTMLMixin, check_classes, numeric_rows, refuse_fit_params, release_loss
 from ..checks import check_choice, check_epsilon, check_number
 from ..exceptions import CertificateError
 from ..ledger import charged
@@ -24,7 +24,7 @@ from .solver import minimise
 TOL = 1e-10
 
 
-class DPLinearClassifier(ClassifierMixin, BaseEstimator):
+class DPLinearClassifier(PrivacyHTMLMixin, ClassifierMixin, BaseEstimator):
     """Base of linear classifiers trained by output or objective perturbation.
 
     A subclass has the parameters of :class:`DPLogisticRegression` and says which margin

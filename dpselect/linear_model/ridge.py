@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from ..base import numeric_rows, one_label_a_row, refuse_fit_params, release_loss
+from ..base import PrivacyHTMLMixin, numeric_rows, one_label_a_row, refuse_fit_params, release_loss
 from ..exceptions import CertificateError
 from ..ledger import charged
 from ..metrics import ClippedSquaredErrorScore
@@ -28,7 +28,7 @@ from .ridge_risk_bound import ridge_optimal_values, ridge_risk_bound
 from .trust_region import length_of
 
 
-class DPRidge(RegressorMixin, BaseEstimator):
+class DPRidge(PrivacyHTMLMixin, RegressorMixin, BaseEstimator):
     """Ridge regression, released with differential privacy.
 
     Minimises half the mean squared error plus alpha / 2 times the squared norm of the

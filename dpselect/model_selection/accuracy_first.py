@@ -6,7 +6,7 @@ from sklearn.metrics import check_scoring
 from sklearn.pipeline import Pipeline
 from sklearn.utils import indexable
 
-from ..base import warn_if_seeded
+from ..base import PrivacyHTMLMixin, warn_if_seeded
 from ..checks import check_number
 from ..exceptions import AccuracyNotReachedError
 from ..ledger import charged
@@ -32,7 +32,9 @@ from .splits import disjoint_parts, make_splits
 SLACK = 0.2
 
 
-class AccuracyFirstSearchCV(SearchDelegationMixin, MetaEstimatorMixin, BaseEstimator):
+class AccuracyFirstSearchCV(
+    SearchDelegationMixin, PrivacyHTMLMixin, MetaEstimatorMixin, BaseEstimator
+):
     """Find the smallest epsilon of a grid whose model is accurate enough, and release the model.
 
     Where :class:`StabilityGridSearchCV` fixes the privacy loss and seeks accuracy, this search

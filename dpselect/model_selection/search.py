@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.utils import indexable
 
-from ..base import warn_if_seeded
+from ..base import PrivacyHTMLMixin, warn_if_seeded
 from ..checks import check_epsilon, check_number
 from ..exceptions import CertificateError
 from ..ledger import charged
@@ -28,7 +28,9 @@ from .splits import make_splits
 from .strategies import Problem, make_strategy
 
 
-class StabilityGridSearchCV(SearchDelegationMixin, MetaEstimatorMixin, BaseEstimator):
+class StabilityGridSearchCV(
+    SearchDelegationMixin, PrivacyHTMLMixin, MetaEstimatorMixin, BaseEstimator
+):
     """Choose parameters of a private model and release it, within one privacy loss.
 
     Takes the place of :class:`sklearn.model_selection.GridSearchCV`. What needs no look at the

@@ -4,7 +4,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ..base import numeric_rows, release_loss
+from ..base import PrivacyHTMLMixin, numeric_rows, release_loss
 from ..checks import check_epsilon, check_number
 from ..ledger import charged
 from ..noise import as_generator, check_random_state, gumbel
@@ -16,7 +16,7 @@ from .scalers import scale_to_bounds
 STEPS, LEAST, MOST = 8, -40, 40
 
 
-class DPBoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class DPBoundsScaler(PrivacyHTMLMixin, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Learn each column's bounds privately, then map the column from them to [-1, 1].
 
     For columns whose bounds are not known. Values outside the learned bounds are clipped.
