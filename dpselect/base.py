@@ -35,9 +35,10 @@ class PrivacyHTMLMixin:
 
 def warn_caller(message, category):
     """Warn, and point to the line outside of this library that led here."""
-    package = __name__.partition(".")[0] + "."
+    # scikit-learn stands between where it calls back
+    ours = (__name__.partition(".")[0] + ".", "sklearn.callback.")
     level, frame = 2, inspect.currentframe().f_back
-    while frame.f_back and frame.f_globals.get("__name__", "").startswith(package):
+    while frame.f_back and frame.f_globals.get("__name__", "").startswith(ours):
         level, frame = level + 1, frame.f_back
     warnings.warn(message, category, stacklevel=level)
 

@@ -8,7 +8,7 @@ from ..ledger import uncharged
 from ..rows import take_records
 
 
-def exact_scores(candidates, draws, score, X, y, splits, *, n_jobs, pre_dispatch, verbose):
+def exact_scores(candidates, draws, score, X, y, splits, *, n_jobs, pre_dispatch, progress):
     """Train every candidate on every split and return its mean score.
 
     Parameters
@@ -22,8 +22,8 @@ def exact_scores(candidates, draws, score, X, y, splits, *, n_jobs, pre_dispatch
     splits : list of (train, test)
     n_jobs, pre_dispatch
         For joblib.
-    verbose : int
-        1 or more prints public facts.
+    progress : Progress
+        Is told which candidates are done.
 
     Returns
     -------
@@ -32,12 +32,12 @@ def exact_scores(candidates, draws, score, X, y, splits, *, n_jobs, pre_dispatch
     """
     total = np.zeros(len(candidates))
     groups = alike_in_steps(candidates)
-    if verbose and len(candidates) > 1:
-        print(f"Fitting {len(splits)} splits for each of {len(candidates)} candidates")
-    for done, members in enumerate(groups, start=1):
+    if len(candidates) == 1:
+        # what its steps refuse is refused here, as with more candidates
+        candidates[0].transform(X)
+        return total
+    for members in progress.over(groups, "group of candidates"):
         rows = candidates[members[0]].transform(X)
-        if len(candidates) == 1:
-            break
         models = [
             clone(candidates[i].model).set_params(random_state=draw)
             for i in members
@@ -47,8 +47,6 @@ def exact_scores(candidates, draws, score, X, y, splits, *, n_jobs, pre_dispatch
             delayed(_score_split)(models, rows, y, train, test, score) for train, test in splits
         )
         total[members] = np.mean(results, axis=0).reshape(len(members), -1).mean(axis=1)
-        if verbose:
-            print(f"Done with {done} of {len(groups)} groups of candidates")
     return total
 
 

@@ -22,6 +22,7 @@ from .evaluation import n_columns
 from .nonprivate import fit_twin
 from .parameters import check_parameters
 from .private_steps import freeze, last_private, thaw
+from .progress import CallbackSupportMixin, Progress, with_callbacks
 from .release import fit_candidate, release_state
 from .spending import selection_at_most
 from .splits import make_splits
@@ -29,7 +30,7 @@ from .strategies import Problem, make_strategy
 
 
 class StabilityGridSearchCV(
-    SearchDelegationMixin, PrivacyHTMLMixin, MetaEstimatorMixin, BaseEstimator
+    SearchDelegationMixin, PrivacyHTMLMixin, CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator
 ):
     """Choose parameters of a private model and release it, within one privacy loss.
 
@@ -106,7 +107,8 @@ class StabilityGridSearchCV(
         split only, whose parts must be disjoint and name no record twice; "public_rule",
         "risk_bound" and "random" use none.
     verbose : int, default=0
-        1 or more prints public facts: the number of fits, and which are done.
+        1 or more prints public facts: which candidates are done, and how many are left.
+        scikit-learn's callbacks (``set_callbacks``, from its version 1.9 on) are told the same.
     pre_dispatch : int or str, default="2*n_jobs"
         As for GridSearchCV.
     error_score : "raise" or float, default=nan
@@ -231,6 +233,7 @@ class StabilityGridSearchCV(
         self.ledger = ledger
         self.random_state = random_state
 
+    @with_callbacks
     def fit(self, X, y=None, **params):
         """Select and release.
 
@@ -275,10 +278,13 @@ class StabilityGridSearchCV(
         make_strategy(self.strategy, made_up).rehearse()
         warn_if_seeded(self)
         with charged(self, selection_at_most(self, estimator, candidates)) as charge:
-            self._select(X, y, estimator, candidates, score, groups, stream, charge)
+            with Progress(self) as progress:
+                self._select(
+                    X, y, estimator, candidates, score, groups, stream, charge, progress
+                )
         return self
 
-    def _select(self, X, y, estimator, candidates, score, groups, stream, charge):
+    def _select(self, X, y, estimator, candidates, score, groups, stream, charge, progress):
         """Touch the data: choose, train, and publish what was paid for."""
         X, y = indexable(X, y)
         splits = make_splits(self.cv, n_rows(X), stream.child("splits"), groups)
@@ -291,6 +297,7 @@ class StabilityGridSearchCV(
             candidates = self._candidates(estimator, frozen)
             set_classes(candidates, classes)
         problem = self._problem(candidates, score, splits, n_rows(X), n_columns(X), X)
+        problem = replace(problem, progress=progress)
         choice = make_strategy(self.strategy, problem).choose(X, y, stream)
         if choice.losses:
             charge.begin()
@@ -336,7 +343,7 @@ class StabilityGridSearchCV(
             epsilon=float(self.epsilon), delta=float(self.delta),
             selection_fraction=self.selection_fraction, n_draws=self.n_draws,
             random_state=self.random_state,
-            jobs={"n_jobs": self.n_jobs, "pre_dispatch": self.pre_dispatch, "verbose": self.verbose},
+            jobs={"n_jobs": self.n_jobs, "pre_dispatch": self.pre_dispatch},
         )
 
     def _train(self, candidate, epsilon, X, y, stream):

@@ -25,6 +25,7 @@ from dpselect import (
 from dpselect.metrics import BrierScore, RampScore
 from dpselect.model_selection import evaluation
 from dpselect.model_selection.candidates import make_candidates
+from dpselect.model_selection.progress import Progress
 from dpselect.noise import InnerStream, root_stream
 from dpselect.preprocessing import BoundedScaler, DPBoundsScaler
 from dpselect.stability import Certificate
@@ -86,7 +87,7 @@ def test_exact_scores_are_those_of_one_by_one_fits(data):
     cv = KFold(4, shuffle=True, random_state=0)
     scores = evaluation.exact_scores(
         candidates, draws, RampScore(), X, y, list(cv.split(X)), n_jobs=1,
-        pre_dispatch="2*n_jobs", verbose=0,
+        pre_dispatch="2*n_jobs", progress=Progress(),
     )
     expected = [
         np.mean([
@@ -113,7 +114,7 @@ def test_candidates_that_see_rows_differently_are_trained_apart(data):
     draws = [[stream.child("draw", i)] for i in range(len(candidates))]
     split = [(np.arange(2000), np.arange(2000, 3000))]
     scores = evaluation.exact_scores(
-        candidates, draws, BrierScore(), X, y, split, n_jobs=1, pre_dispatch="all", verbose=0
+        candidates, draws, BrierScore(), X, y, split, n_jobs=1, pre_dispatch="all", progress=Progress()
     )
     for candidate, (draw,), score in zip(candidates, draws, scores):
         model = clone(candidate.model).set_params(random_state=draw).fit(X[:2000], y[:2000])
@@ -279,7 +280,7 @@ def test_learned_labels_warn_once(data):
 def test_verbose_prints_public_facts(data, capsys):
     search(verbose=1).fit(*data)
     assert capsys.readouterr().out == (
-        "Fitting 5 splits for each of 3 candidates\nDone with 1 of 1 groups of candidates\n"
+        "group of candidates 1 of 1: done\n"
     )
 
 
@@ -350,7 +351,7 @@ def test_threads_do_not_share_models(data, monkeypatch):
         with parallel_config(backend="threading"):
             return evaluation.exact_scores(
                 candidates, draws, BrierScore(), X[order], y[order], list(cv.split(X)),
-                n_jobs=n_jobs, pre_dispatch="all", verbose=0,
+                n_jobs=n_jobs, pre_dispatch="all", progress=Progress(),
             )
 
     np.testing.assert_array_equal(scores(1), scores(5))

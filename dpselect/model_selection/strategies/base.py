@@ -11,6 +11,7 @@ from ...metrics import Score
 from ...noise import is_seeded
 from ...privacy import PrivacyLoss
 from ..plan import SelectionPlan, too_few_records
+from ..progress import Progress
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,9 @@ class Problem:
     random_state : object
         Whether it is None says where noise comes from.
     jobs : dict
-        `n_jobs`, `pre_dispatch` and `verbose`.
+        `n_jobs` and `pre_dispatch`.
+    progress : Progress
+        Is told what is done.
     """
 
     candidates: list
@@ -49,6 +52,7 @@ class Problem:
     n_draws: int = 1
     random_state: object = None
     jobs: dict = field(default_factory=dict)
+    progress: Progress = field(default_factory=Progress)
 
     @property
     def seeded(self):

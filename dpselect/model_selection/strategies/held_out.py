@@ -80,7 +80,8 @@ class HeldOut(Strategy):
         """Train each candidate on its part, and return the models and their exact scores."""
         k = len(self.problem.candidates)
         models, scores = [None] * k, [None] * k
-        for members in alike_in_steps(self.problem.candidates):
+        groups = alike_in_steps(self.problem.candidates)
+        for members in self.problem.progress.over(groups, "group of candidates"):
             rows = self.problem.candidates[members[0]].transform(X)
             # one by one: what a model costs is what its own `fit` states
             for i in members:

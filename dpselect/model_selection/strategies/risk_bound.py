@@ -86,7 +86,8 @@ class RiskBound(Strategy):
         for i, candidate in enumerate(candidates):
             groups.setdefault((candidate.steps_key, type(candidate.model)), []).append(i)
         values = np.empty(len(candidates))
-        for (_, kind), members in groups.items():
+        over = self.problem.progress.over(groups.items(), "group of candidates")
+        for (_, kind), members in over:
             rows = candidates[members[0]].transform(X)
             models = [clone(candidates[i].model) for i in members]
             values[members] = kind.optimal_values(models, rows, y, self.reach)

@@ -54,7 +54,8 @@ class Stability(Strategy):
         problem = self.problem
         draws = self._draws(stream)
         scores = exact_scores(
-            problem.candidates, draws, problem.score, X, y, problem.splits, **problem.jobs
+            problem.candidates, draws, problem.score, X, y, problem.splits,
+            progress=problem.progress, **problem.jobs,
         )
         k = len(problem.candidates)
         tail = problem.delta / (k * problem.n_draws) if problem.delta > 0 else None

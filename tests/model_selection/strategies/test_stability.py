@@ -25,7 +25,7 @@ def strategy(n=1000, p=3):
     for candidate in candidates:
         candidate.n_features = p
     splits = [tuple(np.split(np.arange(n), [4 * n // 5]))]
-    jobs = {"n_jobs": None, "pre_dispatch": "2*n_jobs", "verbose": 0}
+    jobs = {"n_jobs": None, "pre_dispatch": "2*n_jobs"}
     return module.Stability(Problem(candidates, BrierScore(), splits, n, p, 1.0, jobs=jobs))
 
 

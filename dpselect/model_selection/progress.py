@@ -1,0 +1,72 @@
+"""How far a search is, in public facts: which candidates, and how many are left."""
+
+try:  # scikit-learn 1.9 and later
+    from sklearn.callback import CallbackSupportMixin, with_callbacks
+except ImportError:
+
+    class CallbackSupportMixin:
+        """Stands where scikit-learn has no callbacks."""
+
+    def with_callbacks(method):
+        """Return the method."""
+        return method
+
+
+class Progress:
+    """Tells how far a search is: by lines of text, and to scikit-learn's callbacks.
+
+    Callbacks get the search, which holds no results yet, and never records, models or scores; they
+    cannot stop it. A context manager, for the whole of a fit.
+
+    Parameters
+    ----------
+    search : estimator, default=None
+        With `verbose`, and callbacks where scikit-learn has them. None tells nothing.
+    """
+
+    def __init__(self, search=None):
+        self._search = search
+        self._root = None
+
+    def __enter__(self):
+        if isinstance(self._search, CallbackSupportMixin) and hasattr(
+            self._search, "_init_callback_context"
+        ):
+            self._root = self._search._init_callback_context(max_subtasks=None)
+            self._root.call_on_fit_task_begin(estimator=self._search)
+        return self
+
+    def __exit__(self, kind, *rest):
+        if self._root is not None and kind is None:
+            self._root.call_on_fit_task_end(estimator=self._search)
+
+    def over(self, items, what):
+        """Yield items one by one, and tell when each is done.
+
+        Parameters
+        ----------
+        items : sequence
+            Of a length, and in an order, that is public.
+        what : str
+            What an item is, in words.
+
+        Yields
+        ------
+        object
+        """
+        items = list(items)
+        root = self._root and self._begin(self._root, what, len(items))
+        for i, item in enumerate(items, start=1):
+            task = root and self._begin(root, f"{what} {i}", 0)
+            yield item
+            if task:
+                task.call_on_fit_task_end(estimator=self._search)
+            if self._search is not None and self._search.verbose:
+                print(f"{what} {i} of {len(items)}: done")
+        if root:
+            root.call_on_fit_task_end(estimator=self._search)
+
+    def _begin(self, parent, name, n_tasks):
+        task = parent.subcontext(task_name=name, max_subtasks=n_tasks)
+        task.call_on_fit_task_begin(estimator=self._search)
+        return task
