@@ -1,11 +1,13 @@
 """Tune and release machine-learning models under differential privacy."""
 
 from . import audit, mechanisms, metrics, noise, preprocessing
+from .config import config_context, get_config, set_config
 from .density import DPHistogramDensity
 from .exceptions import (
     AccuracyNotReachedError,
     BudgetExceededError,
     CertificateError,
+    PrivacyLeakError,
     PrivacyLeakWarning,
     SeededNoiseWarning,
 )
@@ -26,6 +28,7 @@ __all__ = [
     "DPLogisticRegression",
     "DPRidge",
     "Ladder",
+    "PrivacyLeakError",
     "PrivacyLeakWarning",
     "PrivacyLoss",
     "SeededNoiseWarning",
@@ -33,8 +36,11 @@ __all__ = [
     "Thresholdout",
     "ThresholdoutFeatureSelector",
     "audit",
+    "config_context",
+    "get_config",
     "mechanisms",
     "metrics",
     "noise",
     "preprocessing",
+    "set_config",
 ]

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..base import numeric_rows, one_label_a_row, warn_if_seeded
 from ..checks import check_number
+from ..config import with_config
 from ..exceptions import BudgetExceededError
 from ..model_selection.splits import check_splitter, disjoint_parts, make_splits
 from ..noise import root_stream
@@ -174,6 +175,7 @@ class ThresholdoutFeatureSelector(SelectorMixin, MetaEstimatorMixin, BaseEstimat
         check_thresholdout_parameters(self)
         check_splitter(self.cv, self.public_splits)
         score = bounded_score(self.scoring)
+        warn_if_seeded(self)
         y = one_label_a_row(y, type(self).__name__)
         X, y = numeric_rows(
             self, X, y, accept_sparse="csr",
@@ -185,17 +187,17 @@ class ThresholdoutFeatureSelector(SelectorMixin, MetaEstimatorMixin, BaseEstimat
             high_included=True, why=f"X has {n_features} columns",
             instead=f"write 1 to {n_features}",
         )
-        warn_if_seeded(self)
 
         stream = root_stream(self.random_state)
         train, held = disjoint_parts(make_splits(self.cv, len(y), stream.child("split")))
         parts = X[train], y[train], X[held], y[held]
         answers = make_answers(self, len(held), stream.child("noise"))
         order = np.random.default_rng(stream.child("order").integer())
+        fit_and_score = with_config(_fit_and_score)
         with Parallel(n_jobs=self.n_jobs) as parallel:
             def scores(candidates):
                 return parallel(
-                    delayed(_fit_and_score)(clone(self.estimator), score, columns, *parts)
+                    delayed(fit_and_score)(clone(self.estimator), score, columns, *parts)
                     for columns in candidates
                 )
 

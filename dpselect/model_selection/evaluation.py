@@ -4,6 +4,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import clone
 
+from ..config import with_config
 from ..rows import take_records
 
 
@@ -31,6 +32,8 @@ def exact_scores(candidates, draws, score, X, y, splits, *, n_jobs, pre_dispatch
     """
     total = np.zeros(len(candidates))
     groups = alike_in_steps(candidates)
+    # here: joblib asks for later jobs in threads of its own
+    score_split = with_config(_score_split)
     if verbose and len(candidates) > 1:
         print(f"Fitting {len(splits)} splits for each of {len(candidates)} candidates")
     for done, members in enumerate(groups, start=1):
@@ -43,7 +46,7 @@ def exact_scores(candidates, draws, score, X, y, splits, *, n_jobs, pre_dispatch
             for draw in draws[i]
         ]
         results = Parallel(n_jobs=n_jobs, pre_dispatch=pre_dispatch)(
-            delayed(_score_split)(models, rows, y, train, test, score) for train, test in splits
+            delayed(score_split)(models, rows, y, train, test, score) for train, test in splits
         )
         total[members] = np.mean(results, axis=0).reshape(len(members), -1).mean(axis=1)
         if verbose:

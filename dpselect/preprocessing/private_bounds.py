@@ -96,8 +96,8 @@ class DPBoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             instead="write a number between 0 and 0.5, such as 0.02",
         )
         check_random_state(self.random_state)
+        loss = release_loss(self, "bounds of all columns")
         X = numeric_rows(self, X)
-        loss = release_loss(self, f"bounds of {X.shape[1]} columns")
         grid = bound_grid()
         wanted = np.array([self.tail, 1 - self.tail]) * len(X)
         utility = cell_utility(ranks_of(X, grid)[:, None, :], wanted[:, None])
