@@ -1,11 +1,13 @@
 """Tune and release machine-learning models under differential privacy."""
 
 from . import audit, mechanisms, metrics, noise, preprocessing
+from .config import config_context, get_config, set_config
 from .density import DPHistogramDensity
 from .exceptions import (
     AccuracyNotReachedError,
     BudgetExceededError,
     CertificateError,
+    PrivacyLeakError,
     PrivacyLeakWarning,
     SeededNoiseWarning,
 )
@@ -35,6 +37,7 @@ __all__ = [
     "DPRidge",
     "DensityDisplay",
     "Ladder",
+    "PrivacyLeakError",
     "PrivacyLeakWarning",
     "PrivacyLedger",
     "PrivacyLedgerDisplay",
@@ -45,8 +48,11 @@ __all__ = [
     "Thresholdout",
     "ThresholdoutFeatureSelector",
     "audit",
+    "config_context",
+    "get_config",
     "mechanisms",
     "metrics",
     "noise",
     "preprocessing",
+    "set_config",
 ]

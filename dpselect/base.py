@@ -8,7 +8,8 @@ from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from .exceptions import PrivacyLeakWarning, SeededNoiseWarning
+from .config import get_config
+from .exceptions import PrivacyLeakError, PrivacyLeakWarning, SeededNoiseWarning
 from .noise import InnerStream, is_seeded
 from .privacy import PrivacyLoss
 
@@ -34,7 +35,22 @@ class PrivacyHTMLMixin:
 
 
 def warn_caller(message, category):
-    """Warn, and point to the line outside of this library that led here."""
+    """Warn, and point to the line outside of this library that led here; in strict mode, raise.
+
+    Parameters
+    ----------
+    message : str
+        One sentence, without data.
+    category : type
+        PrivacyLeakWarning or SeededNoiseWarning.
+
+    Raises
+    ------
+    PrivacyLeakError
+        In strict mode: see :func:`dpselect.config_context`.
+    """
+    if get_config()["strict"]:
+        raise PrivacyLeakError(message)
     # scikit-learn stands between where it calls back
     ours = (__name__.partition(".")[0] + ".", "sklearn.callback.")
     level, frame = 2, inspect.currentframe().f_back
@@ -92,6 +108,24 @@ def warn_if_seeded(estimator):
         )
 
 
+def warn_if_labels_learned(classes, owner):
+    """Warn, before any label is read, if there is no list of public ones.
+
+    Parameters
+    ----------
+    classes : None or array-like
+        As given to `owner`.
+    owner : str
+        Name of the estimator, for the message.
+    """
+    if classes is None:
+        warn_caller(
+            f"{owner} with classes=None learns the set of labels from y, which the privacy loss "
+            "does not cover; give classes=[...] with all labels that a record may have.",
+            PrivacyLeakWarning,
+        )
+
+
 def numeric_rows(estimator, X, y="no_validation", **checks):
     """Check rows as scikit-learn does, as float64, without quoting them in an error.
 
@@ -132,7 +166,9 @@ def one_label_a_row(y, owner):
 
 
 def public_classes(y, classes, owner):
-    """Return the sorted labels, learning them from `y` with a warning when not given.
+    """Return the sorted labels, learning them from `y` when not given.
+
+    That is a leak: see :func:`warn_if_labels_learned`.
 
     Parameters
     ----------
@@ -159,11 +195,6 @@ def public_classes(y, classes, owner):
                 f"y holds only one class and classes=None, so {owner} cannot know the other; "
                 "give classes=[...] with all labels that a record may have."
             )
-        warn_caller(
-            f"{owner} learned the set of labels from y, which the privacy loss does not cover; "
-            "give classes=[...] with all labels that a record may have.",
-            PrivacyLeakWarning,
-        )
         return labels
     check_classes(classes)
     labels = np.unique(np.asarray(classes))

@@ -23,6 +23,7 @@ from .metrics import IntegratedSquaredErrorScore
 from .noise import as_generator, check_random_state, laplace, two_sided_geometric
 from .rows import block_map, block_sum
 from .stability import Certificate
+from .training_records import remembers_records, warns_of_training_records
 
 # one replaced record lowers one count by 1 and raises another
 SENSITIVITY = 2.0
@@ -109,6 +110,7 @@ class DPHistogramDensity(PrivacyHTMLMixin, DensityMixin, BaseEstimator):
         self.ledger = ledger
         self.random_state = random_state
 
+    @remembers_records
     def fit(self, X, y=None):
         """Count, add noise and release a density.
 
@@ -161,6 +163,7 @@ class DPHistogramDensity(PrivacyHTMLMixin, DensityMixin, BaseEstimator):
         self.density_ = (masses / cells.volume).reshape(cells.shape)
         self.bin_edges_ = list(cells.edges)
 
+    @warns_of_training_records
     def score_samples(self, X):
         """Return the logarithm of the density at rows.
 
@@ -173,6 +176,11 @@ class DPHistogramDensity(PrivacyHTMLMixin, DensityMixin, BaseEstimator):
         ndarray of shape (n_samples,)
             ``-inf`` where the density is 0, which it is outside the bounds: unlike `fit`, this
             does not move rows to the nearest cell, or the density would not integrate to 1.
+
+        Warns
+        -----
+        PrivacyLeakWarning
+            If `X` is what the density was fitted on, or a part of it.
         """
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
@@ -185,6 +193,7 @@ class DPHistogramDensity(PrivacyHTMLMixin, DensityMixin, BaseEstimator):
 
         return block_map(look_up, X)
 
+    @warns_of_training_records
     def score(self, X, y=None):
         """Return the total log-likelihood of rows, as KernelDensity does.
 
@@ -198,6 +207,11 @@ class DPHistogramDensity(PrivacyHTMLMixin, DensityMixin, BaseEstimator):
         -------
         float
             ``-inf`` as soon as one row has density 0.
+
+        Warns
+        -----
+        PrivacyLeakWarning
+            If `X` is what the density was fitted on, or a part of it.
         """
         return float(self.score_samples(X).sum())
 

@@ -5,12 +5,22 @@ class PrivacyLeakWarning(UserWarning):
     """Something that is not covered by the stated privacy loss was taken from the data.
 
     The message says what was taken and which argument makes it public knowledge
-    instead. It never contains the data.
+    instead. It never contains the data. In strict mode it is a PrivacyLeakError.
     """
 
 
 class SeededNoiseWarning(UserWarning):
-    """A result was released with noise that anyone who knows the seed can remove."""
+    """A result was released with noise that anyone who knows the seed can remove.
+
+    In strict mode it is a PrivacyLeakError, and nothing is released.
+    """
+
+
+class PrivacyLeakError(ValueError):
+    """What would be a PrivacyLeakWarning or a SeededNoiseWarning, in strict mode.
+
+    See :func:`dpselect.config_context`.
+    """
 
 
 class CertificateError(ValueError):

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..base import PrivacyHTMLMixin, numeric_rows, one_label_a_row, warn_if_seeded
 from ..checks import check_number
+from ..config import with_config
 from ..exceptions import BudgetExceededError
 from ..ledger import charged, uncharged
 from ..model_selection.splits import check_splitter, disjoint_parts, make_splits
@@ -180,6 +181,7 @@ class ThresholdoutFeatureSelector(PrivacyHTMLMixin, SelectorMixin, MetaEstimator
         check_thresholdout_parameters(self)
         check_splitter(self.cv, self.public_splits)
         score = bounded_score(self.scoring)
+        warn_if_seeded(self)
         y = one_label_a_row(y, type(self).__name__)
         X, y = numeric_rows(
             self, X, y, accept_sparse="csr",
@@ -191,7 +193,6 @@ class ThresholdoutFeatureSelector(PrivacyHTMLMixin, SelectorMixin, MetaEstimator
             high_included=True, why=f"X has {n_features} columns",
             instead=f"write 1 to {n_features}",
         )
-        warn_if_seeded(self)
 
         stream = root_stream(self.random_state)
         train, held = disjoint_parts(make_splits(self.cv, len(y), stream.child("split")))
@@ -199,12 +200,13 @@ class ThresholdoutFeatureSelector(PrivacyHTMLMixin, SelectorMixin, MetaEstimator
         answers = make_answers(self, len(held), stream.child("noise"))
         loss = thresholdout_loss(self, answers)
         order = np.random.default_rng(stream.child("order").integer())
+        fit_and_score = with_config(_fit_and_score)
         with charged(self, loss) as charge, Parallel(n_jobs=self.n_jobs) as parallel:
             charge.begin()
 
             def scores(candidates):
                 return parallel(
-                    delayed(_fit_and_score)(clone(self.estimator), score, columns, *parts)
+                    delayed(fit_and_score)(clone(self.estimator), score, columns, *parts)
                     for columns in candidates
                 )
 

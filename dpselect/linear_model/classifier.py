@@ -15,6 +15,7 @@ from ..metrics import MarginScore
 from ..noise import as_generator, ball_laplace, check_random_state, laplace
 from ..noise.tails import noise_length
 from ..stability import margin_certificate
+from ..training_records import remembers_records, warns_of_training_records
 from .calibration import calibrate, norm_bound, public_alpha
 from .design import Design, classification_problems
 from .linear_accuracy import LinearAccuracy
@@ -37,6 +38,7 @@ class DPLinearClassifier(PrivacyHTMLMixin, ClassifierMixin, BaseEstimator):
     def _loss(self):
         """Return the MarginLoss of this classifier."""
 
+    @remembers_records
     def fit(self, X, y, **fit_params):
         """Train and release a classifier.
 
@@ -99,7 +101,6 @@ class DPLinearClassifier(PrivacyHTMLMixin, ClassifierMixin, BaseEstimator):
         alike = {}
         for estimator in estimators:
             estimator._check_parameters()
-            vars(estimator).pop("privacy_", None)
             alike.setdefault(estimator._problem_key(), []).append(estimator)
         for group in alike.values():
             _fit_alike(group, X, y)
@@ -374,6 +375,28 @@ class DPLinearClassifier(PrivacyHTMLMixin, ClassifierMixin, BaseEstimator):
             return self.classes_[(decision > 0).astype(int)]
         return self.classes_[decision.argmax(axis=1)]
 
+    @warns_of_training_records
+    def score(self, X, y, sample_weight=None):
+        """Return the share of labels that are predicted right.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Records that took no part in training.
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        float
+
+        Warns
+        -----
+        PrivacyLeakWarning
+            If `X` is what the classifier was trained on, or a part of it.
+        """
+        return super().score(X, y, sample_weight)
+
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
@@ -402,4 +425,5 @@ def _fit_alike(estimators, X, y):
     )
     for i, (estimator, s, r) in enumerate(zip(estimators, scales, draws)):
         w = W[:, i * K : (i + 1) * K].T + s.output_scale * r[1]
+        vars(estimator).pop("privacy_", None)
         estimator._publish(w, classes, leader)

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from ..base import numeric_rows, public_classes
+from ..base import numeric_rows, public_classes, warn_if_labels_learned
 from ..rows import block_map, block_sum
 
 TINY = 2.0**-300
@@ -120,8 +120,11 @@ def classification_problems(classifier, X, y):
     classes : ndarray
         The sorted labels.
     """
+    owner = type(classifier).__name__
+    if classifier.epsilon != math.inf:  # which covers everything
+        warn_if_labels_learned(classifier.classes, owner)
     X, y = numeric_rows(classifier, X, y, accept_sparse="csr")
-    classes = public_classes(y, classifier.classes, type(classifier).__name__)
+    classes = public_classes(y, classifier.classes, owner)
     positive = classes[1:] if len(classes) == 2 else classes
     design = Design(
         X, classifier.data_norm, classifier._constant(), classifier.n_jobs, classifier.norm

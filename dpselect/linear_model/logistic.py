@@ -91,11 +91,11 @@ class DPLogisticRegression(DPLinearClassifier):
     --------
     >>> from sklearn.datasets import make_blobs
     >>> from dpselect import DPLogisticRegression
-    >>> X, y = make_blobs(1000, centers=[(-0.5, 0), (0.5, 0)], cluster_std=0.2, random_state=0)
-    >>> model = DPLogisticRegression(epsilon=1.0, classes=[0, 1]).fit(X, y)
+    >>> X, y = make_blobs(2000, centers=[(-0.5, 0), (0.5, 0)], cluster_std=0.2, random_state=0)
+    >>> model = DPLogisticRegression(epsilon=1.0, classes=[0, 1]).fit(X[:1000], y[:1000])
     >>> model.privacy_.epsilon
     1.0
-    >>> bool(model.score(X, y) > 0.9)
+    >>> bool(model.score(X[1000:], y[1000:]) > 0.9)  # other records
     True
     """
 

@@ -13,6 +13,11 @@ from ..metrics import ClippedSquaredErrorScore
 from ..noise import as_generator, ball_laplace, gaussian, laplace
 from ..rows import block_map
 from ..stability import Certificate
+from ..training_records import (
+    remembers_records,
+    share_records,
+    warns_of_training_records,
+)
 from .ridge_accuracy import RidgeAccuracy
 from .ridge_calibration import ball_radius, gradient_change, movement, objective_noise
 from .ridge_noise import (
@@ -108,11 +113,12 @@ class DPRidge(PrivacyHTMLMixin, RegressorMixin, BaseEstimator):
     --------
     >>> from sklearn.datasets import make_regression
     >>> from dpselect import DPRidge
-    >>> X, y = make_regression(20_000, 5, noise=5.0, random_state=0)
-    >>> model = DPRidge(epsilon=1.0, norm="l2", data_norm=3.0, target_bound=300.0).fit(X, y)
+    >>> X, y = make_regression(30_000, 5, noise=5.0, random_state=0)
+    >>> model = DPRidge(epsilon=1.0, norm="l2", data_norm=3.0, target_bound=300.0)
+    >>> model = model.fit(X[:20_000], y[:20_000])
     >>> model.privacy_.epsilon
     1.0
-    >>> bool(model.score(X, y) > 0.9)
+    >>> bool(model.score(X[20_000:], y[20_000:]) > 0.9)  # other records
     True
     >>> grid = [model.post_process(alpha=alpha) for alpha in (0.001, 0.1)]  # costs nothing more
     >>> bool(abs(grid[1].coef_).max() < abs(grid[0].coef_).max())
@@ -156,6 +162,7 @@ class DPRidge(PrivacyHTMLMixin, RegressorMixin, BaseEstimator):
         """tuple of str : Parameters that may change after the release at no further cost."""
         return ("alpha",) if self.perturbation == "covariance" else ()
 
+    @remembers_records
     def fit(self, X, y, **fit_params):
         """Train and release a model.
 
@@ -303,6 +310,7 @@ class DPRidge(PrivacyHTMLMixin, RegressorMixin, BaseEstimator):
         twin._check_parameters()
         released = {name: value for name, value in vars(self).items() if name not in twin.__dict__}
         vars(twin).update(released)
+        share_records(self, twin)
         if hasattr(twin, "gram_"):
             twin._set_coefficients(twin._read())
         return twin
@@ -509,6 +517,28 @@ class DPRidge(PrivacyHTMLMixin, RegressorMixin, BaseEstimator):
             return factor * (rows @ self.coef_) + self.intercept_
 
         return block_map(values, X)
+
+    @warns_of_training_records
+    def score(self, X, y, sample_weight=None):
+        """Return the coefficient of determination R^2 of the predictions.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Records that took no part in training.
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        float
+
+        Warns
+        -----
+        PrivacyLeakWarning
+            If `X` is what the model was trained on, or a part of it.
+        """
+        return super().score(X, y, sample_weight)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -7,7 +7,7 @@ from sklearn.base import RegressorMixin, clone
 from sklearn.model_selection import ParameterGrid
 from sklearn.pipeline import Pipeline
 
-from ..base import one_label_a_row, public_classes
+from ..base import one_label_a_row, public_classes, warn_if_labels_learned
 from ..exceptions import CertificateError
 from ..preprocessing.pipeline_check import (
     check_pipeline_privacy,
@@ -223,9 +223,10 @@ def learn_classes(candidates, y, owner):
         # a target that is not a number would reach scores, if not the training
         regression = isinstance(candidates[0].model, RegressorMixin)
         return one_label_a_row(y, owner) if regression else y, None
+    known = next((classes for classes in given if classes is not None), None)
+    warn_if_labels_learned(known, owner)
     y = one_label_a_row(y, owner)
-    known = [classes for classes in given if classes is not None]
-    classes = public_classes(y, known[0] if known else None, owner)
+    classes = public_classes(y, known, owner)
     set_classes(candidates, classes)
     return y, classes
 

@@ -21,6 +21,8 @@ from sklearn.utils.metadata_routing import (
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from ..training_records import warns_of_training_records
+
 
 def _require_refit(search, attr):
     # An AttributeError, not a ValueError: hasattr() must answer False.
@@ -100,6 +102,7 @@ class SearchDelegationMixin:
     transform = _delegated("transform", "Transform with the chosen estimator.")
     inverse_transform = _delegated("inverse_transform", "Undo ``transform``.")
 
+    @warns_of_training_records
     def score(self, X, y=None, **params):
         """Score the chosen estimator on the given data.
 
@@ -108,7 +111,7 @@ class SearchDelegationMixin:
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Test samples.
+            Test samples, which took no part in the search.
 
         y : array-like of shape (n_samples,) or (n_samples, n_output), default=None
             Their targets; None for unsupervised learning.
@@ -120,6 +123,11 @@ class SearchDelegationMixin:
         -------
         score : float
             The score.
+
+        Warns
+        -----
+        PrivacyLeakWarning
+            If `X` is what the search was fitted on, or a part of it.
         """
         _require_refit(self, "score")
         check_is_fitted(self)

@@ -4,6 +4,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import clone
 
+from ..config import with_config
 from ..ledger import uncharged
 from ..rows import take_records
 
@@ -36,6 +37,8 @@ def exact_scores(candidates, draws, score, X, y, splits, *, n_jobs, pre_dispatch
         # what its steps refuse is refused here, as with more candidates
         candidates[0].transform(X)
         return total
+    # here: joblib asks for later jobs in threads of its own
+    score_split = with_config(_score_split)
     for members in progress.over(groups, "group of candidates"):
         rows = candidates[members[0]].transform(X)
         models = [
@@ -44,7 +47,7 @@ def exact_scores(candidates, draws, score, X, y, splits, *, n_jobs, pre_dispatch
             for draw in draws[i]
         ]
         results = Parallel(n_jobs=n_jobs, pre_dispatch=pre_dispatch)(
-            delayed(_score_split)(models, rows, y, train, test, score) for train, test in splits
+            delayed(score_split)(models, rows, y, train, test, score) for train, test in splits
         )
         total[members] = np.mean(results, axis=0).reshape(len(members), -1).mean(axis=1)
     return total

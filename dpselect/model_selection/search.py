@@ -15,6 +15,7 @@ from ..metrics import get_score
 from ..noise import is_seeded, root_stream
 from ..privacy import PrivacyLoss
 from ..rows import n_rows, take
+from ..training_records import remembers_records
 from .candidates import learn_classes, make_candidates, seed_features, set_classes
 from .comparison import compare_strategies
 from .delegation import SearchDelegationMixin
@@ -233,6 +234,7 @@ class StabilityGridSearchCV(
         self.ledger = ledger
         self.random_state = random_state
 
+    @remembers_records
     @with_callbacks
     def fit(self, X, y=None, **params):
         """Select and release.

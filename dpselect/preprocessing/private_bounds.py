@@ -101,7 +101,7 @@ class DPBoundsScaler(PrivacyHTMLMixin, OneToOneFeatureMixin, TransformerMixin, B
             instead="write a number between 0 and 0.5, such as 0.02",
         )
         check_random_state(self.random_state)
-        loss = release_loss(self, "bounds of columns")
+        loss = release_loss(self, "bounds of all columns")
         with charged(self, loss):
             self._choose(numeric_rows(self, X))
             self.privacy_ = loss

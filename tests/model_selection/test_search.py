@@ -62,7 +62,7 @@ def test_fits_and_states_its_loss(data):
     assert s.predict(data[0]).shape == (3000,) and s.predict_proba(data[0]).shape == (3000, 2)
     assert list(s.classes_) == ["ill", "well"] and s.n_features_in_ == 4
     assert s.scorer_ == BrierScore()
-    assert -0.25 < s.score(*data) < 0
+    assert -0.25 < s.score(data[0].copy(), data[1]) < 0
 
 
 @pytest.mark.parametrize("fraction", [0.1, 0.9])

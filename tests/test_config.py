@@ -1,0 +1,126 @@
+import pickle
+import threading
+
+import numpy as np
+import pytest
+from joblib import Parallel, delayed, parallel_config
+
+import dpselect
+from dpselect import (
+    DPLogisticRegression,
+    PrivacyLeakError,
+    StabilityGridSearchCV,
+    ThresholdoutFeatureSelector,
+)
+from dpselect.config import with_config
+from dpselect.metrics import BrierScore
+
+
+def strict():
+    return dpselect.get_config()["strict"]
+
+
+@pytest.fixture(autouse=True)
+def default_again():
+    yield
+    dpselect.set_config(strict=False)
+
+
+def test_set_and_get():
+    assert dpselect.get_config() == {"strict": False}
+    dpselect.set_config(strict=True)
+    dpselect.set_config()
+    assert strict()
+    dpselect.get_config()["strict"] = False  # a copy
+    assert strict()
+
+
+def test_a_context_ends_with_its_block():
+    with dpselect.config_context(strict=True):
+        with dpselect.config_context(strict=False):
+            assert not strict()
+        with dpselect.config_context():
+            assert strict()
+        assert strict()
+    assert not strict()
+
+
+def test_a_context_ends_with_an_error_too():
+    with pytest.raises(KeyError), dpselect.config_context(strict=True):
+        raise KeyError
+    assert not strict()
+
+
+@pytest.mark.parametrize("value", ["yes", 1, 0.0])
+def test_other_values_are_refused(value):
+    with pytest.raises(TypeError, match="strict must be a bool.*True or False"):
+        dpselect.set_config(strict=value)
+    with pytest.raises(TypeError, match="strict must be a bool"), dpselect.config_context(strict=value):
+        pass
+    assert not strict()
+
+
+def in_a_thread(function):
+    found = []
+    thread = threading.Thread(target=lambda: found.append(function()))
+    thread.start()
+    thread.join()
+    return found[0]
+
+
+def test_each_thread_has_settings_of_its_own():
+    dpselect.set_config(strict=True)
+    assert in_a_thread(strict) is False
+    assert in_a_thread(with_config(strict)) is True
+    in_a_thread(lambda: dpselect.set_config(strict=False))
+    assert strict()
+
+
+def test_a_worker_is_left_as_it_was():
+    dpselect.set_config(strict=True)
+    carried = pickle.loads(pickle.dumps(with_config(strict)))
+    dpselect.set_config(strict=False)
+    assert carried() and not strict()
+
+
+def test_other_processes():
+    dpselect.set_config(strict=True)
+    found = Parallel(n_jobs=2)(delayed(f)() for f in (strict, with_config(strict)))
+    assert found == [False, True]
+
+
+class Tells(BrierScore):
+    """A score that notes the setting it is called under."""
+
+    def __call__(self, estimator, X, y):
+        said.add((strict(), threading.current_thread() is threading.main_thread()))
+        return super().__call__(estimator, X, y)
+
+
+said = set()
+
+
+@pytest.fixture(scope="module")
+def data():
+    X = np.random.default_rng(0).uniform(-1, 1, size=(400, 2))
+    return X, (X[:, 0] > 0).astype(int)
+
+
+def test_a_search_hands_it_to_its_workers(data):
+    said.clear()
+    search = StabilityGridSearchCV(
+        DPLogisticRegression(classes=[0, 1]), {"alpha": [0.1, 1.0]}, strategy="stability",
+        scoring=Tells(), n_jobs=2,
+    )
+    with dpselect.config_context(strict=True), parallel_config("threading"):
+        search.fit(*data)
+    assert said == {(True, False)}
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_a_leak_in_a_worker_is_an_error(data, n_jobs):
+    selector = ThresholdoutFeatureSelector(
+        DPLogisticRegression(), n_features_to_select=1, budget=100, n_jobs=n_jobs
+    )
+    with pytest.raises(PrivacyLeakError, match="classes"), dpselect.config_context(strict=True):
+        selector.fit(*data)
