@@ -7,8 +7,9 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from ..atomic import all_or_nothing
 from ..base import check_classes, numeric_rows, refuse_fit_params, release_loss
-from ..checks import check_choice, check_epsilon, check_number
+from ..checks import check_choice, check_epsilon, check_flag, check_n_jobs, check_number
 from ..exceptions import CertificateError
 from ..metrics import MarginScore
 from ..noise import as_generator, ball_laplace, check_random_state, laplace
@@ -36,6 +37,7 @@ class DPLinearClassifier(ClassifierMixin, BaseEstimator):
     def _loss(self):
         """Return the MarginLoss of this classifier."""
 
+    @all_or_nothing
     def fit(self, X, y, **fit_params):
         """Train and release a classifier.
 
@@ -320,6 +322,9 @@ class DPLinearClassifier(ClassifierMixin, BaseEstimator):
             why="the noise is proportional to the largest norm that a row may have",
             instead="write the norm to which rows are scaled down, such as 1.0",
         )
+        check_flag(
+            "fit_intercept", self.fit_intercept, why="the noise depends on the number of columns"
+        )
         if self.fit_intercept:
             check_number(
                 "intercept_scaling", self.intercept_scaling,
@@ -335,6 +340,7 @@ class DPLinearClassifier(ClassifierMixin, BaseEstimator):
             "max_iter", self.max_iter, integer=True, low_included=True,
             why="it counts Newton steps", instead="write an integer of 0 or more, such as 100",
         )
+        check_n_jobs(self.n_jobs)
         check_classes(self.classes)
         check_random_state(self.random_state)
 

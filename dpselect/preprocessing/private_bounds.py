@@ -4,6 +4,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from ..atomic import all_or_nothing
 from ..base import numeric_rows, release_loss
 from ..checks import check_epsilon, check_number
 from ..noise import as_generator, check_random_state, gumbel
@@ -76,6 +77,7 @@ class DPBoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.tail = tail
         self.random_state = random_state
 
+    @all_or_nothing
     def fit(self, X, y=None):
         """Learn and release the bounds.
 
@@ -99,10 +101,12 @@ class DPBoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         X = numeric_rows(self, X)
         loss = release_loss(self, f"bounds of {X.shape[1]} columns")
         grid = bound_grid()
-        wanted = np.array([self.tail, 1 - self.tail]) * len(X)
+        # numbers of low precision would weaken the noise
+        tail, epsilon = float(self.tail), float(self.epsilon)
+        wanted = np.array([tail, 1 - tail]) * len(X)
         utility = cell_utility(ranks_of(X, grid)[:, None, :], wanted[:, None])
         # epsilon / (2 p) for each bound, and a Gumbel scale of 2 / (epsilon / (2 p))
-        scale = 4 * X.shape[1] / self.epsilon
+        scale = 4 * X.shape[1] / epsilon
         cells = np.argmax(utility + scale * self.unit_noise(X.shape[1]), axis=2)
         cells.sort(axis=1)
         # the outer ends, so that a single cell is still an interval
