@@ -12,6 +12,7 @@ from .config import get_config
 from .exceptions import PrivacyLeakError, PrivacyLeakWarning, SeededNoiseWarning
 from .noise import InnerStream, is_seeded
 from .privacy import PrivacyLoss
+from .unquoted import unquoted
 
 
 class PrivacyHTMLMixin:
@@ -142,16 +143,18 @@ def numeric_rows(estimator, X, y="no_validation", **checks):
     -------
     X, or X and y
     """
-    try:
-        return validate_data(estimator, X, y, dtype=np.float64, **checks)
-    except ValueError as error:
-        if "could not convert" not in str(error):
-            raise
-    # outside the except block, so that the original does not hang on as __context__
-    raise ValueError(
-        "X holds text that is not a number; encode such columns first, for instance with "
-        "OneHotEncoder(categories=[...])."
-    )
+    what = "X" if isinstance(y, str) and y == "no_validation" else "X or y"
+    return unquoted(validate_data, estimator, X, y, dtype=np.float64, what=what, **checks)
+
+
+def regression_records(estimator, X, y):
+    """Check rows, sparse ones too, and targets, and return both as float64."""
+    owner = type(estimator).__name__
+    y = one_label_a_row(y, owner)
+    X, y = numeric_rows(estimator, X, y, accept_sparse="csr", y_numeric=True)
+    if y.dtype.kind not in "biuf":
+        raise ValueError(f"y must hold numbers, because {owner} is a regression; encode it first.")
+    return X, y.astype(np.float64)
 
 
 def one_label_a_row(y, owner):
@@ -160,8 +163,10 @@ def one_label_a_row(y, owner):
         raise ValueError(
             f"{owner} requires y to be passed, but the target y is None; give one label a row."
         )
-    y = column_or_1d(y, warn=True)
+    y = unquoted(column_or_1d, y, warn=True, what="y")
     assert_all_finite(y, input_name="y")
+    if y.dtype == object:
+        unquoted(np.unique, y, what="y")  # labels without an order would stop a fit half-way
     return y
 
 
@@ -188,7 +193,9 @@ def public_classes(y, classes, owner):
         If fewer than two labels remain, or `y` holds a label that is not in `classes`.
     """
     if classes is None:
-        check_classification_targets(y)
+        # it casts numbers to integers, too large ones included
+        with np.errstate(invalid="ignore"):
+            check_classification_targets(y)
         labels = np.unique(y)
         if len(labels) < 2:
             raise ValueError(

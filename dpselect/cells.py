@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .checks import check_number
+from .unquoted import unquoted
 
 MAX_CELLS = 10**7
 
@@ -34,10 +35,13 @@ class Cells:
                 f"bounds and bin_width list {listed} columns, but X has {n_features}; list every "
                 "column, or write one pair of bounds and one width for all."
             )
-        if math.prod(n_bins) > MAX_CELLS:
+        n_cells = math.prod(n_bins)
+        if n_cells > MAX_CELLS:
+            # numbers of cells beyond float64 cannot be formatted
+            shown = f"{n_cells:.3g}" if n_cells < 10**300 else "more than 1e300"
             records = "" if n_samples is None else f" for n_samples={n_samples}"
             raise ValueError(
-                f"bin_width={bin_width!r} cuts {n_features} columns into {math.prod(n_bins):.3g} "
+                f"bin_width={bin_width!r} cuts {n_features} columns into {shown} "
                 f"cells{records}, and each of them gets noise; write a larger width or use fewer "
                 f"columns, for at most {MAX_CELLS} cells."
             )
@@ -103,7 +107,7 @@ def tiling(bounds, bin_width):
     """
     try:
         limits = np.asarray(bounds, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         limits = np.empty(0)
     limits = limits[None] if limits.shape == (2,) else limits
     if limits.shape[1:] != (2,) or not (
@@ -115,12 +119,13 @@ def tiling(bounds, bin_width):
             "bounds=(0, 1) or bounds=[(0, 120), (30, 300)]."
         )
     limits = [tuple(pair) for pair in limits.tolist()]
+    single = unquoted(np.ndim, bin_width, what="bin_width") == 0
     widths = [
         check_number(
             "bin_width", width, why="cells have positive volume",
             instead="write a number greater than 0 that divides the range of the bounds",
         )
-        for width in ([bin_width] if np.ndim(bin_width) == 0 else bin_width)
+        for width in ([bin_width] if single else bin_width)
     ]
     n_columns = max(len(limits), len(widths))
     if not {len(limits), len(widths)} <= {1, n_columns}:

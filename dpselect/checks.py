@@ -3,7 +3,11 @@
 import math
 import numbers
 
+import numpy as np
+
 SMALLEST_EPSILON = 1e-9
+# counts up to here are numbers of float64
+LARGEST_COUNT = 2**53
 
 
 def check_number(name, value, *, why, instead, low=0.0, low_included=False, high=math.inf,
@@ -44,11 +48,59 @@ def check_number(name, value, *, why, instead, low=0.0, low_included=False, high
             f"{name} must be {'an integer' if integer else 'a number'}, not a "
             f"{type(value).__name__}, because {why}; {instead}."
         )
-    above = value >= low if low_included else value > low
-    below = value <= high if high_included else value < high
-    if not (above and below):
+    try:
+        number = float(value)
+    except OverflowError:
+        raise ValueError(
+            f"{name} is beyond the range of float64, which is not allowed, because {why}; {instead}."
+        ) from None
+    above = number >= low if low_included else number > low
+    below = number <= high if high_included else number < high
+    if not (above and below) or (integer and abs(int(value)) > LARGEST_COUNT):
         raise ValueError(f"{name}={value!r} is not allowed, because {why}; {instead}.")
-    return int(value) if integer else float(value)
+    return int(value) if integer else number
+
+
+def check_flag(name, value, *, why):
+    """Return `value` if it is True or False: texts such as "no" would count as True."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(
+            f"{name} must be True or False, not a {type(value).__name__}, because {why}; write one "
+            "of them."
+        )
+    return bool(value)
+
+
+def check_callable(name, value, *, call):
+    """Refuse what cannot be called; `call` shows how it will be."""
+    if not callable(value):
+        raise TypeError(
+            f"{name} must be a function, not a {type(value).__name__}, because {call} will be "
+            "called; write a function."
+        )
+
+
+def check_estimator(value):
+    """Refuse an `estimator` that is none, or a class."""
+    if isinstance(value, type) or not (hasattr(value, "get_params") and hasattr(value, "fit")):
+        kind = value if isinstance(value, type) else type(value)
+        given = "the class" if value is kind else "an object of class"
+        raise TypeError(
+            f"estimator must be an estimator of scikit-learn's kind, not {given} {kind.__name__}, "
+            "because it is copied and fitted; write for instance estimator=DPRidge()."
+        )
+
+
+def check_n_jobs(value):
+    """Refuse a number of jobs that joblib cannot have; None passes."""
+    if value is None:
+        return
+    check_number(
+        "n_jobs", value, integer=True, low=-math.inf, why="it counts threads or processes",
+        instead="write None, 1 or more, or -1 for all processors",
+    )
+    if value == 0:
+        raise ValueError("n_jobs=0 leaves nobody to do the work; write None, or 1 or more.")
 
 
 def check_choice(name, value, choices, *, why):

@@ -9,11 +9,11 @@ import math
 import numpy as np
 from scipy.special import expit
 from sklearn.base import BaseEstimator, DensityMixin
-from sklearn.utils import check_array
 from sklearn.utils import check_random_state as numpy_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from .base import PrivacyHTMLMixin, release_loss
+from .atomic import all_or_nothing
+from .base import PrivacyHTMLMixin, numeric_rows, release_loss
 from .cells import Cells, cell_masses, columns_listed, tiling
 from .checks import check_choice, check_epsilon, check_number
 from .density_accuracy import HistogramAccuracy
@@ -111,6 +111,7 @@ class DPHistogramDensity(PrivacyHTMLMixin, DensityMixin, BaseEstimator):
         self.random_state = random_state
 
     @remembers_records
+    @all_or_nothing
     def fit(self, X, y=None):
         """Count, add noise and release a density.
 
@@ -149,14 +150,13 @@ class DPHistogramDensity(PrivacyHTMLMixin, DensityMixin, BaseEstimator):
 
     def _count(self, X):
         """Return the exact counts, the cells and the number of records."""
-        table = check_array(X, dtype=np.float64, estimator=self, input_name="X")
+        table = numeric_rows(self, X)
         cells = Cells.tile(self.bounds, self.bin_width, *table.shape[::-1])
 
         def count(block):
             return (np.bincount(cells.index(block), minlength=cells.size),)
 
         (counts,) = block_sum(count, table)
-        validate_data(self, X, skip_check_array=True)  # names and number of columns
         return counts, cells, len(table)
 
     def _publish(self, masses, cells):
@@ -183,7 +183,7 @@ class DPHistogramDensity(PrivacyHTMLMixin, DensityMixin, BaseEstimator):
             If `X` is what the density was fitted on, or a part of it.
         """
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        X = numeric_rows(self, X, reset=False)
         cells = Cells(tuple(self.bin_edges_))
         with np.errstate(divide="ignore"):
             log_density = np.log(self.density_.ravel())
@@ -338,11 +338,12 @@ class DPHistogramDensity(PrivacyHTMLMixin, DensityMixin, BaseEstimator):
         if self.noise == "laplace":
             return laplace(generator, shape)
         # rounded up, so that the last bit does not exceed the stated loss
-        ratio = np.nextafter(math.exp(-self.epsilon / SENSITIVITY), 1.0)
+        ratio = np.nextafter(math.exp(-float(self.epsilon) / SENSITIVITY), 1.0)
         return two_sided_geometric(generator, shape, ratio)
 
     def _noise_scale(self):
-        return SENSITIVITY / self.epsilon if self.noise == "laplace" else 1.0
+        # low-precision numbers would weaken the noise
+        return SENSITIVITY / float(self.epsilon) if self.noise == "laplace" else 1.0
 
     def _least_noise(self, n_cells, failure_probability):
         """Return a number that the sum of all noise falls below with at most this probability."""
@@ -361,7 +362,7 @@ class DPHistogramDensity(PrivacyHTMLMixin, DensityMixin, BaseEstimator):
             log_m = -np.log1p(-share) - np.log1p(share)
             limit = 1.0
         else:
-            limit = self.epsilon / SENSITIVITY
+            limit = float(self.epsilon) / SENSITIVITY
             log_m = (
                 2 * np.log(-np.expm1(-limit))
                 - np.log(-np.expm1(-limit * (1 - share)))

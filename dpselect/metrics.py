@@ -11,10 +11,12 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
-from sklearn.utils import column_or_1d
 from scipy.special import expit
+from sklearn.utils import column_or_1d
 
+from .checks import check_number
 from .exceptions import CertificateError
+from .unquoted import unquoted
 
 
 class Score(ABC):
@@ -110,14 +112,23 @@ def margins(estimator, X, y):
     ndarray of shape (m, k)
         k is 1 for two classes and the number of classes otherwise.
     """
-    y = column_or_1d(y)
-    decision = np.asarray(estimator.decision_function(X))
+    y = unquoted(column_or_1d, y, what="y")
+    decision = _predicted(estimator, "decision_function", X)
     if decision.ndim == 1:
         decision = decision[:, None]
     classes = np.asarray(estimator.classes_)
     positive = classes[1:] if len(classes) == 2 else classes
     _check_shape(decision, (len(y), len(positive)))
     return np.where(y[:, None] == positive, decision, -decision)
+
+
+def _predicted(estimator, method, X):
+    if not hasattr(estimator, method):
+        raise TypeError(
+            f"{type(estimator).__name__} has no {method}, from which the score is computed; use "
+            "another scoring or another estimator."
+        )
+    return np.asarray(getattr(estimator, method)(X))
 
 
 def _check_shape(predicted, shape):
@@ -163,7 +174,13 @@ class RampScore(MarginScore):
     width = 1.0
 
     def __post_init__(self):
-        if not self.low < self.high:
+        for name, value in (("low", self.low), ("high", self.high)):
+            number = check_number(
+                name, value, low=-np.inf,
+                why="the ramp runs between two margins", instead="write a number, such as 0.0",
+            )
+            object.__setattr__(self, name, number)
+        if not 0 < self.high - self.low < np.inf or 1 / (self.high - self.low) == np.inf:
             raise ValueError(
                 f"low={self.low!r} must be less than high={self.high!r}, or the ramp jumps and "
                 "no Lipschitz constant bounds it."
@@ -174,7 +191,8 @@ class RampScore(MarginScore):
         return 1.0 / (self.high - self.low)
 
     def penalty(self, u):
-        return np.clip((self.high - np.asarray(u)) / (self.high - self.low), 0.0, 1.0)
+        with np.errstate(over="ignore"):
+            return np.clip((self.high - np.asarray(u)) / (self.high - self.low), 0.0, 1.0)
 
 
 @dataclass(frozen=True)
@@ -274,11 +292,11 @@ class ClippedSquaredErrorScore(Score):
     bound: float = 1.0
 
     def __post_init__(self):
-        if not 0 < self.bound < np.inf:
-            raise ValueError(
-                f"bound={self.bound!r} does not limit what one record can add to the score; write "
-                "the largest squared error that should count, such as 1.0."
-            )
+        bound = check_number(
+            "bound", self.bound, why="it limits what one record can add to the score",
+            instead="write the largest squared error that should count, such as 1.0",
+        )
+        object.__setattr__(self, "bound", bound)
 
     @property
     def stake(self):
@@ -306,12 +324,13 @@ class ClippedSquaredErrorScore(Score):
         float
             Minus the mean clipped squared error.
         """
-        y = column_or_1d(y, dtype=np.float64)
-        predicted = np.asarray(estimator.predict(X))
+        y = unquoted(column_or_1d, y, dtype=np.float64, what="y")
+        predicted = _predicted(estimator, "predict", X)
         _check_shape(predicted, y.shape)
-        residual = y - predicted
         # fmin: no target, not even one that is not a number, adds more than the bound
-        return float(-np.fmin(residual * residual, self.bound).mean())
+        with np.errstate(over="ignore", invalid="ignore"):
+            residual = y - predicted
+            return float(-np.fmin(residual * residual, self.bound).mean())
 
 
 @dataclass(frozen=True)
@@ -343,7 +362,7 @@ class IntegratedSquaredErrorScore(Score):
         -------
         float
         """
-        density = np.exp(np.asarray(estimator.score_samples(X)))
+        density = np.exp(_predicted(estimator, "score_samples", X))
         return float(2 * density.mean() - estimator.squared_integral())
 
 
@@ -378,7 +397,7 @@ class AccuracyScore(Score):
         -------
         float
         """
-        y, predicted = column_or_1d(y), np.asarray(estimator.predict(X))
+        y, predicted = unquoted(column_or_1d, y, what="y"), _predicted(estimator, "predict", X)
         _check_shape(predicted, y.shape)
         return float(np.mean(predicted == y))
 

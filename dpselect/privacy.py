@@ -11,6 +11,10 @@ import math
 from dataclasses import dataclass
 from html import escape
 
+import numpy as np
+
+from .checks import check_choice, check_flag, check_number
+
 KINDS = ("differential privacy", "ex-post")
 NEIGHBOURS = "replace one record"
 
@@ -47,6 +51,8 @@ class PrivacyLoss:
     ValueError
         If `epsilon` is negative or NaN, `delta` outside [0, 1], `kind` unknown,
         or a composition does not follow from its parts.
+    TypeError
+        If a number, text or loss is something else.
 
     See Also
     --------
@@ -83,21 +89,30 @@ class PrivacyLoss:
     parts: tuple = ()
 
     def __post_init__(self):
-        if not self.epsilon >= 0:
-            raise ValueError(
-                f"epsilon={self.epsilon!r} is not a privacy loss; give a number of 0 or more."
+        ranges = (
+            ("epsilon", math.inf, "it is no privacy loss", "give a number of 0 or more"),
+            ("delta", 1.0, "it is not a probability", "give a number between 0 and 1"),
+        )
+        for name, high, why, instead in ranges:
+            number = check_number(
+                name, getattr(self, name), low_included=True, high=high, high_included=True,
+                why=why, instead=instead,
             )
-        if not 0 <= self.delta <= 1:
-            raise ValueError(
-                f"delta={self.delta!r} is not a probability; give a number between 0 and 1."
-            )
-        if self.kind not in KINDS:
-            raise ValueError(f"kind={self.kind!r} is unknown; give one of {KINDS}.")
-        compose = {"release": None, "sequential": math.fsum, "parallel": max}
-        if self.composition not in compose:
-            raise ValueError(
-                f"composition={self.composition!r} is unknown; give one of {tuple(compose)}."
-            )
+            # plain numbers, for JSON
+            object.__setattr__(self, name, number)
+        check_choice("kind", self.kind, KINDS, why="what it promises is unknown")
+        compose = {"release": None, "sequential": _total, "parallel": max}
+        check_choice(
+            "composition", self.composition, tuple(compose), why="its total is unknown"
+        )
+        check_flag("seeded", self.seeded, why="noise came from a seed, or did not")
+        for name in ("neighbours", "label"):
+            if not isinstance(getattr(self, name), str):
+                raise TypeError(
+                    f"{name} must be a text, not a {type(getattr(self, name)).__name__}, because "
+                    "it is read by people; say it in words."
+                )
+        _check_losses("parts", self.parts)
         if bool(self.parts) != (self.composition != "release"):
             raise ValueError(
                 "parts and composition disagree; use PrivacyLoss.sequential or PrivacyLoss.parallel."
@@ -108,6 +123,16 @@ class PrivacyLoss:
                 total([part.epsilon for part in self.parts]),
                 min(1.0, total([part.delta for part in self.parts])),
             )
+            weaker = (
+                any(part.seeded for part in self.parts) > self.seeded
+                or any(part.kind == KINDS[1] for part in self.parts) > (self.kind == KINDS[1])
+                or any(part.neighbours != self.neighbours for part in self.parts)
+            )
+            if weaker:
+                raise ValueError(
+                    "kind, neighbours or seeded promise more than the parts do; "
+                    "use PrivacyLoss.sequential or PrivacyLoss.parallel."
+                )
             if (self.epsilon, self.delta) != expected:
                 raise ValueError(
                     "epsilon and delta do not follow from the parts; "
@@ -130,7 +155,7 @@ class PrivacyLoss:
         PrivacyLoss
             The total; its kind is "ex-post" as soon as one part's is.
         """
-        return cls._compose(losses, "sequential", math.fsum, label)
+        return cls._compose(losses, "sequential", _total, label)
 
     @classmethod
     def parallel(cls, losses, label="parallel composition"):
@@ -157,13 +182,14 @@ class PrivacyLoss:
 
     @classmethod
     def _compose(cls, losses, composition, total, label):
-        parts = tuple(losses)
+        parts = tuple(losses) if np.iterable(losses) else losses
+        _check_losses("losses", parts)
         if not parts:
-            raise ValueError("There is nothing to compose; give at least one PrivacyLoss.")
+            raise ValueError("losses is empty, so there is nothing to compose; give at least one.")
         relations = {part.neighbours for part in parts}
         if len(relations) > 1:
             raise ValueError(
-                f"Losses for different neighbouring relations {sorted(relations)} do not "
+                f"losses are for different neighbouring relations {sorted(relations)} and do not "
                 "compose; state them for one relation first."
             )
         return cls(
@@ -232,3 +258,18 @@ class PrivacyLoss:
         lines = [self._head()]
         lines += [f"  epsilon {part.epsilon:.6g}: {part.label}" for part in self.releases]
         return "\n".join(lines)
+
+
+def _total(numbers):
+    try:
+        return math.fsum(numbers)
+    except OverflowError:
+        return math.inf
+
+
+def _check_losses(name, losses):
+    if not isinstance(losses, tuple) or not all(isinstance(loss, PrivacyLoss) for loss in losses):
+        raise TypeError(
+            f"{name} must hold PrivacyLoss objects and nothing else, because other losses are not "
+            "known to compose; write for instance [PrivacyLoss(0.5), PrivacyLoss(0.5)]."
+        )

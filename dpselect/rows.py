@@ -131,4 +131,9 @@ def take_records(X, y, indices):
 
 def n_rows(X):
     """Return the number of rows of an array, sparse matrix, dataframe or list."""
+    if not hasattr(X, "shape") and not hasattr(X, "__len__"):
+        raise TypeError(
+            f"X of type {type(X).__name__} has no rows; give an array, a sparse matrix, a "
+            "dataframe or a list."
+        )
     return X.shape[0] if hasattr(X, "shape") else len(X)

@@ -36,6 +36,30 @@ def test_a_total_that_does_not_follow_from_its_parts_is_refused():
         PrivacyLoss(1.0, composition="magic", parts=parts)
 
 
+def test_a_total_promises_no_more_than_its_parts():
+    part = PrivacyLoss(0.5, kind="ex-post", neighbours="replace one pair", seeded=True)
+    promise = {"kind": part.kind, "neighbours": part.neighbours, "seeded": True}
+    PrivacyLoss(0.5, composition="sequential", parts=(part,), **promise)
+    for better in (
+        {"kind": "differential privacy"}, {"neighbours": "replace one record"}, {"seeded": False}
+    ):
+        with pytest.raises(ValueError, match="more than the parts"):
+            PrivacyLoss(0.5, composition="sequential", parts=(part,), **{**promise, **better})
+
+
+def test_a_total_beyond_float64_is_infinite():
+    assert PrivacyLoss.sequential([PrivacyLoss(1e308)] * 2).epsilon == float("inf")
+
+
+@pytest.mark.parametrize("bad", [
+    {"epsilon": "1"}, {"epsilon": None}, {"epsilon": [1.0]}, {"delta": 1j}, {"label": None},
+    {"neighbours": []}, {"seeded": 1}, {"parts": 5}, {"parts": (0.5,)},
+])  # fmt: skip
+def test_other_types_are_refused(bad):
+    with pytest.raises(TypeError, match=next(iter(bad))):
+        PrivacyLoss(**{"epsilon": 1.0, **bad})
+
+
 def test_is_immutable_and_travels():
     loss = PrivacyLoss.sequential([PrivacyLoss(0.5), PrivacyLoss(0.25, 1e-9)])
     with pytest.raises(dataclasses.FrozenInstanceError):

@@ -7,7 +7,9 @@ import numpy as np
 from scipy.stats import beta
 from sklearn.ensemble import RandomForestClassifier
 
-from ..checks import check_number
+from ..checks import check_callable, check_flag, check_number
+from ..unquoted import unquoted
+from .generators import numpy_generator
 
 # parts of the releases: the first trains a classifier, the second chooses an event, the rest counts
 TRAINING, CHOOSING = 0.4, 0.2
@@ -106,15 +108,37 @@ def epsilon_lower_bound(
     ... )
     >>> 1 < found.epsilon < 4
     True
+
+    For an estimator of your own, return what it releases. Each fit must draw new noise, and the
+    event may be looked for in any released attribute, or in predictions:
+
+    >>> from sklearn.base import BaseEstimator
+    >>> class NoisyMean(BaseEstimator):  # claims epsilon = 1 for rows of [0, 1], with noise for 4
+    ...     def fit(self, X, y=None):
+    ...         self.mean_ = np.mean(X) + rng.laplace(scale=0.25 / len(X))
+    ...         return self
+    >>> found = epsilon_lower_bound(
+    ...     lambda X: NoisyMean().fit(X).mean_, np.zeros((5, 1)), np.eye(5, 1), n_trials=2_000,
+    ...     float_bits=False, random_state=0,
+    ... )
+    >>> 1 < found.epsilon < 4
+    True
     """
     why = {"why": "the bound is counted from it", "instead": "write a number in its range"}
-    check_number("n_trials", n_trials, low=100, low_included=True, integer=True, **why)
-    check_number("delta", delta, low_included=True, high=1.0, **why)
-    check_number("confidence", confidence, high=1.0, **why)
+    n_trials = check_number("n_trials", n_trials, low=100, low_included=True, integer=True, **why)
+    delta = check_number("delta", delta, low_included=True, high=1.0, **why)
+    confidence = check_number("confidence", confidence, high=1.0, **why)
+    check_callable("release", release, call="release(records)")
+    check_flag("float_bits", float_bits, why="it says what the classifier sees")
+    rng = numpy_generator(random_state)
     # one after another: workers that are given a generator would all draw the same noise
     outputs = [_release(release, data) for data in (records, neighbour) for _ in range(n_trials)]
+    if len({output.shape for output in outputs}) > 1 or outputs[0].size == 0:
+        raise ValueError(
+            "release returned arrays of different or no length, which no classifier can compare; "
+            "return at least one number, and as many each time."
+        )
     features = _features(np.stack(outputs), float_bits).reshape(2, n_trials, -1)
-    rng = np.random.default_rng(random_state)
     features = [part[rng.permutation(n_trials)] for part in features]
     first, second = int(TRAINING * n_trials), int((TRAINING + CHOOSING) * n_trials)
     classifier = RandomForestClassifier(
@@ -138,7 +162,9 @@ def epsilon_lower_bound(
 def _release(release, data):
     # a forest compares in single precision
     limit = float(np.finfo(np.float32).max) / 2
-    return np.clip(np.ravel(np.asarray(release(data), dtype=np.float64)), -limit, limit)
+    released = unquoted(np.asarray, release(data), dtype=np.float64, what="what release returned")
+    # a NaN tells something, too
+    return np.clip(np.ravel(np.nan_to_num(released, nan=-limit / 2)), -limit, limit)
 
 
 def _features(outputs, float_bits):

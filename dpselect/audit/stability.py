@@ -1,13 +1,15 @@
 """Searches for neighbouring records that move a score, at fixed noise, by more than was claimed."""
 
 import math
+import numbers
 from dataclasses import dataclass, field
 
 import numpy as np
 from sklearn.base import clone
 
-from ..checks import check_number
+from ..checks import check_callable, check_number
 from ..noise import root_stream
+from .generators import numpy_generator
 
 # walks of a trial; with 100 records, one finds a jump of the score in a tenth to a fifth of the
 # cases, for about as many evaluations as seven steps
@@ -119,15 +121,38 @@ def stability_violation(
     ... )
     >>> found.ratio > 5
     True
+
+    For an estimator of your own, clone it, with the draw in its `random_state`, and score it on
+    records that stay the same:
+
+    >>> from sklearn.base import BaseEstimator, clone
+    >>> from dpselect.noise import root_stream
+    >>> class NoisyMean(BaseEstimator):
+    ...     def __init__(self, random_state=None):
+    ...         self.random_state = random_state
+    ...     def fit(self, X, y=None):
+    ...         self.mean_ = X.mean() + laplace(as_generator(self.random_state), ()) / len(X)
+    ...         return self
+    ...     def score(self, X, y=None):
+    ...         return -np.abs(X - self.mean_).mean()
+    >>> model, validation = NoisyMean(random_state=root_stream()), np.array([[0.2], [0.4]])
+    >>> found = stability_violation(
+    ...     lambda X: clone(model).fit(X).score(validation), lambda rng, n: rng.random((n, 1)), 20,
+    ...     bound=1 / 20, n_trials=3, n_steps=20, random_state=0,
+    ... )
+    >>> found.ratio < 1.001
+    True
     """
-    _check_counts(1, n_samples=n_samples, n_trials=n_trials)
-    _check_counts(0, n_steps=n_steps)
+    n_samples, n_trials = _check_counts(1, n_samples=n_samples, n_trials=n_trials)
+    (n_steps,) = _check_counts(0, n_steps=n_steps)
     if bound is not None:
         check_number(
             "bound", bound, high_included=True, why="changes are compared with it",
             instead="write a number greater than 0, or None",
         )
-    rng = np.random.default_rng(random_state)
+    check_callable("score_of", score_of, call="score_of(records)")
+    check_callable("draw_records", draw_records, call="draw_records(rng, size)")
+    rng = numpy_generator(random_state)
     search = _Search(score_of, draw_records, n_samples, rng)
     search.check_draw_is_fixed()
     best = max((search.trial(n_steps) for _ in range(n_trials)), key=lambda pair: pair.change)
@@ -181,10 +206,12 @@ def attack_certificate(
     >>> training.ratio <= 1 and validation.ratio <= 1
     True
     """
-    _check_counts(1, n_samples=n_samples, n_validation=n_validation, n_trials=n_trials)
-    _check_counts(0, n_steps=n_steps)
+    n_samples, n_validation, n_trials = _check_counts(
+        1, n_samples=n_samples, n_validation=n_validation, n_trials=n_trials
+    )
+    (n_steps,) = _check_counts(0, n_steps=n_steps)
     model = clone(estimator).set_params(random_state=root_stream(estimator.random_state))
-    rng = np.random.default_rng(random_state)
+    rng = numpy_generator(random_state)
     found = []
     for _ in range(n_trials):
         train, validation = (
@@ -240,6 +267,11 @@ class _Search:
         drawn = self.draw_records(self.rng, size)
         self.bare = not isinstance(drawn, tuple)
         drawn = _as_tuple(drawn)
+        if not drawn or any(array.ndim == 0 for array in drawn):
+            raise ValueError(
+                "draw_records gave no array, or one without rows; return an array with a row for "
+                "each record, or a tuple of such arrays."
+            )
         if any(len(array) != size for array in drawn):
             raise ValueError(
                 f"draw_records gave arrays of {', '.join(str(len(array)) for array in drawn)} rows "
@@ -254,7 +286,13 @@ class _Search:
         return min(size, int((size + 1) ** self.rng.random()))
 
     def score(self, records):
-        score = float(self.score_of(*records))
+        score = self.score_of(*records)
+        if not isinstance(score, numbers.Real):
+            raise TypeError(
+                f"score_of returned a {type(score).__name__}, and a change from or to it has no "
+                "size; return a number."
+            )
+        score = float(score)
         if not math.isfinite(score):
             raise ValueError(
                 f"score_of returned {score} for records that draw_records gave, and a change from "
@@ -314,11 +352,14 @@ class _Search:
 
 
 def _check_counts(least, **counts):
-    for name, value in counts.items():
+    """Return the counts as integers of Python, which do not overflow."""
+    return [
         check_number(
             name, value, integer=True, low=least, low_included=True,
             why="it counts what the search goes through", instead=f"write {least} or more",
         )
+        for name, value in counts.items()
+    ]
 
 
 def _as_tuple(drawn):

@@ -1,7 +1,5 @@
 """Forward selection of columns, scored through a reusable holdout."""
 
-import warnings
-
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
@@ -9,8 +7,9 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from ..base import PrivacyHTMLMixin, numeric_rows, one_label_a_row, warn_if_seeded
-from ..checks import check_number
+from ..atomic import all_or_nothing
+from ..base import PrivacyHTMLMixin, numeric_rows, one_label_a_row, warn_caller, warn_if_seeded
+from ..checks import check_estimator, check_n_jobs, check_number
 from ..config import with_config
 from ..exceptions import BudgetExceededError
 from ..ledger import charged, uncharged
@@ -147,6 +146,7 @@ class ThresholdoutFeatureSelector(PrivacyHTMLMixin, SelectorMixin, MetaEstimator
         self.ledger = ledger
         self.random_state = random_state
 
+    @all_or_nothing
     def fit(self, X, y):
         """Select columns.
 
@@ -179,6 +179,8 @@ class ThresholdoutFeatureSelector(PrivacyHTMLMixin, SelectorMixin, MetaEstimator
             If `random_state` is not None.
         """
         check_thresholdout_parameters(self)
+        check_n_jobs(self.n_jobs)
+        check_estimator(self.estimator)
         check_splitter(self.cv, self.public_splits)
         score = bounded_score(self.scoring)
         warn_if_seeded(self)
@@ -230,10 +232,10 @@ class ThresholdoutFeatureSelector(PrivacyHTMLMixin, SelectorMixin, MetaEstimator
                 f"epsilon={epsilon:.6g} is spent; {remedy}."
             )
         if n_chosen < n_wanted:
-            warnings.warn(
+            warn_caller(
                 f"budget={self.budget} was spent after {n_chosen} of {n_wanted} columns, which are "
                 f"the selection; {remedy}.",
-                stacklevel=3,
+                UserWarning,
             )
 
     def _get_support_mask(self):

@@ -6,9 +6,14 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from ..atomic import all_or_nothing
 from ..checks import check_number
 from ..privacy import PrivacyLoss
 from .records import Records
+
+# losses are compared up to rounding errors of this size
+DIGITS = 12
+SMALLEST_STEP = 10.0**-DIGITS
 
 
 class Ladder(BaseEstimator):
@@ -22,8 +27,8 @@ class Ladder(BaseEstimator):
     Parameters
     ----------
     step : float, default=None
-        eta in (0, 1]. A submission is accepted if its loss is less than the best so far minus eta;
-        its loss is then reported as a multiple of eta. None: the step is the standard deviation of
+        eta in [1e-12, 1]. A submission is accepted if its loss is less than the best so far minus
+        eta; its loss is then reported as a multiple of eta. None: the step is the standard deviation of
         the difference of the two submissions' losses, over sqrt(n), and the loss is reported as a
         multiple of 1 / n.
 
@@ -77,6 +82,7 @@ class Ladder(BaseEstimator):
     def __init__(self, step=None):
         self.step = step
 
+    @all_or_nothing
     def fit(self, X, y=None):
         """Keep the holdout records, with an empty leaderboard.
 
@@ -97,7 +103,8 @@ class Ladder(BaseEstimator):
         """
         if self.step is not None:
             check_number(
-                "step", self.step, high=1.0, high_included=True,
+                "step", self.step, low=SMALLEST_STEP, low_included=True, high=1.0,
+                high_included=True,
                 why="losses lie in [0, 1], and each step up the ladder must cost one",
                 instead="write for instance 0.01, or None",
             )
@@ -138,8 +145,8 @@ class Ladder(BaseEstimator):
         else:
             step = unit = float(self.step)
         # (rounded, so that 0.4 - 0.3 is no more than 0.1, and 3 times 0.1 is 0.3)
-        if round(self.best_loss_ - loss, 12) > step:
-            self.best_loss_ = round(unit * round(loss / unit), 12)
+        if round(self.best_loss_ - loss, DIGITS) > step:
+            self.best_loss_ = round(unit * round(loss / unit), DIGITS)
             self._best_losses = losses
             self.n_accepted_ += 1
         return self.best_loss_

@@ -6,6 +6,7 @@ import numpy as np
 from sklearn.utils import check_consistent_length
 
 from ..rows import n_rows
+from ..unquoted import unquoted
 
 
 class Records:
@@ -18,7 +19,7 @@ class Records:
     """
 
     def __init__(self, X, y):
-        check_consistent_length(X, y)
+        unquoted(check_consistent_length, X, y, what="X or y")
         # (len() of a sparse matrix is an error)
         if n_rows(X) == 0:
             raise ValueError("X holds no records, so no mean exists; give at least one.")

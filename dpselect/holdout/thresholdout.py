@@ -6,6 +6,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from ..atomic import all_or_nothing
 from ..base import PrivacyHTMLMixin, warn_if_seeded
 from ..checks import check_number
 from ..exceptions import CertificateError
@@ -109,6 +110,7 @@ class Thresholdout(PrivacyHTMLMixin, BaseEstimator):
         self.ledger = ledger
         self.random_state = random_state
 
+    @all_or_nothing
     def fit(self, X, y=None, *, X_holdout, y_holdout=None):
         """Keep the records, with a full budget.
 

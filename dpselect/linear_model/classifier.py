@@ -7,8 +7,9 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from ..atomic import all_or_nothing
 from ..base import PrivacyHTMLMixin, check_classes, numeric_rows, refuse_fit_params, release_loss
-from ..checks import check_choice, check_epsilon, check_number
+from ..checks import check_choice, check_epsilon, check_flag, check_n_jobs, check_number
 from ..exceptions import CertificateError
 from ..ledger import charged
 from ..metrics import MarginScore
@@ -39,6 +40,7 @@ class DPLinearClassifier(PrivacyHTMLMixin, ClassifierMixin, BaseEstimator):
         """Return the MarginLoss of this classifier."""
 
     @remembers_records
+    @all_or_nothing
     def fit(self, X, y, **fit_params):
         """Train and release a classifier.
 
@@ -323,6 +325,9 @@ class DPLinearClassifier(PrivacyHTMLMixin, ClassifierMixin, BaseEstimator):
             why="the noise is proportional to the largest norm that a row may have",
             instead="write the norm to which rows are scaled down, such as 1.0",
         )
+        check_flag(
+            "fit_intercept", self.fit_intercept, why="the noise depends on the number of columns"
+        )
         if self.fit_intercept:
             check_number(
                 "intercept_scaling", self.intercept_scaling,
@@ -338,6 +343,7 @@ class DPLinearClassifier(PrivacyHTMLMixin, ClassifierMixin, BaseEstimator):
             "max_iter", self.max_iter, integer=True, low_included=True,
             why="it counts Newton steps", instead="write an integer of 0 or more, such as 100",
         )
+        check_n_jobs(self.n_jobs)
         check_classes(self.classes)
         check_random_state(self.random_state)
 

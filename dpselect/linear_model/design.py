@@ -74,6 +74,7 @@ class Design:
     """
 
     def __init__(self, X, data_norm, constant, n_jobs=None, norm="l2"):
+        data_norm = float(data_norm)
         self.X, self.constant, self.n_jobs = X, constant, n_jobs
         self.n_rows = X.shape[0]
         self.n_columns = X.shape[1] + (constant is not None)

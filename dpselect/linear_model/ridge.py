@@ -6,7 +6,14 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from ..base import PrivacyHTMLMixin, numeric_rows, one_label_a_row, refuse_fit_params, release_loss
+from ..atomic import all_or_nothing
+from ..base import (
+    PrivacyHTMLMixin,
+    numeric_rows,
+    refuse_fit_params,
+    regression_records,
+    release_loss,
+)
 from ..exceptions import CertificateError
 from ..ledger import charged
 from ..metrics import ClippedSquaredErrorScore
@@ -163,6 +170,7 @@ class DPRidge(PrivacyHTMLMixin, RegressorMixin, BaseEstimator):
         return ("alpha",) if self.perturbation == "covariance" else ()
 
     @remembers_records
+    @all_or_nothing
     def fit(self, X, y, **fit_params):
         """Train and release a model.
 
@@ -226,8 +234,7 @@ class DPRidge(PrivacyHTMLMixin, RegressorMixin, BaseEstimator):
             alike.setdefault(tuple(estimator._bounds().values()), []).append(estimator)
         for group in alike.values():
             leader = group[0]
-            X_rows, targets = numeric_rows(leader, X, y, accept_sparse="csr", y_numeric=True)
-            targets = one_label_a_row(targets, type(leader).__name__).astype(np.float64)
+            X_rows, targets = regression_records(leader, X, y)
             sums = exact_sums(X_rows, targets, **leader._bounds())
             for estimator in group:
                 estimator._publish(sums, X_rows.shape, leader)
@@ -242,11 +249,14 @@ class DPRidge(PrivacyHTMLMixin, RegressorMixin, BaseEstimator):
             vars(self).pop(name, None)
         if self.perturbation == "covariance":
             noise = self._statistic_noise(n_features)
-            scale = units(n_features, self.data_norm, self.target_bound, bool(self.fit_intercept))
+            bounds = self._bounds()
+            scale = units(
+                n_features, bounds["data_norm"], bounds["target_bound"], bounds["fit_intercept"]
+            )
             noisy = sums + scale * noise.matrix(unit, n_features)
             gram, moment = noisy[:-1, :-1].copy(), noisy[:-1, -1].copy()
             # rho^2 n^2 ||theta||^2 is about the expected squared length of (noise theta)
-            rho = noise.spread * self.data_norm**2 * math.sqrt(len(gram)) / n_samples
+            rho = noise.spread * bounds["data_norm"] ** 2 * math.sqrt(len(gram)) / n_samples
             self.gram_, self.moment_ = gram, moment
             self._reading = Reading.of(gram / n_samples, moment / n_samples, rho)
             theta = self._read()
@@ -260,7 +270,7 @@ class DPRidge(PrivacyHTMLMixin, RegressorMixin, BaseEstimator):
 
     def _minimise(self, sums, n_samples, unit):
         """Return the coefficients with noise in the objective or in the result, on the ball."""
-        mu, radius, moment = self.alpha, self._ball_radius(), sums[:-1, -1] / n_samples
+        mu, radius, moment = float(self.alpha), self._ball_radius(), sums[:-1, -1] / n_samples
         if self.perturbation == "objective":
             s = self._objective_noise(n_samples, len(moment))
             mu, moment, noise = s.mu, moment - s.linear_scale * unit[0], s.output_scale * unit[1]
@@ -272,7 +282,7 @@ class DPRidge(PrivacyHTMLMixin, RegressorMixin, BaseEstimator):
 
     def _read(self):
         """Compute the coefficients from the released statistics; touches nothing else."""
-        return self._reading.minimiser(self.alpha, self._ball_radius())
+        return self._reading.minimiser(float(self.alpha), self._ball_radius())
 
     def _set_coefficients(self, theta):
         self.coef_ = theta[:-1].copy() if self.fit_intercept else theta
@@ -385,7 +395,7 @@ class DPRidge(PrivacyHTMLMixin, RegressorMixin, BaseEstimator):
             )
         objective = self.perturbation == "objective"
         d = n_features + bool(self.fit_intercept)
-        mu = self._objective_noise(n_samples, d).mu if objective else self.alpha
+        mu = self._objective_noise(n_samples, d).mu if objective else float(self.alpha)
         moved = movement(self._gradient_change("l2"), n_samples, mu)
         training = min(score.bound, 2 * math.sqrt(score.bound) * self._row_radius() * moved)
         return Certificate(training=float(training), span=float(score.bound))
@@ -456,7 +466,9 @@ class DPRidge(PrivacyHTMLMixin, RegressorMixin, BaseEstimator):
         )
 
     def _bounds(self):
-        return {"norm": self.norm, "data_norm": self.data_norm, "target_bound": self.target_bound,
+        # numbers of low precision would round records and noise
+        return {"norm": self.norm, "data_norm": float(self.data_norm),
+                "target_bound": float(self.target_bound),
                 "fit_intercept": bool(self.fit_intercept)}
 
     def _output_scale(self, n_samples):
@@ -490,10 +502,11 @@ class DPRidge(PrivacyHTMLMixin, RegressorMixin, BaseEstimator):
 
     def _row_radius(self):
         # the l1 norm bounds the l2 norm
-        return math.hypot(self.data_norm, 1.0) if self.fit_intercept else self.data_norm
+        return math.hypot(self.data_norm, bool(self.fit_intercept))
 
     def _ball_radius(self):
-        return ball_radius(self.alpha, self.target_bound, self.coef_bound)
+        bound = None if self.coef_bound is None else float(self.coef_bound)
+        return ball_radius(float(self.alpha), float(self.target_bound), bound)
 
     def _check_parameters(self):
         check_parameters(self)
@@ -511,9 +524,10 @@ class DPRidge(PrivacyHTMLMixin, RegressorMixin, BaseEstimator):
         """
         check_is_fitted(self)
         X = numeric_rows(self, X, accept_sparse="csr", reset=False)
+        data_norm = float(self.data_norm)
 
         def values(rows):
-            factor = self.data_norm * clip_factor(rows, self.norm, self.data_norm)[:, 0]
+            factor = data_norm * clip_factor(rows, self.norm, data_norm)[:, 0]
             return factor * (rows @ self.coef_) + self.intercept_
 
         return block_map(values, X)

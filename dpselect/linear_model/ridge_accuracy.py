@@ -10,8 +10,14 @@ import math
 import numpy as np
 from sklearn.base import clone
 
-from ..accuracy import AccuracyBounds, AccuracyForm, MovementNoise, Reduction, root_rounding
-from ..base import numeric_rows, one_label_a_row
+from ..accuracy import (
+    AccuracyBounds,
+    AccuracyForm,
+    MovementNoise,
+    Reduction,
+    root_rounding,
+)
+from ..base import regression_records
 from ..exceptions import CertificateError
 from ..mechanisms.verification import root_excess_sensitivity
 from ..noise.tails import noise_length
@@ -162,8 +168,7 @@ class RidgeReduction(Reduction):
 
     def __init__(self, form, X, y, levels, stream):
         self.estimator = model = clone(form.model).set_params(random_state=None)
-        X, targets = numeric_rows(model, X, y, accept_sparse="csr", y_numeric=True)
-        targets = one_label_a_row(targets, type(model).__name__).astype(np.float64)
+        X, targets = regression_records(model, X, y)
         self.n, self.p = X.shape
         self.sums = exact_sums(X, targets, **model._bounds())
         np.clip(targets, -model.target_bound, model.target_bound, out=targets)

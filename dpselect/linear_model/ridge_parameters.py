@@ -1,6 +1,6 @@
 """The parameters of private ridge regression, checked before any data is touched."""
 
-from ..checks import check_choice, check_epsilon, check_number
+from ..checks import check_choice, check_epsilon, check_flag, check_number
 from ..noise import check_random_state
 
 # squares and products of larger or smaller bounds are not numbers of float64
@@ -47,9 +47,12 @@ def check_parameters(model):
             "number of float64",
             instead="write a bound from knowledge of the field, such as 1.0",
         )
+    check_flag(
+        "fit_intercept", model.fit_intercept, why="the noise depends on the number of columns"
+    )
     if model.coef_bound is not None:
         check_number(
-            "coef_bound", model.coef_bound,
+            "coef_bound", model.coef_bound, low=SMALLEST_BOUND, low_included=True,
             why="it is the radius of the ball in which the coefficients are sought",
             instead="write a number greater than 0, or None for the public bound",
         )

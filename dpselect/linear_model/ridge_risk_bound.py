@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from ..base import numeric_rows, one_label_a_row
+from ..base import regression_records
 from ..noise.tails import noise_length
 from ..risk_bound import INEXACTNESS, RiskBound
 from .ridge_calibration import RESIDUAL
@@ -83,8 +83,7 @@ def ridge_optimal_values(models, X, y, reach):
     values = np.empty(len(models))
     for members in alike.values():
         leader = models[members[0]]
-        rows, targets = numeric_rows(leader, X, y, accept_sparse="csr", y_numeric=True)
-        targets = one_label_a_row(targets, type(leader).__name__).astype(np.float64)
+        rows, targets = regression_records(leader, X, y)
         n = rows.shape[0]
         sums = exact_sums(rows, targets, **leader._bounds()) / n
         gram, moment = sums[:-1, :-1], sums[:-1, -1]

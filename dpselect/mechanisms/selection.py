@@ -5,7 +5,9 @@ Functions of numbers; they know nothing of estimators.
 
 import numpy as np
 
+from ..checks import check_number
 from ..noise import as_generator, exponential, gumbel
+from ..unquoted import unquoted
 
 
 def exponential_noise_scales(sensitivities, epsilon):
@@ -23,13 +25,27 @@ def exponential_noise_scales(sensitivities, epsilon):
     ndarray of shape (k,)
         All 0 for a single candidate: then nothing is selected.
     """
-    sensitivities = np.asarray(sensitivities, dtype=np.float64)
+    sensitivities = _check_sequence("sensitivities", sensitivities)
+    # with one candidate nothing is selected, and nothing need be spent
+    epsilon = _check_epsilon(epsilon, low_included=len(sensitivities) == 1)
+    if not (sensitivities >= 0).all():
+        raise ValueError(
+            "sensitivities holds a number below 0, or none, which no noise can hide; give how far "
+            "one record can move each score."
+        )
     if len(sensitivities) == 1:
         return np.zeros(1)
     order = np.argsort(sensitivities)
     others = np.full(len(sensitivities), sensitivities[order[-1]])
     others[order[-1]] = sensitivities[order[-2]]
-    return (sensitivities + others) / epsilon
+    with np.errstate(over="ignore"):
+        scales = (sensitivities + others) / epsilon
+    if not np.isfinite(scales).all():
+        raise ValueError(
+            f"sensitivities over epsilon={epsilon!r} need noise beyond the range of float64; write "
+            "scores in a larger unit, or a larger epsilon."
+        )
+    return scales
 
 
 def noisy_argmax(scores, sensitivities, epsilon, random_state=None):
@@ -66,8 +82,13 @@ def noisy_argmax(scores, sensitivities, epsilon, random_state=None):
     >>> noisy_argmax([0.0, 1.0, 0.2], [0.001] * 3, epsilon=1.0)
     1
     """
-    scores = np.asarray(scores, dtype=np.float64)
+    scores = _check_scores(scores)
     scales = exponential_noise_scales(sensitivities, epsilon)
+    if scales.shape != scores.shape:
+        raise ValueError(
+            f"scores has {len(scores)} entries and sensitivities {len(scales)}, but each score "
+            "needs its own noise; give one sensitivity for each."
+        )
     noise = exponential(as_generator(random_state), scores.shape)
     return int(np.argmax(scores + scales * (noise - 1.0)))
 
@@ -101,6 +122,35 @@ def exponential_mechanism(scores, sensitivity, epsilon, random_state=None):
     >>> exponential_mechanism([0.0, 1.0, 0.2], 0.001, epsilon=1.0)
     1
     """
-    scores = np.asarray(scores, dtype=np.float64)
+    scores, epsilon = _check_scores(scores), _check_epsilon(epsilon)
+    sensitivity = check_number(
+        "sensitivity", sensitivity, low_included=True,
+        why="the noise is proportional to it", instead="give how far one record can move a score",
+    )
     noise = gumbel(as_generator(random_state), scores.shape)
     return int(np.argmax(scores + 2 * sensitivity / epsilon * noise))
+
+
+def _check_epsilon(epsilon, low_included=False):
+    return check_number(
+        "epsilon", epsilon, low_included=low_included, high_included=True, why="the noise is proportional to 1 / epsilon",
+        instead="write a number greater than 0",
+    )
+
+
+def _check_sequence(name, values):
+    values = unquoted(np.asarray, values, dtype=np.float64, what=name)
+    if values.ndim != 1 or len(values) == 0:
+        raise ValueError(
+            f"{name} must list one number for each candidate, of which there is at least one."
+        )
+    return values
+
+
+def _check_scores(scores):
+    scores = _check_sequence("scores", scores)
+    if not np.isfinite(scores).all():
+        raise ValueError(
+            "scores holds NaN or infinity, which no noise can hide; give finite numbers."
+        )
+    return scores

@@ -4,10 +4,9 @@ import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.metrics import check_scoring
 from sklearn.pipeline import Pipeline
-from sklearn.utils import indexable
 
+from ..atomic import all_or_nothing
 from ..base import PrivacyHTMLMixin, warn_if_seeded
-from ..checks import check_number
 from ..exceptions import AccuracyNotReachedError
 from ..ledger import charged
 from ..metrics import get_score
@@ -21,7 +20,7 @@ from .accuracy_plan import make_plan
 from .accuracy_question import Question, outcome_loss
 from .candidates import learn_classes, make_candidates, seed_features, set_classes
 from .delegation import SearchDelegationMixin
-from .evaluation import n_columns
+from .evaluation import made_up_records, n_columns, records_of
 from .private_steps import freeze, last_private, thaw
 from .quiet import quietly
 from .release import fit_for_release, release_state
@@ -186,6 +185,7 @@ class AccuracyFirstSearchCV(
         self.random_state = random_state
 
     @remembers_records
+    @all_or_nothing
     def fit(self, X, y=None, **params):
         """Search and release.
 
@@ -222,7 +222,7 @@ class AccuracyFirstSearchCV(
         self._rehearse(candidate, epsilons)
         warn_if_seeded(self)
 
-        X, y = indexable(X, y)
+        X, y = records_of(X, y)
         y, classes = learn_classes([candidate], y, type(self).__name__)
         step_losses = []
         if last_private(estimator) >= 0:
@@ -296,13 +296,13 @@ class AccuracyFirstSearchCV(
 is touched.
         """
         _, epsilons = self._check()
-        for name, value in (("n_samples", n_samples), ("n_features", n_features)):
-            check_number(name, value, integer=True, why="it counts rows or columns",
-                         instead="write an integer of 1 or more")
+        n_samples, n_features, n_classes, example = made_up_records(
+            n_samples, n_features, n_classes, example
+        )
         stream = root_stream(0)
         candidate = self._candidate(seed_features(self.estimator, stream), epsilons)
         set_classes([candidate], np.arange(n_classes))
-        rows = candidate.transform(np.zeros((1, n_features)) if example is None else example)
+        rows = candidate.transform(example)
         split = self._split(n_samples, stream)
         question = self._question(candidate, epsilons, n_samples, split, n_columns(rows))
         return make_plan(question, self.method, disjoint=split is not None)[0]

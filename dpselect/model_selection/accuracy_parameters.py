@@ -3,10 +3,17 @@
 import numpy as np
 from sklearn.pipeline import Pipeline
 
-from ..checks import SMALLEST_EPSILON, check_choice, check_number
+from ..checks import (
+    SMALLEST_EPSILON,
+    check_choice,
+    check_estimator,
+    check_flag,
+    check_number,
+)
 from ..exceptions import CertificateError
 from ..metrics import SCORES, AccuracyScore, get_score
 from ..noise import check_random_state
+from ..preprocessing.pipeline_check import check_trusted_steps
 from .accuracy_methods import METHODS
 from .splits import check_splitter
 
@@ -24,6 +31,7 @@ def check_parameters(search):
     ------
     ValueError, TypeError, CertificateError
     """
+    check_estimator(search.estimator)
     check_choice(
         "method", search.method, ("auto", *METHODS), why="only these have a proof here"
     )
@@ -58,6 +66,10 @@ def check_parameters(search):
         "on_failure", search.on_failure, ("raise", "last"),
         why="a model without noise would have no finite privacy loss",
     )
+    check_flag(
+        "public_splits", search.public_splits, why="it is your word that splits are public"
+    )
+    check_trusted_steps(search.trusted_steps)
     check_splitter(search.cv, search.public_splits)
     check_random_state(search.random_state)
 

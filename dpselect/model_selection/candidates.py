@@ -97,6 +97,11 @@ def make_candidates(
     -------
     list of Candidate
     """
+    if not np.iterable(param_grid):
+        raise TypeError(
+            f"param_grid of type {type(param_grid).__name__} lists no values; write a dict of lists, "
+            "or a list of such dicts."
+        )
     points = list(ParameterGrid(param_grid))
     if not points:
         raise ValueError("param_grid has no candidates; give at least one value for a parameter.")
@@ -105,6 +110,11 @@ def make_candidates(
     candidates = []
     for params in points:
         for name in params:
+            if not isinstance(name, str):
+                raise TypeError(
+                    f"param_grid has a key of type {type(name).__name__}, and parameters have "
+                    "names; write them as texts."
+                )
             if name.rpartition("__")[2] in OWNED and name.rpartition("__")[0] in ("", last):
                 raise ValueError(
                     f"param_grid names {name!r}, which the search sets itself to keep its budget; "

@@ -3,10 +3,13 @@
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import clone
+from sklearn.utils import indexable
 
+from ..checks import check_number
 from ..config import with_config
 from ..ledger import uncharged
-from ..rows import take_records
+from ..rows import n_rows, take_records
+from ..unquoted import unquoted
 
 
 def exact_scores(candidates, draws, score, X, y, splits, *, n_jobs, pre_dispatch, progress):
@@ -94,12 +97,65 @@ def _scores_of(models, X, y, train, test, score):
     return [score(model, X_test, y_test) for model in models]
 
 
-def n_columns(X):
-    """Return the number of columns of a table."""
-    shape = X.shape if hasattr(X, "shape") else np.shape(X)
+def records_of(X, y):
+    """Return X and y as tables that can be indexed, of the same number of rows.
+
+    Parameters
+    ----------
+    X, y
+        As given to a search; y may be None.
+
+    Returns
+    -------
+    X, y
+    """
+    X, y = unquoted(indexable, X, y, what="X or y")
+    n_rows(X)  # refuses what has none
+    return X, y
+
+
+def made_up_records(n_samples, n_features, n_classes, example):
+    """Check what is said of records that nobody has seen, for a plan.
+
+    Parameters
+    ----------
+    n_samples, n_features, n_classes : int
+    example : array-like of shape (1, n_features) or None
+
+    Returns
+    -------
+    n_samples, n_features, n_classes : int
+    example : array-like of shape (1, n_features)
+        A row of zeros for None.
+
+    Raises
+    ------
+    ValueError, TypeError
+    """
+    counts = [
+        check_number(
+            name, value, integer=True, low=least, low_included=True, why=f"it counts {what}",
+            instead=f"write an integer of {least} or more",
+        )
+        for name, value, least, what in (
+            ("n_samples", n_samples, 1, "records"), ("n_features", n_features, 1, "columns"),
+            ("n_classes", n_classes, 2, "labels"),
+        )
+    ]
+    if example is None:
+        return *counts, np.zeros((1, counts[1]))
+    n_columns(example, "example")
+    if n_rows(example) == 0:
+        raise ValueError("example has no row; write one made-up row in the form of X.")
+    return *counts, example
+
+
+def n_columns(X, name="X"):
+    """Return the number of columns of a table, which `name` has in messages."""
+    shape = X.shape if hasattr(X, "shape") else unquoted(np.shape, X, what=name)
     if len(shape) != 2:
         raise ValueError(
-            f"X has {len(shape)} dimensions, but a search needs a table of rows and columns "
-            "(2 dimensions); reshape it, for instance with X.reshape(-1, 1)."
+            f"{name} has {len(shape)} dimensions, but a search needs a table of rows and columns "
+            f"(2 dimensions); reshape it, for instance with {name}.reshape(-1, 1)."
         )
     return shape[1]

@@ -1,8 +1,15 @@
 """The parameters of a private search, checked before any data is touched."""
 
-from ..checks import check_choice, check_number
+from ..checks import (
+    check_choice,
+    check_estimator,
+    check_flag,
+    check_n_jobs,
+    check_number,
+)
 from ..metrics import get_score
 from ..noise import check_random_state
+from ..preprocessing.pipeline_check import check_trusted_steps
 from .splits import check_splitter
 from .strategies import STRATEGIES
 
@@ -19,13 +26,14 @@ def check_parameters(search):
     ------
     ValueError, TypeError, CertificateError
     """
+    check_estimator(search.estimator)
     check_number(
         "delta", search.delta, low_included=True, high=1.0,
         why="it is the probability with which the bound may fail",
         instead="write 0.0, which certifies the noise that was drawn",
     )
     check_choice("strategy", search.strategy, tuple(STRATEGIES), why="only these are known here")
-    if search.selection_fraction != "auto":
+    if not (isinstance(search.selection_fraction, str) and search.selection_fraction == "auto"):
         check_number(
             "selection_fraction", search.selection_fraction, high=1.0,
             why="selection and training share epsilon",
@@ -40,11 +48,19 @@ def check_parameters(search):
             "refit must be True or False: names and functions choose by exact scores, which "
             "are not released; write refit=True."
         )
+    check_flag(
+        "return_train_score", search.return_train_score, why="scores of training are exact"
+    )
     if search.return_train_score:
         raise ValueError(
             "return_train_score=True would release exact scores; write "
             "return_train_score=False."
         )
+    check_n_jobs(search.n_jobs)
+    check_flag(
+        "public_splits", search.public_splits, why="it is your word that splits are public"
+    )
+    check_trusted_steps(search.trusted_steps)
     check_splitter(search.cv, search.public_splits)
     if search.scoring is not None:
         get_score(search.scoring)

@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin
-from sklearn.utils import indexable
 
+from ..atomic import all_or_nothing
 from ..base import PrivacyHTMLMixin, warn_if_seeded
-from ..checks import check_epsilon, check_number
+from ..checks import check_epsilon
 from ..exceptions import CertificateError
 from ..ledger import charged
 from ..metrics import get_score
@@ -19,7 +19,7 @@ from ..training_records import remembers_records
 from .candidates import learn_classes, make_candidates, seed_features, set_classes
 from .comparison import compare_strategies
 from .delegation import SearchDelegationMixin
-from .evaluation import n_columns
+from .evaluation import made_up_records, n_columns, records_of
 from .nonprivate import fit_twin
 from .parameters import check_parameters
 from .private_steps import freeze, last_private, thaw
@@ -235,6 +235,7 @@ class StabilityGridSearchCV(
         self.random_state = random_state
 
     @remembers_records
+    @all_or_nothing
     @with_callbacks
     def fit(self, X, y=None, **params):
         """Select and release.
@@ -288,7 +289,7 @@ class StabilityGridSearchCV(
 
     def _select(self, X, y, estimator, candidates, score, groups, stream, charge, progress):
         """Touch the data: choose, train, and publish what was paid for."""
-        X, y = indexable(X, y)
+        X, y = records_of(X, y)
         splits = make_splits(self.cv, n_rows(X), stream.child("splits"), groups)
         y, classes = learn_classes(candidates, y, type(self).__name__)
         step_losses = []
@@ -402,15 +403,13 @@ another alpha is taken only if its score is better by about 22.
                 "epsilon=inf adds no noise, so there is nothing to plan; give a finite epsilon."
             )
         check_parameters(self)
-        for name, value in (("n_samples", n_samples), ("n_features", n_features)):
-            check_number(name, value, integer=True, why="it counts rows or columns",
-                         instead="write an integer of 1 or more")
+        n_samples, n_features, n_classes, example = made_up_records(
+            n_samples, n_features, n_classes, example
+        )
         stream = root_stream(0)
         estimator = seed_features(self.estimator, stream.child("features"))
         candidates = self._candidates(estimator)
         set_classes(candidates, np.arange(n_classes))
-        if example is None:
-            example = np.zeros((1, n_features))
         splits = make_splits(self.cv, n_samples, stream.child("splits"))
         score = self._score(candidates[0].model)
         problem = self._problem(candidates, score, splits, n_samples, n_features, example)

@@ -18,6 +18,7 @@ from sklearn.model_selection import (
 )
 
 from ..exceptions import CertificateError
+from ..unquoted import unquoted
 
 # splitters whose indices follow from the number of records and a random state
 BLIND = (KFold, RepeatedKFold, ShuffleSplit, LeaveOneOut, LeavePOut, TimeSeriesSplit)
@@ -88,11 +89,14 @@ def make_splits(cv, n_samples, stream, groups=None):
         # numpy's global generator, which it would use, is left alone
         cv = copy(cv)
         cv.random_state = stream.integer()
-    if hasattr(cv, "split"):
+    if hasattr(cv, "split") and not isinstance(cv, (str, bytes)):
         # the splitter sees the number of records and nothing else of them
         splits = cv.split(np.zeros((n_samples, 1)), None, groups)
     else:
         splits = cv
+    splits = list(splits) if np.iterable(splits) else [None]
+    if not all(np.iterable(split) for split in splits):
+        raise ValueError("cv must give pairs (train, test) of index arrays; write a list of pairs.")
     splits = [tuple(_indices(part, n_samples) for part in split) for split in splits]
     if any(len(split) != 2 for split in splits):
         raise ValueError("cv must give pairs (train, test) of index arrays; write a list of pairs.")
@@ -139,7 +143,7 @@ def disjoint_parts(splits):
 
 
 def _indices(part, n_samples):
-    part = np.asarray(part)
+    part = unquoted(np.asarray, part, what="cv")
     if part.size == 0:
         return np.empty(0, dtype=int)
     if part.ndim != 1 or part.dtype.kind not in "iub":
@@ -147,5 +151,12 @@ def _indices(part, n_samples):
             "cv must give one-dimensional arrays of record numbers, or masks; write a list of pairs "
             "of such arrays."
         )
-    # masks and negative indices become indices, and those out of range an error
+    if len(part) != n_samples if part.dtype.kind == "b" else not (
+        -n_samples <= part.min() and part.max() < n_samples
+    ):
+        raise ValueError(
+            f"cv names records beyond the n_samples={n_samples} that there are; write numbers "
+            "below that, or masks of that length."
+        )
+    # masks and negative indices become indices
     return np.arange(n_samples)[part]

@@ -9,6 +9,9 @@ import math
 
 import numpy as np
 
+from ..checks import check_number
+from ..unquoted import unquoted
+
 # steps of the grid in a scale of the noise, as a power of two
 FINENESS = 40
 # uniform integers that decide a bit
@@ -51,12 +54,13 @@ def geometric(generator, shape, rate):
     array([0, 0, 0])
     """
     shape = (shape,) if np.ndim(shape) == 0 else tuple(shape)
-    rate = np.asarray(rate, dtype=np.float64)
+    rate = unquoted(np.asarray, rate, dtype=np.float64, what="rate")
     if not (rate >= LEAST_RATE).all():
         raise ValueError(
             f"rate has an entry that is not a number of {LEAST_RATE:.3g} or more, for which the "
             "integers would not fit into 64 bits, or be no noise; give larger rates."
         )
+    unquoted(np.broadcast_to, rate, shape, what="rate")
     drawn = np.zeros(shape, dtype=np.int64)
     for digit in range(62):
         with np.errstate(over="ignore"):
@@ -98,8 +102,15 @@ def two_sided_geometric(generator, shape, ratio):
     >>> two_sided_geometric(as_generator(), 3, ratio=0.0)
     array([0, 0, 0])
     """
-    with np.errstate(divide="ignore", invalid="ignore"):
-        rate = -np.log(np.asarray(ratio, dtype=np.float64))
+    ratio = unquoted(np.asarray, ratio, dtype=np.float64, what="ratio")
+    if not ((ratio >= 0) & (ratio < 1)).all():
+        raise ValueError(
+            "ratio has an entry that is not a number from 0 to less than 1, and no law has "
+            "probabilities proportional to its powers; write such a number."
+        )
+    unquoted(np.broadcast_to, ratio, shape, what="ratio")
+    with np.errstate(divide="ignore"):
+        rate = -np.log(ratio)
     return geometric(generator, shape, rate) - geometric(generator, shape, rate)
 
 
@@ -144,17 +155,25 @@ def lattice_laplace(generator, values, scales, epsilon, largest):
     >>> (noisy % 2.0**-40).tolist()
     [0.0, 0.0]
     """
-    values = np.asarray(values, dtype=np.float64)
+    values = unquoted(np.asarray, values, dtype=np.float64, what="values")
     if values.size == 0:
         return values.copy()
-    scales = np.broadcast_to(np.asarray(scales, dtype=np.float64), values.shape)
-    for name, given in (("scales", scales), ("epsilon", epsilon), ("largest", largest)):
-        # beyond these the grid would leave the range of doubles
-        if not np.all((np.asarray(given) >= 1e-250) & (np.asarray(given) <= 1e250)):
-            raise ValueError(
-                f"{name} has an entry that is not a number between 1e-250 and 1e250, without which "
-                "values would be released with other noise than was meant; write a number there."
-            )
+    scales = unquoted(np.asarray, scales, dtype=np.float64, what="scales")
+    scales = unquoted(np.broadcast_to, scales, values.shape, what="scales")
+    # beyond these the grid would leave the range of doubles
+    if not ((scales >= 1e-250) & (scales <= 1e250)).all():
+        raise ValueError(
+            "scales has an entry that is not a number between 1e-250 and 1e250, without which "
+            "values would be released with other noise than was meant; write a number there."
+        )
+    epsilon, largest = (
+        check_number(
+            name, given, low=1e-250, low_included=True, high=1e250, high_included=True,
+            why="values would be released with other noise than was meant",
+            instead="write a number between 1e-250 and 1e250",
+        )
+        for name, given in (("epsilon", epsilon), ("largest", largest))
+    )
     step = grid_step(scales, largest)
     if not (np.abs(values) <= largest).all():
         raise ValueError(

@@ -10,6 +10,7 @@ or at the data. A path lives as long as one fit: who holds it can read all the n
 
 import numpy as np
 
+from ..checks import check_number
 from .draws import exponential, gaussian, laplace
 from .lattice import geometric
 
@@ -143,7 +144,7 @@ class LaplacePath(_JumpPath):
     """
 
     def __init__(self, generator, shape, low, high):
-        _check_bounds(low, high)
+        low, high = _check_bounds(low, high)
         first = laplace(generator, shape) / high
         n_jumps = generator.poisson(2 * np.size(first) * (np.log(high) - np.log(low)))
         places = _log_uniform(generator, n_jumps, low, high)
@@ -211,7 +212,7 @@ class LatticePath(_JumpPath):
     """
 
     def __init__(self, generator, shape, low, high):
-        _check_bounds(low, high)
+        low, high = _check_bounds(low, high)
         if low < LOWEST_LATTICE_EPSILON:
             raise ValueError(
                 f"low={low} would need integers that do not fit; give {LOWEST_LATTICE_EPSILON} "
@@ -364,7 +365,8 @@ class BallLaplacePath:
     """
 
     def __init__(self, generator, n_vectors, dimension, low, high):
-        _check_bounds(low, high)
+        low, high = _check_bounds(low, high, power=2)
+        n_vectors, dimension = int(n_vectors), int(dimension)
         self._dimension = dimension
         self._epsilon = low
         shape = (n_vectors, 1)
@@ -406,9 +408,19 @@ class BallLaplacePath:
         return float(np.sqrt(self._dimension + 1) / epsilon)
 
 
-def _check_bounds(low, high):
-    if not 0 < low <= high < np.inf:
+def _check_bounds(low, high, power=1):
+    """Return the bounds as floats, whose inverses to a power are numbers of float64, too."""
+    low, high = (
+        check_number(
+            name, value, low=1e-300 ** (1 / power), low_included=True, high=1e300 ** (1 / power),
+            high_included=True, why="such numbers are not the ends of a range of epsilons",
+            instead="write the smallest and the largest epsilon that will be read",
+        )
+        for name, value in (("low", low), ("high", high))
+    )
+    if low > high:
         raise ValueError(f"low={low} and high={high} are not the ends of a range of epsilons.")
+    return low, high
 
 
 def _check_inside(epsilon, low, high):

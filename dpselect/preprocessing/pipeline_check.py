@@ -12,7 +12,11 @@ from sklearn.compose import ColumnTransformer
 from sklearn.feature_extraction import FeatureHasher
 from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.impute import MissingIndicator, SimpleImputer
-from sklearn.kernel_approximation import PolynomialCountSketch, RBFSampler, SkewedChi2Sampler
+from sklearn.kernel_approximation import (
+    PolynomialCountSketch,
+    RBFSampler,
+    SkewedChi2Sampler,
+)
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import (
     Binarizer,
@@ -60,17 +64,34 @@ def check_pipeline_privacy(pipeline, trusted_steps=()):
 changes every row and the privacy loss of the model no longer holds; use \
 dpselect.preprocessing.BoundedScaler with bounds from knowledge of the field.
     """
+    trusted_steps = check_trusted_steps(trusted_steps)
+    if not isinstance(pipeline, Pipeline):
+        return
+    _refuse_subclass("estimator", pipeline, trusted_steps)
+    steps = inner_parts(pipeline)
+    if not steps:
+        raise ValueError(
+            "The Pipeline has no steps, so there is no model to be private; write one as its last "
+            "step."
+        )
+    for name, step in steps[:-1]:
+        _check_step(name, step, trusted_steps)
+    check_pipeline_privacy(steps[-1][1], trusted_steps)
+
+
+def check_trusted_steps(trusted_steps):
+    """Return the names and classes as a tuple, or refuse what lists none."""
     if isinstance(trusted_steps, str):
         raise TypeError(
             f"trusted_steps={trusted_steps!r} is one text, of which each letter would be a name; "
             f"write trusted_steps=[{trusted_steps!r}]."
         )
-    if not isinstance(pipeline, Pipeline):
-        return
-    _refuse_subclass("estimator", pipeline, tuple(trusted_steps))
-    for name, step in pipeline.steps[:-1]:
-        _check_step(name, step, tuple(trusted_steps))
-    check_pipeline_privacy(pipeline.steps[-1][1], trusted_steps)
+    if not np.iterable(trusted_steps):
+        raise TypeError(
+            f"trusted_steps of type {type(trusted_steps).__name__} names no steps; write a list of "
+            "names or classes."
+        )
+    return tuple(trusted_steps)
 
 
 def _check_step(name, step, trusted):
@@ -103,17 +124,30 @@ def releases_privately(step):
 def inner_parts(step):
     """Return the named parts of a composite step, or None for a single one."""
     if isinstance(step, Pipeline):
-        return list(step.steps)
+        return _listed(step, step.steps, 2)
     if isinstance(step, FeatureUnion):
-        return list(step.transformer_list)
+        return _listed(step, step.transformer_list, 2)
     if isinstance(step, ColumnTransformer):
         # once fitted, the parts that learned something are in transformers_, the remainder too
         if hasattr(step, "transformers_"):
             return [(label, part) for label, part, _ in step.transformers_]
-        return [(label, part) for label, part, _ in step.transformers] + [
+        return [(label, part) for label, part, _ in _listed(step, step.transformers, 3)] + [
             ("remainder", step.remainder)
         ]
     return None
+
+
+def _listed(step, parts, length):
+    """Return the parts of a container as a list, or refuse what is no list of tuples."""
+    if not isinstance(parts, (list, tuple)) or not all(
+        isinstance(part, (list, tuple)) and len(part) == length for part in parts
+    ):
+        names = ("name", "transformer", "columns")[:length]
+        raise TypeError(
+            f"{type(step).__name__} must list its steps as tuples ({', '.join(names)}), because "
+            "each of them is checked; write such a list."
+        )
+    return list(parts)
 
 
 def private_parts(step):
@@ -133,7 +167,7 @@ def _refuse_subclass(name, step, trusted):
 
 
 def _check_columns(name, step):
-    if any(callable(columns) for _, _, columns in step.transformers):
+    if any(callable(columns) for _, _, columns in _listed(step, step.transformers, 3)):
         raise ValueError(
             f"Step {name!r} (ColumnTransformer) chooses columns by a function of the data, and "
             "releases the choice; write the names or numbers of the columns."

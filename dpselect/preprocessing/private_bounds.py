@@ -4,6 +4,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from ..atomic import all_or_nothing
 from ..base import PrivacyHTMLMixin, numeric_rows, release_loss
 from ..checks import check_epsilon, check_number
 from ..ledger import charged
@@ -81,6 +82,7 @@ class DPBoundsScaler(PrivacyHTMLMixin, OneToOneFeatureMixin, TransformerMixin, B
         self.ledger = ledger
         self.random_state = random_state
 
+    @all_or_nothing
     def fit(self, X, y=None):
         """Learn and release the bounds.
 
@@ -110,10 +112,12 @@ class DPBoundsScaler(PrivacyHTMLMixin, OneToOneFeatureMixin, TransformerMixin, B
     def _choose(self, X):
         """Choose the cells of the bounds of each column."""
         grid = bound_grid()
-        wanted = np.array([self.tail, 1 - self.tail]) * len(X)
+        # numbers of low precision would weaken the noise
+        tail, epsilon = float(self.tail), float(self.epsilon)
+        wanted = np.array([tail, 1 - tail]) * len(X)
         utility = cell_utility(ranks_of(X, grid)[:, None, :], wanted[:, None])
         # epsilon / (2 p) for each bound, and a Gumbel scale of 2 / (epsilon / (2 p))
-        scale = 4 * X.shape[1] / self.epsilon
+        scale = 4 * X.shape[1] / epsilon
         cells = np.argmax(utility + scale * self.unit_noise(X.shape[1]), axis=2)
         cells.sort(axis=1)
         # the outer ends, so that a single cell is still an interval

@@ -5,8 +5,12 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from ..atomic import all_or_nothing
 from ..base import numeric_rows
 from ..checks import check_choice, check_number
+
+# twice the difference of two bounds has to be a number of float64
+LARGEST_BOUND = float(np.finfo(np.float64).max) / 4
 
 
 class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -38,6 +42,7 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def __init__(self, bounds=(0.0, 1.0)):
         self.bounds = bounds
 
+    @all_or_nothing
     def fit(self, X, y=None):
         """Check the bounds against the number of columns.
 
@@ -72,14 +77,17 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return scale_to_bounds(X, *self._limits(X.shape[1]))
 
     def _limits(self, n_features):
-        bounds = np.asarray(self.bounds, dtype=np.float64)
+        try:
+            bounds = np.asarray(self.bounds, dtype=np.float64)
+        except (TypeError, ValueError, OverflowError):
+            bounds = np.empty(0)
         if bounds.shape not in ((2,), (n_features, 2)):
             raise ValueError(
                 f"bounds of shape {bounds.shape} do not fit {n_features} columns; write one pair "
                 "(low, high), or one pair for each column."
             )
         low, high = np.atleast_2d(bounds).T
-        if not (np.isfinite(bounds).all() and (low < high).all()):
+        if not ((np.abs(bounds) <= LARGEST_BOUND).all() and (low < high).all()):
             raise ValueError(
                 f"bounds={self.bounds!r} are not finite pairs low < high, so they bound nothing; "
                 "write pairs from knowledge of the field, such as (0, 120) for an age."
@@ -120,6 +128,7 @@ class NormClipper(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.norm = norm
         self.bound = bound
 
+    @all_or_nothing
     def fit(self, X, y=None):
         """Check the parameters.
 
@@ -156,7 +165,7 @@ class NormClipper(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         with np.errstate(over="ignore"):
             magnitudes = abs(X) if power == 1 else (X.multiply(X) if sparse.issparse(X) else X * X)
             norms = np.asarray(magnitudes.sum(axis=1)).reshape(-1, 1) ** (1 / power)
-        factor = np.where(norms > self.bound, self.bound / np.where(norms > 0, norms, 1.0), 1.0)
+        factor = float(self.bound) / np.maximum(norms, float(self.bound))
         return sparse.csr_array(X.multiply(factor)) if sparse.issparse(X) else X * factor
 
     def _check_parameters(self):

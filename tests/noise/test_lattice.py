@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpselect.noise import as_generator, geometric, laplace, lattice_laplace, two_sided_geometric
+from dpselect.noise import (
+    as_generator,
+    geometric,
+    laplace,
+    lattice_laplace,
+    two_sided_geometric,
+)
 from dpselect.noise.lattice import FINENESS, grid_step
 
 N = 100_000
@@ -148,7 +154,7 @@ def test_rates_that_would_give_no_noise_or_too_much_are_refused(rate):
 
 @pytest.mark.parametrize("ratio", [np.nan, -0.5, 1.0, 1.5])
 def test_bad_ratios_are_refused(ratio):
-    with pytest.raises(ValueError, match="rate"):
+    with pytest.raises(ValueError, match="ratio"):
         two_sided_geometric(as_generator(), 3, ratio)
 
 

@@ -1,0 +1,101 @@
+"""Bad input for private linear models."""
+
+from fractions import Fraction
+
+import numpy as np
+from hypothesis import strategies as st
+
+from dpselect import DPLinearSVC, DPLogisticRegression, DPRidge
+
+from .properties import attempt, cases, check_error, check_fit
+from .values import GOOD_LABELS, NUMBERS, changes, records
+
+ROWS = np.random.default_rng(1).random((20, 2))
+LABELS = np.arange(20) % 2
+ODD = (1.0, np.float16(0.3), np.float32(2.0), np.int8(100), Fraction(1, 3), 1e-9)
+SHARED = {
+    "epsilon": (*ODD, float("inf")),
+    "alpha": (*ODD, 1e-300, 1e300),
+    "data_norm": (*ODD, 1e-100, 1e100),
+    "fit_intercept": (True, False),
+    "norm": ("l1", "l2"),
+    "random_state": (0, None, np.random.SeedSequence(3)),
+}
+
+
+def predict(model):
+    predicted = model.predict(ROWS[:, : model.n_features_in_])
+    assert predicted.shape == (20,)
+    return predicted
+
+
+@cases(
+    2000,
+    kind=st.sampled_from([DPLogisticRegression, DPLinearSVC]),
+    params=changes(
+        **SHARED,
+        perturbation=("objective", "output"),
+        intercept_scaling=ODD,
+        tol=(1e-10, 1e-12),
+        max_iter=(0, 1, np.int8(100)),
+        n_jobs=(None, 1, 2),
+        classes=([0, 1], [0, 1, 2], (1, 0), np.array([0, 1]), None),
+    ),
+    data=records(),
+    again=st.booleans(),
+)
+def test_classifiers(kind, params, data, again):
+    return check_fit(
+        kind(classes=[0, 1], random_state=0),
+        params,
+        data,
+        good=(ROWS, LABELS) if again else None,
+        use=predict,
+        loss=lambda model: float(model.epsilon),
+    )
+
+
+@cases(
+    1500,
+    params=changes(
+        **SHARED,
+        perturbation=("covariance", "objective", "output"),
+        delta=(0.0, 1e-6, 0.5),
+        target_bound=(*ODD, 1e-100, 1e100),
+        coef_bound=(None, *ODD),
+    ),
+    data=records({**GOOD_LABELS, **NUMBERS}),
+    again=st.booleans(),
+)
+def test_ridge(params, data, again):
+    return check_fit(
+        DPRidge(random_state=0),
+        params,
+        data,
+        good=(ROWS, ROWS[:, 0]) if again else None,
+        use=predict,
+        loss=lambda model: float(model.epsilon),
+    )
+
+
+@cases(
+    300,
+    model=st.sampled_from(
+        [
+            kind.fit(ROWS, LABELS)
+            for kind in (
+                DPLogisticRegression(classes=[0, 1]),
+                DPRidge(),
+                DPLinearSVC(classes=[0, 1]),
+            )
+        ]
+    ),
+    data=records(),
+)
+def test_predict(model, data):
+    found = attempt(lambda: model.predict(data[0]))
+    if found.error is None:
+        assert len(found.value) == data[0].shape[0] if hasattr(data[0], "shape") else len(data[0])
+        return "result"
+    check_error(found.error, ())
+    return "error"

@@ -1,0 +1,164 @@
+"""Bad input for the preprocessing steps, and for the check of a Pipeline."""
+
+from fractions import Fraction
+
+import numpy as np
+from hypothesis import strategies as st
+from sklearn.compose import ColumnTransformer
+from sklearn.kernel_approximation import RBFSampler
+from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+from dpselect import DPRidge
+from dpselect.preprocessing import (
+    BoundedScaler,
+    DPBoundsScaler,
+    NormClipper,
+    check_pipeline_privacy,
+)
+
+from .properties import attempt, cases, check_error, check_fit
+from .values import changes, junk, tables
+
+ROWS = np.random.default_rng(1).random((20, 2))
+
+
+def transform(step):
+    found = step.transform(ROWS[:, : step.n_features_in_])
+    assert found.shape == (20, step.n_features_in_)
+    return found
+
+
+def within(step):
+    found = transform(step)
+    assert (abs(found) <= 1).all()
+    return found
+
+
+@cases(
+    700,
+    params=changes(
+        bounds=(
+            (0, 1),
+            [(0, 1), (-1, 1)],
+            np.array([0.0, 3.0]),
+            (-1e308, 1e308),
+            (0.0, 5e-324),
+            (0, np.float16(3)),
+            [(0, 1)],
+            (-4e307, 4e307),
+            (0, 10**400),
+            ("0", "1"),
+            (1e300, 2e300),
+        )
+    ),
+    X=tables(),
+    again=st.booleans(),
+)
+def test_bounded_scaler(params, X, again):
+    return check_fit(BoundedScaler(), params, (X,), good=(ROWS,) if again else None, use=within)
+
+
+@cases(
+    700,
+    params=changes(
+        norm=("l1", "l2"),
+        bound=(1.0, np.float16(0.3), np.int8(3), Fraction(1, 3), 1e-300, 5e-324, 1e308),
+    ),
+    X=tables(),
+    again=st.booleans(),
+)
+def test_norm_clipper(params, X, again):
+    return check_fit(NormClipper(), params, (X,), good=(ROWS,) if again else None, use=transform)
+
+
+@cases(
+    700,
+    params=changes(
+        epsilon=(1.0, np.float16(1e-5), np.float32(3.0), Fraction(1, 3), 1e-9, float("inf")),
+        tail=(0.1, np.float16(0.1), Fraction(1, 10), 0.49),
+        random_state=(0, None),
+    ),
+    X=tables(),
+    again=st.booleans(),
+)
+def test_private_bounds(params, X, again):
+    return check_fit(
+        DPBoundsScaler(random_state=0),
+        params,
+        (X,),
+        good=(ROWS,) if again else None,
+        use=within,
+        loss=lambda step: float(step.epsilon),
+    )
+
+
+@cases(
+    300,
+    step=st.sampled_from(
+        [
+            BoundedScaler().fit(ROWS),
+            NormClipper().fit(ROWS),
+            NormClipper("l1", 0.5).fit(ROWS),
+            DPBoundsScaler().fit(ROWS),
+        ]
+    ),
+    X=tables(),
+)
+def test_transform(step, X):
+    found = attempt(lambda: step.transform(X))
+    if found.error is None:
+        values = found.value.toarray() if hasattr(found.value, "toarray") else found.value
+        assert np.isfinite(values).all()
+        return "result"
+    check_error(found.error, ())
+    return "error"
+
+
+STEPS = [
+    BoundedScaler(),
+    StandardScaler(),
+    RBFSampler(gamma=1.0),
+    RBFSampler(gamma="scale"),
+    "passthrough",
+    OneHotEncoder(),
+    OneHotEncoder(categories=[[0, 1]]),
+    DPBoundsScaler(),
+    DPRidge(),
+    BoundedScaler,
+    None,
+    FeatureUnion([("a", NormClipper())]),
+    FeatureUnion([("a", 5)]),
+    FeatureUnion([]),
+    FeatureUnion(5),
+    ColumnTransformer([("a", BoundedScaler(), [0])], sparse_threshold=0),
+    ColumnTransformer([("a", BoundedScaler())]),
+    ColumnTransformer(5),
+    ColumnTransformer([]),
+    ColumnTransformer([("a", BoundedScaler(), lambda X: [0])]),
+    Pipeline([]),
+    Pipeline(5),
+    Pipeline([("a", BoundedScaler())]),
+    Pipeline([5]),
+    Pipeline([("a",)]),
+]
+
+
+@cases(
+    500,
+    steps=st.lists(st.one_of(st.sampled_from(STEPS), st.sampled_from(STEPS), junk()), max_size=4),
+    whole=st.one_of(st.none(), st.none(), st.none(), junk(), st.sampled_from(STEPS)),
+    trusted=st.one_of(
+        st.just(()), st.just(["0"]), st.just({StandardScaler}), junk(), st.just(np.array(["0"]))
+    ),
+)
+def test_pipeline_check(steps, whole, trusted):
+    pipeline = (
+        whole if whole is not None else Pipeline([(str(i), step) for i, step in enumerate(steps)])
+    )
+    found = attempt(lambda: check_pipeline_privacy(pipeline, trusted))
+    if found.error is None:
+        assert found.value is None
+        return "result"
+    check_error(found.error, ("trusted_steps", "pipeline", "Step", "steps"))
+    return "error"
