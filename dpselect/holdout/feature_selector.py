@@ -61,7 +61,7 @@ class ThresholdoutFeatureSelector(PrivacyHTMLMixin, SelectorMixin, MetaEstimator
         Number of processes that fit the candidates of a step.
     ledger : PrivacyLedger, default=None
         Pays for all answers of a fit, in place of one that is open (``with ledger:``). If too little is
-        left, BudgetExceededError is raised before any data is touched.
+        left, BudgetExceededError is raised before any model is trained.
     random_state : None, int, SeedSequence, RandomState or Generator, default=None
         None takes all noise from the operating system's entropy. Everything else is for
         tests: the noise can be drawn again.

@@ -8,6 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..atomic import all_or_nothing
 from ..checks import check_number
+from ..ledger import charged
 from ..privacy import PrivacyLoss
 from .records import Records
 
@@ -100,6 +101,8 @@ class Ladder(BaseEstimator):
         ------
         ValueError, TypeError
             If `step` is out of range, or records and labels differ in number.
+        BudgetExceededError
+            Within ``with ledger:``, because no budget pays for exact comparisons.
         """
         if self.step is not None:
             check_number(
@@ -108,13 +111,15 @@ class Ladder(BaseEstimator):
                 why="losses lie in [0, 1], and each step up the ladder must cost one",
                 instead="write for instance 0.01, or None",
             )
-        self._held = Records(X, y)
-        self._best_losses = np.zeros(len(self._held))
-        self.best_loss_ = math.inf
-        self.n_submissions_ = self.n_accepted_ = 0
-        self.privacy_ = PrivacyLoss(
+        loss = PrivacyLoss(
             math.inf, label=f"{type(self).__name__}: exact comparisons of holdout losses"
         )
+        with charged(self, loss):
+            self._held = Records(X, y)
+            self._best_losses = np.zeros(len(self._held))
+            self.best_loss_ = math.inf
+            self.n_submissions_ = self.n_accepted_ = 0
+            self.privacy_ = loss
         return self
 
     def query(self, function):

@@ -5,8 +5,10 @@ finished when it died. Amounts are exact sums: fractions, that are rounded once,
 """
 
 import math
+import os
 import secrets
 import sqlite3
+import threading
 import time
 from contextlib import closing, contextmanager
 from fractions import Fraction
@@ -29,6 +31,14 @@ COLUMNS = (
     "reserved_at", "settled_at",
 )
 
+# A fork waits until no other thread has a file open. What SQLite knows of its locks would be copied
+# with an open connection, and the child would hold none of them: its commits could be lost.
+_at_rest = threading.RLock()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_at_rest.acquire, after_in_parent=_at_rest.release, after_in_child=_at_rest.release
+    )
+
 
 @contextmanager
 def transaction(path):
@@ -45,7 +55,7 @@ def transaction(path):
         If the file is no ledger.
     """
     try:
-        with closing(_connect(path, "rw")) as connection:
+        with _at_rest, closing(_connect(path, "rw")) as connection:
             connection.execute("BEGIN IMMEDIATE")
             try:
                 _check_form(connection, path)
@@ -67,9 +77,13 @@ def new_file(path, epsilon, delta, neighbours):
 
     Does nothing, and yields None, if a ledger is there.
     """
-    Path(path).touch()  # so that a missing folder is an error of its own
+    if not Path(path).parent.is_dir():
+        raise FileNotFoundError(
+            f"There is no folder for a ledger at {path}, and none is made; give a path in one."
+        )
     try:
-        with closing(_connect(path, "rw")) as connection:
+        # SQLite makes the file: to close it here would end the locks of other threads
+        with _at_rest, closing(_connect(path, "rwc")) as connection:
             connection.execute("BEGIN IMMEDIATE")
             if not _is_empty(connection):
                 connection.execute("ROLLBACK")
@@ -132,7 +146,7 @@ class BudgetFile:
             return False
         wanted = exact(epsilon), exact(delta)
         return all(
-            float(spent + more) <= float(total)
+            _fits(spent + more, total)
             for spent, more, total in zip(self.spent, wanted, self.budget)
         )
 
@@ -229,12 +243,18 @@ def _settled(loss):
 def _room(total, spent):
     """Return the largest amount, about, that can be added without exceeding the total."""
     amount = float(max(total - spent, Fraction(0)))
-    while amount > 0 and float(spent + exact(amount)) > float(total):
+    while amount > 0 and not _fits(spent + exact(amount), total):
         amount = math.nextafter(amount, 0.0)
     return amount
 
 
+def _fits(amount, total):
+    # what is less needs no rounding, and what rounds to infinity would be an error
+    return amount <= total or (amount < 2 * total and float(amount) <= float(total))
+
+
 def _connect(path, mode):
+    _refuse_second_name(path)
     try:
         connection = sqlite3.connect(
             f"{Path(path).as_uri()}?mode={mode}", uri=True, timeout=PATIENCE, isolation_level=None
@@ -251,6 +271,20 @@ def _connect(path, mode):
         connection.close()
         raise
     return connection
+
+
+def _refuse_second_name(path):
+    """Refuse a hard link: SQLite keeps what is not yet in a file beside it, under its name."""
+    try:
+        names = os.stat(path).st_nlink
+    except OSError:
+        return
+    if names > 1:
+        raise ValueError(
+            f"The file of the ledger at {path} has {names} names (hard links), and whoever writes "
+            "under one does not see what is written under another; remove all but one, or use a "
+            "symbolic link."
+        )
 
 
 def _is_empty(connection):

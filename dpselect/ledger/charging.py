@@ -25,7 +25,11 @@ def open_ledger(ledger):
 
 def close_ledger(ledger):
     """End what `open_ledger` began."""
-    _opened.set(_opened.get()[:-1])
+    opened = list(_opened.get())
+    # a generator may close in another thread, or after what was opened later
+    if ledger in opened:
+        del opened[len(opened) - 1 - opened[::-1].index(ledger)]
+        _opened.set(tuple(opened))
     with _lock:
         _everywhere.remove(ledger)
 

@@ -6,6 +6,7 @@ made. A reservation that was never settled counts as spent: its release may have
 """
 
 import json
+import math
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -385,27 +386,56 @@ def _read_json(text):
     """Return budget, relation and rows by COLUMNS, or refuse what `to_json` cannot have written."""
     try:
         given = json.loads(text)
-        budget = float(given["epsilon"]), float(given["delta"])
-        neighbours = str(given["neighbours"])
-        rows = [tuple(entry[name] for name in COLUMNS) for entry in given["entries"]]
-        total = [exact(0.0), exact(0.0)]
-        for entry in given["entries"]:
-            reserved = PrivacyLoss(float(entry["reserved_epsilon"]), float(entry["reserved_delta"]))
-            counted = reserved
-            if entry["settled_at"] is not None:
-                counted = PrivacyLoss(
-                    float(entry["epsilon"]), float(entry["delta"]), kind=entry["kind"]
-                )
-            if counted.epsilon > reserved.epsilon or counted.delta > reserved.delta:
-                raise ValueError
-            total = [total[0] + exact(counted.epsilon), total[1] + exact(counted.delta)]
-        ids = [entry["id"] for entry in given["entries"]]
-        in_order = all(isinstance(i, int) for i in ids) and ids == sorted(set(ids))
-        if not in_order or any(float(sum_) > most for sum_, most in zip(total, budget)):
+        budget = _number(given["epsilon"]), _number(given["delta"])
+        neighbours = _text(given["neighbours"])
+        rows = [_row(entry) for entry in given["entries"]]
+        counted = [LedgerEntry._of(row) for row in rows]
+        total = (
+            sum((exact(entry.epsilon) for entry in counted), exact(0.0)),
+            sum((exact(entry.delta) for entry in counted), exact(0.0)),
+        )
+        ids = [entry.id for entry in counted]
+        in_order = ids == sorted(set(ids)) and all(0 < i < 2**53 for i in ids)
+        is_budget = budget[0] > 0 and 0 <= budget[1] < 1
+        exceeds = any(float(sum_) > most for sum_, most in zip(total, budget))
+        if not (in_order and is_budget) or exceeds:
             raise ValueError
-    except (ValueError, TypeError, KeyError, OverflowError, AttributeError):
+    except (ValueError, TypeError, KeyError, OverflowError, AttributeError, RecursionError):
         raise ValueError(
             "text is not what to_json of a ledger returned, or its entries exceed its budget, so its "
             "sums would not be true; export the ledger again."
         ) from None
     return *budget, neighbours, rows
+
+
+def _row(entry):
+    """Return the values of an entry by COLUMNS; whatever is stored is a number, a text or None."""
+    reserved = PrivacyLoss(_number(entry["reserved_epsilon"]), _number(entry["reserved_delta"]))
+    values = dict.fromkeys(COLUMNS) | {
+        "id": entry["id"], "label": _text(entry["label"]), "reserved_epsilon": reserved.epsilon,
+        "reserved_delta": reserved.delta, "reserved_at": _number(entry["reserved_at"]),
+    }
+    if type(entry["id"]) is not int:
+        raise TypeError
+    if entry["settled_at"] is not None:
+        loss = PrivacyLoss(_number(entry["epsilon"]), _number(entry["delta"]), kind=entry["kind"])
+        if loss.epsilon > reserved.epsilon or loss.delta > reserved.delta:
+            raise ValueError
+        values |= {
+            "epsilon": loss.epsilon, "delta": loss.delta, "kind": loss.kind,
+            "seeded": int(bool(entry["seeded"])), "settled_at": _number(entry["settled_at"]),
+        }
+    return tuple(values[name] for name in COLUMNS)
+
+
+def _number(value):
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        raise TypeError
+    return float(value)
+
+
+def _text(value):
+    if not isinstance(value, str):
+        raise TypeError
+    value.encode()  # half of a surrogate pair cannot be stored
+    return value

@@ -90,7 +90,9 @@ class AccuracyFirstSearchCV(
         Steps of your own that treat each row by itself.
     ledger : PrivacyLedger, default=None
         Pays for all that is released, in place of one that is open (``with ledger:``). If too little is
-        left, BudgetExceededError is raised before any data is touched.
+        left, BudgetExceededError is raised before any noise is drawn. Steps that learn privately are
+        paid for first, and apart, because the price of the rest depends on their columns: they stay
+        paid for if the rest is refused.
     random_state : None, int, SeedSequence, RandomState or Generator, default=None
         None takes all noise from the operating system's entropy. Everything else is for
         tests: the noise can be drawn again.
@@ -229,8 +231,10 @@ class AccuracyFirstSearchCV(
             noise = stream.child("steps") if is_seeded(self.random_state) else None
             # what models of the columns that these leave will cost is not known yet
             most = PrivacyLoss.sequential(steps_at_most(estimator), label="steps before the model")
-            with charged(self, most):
+            with charged(self, most) as charge:
                 estimator, step_losses, frozen = freeze(estimator, X, y, noise)
+                if step_losses:
+                    charge.settle(PrivacyLoss.sequential(step_losses, label=most.label))
             candidate = self._candidate(estimator, epsilons, frozen)
             set_classes([candidate], classes)
         steps = None if candidate.steps is None else clone(candidate.steps)

@@ -1,5 +1,6 @@
 """Steps of a Pipeline that learn privately: fitted once, on all records, and public from then on."""
 
+from joblib import parallel_config
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
@@ -94,10 +95,12 @@ def freeze(estimator, X, y, stream):
             continue
         for j, part in enumerate(private_parts(step)):
             if stream is not None and part.random_state is None:
-                part.set_params(random_state=stream.child(i, j))
+                part.set_params(random_state=stream.child(i, j).for_release())
             # here, because the fit's own warning is silenced with those of other libraries
             warn_if_seeded(part)
-        X = quietly(step.fit_transform, X, y)
+        # here and in no other thread or process, where the charge of the search is not known
+        with parallel_config(backend="sequential"):
+            X = quietly(step.fit_transform, X, y)
         for part in private_parts(step):
             losses.append(part.privacy_)
             # a key that stayed with the step would draw the same noise again

@@ -23,7 +23,7 @@ def release_state(stream, seeded, *path):
         None is noise from the operating system, independent of every other draw and kept
         nowhere; a stored seed would let anyone remove it.
     """
-    return stream.child("release", *path) if seeded else None
+    return stream.child("release", *path).for_release() if seeded else None
 
 
 def fit_for_release(model, epsilon, state, X, y):

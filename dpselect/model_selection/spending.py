@@ -1,5 +1,7 @@
 """The most that a search can spend, before any data: what its ledger is asked for."""
 
+import math
+
 from sklearn.pipeline import Pipeline
 
 from ..preprocessing.pipeline_check import private_parts
@@ -50,11 +52,13 @@ def selection_at_most(search, estimator, candidates):
     PrivacyLoss
     """
     deltas = [float(candidate.model.get_params().get("delta", 0.0)) for candidate in candidates]
-    delta = max(deltas) if search.strategy not in RELEASE_ALL else sum(deltas)
+    delta = max(deltas) if search.strategy not in RELEASE_ALL else min(1.0, math.fsum(deltas))
     # exact scores
     epsilon = float("inf") if search.strategy == "control" else float(search.epsilon)
-    own = PrivacyLoss(
-        epsilon, min(1.0, float(search.delta) + delta),
-        label="choice and model" if search.refit else "choice",
-    )
-    return PrivacyLoss.sequential([*steps_at_most(estimator), own], label=type(search).__name__)
+    # one sum of all, as that of the losses: rounded twice, it might be the smaller one
+    parts = [
+        *steps_at_most(estimator),
+        PrivacyLoss(epsilon, float(search.delta), label="choice and model"),
+        PrivacyLoss(0.0, delta, label="the models' own delta"),
+    ]
+    return PrivacyLoss.sequential(parts, label=type(search).__name__)

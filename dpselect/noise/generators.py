@@ -35,9 +35,12 @@ class InnerStream:
     ----------
     key : bytes
         32 bytes. Hidden from the representation.
+    released : bool, default=False
+        Whether the search releases what the noise protects: :func:`noise_is_drawn_since` then tells.
     """
 
     key: bytes = field(repr=False)
+    released: bool = False
 
     def child(self, *path):
         """Return the stream at `path` below this one; distinct paths are independent.
@@ -53,7 +56,11 @@ class InnerStream:
         """
         name = "/".join(f"{type(step).__name__}:{step}" for step in path).encode()
         digest = hashlib.blake2b(name, key=self.key, digest_size=KEY_BYTES)
-        return InnerStream(digest.digest())
+        return InnerStream(digest.digest(), self.released)
+
+    def for_release(self):
+        """Return the same stream, for noise that protects what is released."""
+        return InnerStream(self.key, released=True)
 
     def integer(self):
         """Return a public 31-bit seed, for splitters and feature maps of other libraries."""
@@ -83,10 +90,12 @@ def root_stream(random_state=None):
     """
     global _last_key
     check_random_state(random_state)
-    if isinstance(random_state, InnerStream):
+    if isinstance(random_state, InnerStream) and not random_state.released:
         return random_state
     if not _made_up.get():
         _last_key = next(_keys_taken)
+    if isinstance(random_state, InnerStream):
+        return random_state
     if random_state is None:
         return InnerStream(secrets.token_bytes(KEY_BYTES))
     if isinstance(random_state, numbers.Integral):
@@ -156,10 +165,7 @@ def noise_mark():
 
 
 def noise_is_drawn_since(mark):
-    """Tell whether this process may have drawn noise for a release since `mark`.
-
-    Noise from an InnerStream does not count: a search that releases it says so itself.
-    """
+    """Tell whether this process may have drawn noise for a release since `mark`."""
     return _last_key != mark
 
 

@@ -4,8 +4,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from joblib import Parallel, delayed
+from joblib import Parallel, delayed, parallel_config
 from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -18,6 +19,7 @@ from dpselect import (
     DPLinearSVC,
     DPLogisticRegression,
     DPRidge,
+    Ladder,
     PrivacyLedger,
     StabilityGridSearchCV,
     Thresholdout,
@@ -26,7 +28,7 @@ from dpselect import (
 from dpselect.ledger import charged, current_ledger, uncharged
 from dpselect.model_selection.accuracy_methods import METHODS
 from dpselect.model_selection.strategies import STRATEGIES
-from dpselect.noise import as_generator
+from dpselect.noise import InnerStream, as_generator
 from dpselect.preprocessing import DPBoundsScaler
 from dpselect.privacy import PrivacyLoss
 
@@ -129,12 +131,37 @@ def test_refused_records_cost_nothing(name, data, ledger):
     assert entry.epsilon == 0.0 and entry.reserved_epsilon > 0
 
 
-@pytest.mark.parametrize("draw", [lambda charge: as_generator(), lambda charge: charge.begin()])
+STREAM = InnerStream(bytes(32))
+
+
+@pytest.mark.parametrize("draw", [
+    lambda charge: as_generator(), lambda charge: charge.begin(),
+    lambda charge: as_generator(STREAM.for_release().child("choice")),
+])  # fmt: skip
 def test_a_failure_after_the_noise_counts_in_full(ledger, draw):
     with pytest.raises(ZeroDivisionError), ledger, charged(None, PrivacyLoss(0.5)) as charge:
         draw(charge)
         1 / 0
     assert ledger.spent() == (0.5, 0.0) and ledger.history()[0].kind == "unsettled"
+
+
+def test_noise_that_is_not_released_is_free(ledger):
+    with pytest.raises(ZeroDivisionError), ledger, charged(None, PrivacyLoss(0.5)):
+        as_generator(STREAM)
+        raise ZeroDivisionError
+    assert ledger.spent() == (0.0, 0.0)
+
+
+@pytest.mark.parametrize("strategy", ["stability", "risk_bound"])
+def test_an_interrupt_after_the_choice_counts_in_full(strategy, data, ledger, monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    search = clone(ESTIMATORS["search"]).set_params(strategy=strategy, epsilon=4.0)
+    monkeypatch.setattr(STRATEGIES[strategy], "choice_loss", interrupt)
+    with ledger, pytest.raises(KeyboardInterrupt):
+        search.fit(*data)
+    assert ledger.spent() == (4.0, 0.0)
 
 
 def test_a_charge_is_settled_once(ledger):
@@ -155,6 +182,21 @@ def test_the_innermost_ledger_pays(ledger, tmp_path, data):
             assert current_ledger() is None
     assert current_ledger() is None
     assert ledger.spent() == other.spent() == (0.5, 0.0)
+
+
+def test_ledgers_may_close_in_any_order(ledger, tmp_path):
+    other = PrivacyLedger(tmp_path / "other", epsilon=1.0)
+
+    def suspended():
+        with other:
+            yield
+
+    with ledger:
+        generator = suspended()
+        next(generator)
+    assert current_ledger() == other
+    generator.close()
+    assert current_ledger() is None
 
 
 def test_a_path_is_no_ledger(data, tmp_path):
@@ -273,6 +315,40 @@ def test_steps_that_learn_are_paid_for_with_the_search(data, ledger):
     with pytest.raises(BudgetExceededError):
         clone(search).set_params(epsilon=7.0).fit(*data)
     assert ledger.spent()[0] == 0.75 + first.privacy_.epsilon
+
+
+@pytest.mark.parametrize("n_jobs, seed", [(None, None), (2, None), (None, 0)])
+@pytest.mark.filterwarnings("ignore::dpselect.exceptions.SeededNoiseWarning")
+def test_steps_are_charged_whoever_fits_them(n_jobs, seed, data, ledger):
+    parts = [(str(j), DPBoundsScaler(epsilon=0.25), [j]) for j in range(2)]
+    search = StabilityGridSearchCV(
+        make_pipeline(ColumnTransformer(parts, n_jobs=n_jobs), classifier(alpha=0.1)), {},
+        epsilon=0.5, random_state=seed,
+    )
+    with parallel_config(backend="threading"), ledger:
+        search.fit(*data)
+    assert ledger.spent() == (1.0, 0.0) and len(ledger.history()) == 1
+    # the second part fails, when the first has drawn its noise: in a process of its own, it may be
+    X = data[0].copy()
+    X[3, 1] = np.nan
+    with ledger, pytest.raises(ValueError, match="NaN"):
+        search.fit(X, data[1])
+    assert ledger.spent() == (2.0, 0.0)
+
+
+@pytest.mark.filterwarnings("ignore::dpselect.exceptions.SeededNoiseWarning")
+def test_seeded_steps_are_told(data, ledger):
+    AccuracyFirstSearchCV(
+        make_pipeline(DPBoundsScaler(epsilon=0.25), classifier(alpha=0.1)),
+        {"dplogisticregression__epsilon": [0.125, 0.5]}, target=5.0, ledger=ledger, random_state=0,
+    ).fit(*data)
+    assert [entry.seeded for entry in ledger.history()] == [True, True]
+
+
+def test_a_ladder_cannot_be_charged(data, ledger):
+    with ledger, pytest.raises(BudgetExceededError, match="Ladder.*epsilon=inf"):
+        Ladder().fit(*data)
+    Ladder().fit(*data)
 
 
 def test_the_search_pays_not_its_model(data, ledger):

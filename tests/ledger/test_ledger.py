@@ -2,9 +2,12 @@ import copy
 import json
 import math
 import multiprocessing
+import os
 import pickle
 import shutil
 import sqlite3
+import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -14,6 +17,7 @@ from joblib import Parallel, delayed
 from sklearn.base import clone
 
 from dpselect import BudgetExceededError, PrivacyLedger, PrivacyLoss
+from dpselect.ledger import budget_file
 
 
 @pytest.fixture
@@ -261,6 +265,20 @@ def tampered(text, how):
         first["reserved_epsilon"] = first["epsilon"] = float("nan")
     elif how == "kind":
         first["kind"] = "free"
+    elif how == "budget":
+        given["epsilon"], given["entries"] = float("nan"), []
+    elif how == "delta":
+        given["delta"] = 1.0
+    elif how == "truth":
+        first["id"] = True
+    elif how == "digits":
+        first["epsilon"] = "0_0"
+    elif how == "huge":
+        first["id"] = 2**63
+    elif how == "label":
+        first["label"] = ["a"]
+    elif how == "time":
+        first["reserved_at"] = "now"
     elif how == "twice":
         given["entries"].append(first)
     elif how == "text":
@@ -269,7 +287,8 @@ def tampered(text, how):
 
 
 @pytest.mark.parametrize("how", ["less", "over the budget", "over the reservation", "negative", "nan",
-                                 "kind", "twice", "text"])  # fmt: skip
+                                 "kind", "budget", "delta", "truth", "digits", "huge", "label", "time",
+                                 "twice", "text"])  # fmt: skip
 def test_a_tampered_export_makes_no_ledger(ledger, tmp_path, how):
     ledger.spend(0.25, label="a")
     with pytest.raises(ValueError, match="text is not what to_json"):
@@ -297,3 +316,45 @@ def test_a_file_of_a_later_version_is_not_guessed_at(ledger, path):
     connection.close()
     with pytest.raises(ValueError, match="version 2"):
         ledger.remaining()
+
+
+def test_a_second_name_is_refused(ledger, path, tmp_path):
+    (tmp_path / "symbolic").symlink_to(path)
+    PrivacyLedger(tmp_path / "symbolic").spend(0.25)
+    os.link(path, tmp_path / "hard")
+    with pytest.raises(ValueError, match="2 names"):
+        PrivacyLedger(tmp_path / "hard")
+    with pytest.raises(ValueError, match="2 names"):
+        ledger.spend(0.25)
+    (tmp_path / "hard").unlink()
+    assert ledger.spent() == (0.25, 0.0)
+
+
+@pytest.mark.filterwarnings("ignore:This process")
+def test_a_fork_takes_no_open_file_with_it(ledger, monkeypatch):
+    # else the child waits for a lock that nobody holds, or commits without one
+    monkeypatch.setattr(budget_file, "PATIENCE", 1.0)
+    inside = threading.Event()
+
+    def hold():
+        with budget_file.transaction(ledger.path):
+            inside.set()
+            time.sleep(0.2)
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    inside.wait(60)
+    worker = multiprocessing.get_context("fork").Process(target=ledger.spend, args=(0.25,))
+    worker.start()
+    worker.join()
+    holder.join()
+    assert worker.exitcode == 0 and ledger.spent() == (0.25, 0.0)
+
+
+def test_sums_beyond_the_largest_float_are_refused(tmp_path):
+    ledger = PrivacyLedger(tmp_path / "large", epsilon=1e308)
+    ledger.spend(9e307)
+    with pytest.raises(BudgetExceededError):
+        ledger.spend(1.7e308)
+    ledger.spend(ledger.remaining()[0])
+    assert ledger.spent() == (1e308, 0.0)

@@ -57,7 +57,7 @@ def test_fits_and_states_its_loss(data):
     assert s.best_params_ == {"alpha": GRID["alpha"][s.best_index_]}
     assert s.best_estimator_.alpha == s.best_params_["alpha"]
     assert (s.privacy_.epsilon, s.privacy_.delta, s.privacy_.seeded) == (2.0, 0.0, False)
-    assert [release.epsilon for release in s.privacy_.releases] == [0.2, 1.8]
+    assert [release.epsilon for release in s.privacy_.releases] == pytest.approx([0.2, 1.8], rel=1e-12)
     assert s.best_estimator_.epsilon == 1.8 and s.best_estimator_.random_state is None
     assert s.predict(data[0]).shape == (3000,) and s.predict_proba(data[0]).shape == (3000, 2)
     assert list(s.classes_) == ["ill", "well"] and s.n_features_in_ == 4
@@ -226,7 +226,7 @@ def test_one_candidate_costs_nothing_to_select(data):
 
 def test_without_refit_only_the_selection_is_paid(data):
     s = search(refit=False).fit(*data)
-    assert s.privacy_.epsilon == 0.1 and s.best_params_["alpha"] in GRID["alpha"]
+    assert s.privacy_.epsilon == pytest.approx(0.1, rel=1e-12) and s.best_params_["alpha"] in GRID["alpha"]
     assert not hasattr(s, "best_estimator_") and not hasattr(s, "predict")
 
 

@@ -66,11 +66,15 @@ class Problem:
         )
 
     def selection_epsilon(self, automatic):
-        """Return the share of epsilon for the choice; none for a single candidate."""
+        """Return the share of epsilon for the choice; none for a single candidate.
+
+        It is rounded so that with the rest, ``epsilon - share``, it adds up to epsilon exactly.
+        """
         if len(self.candidates) == 1:
             return 0.0
         fraction = automatic if self.selection_fraction == "auto" else self.selection_fraction
-        return float(fraction) * float(self.epsilon)
+        rest = float(self.epsilon) - float(fraction) * float(self.epsilon)
+        return float(self.epsilon) - rest
 
 
 @dataclass

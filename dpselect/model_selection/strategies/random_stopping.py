@@ -61,6 +61,7 @@ class RandomStopping(HeldOut):
         problem = self.problem
 
         def run(i, noise):
+            noise = noise.for_release()
             state = noise.child("model") if problem.seeded else None
             rows = problem.candidates[i].transform(X)
             model = self.fit(i, rows, y, self.train, self.training_epsilon, state)

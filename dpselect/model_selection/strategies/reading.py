@@ -53,7 +53,9 @@ class Reading(HeldOut):
         model = self.fit(0, rows, y, self.train, problem.epsilon, self.release_state(stream))
         readings = [_reading(model, candidate) for candidate in problem.candidates]
         scores = [self.score(reading, rows, y) for reading in readings]
-        best = noisy_argmax(scores, plan.sensitivity, problem.epsilon, stream.child("selection"))
+        best = noisy_argmax(
+            scores, plan.sensitivity, problem.epsilon, stream.child("selection").for_release()
+        )
         choice = PrivacyLoss(
             problem.epsilon, seeded=problem.seeded,
             label=f"choice among {len(readings)} readings, on the validation part",

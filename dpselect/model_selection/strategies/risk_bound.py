@@ -75,7 +75,7 @@ class RiskBound(Strategy):
         if self.reach is None:
             return Choice(0, plan, [], training_epsilon=self.training_epsilon)
         best = select_by_risk_bound(
-            self._values(X, y), self.bounds, self.epsilon, stream.child("selection")
+            self._values(X, y), self.bounds, self.epsilon, stream.child("selection").for_release()
         )
         loss = self.choice_loss(self.epsilon)
         return Choice(best, plan, [loss], training_epsilon=self.training_epsilon)

@@ -64,7 +64,7 @@ class Stability(Strategy):
             return Choice(0, plan, [], training_epsilon=self.training_epsilon)
         best = noisy_argmax(
             scores + self._head_starts(plan), plan.sensitivity, self.epsilon,
-            stream.child("selection"),
+            stream.child("selection").for_release(),
         )
         loss = self.choice_loss(self.epsilon, problem.delta)
         return Choice(best, plan, [loss], training_epsilon=self.training_epsilon)

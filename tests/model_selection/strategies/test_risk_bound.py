@@ -60,7 +60,7 @@ def test_a_single_candidate_is_not_compared(data, selections):
 def test_bounds_are_for_the_models_that_will_be_trained(data, selections):
     s = search("risk_bound").fit(*data)
     (values, bounds, epsilon), = selections
-    assert epsilon == 0.1
+    assert epsilon == pytest.approx(0.1, rel=1e-12)
     reach = public_reach(MANY, 3, 0.1)
     for alpha, value, bound in zip(GRID["alpha"], values, bounds):
         model = DPLogisticRegression(epsilon=0.9, alpha=alpha, classes=[0, 1])

@@ -1,0 +1,87 @@
+"""What a search reserves is at least what it spends, to the last bit."""
+
+import random
+import warnings
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from sklearn.pipeline import make_pipeline
+
+from dpselect import (
+    DPLinearSVC,
+    DPLogisticRegression,
+    DPRidge,
+    PrivacyLedger,
+    StabilityGridSearchCV,
+)
+from dpselect.model_selection.strategies.base import Problem
+from dpselect.preprocessing import DPBoundsScaler
+
+ALPHAS = [10.0**-j for j in range(5)]
+
+
+def settled(search, tmp_path, name="records.ledger"):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-0.5, 0.5, size=(120, 2))
+    y = X[:, 0] if "ridge" in str(search.estimator).lower() else (X[:, 0] > 0).astype(int)
+    ledger = PrivacyLedger(tmp_path / name, epsilon=1e6, delta=0.5)
+    with warnings.catch_warnings(), ledger:
+        warnings.simplefilter("ignore")
+        search.fit(X, y)
+    (entry,) = ledger.history()
+    assert entry.settled_at is not None
+    assert (entry.epsilon, entry.delta) == (search.privacy_.epsilon, search.privacy_.delta)
+
+
+def test_shares_of_epsilon_add_up_exactly():
+    rng = random.Random(0)
+    for _ in range(20_000):
+        epsilon = rng.choice([round(rng.uniform(0.01, 5), 2), 10 ** rng.uniform(-9, 6)])
+        share = rng.choice([0.1, 0.25, 0.5, rng.random(), 10 ** rng.uniform(-9, 0)])
+        problem = Problem([1, 2], None, [], 10, 2, epsilon, selection_fraction=share)
+        choice = problem.selection_epsilon(None)
+        assert Fraction(choice) + Fraction(epsilon - choice) == Fraction(epsilon)
+        assert choice == pytest.approx(share * epsilon, rel=1e-6)
+
+
+def test_epsilons_that_add_up_above_by_rounding(tmp_path):
+    # 2.48 is the sum of a tenth and of the rest, rounded, but for the last bit
+    rng = random.Random(1)
+    for i in range(12):
+        epsilon = 2.48 if i == 0 else round(rng.uniform(0.01, 3), 2)
+        search = StabilityGridSearchCV(
+            DPLinearSVC(classes=[0, 1]), {"alpha": ALPHAS[:2]}, epsilon=epsilon,
+            strategy="stability", cv=2,
+        )
+        settled(search, tmp_path, str(i))
+        assert search.privacy_.epsilon == epsilon
+
+
+@pytest.mark.parametrize("epsilon, steps", [(1.8, [0.5]), (1.7, [0.2]), (2.48, [0.17, 0.65])])
+def test_steps_and_model_are_one_sum(epsilon, steps, tmp_path):
+    # the parts add up to more than epsilon and the steps, by the last bit, if a tenth is for the choice
+    steps = [DPBoundsScaler(epsilon=step) for step in steps]
+    search = StabilityGridSearchCV(
+        make_pipeline(*steps, DPLinearSVC(classes=[0, 1])), {"dplinearsvc__alpha": ALPHAS[:2]},
+        epsilon=epsilon, strategy="stability", selection_fraction=0.1,
+    )
+    settled(search, tmp_path)
+
+
+@pytest.mark.parametrize("delta, k", [(1e-6, 6), (1e-7, 14)])
+def test_many_deltas_are_one_sum(delta, k, tmp_path):
+    assert sum([delta] * k) < k * delta  # in floating point, one by one
+    search = StabilityGridSearchCV(
+        DPRidge(delta=delta, norm="l2"), {"alpha": np.geomspace(0.1, 1, k)}, strategy="alpha_split",
+    )
+    settled(search, tmp_path)
+
+
+@pytest.mark.parametrize("epsilon, delta, k", [(2e-9, 2e-7, 5), (1e-5, 1e-10, 3), (1.0, 1e-6, 4)])
+def test_concentrated_shares_are_rounded_down(epsilon, delta, k, tmp_path):
+    search = StabilityGridSearchCV(
+        DPLogisticRegression(classes=[0, 1]), {"alpha": np.geomspace(0.1, 1, k)},
+        epsilon=epsilon, delta=delta, strategy="alpha_split",
+    )
+    settled(search, tmp_path)
