@@ -527,8 +527,9 @@ class DPRidge(PrivacyHTMLMixin, RegressorMixin, BaseEstimator):
         data_norm = float(self.data_norm)
 
         def values(rows):
-            factor = data_norm * clip_factor(rows, self.norm, data_norm)[:, 0]
-            return factor * (rows @ self.coef_) + self.intercept_
+            # clipped first: the product of a long row could overflow
+            clipped = rows * (data_norm * clip_factor(rows, self.norm, data_norm))
+            return clipped @ self.coef_ + self.intercept_
 
         return block_map(values, X)
 

@@ -589,3 +589,10 @@ def test_accuracy_on_dense_rows():
     assert median(epsilon=0.5, norm="l2") > 0.6
     assert median(epsilon=1.0, norm="l2") > 0.74
     assert median(epsilon=0.5, norm="l2", delta=1e-6) > 0.8
+
+
+def test_long_rows_are_clipped_before_they_are_multiplied():
+    X = np.array([[0.5], [-0.5]] * 50)
+    model = DPRidge(epsilon=float("inf"), alpha=1e-4).fit(X, X[:, 0])
+    model.coef_ = np.array([50.0])
+    assert model.predict([[1e308]]) == pytest.approx(model.predict([[1.0]]))
