@@ -5,68 +5,16 @@ between. So a loss is *reserved* before any noise is drawn, and *settled* when t
 made. A reservation that was never settled counts as spent: its release may have come out.
 """
 
-import json
-import math
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..checks import check_number
 from ..exceptions import BudgetExceededError
-from ..privacy import KINDS, NEIGHBOURS, PrivacyLoss
-from .budget_file import COLUMNS, exact, new_file, transaction
+from ..privacy import NEIGHBOURS, PrivacyLoss
+from .budget_file import exact, new_file, transaction
 from .charging import close_ledger, open_ledger
-
-UNSETTLED = "unsettled"
-
-
-@dataclass(frozen=True)
-class LedgerEntry:
-    """One reservation, and what it was settled at.
-
-    Attributes
-    ----------
-    id : int
-        Number in the order of the reservations.
-    label : str
-        What it is for. Public.
-    reserved_epsilon, reserved_delta : float
-        The largest loss that could come out.
-    epsilon, delta : float
-        What counts as spent: what came out, or what was reserved if nothing was settled.
-    kind : str
-        "differential privacy", "ex-post", or "unsettled".
-    seeded : bool
-        Whether noise came from a seed. Whoever knows the seed can remove it.
-    reserved_at, settled_at : float or None
-        Seconds since 1970.
-    """
-
-    id: int
-    label: str
-    reserved_epsilon: float
-    reserved_delta: float
-    epsilon: float
-    delta: float
-    kind: str
-    seeded: bool
-    reserved_at: float
-    settled_at: float | None
-
-    @classmethod
-    def _of(cls, row):
-        values = dict(zip(COLUMNS, row))
-        if values["settled_at"] is None:
-            values |= {"epsilon": values["reserved_epsilon"], "delta": values["reserved_delta"],
-                       "kind": UNSETTLED}
-        return cls(**values | {"seeded": bool(values["seeded"])})
-
-    def __str__(self):
-        more = f" and delta {self.delta:.6g}" if self.delta else ""
-        notes = {UNSETTLED: ["unsettled: counts in full"], KINDS[0]: [],
-                 KINDS[1]: [f"ex-post, of {self.reserved_epsilon:.6g} reserved"]}[self.kind]
-        if self.seeded:
-            notes = [*notes, "seeded: whoever knows the seed can remove the noise"]
-        return f"{self.epsilon:.6g}{more}: {self.label}" + (f" ({'; '.join(notes)})" if notes else "")
+from .entry import LedgerEntry
+from .export import read_json, write_json
 
 
 class PrivacyLedger:
@@ -255,7 +203,7 @@ class PrivacyLedger:
         list of LedgerEntry
         """
         with transaction(self.path) as file:
-            return [LedgerEntry._of(row) for row in file.entries]
+            return [LedgerEntry.of(row) for row in file.entries]
 
     def to_json(self):
         """Return budget and history as JSON.
@@ -265,13 +213,7 @@ class PrivacyLedger:
         str
         """
         with transaction(self.path) as file:
-            epsilon, delta = map(float, file.budget)
-            entries = [dict(zip(COLUMNS, row)) for row in file.entries]
-            neighbours = file.neighbours
-        return json.dumps(
-            {"epsilon": epsilon, "delta": delta, "neighbours": neighbours, "entries": entries},
-            indent=1,
-        )
+            return write_json(file)
 
     @classmethod
     def from_json(cls, text, path):
@@ -302,7 +244,7 @@ class PrivacyLedger:
                 f"There is a file at {path}, whose entries would be lost or counted twice; give a "
                 "path where none is."
             )
-        epsilon, delta, neighbours, rows = _read_json(text)
+        epsilon, delta, neighbours, rows = read_json(text)
         with new_file(path, epsilon, delta, neighbours) as file:
             if file is None:
                 raise FileExistsError(f"Another process made a ledger at {path}; give another path.")
@@ -323,7 +265,7 @@ class PrivacyLedger:
     def __str__(self):
         with transaction(self.path) as file:
             (epsilon, delta), spent = map(float, file.budget), tuple(map(float, file.spent))
-            entries = [LedgerEntry._of(row) for row in file.entries]
+            entries = [LedgerEntry.of(row) for row in file.entries]
         lines = [
             f"epsilon {spent[0]:.6g} of {epsilon:.6g} and delta {spent[1]:.6g} of {delta:.6g} are spent"
         ]
@@ -380,62 +322,3 @@ def _check_relation(loss, file):
             f"{file.path} counts for neighbours that {file.neighbours}; use a ledger that was made "
             f"with neighbours={loss.neighbours!r}, for these records alone."
         )
-
-
-def _read_json(text):
-    """Return budget, relation and rows by COLUMNS, or refuse what `to_json` cannot have written."""
-    try:
-        given = json.loads(text)
-        budget = _number(given["epsilon"]), _number(given["delta"])
-        neighbours = _text(given["neighbours"])
-        rows = [_row(entry) for entry in given["entries"]]
-        counted = [LedgerEntry._of(row) for row in rows]
-        total = (
-            sum((exact(entry.epsilon) for entry in counted), exact(0.0)),
-            sum((exact(entry.delta) for entry in counted), exact(0.0)),
-        )
-        ids = [entry.id for entry in counted]
-        in_order = ids == sorted(set(ids)) and all(0 < i < 2**53 for i in ids)
-        is_budget = budget[0] > 0 and 0 <= budget[1] < 1
-        exceeds = any(float(sum_) > most for sum_, most in zip(total, budget))
-        if not (in_order and is_budget) or exceeds:
-            raise ValueError
-    except (ValueError, TypeError, KeyError, OverflowError, AttributeError, RecursionError):
-        raise ValueError(
-            "text is not what to_json of a ledger returned, or its entries exceed its budget, so its "
-            "sums would not be true; export the ledger again."
-        ) from None
-    return *budget, neighbours, rows
-
-
-def _row(entry):
-    """Return the values of an entry by COLUMNS; whatever is stored is a number, a text or None."""
-    reserved = PrivacyLoss(_number(entry["reserved_epsilon"]), _number(entry["reserved_delta"]))
-    values = dict.fromkeys(COLUMNS) | {
-        "id": entry["id"], "label": _text(entry["label"]), "reserved_epsilon": reserved.epsilon,
-        "reserved_delta": reserved.delta, "reserved_at": _number(entry["reserved_at"]),
-    }
-    if type(entry["id"]) is not int:
-        raise TypeError
-    if entry["settled_at"] is not None:
-        loss = PrivacyLoss(_number(entry["epsilon"]), _number(entry["delta"]), kind=entry["kind"])
-        if loss.epsilon > reserved.epsilon or loss.delta > reserved.delta:
-            raise ValueError
-        values |= {
-            "epsilon": loss.epsilon, "delta": loss.delta, "kind": loss.kind,
-            "seeded": int(bool(entry["seeded"])), "settled_at": _number(entry["settled_at"]),
-        }
-    return tuple(values[name] for name in COLUMNS)
-
-
-def _number(value):
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-        raise TypeError
-    return float(value)
-
-
-def _text(value):
-    if not isinstance(value, str):
-        raise TypeError
-    value.encode()  # half of a surrogate pair cannot be stored
-    return value

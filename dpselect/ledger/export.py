@@ -1,0 +1,77 @@
+"""A ledger as text, and back: entries are what `to_json` can have written, or are refused."""
+
+import json
+import math
+
+from ..privacy import PrivacyLoss
+from .budget_file import COLUMNS, exact
+from .entry import LedgerEntry
+
+
+def write_json(file):
+    """Return the budget and the entries of a BudgetFile as JSON."""
+    epsilon, delta = map(float, file.budget)
+    entries = [dict(zip(COLUMNS, row)) for row in file.entries]
+    return json.dumps(
+        {"epsilon": epsilon, "delta": delta, "neighbours": file.neighbours, "entries": entries},
+        indent=1,
+    )
+
+
+def read_json(text):
+    """Return budget, relation and rows by COLUMNS, or refuse what `to_json` cannot have written."""
+    try:
+        given = json.loads(text)
+        budget = _number(given["epsilon"]), _number(given["delta"])
+        neighbours = _text(given["neighbours"])
+        rows = [_row(entry) for entry in given["entries"]]
+        counted = [LedgerEntry.of(row) for row in rows]
+        total = (
+            sum((exact(entry.epsilon) for entry in counted), exact(0.0)),
+            sum((exact(entry.delta) for entry in counted), exact(0.0)),
+        )
+        ids = [entry.id for entry in counted]
+        in_order = ids == sorted(set(ids)) and all(0 < i < 2**53 for i in ids)
+        is_budget = budget[0] > 0 and 0 <= budget[1] < 1
+        exceeds = any(float(sum_) > most for sum_, most in zip(total, budget))
+        if not (in_order and is_budget) or exceeds:
+            raise ValueError
+    except (ValueError, TypeError, KeyError, OverflowError, AttributeError, RecursionError):
+        raise ValueError(
+            "text is not what to_json of a ledger returned, or its entries exceed its budget, so its "
+            "sums would not be true; export the ledger again."
+        ) from None
+    return *budget, neighbours, rows
+
+
+def _row(entry):
+    """Return the values of an entry by COLUMNS; whatever is stored is a number, a text or None."""
+    reserved = PrivacyLoss(_number(entry["reserved_epsilon"]), _number(entry["reserved_delta"]))
+    values = dict.fromkeys(COLUMNS) | {
+        "id": entry["id"], "label": _text(entry["label"]), "reserved_epsilon": reserved.epsilon,
+        "reserved_delta": reserved.delta, "reserved_at": _number(entry["reserved_at"]),
+    }
+    if type(entry["id"]) is not int:
+        raise TypeError
+    if entry["settled_at"] is not None:
+        loss = PrivacyLoss(_number(entry["epsilon"]), _number(entry["delta"]), kind=entry["kind"])
+        if loss.epsilon > reserved.epsilon or loss.delta > reserved.delta:
+            raise ValueError
+        values |= {
+            "epsilon": loss.epsilon, "delta": loss.delta, "kind": loss.kind,
+            "seeded": int(bool(entry["seeded"])), "settled_at": _number(entry["settled_at"]),
+        }
+    return tuple(values[name] for name in COLUMNS)
+
+
+def _number(value):
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        raise TypeError
+    return float(value)
+
+
+def _text(value):
+    if not isinstance(value, str):
+        raise TypeError
+    value.encode()  # half of a surrogate pair cannot be stored
+    return value
