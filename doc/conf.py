@@ -13,10 +13,13 @@ extensions = [
     "sphinx.ext.autosummary",
     "sphinx.ext.intersphinx",
     "sphinx.ext.mathjax",
+    # MathJax from a package, not from a CDN: formulas need no network, and readers stay unseen
+    "sphinx-mathjax-offline",
     "numpydoc",
     "sphinx_gallery.gen_gallery",
 ]
 exclude_patterns = ["_build", "gallery/GALLERY_HEADER.rst"]
+templates_path = ["_templates"]
 html_theme = "pydata_sphinx_theme"
 html_title = "dpselect"
 html_theme_options = {
@@ -25,13 +28,32 @@ html_theme_options = {
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],
     "footer_end": [],
+    "header_links_before_dropdown": 6,
 }
+html_static_path = ["_static"]
+html_css_files = ["dpselect.css"]
 html_show_sourcelink = False
+html_sidebars = {"changes": []}
+# formulas of the size of the text: long ones shall fit into a line
+mathjax3_config = {"chtml": {"matchFontHeight": False}}
 
 autosummary_generate = True
-autodoc_default_options = {"members": True, "inherited-members": True}
+# what scikit-learn gives to every estimator is documented there
+SCIKIT_LEARN = (
+    "BaseEstimator", "ClassifierMixin", "RegressorMixin", "DensityMixin", "TransformerMixin",
+    "OneToOneFeatureMixin", "SelectorMixin", "MetaEstimatorMixin", "_MetadataRequester",
+    "_SetOutputMixin",
+)
+METHODS = ("decision_function", "fit", "predict", "predict_proba", "score", "transform")
+autodoc_default_options = {
+    "members": True,
+    "inherited-members": ", ".join((*SCIKIT_LEARN, "RuntimeError", "ValueError", "UserWarning")),
+    "exclude-members": ", ".join(f"set_{method}_request" for method in METHODS),
+}
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
+# a page for each name, beside the links of the guide
+toc_object_entries = False
 
 # only what is at hand: a build needs no network
 intersphinx_mapping = {}
@@ -41,8 +63,10 @@ sphinx_gallery_conf = {
     "gallery_dirs": "auto_gallery",
     "filename_pattern": r"plot_",
     "show_memory": False,
+    "write_computation_times": False,  # a page with scripts from a CDN
     "abort_on_example_error": True,
     "download_all_examples": False,
+    "within_subsection_order": "ExampleTitleSortKey",
 }
 # what an example shows is in its text; a warning is a defect of the example
 warnings.simplefilter("error", category=UserWarning)

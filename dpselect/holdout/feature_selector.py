@@ -68,13 +68,13 @@ class ThresholdoutFeatureSelector(PrivacyHTMLMixin, SelectorMixin, MetaEstimator
 
     Attributes
     ----------
-    support_ : ndarray of bool of shape (n_features_in_,)
+    support_ : ndarray of bool of shape (n_features,)
         The selected columns.
     n_features_ : int
         How many they are; fewer than `n_features_to_select` if the budget was spent.
-    order_ : ndarray of int of shape (n_features_,)
+    order_ : ndarray of int of shape (n_selected,)
         The selected columns, in the order in which they were chosen.
-    improvements_ : ndarray of shape (n_features_,)
+    improvements_ : ndarray of shape (n_selected,)
         The answer that each was chosen for. It is the largest of many, and promises no improvement.
     uses_ : int
         How many answers came from the holdout records.
@@ -82,7 +82,7 @@ class ThresholdoutFeatureSelector(PrivacyHTMLMixin, SelectorMixin, MetaEstimator
         2 B / (sigma n) for n holdout records.
     n_features_in_ : int
         Number of columns of X.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Names of the columns, if X had names.
 
     See Also

@@ -49,7 +49,7 @@ class Ladder(BaseEstimator):
     -----
     Blum and Hardt, theorem 3.1, for n holdout records drawn independently, with R the loss on new
     ones: after t submissions f_1, ..., f_t with losses in [0, 1], however each depends on the
-    reports before it, and for every a > 0,
+    reports before it, and for every a > 0::
 
         P(|min_i R(f_i) - best_loss_| > a + eta)
             <= exp(-2 a^2 n + (1 / eta + 2) ln(4 t / eta) + 1).

@@ -4,7 +4,7 @@ import threading
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 
-from ..noise import noise_is_drawn_since, noise_mark
+from ..noise.generators import noise_is_drawn_since, noise_mark
 from ..privacy import PrivacyLoss
 
 # ledgers that this thread has opened, the innermost last

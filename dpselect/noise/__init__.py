@@ -6,9 +6,6 @@ from .generators import (
     as_generator,
     check_random_state,
     is_seeded,
-    noise_for_made_up_data,
-    noise_is_drawn_since,
-    noise_mark,
     root_stream,
 )
 from .lattice import geometric, lattice_laplace, two_sided_geometric
@@ -30,9 +27,6 @@ __all__ = [
     "is_seeded",
     "laplace",
     "lattice_laplace",
-    "noise_for_made_up_data",
-    "noise_is_drawn_since",
-    "noise_mark",
     "root_stream",
     "two_sided_geometric",
 ]

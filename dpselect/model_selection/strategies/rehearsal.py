@@ -5,7 +5,7 @@ from sklearn.base import clone
 
 from ...exceptions import CertificateError
 from ...ledger import uncharged
-from ...noise import noise_for_made_up_data
+from ...noise.generators import noise_for_made_up_data
 from ...privacy import PrivacyLoss
 
 
