@@ -20,8 +20,8 @@ from functools import cached_property
 import numpy as np
 
 from .mechanisms.brownian import brownian_time, mixture_rho
-from .noise import as_generator, ball_laplace, laplace, two_sided_geometric
-from .noise.paths import BallLaplacePath, BrownianPath, LaplacePath, LatticePath
+from .noise import as_generator, ball_laplace, grid_step, lattice_noise
+from .noise.paths import BallLaplacePath, BrownianPath, LatticePath, path_step
 
 
 @dataclass(frozen=True)
@@ -65,21 +65,25 @@ class MovementNoise:
     Parameters
     ----------
     kind : {"l1", "lattice", "l2"}
-        "l1": independent Laplace variables hide a movement in l1 norm. "lattice": integers do,
-        for a statistic of integers. "l2": one ball-Laplace vector for each of k vectors hides a
-        movement in l2 norm in all of them at once, at epsilon / k each.
+        "l1": independent Laplace variables, on a grid of :meth:`step`, hide a movement in l1
+        norm. "lattice": integers do, for a statistic of integers. "l2": one ball-Laplace vector
+        for each of k vectors hides a movement in l2 norm in all of them at once, at epsilon / k
+        each.
     shape : tuple of int
         Of the statistic; (k, d) for "l2".
     movement : float
-        In that norm.
+        In that norm, of the statistic divided by `scales`.
+    scales : float or ndarray, default=1.0
+        For "l1": how much longer the noise of each coordinate is.
     """
 
     kind: str
     shape: tuple
     movement: float
+    scales: np.ndarray = 1.0
 
     def deviation(self, levels, epsilon):
-        """Return the standard deviation of one coordinate at a level."""
+        """Return the standard deviation of one coordinate, of scale 1, at a level."""
         if levels.how == "brownian":
             return self.movement * math.sqrt(self._vectors() * levels.time(epsilon))
         if self.kind == "l1":
@@ -105,26 +109,50 @@ class MovementNoise:
         generator, k, s = as_generator(stream), self._vectors(), self.movement
         low, high = levels.low, levels.high
         if levels.how == "fresh":
-            return lambda epsilon: self._fresh(generator, epsilon)
+            return lambda epsilon: self._fresh(generator, levels, epsilon)
         if levels.how == "brownian":
             path = BrownianPath(generator, self.shape)
             return lambda epsilon: s * math.sqrt(k) * path.read_at(levels.time(epsilon))
-        if self.kind == "lattice":
-            path = LatticePath(generator, self.shape, low / s, high / s)
-            return lambda epsilon: path.read(epsilon / s)
-        if self.kind == "l1":
-            path = LaplacePath(generator, self.shape, low, high)
-            return lambda epsilon: s * path.read(epsilon)
+        if self.kind != "l2":
+            return self._path(generator, levels)
         path = BallLaplacePath(generator, *self.shape, low / k, high / k)
         return lambda epsilon: s * path.read(epsilon / k)
 
-    def _fresh(self, generator, epsilon):
-        if self.kind == "l1":
-            return laplace(generator, self.shape) * (self.movement / epsilon)
+    def step(self, levels):
+        """Return the step of the grid of the noise, a power of two up to 1.
+
+        Multiples of it may be released with noise of kind "l1" or "lattice".
+        """
         if self.kind == "lattice":
-            # rounded up, so that the last bit does not exceed the stated loss
-            ratio = np.nextafter(math.exp(-epsilon / self.movement), 1.0)
-            return two_sided_geometric(generator, self.shape, ratio)
+            return 1.0
+        scales = self.movement * np.atleast_1d(self.scales)
+        if levels.how == "fresh":
+            return grid_step([scales.min() / levels.high, scales.max() / levels.low], unit=1.0)
+        return min(1.0, path_step(float(scales.max()) / levels.low))
+
+    def _path(self, generator, levels):
+        """Return the function from an epsilon to the readings of paths, one for each scale."""
+        step = self.step(levels)
+        scales = np.broadcast_to(self.movement * np.asarray(self.scales), self.shape)
+        # of one unit of epsilon, in steps
+        rates = step / scales
+        paths = [
+            (rate, where, LatticePath(generator, n, levels.low * rate, levels.high * rate))
+            for rate, where, n in ((r, rates == r, np.sum(rates == r)) for r in np.unique(rates))
+        ]
+
+        def read(epsilon):
+            noise = np.empty(self.shape)
+            for rate, where, path in paths:
+                noise[where] = path.read(epsilon * rate)
+            return noise * step
+
+        return read
+
+    def _fresh(self, generator, levels, epsilon):
+        if self.kind != "l2":
+            scales = self.movement * np.asarray(self.scales) / epsilon
+            return lattice_noise(generator, self.shape, scales, self.step(levels))
         return ball_laplace(generator, *self.shape) * (self.movement * self._vectors() / epsilon)
 
     def _vectors(self):

@@ -20,7 +20,13 @@ from .density_accuracy import HistogramAccuracy
 from .exceptions import CertificateError
 from .ledger import charged
 from .metrics import IntegratedSquaredErrorScore
-from .noise import as_generator, check_random_state, laplace, two_sided_geometric
+from .noise import (
+    as_generator,
+    check_random_state,
+    grid_step,
+    lattice_noise,
+    two_sided_geometric,
+)
 from .rows import block_map, block_sum
 from .stability import Certificate
 from .training_records import remembers_records, warns_of_training_records
@@ -50,9 +56,9 @@ class DPHistogramDensity(PrivacyHTMLMixin, DensityMixin, BaseEstimator):
         Lower and upper bound of all columns, or of each, from knowledge of the field and never
         from the records. A record outside is counted in the nearest cell.
     noise : {"laplace", "geometric"}, default="laplace"
-        Laplace noise is that of Chaudhuri and Vinterbo. Geometric noise is made of integers:
-        it is outside the reach of attacks on the last bits of floating-point numbers, and its
-        variance is smaller.
+        Laplace noise is that of Chaudhuri and Vinterbo, on a fine grid that holds the integers:
+        the last bits tell nothing. Geometric noise is made of integers, and its variance is
+        smaller.
     ledger : PrivacyLedger, default=None
         Pays for each fit, in place of one that is open (``with ledger:``). If too little is left,
         BudgetExceededError is raised before any data is touched.
@@ -142,8 +148,7 @@ class DPHistogramDensity(PrivacyHTMLMixin, DensityMixin, BaseEstimator):
         loss = release_loss(self, f"histogram with {self.noise} noise")
         with charged(self, loss):
             counts, cells, _ = self._count(X)
-            generator = as_generator(self.random_state)
-            noise = self._noise_scale() * self._unit_draw(generator, cells.shape)
+            noise = self._draw(as_generator(self.random_state), cells.shape)
             self._publish(cell_masses(counts + noise.ravel()), cells)
             self.privacy_ = loss
         return self
@@ -262,7 +267,7 @@ class DPHistogramDensity(PrivacyHTMLMixin, DensityMixin, BaseEstimator):
         return float(1 / np.prod([high - low for low, high in limits]))
 
     def unit_noise(self, n_features):
-        """Draw the noise of one fit at unit scale, from `random_state` and public numbers alone.
+        """Draw the noise of one fit, from `random_state` and public numbers alone.
 
         Parameters
         ----------
@@ -272,11 +277,10 @@ class DPHistogramDensity(PrivacyHTMLMixin, DensityMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n_bins_1, ..., n_bins_D)
-            Standard Laplace variables; or, for ``noise="geometric"``, the integers that are
-            added to the counts.
+            What is added to the counts: Laplace variables on a grid, or integers.
         """
         cells = Cells.tile(self.bounds, self.bin_width, n_features)
-        return self._unit_draw(as_generator(self.random_state), cells.shape)
+        return self._draw(as_generator(self.random_state), cells.shape)
 
     def accuracy_form(self):
         """Return what is known of the accuracy of this estimator's models, for accuracy first.
@@ -326,24 +330,28 @@ class DPHistogramDensity(PrivacyHTMLMixin, DensityMixin, BaseEstimator):
         listed = columns_listed(self.bounds, self.bin_width)
         cells = Cells.tile(self.bounds, self.bin_width, listed or n_features)
         if failure_probability is None:
-            noise = self._unit_draw(as_generator(self.random_state), cells.shape).ravel()
-            total = least_total(self._noise_scale() * noise, n_samples)
+            noise = self._draw(as_generator(self.random_state), cells.shape).ravel()
+            total = least_total(noise, n_samples)
         else:
             total = max(0.0, n_samples + self._least_noise(cells.size, failure_probability))
         return Certificate(
             training=float(training_stability(total) / cells.volume), span=2.0 / cells.volume
         )
 
-    def _unit_draw(self, generator, shape):
+    def _draw(self, generator, shape):
+        if self.epsilon == math.inf:
+            return np.zeros(shape)
         if self.noise == "laplace":
-            return laplace(generator, shape)
+            return lattice_noise(generator, shape, SENSITIVITY / float(self.epsilon), self._step())
         # rounded up, so that the last bit does not exceed the stated loss
         ratio = np.nextafter(math.exp(-float(self.epsilon) / SENSITIVITY), 1.0)
         return two_sided_geometric(generator, shape, ratio)
 
-    def _noise_scale(self):
-        # low-precision numbers would weaken the noise
-        return SENSITIVITY / float(self.epsilon) if self.noise == "laplace" else 1.0
+    def _step(self):
+        """Return the step of the grid of the noise, of which counts are multiples."""
+        if self.noise == "geometric":
+            return 1.0
+        return grid_step(SENSITIVITY / float(self.epsilon), unit=1.0)
 
     def _least_noise(self, n_cells, failure_probability):
         """Return a number that the sum of all noise falls below with at most this probability."""
@@ -358,18 +366,19 @@ class DPHistogramDensity(PrivacyHTMLMixin, DensityMixin, BaseEstimator):
         # Chernoff: for every theta in (0, limit), with M the moment generating function of one
         # variable, P(sum <= -t) <= M(theta)^cells exp(-theta t); so any grid of theta will do
         share = expit(np.linspace(-30.0, 30.0, 3001))
+        # low-precision numbers would weaken the noise
+        limit = float(self.epsilon) / SENSITIVITY
         if self.noise == "laplace":
+            # on a grid it is smaller, since sinh(st) <= s sinh(t) for s <= 1
             log_m = -np.log1p(-share) - np.log1p(share)
-            limit = 1.0
         else:
-            limit = float(self.epsilon) / SENSITIVITY
             log_m = (
                 2 * np.log(-np.expm1(-limit))
                 - np.log(-np.expm1(-limit * (1 - share)))
                 - np.log(-np.expm1(-limit * (1 + share)))
             )
         bounds = (n_cells * log_m - math.log(failure_probability)) / (limit * share)
-        return -self._noise_scale() * float(bounds.min())
+        return -float(bounds.min())
 
     def _check_parameters(self):
         check_epsilon(self.epsilon)

@@ -53,8 +53,8 @@ class HistogramAccuracy(AccuracyForm):
     def _quantile(self, cells, n_samples, probability):
         K = cells.size
         scale = L1_MOVEMENT / (n_samples * self.model.epsilon)
-        # |k| of geometric noise is below that of Laplace noise, rounded up
-        rounded = 1 / n_samples if self.model.noise == "geometric" else 0.0
+        # |k| of geometric noise is below that of Laplace noise, rounded up to the grid
+        rounded = self.model._step() / n_samples
         length = scale * noise_length("l1", K, probability / 2) + rounded * math.sqrt(K)
         side = scale * one_sided_quantile(K, probability / 4) + rounded * K
         distance = math.hypot(length, side) / (1 - side) if side < 1 else math.inf

@@ -26,8 +26,13 @@ def row_blocks(n_rows, row_elements):
     -------
     list of slice
     """
-    step = max(1, BLOCK_ELEMENTS // max(1, row_elements))
+    step = rows_in_block(row_elements)
     return [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
+
+
+def rows_in_block(row_elements):
+    """Return how many rows a block has, but for the last one."""
+    return max(1, BLOCK_ELEMENTS // max(1, row_elements))
 
 
 def block_sum(function, X, *aligned, n_jobs=None, row_elements=None):
@@ -49,12 +54,13 @@ def block_sum(function, X, *aligned, n_jobs=None, row_elements=None):
     Returns
     -------
     tuple of ndarray
-        The sums.
+        The sums: of int64 where `function` returns integers, otherwise of float64.
     """
     total = None
     for part in _over_blocks(function, X, aligned, n_jobs, row_elements):
         if total is None:
-            total = [np.array(term, dtype=np.float64) for term in part]
+            kinds = [np.int64 if np.asarray(t).dtype.kind in "biu" else np.float64 for t in part]
+            total = [np.array(term, dtype=kind) for term, kind in zip(part, kinds)]
         else:
             for term, increment in zip(total, part):
                 term += increment

@@ -17,7 +17,7 @@ from ..base import (
 from ..exceptions import CertificateError
 from ..ledger import charged
 from ..metrics import ClippedSquaredErrorScore
-from ..noise import as_generator, ball_laplace, gaussian, laplace
+from ..noise import as_generator, ball_laplace, gaussian, laplace, lattice_noise
 from ..rows import block_map
 from ..stability import Certificate
 from ..training_records import (
@@ -27,16 +27,10 @@ from ..training_records import (
 )
 from .ridge_accuracy import RidgeAccuracy
 from .ridge_calibration import ball_radius, gradient_change, movement, objective_noise
-from .ridge_noise import (
-    Reading,
-    clip_factor,
-    exact_sums,
-    released_entries,
-    statistic_noise,
-    units,
-)
+from .ridge_noise import Reading, released_entries, statistic_noise, symmetric
 from .ridge_parameters import check_parameters
 from .ridge_risk_bound import ridge_optimal_values, ridge_risk_bound
+from .ridge_sums import clip_factor, entry_bits, outer_sums, statistic_step, units
 from .trust_region import length_of
 
 
@@ -235,33 +229,35 @@ class DPRidge(PrivacyHTMLMixin, RegressorMixin, BaseEstimator):
         for group in alike.values():
             leader = group[0]
             X_rows, targets = regression_records(leader, X, y)
-            sums = exact_sums(X_rows, targets, **leader._bounds())
+            sums = {}
             for estimator in group:
-                estimator._publish(sums, X_rows.shape, leader)
+                bits = estimator._entry_bits(*X_rows.shape)
+                if bits not in sums:
+                    sums[bits] = outer_sums(X_rows, targets, bits, **leader._bounds())
+                estimator._publish(sums[bits], X_rows.shape, leader)
         return estimators
 
     def _publish(self, sums, shape, leader):
         """Turn the exact sums into what is released, and nothing else."""
         n_samples, n_features = shape
-        unit = self.unit_noise(n_features)
+        drawn = self.unit_noise(n_features)
         # of an earlier fit, whose loss `privacy_` no longer states
         for name in ("gram_", "moment_", "_reading"):
             vars(self).pop(name, None)
         if self.perturbation == "covariance":
             noise = self._statistic_noise(n_features)
-            bounds = self._bounds()
-            scale = units(
-                n_features, bounds["data_norm"], bounds["target_bound"], bounds["fit_intercept"]
-            )
-            noisy = sums + scale * noise.matrix(unit, n_features)
+            if not self._on_lattice():
+                drawn = noise.scales(n_features) * drawn
+            noisy = sums.noisy(symmetric(drawn, n_features, len(noise.weights)))
+            noisy *= self._units(n_features)
             gram, moment = noisy[:-1, :-1].copy(), noisy[:-1, -1].copy()
             # rho^2 n^2 ||theta||^2 is about the expected squared length of (noise theta)
-            rho = noise.spread * bounds["data_norm"] ** 2 * math.sqrt(len(gram)) / n_samples
+            rho = noise.spread * float(self.data_norm) ** 2 * math.sqrt(len(gram)) / n_samples
             self.gram_, self.moment_ = gram, moment
             self._reading = Reading.of(gram / n_samples, moment / n_samples, rho)
             theta = self._read()
         else:
-            theta = self._minimise(sums, n_samples, unit)
+            theta = self._minimise(sums.values * self._units(n_features), n_samples, drawn)
         self.n_samples_ = n_samples
         self.n_features_in_ = n_features
         if hasattr(leader, "feature_names_in_"):
@@ -326,7 +322,7 @@ class DPRidge(PrivacyHTMLMixin, RegressorMixin, BaseEstimator):
         return twin
 
     def unit_noise(self, n_features):
-        """Draw the noise of one fit at unit scale, from `random_state` and public shapes alone.
+        """Draw the noise of one fit, from `random_state` and public numbers alone.
 
         Parameters
         ----------
@@ -336,8 +332,10 @@ class DPRidge(PrivacyHTMLMixin, RegressorMixin, BaseEstimator):
         Returns
         -------
         ndarray of shape (n_entries,), (2, d) or (d,)
-            Covariance perturbation: one number for each released sum, Laplace for "l1",
-            and for "l2" Gaussian or, with delta = 0, one ball-Laplace vector. Objective
+            Covariance perturbation: one number for each released sum. For "l1" the very noise
+            that is added, in units of `data_norm` and `target_bound`: Laplace variables on a
+            grid, so that `epsilon` matters. All else is at unit scale: for "l2" Gaussian
+            variables or, with delta = 0, one ball-Laplace vector. Objective
             perturbation: d Laplace variables for "l1" and a ball-Laplace vector for "l2", d
             being `n_features` and one for the intercept; and a ball-Laplace vector that
             hides the solver's residual. Output perturbation: one ball-Laplace vector.
@@ -351,8 +349,11 @@ class DPRidge(PrivacyHTMLMixin, RegressorMixin, BaseEstimator):
                 return np.stack([laplace(generator, d), ball_laplace(generator, 1, d)[0]])
             return ball_laplace(generator, 2, d)
         n_entries = len(released_entries(n_features, d + 1)[0])
+        if self._on_lattice():
+            scales = self._statistic_noise(n_features).scales(n_features)
+            return lattice_noise(generator, n_entries, scales, statistic_step(scales))
         if self.norm == "l1":
-            return laplace(generator, n_entries)
+            return np.zeros(n_entries)
         if self.delta == 0:
             return ball_laplace(generator, 1, n_entries)[0]
         return gaussian(generator, n_entries)
@@ -463,6 +464,24 @@ class DPRidge(PrivacyHTMLMixin, RegressorMixin, BaseEstimator):
             n_features, fit_intercept=self.fit_intercept, norm=self.norm,
             # low-precision numbers would weaken the noise
             epsilon=float(self.epsilon), delta=float(self.delta),
+        )
+
+    def _on_lattice(self):
+        """Tell whether sums are released on a lattice; without noise there is none."""
+        return self.perturbation == "covariance" and self.norm == "l1" and self.epsilon < math.inf
+
+    def _entry_bits(self, n_samples, n_features):
+        """Return the bits of a record's entries, None if they are not truncated."""
+        if not self._on_lattice():
+            return None
+        noise = self._statistic_noise(n_features)
+        step = statistic_step(noise.scales(n_features))
+        return entry_bits(n_samples, len(noise.weights), step)
+
+    def _units(self, n_features):
+        bounds = self._bounds()
+        return units(
+            n_features, bounds["data_norm"], bounds["target_bound"], bounds["fit_intercept"]
         )
 
     def _bounds(self):

@@ -22,7 +22,8 @@ from ..exceptions import CertificateError
 from ..mechanisms.verification import root_excess_sensitivity
 from ..noise.tails import noise_length
 from .ridge_calibration import RESIDUAL, movement
-from .ridge_noise import Reading, exact_sums, released_entries, statistic_noise, units
+from .ridge_noise import Reading, statistic_noise, symmetric
+from .ridge_sums import entry_bits, outer_sums, scaled_targets, truncated
 from .trust_region import length_of
 
 
@@ -106,7 +107,7 @@ class RidgeAccuracy(AccuracyForm):
 
 
 def statistics_noise(model, n_features, how):
-    """Return the noise of covariance perturbation, before it is scaled for each sum.
+    """Return the noise of covariance perturbation.
 
     Parameters
     ----------
@@ -117,19 +118,19 @@ def statistics_noise(model, n_features, how):
     Returns
     -------
     noise : MovementNoise
-        For sums that one record moves by 1.
+        Of kind "l1" it is that of the sums, in units of R and Y. Otherwise it is for sums that
+        one record moves by 1, before it is scaled for each of them.
     scale : StatisticNoise
         At epsilon = 1.
     """
     norm = "l2" if how == "brownian" else model.norm
-    n_columns = n_features + bool(model.fit_intercept) + 1
-    n_entries = len(released_entries(n_features, n_columns)[0])
-    shape = (n_entries,) if norm == "l1" else (1, n_entries)
-    noise = MovementNoise(norm, shape, 1.0)
     scale = statistic_noise(
         n_features, fit_intercept=model.fit_intercept, norm=norm, epsilon=1.0, delta=0.0
     )
-    return noise, scale
+    scales = scale.scales(n_features)
+    if norm == "l1":
+        return MovementNoise(norm, scales.shape, 1.0, scales), scale
+    return MovementNoise(norm, (1, len(scales)), 1.0), scale
 
 
 def output_noise(model, n_samples, n_features):
@@ -170,16 +171,23 @@ class RidgeReduction(Reduction):
         self.estimator = model = clone(form.model).set_params(random_state=None)
         X, targets = regression_records(model, X, y)
         self.n, self.p = X.shape
-        self.sums = exact_sums(X, targets, **model._bounds())
-        np.clip(targets, -model.target_bound, model.target_bound, out=targets)
-        self.energy = float(targets @ targets) / self.n
+        bits = None
+        if model.perturbation == "covariance":
+            self.noise, self.scale = statistics_noise(model, self.p, levels.how)
+            if self.noise.kind == "l1":
+                bits = entry_bits(self.n, len(self.scale.weights), self.noise.step(levels))
+        self.outer = outer_sums(X, targets, bits, **model._bounds())
+        self.sums = self.outer.values * model._units(self.p)
+        # the risks are those of the records that the sums are made of
+        y = scaled_targets(targets, model.target_bound)
+        if bits is not None:
+            y = np.ldexp(truncated(y, bits), -bits)
+        self.energy = float(y @ y) * float(model.target_bound) ** 2 / self.n
         self.gram, self.moment = self.sums[:-1, :-1] / self.n, self.sums[:-1, -1] / self.n
         self.alpha, self.ball = float(model.alpha), model._ball_radius()
         self.minimiser = Reading.of(self.gram, self.moment, 0.0).minimiser(self.alpha, self.ball)
         self.levels, self.stream, self.n_read = levels, stream, 0
         self.bounds = form.bounds(self.n, self.p)
-        if model.perturbation == "covariance":
-            self.noise, self.scale = statistics_noise(model, self.p, levels.how)
         if model.perturbation == "output":
             self.noise, _ = output_noise(model, self.n, self.p)
         if model.perturbation != "objective":
@@ -197,13 +205,13 @@ class RidgeReduction(Reduction):
         if model.perturbation == "output":
             theta = self.minimiser + unit
             return theta * (self.ball / max(self.ball, length_of(theta)))
-        R = float(model.data_norm)
-        noise = self.scale.matrix(unit, self.p) / self.n
-        noise *= units(self.p, R, float(model.target_bound), bool(model.fit_intercept))
+        if self.noise.kind == "l2":
+            unit = self.scale.scales(self.p) * unit
+        noisy = self.outer.noisy(symmetric(unit, self.p, len(self.scale.weights)))
+        noisy *= model._units(self.p) / self.n
         spread = self.scale.off_diagonal * self.noise.deviation(self.levels, epsilon)
-        rho = spread * R**2 * math.sqrt(len(self.gram)) / self.n
-        reading = Reading.of(self.gram + noise[:-1, :-1], self.moment + noise[:-1, -1], rho)
-        return reading.minimiser(self.alpha, self.ball)
+        rho = spread * float(model.data_norm) ** 2 * math.sqrt(len(self.gram)) / self.n
+        return Reading.of(noisy[:-1, :-1], noisy[:-1, -1], rho).minimiser(self.alpha, self.ball)
 
     def forecast(self, model, epsilon):
         if self.estimator.perturbation != "covariance":

@@ -18,7 +18,6 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import log_ndtr
 
-from ..rows import block_sum
 from .trust_region import minimise_on_ball
 
 # (tau, kappa), public constants: the larger a weight, the less noise in its sums and the more in
@@ -45,25 +44,28 @@ class StatisticNoise:
     off_diagonal: float
     spread: float
 
-    def matrix(self, unit, n_features):
-        """Return the noise of the sums of u u', divided by the columns' weights.
+    def scales(self, n_features):
+        """Return the scale of the noise of each released sum, divided by the columns' weights.
 
         Parameters
         ----------
-        unit : ndarray of shape (n_entries,)
-            A unit draw for each entry of :func:`released_entries`.
         n_features : int
 
         Returns
         -------
-        ndarray of shape (q, q)
+        ndarray of shape (n_entries,)
+            For the entries of :func:`released_entries`.
         """
-        q = len(self.weights)
-        rows, columns = released_entries(n_features, q)
+        rows, columns = released_entries(n_features, len(self.weights))
         scale = np.where(rows == columns, self.diagonal, self.off_diagonal)
-        noise = np.zeros((q, q))
-        noise[rows, columns] = scale * unit / (self.weights[rows] * self.weights[columns])
-        return noise + np.triu(noise, 1).T
+        return scale / (self.weights[rows] * self.weights[columns])
+
+
+def symmetric(entries, n_features, n_columns):
+    """Return the matrix with numbers at the :func:`released_entries`, mirrored; the rest is 0."""
+    matrix = np.zeros((n_columns, n_columns))
+    matrix[released_entries(n_features, n_columns)] = entries
+    return matrix + np.triu(matrix, 1).T
 
 
 def released_entries(n_features, n_columns):
@@ -170,62 +172,6 @@ def gaussian_mu(epsilon, delta):
     while excess(mu) > 0:
         mu *= 1 - 1e-12
     return mu
-
-
-def exact_sums(X, y, *, norm, data_norm, target_bound, fit_intercept):
-    """Return the sums of z z' over the clipped records z = (x, 1, y), in one pass.
-
-    They are exact, so they must not leave a fit without noise. The square of the target is
-    neither released nor needed, and is 0 here.
-    """
-    n_features = X.shape[1]
-    q = n_features + fit_intercept + 1
-
-    def outer_products(rows, targets):
-        # rows divided by R and targets by Y: nothing overflows, whatever the units
-        z = np.empty((len(rows), q))
-        x = z[:, :n_features]
-        np.multiply(rows, clip_factor(rows, norm, data_norm, scratch=x), out=x)
-        z[:, n_features:-1] = 1.0
-        np.clip(targets, -target_bound, target_bound, out=z[:, -1])
-        z[:, -1] /= target_bound
-        return (z.T @ z,)
-
-    (sums,) = block_sum(outer_products, X, y, row_elements=q)
-    sums[-1, -1] = 0.0
-    # one value for both triangles: they get the same noise, so two that were rounded apart would
-    # reveal by how much
-    sums = np.triu(sums) + np.triu(sums, 1).T
-    return sums * units(n_features, data_norm, target_bound, fit_intercept)
-
-
-def clip_factor(rows, norm, bound, scratch=None):
-    """Return what brings each row to a norm of at most 1 in units of `bound`, shape (b, 1).
-
-    `scratch` is an array of the shape of `rows` that may be overwritten: one more temporary
-    array for each block would double the time of the pass.
-    """
-    with np.errstate(over="ignore"):
-        if norm == "l1":
-            # a product is faster than a sum along short rows
-            norms = np.abs(rows, out=scratch) @ np.ones(rows.shape[1])
-        else:
-            norms = np.sqrt(np.einsum("ij,ij->i", rows, rows))
-    if not np.isfinite(norms).all():
-        raise ValueError(
-            "X contains infinity or a value too large to be squared in float64; "
-            "bound the columns first, for instance with BoundedScaler."
-        )
-    # the tiny shrinkage keeps the rounded norm of a clipped row from exceeding the bound
-    shrinkage = 1 - (rows.shape[1] + 8) * 2.0**-52
-    with np.errstate(divide="ignore"):
-        return np.minimum(1 / bound, shrinkage / norms)[:, None]
-
-
-def units(n_features, data_norm, target_bound, fit_intercept):
-    """Return the largest size that one record gives each sum, R^2, R, R Y and so on."""
-    column = np.array([data_norm] * n_features + [1.0] * fit_intercept + [target_bound])
-    return np.outer(column, column)
 
 
 @dataclass(frozen=True)

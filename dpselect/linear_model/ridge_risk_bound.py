@@ -12,7 +12,8 @@ from ..base import regression_records
 from ..noise.tails import noise_length
 from ..risk_bound import INEXACTNESS, RiskBound
 from .ridge_calibration import RESIDUAL
-from .ridge_noise import Reading, exact_sums
+from .ridge_noise import Reading
+from .ridge_sums import exact_sums
 
 
 def ridge_risk_bound(model, n_samples, n_features, reach):

@@ -3,6 +3,10 @@
 Models are released one by one along a path whose prefix up to t has a privacy loss of its own. A
 loss f_t of each, the excess risk say, is tested without being released. Functions of numbers; they
 know nothing of estimators.
+
+Losses, thresholds and noise are brought to a grid that public numbers fix, and compared exactly.
+Rounding moves two losses apart by a step g of it at most, so the noise is that for Delta + g. The
+page "Noise on a lattice" of the documentation has statement and proof.
 """
 
 import math
@@ -10,8 +14,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..noise import as_generator, laplace, root_stream
-from ..noise.paths import LaplacePath
+from ..noise import (
+    LatticePath,
+    as_generator,
+    grid_step,
+    lattice_noise,
+    nearest_multiple,
+    root_stream,
+)
+from ..noise.paths import path_step
 
 # The share of the target that the threshold takes, at the first and at the last level. A small
 # share makes each test cheap and a large one halts earlier. Along a path the privacy loss of the
@@ -189,11 +200,15 @@ class Comparisons:
 
     def __init__(self, test, random_state=None):
         root = root_stream(random_state)
-        self.query_scale = test.query_scale
         self.noise = as_generator(root.child("queries"))
-        self.threshold = test.threshold + test.threshold_scale * float(
-            laplace(as_generator(root.child("threshold")), ())
-        )
+        self.step = grid_step([test.threshold_scale, test.query_scale])
+        # 2 and 4 (Delta + g) / epsilon
+        threshold_scale = test.threshold_scale + 2 * self.step / test.epsilon
+        self.query_scale = test.query_scale + 4 * self.step / test.epsilon
+        self.threshold = float(nearest_multiple(test.threshold, self.step))
+        self.threshold_noise = float(lattice_noise(
+            as_generator(root.child("threshold")), (), threshold_scale, self.step
+        ))
 
     def accepts(self, loss):
         """Tell whether `loss` is, with noise, at most the noisy threshold.
@@ -206,7 +221,8 @@ class Comparisons:
         -------
         bool
         """
-        return loss + self.query_scale * float(laplace(self.noise, ())) <= self.threshold
+        query_noise = float(lattice_noise(self.noise, (), self.query_scale, self.step))
+        return _at_most(loss, query_noise, self.threshold, self.threshold_noise, self.step)
 
 
 def above_threshold(losses, test, random_state=None):
@@ -287,11 +303,25 @@ def reduced_above_threshold(losses, tests, random_state=None):
     root = root_stream(random_state)
     noise = as_generator(root.child("queries"))
     epsilons = tests.epsilons
-    path = LaplacePath(as_generator(root.child("threshold")), 1, epsilons[0], epsilons[-1])
+    ends = 2 * tests.sensitivity / epsilons[[0, -1]]
+    step = max(grid_step([ends[1], 2 * ends[0]]), path_step(1.1 * ends[0]))
+    sensitivity = tests.sensitivity + step
+    # integers of this rate times epsilon are multiples of the step, of scale 2 Delta / epsilon
+    rate = step / (2 * sensitivity)
+    path = LatticePath(
+        as_generator(root.child("threshold")), 1, epsilons[0] * rate, epsilons[-1] * rate
+    )
     # the losses come last: zip then takes none after the last level
     for index, (epsilon, threshold, loss) in enumerate(zip(epsilons, tests.thresholds, losses)):
-        query_noise = 4 * tests.sensitivity / epsilon * float(laplace(noise, ()))
-        threshold_noise = 2 * tests.sensitivity * float(path.read(epsilon)[0])
-        if loss + query_noise <= threshold + threshold_noise:
+        query_noise = float(lattice_noise(noise, (), 4 * sensitivity / epsilon, step))
+        threshold_noise = step * float(path.read(epsilon * rate)[0])
+        threshold = float(nearest_multiple(threshold, step))
+        if _at_most(loss, query_noise, threshold, threshold_noise, step):
             return index
     return None
+
+
+def _at_most(loss, query_noise, threshold, threshold_noise, step):
+    """Compare two sums, the loss being rounded to the grid; fsum has the sign of the exact sum."""
+    loss = float(nearest_multiple(loss, step))
+    return math.fsum((loss, query_noise, -threshold, -threshold_noise)) <= 0

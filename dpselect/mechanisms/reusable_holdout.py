@@ -8,7 +8,7 @@ import os
 import threading
 
 from ..exceptions import BudgetExceededError
-from ..noise import as_generator, laplace, root_stream
+from ..noise import as_generator, lattice_laplace, root_stream
 from .above_threshold import Comparisons, ThresholdTest
 
 
@@ -106,7 +106,8 @@ class ReusableHoldout:
         Returns
         -------
         float
-            `train_value`, or `holdout_value` with Laplace noise of scale sigma w.
+            `train_value`, or `holdout_value` with Laplace noise of scale sigma w, on a grid that
+            public numbers fix.
 
         Raises
         ------
@@ -124,7 +125,8 @@ class ReusableHoldout:
             noise = as_generator(self._root.child("answer", self.uses))
             self.uses += 1
             self._begin_round()
-            return float(holdout_value + self.noise_rate * width * float(laplace(noise, ())))
+            scale, loss = self.noise_rate * width, 1 / (self.noise_rate * self.n_holdout)
+            return float(lattice_laplace(noise, holdout_value, scale, loss))
 
     def _begin_round(self):
         self._comparisons = Comparisons(self._test, self._root.child("round", self.uses))

@@ -1,12 +1,14 @@
 """Private selection: the index of a large score, without the scores.
 
-Functions of numbers; they know nothing of estimators.
+Functions of numbers; they know nothing of estimators. Scores and noise are brought to a grid that
+public numbers fix, and compared exactly: the page "Noise on a lattice" of the documentation has
+statement and proof.
 """
 
 import numpy as np
 
 from ..checks import check_number
-from ..noise import as_generator, exponential, gumbel
+from ..noise import as_generator, geometric, grid_step, gumbel, nearest_multiple
 from ..unquoted import unquoted
 
 
@@ -52,7 +54,7 @@ def noisy_argmax(scores, sensitivities, epsilon, random_state=None):
     """Select an index with a large score, epsilon-differentially private.
 
     Returns argmax_i of q_i + s_i (Z_i - 1), where the Z_i are independent standard
-    exponential variables and s_i is given by :func:`exponential_noise_scales`.
+    exponential variables, on a grid, and s_i is given by :func:`exponential_noise_scales`.
 
     Parameters
     ----------
@@ -74,7 +76,8 @@ def noisy_argmax(scores, sensitivities, epsilon, random_state=None):
     Algorithm 1 of Chaudhuri and Vinterbo 2013, where all sensitivities are equal. With
     different ones, 2 Delta_i / epsilon would not be private: candidate i's noise has to
     cover the movement of every rival too. Taking 1 off Z_i, a public offset, removes
-    the advantage that a larger mean gives to a noisier candidate.
+    the advantage that a larger mean gives to a noisier candidate. Rounding to the grid, of step
+    g, is charged for: 2 g / epsilon is added to each scale. Of equal sums the first one wins.
 
     Examples
     --------
@@ -89,8 +92,14 @@ def noisy_argmax(scores, sensitivities, epsilon, random_state=None):
             f"scores has {len(scores)} entries and sensitivities {len(scales)}, but each score "
             "needs its own noise; give one sensitivity for each."
         )
-    noise = exponential(as_generator(random_state), scores.shape)
-    return int(np.argmax(scores + scales * (noise - 1.0)))
+    if not scales.any():
+        return int(np.argmax(scores))
+    step = grid_step(scales)
+    scales = scales + 2 * step / epsilon
+    # one-sided, as exponential variables are
+    noise = step * geometric(as_generator(random_state), scores.shape, step / scales)
+    noise -= nearest_multiple(scales, step)
+    return int(largest_sum(nearest_multiple(scores, step), noise))
 
 
 def exponential_mechanism(scores, sensitivity, epsilon, random_state=None):
@@ -114,7 +123,8 @@ def exponential_mechanism(scores, sensitivity, epsilon, random_state=None):
     Notes
     -----
     McSherry and Talwar, *Mechanism Design via Differential Privacy*, 2007. Drawn as the
-    argmax of q_i plus Gumbel noise of scale 2 Delta / epsilon, which has the same law.
+    argmax of q_i plus Gumbel noise of scale 2 Delta / epsilon, which has the same law. Both are
+    rounded to a grid of step g, which is charged for: the scale is 2 (Delta + g) / epsilon.
 
     Examples
     --------
@@ -127,8 +137,45 @@ def exponential_mechanism(scores, sensitivity, epsilon, random_state=None):
         "sensitivity", sensitivity, low_included=True,
         why="the noise is proportional to it", instead="give how far one record can move a score",
     )
-    noise = gumbel(as_generator(random_state), scores.shape)
-    return int(np.argmax(scores + 2 * sensitivity / epsilon * noise))
+    scale = 2 * sensitivity / epsilon
+    if scale == 0:
+        return int(np.argmax(scores))
+    step = grid_step(scale)
+    noise = (scale + 2 * step / epsilon) * gumbel(as_generator(random_state), scores.shape)
+    return int(largest_sum(nearest_multiple(scores, step), nearest_multiple(noise, step)))
+
+
+def largest_sum(values, noise):
+    """Return where the exact sum is largest, the first place of equal ones.
+
+    Rounding of sums would let numbers win that are not the largest.
+
+    Parameters
+    ----------
+    values, noise : ndarray of shape (..., k)
+
+    Returns
+    -------
+    ndarray of int of shape (...)
+
+    References
+    ----------
+    Knuth, *The Art of Computer Programming*, volume 2, section 4.2.2, theorem B: the error of a
+    rounded sum of two doubles is a double.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpselect.mechanisms.selection import largest_sum
+    >>> values, noise = np.array([2.0**53, 2.0**53]), np.array([0.5, 0.75])
+    >>> int(np.argmax(values + noise)), int(largest_sum(values, noise))
+    (0, 1)
+    """
+    sums = values + noise
+    second = sums - values
+    rest = (values - (sums - second)) + (noise - second)
+    # where the rounded sums are equal, their errors decide
+    return np.argmax(np.where(sums == sums.max(axis=-1, keepdims=True), rest, -np.inf), axis=-1)
 
 
 def _check_epsilon(epsilon, low_included=False):

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from ..noise import as_generator, laplace
+from ..noise import as_generator, lattice_laplace
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def verify(value, target, verification, random_state=None):
         Whether `answer` is at most `target` less the margin. True with probability at most gamma
         if `value` is above `target`.
     answer : float
-        `value` with Laplace noise. Both may be released.
+        `value` with Laplace noise, on a grid that `verification` fixes. Both may be released.
 
     Notes
     -----
@@ -70,7 +70,10 @@ def verify(value, target, verification, random_state=None):
     >>> verify(0.02, 0.1, verification, random_state=0)
     (True, 0.0...)
     """
-    answer = float(value) + verification.scale * float(laplace(as_generator(random_state), ()))
+    answer = float(value)
+    if verification.scale > 0 and math.isfinite(answer):
+        generator = as_generator(random_state)
+        answer = float(lattice_laplace(generator, value, verification.scale, verification.epsilon))
     return answer <= target - verification.margin, answer
 
 

@@ -1,8 +1,9 @@
 """Noise on a lattice: numbers whose floating-point bits tell nothing of what they were.
 
 A sum of a double and Laplace noise lies on a grid that depends on the double, so its last bits
-tell data sets apart. Here values are first rounded to a grid that is fixed by public numbers, and
-integers are added to their places on it, so all data sets reach the same doubles.
+tell data sets apart. Here the values and the noise are multiples of one power of two, which is fixed
+by public numbers. Both are exact as doubles, and a processor rounds their sum as a function of
+the exact one; so all data sets reach the same doubles.
 """
 
 import math
@@ -16,8 +17,14 @@ from ..unquoted import unquoted
 FINENESS = 40
 # uniform integers that decide a bit
 RANDOM_BITS = 64
-# places on the grid are integers of 64 bits, of which noise takes about one in two thousand
-LARGEST_PLACE = 2.0**62
+# numbers that are drawn at once, so that their random integers stay in a processor's cache
+BATCH = 1 << 9
+# doubles hold all integers up to this one
+LARGEST_PLACE = 2.0**53
+# a step that leaves all values as they are
+NO_GRID = 2.0**-1000
+# noise is longer than so many of its scales with a probability below exp(-64)
+LONGEST = 64
 # an integer of 62 digits or more has a probability below exp(-45) at this rate
 LEAST_RATE = 45 / 2.0**62
 
@@ -61,17 +68,27 @@ def geometric(generator, shape, rate):
             "integers would not fit into 64 bits, or be no noise; give larger rates."
         )
     unquoted(np.broadcast_to, rate, shape, what="rate")
-    drawn = np.zeros(shape, dtype=np.int64)
-    for digit in range(62):
-        with np.errstate(over="ignore"):
-            limit = np.ldexp(1 / (1 + np.exp(np.ldexp(rate, digit))), RANDOM_BITS)
-        if not limit.max(initial=0.0) >= 0.5:
-            break
-        # below 2**63, since no digit is more likely 1 than 0
-        limit = np.minimum(np.rint(limit), 2.0**63).astype(np.uint64)
-        bits = generator.integers(0, 2**RANDOM_BITS, size=shape, dtype=np.uint64)
-        drawn += (bits < limit).astype(np.int64) << digit
-    return drawn
+    drawn = np.empty(math.prod(shape), dtype=np.int64)
+    rates = rate.ravel() if rate.size == 1 else np.broadcast_to(rate, shape).ravel()
+    limits = None
+    for start in range(0, len(drawn), BATCH):
+        part = slice(start, min(start + BATCH, len(drawn)))
+        if limits is None or rates.size > 1:
+            limits = _limits(rates[part] if rates.size > 1 else rates)
+        size = (len(limits), part.stop - start)
+        bits = generator.integers(0, 2**RANDOM_BITS, size=size, dtype=np.uint64)
+        ones = (bits < limits).astype(np.int64)
+        drawn[part] = (ones << np.arange(len(limits))[:, None]).sum(axis=0)
+    return drawn.reshape(shape)
+
+
+def _limits(rates):
+    """Return below which of 2^64 integers each digit is 1, shape (n_digits, n_rates)."""
+    with np.errstate(over="ignore"):
+        odds = np.exp(np.ldexp(rates, np.arange(62)[:, None]))
+    # at most 2**63, since no digit is more likely 1 than 0
+    limits = np.rint(np.ldexp(1 / (1 + odds), RANDOM_BITS))
+    return limits[limits.any(axis=1)].astype(np.uint64)
 
 
 def two_sided_geometric(generator, shape, ratio):
@@ -111,53 +128,122 @@ def two_sided_geometric(generator, shape, ratio):
     unquoted(np.broadcast_to, ratio, shape, what="ratio")
     with np.errstate(divide="ignore"):
         rate = -np.log(ratio)
-    return geometric(generator, shape, rate) - geometric(generator, shape, rate)
+    return two_sided(generator, shape, rate)
 
 
-def lattice_laplace(generator, values, scales, epsilon, largest):
-    """Round values to a grid and add discrete Laplace noise.
+def lattice_noise(generator, shape, scales, step):
+    """Draw independent Laplace variables on a grid.
+
+    Added to multiples of `step`, as doubles, they hide what Laplace variables of these scales hide
+    among real numbers; nothing has to be rounded.
 
     Parameters
     ----------
     generator : numpy.random.Generator
-    values : ndarray
+    shape : int or tuple of int
+    scales : float or array-like
+        b_j, 0 or more, of each variable; broadcast against `shape`. 0 gives zeros.
+    step : float
+        g, a power of two, from public numbers.
+
+    Returns
+    -------
+    ndarray of float64 of shape `shape`
+        Multiples k g, exactly, with probabilities proportional to ``exp(-g |k| / b_j)``.
+
+    Raises
+    ------
+    ValueError
+        If a scale is so much longer than the step that doubles would not hold the multiples.
+
+    Examples
+    --------
+    >>> from dpselect.noise import as_generator, lattice_noise
+    >>> noise = lattice_noise(as_generator(), 3, scales=0.7, step=2.0**-40)
+    >>> (noise % 2.0**-40).tolist()
+    [0.0, 0.0, 0.0]
+    """
+    scales = np.asarray(scales, dtype=np.float64)
+    if not (LONGEST * scales <= LARGEST_PLACE * step).all():
+        raise ValueError(
+            f"scales of up to {scales.max(initial=0.0):.3g} are too long for a grid of "
+            f"step={step:.3g}, so the last bits of the noise would be lost; give a larger step."
+        )
+    with np.errstate(divide="ignore"):
+        # not by the ratio exp(-rate), which is so near 1 that its logarithm would be off
+        rate = step / scales
+    return two_sided(generator, shape, rate).astype(np.float64) * step
+
+
+def two_sided(generator, shape, rate):
+    """Draw independent integers k with probabilities proportional to ``exp(-rate |k|)``."""
+    return geometric(generator, shape, rate) - geometric(generator, shape, rate)
+
+
+def nearest_multiple(values, step):
+    """Return the multiples of a power of two that are nearest to values, exactly.
+
+    Parameters
+    ----------
+    values : float or ndarray
+    step : float
+
+    Returns
+    -------
+    ndarray of float64
+    """
+    values = np.asarray(values, dtype=np.float64)
+    # larger doubles are multiples already, and might overflow
+    inside = np.abs(values) < LARGEST_PLACE * step
+    # dividing by a power of two is exact
+    return np.where(inside, np.rint(np.where(inside, values, 0.0) / step) * step, values)
+
+
+def lattice_laplace(generator, values, scales, epsilon):
+    """Round values to a grid and add Laplace noise on it.
+
+    Parameters
+    ----------
+    generator : numpy.random.Generator
+    values : float or ndarray
         What is released, with noise.
     scales : float or ndarray
         b_j, for which ``sum |values_j - values'_j| / b_j <= epsilon`` for all neighbours: the
         scales that Laplace noise would have.
     epsilon : float
         Privacy loss, greater than 0.
-    largest : float
-        Public bound on the absolute values.
 
     Returns
     -------
     ndarray of float64
-        Multiples of a power of two that depends on `scales` and `largest` only.
+        Multiples of a power of two that depends on `scales` only.
 
     Raises
     ------
     ValueError
-        If a value exceeds `largest`, or another number is out of its range.
+        If a scale or `epsilon` is out of its range.
 
     Notes
     -----
-    With the step g of the grid, rounding moves two values apart by at most g, so that their
-    places differ by ``|values_j - values'_j| / g + 1`` at most. Noise of ratio exp(-g / b'_j), b'_j =
-    b_j (1 + sum_i g / (b_i epsilon)), then costs ``sum (|values_j - values'_j| + g) / b'_j <=
-    epsilon``. The last conversion to float64 is a function of the places alone.
+    With the step g of the grid, rounding moves two values apart by at most g. Noise of scales
+    b'_j = b_j (1 + sum_i g / (b_i epsilon)) then costs ``sum (|values_j - values'_j| + g) / b'_j <=
+    epsilon``. The sum of two doubles is a function of the exact sum.
 
     Examples
     --------
     >>> import numpy as np
     >>> from dpselect.noise import as_generator, lattice_laplace
-    >>> noisy = lattice_laplace(as_generator(), np.array([0.1, 0.2]), 1.0, 0.5, largest=1.0)
+    >>> noisy = lattice_laplace(as_generator(), np.array([0.1, 0.2]), 1.0, 0.5)
     >>> (noisy % 2.0**-40).tolist()
     [0.0, 0.0]
     """
     values = unquoted(np.asarray, values, dtype=np.float64, what="values")
     if values.size == 0:
         return values.copy()
+    if not np.isfinite(values).all():
+        raise ValueError(
+            "values holds NaN or infinity, which no noise hides; give finite numbers."
+        )
     scales = unquoted(np.asarray, scales, dtype=np.float64, what="scales")
     scales = unquoted(np.broadcast_to, scales, values.shape, what="scales")
     # beyond these the grid would leave the range of doubles
@@ -166,46 +252,36 @@ def lattice_laplace(generator, values, scales, epsilon, largest):
             "scales has an entry that is not a number between 1e-250 and 1e250, without which "
             "values would be released with other noise than was meant; write a number there."
         )
-    epsilon, largest = (
-        check_number(
-            name, given, low=1e-250, low_included=True, high=1e250, high_included=True,
-            why="values would be released with other noise than was meant",
-            instead="write a number between 1e-250 and 1e250",
-        )
-        for name, given in (("epsilon", epsilon), ("largest", largest))
+    epsilon = check_number(
+        "epsilon", epsilon, low=1e-250, low_included=True, high=1e250, high_included=True,
+        why="values would be released with other noise than was meant",
+        instead="write a number between 1e-250 and 1e250",
     )
-    step = grid_step(scales, largest)
-    if not (np.abs(values) <= largest).all():
-        raise ValueError(
-            "values exceed their public bound, so the grid that is made for it would not hold them; "
-            "clip records before they are summed."
-        )
-    # dividing by a power of two is exact
-    places = np.rint(values / step).astype(np.int64)
+    step = grid_step(scales)
     wider = scales * (1 + float(np.sum(step / scales)) / epsilon)
-    # not by the ratio exp(-rate), which is so near 1 that its logarithm would be off
-    up, down = (geometric(generator, values.shape, step / wider) for _ in range(2))
-    return (places + up - down).astype(np.float64) * step
+    return nearest_multiple(values, step) + lattice_noise(generator, values.shape, wider, step)
 
 
-def grid_step(scales, largest):
-    """Return the step of the grid: a power of two, from public numbers.
+def grid_step(scales, unit=np.inf):
+    """Return the step of a grid for noise: a power of two, from public numbers.
 
     Parameters
     ----------
-    scales : ndarray
-        Of the noise.
-    largest : float
-        Bound on the absolute values.
+    scales : float or array-like
+        Of the noise. If all are 0, the step is so small that nothing is rounded.
+    unit : float, default=inf
+        A power of two of which the values are multiples; the step divides it, so that they need
+        not be rounded.
 
     Returns
     -------
     float
-        About a 2^-40-th of the least scale, or more where 64 bits would not hold the places.
+        About a 2^-40-th of the least scale, or more where doubles would not hold the noise of the
+        largest.
     """
-    least = float(np.min(scales))
-    fine = math.ceil(math.log2(least)) - FINENESS
-    # noise is hardly ever longer than 64 scales
-    longest = max(float(largest), 64 * float(np.max(scales)))
-    coarse = math.ceil(math.log2(longest / LARGEST_PLACE))
-    return 2.0 ** max(fine, coarse)
+    least, largest = float(np.min(scales)), float(np.max(scales))
+    if largest == 0:
+        return NO_GRID
+    # one power more than needed: a charge for rounding makes scales longer
+    coarse = math.ceil(math.log2(largest) + math.log2(LONGEST / LARGEST_PLACE)) + 1
+    return min(unit, 2.0 ** max(math.ceil(math.log2(least)) - FINENESS, coarse))

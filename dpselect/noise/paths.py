@@ -8,15 +8,17 @@ Which epsilon to stop at may be chosen by looking at the readings so far, never 
 or at the data. A path lives as long as one fit: who holds it can read all the noise.
 """
 
+import math
+
 import numpy as np
 
 from ..checks import check_number
 from .draws import exponential, gaussian, laplace
-from .lattice import geometric
+from .lattice import geometric, two_sided
 
-# integers are hardly ever longer than 44 over epsilon: with some hundred jumps, they stay below
-# 2**53
-LOWEST_LATTICE_EPSILON = 1e-12
+# all integers of a path are readings, longer than 64 over epsilon with a probability below exp(-64):
+# doubles hold them
+LOWEST_LATTICE_EPSILON = 1e-14
 
 
 class _JumpPath:
@@ -167,7 +169,7 @@ class LatticePath(_JumpPath):
     shape : int or tuple of int
         Of a reading, which is an array of int64.
     low, high : float
-        Smallest and largest epsilon, 1e-12 <= low <= high.
+        Smallest and largest epsilon, 1e-14 <= low <= high.
 
     Raises
     ------
@@ -219,8 +221,7 @@ class LatticePath(_JumpPath):
                 "or more."
             )
         # from exponential variables over epsilon itself: exp(-epsilon) would round a small one
-        up, down = (geometric(generator, shape, high) for _ in range(2))
-        first = np.asarray(up - down)
+        first = np.asarray(two_sided(generator, shape, high))
         # cumulated intensities, negative; up to `high` there is little to come
         start, end = 2 * _log_one_minus_exp(low), 2 * _log_one_minus_exp(high)
         n_jumps = generator.poisson(first.size * (end - start))
@@ -406,6 +407,22 @@ class BallLaplacePath:
     def deviation(self, epsilon):
         """Return the standard deviation of a coordinate of the reading at `epsilon`."""
         return float(np.sqrt(self._dimension + 1) / epsilon)
+
+
+def path_step(longest):
+    """Return the step of a grid for a :class:`LatticePath`, from public numbers.
+
+    Parameters
+    ----------
+    longest : float
+        Scale of the noise at the least epsilon.
+
+    Returns
+    -------
+    float
+        The least power of two of which that scale is no more multiples than doubles hold.
+    """
+    return 2.0 ** math.ceil(math.log2(longest) + math.log2(LOWEST_LATTICE_EPSILON * (1 + 2.0**-40)))
 
 
 def _check_bounds(low, high, power=1):

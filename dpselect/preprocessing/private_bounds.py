@@ -8,13 +8,16 @@ from ..atomic import all_or_nothing
 from ..base import PrivacyHTMLMixin, numeric_rows, release_loss
 from ..checks import check_epsilon, check_number
 from ..ledger import charged
-from ..noise import as_generator, check_random_state, gumbel
+from ..mechanisms.selection import largest_sum
+from ..noise import as_generator, check_random_state, grid_step, gumbel, nearest_multiple
 from ..rows import block_sum
 from .scalers import scale_to_bounds
 
 # Ends of the cells: 0 and plus or minus (1 + j / 8) 2^e. Eight to an octave place a bound
 # within an eighth of its size, and the exponents hold every unit that people measure in.
 STEPS, LEAST, MOST = 8, -40, 40
+# ranks that are wanted are multiples of it, so that no difference of ranks is rounded
+RANK_UNIT = 2.0**-10
 
 
 class DPBoundsScaler(PrivacyHTMLMixin, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -114,11 +117,14 @@ class DPBoundsScaler(PrivacyHTMLMixin, OneToOneFeatureMixin, TransformerMixin, B
         grid = bound_grid()
         # numbers of low precision would weaken the noise
         tail, epsilon = float(self.tail), float(self.epsilon)
-        wanted = np.array([tail, 1 - tail]) * len(X)
+        wanted = nearest_multiple(np.array([tail, 1 - tail]) * len(X), RANK_UNIT)
         utility = cell_utility(ranks_of(X, grid)[:, None, :], wanted[:, None])
         # epsilon / (2 p) for each bound, and a Gumbel scale of 2 / (epsilon / (2 p))
         scale = 4 * X.shape[1] / epsilon
-        cells = np.argmax(utility + scale * self.unit_noise(X.shape[1]), axis=2)
+        noise = scale * self.unit_noise(X.shape[1])
+        if scale > 0:
+            noise = nearest_multiple(noise, grid_step(scale, unit=RANK_UNIT))
+        cells = largest_sum(utility, noise)
         cells.sort(axis=1)
         # the outer ends, so that a single cell is still an interval
         self.bounds_ = np.column_stack([grid[cells[:, 0]], grid[cells[:, 1] + 1]])

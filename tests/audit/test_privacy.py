@@ -70,7 +70,7 @@ def test_bits_of_floating_point_give_noise_away():
         return records.sum() + laplace(generator, ())
 
     def lattice(records):
-        return lattice_laplace(generator, records.sum(), 1.0, 1.0, largest=1.0)
+        return lattice_laplace(generator, records.sum(), 1.0, 1.0)
 
     parameters = dict(n_trials=4_000, confidence=1 - 1e-7, random_state=0)
     assert epsilon_lower_bound(doubles, ZEROS, ONE, **parameters).epsilon > 3

@@ -73,8 +73,8 @@ def test_scores_of_margins(data, scoring):
 
 def test_a_score_of_another_width(data):
     """The threshold and the noise are in units of the width."""
-    scores = ClippedSquaredErrorScore(bound=1.0), ClippedSquaredErrorScore(bound=100.0)
-    small, large = {**data}, {**data, "y": 10 * data["y"], "y_holdout": 10 * data["y_holdout"]}
+    scores = ClippedSquaredErrorScore(bound=1.0), ClippedSquaredErrorScore(bound=64.0)
+    small, large = {**data}, {**data, "y": 8 * data["y"], "y_holdout": 8 * data["y_holdout"]}
     answers = []
     for part, score in zip((small, large), scores):
         model = Ridge().fit(part["X"][:30], part["y"][:30])

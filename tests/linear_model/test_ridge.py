@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.linear_model import Ridge
 
 from dpselect import CertificateError, SeededNoiseWarning
-from dpselect.linear_model import ridge_noise
+from dpselect.linear_model import ridge_sums
 from dpselect.linear_model.ridge import DPRidge
 from dpselect.linear_model.ridge_noise import WEIGHTS, gaussian_mu, statistic_noise
 from dpselect.metrics import BrierScore, ClippedSquaredErrorScore
@@ -96,9 +96,15 @@ def test_each_sum_has_the_noise_of_the_documentation(data, norm, delta, fit_inte
     R, Y, epsilon = 0.7, 1.5, 0.5
     public = dict(norm=norm, delta=delta, data_norm=R, target_bound=Y, fit_intercept=fit_intercept)
     noisy = seeded(*data, epsilon=epsilon, **public)
-    exact = DPRidge(INF, **public).fit(*data)
-    gram, moment = noisy.gram_ - exact.gram_, noisy.moment_ - exact.moment_
+    bits = noisy._entry_bits(*data[0].shape)
+    assert (bits is None) == (norm == "l2")
+    exact = ridge_sums.outer_sums(*data, bits, **noisy._bounds()).values
+    exact = exact * ridge_sums.units(4, R, Y, fit_intercept)
+    gram, moment = noisy.gram_ - exact[:-1, :-1], noisy.moment_ - exact[:-1, -1]
     unit = noisy.unit_noise(4)
+    if norm == "l1":
+        # the very noise: its law has these scales
+        unit = unit / noisy._statistic_noise(4).scales(4)
 
     tau, kappa = WEIGHTS[norm]
     tau *= fit_intercept
@@ -141,11 +147,12 @@ def test_gaussian_noise_spends_exactly_delta(epsilon, delta):
 def test_spread_is_the_standard_deviation():
     for parameters in KINDS[:3]:
         draws = np.array([
-            DPRidge(random_state=i, **parameters).unit_noise(3) for i in range(4000)
+            DPRidge(0.5, random_state=i, **parameters).unit_noise(3) for i in range(4000)
         ])
         noise = statistic_noise(3, fit_intercept=True, epsilon=0.5,
                                 **{"delta": 0.0, **parameters})
-        assert draws[:, 1].std() * noise.off_diagonal == pytest.approx(noise.spread, rel=0.08)
+        scale = 1.0 if parameters["norm"] == "l1" else noise.off_diagonal
+        assert draws[:, 1].std() * scale == pytest.approx(noise.spread, rel=0.08)
 
 
 def test_output_perturbation_is_the_minimiser_plus_scaled_noise():
@@ -281,7 +288,9 @@ def test_same_seed_same_noise_on_other_data(data):
     X, y = data
     for parameters in KINDS:
         one = DPRidge(random_state=5, **parameters)
-        other = DPRidge(random_state=5, epsilon=3.0, alpha=1.0, **parameters)
+        # noise on a lattice is made for its epsilon
+        epsilon = 1.0 if one._on_lattice() else 3.0
+        other = DPRidge(random_state=5, epsilon=epsilon, alpha=1.0, **parameters)
         assert (one.unit_noise(4) == other.unit_noise(4)).all()
         assert (DPRidge(**parameters).unit_noise(4) != one.unit_noise(4)).all()
     assert (seeded(X, y).coef_ == seeded(X, y).coef_).all()
@@ -364,12 +373,12 @@ def test_batch_equals_one_by_one_in_few_passes(data, monkeypatch):
         ]
 
     passes = []
-    exact = ridge_noise.exact_sums
+    exact = ridge_sums.outer_sums
     monkeypatch.setattr(
-        "dpselect.linear_model.ridge.exact_sums", lambda *a, **k: passes.append(1) or exact(*a, **k)
+        "dpselect.linear_model.ridge.outer_sums", lambda *a, **k: passes.append(1) or exact(*a, **k)
     )
     together = DPRidge.fit_batch(make(), *data)
-    assert len(passes) == 4  # two bounds, two norms
+    assert len(passes) == 6  # two bounds, two norms, and truncated records in one of them
     for one, model in zip(make(), together):
         with pytest.warns(SeededNoiseWarning):
             one.fit(*data)

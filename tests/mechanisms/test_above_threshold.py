@@ -7,7 +7,9 @@ import pytest
 from scipy.signal import lfilter
 from scipy.stats import binom, chisquare
 
+from dpselect.mechanisms import above_threshold as module
 from dpselect.mechanisms.above_threshold import (
+    Comparisons,
     ReducedTests,
     ThresholdTest,
     above_threshold,
@@ -280,3 +282,38 @@ def test_reduced_tests_cost_less(excess_at):
     cost = p[:-1] @ (models + fixed.epsilon)
     reduced_cost = q[:-1] @ (models + reduced.epsilons)
     assert reduced_cost < 0.92 * cost
+
+
+@pytest.mark.parametrize("fineness", [40, 2])
+def test_rounding_of_losses_is_paid_for(fineness, monkeypatch):
+    """The scales that noise is drawn with, against how far apart rounded losses can lie."""
+    scales = []
+
+    def spy(generator, shape, scale, step):
+        scales.append(scale)
+        return np.zeros(shape)
+
+    monkeypatch.setattr("dpselect.noise.lattice.FINENESS", fineness)
+    monkeypatch.setattr(module, "lattice_noise", spy)
+    epsilon, delta = 0.5, 0.1
+    comparisons = Comparisons(ThresholdTest(epsilon, 0.0, 2 * delta / epsilon, 4 * delta / epsilon), 0)
+    comparisons.accepts(0.0)
+    step = comparisons.step
+    near = np.random.default_rng(0).uniform(-1, 1, size=2000)
+    near = np.append(near, 0.5 * step * (1 - 1e-9))
+    both = [module.nearest_multiple(near + shift, step) for shift in (0.0, delta)]
+    apart = np.abs(both[1] - both[0]).max()
+    # half of epsilon for the threshold, and half for the loss, which moves twice
+    assert apart / scales[0] <= epsilon / 2 * (1 + 1e-9)
+    assert 2 * apart / scales[1] <= epsilon / 2 * (1 + 1e-9)
+    if fineness == 2:
+        assert apart > delta
+
+
+def test_comparisons_are_exact():
+    # 2^55 steps and two more, which a sum of doubles does not hold
+    big, step = 2.0**15, 2.0**-40
+    assert module._at_most(big, step, big, step, step)
+    assert not module._at_most(big, 2 * step, big, step, step)
+    assert big + 2 * step == big
+    assert not module._at_most(math.nan, 0.0, 1.0, 0.0, step)

@@ -1,9 +1,13 @@
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from scipy.special import softmax
 from scipy.stats import chisquare
 
 from dpselect.mechanisms import exponential_mechanism, exponential_noise_scales, noisy_argmax
+from dpselect.mechanisms.selection import largest_sum
+from dpselect.noise import geometric
 
 N = 100_000
 
@@ -21,6 +25,80 @@ def test_one_candidate_is_always_chosen():
 def test_no_noise():
     assert noisy_argmax([0.0, 0.1, 0.05], [1.0] * 3, float("inf")) == 1
     assert exponential_mechanism([0.0, 0.1, 0.05], 1.0, float("inf")) == 1
+
+
+def test_the_largest_sum_is_exact():
+    rng = np.random.default_rng(0)
+    values = 2.0**-40 * rng.integers(-(2**60), 2**60, size=(200, 1))
+    values = values + rng.choice([0.0, 2.0**-20], size=(200, 5))
+    noise = 2.0**-40 * rng.integers(-8, 8, size=(200, 5))
+    found = largest_sum(values, noise)
+    for v, r, i in zip(values, noise, found):
+        exact = [Fraction(a) + Fraction(b) for a, b in zip(v.tolist(), r.tolist())]
+        assert i == exact.index(max(exact))
+    # rounded sums take others
+    assert (found != np.argmax(values + noise, axis=1)).sum() > 50
+
+
+def lattice_loss(charge, fineness, k=3, epsilon=1.0):
+    """The largest log-ratio of a choice of `noisy_argmax` on a coarse grid, by its exact law.
+
+    ``charge`` 1 is that of the library, for scores that are rounded apart by a step each.
+    """
+    step, scale = 2.0**-fineness, 2 / epsilon
+    t = step / (scale + charge * 2 * step / epsilon)
+    n = np.arange(int(60 / t))
+    law = -np.expm1(-t) * np.exp(-t * n)
+    below = np.cumsum(law)
+
+    def probability(places, i):
+        # the first of equal sums wins
+        p = law.copy()
+        for j in range(k):
+            if j != i:
+                at = n + places[i] - places[j] - (j < i)
+                p *= np.where(at >= 0, below[np.clip(at, 0, len(n) - 1)], 0.0)
+        return p.sum()
+
+    worst, moved = 0.0, int(1 / step) + 1
+    rng = np.random.default_rng(0)
+    for _ in range(100):
+        places = rng.integers(-3 * moved, 3 * moved, size=k)
+        other = places + moved * rng.choice([-1, 1], size=k)
+        i = rng.integers(k)
+        worst = max(worst, abs(np.log(probability(places, i) / probability(other, i))))
+    return worst
+
+
+@pytest.mark.parametrize("fineness", [0, 2, 5])
+def test_rounding_of_scores_is_paid_for(fineness):
+    assert 0.85 < lattice_loss(1, fineness) <= 1 + 1e-9
+
+
+def test_rounding_that_is_not_paid_for_is_caught():
+    assert lattice_loss(0, 0) > 1.5 and lattice_loss(0, 2) > 1.05
+
+
+def test_the_noise_of_a_choice_is_drawn_for_what_is_charged(monkeypatch):
+    rates = []
+
+    def spy(generator, shape, rate):
+        rates.append(rate)
+        return geometric(generator, shape, rate)
+
+    monkeypatch.setattr("dpselect.mechanisms.selection.geometric", spy)
+    monkeypatch.setattr("dpselect.noise.lattice.FINENESS", 2)
+    noisy_argmax([0.0, 1.0, 2.0], [1.0, 2.0, 2.0], 0.5, random_state=0)
+    # scales 6, 8 and 8: the least needs a step of 2 at most
+    np.testing.assert_allclose(rates[0], 2.0 / (np.array([6.0, 8.0, 8.0]) + 2 * 2.0 / 0.5))
+    noises = []
+    monkeypatch.setattr(
+        "dpselect.mechanisms.selection.largest_sum", lambda values, noise: noises.append(noise) or 0
+    )
+    exponential_mechanism(np.zeros(N), 1.0, 0.5, random_state=0)
+    # a step of 1, which is charged once more than the sensitivity
+    assert (noises[0] % 1.0 == 0).all()
+    assert noises[0].std() == pytest.approx(np.pi / np.sqrt(6) * 2 * (1 + 1.0) / 0.5, rel=0.03)
 
 
 def test_reproducible():

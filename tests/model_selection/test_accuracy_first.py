@@ -281,7 +281,7 @@ def test_the_bound_of_a_histogram_holds_where_it_is_tightest(noise):
     masses = np.eye(cells)[0]
     found = np.empty(runs)
     for i in range(runs):
-        draw = clone(model).set_params(random_state=i).unit_noise(1) * (40 if noise == "laplace" else 1)
+        draw = clone(model).set_params(random_state=i).unit_noise(1)
         counts = np.maximum(n * masses + draw, 0)
         found[i] = ((counts / counts.sum() - masses) ** 2).sum() * cells
     for p in (0.3, 0.02):

@@ -1,4 +1,5 @@
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -7,11 +8,14 @@ from scipy import stats
 from dpselect.noise import (
     as_generator,
     geometric,
+    grid_step,
     laplace,
     lattice_laplace,
+    lattice_noise,
+    nearest_multiple,
     two_sided_geometric,
 )
-from dpselect.noise.lattice import FINENESS, grid_step
+from dpselect.noise.lattice import FINENESS
 
 N = 100_000
 # probability of a false alarm of one test
@@ -82,21 +86,23 @@ def test_extreme_bits():
 
 
 def test_the_grid_is_a_power_of_two_from_public_numbers():
-    for scales, largest in ((np.array([3.0, 0.7]), 10.0), (np.array([1e-9]), 1e9)):
+    for scales, largest in ((np.array([3.0, 0.7]), 1.0), (np.array([1e-9, 1e9]), np.inf)):
         step = grid_step(scales, largest)
-        assert math.log2(step).is_integer()
-        assert (largest + 64 * scales.max()) / step < 2**63
-    assert grid_step(np.array([1.0]), 1.0) == 2.0**-FINENESS
-    assert grid_step(np.array([0.75]), 1.0) == 2.0**-FINENESS
-    assert grid_step(np.array([0.5]), 1.0) == 2.0 ** -(FINENESS + 1)
+        assert math.log2(step).is_integer() and step <= largest
+        assert 64 * scales.max() / step < 2**53
+    assert grid_step(1.0) == grid_step([1.0, 0.75]) == 2.0**-FINENESS
+    assert grid_step(0.5) == 2.0 ** -(FINENESS + 1)
+    # for integers the step divides 1, however long the noise
+    assert grid_step(3e13, unit=1.0) == 1.0 and grid_step(3.0, unit=1.0) == 2.0 ** (2 - FINENESS)
+    assert nearest_multiple(1 / 3, grid_step(0.0)) == 1 / 3
 
 
 def test_the_law_is_that_of_laplace_noise():
-    noisy = lattice_laplace(as_generator(3), np.full(N, 0.1), 0.7, 1.0, largest=1.0)
+    noisy = lattice_laplace(as_generator(3), np.full(N, 0.1), 0.7, 1.0)
     # 100,000 values on the grid cost some scale, which this states
     wider = 0.7 * (1 + N * 2.0 ** -FINENESS / 0.7)
     assert stats.kstest(noisy - 0.1, stats.laplace(scale=wider).cdf).pvalue > ALARM
-    unequal = lattice_laplace(as_generator(3), np.zeros((N, 2)), [0.1, 10.0], 1.0, largest=1.0)
+    unequal = lattice_laplace(as_generator(3), np.zeros((N, 2)), [0.1, 10.0], 1.0)
     assert np.median(np.abs(unequal), axis=0) == pytest.approx(np.log(2) * np.array([0.1, 10]), rel=0.03)
 
 
@@ -116,16 +122,49 @@ def test_rounding_is_paid_for(monkeypatch):
             change = rng.dirichlet(np.ones(d)) * epsilon * scales * rng.choice([-1, 1], size=d)
             values = rng.uniform(-1, 1, size=d)
             one, two = (
-                lattice_laplace(None, v, scales, epsilon, largest=1e3) for v in (values, values + change)
+                lattice_laplace(None, v, scales, epsilon) for v in (values, values + change)
             )
-            step = grid_step(scales, 1e3)
+            step = grid_step(scales)
             assert np.sum(np.abs(one - two) / step * rates[-1]) <= epsilon * (1 + 1e-9)
 
 
-def test_values_beyond_their_public_bound_are_refused():
-    for values in ([2.0], [np.nan], [-np.inf]):
-        with pytest.raises(ValueError, match="public bound"):
-            lattice_laplace(as_generator(), np.array(values), 1.0, 1.0, largest=1.0)
+def test_the_nearest_multiple_is_exact():
+    rng = np.random.default_rng(0)
+    step = 2.0**-40
+    for value in rng.normal(size=200) * 10.0 ** rng.integers(-12, 16, size=200):
+        near = Fraction(float(nearest_multiple(value, step)))
+        assert (near / Fraction(step)).denominator == 1
+        assert abs(near - Fraction(value)) <= Fraction(step) / 2
+    # larger ones are multiples, and nothing overflows
+    values = np.array([1e308, -1e308, np.inf, 2.0**53 * step, np.nan])
+    np.testing.assert_array_equal(nearest_multiple(values, 2.0**-800), values)
+
+
+def test_noise_is_a_multiple_of_any_step():
+    for step in (2.0**-40, 2.0**-3, 4.0):
+        noise = lattice_noise(as_generator(5), (N, 2), [1.0, 30.0], step)
+        assert (noise % step == 0).all() and (noise % (2 * step) != 0).any()
+        rate = step / np.array([1.0, 30.0])
+        variance = step**2 / (2 * np.sinh(rate / 2) ** 2)
+        assert noise.var(axis=0) == pytest.approx(variance, rel=0.06)
+    assert not lattice_noise(as_generator(5), 3, 0.0, 1.0).any()
+
+
+def test_noise_that_doubles_would_not_hold_is_refused():
+    lattice_noise(as_generator(), 3, 2.0**47, 1.0)
+    for scale in (2.0**47 * 1.001, np.inf, np.nan):
+        with pytest.raises(ValueError, match="larger step"):
+            lattice_noise(as_generator(), 3, [1.0, 1.0, scale], 1.0)
+
+
+def test_batches_of_digits_do_not_matter(monkeypatch):
+    one = geometric(as_generator(1), (50, 2), [1e-9, 0.3])
+    monkeypatch.setattr("dpselect.noise.lattice.BATCH", 100)
+    assert (geometric(as_generator(1), (50, 2), [1e-9, 0.3]) == one).all()
+    # the rates go with the numbers
+    monkeypatch.setattr("dpselect.noise.lattice.BATCH", 7)
+    k = geometric(as_generator(1), (50, 2), [1e-9, 0.3])
+    assert k[:, 1].max() < 100 and np.median(k[:, 0]) > 1e8
 
 
 def reached(noisy):
@@ -140,10 +179,10 @@ def test_the_last_bits_tell_nothing():
     here, there = (value + laplace(as_generator(i), runs) for i, value in enumerate((0.0, 1.0)))
     assert reached(here) > 0.2 and reached(there) == 0
     for i, value in enumerate((0.0, 1.0, 1 / 3)):
-        noisy = lattice_laplace(as_generator(i), np.full(runs, value), 1.0, 1.0, largest=1.0)
+        noisy = lattice_laplace(as_generator(i), np.full(runs, value), 1.0, 1.0)
         assert reached(noisy) == 0
         # every double is reached from all values: all lie on one grid
-        assert (noisy % grid_step(np.ones(1), 1.0) == 0).all()
+        assert (noisy % grid_step(1.0) == 0).all()
 
 
 @pytest.mark.parametrize("rate", [np.nan, 0.0, -1.0, 2.0**-62, [0.1, np.nan]])
@@ -160,18 +199,13 @@ def test_bad_ratios_are_refused(ratio):
 
 @pytest.mark.parametrize("name, value", [
     ("scales", np.nan), ("scales", 0.0), ("scales", [1.0, -1.0]), ("scales", 1e-310),
-    ("epsilon", np.nan), ("epsilon", -1.0), ("epsilon", 0.0), ("largest", np.inf), ("largest", 0.0),
+    ("epsilon", np.nan), ("epsilon", -1.0), ("epsilon", 0.0),
 ])  # fmt: skip
 def test_bad_numbers_never_leave_values_without_noise(name, value):
-    parameters = {"scales": 1.0, "epsilon": 1.0, "largest": 1.0, name: value}
+    parameters = {"scales": 1.0, "epsilon": 1.0, name: value}
     with pytest.raises(ValueError, match=name):
         lattice_laplace(as_generator(), np.array([0.1, 0.2]), **parameters)
 
 
-def test_scales_too_far_apart_for_one_grid_are_refused():
-    with pytest.raises(ValueError, match="rate"):
-        lattice_laplace(as_generator(), np.zeros(2), [1.0, 2.0**-60], 1.0, largest=1.0)
-
-
 def test_nothing_stays_nothing():
-    assert lattice_laplace(as_generator(), np.zeros(0), 1.0, 1.0, largest=1.0).shape == (0,)
+    assert lattice_laplace(as_generator(), np.zeros(0), 1.0, 1.0).shape == (0,)

@@ -252,16 +252,16 @@ def test_lattice_marginals(epsilon):
 
 
 def test_lattice_at_the_ends_of_what_it_takes():
-    path = LatticePath(as_generator(5), 20_000, 1e-12, 800.0)
+    path = LatticePath(as_generator(5), 20_000, 1e-14, 800.0)
     assert not path.read(800.0).any() and not path.read(50.0).any()
-    for epsilon in (1e-12, 3e-7, 1e-4):
+    for epsilon in (1e-14, 1e-12, 3e-7, 1e-4):
         assert laplace_pvalue(path, epsilon) > ALARM
     # both bounds small, and both large
-    narrow = LatticePath(as_generator(6), 20_000, 1e-12, 2e-12)
-    assert laplace_pvalue(narrow, 1e-12) > ALARM and laplace_pvalue(narrow, 2e-12) > ALARM
+    narrow = LatticePath(as_generator(6), 20_000, 1e-14, 2e-14)
+    assert laplace_pvalue(narrow, 1e-14) > ALARM and laplace_pvalue(narrow, 2e-14) > ALARM
     assert not LatticePath(as_generator(7), 1000, 700.0, 1e5).read(700.0).any()
     with pytest.raises(ValueError, match="do not fit"):
-        LatticePath(as_generator(), 1, 1e-13, 1.0)
+        LatticePath(as_generator(), 1, 9e-15, 1.0)
 
 
 def test_lattice_number_of_jumps():

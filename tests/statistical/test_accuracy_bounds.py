@@ -186,7 +186,7 @@ def excess_samples(model, X, y, size):
     reduction = model.accuracy_form().reduction(X, y, LEVELS, STREAM)
     if isinstance(model, DPHistogramDensity):
         counts, _, _ = model._count(X)
-        noise = [m._noise_scale() * m.unit_noise(X.shape[1]).ravel() for m in batch]
+        noise = [m.unit_noise(X.shape[1]).ravel() for m in batch]
         return reduction.excesses([cell_masses(counts + r) for r in noise])
     fitted = type(model).fit_batch(batch, X, y)
     if isinstance(model, DPRidge):

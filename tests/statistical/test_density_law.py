@@ -22,8 +22,7 @@ NEIGHBOUR = np.array([5, 6, 0, 100_000])
 
 def sample(model, counts, size, seed):
     """Released masses (size, cells) of `size` fits that differ in their noise."""
-    noise = model._unit_draw(as_generator(seed), (size, len(counts)))
-    return cell_masses(counts + model._noise_scale() * noise)
+    return cell_masses(counts + model._draw(as_generator(seed), (size, len(counts))))
 
 
 def audit(model):

@@ -12,7 +12,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.stats import beta
 
-from dpselect.linear_model import ridge_noise
+from dpselect.linear_model import ridge_noise, ridge_sums
 from dpselect.linear_model.ridge import DPRidge
 from dpselect.linear_model.ridge_noise import (
     WEIGHTS,
@@ -21,7 +21,14 @@ from dpselect.linear_model.ridge_noise import (
     statistic_noise,
 )
 from dpselect.metrics import ClippedSquaredErrorScore
-from dpselect.noise import InnerStream, as_generator, ball_laplace, gaussian, laplace
+from dpselect.noise import (
+    InnerStream,
+    as_generator,
+    ball_laplace,
+    gaussian,
+    laplace,
+    lattice_noise,
+)
 
 from .audit import FALSE_ALARM, loss_lower_bound
 
@@ -29,20 +36,20 @@ INF = float("inf")
 R, Y = 0.7, 1.5
 
 
-def exact(X, y, **public):
+def exact(X, y, norm, fit_intercept=True, bits=None):
     """The released sums without noise, as a vector in the order of the draws."""
-    model = DPRidge(INF, data_norm=R, target_bound=Y, **public).fit(X, y)
-    sums = np.column_stack([model.gram_, model.moment_])
+    public = {"norm": norm, "data_norm": R, "target_bound": Y, "fit_intercept": fit_intercept}
+    sums = ridge_sums.outer_sums(X, y, bits, **public)
     p = X.shape[1]
-    return sums[released_entries(p, p + model.fit_intercept + 1)]
+    return (sums.values * ridge_sums.units(p, R, Y, fit_intercept))[
+        released_entries(p, p + fit_intercept + 1)
+    ]
 
 
 def scales(p, noise, fit_intercept):
     """The scale of the noise of each released sum, in the same order."""
     entries = released_entries(p, len(noise.weights))
-    units = ridge_noise.units(p, R, Y, fit_intercept)
-    ones = np.ones(len(entries[0]))
-    return (units * noise.matrix(ones, p))[entries]
+    return ridge_sums.units(p, R, Y, fit_intercept)[entries] * noise.scales(p)
 
 
 def adversaries(p, norm, fit_intercept):
@@ -62,15 +69,14 @@ def adversaries(p, norm, fit_intercept):
         yield (x, 9.0), (x_new, y_new)
 
 
-def worst_movement(p, noise, norm, fit_intercept):
+def worst_movement(p, noise, norm, fit_intercept, bits=None):
     """The largest movement of the sums in units of their noise, in the norm of the proof."""
     scale = scales(p, noise, fit_intercept)
     others = np.random.default_rng(0).normal(size=(2, p))
     worst = 0.0
     for (x, y), (x_new, y_new) in adversaries(p, norm, fit_intercept):
         pair = [
-            exact(np.vstack([others, row]), np.array([0.1, -0.2, target]), norm=norm,
-                  fit_intercept=fit_intercept)
+            exact(np.vstack([others, row]), np.array([0.1, -0.2, target]), norm, fit_intercept, bits)
             for row, target in ((x, y), (x_new, y_new))
         ]
         move = (pair[1] - pair[0]) / scale
@@ -85,6 +91,9 @@ def test_no_record_moves_the_sums_further_than_their_noise_covers(p, norm, fit_i
     noise = statistic_noise(p, fit_intercept=fit_intercept, norm=norm, epsilon=0.8, delta=0.0)
     worst = worst_movement(p, noise, norm, fit_intercept)
     assert 0.9 * 0.8 <= worst <= 0.8 * (1 + 1e-9)
+    # truncated records are no longer, however few bits they have
+    for bits in (4, 19):
+        assert 0.7 * 0.8 <= worst_movement(p, noise, norm, fit_intercept, bits) <= 0.8 * (1 + 1e-9)
     # twins: half the noise, the diagonal at the scale of the rest, and half the rest
     for broken in (
         dict(diagonal=noise.diagonal / 2, off_diagonal=noise.off_diagonal / 2),
@@ -212,8 +221,14 @@ def test_the_sampler_is_the_estimator(norm, delta, law):
     released = np.column_stack([model.gram_, model.moment_])[released_entries(2, 4)]
     noise = statistic_noise(2, fit_intercept=True, norm=norm, epsilon=1.0, delta=delta)
     size = len(released)
-    unit = law(as_generator(state), *((1, size) if law is ball_laplace else (size,)))
-    expected = exact(X, y, norm=norm) + scales(2, noise, True) * np.ravel(unit)
+    if law is laplace:
+        step, units = 2.0**-38, ridge_sums.units(2, R, Y, True)[released_entries(2, 4)]
+        unit = lattice_noise(as_generator(state), size, noise.scales(2), step)
+        # 19 bits: the least scale is 2.24, and the greatest power of two up to a 2^-40-th of it 4^-19
+        expected = exact(X, y, norm, bits=19) + units * unit
+    else:
+        unit = law(as_generator(state), *((1, size) if law is ball_laplace else (size,)))
+        expected = exact(X, y, norm) + scales(2, noise, True) * np.ravel(unit)
     np.testing.assert_allclose(released, expected, rtol=1e-9, atol=1e-12)
 
 

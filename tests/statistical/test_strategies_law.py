@@ -286,7 +286,7 @@ def test_a_choice_on_training_records_is_caught():
 @pytest.mark.slow
 @pytest.mark.parametrize("broken", [HalfTheSensitivity, SpentTwice, LooksAtTheRecords])
 def test_a_choice_by_risk_that_is_not_paid_is_caught(broken):
-    assert audit(broken, **by_risk()) > EPSILON
+    assert audit(broken, **{**by_risk(), "size": 4 * N}) > EPSILON
 
 
 # --- the models, on paper

@@ -5,7 +5,7 @@ import math
 from ...exceptions import CertificateError
 from ...mechanisms.random_stopping import random_stopping, run_epsilon
 from ...mechanisms.stopping_laws import logarithmic
-from ...noise import as_generator, laplace
+from ...noise import as_generator, lattice_laplace
 from ...privacy import KINDS, PrivacyLoss
 from .base import Choice
 from .held_out import HeldOut
@@ -66,8 +66,11 @@ class RandomStopping(HeldOut):
             rows = problem.candidates[i].transform(X)
             model = self.fit(i, rows, y, self.train, self.training_epsilon, state)
             self.check_run(model)
-            doubt = self.scale * float(laplace(as_generator(noise.child("score")), ()))
-            return self.score(model, rows, y) + doubt, model
+            score = self.score(model, rows, y)
+            if self.scale > 0:
+                generator = as_generator(noise.child("score"))
+                score = float(lattice_laplace(generator, score, self.scale, self.training_epsilon))
+            return score, model
 
         best, model = random_stopping(
             run, len(problem.candidates), self.law, stream.child("selection")

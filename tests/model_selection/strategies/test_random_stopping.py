@@ -86,11 +86,14 @@ def test_the_number_of_runs_is_not_kept(data, models, number_of_runs):
 
 
 def test_every_run_has_noise_of_its_own(data, monkeypatch, number_of_runs):
-    drawn, original = [], module.laplace
-    monkeypatch.setattr(
-        module, "laplace",
-        lambda *args: (drawn.append(float(original(*args))), np.float64(drawn[-1]))[1],
-    )
+    drawn, original = [], module.lattice_laplace
+
+    def spy(generator, score, *args):
+        # the noise alone
+        drawn.append(float(original(generator, 0.0, *args)))
+        return score + drawn[-1]
+
+    monkeypatch.setattr(module, "lattice_laplace", spy)
     number_of_runs(30)
     search("random_stopping").fit(*data)
     search("random_stopping").fit(*data)

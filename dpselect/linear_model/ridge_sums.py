@@ -1,0 +1,176 @@
+"""Sums of outer products of clipped records, and their release on a lattice.
+
+For a lattice, entries of the clipped records are truncated to multiples of 2^-b, so that products
+and sums are integers which no step rounds: the sums depend neither on the order of the records nor
+on how they are cut into blocks. Noise is a multiple of a power of two that divides the unit of the
+sums. The page "Noise on a lattice" of the documentation has statement and proof.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..noise import grid_step
+from ..rows import block_sum, rows_in_block
+
+
+@dataclass(frozen=True)
+class OuterSums:
+    """Sums of z z' over the clipped records z = (x / R, 1, y / Y).
+
+    They have no noise, so they must not leave a fit without it. The square of the target is neither
+    released nor needed, and is 0 here.
+
+    Attributes
+    ----------
+    places : ndarray of shape (q, q)
+        The sums as doubles; or as integers of 64 bits, in units of 2^(-2 bits).
+    bits : int or None
+        b, if entries of the records are multiples of 2^-b.
+    """
+
+    places: np.ndarray
+    bits: int
+
+    @property
+    def values(self):
+        """ndarray of shape (q, q) : The sums as doubles."""
+        return self.places if self.bits is None else self.places * self._unit
+
+    def noisy(self, noise):
+        """Return the sums plus noise.
+
+        Parameters
+        ----------
+        noise : ndarray of shape (q, q)
+            For sums of integers, multiples of a power of two that divides their unit.
+
+        Returns
+        -------
+        ndarray of shape (q, q)
+            For sums of integers a function of the exact sum of both: of how often it holds the
+            unit, and of the rest.
+        """
+        if self.bits is None:
+            return self.places + noise
+        carried = np.floor(noise / self._unit)
+        return (self.places + carried.astype(np.int64)) * self._unit + (noise - carried * self._unit)
+
+    @property
+    def _unit(self):
+        return 2.0 ** (-2 * self.bits)
+
+
+def outer_sums(X, y, bits, *, norm, data_norm, target_bound, fit_intercept):
+    """Return the sums of the clipped records' outer products, in one pass.
+
+    Parameters
+    ----------
+    X : ndarray, memmap or sparse matrix of shape (n, p)
+    y : ndarray of shape (n,)
+    bits : int or None
+        As for :class:`OuterSums`; not more than :func:`entry_bits`.
+    norm, data_norm, target_bound, fit_intercept
+        As for :class:`~dpselect.DPRidge`.
+
+    Returns
+    -------
+    OuterSums
+    """
+    n_features = X.shape[1]
+    q = n_features + fit_intercept + 1
+
+    def outer_products(rows, targets):
+        # rows divided by R and targets by Y: nothing overflows, whatever the units
+        z = np.empty((len(rows), q))
+        x = z[:, :n_features]
+        np.multiply(rows, clip_factor(rows, norm, data_norm, scratch=x), out=x)
+        z[:, n_features:-1] = 1.0
+        z[:, -1] = scaled_targets(targets, target_bound)
+        if bits is None:
+            return (z.T @ z,)
+        z = truncated(z, bits, out=z)
+        return ((z.T @ z).astype(np.int64),)
+
+    (sums,) = block_sum(outer_products, X, y, row_elements=q)
+    sums[-1, -1] = 0
+    # one value for both triangles: they get the same noise, so two that were rounded apart would
+    # reveal by how much
+    return OuterSums(np.triu(sums) + np.triu(sums, 1).T, bits)
+
+
+def exact_sums(X, y, **bounds):
+    """Return the sums of z z' over the clipped records z = (x, 1, y), as doubles."""
+    return outer_sums(X, y, None, **bounds).values * units(
+        X.shape[1], bounds["data_norm"], bounds["target_bound"], bounds["fit_intercept"]
+    )
+
+
+def entry_bits(n_samples, n_columns, step):
+    """Return how many bits an entry of a record may have, from public numbers.
+
+    Parameters
+    ----------
+    n_samples : int
+    n_columns : int
+        q, columns of the records with constant and target.
+    step : float
+        Of the noise, a power of two; at most 1.
+
+    Returns
+    -------
+    int
+        The largest b for which sums over a block fit into the 53 bits of a double, those over all
+        records into 62 bits, and `step` divides 2^(-2b).
+    """
+    in_block = min(n_samples, rows_in_block(n_columns))
+    rooms = (
+        53 - math.ceil(math.log2(in_block)), 62 - math.ceil(math.log2(n_samples)),
+        -int(math.log2(step)),
+    )
+    return min(rooms) // 2
+
+
+def statistic_step(scales):
+    """Return the step of the noise of sums, at most 1; `scales` are those of all its entries."""
+    return grid_step(scales, unit=1.0)
+
+
+def scaled_targets(targets, target_bound):
+    """Return the clipped targets in units of their bound."""
+    return np.clip(targets, -target_bound, target_bound) / target_bound
+
+
+def truncated(values, bits, out=None):
+    """Return 2^bits times the values, truncated toward 0: no entry of a record becomes larger."""
+    return np.trunc(np.multiply(values, 2.0**bits, out=out), out=out)
+
+
+def clip_factor(rows, norm, bound, scratch=None):
+    """Return what brings each row to a norm of at most 1 in units of `bound`, shape (b, 1).
+
+    `scratch` is an array of the shape of `rows` that may be overwritten: one more temporary
+    array for each block would double the time of the pass.
+    """
+    with np.errstate(over="ignore"):
+        if norm == "l1":
+            # no matrix product, whose rounding might depend on a row's place in the block
+            norms = np.einsum("ij->i", np.abs(rows, out=scratch))
+        else:
+            norms = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+    if not np.isfinite(norms).all():
+        raise ValueError(
+            "X contains infinity or a value too large to be squared in float64; "
+            "bound the columns first, for instance with BoundedScaler."
+        )
+    # the tiny shrinkage keeps the rounded norm of a clipped row from exceeding the bound
+    shrinkage = 1 - (rows.shape[1] + 8) * 2.0**-52
+    with np.errstate(divide="ignore"):
+        return np.minimum(1 / bound, shrinkage / norms)[:, None]
+
+
+def units(n_features, data_norm, target_bound, fit_intercept):
+    """Return the largest size that one record gives each sum, R^2, R, R Y and so on."""
+    column = np.array([data_norm] * n_features + [1.0] * fit_intercept + [target_bound])
+    return np.outer(column, column)
