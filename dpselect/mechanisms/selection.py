@@ -41,13 +41,7 @@ def exponential_noise_scales(sensitivities, epsilon):
     others = np.full(len(sensitivities), sensitivities[order[-1]])
     others[order[-1]] = sensitivities[order[-2]]
     with np.errstate(over="ignore"):
-        scales = (sensitivities + others) / epsilon
-    if not np.isfinite(scales).all():
-        raise ValueError(
-            f"sensitivities over epsilon={epsilon!r} need noise beyond the range of float64; write "
-            "scores in a larger unit, or a larger epsilon."
-        )
-    return scales
+        return _check_scales((sensitivities + others) / epsilon, epsilon)
 
 
 def noisy_argmax(scores, sensitivities, epsilon, random_state=None):
@@ -95,7 +89,8 @@ def noisy_argmax(scores, sensitivities, epsilon, random_state=None):
     if not scales.any():
         return int(np.argmax(scores))
     step = grid_step(scales)
-    scales = scales + 2 * step / epsilon
+    with np.errstate(over="ignore"):
+        scales = _check_scales(scales + 2 * step / epsilon, epsilon)
     # one-sided, as exponential variables are
     noise = step * geometric(as_generator(random_state), scores.shape, step / scales)
     noise -= nearest_multiple(scales, step)
@@ -137,11 +132,12 @@ def exponential_mechanism(scores, sensitivity, epsilon, random_state=None):
         "sensitivity", sensitivity, low_included=True,
         why="the noise is proportional to it", instead="give how far one record can move a score",
     )
-    scale = 2 * sensitivity / epsilon
+    scale = float(_check_scales(2 * sensitivity / epsilon, epsilon))
     if scale == 0:
         return int(np.argmax(scores))
     step = grid_step(scale)
-    noise = (scale + 2 * step / epsilon) * gumbel(as_generator(random_state), scores.shape)
+    scale = _check_scales(scale + 2 * step / epsilon, epsilon)
+    noise = scale * gumbel(as_generator(random_state), scores.shape)
     return int(largest_sum(nearest_multiple(scores, step), nearest_multiple(noise, step)))
 
 
@@ -180,9 +176,19 @@ def largest_sum(values, noise):
 
 def _check_epsilon(epsilon, low_included=False):
     return check_number(
-        "epsilon", epsilon, low_included=low_included, high_included=True, why="the noise is proportional to 1 / epsilon",
-        instead="write a number greater than 0",
+        "epsilon", epsilon, low_included=low_included, high_included=True,
+        why="the noise is proportional to 1 / epsilon", instead="write a number greater than 0",
     )
+
+
+def _check_scales(scales, epsilon):
+    """Return the scales, if their grid is made of numbers of float64; 0 needs none."""
+    if not np.all((scales == 0) | ((scales >= 1e-250) & (scales <= 1e250))):
+        raise ValueError(
+            f"sensitivities over epsilon={epsilon!r} need noise beyond the range of float64; write "
+            "scores in another unit, or a larger epsilon."
+        )
+    return scales
 
 
 def _check_sequence(name, values):

@@ -7,6 +7,7 @@ from sklearn.pipeline import Pipeline
 
 from ..atomic import all_or_nothing
 from ..base import PrivacyHTMLMixin, warn_if_seeded
+from ..checks import SMALLEST_EPSILON
 from ..exceptions import AccuracyNotReachedError
 from ..ledger import charged
 from ..metrics import get_score
@@ -351,9 +352,11 @@ is touched.
             bounds = form.bounds(*shape)
             sensitivity = bounds.risk if absolute else bounds.excess
         target = float(self.target)
+        # tests with longer noise than the smallest epsilon has would save nothing
+        slack = SLACK * abs(target) if absolute else target
         return Question(
             epsilons=epsilons, absolute=absolute, target=target,
-            slack=SLACK * abs(target) if absolute else target, sensitivity=sensitivity,
+            slack=min(slack, sensitivity / SMALLEST_EPSILON), sensitivity=sensitivity,
             failure_probability=float(self.failure_probability), delta=float(self.delta),
             form=form, shape=shape,
         )

@@ -13,6 +13,7 @@ from bisect import bisect_left
 import numpy as np
 from sklearn.base import clone
 
+from ..checks import SMALLEST_EPSILON
 from ..exceptions import CertificateError
 from ..mechanisms.above_threshold import (
     above_threshold,
@@ -184,7 +185,7 @@ class Doubling(Walk):
         # the margin is half of the slack at each level
         share = min(0.5, q.failure_probability / len(self.doubled))
         scale = q.slack / 2 / max(math.log(1 / (2 * share)), 1e-3)
-        self.verification = Verification(q.sensitivity / scale, q.sensitivity, share)
+        self.verification = _verification(scale, q.sensitivity, share)
         planned = self.planned_index(q.slack / 2)
         n_read = min(int(np.searchsorted(self.doubled, planned)) + 1, len(self.doubled))
         self.generating = float(q.epsilons[self.doubled[:n_read]].sum())
@@ -253,7 +254,7 @@ class PredictVerify(Walk):
     def _verification(self, k, share):
         gamma = min(0.5, failure_share(k, self.question.failure_probability))
         scale = share * self.unit / max(math.log(1 / (2 * gamma)), 1e-3)
-        return Verification(self.sensitivity / scale, self.sensitivity, gamma)
+        return _verification(scale, self.sensitivity, gamma)
 
     def dearest(self):
         epsilons = self.question.epsilons
@@ -298,6 +299,12 @@ class PredictVerify(Walk):
         outcome.answers.append(answer)
         outcome.tested.append(len(outcome.models) - 1)
         return accepted
+
+
+def _verification(scale, sensitivity, failure_probability):
+    # longer noise than that saves nothing, and would leave the range of its grid
+    epsilon = max(sensitivity / scale, SMALLEST_EPSILON)
+    return Verification(epsilon, sensitivity, failure_probability)
 
 
 METHODS = {

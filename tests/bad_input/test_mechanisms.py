@@ -99,7 +99,6 @@ LAWS = {
         values=st.sampled_from([np.array([0.1, -1.0]), [0.5], 0.5, np.array([])]),
         scales=st.sampled_from([1.0, 1e-3, np.float16(0.3), 1e200]),
         epsilon=st.sampled_from([0.5, 10.0]),
-        largest=st.sampled_from([1.0, 1e100]),
     ),
     "LaplacePath": dict(
         shape=COUNTS, low=st.sampled_from([0.1, 1e-9, 1]), high=st.sampled_from([1, 1e9])
