@@ -34,8 +34,9 @@ class BudgetExceededError(RuntimeError):
 class AccuracyNotReachedError(RuntimeError):
     """No model up to the largest epsilon was found accurate enough; none is returned.
 
-    Attributes
+    Parameters
     ----------
+    message : str
     privacy : PrivacyLoss
         What the search has spent to find that out. It is finite.
     """

@@ -59,7 +59,17 @@ class MarginScore(Score):
 
     @abstractmethod
     def penalty(self, u):
-        """Return g(u), elementwise."""
+        """Return g(u), elementwise.
+
+        Parameters
+        ----------
+        u : float or ndarray
+            Margins.
+
+        Returns
+        -------
+        float or ndarray
+        """
 
     def span(self, bound):
         """Return the largest difference of g between two margins of at most `bound`.
@@ -111,6 +121,15 @@ def margins(estimator, X, y):
     -------
     ndarray of shape (m, k)
         k is 1 for two classes and the number of classes otherwise.
+
+    Examples
+    --------
+    >>> from dpselect import DPLogisticRegression
+    >>> from dpselect.metrics import margins
+    >>> X, y = [[-1.0], [1.0]] * 50, [0, 1] * 50
+    >>> model = DPLogisticRegression(epsilon=float("inf"), classes=[0, 1]).fit(X, y)
+    >>> bool((margins(model, [[-1.0], [1.0]], [0, 1]) > 0).all())
+    True
     """
     y = unquoted(column_or_1d, y, what="y")
     decision = _predicted(estimator, "decision_function", X)
@@ -308,6 +327,7 @@ class ClippedSquaredErrorScore(Score):
 
     @property
     def lipschitz(self):
+        """float : Largest slope of the penalty in the prediction, 2 sqrt(bound)."""
         return 2 * np.sqrt(self.bound).item()
 
     def __call__(self, estimator, X, y):
@@ -435,6 +455,12 @@ def get_score(scoring, name="scoring", others=()):
     CertificateError
         For every other score. AUC jumps when a margin crosses another one, so one record can
         change it by more than any noise hides.
+
+    Examples
+    --------
+    >>> from dpselect.metrics import get_score
+    >>> get_score("brier")
+    BrierScore()
     """
     if isinstance(scoring, Score):
         return scoring

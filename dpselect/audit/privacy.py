@@ -24,7 +24,7 @@ MANTISSA_BITS = 53
 class EpsilonBound:
     """What the releases show about the privacy loss.
 
-    Attributes
+    Parameters
     ----------
     epsilon : float
         The loss is at least this, unless something of probability 1 - `confidence` happened.

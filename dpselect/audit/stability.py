@@ -20,7 +20,7 @@ WALKS = 5
 class ScoreChange:
     """Two neighbouring data sets and how far apart their scores are.
 
-    Attributes
+    Parameters
     ----------
     change : float
         The absolute difference of the two scores.
@@ -182,7 +182,9 @@ def attack_certificate(
         model best.
     n_problems : int, default=1
         As for `stability_certificate`.
-    n_trials, n_steps, random_state
+    n_trials : int, default=10
+    n_steps : int, default=100
+    random_state : None, int, SeedSequence, RandomState or Generator, default=None
         As for :func:`stability_violation`; each trial has its own validation records.
 
     Returns

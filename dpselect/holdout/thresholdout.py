@@ -213,11 +213,13 @@ class Thresholdout(PrivacyHTMLMixin, BaseEstimator):
 
     @property
     def uses_(self):
+        """int : How many answers came from the holdout records."""
         check_is_fitted(self)
         return self._answers.uses
 
     @property
     def spent_(self):
+        """PrivacyLoss : The ex-post loss of the answers so far."""
         check_is_fitted(self)
         return PrivacyLoss(
             self._answers.spent, kind="ex-post", neighbours=NEIGHBOURS,

@@ -139,7 +139,10 @@ class PrivacyLedger:
 
         Parameters
         ----------
-        epsilon, delta, label, neighbours
+        epsilon : float
+        delta : float, default=0.0
+        label : str, default="release"
+        neighbours : str, default="replace one record"
             As for `reserve`.
 
         Raises

@@ -26,6 +26,12 @@ def exponential_noise_scales(sensitivities, epsilon):
     -------
     ndarray of shape (k,)
         All 0 for a single candidate: then nothing is selected.
+
+    Examples
+    --------
+    >>> from dpselect.mechanisms import exponential_noise_scales
+    >>> exponential_noise_scales([0.5, 1.0, 0.25], epsilon=1.0).tolist()
+    [1.5, 1.5, 1.25]
     """
     sensitivities = _check_sequence("sensitivities", sensitivities)
     # with one candidate nothing is selected, and nothing need be spent

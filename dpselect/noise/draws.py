@@ -24,6 +24,12 @@ def ball_laplace(generator, n_draws, dimension):
     ----------
     Chaudhuri, Monteleoni and Sarwate, *Differentially Private Empirical Risk
     Minimization*, JMLR 12, 2011, equation (7).
+
+    Examples
+    --------
+    >>> from dpselect.noise import as_generator, ball_laplace
+    >>> ball_laplace(as_generator(), 2, dimension=3).shape
+    (2, 3)
     """
     direction = generator.standard_normal((n_draws, dimension))
     direction /= np.linalg.norm(direction, axis=1, keepdims=True)
@@ -31,20 +37,84 @@ def ball_laplace(generator, n_draws, dimension):
 
 
 def laplace(generator, shape):
-    """Draw independent standard Laplace variables, density ``exp(-|r|) / 2``."""
+    """Draw independent standard Laplace variables, density ``exp(-|r|) / 2``.
+
+    Parameters
+    ----------
+    generator : numpy.random.Generator
+    shape : int or tuple of int
+
+    Returns
+    -------
+    ndarray of shape `shape`
+
+    Examples
+    --------
+    >>> from dpselect.noise import as_generator, laplace
+    >>> laplace(as_generator(), (2, 3)).shape
+    (2, 3)
+    """
     return generator.laplace(size=shape)
 
 
 def exponential(generator, shape):
-    """Draw independent standard exponential variables, mean 1."""
+    """Draw independent standard exponential variables, mean 1.
+
+    Parameters
+    ----------
+    generator : numpy.random.Generator
+    shape : int or tuple of int
+
+    Returns
+    -------
+    ndarray of shape `shape`
+
+    Examples
+    --------
+    >>> from dpselect.noise import as_generator, exponential
+    >>> exponential(as_generator(), (2, 3)).shape
+    (2, 3)
+    """
     return generator.standard_exponential(size=shape)
 
 
 def gaussian(generator, shape):
-    """Draw independent standard normal variables."""
+    """Draw independent standard normal variables.
+
+    Parameters
+    ----------
+    generator : numpy.random.Generator
+    shape : int or tuple of int
+
+    Returns
+    -------
+    ndarray of shape `shape`
+
+    Examples
+    --------
+    >>> from dpselect.noise import as_generator, gaussian
+    >>> gaussian(as_generator(), (2, 3)).shape
+    (2, 3)
+    """
     return generator.standard_normal(shape)
 
 
 def gumbel(generator, shape):
-    """Draw independent standard Gumbel variables."""
+    """Draw independent standard Gumbel variables.
+
+    Parameters
+    ----------
+    generator : numpy.random.Generator
+    shape : int or tuple of int
+
+    Returns
+    -------
+    ndarray of shape `shape`
+
+    Examples
+    --------
+    >>> from dpselect.noise import as_generator, gumbel
+    >>> gumbel(as_generator(), (2, 3)).shape
+    (2, 3)
+    """
     return generator.gumbel(size=shape)

@@ -37,6 +37,15 @@ class InnerStream:
         32 bytes. Hidden from the representation.
     released : bool, default=False
         Whether the search releases what the noise protects: :func:`noise_is_drawn_since` then tells.
+
+    Examples
+    --------
+    >>> from dpselect.noise import root_stream
+    >>> stream = root_stream(0)
+    >>> stream.child("draw", 1) == stream.child("draw", 1)
+    True
+    >>> stream.child("draw", 1) == stream.child("draw", 2)
+    False
     """
 
     key: bytes = field(repr=False)
@@ -59,11 +68,21 @@ class InnerStream:
         return InnerStream(digest.digest(), self.released)
 
     def for_release(self):
-        """Return the same stream, for noise that protects what is released."""
+        """Return the same stream, for noise that protects what is released.
+
+        Returns
+        -------
+        InnerStream
+        """
         return InnerStream(self.key, released=True)
 
     def integer(self):
-        """Return a public 31-bit seed, for splitters and feature maps of other libraries."""
+        """Return a public 31-bit seed, for splitters and feature maps of other libraries.
+
+        Returns
+        -------
+        int
+        """
         return int.from_bytes(self.child("integer").key[:4], "little") >> 1
 
 
@@ -87,6 +106,12 @@ def root_stream(random_state=None):
         If an int is negative.
     TypeError
         If `random_state` is anything else.
+
+    Examples
+    --------
+    >>> from dpselect.noise import root_stream
+    >>> root_stream() == root_stream()
+    False
     """
     global _last_key
     check_random_state(random_state)
@@ -116,6 +141,15 @@ def check_random_state(random_state):
     ------
     ValueError, TypeError
         As :func:`root_stream`.
+
+    Examples
+    --------
+    >>> from dpselect.noise import check_random_state
+    >>> check_random_state(-1)
+    Traceback (most recent call last):
+    ...
+    ValueError: random_state=-1 is not a seed; give None for noise that protects the data, or an
+    integer of 0 or more for a test.
     """
     if isinstance(random_state, numbers.Integral) and not isinstance(random_state, (bool, np.bool_)):
         if random_state < 0:
@@ -180,5 +214,21 @@ def noise_for_made_up_data():
 
 
 def is_seeded(random_state):
-    """Tell whether noise drawn from `random_state` can be drawn again."""
+    """Tell whether noise drawn from `random_state` can be drawn again.
+
+    Parameters
+    ----------
+    random_state : object
+        See :func:`root_stream`.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> from dpselect.noise import is_seeded
+    >>> is_seeded(None), is_seeded(0)
+    (False, True)
+    """
     return random_state is not None

@@ -191,6 +191,12 @@ def nearest_multiple(values, step):
     Returns
     -------
     ndarray of float64
+
+    Examples
+    --------
+    >>> from dpselect.noise import nearest_multiple
+    >>> nearest_multiple([0.3, 1.0], 0.25).tolist()
+    [0.25, 1.0]
     """
     values = np.asarray(values, dtype=np.float64)
     # larger doubles are multiples already, and might overflow
@@ -278,6 +284,12 @@ def grid_step(scales, unit=np.inf):
     float
         About a 2^-40-th of the least scale, or more where doubles would not hold the noise of the
         largest.
+
+    Examples
+    --------
+    >>> from dpselect.noise import grid_step
+    >>> grid_step(1.0) == 2.0**-40
+    True
     """
     least, largest = float(np.min(scales)), float(np.max(scales))
     if largest == 0:

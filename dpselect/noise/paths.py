@@ -153,7 +153,16 @@ class LaplacePath(_JumpPath):
         super().__init__(generator, low, high, first, places, laplace(generator, n_jumps) / places)
 
     def deviation(self, epsilon):
-        """Return the standard deviation of a coordinate of the reading at `epsilon`."""
+        """Return the standard deviation of a coordinate of the reading at `epsilon`.
+
+        Parameters
+        ----------
+        epsilon : float
+
+        Returns
+        -------
+        float
+        """
         return float(np.sqrt(2) / epsilon)
 
 
@@ -233,7 +242,16 @@ class LatticePath(_JumpPath):
         super().__init__(generator, low, high, first, places, jumps)
 
     def deviation(self, epsilon):
-        """Return the standard deviation of a coordinate of the reading at `epsilon`."""
+        """Return the standard deviation of a coordinate of the reading at `epsilon`.
+
+        Parameters
+        ----------
+        epsilon : float
+
+        Returns
+        -------
+        float
+        """
         return float(np.sqrt(2) * np.exp(-epsilon / 2) / -np.expm1(-epsilon))
 
 
@@ -405,7 +423,16 @@ class BallLaplacePath:
         return self._motion.read_at(time)
 
     def deviation(self, epsilon):
-        """Return the standard deviation of a coordinate of the reading at `epsilon`."""
+        """Return the standard deviation of a coordinate of the reading at `epsilon`.
+
+        Parameters
+        ----------
+        epsilon : float
+
+        Returns
+        -------
+        float
+        """
         return float(np.sqrt(self._dimension + 1) / epsilon)
 
 
