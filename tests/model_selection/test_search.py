@@ -446,7 +446,8 @@ def test_a_batch_fit_leaves_no_statement_behind(data):
         ({"grid": {"epsilon": [0.1, 1]}}, ValueError, "'epsilon'.*budget"),
         ({"grid": {"random_state": [0, 1]}}, ValueError, "'random_state'.*budget"),
         ({"grid": {"no_such": [1]}}, ValueError, "no_such"),
-        ({"estimator": LogisticRegression(), "grid": {"C": [1.0]}}, CertificateError, "LogisticRegression.*epsilon"),
+        ({"estimator": LogisticRegression(), "grid": {"C": [1.0]}}, CertificateError,
+         "LogisticRegression.*epsilon"),
         ({"random_state": "seed"}, TypeError, "random_state"),
     ],
 )

@@ -33,8 +33,8 @@ from dpselect.mechanisms.above_threshold import (
     reduced_above_threshold,
 )
 from dpselect.metrics import BrierScore
-from dpselect.model_selection.accuracy_question import Question, outcome_loss
 from dpselect.model_selection.accuracy_methods import METHODS
+from dpselect.model_selection.accuracy_question import Question, outcome_loss
 from dpselect.noise import InnerStream
 
 from .audit import FALSE_ALARM
@@ -253,7 +253,8 @@ def center(reduction):
     entries = released_entries(p, len(reduction.sums))
     model = reduction.estimator
     scale = units(p, float(model.data_norm), float(model.target_bound), bool(model.fit_intercept))
-    return (reduction.sums / scale)[entries] / reduction.scale.matrix(np.ones(len(entries[0])), p)[entries]
+    spread = reduction.scale.matrix(np.ones(len(entries[0])), p)
+    return (reduction.sums / scale)[entries] / spread[entries]
 
 
 def log_law(noise, levels, epsilon, r):
