@@ -730,7 +730,8 @@ def absolute_report(data, results):
         f'DPLogisticRegression(perturbation="output", alpha={absolute_alpha(data):.3g}) after the '
         f'public steps. The alpha is that of the public rule behind alpha="auto" at epsilon = '
         f"{ABSOLUTE_RULE_EPSILON:g} and the {n_trained(data):,} records that train (1, 2 "
-        "and 4 were tried, and all reached the targets); the search holds out a fifth of what it is given and tests on it, and another "
+        "and 4 were tried, and all reached the targets); the search holds out a fifth of what it is "
+        "given and tests on it, and another "
         f"fifth, the test records, it never sees. {LEVELS} epsilons from {ABSOLUTE_EPSILONS[0]:g} "
         f"to {ABSOLUTE_EPSILONS[-1]:g}. Models and tests read different records, so the larger of "
         "their losses counts. Always predicting the share of positives has Brier score "

@@ -182,8 +182,8 @@ class RampScore(MarginScore):
     Examples
     --------
     >>> from dpselect.metrics import RampScore
-    >>> RampScore().penalty(0.25)
-    np.float64(0.75)
+    >>> float(RampScore().penalty(0.25))
+    0.75
     >>> RampScore(low=-1.0).lipschitz
     0.5
     """
@@ -224,8 +224,8 @@ class BrierScore(MarginScore):
     Examples
     --------
     >>> from dpselect.metrics import BrierScore
-    >>> BrierScore().penalty(0.0)
-    np.float64(0.25)
+    >>> float(BrierScore().penalty(0.0))
+    0.25
     """
 
     width = 1.0
@@ -248,8 +248,8 @@ class LogisticScore(MarginScore):
     Examples
     --------
     >>> from dpselect.metrics import LogisticScore
-    >>> LogisticScore().span(3.0)
-    np.float64(3.0)
+    >>> float(LogisticScore().span(3.0))
+    3.0
     """
 
     @property
@@ -273,8 +273,8 @@ class HingeScore(MarginScore):
     Examples
     --------
     >>> from dpselect.metrics import HingeScore
-    >>> HingeScore().span(0.5)
-    np.float64(1.0)
+    >>> float(HingeScore().span(0.5))
+    1.0
     """
 
     @property
@@ -469,6 +469,6 @@ def get_score(scoring, name="scoring", others=()):
     shown = repr(scoring) if isinstance(scoring, str) else f"a {type(scoring).__name__}"
     raise CertificateError(
         f"{name}={shown} has no Lipschitz constant and range, so no noise is known to hide one "
-        f"record's effect on it; use one of {', '.join(map(repr, (*others, *SCORES)))} (\"ramp\" is closest to "
-        'accuracy, "brier" to AUC and log-likelihood).'
+        f"record's effect on it; use one of {', '.join(map(repr, (*others, *SCORES)))} "
+        '("ramp" is closest to accuracy, "brier" to AUC and log-likelihood).'
     )

@@ -251,7 +251,9 @@ def test_a_certified_search_keeps_no_minimiser(estimator, neighbours):
 
 
 # (geometric noise is 0 at a large epsilon, and then no target is too small)
-@pytest.mark.parametrize("estimator", [*CERTIFIED, *TESTED[:-1]], ids=lambda e: getattr(e, "strategy", repr(e)[:50]))
+@pytest.mark.parametrize(
+    "estimator", [*CERTIFIED, *TESTED[:-1]], ids=lambda e: getattr(e, "strategy", repr(e)[:50])
+)
 def test_a_failed_search_says_what_it_cost_and_nothing_else(estimator, neighbours, reductions):
     errors = []
     for X, y in neighbours:

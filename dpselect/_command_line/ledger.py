@@ -2,7 +2,7 @@
 
 import math
 import sqlite3
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 
 from ..ledger import PrivacyLedger
 from .messages import CommandError, name_of, printable
@@ -68,7 +68,7 @@ def to_text(ledger):
 
 
 def _row(entry):
-    at = datetime.fromtimestamp(entry.reserved_at, timezone.utc).strftime("%Y-%m-%d %H:%M")
+    at = datetime.fromtimestamp(entry.reserved_at, UTC).strftime("%Y-%m-%d %H:%M")
     more = "" if math.isclose(entry.epsilon, entry.reserved_epsilon) else f"{entry.reserved_epsilon:.6g}"
     kind = entry.kind + (", seeded" if entry.seeded else "")
     return (

@@ -1,6 +1,6 @@
 """A privacy budget over time."""
 
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 
 import numpy as np
 
@@ -63,7 +63,7 @@ class PrivacyLedgerDisplay:
         """
         history = ledger.history()
         times = [
-            datetime.fromtimestamp(entry.reserved_at, timezone.utc).replace(tzinfo=None)
+            datetime.fromtimestamp(entry.reserved_at, UTC).replace(tzinfo=None)
             for entry in history
         ]
         return cls(

@@ -225,7 +225,7 @@ class _Path:
     def values(self, mu):
         """Return the value of each problem at mu."""
         values = np.empty(self.K)
-        for k, (value, length) in enumerate(self.known):
+        for k, (value, _) in enumerate(self.known):
             # the dual function at every point of the path from mu on
             M = np.array([M for M in value if M >= mu])
             dual = np.array([value[m] for m in M]) - (M - mu) * self.B**2 / 2

@@ -48,7 +48,7 @@ class QuotesInTheContext(Honest):
             try:
                 float(TEXT)
             except ValueError:
-                raise ValueError("X is bad.")
+                raise ValueError("X is bad.")  # noqa: B904
 
 
 class Warns(Honest):

@@ -411,7 +411,8 @@ def test_no_neighbour_moves_the_score_beyond_the_certificate(norm):
     for _ in range(150):
         n = int(rng.integers(1, 8))
         model = DPRidge(
-            10 ** rng.uniform(-1, 2), perturbation="objective", norm=norm, alpha=10 ** rng.uniform(-1, 1),
+            10 ** rng.uniform(-1, 2), perturbation="objective", norm=norm,
+            alpha=10 ** rng.uniform(-1, 1),
             fit_intercept=bool(rng.integers(2)), random_state=int(rng.integers(1000)),
         )
         # corners of the rows' ball, which move the model most
@@ -455,9 +456,10 @@ def test_excess_bound(norm, perturbation, tightness):
         found = excesses(model, X, rng.choice([-1.0, 1.0], n))
         for p in (0.3, 0.02):
             # 1000 runs: the share has a standard deviation of sqrt(p (1 - p) / 1000)
-            assert (found > form.excess_bound(n, d, failure_probability=p)).mean() < p + 6 * np.sqrt(p / 1000)
+            bound = form.excess_bound(n, d, failure_probability=p)
+            assert (found > bound).mean() < p + 6 * np.sqrt(p / 1000)
             if X is hard:
-                assert form.excess_bound(n, d, failure_probability=p) < tightness * np.quantile(found, 1 - p)
+                assert bound < tightness * np.quantile(found, 1 - p)
         assert found.mean() < 1.15 * form.excess_bound(n, d)
 
 

@@ -51,7 +51,8 @@ def test_pure_curve_keeps_its_digits():
 @pytest.mark.parametrize("epsilon", [0.01, 0.5, 2.0, 10.0])
 def test_rho_of_pure_losses_is_the_least_that_holds(epsilon):
     ratios = renyi(*randomised_response(epsilon)) / ATTACKED
-    assert ratios.max() < pure_to_zcdp(epsilon) < ratios.max() * (1 + 1e-3)
+    # (the order next to 1 divides the rounding of its logarithm by 1e-5)
+    assert ratios.max() * (1 - 1e-6) < pure_to_zcdp(epsilon) < ratios.max() * (1 + 1e-3)
     assert pure_to_zcdp(epsilon) < epsilon**2 / 2
     rng = np.random.default_rng(0)
     for _ in range(200):

@@ -167,7 +167,8 @@ def test_every_method_with_every_estimator(estimator, method):
     s = seeded_fit((X, y), estimator, method=method, delta=1e-6)
     assert s.reached_ and s.method_ == s.plan_.method == method
     assert s.best_epsilon_ == GRID["epsilon"][s.best_index_]
-    assert s.best_params_ == {"epsilon": s.best_epsilon_} and s.best_estimator_.epsilon == s.best_epsilon_
+    assert s.best_params_ == {"epsilon": s.best_epsilon_}
+    assert s.best_estimator_.epsilon == s.best_epsilon_
     assert s.n_features_in_ == X.shape[1] and not np.isnan(s.score(X.copy(), y))
     loss = s.privacy_
     assert loss.delta == (1e-6 if method == "brownian" else 0.0) and loss.seeded
@@ -195,7 +196,8 @@ def test_every_method_with_every_estimator(estimator, method):
     if isinstance(estimator, DPHistogramDensity):
         np.testing.assert_allclose(s.best_estimator_.density_.ravel() * 0.25, last)
     else:
-        np.testing.assert_allclose(np.append(s.best_estimator_.coef_, s.best_estimator_.intercept_), last)
+        model = s.best_estimator_
+        np.testing.assert_allclose(np.append(model.coef_, model.intercept_), last)
 
 
 @pytest.mark.parametrize("method", ["above_threshold", "brownian", "predict_verify", "doubling"])
@@ -581,7 +583,9 @@ def test_learned_labels_warn_once():
 # --- seeds
 
 
-@pytest.mark.parametrize("method", ["certified", "above_threshold", "brownian", "predict_verify", "doubling"])
+@pytest.mark.parametrize(
+    "method", ["certified", "above_threshold", "brownian", "predict_verify", "doubling"]
+)
 @pytest.mark.parametrize("estimator", [RIDGE, OUTPUT, DENSITY], ids=lambda e: type(e).__name__)
 def test_seeded_searches_repeat_and_are_marked(estimator, method):
     data = records(estimator)
@@ -661,7 +665,8 @@ def test_it_is_delegated_to_the_model():
         for name in methods:
             np.testing.assert_array_equal(getattr(s, name)(X), getattr(s.best_estimator_, name)(X))
         assert s.score(X, y) == s.best_estimator_.score(X, y)
-        assert is_classifier(s) == is_classifier(estimator) and is_regressor(s) == is_regressor(estimator)
+        assert is_classifier(s) == is_classifier(estimator)
+        assert is_regressor(s) == is_regressor(estimator)
         assert hasattr(s, "classes_") == is_classifier(estimator)
 
 
@@ -685,7 +690,8 @@ def test_searches_in_threads_are_those_in_turn():
         s = search(estimator, method=method, random_state=seed).fit(*records(estimator))
         return s.best_estimator_.coef_
 
-    jobs = [(i, e, m) for i in range(3) for e in (RIDGE, OUTPUT) for m in ("above_threshold", "doubling")]
+    methods = ("above_threshold", "doubling")
+    jobs = [(i, e, m) for i in range(3) for e in (RIDGE, OUTPUT) for m in methods]
     together = Parallel(n_jobs=2, backend="threading")(delayed(fit)(*job) for job in jobs)
     for job, coefficients in zip(jobs, together):
         np.testing.assert_array_equal(fit(*job), coefficients)

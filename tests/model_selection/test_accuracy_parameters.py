@@ -139,7 +139,8 @@ def test_what_a_target_may_be_depends_on_the_criterion():
     says(refusal(ValueError, estimator=DENSITY, target=-0.5), "target=-0.5")
     says(refusal(ValueError, estimator=DENSITY, target=0, criterion="risk"), "target=0")
     X = np.linspace(0, 1, 500)[:, None] / 2
-    search = AccuracyFirstSearchCV(DENSITY, {"epsilon": [1.0, 10.0, 100.0]}, target=-0.5, criterion="risk")
+    grid = {"epsilon": [1.0, 10.0, 100.0]}
+    search = AccuracyFirstSearchCV(DENSITY, grid, target=-0.5, criterion="risk")
     assert search.fit(X).reached_
 
 
@@ -174,8 +175,8 @@ def test_scores_of_other_estimators_are_refused(estimator, criterion, instead):
 
 
 @pytest.mark.parametrize("cv, says_so", [
-    (StratifiedKFold(), "cv=5"), (GroupKFold(), "public_splits=True"), ([([0], [1])], "public_splits=True"),
-    (1, "2 or more"), ("folds", "public_splits=True"),
+    (StratifiedKFold(), "cv=5"), (GroupKFold(), "public_splits=True"),
+    ([([0], [1])], "public_splits=True"), (1, "2 or more"), ("folds", "public_splits=True"),
 ], ids=name_of)
 def test_splits_that_may_look_at_the_records_are_refused(cv, says_so):
     message = refusal(ValueError, estimator=LOGISTIC, criterion="brier", target=0.2, cv=cv)

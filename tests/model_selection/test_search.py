@@ -226,7 +226,8 @@ def test_one_candidate_costs_nothing_to_select(data):
 
 def test_without_refit_only_the_selection_is_paid(data):
     s = search(refit=False).fit(*data)
-    assert s.privacy_.epsilon == pytest.approx(0.1, rel=1e-12) and s.best_params_["alpha"] in GRID["alpha"]
+    assert s.privacy_.epsilon == pytest.approx(0.1, rel=1e-12)
+    assert s.best_params_["alpha"] in GRID["alpha"]
     assert not hasattr(s, "best_estimator_") and not hasattr(s, "predict")
 
 
@@ -446,7 +447,8 @@ def test_a_batch_fit_leaves_no_statement_behind(data):
         ({"grid": {"epsilon": [0.1, 1]}}, ValueError, "'epsilon'.*budget"),
         ({"grid": {"random_state": [0, 1]}}, ValueError, "'random_state'.*budget"),
         ({"grid": {"no_such": [1]}}, ValueError, "no_such"),
-        ({"estimator": LogisticRegression(), "grid": {"C": [1.0]}}, CertificateError, "LogisticRegression.*epsilon"),
+        ({"estimator": LogisticRegression(), "grid": {"C": [1.0]}}, CertificateError,
+         "LogisticRegression.*epsilon"),
         ({"random_state": "seed"}, TypeError, "random_state"),
     ],
 )

@@ -179,7 +179,7 @@ def lattice_joint_law(levels, k):
     """
     difference = k[:, None] - k
     law = geometric_law(levels[2], k)[None, None, :]
-    for t, axes in ((1, (0, slice(None), slice(None))), (0, (slice(None), slice(None), 0))):
+    for t in (1, 0):
         keep = (np.sinh(levels[t] / 2) / np.sinh(levels[t + 1] / 2)) ** 2
         step = keep * (difference == 0) + (1 - keep) * geometric_law(levels[t], difference)
         law = law * (step[None] if t == 1 else step[:, :, None])

@@ -73,7 +73,7 @@ def exact_law(column, epsilon, tail, candidates):
 
 
 def test_law_is_the_exponential_mechanism():
-    """The lower bound of one column, against probabilities exp(epsilon_q u / 2), epsilon_q = epsilon / 2."""
+    """The lower bound of one column, against exp(epsilon_q u / 2), epsilon_q = epsilon / 2."""
     column, grid = np.linspace(1, 2, 40), bound_grid()
     p = exact_law(column, 3.0, 0.4, grid)
     likely = p > 2e-3

@@ -20,8 +20,14 @@ from dpselect.cells import cell_masses
 from dpselect.linear_model.calibration import calibrate
 from dpselect.linear_model.losses import LogisticLoss
 from dpselect.linear_model.ridge_calibration import RESIDUAL_SHARE, gradient_change
-from dpselect.metrics import BrierScore, ClippedSquaredErrorScore, HingeScore, RampScore
-from dpselect.metrics import IntegratedSquaredErrorScore, LogisticScore
+from dpselect.metrics import (
+    BrierScore,
+    ClippedSquaredErrorScore,
+    HingeScore,
+    IntegratedSquaredErrorScore,
+    LogisticScore,
+    RampScore,
+)
 from dpselect.noise import InnerStream
 
 LEVELS = NoiseLevels("fresh", 1.0, 1.0)
@@ -111,7 +117,8 @@ SVC = DPLinearSVC(alpha=0.1, classes=[-1, 1], fit_intercept=False, huber_width=0
     (LOGISTIC, 2, 1, (0.99, 0.2, 0.55, 0.2)),
     (LOGISTIC, 40, 2, (0.99, 0.8, 0.8, 0.5)),
     (DPLogisticRegression(alpha=0.01, classes=[-1, 1], norm="l1"), 5, 3, (0.5, 0.2, 0.4, 0.1)),
-    (DPLogisticRegression(alpha=3.0, classes=[-1, 1], perturbation="output"), 1, 1, (0.9, 0.0, 0.4, 0.4)),
+    (DPLogisticRegression(alpha=3.0, classes=[-1, 1], perturbation="output"), 1, 1,
+     (0.9, 0.0, 0.4, 0.4)),
     (DPLogisticRegression(alpha=1.0, classes=[-1, 1], data_norm=100.0), 400, 2, (0.9, 0.3, 0.6, 0.5)),
     (SVC, 40, 2, (0.99, 0.4, 0.7, 0.95)),
     (DPLinearSVC(alpha=0.3, classes=[-1, 1], data_norm=2.0, intercept_scaling=0.5), 2, 2,

@@ -33,8 +33,8 @@ from dpselect.mechanisms.above_threshold import (
     reduced_above_threshold,
 )
 from dpselect.metrics import BrierScore
-from dpselect.model_selection.accuracy_question import Question, outcome_loss
 from dpselect.model_selection.accuracy_methods import METHODS
+from dpselect.model_selection.accuracy_question import Question, outcome_loss
 from dpselect.noise import InnerStream
 
 from .audit import FALSE_ALARM

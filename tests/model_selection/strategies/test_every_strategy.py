@@ -38,9 +38,9 @@ from .common import (
 PRIVATE = sorted(set(STRATEGIES) - {"control"})
 # the losses that are listed: the shares of the choice and the model, or of both parts
 SPENT = {
-    "auto": [1.0], "public_rule": [1.0], "random": [1.0], "risk_bound": [0.1, 0.9], "stability": [0.1, 0.9],
-    "alpha_split": [1 / 3, 1 / 3, 1 / 3, 1.0], "data_split": [1.0, 1.0, 1.0, 1.0],
-    "random_stopping": [1.0],
+    "auto": [1.0], "public_rule": [1.0], "random": [1.0], "risk_bound": [0.1, 0.9],
+    "stability": [0.1, 0.9], "alpha_split": [1 / 3, 1 / 3, 1 / 3, 1.0],
+    "data_split": [1.0, 1.0, 1.0, 1.0], "random_stopping": [1.0],
 }
 # of these, what is paid if no model is released
 CHOICE = {"auto": 0.0, "public_rule": 0.0, "random": 0.0, "risk_bound": 0.1, "stability": 0.1}

@@ -44,7 +44,8 @@ def test_no_record_moves_the_choice():
 def test_the_columns_that_reach_the_model_count():
     """RBFSampler makes 500 columns of 3, whose noise wants another alpha."""
     X, y = records(3000)
-    pipeline = make_pipeline(RBFSampler(gamma=1.0, n_components=500), DPLogisticRegression(classes=[0, 1]))
+    kernel = RBFSampler(gamma=1.0, n_components=500)
+    pipeline = make_pipeline(kernel, DPLogisticRegression(classes=[0, 1]))
     s = search("public_rule", pipeline, {"dplogisticregression__alpha": ALPHAS}, refit=False)
     alone = search("public_rule", grid={"alpha": ALPHAS}, refit=False)
     chosen = s.fit(X, y).best_params_["dplogisticregression__alpha"]
