@@ -50,6 +50,8 @@ autodoc_default_options = {
     "inherited-members": ", ".join((*SCIKIT_LEARN, "RuntimeError", "ValueError", "UserWarning")),
     "exclude-members": ", ".join(f"set_{method}_request" for method in METHODS),
 }
+# docstrings say what types are, in words
+autodoc_typehints = "none"
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
 # a page for each name, beside the links of the guide

@@ -112,5 +112,5 @@ def _say_what_is_not_covered(table, schema):
 
 if __name__ == "__main__":
     # a name that the terminal cannot show must not lose a release that has been paid for
-    sys.stdout.reconfigure(errors="backslashreplace")
+    sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # no other TextIO
     sys.exit(main())

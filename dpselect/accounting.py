@@ -6,6 +6,8 @@ Composition Theorem for Differential Privacy*, ICML 2015). Deltas are added apar
 """
 
 import math
+from collections.abc import Iterable
+from typing import Any, Literal
 
 from .checks import check_choice, check_number
 from .ledger import PrivacyLedger
@@ -14,7 +16,7 @@ from .privacy import KINDS, PrivacyLoss
 ACCOUNTANTS = ("pld", "rdp")
 
 
-def to_dp_event(losses):
+def to_dp_event(losses: PrivacyLedger | PrivacyLoss | Iterable[PrivacyLoss]) -> Any:
     """Return losses as an event of dp_accounting.
 
     Parameters
@@ -52,7 +54,12 @@ def to_dp_event(losses):
     ])
 
 
-def composed_epsilon(losses, delta, *, accountant="pld"):
+def composed_epsilon(
+    losses: PrivacyLedger | PrivacyLoss | Iterable[PrivacyLoss],
+    delta: float,
+    *,
+    accountant: Literal["pld", "rdp"] = "pld",
+) -> float:
     """Return the epsilon of all losses together, at a delta.
 
     Parameters

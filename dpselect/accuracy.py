@@ -16,6 +16,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -80,7 +81,7 @@ class MovementNoise:
     kind: str
     shape: tuple
     movement: float
-    scales: np.ndarray = 1.0
+    scales: np.ndarray | float = 1.0
 
     def deviation(self, levels, epsilon):
         """Return the standard deviation of one coordinate, of scale 1, at a level."""
@@ -206,7 +207,7 @@ class AccuracyForm(ABC):
         Whether L is 0 or more.
     """
 
-    certified_params = {}
+    certified_params: dict[str, Any] = {}
     reduces_noise = True
     nonnegative = True
 

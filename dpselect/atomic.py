@@ -1,11 +1,13 @@
 """A fit that fails leaves nothing behind: neither half a model, nor a model without its loss."""
 
 from functools import wraps
+from typing import cast
 
 from .exceptions import AccuracyNotReachedError
+from .type_aliases import Function
 
 
-def all_or_nothing(fit):
+def all_or_nothing(fit: Function) -> Function:
     """Make a method `fit` leave its object as it was before, if it raises.
 
     Attributes come one by one while a model is fitted. If the call ends between two of them, new
@@ -49,4 +51,4 @@ def all_or_nothing(fit):
             vars(self).update(before)
             raise
 
-    return whole
+    return cast(Function, whole)

@@ -18,6 +18,8 @@ from .unquoted import unquoted
 class PrivacyHTMLMixin:
     """Shows `privacy_` in notebooks, beneath scikit-learn's diagram; comes before BaseEstimator."""
 
+    privacy_: PrivacyLoss
+
     @property
     def _repr_html_(self):
         # an AttributeError where scikit-learn's `display` is "text"

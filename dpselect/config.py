@@ -1,6 +1,7 @@
 """The library's settings, one set a thread, with the functions that scikit-learn has for its own."""
 
 import threading
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 
@@ -15,7 +16,7 @@ def _settings():
     return _local.settings
 
 
-def get_config():
+def get_config() -> dict[str, bool]:
     """Return the settings of this thread.
 
     Returns
@@ -32,7 +33,7 @@ def get_config():
     return _settings().copy()
 
 
-def set_config(*, strict=None):
+def set_config(*, strict: bool | None = None) -> None:
     """Change settings of this thread, for good.
 
     Parameters
@@ -66,7 +67,7 @@ def set_config(*, strict=None):
 
 
 @contextmanager
-def config_context(*, strict=None):
+def config_context(*, strict: bool | None = None) -> Iterator[None]:
     """Change settings of this thread for as long as a ``with`` block lasts.
 
     Parameters

@@ -5,8 +5,10 @@ has statement and proof, and what differs from theirs.
 """
 
 import math
+from typing import Any, Literal, Self
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import expit
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils import check_random_state as numpy_random_state
@@ -18,7 +20,7 @@ from .cells import Cells, cell_masses, columns_listed, tiling
 from .checks import check_choice, check_epsilon, check_number
 from .density_accuracy import HistogramAccuracy
 from .exceptions import CertificateError
-from .ledger import charged
+from .ledger import PrivacyLedger, charged
 from .metrics import IntegratedSquaredErrorScore
 from .noise import (
     as_generator,
@@ -27,9 +29,11 @@ from .noise import (
     lattice_noise,
     two_sided_geometric,
 )
+from .noise.generators import RandomState
 from .rows import block_map, block_sum
 from .stability import Certificate
 from .training_records import remembers_records, warns_of_training_records
+from .type_aliases import Array, FloatArray, MatrixLike
 
 # one replaced record lowers one count by 1 and raises another
 SENSITIVITY = 2.0
@@ -106,9 +110,15 @@ class DPHistogramDensity(PrivacyHTMLMixin, DensityMixin, BaseEstimator):
     default_scoring = "integrated_squared_error"
 
     def __init__(
-        self, epsilon=1.0, *, bin_width=0.1, bounds=(0.0, 1.0), noise="laplace", ledger=None,
-        random_state=None,
-    ):
+        self,
+        epsilon: float = 1.0,
+        *,
+        bin_width: npt.ArrayLike = 0.1,
+        bounds: npt.ArrayLike = (0.0, 1.0),
+        noise: Literal["laplace", "geometric"] = "laplace",
+        ledger: PrivacyLedger | None = None,
+        random_state: RandomState = None,
+    ) -> None:
         self.epsilon = epsilon
         self.bin_width = bin_width
         self.bounds = bounds
@@ -118,7 +128,7 @@ class DPHistogramDensity(PrivacyHTMLMixin, DensityMixin, BaseEstimator):
 
     @remembers_records
     @all_or_nothing
-    def fit(self, X, y=None):
+    def fit(self, X: MatrixLike, y: Any = None) -> Self:
         """Count, add noise and release a density.
 
         Parameters
@@ -169,7 +179,7 @@ class DPHistogramDensity(PrivacyHTMLMixin, DensityMixin, BaseEstimator):
         self.bin_edges_ = list(cells.edges)
 
     @warns_of_training_records
-    def score_samples(self, X):
+    def score_samples(self, X: MatrixLike) -> FloatArray:
         """Return the logarithm of the density at rows.
 
         Parameters
@@ -199,7 +209,7 @@ class DPHistogramDensity(PrivacyHTMLMixin, DensityMixin, BaseEstimator):
         return block_map(look_up, X)
 
     @warns_of_training_records
-    def score(self, X, y=None):
+    def score(self, X: MatrixLike, y: Any = None) -> float:
         """Return the total log-likelihood of rows, as KernelDensity does.
 
         Parameters
@@ -220,7 +230,11 @@ class DPHistogramDensity(PrivacyHTMLMixin, DensityMixin, BaseEstimator):
         """
         return float(self.score_samples(X).sum())
 
-    def sample(self, n_samples=1, random_state=None):
+    def sample(
+        self,
+        n_samples: int = 1,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> FloatArray:
         """Draw rows from the released density; that costs no privacy.
 
         Parameters
@@ -249,7 +263,7 @@ class DPHistogramDensity(PrivacyHTMLMixin, DensityMixin, BaseEstimator):
             rows[:, j] = (1 - share) * edges[bins] + share * edges[bins + 1]
         return rows
 
-    def squared_integral(self):
+    def squared_integral(self) -> float:
         """Return the integral of the squared density, per unit of volume.
 
         Returns
@@ -261,12 +275,12 @@ class DPHistogramDensity(PrivacyHTMLMixin, DensityMixin, BaseEstimator):
         return float(np.sum(masses * self.density_))
 
     @property
-    def score_stake(self):
+    def score_stake(self) -> float:
         """float : What the true density gains over the uniform one has this order, 1 / volume."""
         limits, _ = tiling(self.bounds, self.bin_width)
         return float(1 / np.prod([high - low for low, high in limits]))
 
-    def unit_noise(self, n_features):
+    def unit_noise(self, n_features: int) -> Array:
         """Draw the noise of one fit, from `random_state` and public numbers alone.
 
         Parameters
@@ -282,7 +296,7 @@ class DPHistogramDensity(PrivacyHTMLMixin, DensityMixin, BaseEstimator):
         cells = Cells.tile(self.bounds, self.bin_width, n_features)
         return self._draw(as_generator(self.random_state), cells.shape)
 
-    def accuracy_form(self):
+    def accuracy_form(self) -> HistogramAccuracy:
         """Return what is known of the accuracy of this estimator's models, for accuracy first.
 
         Returns
@@ -292,8 +306,13 @@ class DPHistogramDensity(PrivacyHTMLMixin, DensityMixin, BaseEstimator):
         return HistogramAccuracy(self)
 
     def stability_certificate(
-        self, score, n_samples, n_features, n_problems=1, failure_probability=None
-    ):
+        self,
+        score: IntegratedSquaredErrorScore,
+        n_samples: int,
+        n_features: int,
+        n_problems: int = 1,
+        failure_probability: float | None = None,
+    ) -> Certificate:
         """Bound how far one record moves the integrated squared error at this draw.
 
         Parameters

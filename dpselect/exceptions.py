@@ -1,5 +1,10 @@
 """Warnings and errors that name what would break, or has weakened, a guarantee."""
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .privacy import PrivacyLoss
+
 
 class PrivacyLeakWarning(UserWarning):
     """Something that is not covered by the stated privacy loss was taken from the data.
@@ -41,7 +46,7 @@ class AccuracyNotReachedError(RuntimeError):
         What the search has spent to find that out. It is finite.
     """
 
-    def __init__(self, message, privacy):
+    def __init__(self, message: str, privacy: "PrivacyLoss") -> None:
         super().__init__(message, privacy)
         self.privacy = privacy
 

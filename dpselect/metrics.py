@@ -9,13 +9,16 @@ they are the mean over the one-vs-rest problems. All are scorers in scikit-learn
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import expit
 from sklearn.utils import column_or_1d
 
 from .checks import check_number
 from .exceptions import CertificateError
+from .type_aliases import Estimator, FloatArray, FloatOrArray, MatrixLike
 from .unquoted import unquoted
 
 
@@ -34,7 +37,12 @@ class Score(ABC):
     width = np.inf
 
     @abstractmethod
-    def __call__(self, estimator, X, y=None):
+    def __call__(
+        self,
+        estimator: Estimator,
+        X: MatrixLike,
+        y: npt.ArrayLike | None = None,
+    ) -> float:
         """Return the score of a fitted estimator on records; greater is better."""
 
 
@@ -49,16 +57,16 @@ class MarginScore(Score):
 
     @property
     @abstractmethod
-    def lipschitz(self):
+    def lipschitz(self) -> float:
         """float : L, the largest slope of g."""
 
     @property
-    def stake(self):
+    def stake(self) -> float:  # type: ignore[override]  # is read only
         """float : g(0), the most that a perfect model can gain over one that says nothing."""
         return float(self.penalty(0.0))
 
     @abstractmethod
-    def penalty(self, u):
+    def penalty(self, u: npt.ArrayLike) -> FloatOrArray:
         """Return g(u), elementwise.
 
         Parameters
@@ -71,7 +79,7 @@ class MarginScore(Score):
         float or ndarray
         """
 
-    def span(self, bound):
+    def span(self, bound: npt.ArrayLike) -> FloatOrArray:
         """Return the largest difference of g between two margins of at most `bound`.
 
         Parameters
@@ -87,7 +95,12 @@ class MarginScore(Score):
         bound = np.asarray(bound, dtype=np.float64)
         return self.penalty(-bound) - self.penalty(bound)
 
-    def __call__(self, estimator, X, y):
+    def __call__(  # type: ignore[override]  # other scores need no y
+        self,
+        estimator: Estimator,
+        X: MatrixLike,
+        y: npt.ArrayLike,
+    ) -> float:
         """Score a fitted classifier.
 
         Parameters
@@ -107,7 +120,7 @@ class MarginScore(Score):
         return float(-self.penalty(np.where(np.isnan(u), -np.inf, u)).mean())
 
 
-def margins(estimator, X, y):
+def margins(estimator: Estimator, X: MatrixLike, y: npt.ArrayLike) -> FloatArray:
     """Return the margins y f(x) of all rows in all one-vs-rest problems.
 
     Parameters
@@ -206,10 +219,10 @@ class RampScore(MarginScore):
             )
 
     @property
-    def lipschitz(self):
+    def lipschitz(self) -> float:
         return 1.0 / (self.high - self.low)
 
-    def penalty(self, u):
+    def penalty(self, u: npt.ArrayLike) -> FloatOrArray:
         with np.errstate(over="ignore"):
             return np.clip((self.high - np.asarray(u)) / (self.high - self.low), 0.0, 1.0)
 
@@ -231,13 +244,13 @@ class BrierScore(MarginScore):
     width = 1.0
 
     @property
-    def lipschitz(self):
+    def lipschitz(self) -> float:
         return 8 / 27
 
-    def penalty(self, u):
+    def penalty(self, u: npt.ArrayLike) -> FloatOrArray:
         return expit(-np.asarray(u, dtype=np.float64)) ** 2
 
-    def span(self, bound):
+    def span(self, bound: npt.ArrayLike) -> FloatOrArray:
         return np.tanh(np.asarray(bound, dtype=np.float64) / 2)
 
 
@@ -253,14 +266,14 @@ class LogisticScore(MarginScore):
     """
 
     @property
-    def lipschitz(self):
+    def lipschitz(self) -> float:
         return 1.0
 
-    def penalty(self, u):
+    def penalty(self, u: npt.ArrayLike) -> FloatOrArray:
         u = np.asarray(u, dtype=np.float64)
         return np.log1p(np.exp(-np.abs(u))) + np.maximum(-u, 0.0)
 
-    def span(self, bound):
+    def span(self, bound: npt.ArrayLike) -> FloatOrArray:
         return np.asarray(bound, dtype=np.float64)[()]
 
 
@@ -278,10 +291,10 @@ class HingeScore(MarginScore):
     """
 
     @property
-    def lipschitz(self):
+    def lipschitz(self) -> float:
         return 1.0
 
-    def penalty(self, u):
+    def penalty(self, u: npt.ArrayLike) -> FloatOrArray:
         return np.maximum(0.0, 1.0 - np.asarray(u, dtype=np.float64))
 
 
@@ -318,19 +331,24 @@ class ClippedSquaredErrorScore(Score):
         object.__setattr__(self, "bound", bound)
 
     @property
-    def stake(self):
+    def stake(self) -> float:  # type: ignore[override]  # is read only
         return self.bound
 
     @property
-    def width(self):
+    def width(self) -> float:  # type: ignore[override]  # is read only
         return self.bound
 
     @property
-    def lipschitz(self):
+    def lipschitz(self) -> float:
         """float : Largest slope of the penalty in the prediction, 2 sqrt(bound)."""
         return 2 * np.sqrt(self.bound).item()
 
-    def __call__(self, estimator, X, y):
+    def __call__(  # type: ignore[override]  # other scores need no y
+        self,
+        estimator: Estimator,
+        X: MatrixLike,
+        y: npt.ArrayLike,
+    ) -> float:
         """Score a fitted regressor.
 
         Parameters
@@ -367,7 +385,7 @@ class IntegratedSquaredErrorScore(Score):
     IntegratedSquaredErrorScore()
     """
 
-    def __call__(self, estimator, X, y=None):
+    def __call__(self, estimator: Estimator, X: MatrixLike, y: Any = None) -> float:
         """Score a fitted density.
 
         Parameters
@@ -404,7 +422,12 @@ class AccuracyScore(Score):
     stake = 0.5
     width = 1.0
 
-    def __call__(self, estimator, X, y):
+    def __call__(  # type: ignore[override]  # other scores need no y
+        self,
+        estimator: Estimator,
+        X: MatrixLike,
+        y: npt.ArrayLike,
+    ) -> float:
         """Score a fitted classifier.
 
         Parameters
@@ -433,7 +456,7 @@ SCORES = {
 }
 
 
-def get_score(scoring, name="scoring", others=()):
+def get_score(scoring: str | Score, name: str = "scoring", others: tuple[str, ...] = ()) -> Score:
     """Return the score for `scoring`, or refuse one that no certificate covers.
 
     Parameters

@@ -8,8 +8,10 @@ never kept in a counter that a copied estimator or a worker process could miss.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from html import escape
+from typing import Any, Self
 
 import numpy as np
 
@@ -86,7 +88,7 @@ class PrivacyLoss:
     label: str = "release"
     seeded: bool = False
     composition: str = "release"
-    parts: tuple = ()
+    parts: tuple[PrivacyLoss, ...] = ()
 
     def __post_init__(self):
         ranges = (
@@ -140,7 +142,11 @@ class PrivacyLoss:
                 )
 
     @classmethod
-    def sequential(cls, losses, label="sequential composition"):
+    def sequential(
+        cls,
+        losses: Iterable[PrivacyLoss],
+        label: str = "sequential composition",
+    ) -> Self:
         """Compose releases about the same records: epsilons and deltas add up.
 
         Parameters
@@ -158,7 +164,7 @@ class PrivacyLoss:
         return cls._compose(losses, "sequential", _total, label)
 
     @classmethod
-    def parallel(cls, losses, label="parallel composition"):
+    def parallel(cls, losses: Iterable[PrivacyLoss], label: str = "parallel composition") -> Self:
         """Compose releases about disjoint blocks of records: the largest loss counts.
 
         The blocks must be fixed by public record numbers. Blocks that are formed
@@ -204,13 +210,13 @@ class PrivacyLoss:
         )
 
     @property
-    def releases(self):
+    def releases(self) -> tuple[PrivacyLoss, ...]:
         """tuple of PrivacyLoss : The single releases that this loss is made of."""
         if not self.parts:
             return (self,)
         return tuple(release for part in self.parts for release in part.releases)
 
-    def to_dict(self):
+    def to_dict(self) -> dict[str, Any]:
         """Return the statement as plain numbers and strings, ready for JSON.
 
         Returns

@@ -9,14 +9,16 @@ import math
 import threading
 import weakref
 from functools import wraps
+from typing import Any, cast
 
 import numpy as np
 
 from .base import warn_caller
 from .exceptions import PrivacyLeakWarning
+from .type_aliases import Function
 
 # model -> Place; models count by identity, so copies and pickles have none
-_TRAINED_ON = weakref.WeakKeyDictionary()
+_TRAINED_ON: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
 # far more than numpy needs for the slices that people write
 MAX_WORK = 10_000
 # whether this thread is in a method that has looked at X already
@@ -51,7 +53,7 @@ class Place:
             return False
 
 
-def remembers_records(fit):
+def remembers_records(fit: Function) -> Function:
     """Decorate the `fit` of a private estimator or search: what it trained on is remembered.
 
     Parameters
@@ -74,7 +76,7 @@ def remembers_records(fit):
                 _TRAINED_ON[model] = Place(X)
         return fitted
 
-    return remembering_fit
+    return cast(Function, remembering_fit)
 
 
 def share_records(model, twin):
@@ -83,7 +85,7 @@ def share_records(model, twin):
         _TRAINED_ON[twin] = _TRAINED_ON[model]
 
 
-def warns_of_training_records(method):
+def warns_of_training_records(method: Function) -> Function:
     """Decorate a method that scores: it warns of X that the model was trained on, or a part of it.
 
     Once, if one such method calls another.
@@ -116,7 +118,7 @@ def warns_of_training_records(method):
         finally:
             _local.looked = False
 
-    return warning_method
+    return cast(Function, warning_method)
 
 
 def _has_place(X):

@@ -1,9 +1,12 @@
 """A lower bound on the privacy loss of anything that can be released often."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy.stats import beta
 from sklearn.ensemble import RandomForestClassifier
 
@@ -40,14 +43,21 @@ class EpsilonBound:
     epsilon: float
     confidence: float
     delta: float
-    shares: tuple
+    shares: tuple[float, float]
     n_trials: int
 
 
 def epsilon_lower_bound(
-    release, records, neighbour, *, delta=0.0, n_trials=10_000, confidence=0.999, float_bits=True,
-    random_state=None,
-):
+    release: Callable[[Any], npt.ArrayLike],
+    records: Any,
+    neighbour: Any,
+    *,
+    delta: float = 0.0,
+    n_trials: int = 10_000,
+    confidence: float = 0.999,
+    float_bits: bool = True,
+    random_state: int | np.random.Generator | None = None,
+) -> EpsilonBound:
     """Bound the privacy loss of a release from below, by telling two data sets apart.
 
     A classifier learns from some releases which data set they come from. An event, "its answer

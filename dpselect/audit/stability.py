@@ -2,18 +2,24 @@
 
 import math
 import numbers
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
 import numpy as np
 from sklearn.base import clone
 
 from ..checks import check_callable, check_number
+from ..metrics import Score
 from ..noise import root_stream
+from ..type_aliases import Estimator
 from .generators import numpy_generator
 
 # walks of a trial; with 100 records, one finds a jump of the score in a tenth to a fifth of the
 # cases, for about as many evaluations as seven steps
 WALKS = 5
+# records of a number that is given, as an array or a tuple of arrays
+DrawRecords: TypeAlias = Callable[[np.random.Generator, int], Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,14 +45,21 @@ class ScoreChange:
     bound: float | None = None
 
     @property
-    def ratio(self):
+    def ratio(self) -> float | None:
         """float or None : change / bound; more than 1 refutes the bound."""
         return None if self.bound is None else self.change / self.bound
 
 
 def stability_violation(
-    score_of, draw_records, n_samples, *, bound=None, n_trials=10, n_steps=100, random_state=None
-):
+    score_of: Callable[..., float],
+    draw_records: DrawRecords,
+    n_samples: int,
+    *,
+    bound: float | None = None,
+    n_trials: int = 10,
+    n_steps: int = 100,
+    random_state: int | np.random.Generator | None = None,
+) -> ScoreChange:
     """Search neighbouring data sets for the largest change of a score at a fixed draw.
 
     A private search may score a training procedure only if one record changes the score by
@@ -163,9 +176,17 @@ def stability_violation(
 
 
 def attack_certificate(
-    estimator, score, draw_records, n_samples, n_validation=1, *, n_problems=1, n_trials=10,
-    n_steps=100, random_state=None,
-):
+    estimator: Estimator,
+    score: Score,
+    draw_records: DrawRecords,
+    n_samples: int,
+    n_validation: int = 1,
+    *,
+    n_problems: int = 1,
+    n_trials: int = 10,
+    n_steps: int = 100,
+    random_state: int | np.random.Generator | None = None,
+) -> tuple[ScoreChange, ScoreChange]:
     """Attack both parts of an estimator's stability certificate.
 
     Parameters

@@ -1,6 +1,9 @@
 """Forward selection of columns, scored through a reusable holdout."""
 
+from typing import Self
+
 import numpy as np
+import numpy.typing as npt
 from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.feature_selection import SelectorMixin
@@ -12,9 +15,12 @@ from ..base import PrivacyHTMLMixin, numeric_rows, one_label_a_row, warn_caller,
 from ..checks import check_estimator, check_n_jobs, check_number
 from ..config import with_config
 from ..exceptions import BudgetExceededError
-from ..ledger import charged, uncharged
+from ..ledger import PrivacyLedger, charged, uncharged
+from ..metrics import Score
 from ..model_selection.splits import check_splitter, disjoint_parts, make_splits
 from ..noise import root_stream
+from ..noise.generators import RandomState
+from ..type_aliases import CrossValidation, Estimator, MatrixLike
 from .records import Records
 from .thresholdout import (
     both_scores,
@@ -121,19 +127,19 @@ class ThresholdoutFeatureSelector(PrivacyHTMLMixin, SelectorMixin, MetaEstimator
 
     def __init__(
         self,
-        estimator,
+        estimator: Estimator,
         *,
-        n_features_to_select,
-        scoring="accuracy",
-        threshold=0.04,
-        noise_rate=0.01,
-        budget=10,
-        cv=None,
-        public_splits=False,
-        n_jobs=None,
-        ledger=None,
-        random_state=None,
-    ):
+        n_features_to_select: int,
+        scoring: str | Score = "accuracy",
+        threshold: float = 0.04,
+        noise_rate: float = 0.01,
+        budget: int = 10,
+        cv: CrossValidation = None,
+        public_splits: bool = False,
+        n_jobs: int | None = None,
+        ledger: PrivacyLedger | None = None,
+        random_state: RandomState = None,
+    ) -> None:
         self.estimator = estimator
         self.n_features_to_select = n_features_to_select
         self.scoring = scoring
@@ -147,7 +153,7 @@ class ThresholdoutFeatureSelector(PrivacyHTMLMixin, SelectorMixin, MetaEstimator
         self.random_state = random_state
 
     @all_or_nothing
-    def fit(self, X, y):
+    def fit(self, X: MatrixLike, y: npt.ArrayLike) -> Self:
         """Select columns.
 
         Parameters

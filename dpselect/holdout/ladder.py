@@ -1,8 +1,11 @@
 """The Ladder: the best loss so far, on a holdout set that many models were submitted to."""
 
 import math
+from collections.abc import Callable
+from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
@@ -10,6 +13,7 @@ from ..atomic import all_or_nothing
 from ..checks import check_number
 from ..ledger import charged
 from ..privacy import PrivacyLoss
+from ..type_aliases import MatrixLike
 from .records import Records
 
 # losses are compared up to rounding errors of this size
@@ -80,11 +84,11 @@ class Ladder(BaseEstimator):
     (2, 3)
     """
 
-    def __init__(self, step=None):
+    def __init__(self, step: float | None = None) -> None:
         self.step = step
 
     @all_or_nothing
-    def fit(self, X, y=None):
+    def fit(self, X: MatrixLike, y: npt.ArrayLike | None = None) -> Self:
         """Keep the holdout records, with an empty leaderboard.
 
         Parameters
@@ -122,7 +126,7 @@ class Ladder(BaseEstimator):
             self.privacy_ = loss
         return self
 
-    def query(self, function):
+    def query(self, function: Callable[[Any, Any], npt.ArrayLike]) -> float:
         """Submit a model, and return the best loss so far.
 
         Parameters

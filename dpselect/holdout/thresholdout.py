@@ -1,8 +1,11 @@
 """Thresholdout: a holdout set that may be asked many adaptive questions."""
 
 import math
+from collections.abc import Callable
+from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
@@ -10,11 +13,13 @@ from ..atomic import all_or_nothing
 from ..base import PrivacyHTMLMixin, warn_if_seeded
 from ..checks import check_number
 from ..exceptions import CertificateError
-from ..ledger import charged
+from ..ledger import PrivacyLedger, charged
 from ..mechanisms.reusable_holdout import ReusableHoldout
-from ..metrics import get_score
+from ..metrics import Score, get_score
 from ..noise import check_random_state, is_seeded
+from ..noise.generators import RandomState
 from ..privacy import PrivacyLoss
+from ..type_aliases import Estimator, MatrixLike
 from .records import Records
 
 NEIGHBOURS = "replace one holdout record"
@@ -103,7 +108,15 @@ class Thresholdout(PrivacyHTMLMixin, BaseEstimator):
     (True, 1)
     """
 
-    def __init__(self, threshold=0.04, noise_rate=0.01, budget=10, *, ledger=None, random_state=None):
+    def __init__(
+        self,
+        threshold: float = 0.04,
+        noise_rate: float = 0.01,
+        budget: int = 10,
+        *,
+        ledger: PrivacyLedger | None = None,
+        random_state: RandomState = None,
+    ) -> None:
         self.threshold = threshold
         self.noise_rate = noise_rate
         self.budget = budget
@@ -111,7 +124,14 @@ class Thresholdout(PrivacyHTMLMixin, BaseEstimator):
         self.random_state = random_state
 
     @all_or_nothing
-    def fit(self, X, y=None, *, X_holdout, y_holdout=None):
+    def fit(
+        self,
+        X: MatrixLike,
+        y: npt.ArrayLike | None = None,
+        *,
+        X_holdout: MatrixLike,
+        y_holdout: npt.ArrayLike | None = None,
+    ) -> Self:
         """Keep the records, with a full budget.
 
         Parameters
@@ -150,7 +170,7 @@ class Thresholdout(PrivacyHTMLMixin, BaseEstimator):
             self.privacy_ = loss
         return self
 
-    def query(self, function):
+    def query(self, function: Callable[[Any, Any], npt.ArrayLike]) -> float:
         """Answer the mean of a function over records.
 
         Parameters
@@ -177,7 +197,7 @@ class Thresholdout(PrivacyHTMLMixin, BaseEstimator):
         train = self._train.values(function, quietly=False).mean()
         return self._answers.answer(float(train), float(self._held.values(function).mean()))
 
-    def score(self, estimator, scoring="accuracy"):
+    def score(self, estimator: Estimator, scoring: str | Score = "accuracy") -> float:
         """Answer the score of an estimator that was fitted on the training records.
 
         Parameters
@@ -212,13 +232,13 @@ class Thresholdout(PrivacyHTMLMixin, BaseEstimator):
         return self._answers.answer(train, held, float(score.width))
 
     @property
-    def uses_(self):
+    def uses_(self) -> int:
         """int : How many answers came from the holdout records."""
         check_is_fitted(self)
         return self._answers.uses
 
     @property
-    def spent_(self):
+    def spent_(self) -> PrivacyLoss:
         """PrivacyLoss : The ex-post loss of the answers so far."""
         check_is_fitted(self)
         return PrivacyLoss(

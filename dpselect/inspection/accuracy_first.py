@@ -1,9 +1,16 @@
 """The way to a wanted accuracy: the models that were released, and what was asked of them."""
 
+from typing import TYPE_CHECKING, Self
+
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from ..model_selection import AccuracyFirstSearchCV
+from ..type_aliases import FloatArray
 from .axes import axes_or_new
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 class AccuracyFirstDisplay:
@@ -51,9 +58,19 @@ class AccuracyFirstDisplay:
     """
 
     def __init__(
-        self, *, epsilons, read, tested, answers, target, losses, spent, best_epsilon, method,
-        unit="loss",
-    ):
+        self,
+        *,
+        epsilons: FloatArray,
+        read: FloatArray,
+        tested: FloatArray,
+        answers: FloatArray,
+        target: float,
+        losses: dict[str, float],
+        spent: float,
+        best_epsilon: float,
+        method: str,
+        unit: str = "loss",
+    ) -> None:
         self.epsilons = epsilons
         self.read = read
         self.tested = tested
@@ -66,7 +83,7 @@ class AccuracyFirstDisplay:
         self.unit = unit
 
     @classmethod
-    def from_search(cls, search):
+    def from_search(cls, search: AccuracyFirstSearchCV) -> Self:
         """Read a fitted search.
 
         Parameters
@@ -96,7 +113,7 @@ class AccuracyFirstDisplay:
             best_epsilon=search.best_epsilon_, method=search.method_, unit=unit,
         )
 
-    def plot(self, ax=None):
+    def plot(self, ax: "Axes | None" = None) -> Self:
         """Draw the levels that were read, the answers and the target.
 
         Parameters

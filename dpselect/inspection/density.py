@@ -1,8 +1,15 @@
 """A released density of one or two columns."""
 
+from typing import TYPE_CHECKING, Self
+
 from sklearn.utils.validation import check_is_fitted
 
+from ..density import DPHistogramDensity
+from ..type_aliases import FloatArray
 from .axes import axes_or_new
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 class DensityDisplay:
@@ -33,13 +40,13 @@ class DensityDisplay:
     (10,)
     """
 
-    def __init__(self, *, density, edges, names):
+    def __init__(self, *, density: FloatArray, edges: list[FloatArray], names: list[str]) -> None:
         self.density = density
         self.edges = edges
         self.names = names
 
     @classmethod
-    def from_estimator(cls, estimator):
+    def from_estimator(cls, estimator: DPHistogramDensity) -> Self:
         """Read a fitted density.
 
         Parameters
@@ -68,7 +75,7 @@ class DensityDisplay:
             density=estimator.density_, edges=list(estimator.bin_edges_), names=[str(n) for n in names]
         )
 
-    def plot(self, ax=None):
+    def plot(self, ax: "Axes | None" = None) -> Self:
         """Draw the density.
 
         Parameters

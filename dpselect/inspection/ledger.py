@@ -1,10 +1,17 @@
 """A privacy budget over time."""
 
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
+import numpy.typing as npt
 
+from ..ledger import PrivacyLedger
+from ..type_aliases import Array, FloatArray
 from .axes import axes_or_new
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 class PrivacyLedgerDisplay:
@@ -43,14 +50,21 @@ class PrivacyLedgerDisplay:
     >>> folder.cleanup()
     """
 
-    def __init__(self, *, times, epsilons, unsettled, budget):
+    def __init__(
+        self,
+        *,
+        times: Array,
+        epsilons: FloatArray,
+        unsettled: npt.NDArray[np.bool_],
+        budget: float,
+    ) -> None:
         self.times = times
         self.epsilons = epsilons
         self.unsettled = unsettled
         self.budget = budget
 
     @classmethod
-    def from_ledger(cls, ledger):
+    def from_ledger(cls, ledger: PrivacyLedger) -> Self:
         """Read a ledger.
 
         Parameters
@@ -73,7 +87,7 @@ class PrivacyLedgerDisplay:
             budget=ledger.budget[0],
         )
 
-    def plot(self, ax=None):
+    def plot(self, ax: "Axes | None" = None) -> Self:
         """Draw the sum of the entries, below the budget.
 
         Parameters

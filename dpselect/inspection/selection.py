@@ -1,11 +1,17 @@
 """What a search can tell apart: the noise of each candidate beside what a choice can gain."""
 
 import math
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from ..model_selection import StabilityGridSearchCV
+from ..model_selection.plan import SelectionPlan
 from .axes import axes_or_new
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 # more candidates than these are numbered, not named
 MOST_NAMES = 30
@@ -40,12 +46,12 @@ class StabilitySearchDisplay:
     ['data_norm=0.5', 'data_norm=1.0', 'data_norm=2.0']
     """
 
-    def __init__(self, plan, *, best_index=None):
+    def __init__(self, plan: SelectionPlan, *, best_index: int | None = None) -> None:
         self.plan = plan
         self.best_index = best_index
 
     @classmethod
-    def from_search(cls, search):
+    def from_search(cls, search: StabilityGridSearchCV) -> Self:
         """Read a fitted search.
 
         Parameters
@@ -71,7 +77,7 @@ class StabilitySearchDisplay:
         return cls(search.certificate_, best_index=search.best_index_)
 
     @classmethod
-    def from_plan(cls, plan):
+    def from_plan(cls, plan: SelectionPlan) -> Self:
         """Show a plan.
 
         Parameters
@@ -86,7 +92,7 @@ class StabilitySearchDisplay:
         return cls(plan)
 
     @property
-    def names(self):
+    def names(self) -> list[str]:
         """list of str : What tells the candidates apart."""
         if len(self.plan.params) > MOST_NAMES:
             return [str(i) for i in range(len(self.plan.params))]
@@ -96,7 +102,7 @@ class StabilitySearchDisplay:
             for params in self.plan.params
         ]
 
-    def plot(self, ax=None):
+    def plot(self, ax: "Axes | None" = None) -> Self:
         """Draw the noise of each candidate, and what the choice can tell apart.
 
         Parameters

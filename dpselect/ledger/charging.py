@@ -3,6 +3,7 @@
 import threading
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from typing import Any
 
 from ..noise.generators import noise_is_drawn_since, noise_mark
 from ..privacy import PrivacyLoss
@@ -12,7 +13,7 @@ _opened = ContextVar("opened ledgers", default=())
 # whether releases here are part of one that is charged as a whole, or are none at all
 _included = ContextVar("included", default=False)
 # ledgers that any thread has opened: a worker thread spends from its parent's
-_everywhere = []
+_everywhere: list[Any] = []
 _lock = threading.Lock()
 
 

@@ -1,6 +1,8 @@
 """One entry of a ledger."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any, Self
 
 from ..privacy import KINDS
 from .budget_file import COLUMNS
@@ -42,7 +44,7 @@ class LedgerEntry:
     settled_at: float | None
 
     @classmethod
-    def of(cls, row):
+    def of(cls, row: Iterable[Any]) -> Self:
         """Return the entry of a row by COLUMNS."""
         values = dict(zip(COLUMNS, row))
         if values["settled_at"] is None:

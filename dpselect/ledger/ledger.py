@@ -7,10 +7,12 @@ made. A reservation that was never settled counts as spent: its release may have
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 from ..checks import check_number
 from ..exceptions import BudgetExceededError
 from ..privacy import NEIGHBOURS, PrivacyLoss
+from ..type_aliases import PathLike
 from .budget_file import exact, new_file, transaction
 from .charging import close_ledger, open_ledger
 from .entry import LedgerEntry
@@ -77,7 +79,14 @@ class PrivacyLedger:
     >>> folder.cleanup()
     """
 
-    def __init__(self, path, epsilon=None, delta=0.0, *, neighbours=None):
+    def __init__(
+        self,
+        path: PathLike,
+        epsilon: float | None = None,
+        delta: float = 0.0,
+        *,
+        neighbours: str | None = None,
+    ) -> None:
         self.path = str(Path(path).absolute())
         if epsilon is None:
             if not Path(self.path).exists():
@@ -105,7 +114,14 @@ class PrivacyLedger:
                     "protects nobody; leave them out."
                 )
 
-    def reserve(self, epsilon, delta=0.0, label="release", *, neighbours=NEIGHBOURS):
+    def reserve(
+        self,
+        epsilon: float,
+        delta: float = 0.0,
+        label: str = "release",
+        *,
+        neighbours: str = NEIGHBOURS,
+    ) -> "Reservation":
         """Set a loss aside, before noise is drawn.
 
         Parameters
@@ -134,7 +150,14 @@ class PrivacyLedger:
         loss = PrivacyLoss(float(epsilon), float(delta), label=str(label), neighbours=neighbours)
         return Reservation(self.path, *self._enter(loss))
 
-    def spend(self, epsilon, delta=0.0, label="release", *, neighbours=NEIGHBOURS):
+    def spend(
+        self,
+        epsilon: float,
+        delta: float = 0.0,
+        label: str = "release",
+        *,
+        neighbours: str = NEIGHBOURS,
+    ) -> None:
         """Reserve and settle in one step: for a release that is about to be made elsewhere.
 
         Parameters
@@ -165,7 +188,7 @@ class PrivacyLedger:
                 )
             return file.enter(loss.label, loss.epsilon, loss.delta, settled)
 
-    def remaining(self):
+    def remaining(self) -> tuple[float, float]:
         """Return what is left.
 
         Returns
@@ -176,7 +199,7 @@ class PrivacyLedger:
         with transaction(self.path) as file:
             return file.left
 
-    def spent(self):
+    def spent(self) -> tuple[float, float]:
         """Return what was spent, unsettled reservations in full.
 
         Returns
@@ -184,21 +207,23 @@ class PrivacyLedger:
         epsilon, delta : float
         """
         with transaction(self.path) as file:
-            return tuple(map(float, file.spent))
+            epsilon, delta = map(float, file.spent)
+            return epsilon, delta
 
     @property
-    def budget(self):
+    def budget(self) -> tuple[float, float]:
         """(float, float) : epsilon and delta in all."""
         with transaction(self.path) as file:
-            return tuple(map(float, file.budget))
+            epsilon, delta = map(float, file.budget)
+            return epsilon, delta
 
     @property
-    def neighbours(self):
+    def neighbours(self) -> str:
         """str : The relation between data sets that all losses are for."""
         with transaction(self.path) as file:
             return file.neighbours
 
-    def history(self):
+    def history(self) -> list[LedgerEntry]:
         """Return all entries in their order.
 
         Returns
@@ -208,7 +233,7 @@ class PrivacyLedger:
         with transaction(self.path) as file:
             return [LedgerEntry.of(row) for row in file.entries]
 
-    def to_json(self):
+    def to_json(self) -> str:
         """Return budget and history as JSON.
 
         Returns
@@ -219,7 +244,7 @@ class PrivacyLedger:
             return write_json(file)
 
     @classmethod
-    def from_json(cls, text, path):
+    def from_json(cls, text: str, path: PathLike) -> Self:
         """Make a ledger with the budget and history that `to_json` returned.
 
         Parameters
@@ -255,11 +280,11 @@ class PrivacyLedger:
                 file.copy(row)
         return cls(path)
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         open_ledger(self)
         return self
 
-    def __exit__(self, *exception):
+    def __exit__(self, *exception: object) -> None:
         close_ledger(self)
 
     def __repr__(self):
@@ -299,7 +324,7 @@ class Reservation:
     id: int
     token: str
 
-    def settle(self, loss):
+    def settle(self, loss: PrivacyLoss) -> None:
         """Count what came out in place of what was reserved.
 
         Parameters

@@ -2,8 +2,11 @@
 
 import math
 from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -15,8 +18,10 @@ from ..ledger import charged
 from ..metrics import MarginScore
 from ..noise import as_generator, ball_laplace, check_random_state, laplace
 from ..noise.tails import noise_length
-from ..stability import margin_certificate
+from ..risk_bound import RiskBound
+from ..stability import Certificate, margin_certificate
 from ..training_records import remembers_records, warns_of_training_records
+from ..type_aliases import Array, FloatArray, MatrixLike
 from .calibration import calibrate, norm_bound, public_alpha
 from .design import Design, classification_problems
 from .linear_accuracy import LinearAccuracy
@@ -41,7 +46,7 @@ class DPLinearClassifier(PrivacyHTMLMixin, ClassifierMixin, BaseEstimator):
 
     @remembers_records
     @all_or_nothing
-    def fit(self, X, y, **fit_params):
+    def fit(self, X: MatrixLike, y: npt.ArrayLike, **fit_params: Any) -> Self:
         """Train and release a classifier.
 
         Parameters
@@ -83,7 +88,11 @@ class DPLinearClassifier(PrivacyHTMLMixin, ClassifierMixin, BaseEstimator):
         return self
 
     @staticmethod
-    def fit_batch(estimators, X, y):
+    def fit_batch(
+        estimators: Sequence["DPLinearClassifier"],
+        X: MatrixLike,
+        y: npt.ArrayLike,
+    ) -> Sequence["DPLinearClassifier"]:
         """Fit several classifiers on the same rows; those that see them alike are solved together.
 
         Nothing is recorded in `privacy_`: a search uses this for models that it never
@@ -100,7 +109,7 @@ class DPLinearClassifier(PrivacyHTMLMixin, ClassifierMixin, BaseEstimator):
         list of DPLinearClassifier
             The same objects, fitted.
         """
-        alike = {}
+        alike: dict[Any, list[Any]] = {}
         for estimator in estimators:
             estimator._check_parameters()
             alike.setdefault(estimator._problem_key(), []).append(estimator)
@@ -127,7 +136,7 @@ class DPLinearClassifier(PrivacyHTMLMixin, ClassifierMixin, BaseEstimator):
         # the public limit: the number of steps that were needed depends on the data
         self.n_iter_ = self.max_iter
 
-    def unit_noise(self, n_features, n_problems=1):
+    def unit_noise(self, n_features: int, n_problems: int = 1) -> FloatArray:
         """Draw the noise of one fit at unit scale, from `random_state` and public shapes alone.
 
         Parameters
@@ -152,8 +161,13 @@ class DPLinearClassifier(PrivacyHTMLMixin, ClassifierMixin, BaseEstimator):
         return ball_laplace(generator, 2 * n_problems, d).reshape(2, n_problems, d)
 
     def stability_certificate(
-        self, score, n_samples, n_features, n_problems=1, failure_probability=None
-    ):
+        self,
+        score: MarginScore,
+        n_samples: int,
+        n_features: int,
+        n_problems: int = 1,
+        failure_probability: float | None = None,
+    ) -> Certificate:
         """Bound how far one record moves a score of this classifier at its draw.
 
         Parameters
@@ -193,7 +207,7 @@ class DPLinearClassifier(PrivacyHTMLMixin, ClassifierMixin, BaseEstimator):
         norms = norm_bound(self._loss(), s, self._radius(), *lengths)
         return margin_certificate(score, self._radius(), movement, norms)
 
-    def accuracy_form(self):
+    def accuracy_form(self) -> LinearAccuracy:
         """Return what is known of the accuracy of this estimator's models, for accuracy first.
 
         Returns
@@ -202,7 +216,13 @@ class DPLinearClassifier(PrivacyHTMLMixin, ClassifierMixin, BaseEstimator):
         """
         return LinearAccuracy(self)
 
-    def risk_bound(self, n_samples, n_features, n_problems=1, reach=10.0):
+    def risk_bound(
+        self,
+        n_samples: int,
+        n_features: int,
+        n_problems: int = 1,
+        reach: float = 10.0,
+    ) -> RiskBound:
         """Return public numbers about the least risk over a ball.
 
         Parameters
@@ -223,7 +243,12 @@ class DPLinearClassifier(PrivacyHTMLMixin, ClassifierMixin, BaseEstimator):
         return linear_risk_bound(self, n_samples, n_features, n_problems, reach)
 
     @staticmethod
-    def optimal_values(estimators, X, y, reach):
+    def optimal_values(
+        estimators: Sequence["DPLinearClassifier"],
+        X: MatrixLike,
+        y: npt.ArrayLike,
+        reach: float,
+    ) -> FloatArray:
         """Return the least risks over the balls; exact functions of the records, not released.
 
         Parameters
@@ -243,7 +268,7 @@ class DPLinearClassifier(PrivacyHTMLMixin, ClassifierMixin, BaseEstimator):
             estimator._check_parameters()
         return linear_optimal_values(estimators, X, y, reach)
 
-    def regularisation_cost(self, n_samples, n_features, n_problems=1):
+    def regularisation_cost(self, n_samples: int, n_features: int, n_problems: int = 1) -> float:
         """Return what the public rule for `alpha` minimises over a grid.
 
         Parameters
@@ -347,7 +372,7 @@ class DPLinearClassifier(PrivacyHTMLMixin, ClassifierMixin, BaseEstimator):
         check_classes(self.classes)
         check_random_state(self.random_state)
 
-    def decision_function(self, X):
+    def decision_function(self, X: MatrixLike) -> FloatArray:
         """Return the confidence scores w.x + b of rows, clipped as the training rows were.
 
         Parameters
@@ -365,7 +390,7 @@ class DPLinearClassifier(PrivacyHTMLMixin, ClassifierMixin, BaseEstimator):
         decision = rows.dot(self.coef_.T) + self.intercept_
         return decision[:, 0] if decision.shape[1] == 1 else decision
 
-    def predict(self, X):
+    def predict(self, X: MatrixLike) -> Array:
         """Predict the class of rows.
 
         Parameters
@@ -382,7 +407,12 @@ class DPLinearClassifier(PrivacyHTMLMixin, ClassifierMixin, BaseEstimator):
         return self.classes_[decision.argmax(axis=1)]
 
     @warns_of_training_records
-    def score(self, X, y, sample_weight=None):
+    def score(
+        self,
+        X: MatrixLike,
+        y: npt.ArrayLike,
+        sample_weight: npt.ArrayLike | None = None,
+    ) -> float:
         """Return the share of labels that are predicted right.
 
         Parameters

@@ -1,8 +1,14 @@
 """Differentially private logistic regression."""
 
+from typing import Literal
+
 import numpy as np
+import numpy.typing as npt
 from scipy.special import expit
 
+from ..ledger import PrivacyLedger
+from ..noise.generators import RandomState
+from ..type_aliases import FloatArray, MatrixLike
 from .classifier import TOL, DPLinearClassifier
 from .losses import LogisticLoss
 
@@ -101,21 +107,21 @@ class DPLogisticRegression(DPLinearClassifier):
 
     def __init__(
         self,
-        epsilon=1.0,
+        epsilon: float = 1.0,
         *,
-        alpha="auto",
-        perturbation="objective",
-        norm="l2",
-        data_norm=1.0,
-        fit_intercept=True,
-        intercept_scaling=1.0,
-        classes=None,
-        tol=TOL,
-        max_iter=100,
-        n_jobs=None,
-        ledger=None,
-        random_state=None,
-    ):
+        alpha: float | Literal["auto"] = "auto",
+        perturbation: Literal["objective", "output"] = "objective",
+        norm: Literal["l2", "l1"] = "l2",
+        data_norm: float = 1.0,
+        fit_intercept: bool = True,
+        intercept_scaling: float = 1.0,
+        classes: npt.ArrayLike | None = None,
+        tol: float = TOL,
+        max_iter: int = 100,
+        n_jobs: int | None = None,
+        ledger: PrivacyLedger | None = None,
+        random_state: RandomState = None,
+    ) -> None:
         self.epsilon = epsilon
         self.alpha = alpha
         self.perturbation = perturbation
@@ -133,7 +139,7 @@ class DPLogisticRegression(DPLinearClassifier):
     def _loss(self):
         return LogisticLoss()
 
-    def predict_proba(self, X):
+    def predict_proba(self, X: MatrixLike) -> FloatArray:
         """Return the probabilities of the classes.
 
         Parameters
@@ -155,7 +161,7 @@ class DPLogisticRegression(DPLinearClassifier):
         probabilities = np.exp(logarithms)
         return probabilities / probabilities.sum(axis=1, keepdims=True)
 
-    def predict_log_proba(self, X):
+    def predict_log_proba(self, X: MatrixLike) -> FloatArray:
         """Return the logarithms of the probabilities of the classes.
 
         Parameters

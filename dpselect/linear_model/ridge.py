@@ -1,8 +1,11 @@
 """Differentially private ridge regression."""
 
 import math
+from collections.abc import Sequence
+from typing import Any, Literal, Self
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
@@ -15,9 +18,11 @@ from ..base import (
     release_loss,
 )
 from ..exceptions import CertificateError
-from ..ledger import charged
+from ..ledger import PrivacyLedger, charged
 from ..metrics import ClippedSquaredErrorScore
 from ..noise import as_generator, ball_laplace, gaussian, laplace, lattice_noise
+from ..noise.generators import RandomState
+from ..risk_bound import RiskBound
 from ..rows import block_map
 from ..stability import Certificate
 from ..training_records import (
@@ -25,6 +30,7 @@ from ..training_records import (
     share_records,
     warns_of_training_records,
 )
+from ..type_aliases import FloatArray, MatrixLike
 from .ridge_accuracy import RidgeAccuracy
 from .ridge_calibration import ball_radius, gradient_change, movement, objective_noise
 from .ridge_noise import Reading, released_entries, statistic_noise, symmetric
@@ -128,19 +134,19 @@ class DPRidge(PrivacyHTMLMixin, RegressorMixin, BaseEstimator):
 
     def __init__(
         self,
-        epsilon=1.0,
+        epsilon: float = 1.0,
         *,
-        alpha=0.01,
-        perturbation="covariance",
-        delta=0.0,
-        norm="l1",
-        data_norm=1.0,
-        target_bound=1.0,
-        coef_bound=None,
-        fit_intercept=True,
-        ledger=None,
-        random_state=None,
-    ):
+        alpha: float = 0.01,
+        perturbation: Literal["covariance", "objective", "output"] = "covariance",
+        delta: float = 0.0,
+        norm: Literal["l1", "l2"] = "l1",
+        data_norm: float = 1.0,
+        target_bound: float = 1.0,
+        coef_bound: float | None = None,
+        fit_intercept: bool = True,
+        ledger: PrivacyLedger | None = None,
+        random_state: RandomState = None,
+    ) -> None:
         self.epsilon = epsilon
         self.alpha = alpha
         self.perturbation = perturbation
@@ -154,18 +160,18 @@ class DPRidge(PrivacyHTMLMixin, RegressorMixin, BaseEstimator):
         self.random_state = random_state
 
     @property
-    def default_scoring(self):
+    def default_scoring(self) -> ClippedSquaredErrorScore:
         """ClippedSquaredErrorScore : Errors count up to that of predicting 0 for the largest target."""
         return ClippedSquaredErrorScore(bound=float(self.target_bound) ** 2)
 
     @property
-    def post_processing_params(self):
+    def post_processing_params(self) -> tuple[str, ...]:
         """tuple of str : Parameters that may change after the release at no further cost."""
         return ("alpha",) if self.perturbation == "covariance" else ()
 
     @remembers_records
     @all_or_nothing
-    def fit(self, X, y, **fit_params):
+    def fit(self, X: MatrixLike, y: npt.ArrayLike, **fit_params: Any) -> Self:
         """Train and release a model.
 
         Parameters
@@ -206,7 +212,11 @@ class DPRidge(PrivacyHTMLMixin, RegressorMixin, BaseEstimator):
         return self
 
     @staticmethod
-    def fit_batch(estimators, X, y):
+    def fit_batch(
+        estimators: Sequence["DPRidge"],
+        X: MatrixLike,
+        y: npt.ArrayLike,
+    ) -> Sequence["DPRidge"]:
         """Fit several models on the same rows; those that see them alike share one pass.
 
         Nothing is recorded in `privacy_`: a search uses this for models that it never
@@ -223,7 +233,7 @@ class DPRidge(PrivacyHTMLMixin, RegressorMixin, BaseEstimator):
         list of DPRidge
             The same objects, fitted.
         """
-        alike = {}
+        alike: dict[Any, list[Any]] = {}
         for estimator in estimators:
             alike.setdefault(tuple(estimator._bounds().values()), []).append(estimator)
         for group in alike.values():
@@ -284,7 +294,7 @@ class DPRidge(PrivacyHTMLMixin, RegressorMixin, BaseEstimator):
         self.coef_ = theta[:-1].copy() if self.fit_intercept else theta
         self.intercept_ = float(theta[-1]) if self.fit_intercept else 0.0
 
-    def post_process(self, **params):
+    def post_process(self, **params: Any) -> Self:
         """Return the model with another `alpha`, from the same release and at no cost.
 
         Parameters
@@ -321,7 +331,7 @@ class DPRidge(PrivacyHTMLMixin, RegressorMixin, BaseEstimator):
             twin._set_coefficients(twin._read())
         return twin
 
-    def unit_noise(self, n_features):
+    def unit_noise(self, n_features: int) -> FloatArray:
         """Draw the noise of one fit, from `random_state` and public numbers alone.
 
         Parameters
@@ -359,8 +369,13 @@ class DPRidge(PrivacyHTMLMixin, RegressorMixin, BaseEstimator):
         return gaussian(generator, n_entries)
 
     def stability_certificate(
-        self, score, n_samples, n_features, n_problems=1, failure_probability=None
-    ):
+        self,
+        score: ClippedSquaredErrorScore,
+        n_samples: int,
+        n_features: int,
+        n_problems: int = 1,
+        failure_probability: float | None = None,
+    ) -> Certificate:
         """Bound how far one record moves a score of this model at its draw.
 
         Parameters
@@ -401,7 +416,7 @@ class DPRidge(PrivacyHTMLMixin, RegressorMixin, BaseEstimator):
         training = min(score.bound, 2 * math.sqrt(score.bound) * self._row_radius() * moved)
         return Certificate(training=float(training), span=float(score.bound))
 
-    def accuracy_form(self):
+    def accuracy_form(self) -> RidgeAccuracy:
         """Return what is known of the accuracy of this estimator's models, for accuracy first.
 
         Returns
@@ -410,7 +425,13 @@ class DPRidge(PrivacyHTMLMixin, RegressorMixin, BaseEstimator):
         """
         return RidgeAccuracy(self)
 
-    def risk_bound(self, n_samples, n_features, n_problems=1, reach=1.0):
+    def risk_bound(
+        self,
+        n_samples: int,
+        n_features: int,
+        n_problems: int = 1,
+        reach: float = 1.0,
+    ) -> RiskBound:
         """Return public numbers about the least risk over a ball.
 
         Parameters
@@ -431,7 +452,12 @@ class DPRidge(PrivacyHTMLMixin, RegressorMixin, BaseEstimator):
         return ridge_risk_bound(self, n_samples, n_features, reach)
 
     @staticmethod
-    def optimal_values(estimators, X, y, reach):
+    def optimal_values(
+        estimators: Sequence["DPRidge"],
+        X: MatrixLike,
+        y: npt.ArrayLike,
+        reach: float,
+    ) -> FloatArray:
         """Return the least risks over the balls; exact functions of the records, not released.
 
         Parameters
@@ -530,7 +556,7 @@ class DPRidge(PrivacyHTMLMixin, RegressorMixin, BaseEstimator):
     def _check_parameters(self):
         check_parameters(self)
 
-    def predict(self, X):
+    def predict(self, X: MatrixLike) -> FloatArray:
         """Predict the targets of rows, clipped as the training rows were.
 
         Parameters
@@ -553,7 +579,12 @@ class DPRidge(PrivacyHTMLMixin, RegressorMixin, BaseEstimator):
         return block_map(values, X)
 
     @warns_of_training_records
-    def score(self, X, y, sample_weight=None):
+    def score(
+        self,
+        X: MatrixLike,
+        y: npt.ArrayLike,
+        sample_weight: npt.ArrayLike | None = None,
+    ) -> float:
         """Return the coefficient of determination R^2 of the predictions.
 
         Parameters

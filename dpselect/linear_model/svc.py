@@ -1,6 +1,12 @@
 """Differentially private linear support vector classification."""
 
+from typing import Literal
+
+import numpy.typing as npt
+
 from ..checks import check_number
+from ..ledger import PrivacyLedger
+from ..noise.generators import RandomState
 from .classifier import TOL, DPLinearClassifier
 from .losses import HuberHingeLoss
 
@@ -101,22 +107,22 @@ class DPLinearSVC(DPLinearClassifier):
 
     def __init__(
         self,
-        epsilon=1.0,
+        epsilon: float = 1.0,
         *,
-        alpha="auto",
-        perturbation="objective",
-        huber_width=0.5,
-        norm="l2",
-        data_norm=1.0,
-        fit_intercept=True,
-        intercept_scaling=1.0,
-        classes=None,
-        tol=TOL,
-        max_iter=100,
-        n_jobs=None,
-        ledger=None,
-        random_state=None,
-    ):
+        alpha: float | Literal["auto"] = "auto",
+        perturbation: Literal["objective", "output"] = "objective",
+        huber_width: float = 0.5,
+        norm: Literal["l2", "l1"] = "l2",
+        data_norm: float = 1.0,
+        fit_intercept: bool = True,
+        intercept_scaling: float = 1.0,
+        classes: npt.ArrayLike | None = None,
+        tol: float = TOL,
+        max_iter: int = 100,
+        n_jobs: int | None = None,
+        ledger: PrivacyLedger | None = None,
+        random_state: RandomState = None,
+    ) -> None:
         self.epsilon = epsilon
         self.alpha = alpha
         self.perturbation = perturbation

@@ -6,13 +6,16 @@ statement and proof.
 """
 
 import numpy as np
+import numpy.typing as npt
 
 from ..checks import check_number
 from ..noise import as_generator, geometric, grid_step, gumbel, nearest_multiple
+from ..noise.generators import RandomState
+from ..type_aliases import FloatArray
 from ..unquoted import unquoted
 
 
-def exponential_noise_scales(sensitivities, epsilon):
+def exponential_noise_scales(sensitivities: npt.ArrayLike, epsilon: float) -> FloatArray:
     """Return the scales s_i = (Delta_i + max over j != i of Delta_j) / epsilon.
 
     Parameters
@@ -50,7 +53,12 @@ def exponential_noise_scales(sensitivities, epsilon):
         return _check_scales((sensitivities + others) / epsilon, epsilon)
 
 
-def noisy_argmax(scores, sensitivities, epsilon, random_state=None):
+def noisy_argmax(
+    scores: npt.ArrayLike,
+    sensitivities: npt.ArrayLike,
+    epsilon: float,
+    random_state: RandomState = None,
+) -> int:
     """Select an index with a large score, epsilon-differentially private.
 
     Returns argmax_i of q_i + s_i (Z_i - 1), where the Z_i are independent standard
@@ -103,7 +111,12 @@ def noisy_argmax(scores, sensitivities, epsilon, random_state=None):
     return int(largest_sum(nearest_multiple(scores, step), noise))
 
 
-def exponential_mechanism(scores, sensitivity, epsilon, random_state=None):
+def exponential_mechanism(
+    scores: npt.ArrayLike,
+    sensitivity: float,
+    epsilon: float,
+    random_state: RandomState = None,
+) -> int:
     """Select index i with probability proportional to exp(epsilon q_i / (2 Delta)).
 
     Parameters

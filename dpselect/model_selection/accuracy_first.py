@@ -1,6 +1,10 @@
 """AccuracyFirstSearchCV: the smallest epsilon of a grid that is accurate enough."""
 
+from collections.abc import Collection, Mapping
+from typing import Any, Literal, Self
+
 import numpy as np
+import numpy.typing as npt
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.metrics import check_scoring
 from sklearn.pipeline import Pipeline
@@ -9,15 +13,17 @@ from ..atomic import all_or_nothing
 from ..base import PrivacyHTMLMixin, warn_if_seeded
 from ..checks import SMALLEST_EPSILON
 from ..exceptions import AccuracyNotReachedError
-from ..ledger import charged
-from ..metrics import get_score
+from ..ledger import PrivacyLedger, charged
+from ..metrics import Score, get_score
 from ..noise import is_seeded, root_stream
+from ..noise.generators import RandomState
 from ..privacy import PrivacyLoss
 from ..rows import n_rows, take_records
 from ..training_records import remembers_records
+from ..type_aliases import CrossValidation, Estimator, MatrixLike
 from .accuracy_methods import Static
 from .accuracy_parameters import check_parameters, check_target, epsilon_grid, is_risk
-from .accuracy_plan import make_plan
+from .accuracy_plan import AccuracyPlan, make_plan
 from .accuracy_question import Question, outcome_loss
 from .candidates import learn_classes, make_candidates, seed_features, set_classes
 from .delegation import SearchDelegationMixin
@@ -158,21 +164,21 @@ class AccuracyFirstSearchCV(
 
     def __init__(
         self,
-        estimator,
-        param_grid,
+        estimator: Estimator,
+        param_grid: Mapping[str, Any],
         *,
-        target,
-        criterion="excess_risk",
-        failure_probability=0.1,
-        method="auto",
-        delta=0.0,
-        on_failure="raise",
-        cv=None,
-        public_splits=False,
-        trusted_steps=(),
-        ledger=None,
-        random_state=None,
-    ):
+        target: float,
+        criterion: str | Score = "excess_risk",
+        failure_probability: float = 0.1,
+        method: str = "auto",
+        delta: float = 0.0,
+        on_failure: Literal["raise", "last"] = "raise",
+        cv: CrossValidation = None,
+        public_splits: bool = False,
+        trusted_steps: Collection[str | type] = (),
+        ledger: PrivacyLedger | None = None,
+        random_state: RandomState = None,
+    ) -> None:
         self.estimator = estimator
         self.param_grid = param_grid
         self.target = target
@@ -189,7 +195,7 @@ class AccuracyFirstSearchCV(
 
     @remembers_records
     @all_or_nothing
-    def fit(self, X, y=None, **params):
+    def fit(self, X: MatrixLike, y: npt.ArrayLike | None = None, **params: Any) -> Self:
         """Search and release.
 
         Parameters
@@ -270,7 +276,13 @@ class AccuracyFirstSearchCV(
         self.multimetric_ = False
         return self
 
-    def plan(self, n_samples, n_features, n_classes=2, example=None):
+    def plan(
+        self,
+        n_samples: int,
+        n_features: int,
+        n_classes: int = 2,
+        example: MatrixLike | None = None,
+    ) -> AccuracyPlan:
         """Say what each method would pay, before any data is read.
 
         Parameters

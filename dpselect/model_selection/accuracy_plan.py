@@ -48,12 +48,12 @@ class AccuracyPlan:
     """
 
     method: str
-    methods: tuple
+    methods: tuple[MethodPlan, ...]
     sensitivity: float
-    messages: tuple
+    messages: tuple[str, ...]
 
     @property
-    def chosen(self):
+    def chosen(self) -> MethodPlan:
         """MethodPlan : That of the method that is used."""
         return next(plan for plan in self.methods if plan.method == self.method)
 

@@ -7,8 +7,11 @@ not know which branch was taken.
 """
 
 import re
+from collections.abc import Callable
 from copy import deepcopy
+from typing import Any, TypeAlias
 
+import numpy.typing as npt
 from sklearn import get_config
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import check_scoring
@@ -22,6 +25,9 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from ..training_records import warns_of_training_records
+from ..type_aliases import Array, MatrixLike
+
+Delegated: TypeAlias = Callable[[MatrixLike], Any]
 
 
 def _require_refit(search, attr):
@@ -50,7 +56,7 @@ def _estimator_has(attr):
 def _delegated(name, doc):
     """A method ``name(X)`` that calls ``best_estimator_.name(X)``."""
 
-    def method(self, X):
+    def method(self: Any, X: MatrixLike) -> Any:
         check_is_fitted(self)
         try:
             return getattr(self.best_estimator_, name)(X)
@@ -94,16 +100,16 @@ class SearchDelegationMixin:
     routing win.
     """
 
-    predict = _delegated("predict", "Predict with the chosen estimator.")
-    predict_proba = _delegated("predict_proba", "Class probabilities.")
-    predict_log_proba = _delegated("predict_log_proba", "Class log-probabilities.")
-    decision_function = _delegated("decision_function", "Decision function.")
-    score_samples = _delegated("score_samples", "Score of each sample.")
-    transform = _delegated("transform", "Transform with the chosen estimator.")
-    inverse_transform = _delegated("inverse_transform", "Undo ``transform``.")
+    predict: Delegated = _delegated("predict", "Predict with the chosen estimator.")
+    predict_proba: Delegated = _delegated("predict_proba", "Class probabilities.")
+    predict_log_proba: Delegated = _delegated("predict_log_proba", "Class log-probabilities.")
+    decision_function: Delegated = _delegated("decision_function", "Decision function.")
+    score_samples: Delegated = _delegated("score_samples", "Score of each sample.")
+    transform: Delegated = _delegated("transform", "Transform with the chosen estimator.")
+    inverse_transform: Delegated = _delegated("inverse_transform", "Undo ``transform``.")
 
     @warns_of_training_records
-    def score(self, X, y=None, **params):
+    def score(self: Any, X: MatrixLike, y: npt.ArrayLike | None = None, **params: Any) -> float:
         """Score the chosen estimator on the given data.
 
         Uses ``scoring`` where given, else ``best_estimator_.score``.
@@ -152,7 +158,7 @@ class SearchDelegationMixin:
         return score[self.refit] if self.multimetric_ else score
 
     @property
-    def n_features_in_(self):
+    def n_features_in_(self: Any) -> int:
         """Number of features seen during fit, only if ``refit`` is not False."""
         try:
             check_is_fitted(self)
@@ -164,7 +170,7 @@ class SearchDelegationMixin:
         return self.best_estimator_.n_features_in_
 
     @property
-    def classes_(self):
+    def classes_(self: Any) -> Array:
         """Class labels, only if ``refit`` is not False and for a classifier."""
         _estimator_has("classes_")(self)
         return self.best_estimator_.classes_
@@ -186,7 +192,7 @@ class SearchDelegationMixin:
         tags.array_api_support = inner.array_api_support
         return tags
 
-    def get_metadata_routing(self):
+    def get_metadata_routing(self: Any) -> MetadataRouter:
         """Metadata routing of this object.
 
         Returns

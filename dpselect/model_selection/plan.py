@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -53,7 +54,7 @@ class SelectionPlan:
         What each strategy would spend. Empty but in a plan from `plan`.
     """
 
-    params: tuple
+    params: tuple[dict[str, Any], ...]
     n_samples: int
     n_features: int
     epsilon: float
@@ -68,10 +69,10 @@ class SelectionPlan:
     resolution: float
     stake: float
     considered: np.ndarray
-    messages: tuple
-    comparison: tuple = ()
+    messages: tuple[str, ...]
+    comparison: tuple["PlannedStrategy", ...] = ()
 
-    def to_dict(self):
+    def to_dict(self) -> dict[str, Any]:
         """Return the plan as plain numbers and strings, ready for JSON.
 
         Returns
@@ -106,7 +107,7 @@ class SelectionPlan:
             ],
         }
 
-    def to_results(self):
+    def to_results(self) -> dict[str, Any]:
         """Return the plan as the columns of `cv_results_`.
 
         Returns

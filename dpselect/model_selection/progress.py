@@ -1,15 +1,22 @@
 """How far a search is, in public facts: which candidates, and how many are left."""
 
+from ..type_aliases import Function
+
 try:  # scikit-learn 1.9 and later
-    from sklearn.callback import CallbackSupportMixin, with_callbacks
+    from sklearn.callback import CallbackSupportMixin
+    from sklearn.callback import with_callbacks as _with_callbacks
 except ImportError:
 
-    class CallbackSupportMixin:
+    class CallbackSupportMixin:  # type: ignore[no-redef]  # in place of the import
         """Stands where scikit-learn has no callbacks."""
 
-    def with_callbacks(method):
-        """Return the method."""
+    def _with_callbacks(method):
         return method
+
+
+def with_callbacks(fit: Function) -> Function:
+    """Decorate the `fit` of a search: scikit-learn's callbacks, if it has any, are told of it."""
+    return _with_callbacks(fit)
 
 
 class Progress:

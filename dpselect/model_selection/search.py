@@ -1,27 +1,33 @@
 """StabilityGridSearchCV: GridSearchCV for private models, with one statement of the loss."""
 
 import math
+from collections.abc import Callable, Collection
 from dataclasses import replace
+from typing import Any, Literal, Self
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.base import BaseEstimator, MetaEstimatorMixin
 
 from ..atomic import all_or_nothing
 from ..base import PrivacyHTMLMixin, warn_if_seeded
 from ..checks import check_epsilon
 from ..exceptions import CertificateError
-from ..ledger import charged
+from ..ledger import PrivacyLedger, charged
 from ..metrics import get_score
 from ..noise import is_seeded, root_stream
+from ..noise.generators import RandomState
 from ..privacy import PrivacyLoss
 from ..rows import n_rows, take
 from ..training_records import remembers_records
+from ..type_aliases import CrossValidation, Estimator, MatrixLike, ParamGrid
 from .candidates import learn_classes, make_candidates, seed_features, set_classes
 from .comparison import compare_strategies
 from .delegation import SearchDelegationMixin
 from .evaluation import made_up_records, n_columns, records_of
 from .nonprivate import fit_twin
 from .parameters import check_parameters
+from .plan import SelectionPlan
 from .private_steps import freeze, last_private, thaw
 from .progress import CallbackSupportMixin, Progress, with_callbacks
 from .release import fit_candidate, release_state
@@ -193,27 +199,27 @@ class StabilityGridSearchCV(
 
     def __init__(
         self,
-        estimator,
-        param_grid,
+        estimator: Estimator,
+        param_grid: ParamGrid,
         *,
-        epsilon=1.0,
-        delta=0.0,
-        selection_fraction="auto",
-        scoring=None,
-        strategy="auto",
-        n_draws=1,
-        n_jobs=None,
-        refit=True,
-        cv=None,
-        verbose=0,
-        pre_dispatch="2*n_jobs",
-        error_score=np.nan,
-        return_train_score=False,
-        public_splits=False,
-        trusted_steps=(),
-        ledger=None,
-        random_state=None,
-    ):
+        epsilon: float = 1.0,
+        delta: float = 0.0,
+        selection_fraction: float | Literal["auto"] = "auto",
+        scoring: str | Callable[..., Any] | None = None,
+        strategy: str = "auto",
+        n_draws: int = 1,
+        n_jobs: int | None = None,
+        refit: bool = True,
+        cv: CrossValidation = None,
+        verbose: int = 0,
+        pre_dispatch: int | str = "2*n_jobs",
+        error_score: float | Literal["raise"] = np.nan,
+        return_train_score: bool = False,
+        public_splits: bool = False,
+        trusted_steps: Collection[str | type] = (),
+        ledger: PrivacyLedger | None = None,
+        random_state: RandomState = None,
+    ) -> None:
         self.estimator = estimator
         self.param_grid = param_grid
         self.epsilon = epsilon
@@ -237,7 +243,7 @@ class StabilityGridSearchCV(
     @remembers_records
     @all_or_nothing
     @with_callbacks
-    def fit(self, X, y=None, **params):
+    def fit(self, X: MatrixLike, y: npt.ArrayLike | None = None, **params: Any) -> Self:
         """Select and release.
 
         Parameters
@@ -266,7 +272,7 @@ class StabilityGridSearchCV(
             with charged(self, loss):
                 twin = fit_twin(self, X, y, params)
                 self._forget()
-                vars(self).update(twin)
+                self.__dict__.update(twin)
                 self.privacy_ = loss
             return self
         check_parameters(self)
@@ -355,7 +361,13 @@ class StabilityGridSearchCV(
         estimator = fit_candidate(candidate, epsilon, state, X, y)
         return estimator, candidate.model.privacy_
 
-    def plan(self, n_samples, n_features, n_classes=2, example=None):
+    def plan(
+        self,
+        n_samples: int,
+        n_features: int,
+        n_classes: int = 2,
+        example: MatrixLike | None = None,
+    ) -> SelectionPlan:
         """Say what would be spent on what, and what a selection could tell apart.
 
         From public numbers, before any data is read.
@@ -449,7 +461,7 @@ another alpha is taken only if its score is better by about 22.
         return groups
 
     @property
-    def best_score_(self):
+    def best_score_(self) -> float:
         """float : The exact score of the choice; only with ``epsilon=inf``, never released."""
         if "best_score_" not in vars(self):
             raise AttributeError(

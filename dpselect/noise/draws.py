@@ -2,8 +2,10 @@
 
 import numpy as np
 
+from ..type_aliases import FloatArray, Shape
 
-def ball_laplace(generator, n_draws, dimension):
+
+def ball_laplace(generator: np.random.Generator, n_draws: int, dimension: int) -> FloatArray:
     """Draw vectors with density proportional to ``exp(-||r||_2)``.
 
     A uniform direction times a Gamma(`dimension`, 1) length.
@@ -36,7 +38,7 @@ def ball_laplace(generator, n_draws, dimension):
     return direction * generator.standard_gamma(dimension, size=(n_draws, 1))
 
 
-def laplace(generator, shape):
+def laplace(generator: np.random.Generator, shape: Shape) -> FloatArray:
     """Draw independent standard Laplace variables, density ``exp(-|r|) / 2``.
 
     Parameters
@@ -57,7 +59,7 @@ def laplace(generator, shape):
     return generator.laplace(size=shape)
 
 
-def exponential(generator, shape):
+def exponential(generator: np.random.Generator, shape: Shape) -> FloatArray:
     """Draw independent standard exponential variables, mean 1.
 
     Parameters
@@ -78,7 +80,7 @@ def exponential(generator, shape):
     return generator.standard_exponential(size=shape)
 
 
-def gaussian(generator, shape):
+def gaussian(generator: np.random.Generator, shape: Shape) -> FloatArray:
     """Draw independent standard normal variables.
 
     Parameters
@@ -99,7 +101,7 @@ def gaussian(generator, shape):
     return generator.standard_normal(shape)
 
 
-def gumbel(generator, shape):
+def gumbel(generator: np.random.Generator, shape: Shape) -> FloatArray:
     """Draw independent standard Gumbel variables.
 
     Parameters

@@ -12,6 +12,7 @@ import secrets
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import numpy as np
 from randomgen import ChaCha
@@ -51,7 +52,7 @@ class InnerStream:
     key: bytes = field(repr=False)
     released: bool = False
 
-    def child(self, *path):
+    def child(self, *path: str | int) -> "InnerStream":
         """Return the stream at `path` below this one; distinct paths are independent.
 
         Parameters
@@ -67,7 +68,7 @@ class InnerStream:
         digest = hashlib.blake2b(name, key=self.key, digest_size=KEY_BYTES)
         return InnerStream(digest.digest(), self.released)
 
-    def for_release(self):
+    def for_release(self) -> "InnerStream":
         """Return the same stream, for noise that protects what is released.
 
         Returns
@@ -76,7 +77,7 @@ class InnerStream:
         """
         return InnerStream(self.key, released=True)
 
-    def integer(self):
+    def integer(self) -> int:
         """Return a public 31-bit seed, for splitters and feature maps of other libraries.
 
         Returns
@@ -86,7 +87,13 @@ class InnerStream:
         return int.from_bytes(self.child("integer").key[:4], "little") >> 1
 
 
-def root_stream(random_state=None):
+# what defines noise
+RandomState: TypeAlias = (
+    int | np.random.SeedSequence | np.random.RandomState | np.random.Generator | InnerStream | None
+)
+
+
+def root_stream(random_state: RandomState = None) -> InnerStream:
     """Turn a `random_state` into the key of a stream.
 
     Parameters
@@ -123,14 +130,14 @@ def root_stream(random_state=None):
         return random_state
     if random_state is None:
         return InnerStream(secrets.token_bytes(KEY_BYTES))
-    if isinstance(random_state, numbers.Integral):
+    if isinstance(random_state, (int, numbers.Integral)):  # (to type checkers int is no Integral)
         random_state = np.random.SeedSequence(int(random_state), pool_size=8)
     if isinstance(random_state, np.random.SeedSequence):
         return InnerStream(random_state.generate_state(KEY_BYTES // 4, np.uint32).tobytes())
     return InnerStream(random_state.bytes(KEY_BYTES))
 
 
-def check_random_state(random_state):
+def check_random_state(random_state: object) -> None:
     """Refuse a `random_state` that does not define noise, without drawing from it.
 
     Parameters
@@ -168,7 +175,7 @@ def check_random_state(random_state):
         )
 
 
-def as_generator(random_state=None):
+def as_generator(random_state: RandomState = None) -> np.random.Generator:
     """Return a new generator for `random_state`.
 
     Parameters
@@ -213,7 +220,7 @@ def noise_for_made_up_data():
         _made_up.reset(before)
 
 
-def is_seeded(random_state):
+def is_seeded(random_state: object) -> bool:
     """Tell whether noise drawn from `random_state` can be drawn again.
 
     Parameters

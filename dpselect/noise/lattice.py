@@ -9,8 +9,10 @@ the exact one; so all data sets reach the same doubles.
 import math
 
 import numpy as np
+import numpy.typing as npt
 
 from ..checks import check_number
+from ..type_aliases import FloatArray, IntArray, Shape
 from ..unquoted import unquoted
 
 # steps of the grid in a scale of the noise, as a power of two
@@ -29,7 +31,7 @@ LONGEST = 64
 LEAST_RATE = 45 / 2.0**62
 
 
-def geometric(generator, shape, rate):
+def geometric(generator: np.random.Generator, shape: Shape, rate: npt.ArrayLike) -> IntArray:
     """Draw independent integers k from 0 with probabilities proportional to exp(-rate k).
 
     Parameters
@@ -60,7 +62,7 @@ def geometric(generator, shape, rate):
     >>> geometric(as_generator(), 3, rate=float("inf"))
     array([0, 0, 0])
     """
-    shape = (shape,) if np.ndim(shape) == 0 else tuple(shape)
+    shape = tuple(np.atleast_1d(shape).tolist())
     rate = unquoted(np.asarray, rate, dtype=np.float64, what="rate")
     if not (rate >= LEAST_RATE).all():
         raise ValueError(
@@ -91,7 +93,11 @@ def _limits(rates):
     return limits[limits.any(axis=1)].astype(np.uint64)
 
 
-def two_sided_geometric(generator, shape, ratio):
+def two_sided_geometric(
+    generator: np.random.Generator,
+    shape: Shape,
+    ratio: npt.ArrayLike,
+) -> IntArray:
     """Draw independent integers k with probabilities proportional to ``ratio ** abs(k)``.
 
     The difference of two geometric variables. Added to integers of l1 sensitivity S it gives
@@ -131,7 +137,12 @@ def two_sided_geometric(generator, shape, ratio):
     return two_sided(generator, shape, rate)
 
 
-def lattice_noise(generator, shape, scales, step):
+def lattice_noise(
+    generator: np.random.Generator,
+    shape: Shape,
+    scales: npt.ArrayLike,
+    step: float,
+) -> FloatArray:
     """Draw independent Laplace variables on a grid.
 
     Added to multiples of `step`, as doubles, they hide what Laplace variables of these scales hide
@@ -180,7 +191,7 @@ def two_sided(generator, shape, rate):
     return geometric(generator, shape, rate) - geometric(generator, shape, rate)
 
 
-def nearest_multiple(values, step):
+def nearest_multiple(values: npt.ArrayLike, step: float) -> FloatArray:
     """Return the multiples of a power of two that are nearest to values, exactly.
 
     Parameters
@@ -205,7 +216,12 @@ def nearest_multiple(values, step):
     return np.where(inside, np.rint(np.where(inside, values, 0.0) / step) * step, values)
 
 
-def lattice_laplace(generator, values, scales, epsilon):
+def lattice_laplace(
+    generator: np.random.Generator,
+    values: npt.ArrayLike,
+    scales: npt.ArrayLike,
+    epsilon: float,
+) -> FloatArray:
     """Round values to a grid and add Laplace noise on it.
 
     Parameters
@@ -268,7 +284,7 @@ def lattice_laplace(generator, values, scales, epsilon):
     return nearest_multiple(values, step) + lattice_noise(generator, values.shape, wider, step)
 
 
-def grid_step(scales, unit=np.inf):
+def grid_step(scales: npt.ArrayLike, unit: float = np.inf) -> float:
     """Return the step of a grid for noise: a power of two, from public numbers.
 
     Parameters

@@ -9,10 +9,13 @@ or at the data. A path lives as long as one fit: who holds it can read all the n
 """
 
 import math
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ..checks import check_number
+from ..type_aliases import Array, FloatArray, Shape
 from .draws import exponential, gaussian, laplace
 from .lattice import geometric, two_sided
 
@@ -59,7 +62,7 @@ class _JumpPath:
         self._before = table[self._coordinates, rank]
         self._after = table[self._coordinates, rank + 1]
 
-    def read(self, epsilon):
+    def read(self, epsilon: float) -> Array:
         """Return the noise at `epsilon`, for unit sensitivity.
 
         Parameters
@@ -145,14 +148,20 @@ class LaplacePath(_JumpPath):
     True
     """
 
-    def __init__(self, generator, shape, low, high):
+    def __init__(
+        self,
+        generator: np.random.Generator,
+        shape: Shape,
+        low: float,
+        high: float,
+    ) -> None:
         low, high = _check_bounds(low, high)
         first = laplace(generator, shape) / high
         n_jumps = generator.poisson(2 * np.size(first) * (np.log(high) - np.log(low)))
         places = _log_uniform(generator, n_jumps, low, high)
         super().__init__(generator, low, high, first, places, laplace(generator, n_jumps) / places)
 
-    def deviation(self, epsilon):
+    def deviation(self, epsilon: float) -> float:
         """Return the standard deviation of a coordinate of the reading at `epsilon`.
 
         Parameters
@@ -222,7 +231,13 @@ class LatticePath(_JumpPath):
     array([0, 0, 0])
     """
 
-    def __init__(self, generator, shape, low, high):
+    def __init__(
+        self,
+        generator: np.random.Generator,
+        shape: Shape,
+        low: float,
+        high: float,
+    ) -> None:
         low, high = _check_bounds(low, high)
         if low < LOWEST_LATTICE_EPSILON:
             raise ValueError(
@@ -241,7 +256,7 @@ class LatticePath(_JumpPath):
         jumps = signs * (1 + geometric(generator, n_jumps, places))
         super().__init__(generator, low, high, first, places, jumps)
 
-    def deviation(self, epsilon):
+    def deviation(self, epsilon: float) -> float:
         """Return the standard deviation of a coordinate of the reading at `epsilon`.
 
         Parameters
@@ -288,13 +303,13 @@ class BrownianPath:
     True
     """
 
-    def __init__(self, generator, shape):
+    def __init__(self, generator: np.random.Generator, shape: Shape) -> None:
         self._generator = generator
         self._shape = shape
-        self._time = None
-        self._value = None
+        self._time: Any = None
+        self._value: Any = None
 
-    def read_at(self, time):
+    def read_at(self, time: npt.ArrayLike) -> FloatArray:
         """Return the motion at `time`.
 
         Parameters
@@ -383,7 +398,14 @@ class BallLaplacePath:
     (2, 3)
     """
 
-    def __init__(self, generator, n_vectors, dimension, low, high):
+    def __init__(
+        self,
+        generator: np.random.Generator,
+        n_vectors: int,
+        dimension: int,
+        low: float,
+        high: float,
+    ) -> None:
         low, high = _check_bounds(low, high, power=2)
         n_vectors, dimension = int(n_vectors), int(dimension)
         self._dimension = dimension
@@ -396,7 +418,7 @@ class BallLaplacePath:
         self._times = _JumpPath(generator, low, high, first, places, jumps)
         self._motion = BrownianPath(generator, (n_vectors, dimension))
 
-    def read(self, epsilon):
+    def read(self, epsilon: float) -> FloatArray:
         """Return the noise at `epsilon`, for unit sensitivity.
 
         Parameters
@@ -422,7 +444,7 @@ class BallLaplacePath:
         self._epsilon = epsilon
         return self._motion.read_at(time)
 
-    def deviation(self, epsilon):
+    def deviation(self, epsilon: float) -> float:
         """Return the standard deviation of a coordinate of the reading at `epsilon`.
 
         Parameters

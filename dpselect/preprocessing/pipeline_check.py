@@ -6,6 +6,7 @@ changes all rows, and the privacy loss of the model says nothing about the Pipel
 """
 
 import numbers
+from collections.abc import Collection
 
 import numpy as np
 from sklearn.compose import ColumnTransformer
@@ -28,11 +29,12 @@ from sklearn.preprocessing import (
 )
 from sklearn.random_projection import GaussianRandomProjection, SparseRandomProjection
 
+from ..type_aliases import Estimator
 from .private_bounds import DPBoundsScaler
 from .scalers import BoundedScaler, NormClipper
 
 
-def check_pipeline_privacy(pipeline, trusted_steps=()):
+def check_pipeline_privacy(pipeline: Estimator, trusted_steps: Collection[str | type] = ()) -> None:
     """Refuse a Pipeline with a step that learns from the data without paying for it.
 
     Parameters

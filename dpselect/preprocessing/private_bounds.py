@@ -1,5 +1,7 @@
 """Bounds of columns that nobody knew beforehand, learned by private quantiles."""
 
+from typing import Any, Self
+
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
@@ -7,10 +9,12 @@ from sklearn.utils.validation import check_is_fitted
 from ..atomic import all_or_nothing
 from ..base import PrivacyHTMLMixin, numeric_rows, release_loss
 from ..checks import check_epsilon, check_number
-from ..ledger import charged
+from ..ledger import PrivacyLedger, charged
 from ..mechanisms.selection import largest_sum
 from ..noise import as_generator, check_random_state, grid_step, gumbel, nearest_multiple
+from ..noise.generators import RandomState
 from ..rows import block_sum
+from ..type_aliases import FloatArray, MatrixLike
 from .scalers import scale_to_bounds
 
 # Ends of the cells: 0 and plus or minus (1 + j / 8) 2^e. Eight to an octave place a bound
@@ -79,14 +83,21 @@ class DPBoundsScaler(PrivacyHTMLMixin, OneToOneFeatureMixin, TransformerMixin, B
     # a Pipeline may contain this step although it learns: its loss is stated in privacy_
     releases_privately = True
 
-    def __init__(self, epsilon=1.0, *, tail=0.02, ledger=None, random_state=None):
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        tail: float = 0.02,
+        ledger: PrivacyLedger | None = None,
+        random_state: RandomState = None,
+    ) -> None:
         self.epsilon = epsilon
         self.tail = tail
         self.ledger = ledger
         self.random_state = random_state
 
     @all_or_nothing
-    def fit(self, X, y=None):
+    def fit(self, X: MatrixLike, y: Any = None) -> Self:
         """Learn and release the bounds.
 
         Parameters
@@ -129,7 +140,7 @@ class DPBoundsScaler(PrivacyHTMLMixin, OneToOneFeatureMixin, TransformerMixin, B
         # the outer ends, so that a single cell is still an interval
         self.bounds_ = np.column_stack([grid[cells[:, 0]], grid[cells[:, 1] + 1]])
 
-    def unit_noise(self, n_features):
+    def unit_noise(self, n_features: int) -> FloatArray:
         """Draw the noise of one fit at unit scale, from `random_state` and public shapes alone.
 
         Parameters
@@ -144,7 +155,7 @@ class DPBoundsScaler(PrivacyHTMLMixin, OneToOneFeatureMixin, TransformerMixin, B
         shape = (n_features, 2, len(bound_grid()) - 1)
         return gumbel(as_generator(self.random_state), shape)
 
-    def transform(self, X):
+    def transform(self, X: MatrixLike) -> FloatArray:
         """Scale rows.
 
         Parameters

@@ -1,6 +1,9 @@
 """Scaling and clipping by public bounds: each row by itself, nothing learned from the data."""
 
+from typing import Any, Literal, Self
+
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
@@ -8,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..atomic import all_or_nothing
 from ..base import numeric_rows
 from ..checks import check_choice, check_number
+from ..type_aliases import FloatArray, MatrixLike
 
 # twice the difference of two bounds has to be a number of float64
 LARGEST_BOUND = float(np.finfo(np.float64).max) / 4
@@ -39,11 +43,11 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
            [ 1.,  1.]])
     """
 
-    def __init__(self, bounds=(0.0, 1.0)):
+    def __init__(self, bounds: npt.ArrayLike = (0.0, 1.0)) -> None:
         self.bounds = bounds
 
     @all_or_nothing
-    def fit(self, X, y=None):
+    def fit(self, X: MatrixLike, y: Any = None) -> Self:
         """Check the bounds against the number of columns.
 
         Parameters
@@ -60,7 +64,7 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self._limits(X.shape[1])
         return self
 
-    def transform(self, X):
+    def transform(self, X: MatrixLike) -> FloatArray:
         """Scale rows.
 
         Parameters
@@ -124,12 +128,12 @@ class NormClipper(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
            [1. , 0. ]])
     """
 
-    def __init__(self, norm="l2", bound=1.0):
+    def __init__(self, norm: Literal["l2", "l1"] = "l2", bound: float = 1.0) -> None:
         self.norm = norm
         self.bound = bound
 
     @all_or_nothing
-    def fit(self, X, y=None):
+    def fit(self, X: MatrixLike, y: Any = None) -> Self:
         """Check the parameters.
 
         Parameters
@@ -146,7 +150,7 @@ class NormClipper(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         numeric_rows(self, X, accept_sparse="csr")
         return self
 
-    def transform(self, X):
+    def transform(self, X: MatrixLike) -> Any:
         """Clip rows.
 
         Parameters

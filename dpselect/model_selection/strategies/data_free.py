@@ -8,7 +8,7 @@ from .rehearsal import rehearse_fit
 class DataFree(Strategy):
     """A candidate that does not depend on the records, trained with the whole privacy loss."""
 
-    said = ()
+    said: tuple[str, ...] = ()
 
     def rehearse(self):
         # a model that is not taken would never be checked
