@@ -6,6 +6,9 @@ import numbers
 import numpy as np
 
 SMALLEST_EPSILON = 1e-9
+# squares and products of smaller bounds, or of larger ones than its inverse, are not numbers of
+# float64: a norm of squares would be 0
+SMALLEST_BOUND = 1e-100
 # counts up to here are numbers of float64
 LARGEST_COUNT = 2**53
 

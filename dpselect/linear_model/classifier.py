@@ -12,7 +12,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..atomic import all_or_nothing
 from ..base import PrivacyHTMLMixin, check_classes, numeric_rows, refuse_fit_params, release_loss
-from ..checks import check_choice, check_epsilon, check_flag, check_n_jobs, check_number
+from ..checks import (
+    SMALLEST_BOUND,
+    check_choice,
+    check_epsilon,
+    check_flag,
+    check_n_jobs,
+    check_number,
+)
 from ..exceptions import CertificateError
 from ..ledger import charged
 from ..metrics import MarginScore
@@ -346,8 +353,9 @@ class DPLinearClassifier(PrivacyHTMLMixin, ClassifierMixin, BaseEstimator):
         )
         check_choice("norm", self.norm, ("l2", "l1"), why="only these norms are known here")
         check_number(
-            "data_norm", self.data_norm,
-            why="the noise is proportional to the largest norm that a row may have",
+            "data_norm", self.data_norm, low=SMALLEST_BOUND, low_included=True,
+            why="the noise is proportional to the largest norm that a row may have, and squares of "
+            "smaller numbers are 0 in float64",
             instead="write the norm to which rows are scaled down, such as 1.0",
         )
         check_flag(

@@ -145,8 +145,11 @@ def _clip_factor(block, data_norm, norm):
             )
     # the small shrinkage keeps the rounded norm of a clipped row from exceeding R
     shrinkage = 1 - max(2.0**-45, (block.shape[1] + 8) * 2.0**-52)
-    with np.errstate(divide="ignore"):
-        return np.minimum(1.0, data_norm / norms * shrinkage)
+    # short rows are not clipped, and no warning may tell of them
+    with np.errstate(divide="ignore", over="ignore"):
+        factor = data_norm / norms * shrinkage
+    # of a huge row it may be subnormal, with fewer digits than the shrinkage covers
+    return np.minimum(1.0, np.nextafter(factor, 0.0))
 
 
 def _norms(block, norm):

@@ -1,10 +1,7 @@
 """The parameters of private ridge regression, checked before any data is touched."""
 
-from ..checks import check_choice, check_epsilon, check_flag, check_number
+from ..checks import SMALLEST_BOUND, check_choice, check_epsilon, check_flag, check_number
 from ..noise import check_random_state
-
-# squares and products of larger or smaller bounds are not numbers of float64
-SMALLEST_BOUND = 1e-100
 
 
 def check_parameters(model):

@@ -166,7 +166,8 @@ def clip_factor(rows, norm, bound, scratch=None):
         )
     # the tiny shrinkage keeps the rounded norm of a clipped row from exceeding the bound
     shrinkage = 1 - (rows.shape[1] + 8) * 2.0**-52
-    with np.errstate(divide="ignore"):
+    # short rows are not clipped, and no warning may tell of them
+    with np.errstate(divide="ignore", over="ignore"):
         return np.minimum(1 / bound, shrinkage / norms)[:, None]
 
 

@@ -86,8 +86,10 @@ def geometric(generator: np.random.Generator, shape: Shape, rate: npt.ArrayLike)
 
 def _limits(rates):
     """Return below which of 2^64 integers each digit is 1, shape (n_digits, n_rates)."""
+    # exp(46) is above 2^66, so later digits are never 1
+    n_digits = min(max(math.frexp(46 / rates.min())[1], 0), 62)
     with np.errstate(over="ignore"):
-        odds = np.exp(np.ldexp(rates, np.arange(62)[:, None]))
+        odds = np.exp(np.ldexp(rates, np.arange(n_digits)[:, None]))
     # at most 2**63, since no digit is more likely 1 than 0
     limits = np.rint(np.ldexp(1 / (1 + odds), RANDOM_BITS))
     return limits[limits.any(axis=1)].astype(np.uint64)

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..atomic import all_or_nothing
 from ..base import numeric_rows
-from ..checks import check_choice, check_number
+from ..checks import SMALLEST_BOUND, check_choice, check_number
 from ..type_aliases import FloatArray, MatrixLike
 
 # twice the difference of two bounds has to be a number of float64
@@ -175,7 +175,9 @@ class NormClipper(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def _check_parameters(self):
         check_choice("norm", self.norm, ("l2", "l1"), why="only these norms are known here")
         check_number(
-            "bound", self.bound, why="it is the largest norm that a row may keep",
+            "bound", self.bound, low=SMALLEST_BOUND, low_included=True,
+            why="it is the largest norm that a row may keep, and squares of smaller numbers are 0 in "
+            "float64",
             instead="write a number greater than 0, such as 1.0",
         )
 

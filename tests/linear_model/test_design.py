@@ -3,6 +3,7 @@ import pytest
 from scipy import sparse
 
 from dpselect import DPLogisticRegression
+from dpselect.checks import SMALLEST_BOUND
 from dpselect.linear_model.design import Design, classification_problems
 
 
@@ -45,6 +46,21 @@ def test_rows_too_large_to_be_squared_are_scaled_down():
         products = design.dot(W).ravel()
     expected = 1e4 * np.array([1.4, 2**0.5, -1.0, 0.0, 0.5])
     np.testing.assert_allclose(products, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("data_norm", [SMALLEST_BOUND, 1.0, 1 / SMALLEST_BOUND])
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_rows_of_all_lengths_are_clipped_without_a_word(norm, data_norm):
+    lengths = 10.0 ** np.arange(-323, 308)[:, None]
+    X = lengths * np.array([0.6, -0.8])
+    # a warning would tell that some row is so short
+    with np.errstate(all="raise", under="ignore"):
+        rows = Design(X, data_norm, None, norm=norm).factor * X
+    reached = np.linalg.norm(rows / data_norm, ord=int(norm[1]), axis=1)
+    size = np.linalg.norm(X / lengths, ord=int(norm[1]), axis=1) * lengths[:, 0]
+    assert reached.max() <= 1.0
+    assert (reached[(size > data_norm) & (size / 1e290 < data_norm)] > 1 - 1e-12).all()
+    assert (rows[size < 0.9 * data_norm] == X[size < 0.9 * data_norm]).all()
 
 
 @pytest.mark.parametrize("labels", [["b", "a"], ["b", "c", "a"]])

@@ -352,6 +352,7 @@ BAD = [
     ({"alpha": "best"}, TypeError, "alpha"),
     ({"data_norm": 0}, ValueError, "data_norm"),
     ({"data_norm": float("inf")}, ValueError, "data_norm"),
+    ({"data_norm": 1e-200}, ValueError, "data_norm.*squares"),
     ({"intercept_scaling": 0}, ValueError, "intercept_scaling"),
     ({"perturbation": "gradient"}, ValueError, "objective"),
     ({"norm": "max"}, ValueError, "norm"),

@@ -6,6 +6,7 @@ import pytest
 from scipy import sparse
 
 from dpselect import rows
+from dpselect.checks import SMALLEST_BOUND
 from dpselect.linear_model.ridge_sums import (
     OuterSums,
     clip_factor,
@@ -66,6 +67,15 @@ def test_truncated_entries_are_never_larger():
         assert (np.abs(places) <= np.abs(values) * 2.0**bits).all()
         assert (np.abs(places - values * 2.0**bits) < 1).all()
         assert (places == np.round(places)).all()
+
+
+@pytest.mark.parametrize("data_norm", [SMALLEST_BOUND, 1.0, 1 / SMALLEST_BOUND])
+def test_rows_of_all_lengths_are_clipped_without_a_word(data_norm):
+    X = 10.0 ** np.arange(-323, 308)[:, None] * np.array([0.6, -0.4])
+    # a warning would tell that some row is so short
+    with np.errstate(all="raise", under="ignore"):
+        places = truncated(X * clip_factor(X, "l1", data_norm), 26)
+    assert (np.abs(places).sum(axis=1) <= 2**26).all()
 
 
 def test_what_is_released_is_a_function_of_the_exact_sum():

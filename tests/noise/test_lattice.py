@@ -83,6 +83,10 @@ def test_extreme_bits():
     assert geometric(AllBits(2**64 - 1), 2, 1e-3).tolist() == [0, 0]
     # every digit that can be 1 is
     assert geometric(AllBits(0), 1, 1.0)[0] == 63
+    for rate in (1e-17, 2.0**-40, 0.022, 22.52, 22.53, 45.05, 45.06, 46.0, 1e300):
+        possible = [j for j in range(62) if rate * 2.0**j <= 65 * math.log(2)]
+        for rates in (rate, [rate, np.inf]):
+            assert geometric(AllBits(0), np.shape(rates), rates).flat[0] == 2 ** len(possible) - 1
 
 
 def test_the_grid_is_a_power_of_two_from_public_numbers():
@@ -205,6 +209,16 @@ def test_bad_numbers_never_leave_values_without_noise(name, value):
     parameters = {"scales": 1.0, "epsilon": 1.0, name: value}
     with pytest.raises(ValueError, match=name):
         lattice_laplace(as_generator(), np.array([0.1, 0.2]), **parameters)
+
+
+def test_no_sign_of_a_zero_tells_a_value(monkeypatch):
+    monkeypatch.setattr("dpselect.noise.lattice.FINENESS", 0)
+    values = np.tile([0.0, -0.0, 1e-9, -1e-9, 0.4, -0.4, 1.0, -1.0], 100)
+    noisy = lattice_laplace(as_generator(1), values, 1.0, 1e4).reshape(100, 8)
+    # rounding alone would leave signs
+    assert np.signbit(nearest_multiple(values, grid_step(1.0))[[1, 3, 5]]).all()
+    assert (noisy == 0).any(axis=0).all() and not np.signbit(noisy[noisy == 0]).any()
+    assert not np.signbit(lattice_noise(as_generator(2), 100, 0.1, 1.0)).any()
 
 
 def test_nothing_stays_nothing():

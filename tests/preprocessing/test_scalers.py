@@ -39,7 +39,9 @@ def test_norm_clipper(norm, order, container):
     np.testing.assert_allclose(Z[norms > 1.5], X[norms > 1.5] * (1.5 / norms[norms > 1.5])[:, None])
 
 
-@pytest.mark.parametrize("parameters", [{"norm": "max"}, {"bound": 0}, {"bound": "1"}])
+@pytest.mark.parametrize(
+    "parameters", [{"norm": "max"}, {"bound": 0}, {"bound": "1"}, {"bound": 1e-200}]
+)
 def test_norm_clipper_parameters(parameters):
     with pytest.raises((ValueError, TypeError), match="norm|bound"):
         NormClipper(**parameters).fit(np.ones((2, 2)))
