@@ -116,8 +116,22 @@ class MarginScore(Score):
             Minus the mean penalty, over the rows and the one-vs-rest problems.
         """
         u = margins(estimator, X, y)
+        return -float(self.total(u).sum() / u.size)
+
+    def total(self, u: FloatArray) -> FloatArray:
+        """Return the sums of the penalties over the rows.
+
+        Parameters
+        ----------
+        u : ndarray of shape (m, ...)
+            Margins.
+
+        Returns
+        -------
+        ndarray of shape (...)
+        """
         # no record, not even one whose margin is not a number, adds more than the worst
-        return float(-self.penalty(np.where(np.isnan(u), -np.inf, u)).mean())
+        return self.penalty(np.where(np.isnan(u), -np.inf, u)).sum(axis=0)
 
 
 def margins(estimator: Estimator, X: MatrixLike, y: npt.ArrayLike) -> FloatArray:
@@ -365,10 +379,24 @@ class ClippedSquaredErrorScore(Score):
         y = unquoted(column_or_1d, y, dtype=np.float64, what="y")
         predicted = _predicted(estimator, "predict", X)
         _check_shape(predicted, y.shape)
+        return -float(self.total(y, predicted) / len(y))
+
+    def total(self, y: FloatArray, predicted: FloatArray) -> FloatArray:
+        """Return the sums of the clipped squared errors over the rows.
+
+        Parameters
+        ----------
+        y, predicted : ndarray of shape (m, ...)
+            Of shapes that go together.
+
+        Returns
+        -------
+        ndarray of shape (...)
+        """
         # fmin: no target, not even one that is not a number, adds more than the bound
         with np.errstate(over="ignore", invalid="ignore"):
             residual = y - predicted
-            return float(-np.fmin(residual * residual, self.bound).mean())
+            return np.fmin(residual * residual, self.bound).sum(axis=0)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,8 @@ from joblib import Parallel, delayed
 from scipy import sparse
 
 BLOCK_ELEMENTS = 1 << 18
+# consecutive rows of a sample: a file is read in pages
+RUN = 64
 
 
 def row_blocks(n_rows, row_elements):
@@ -98,6 +100,30 @@ def _over_blocks(function, X, aligned, n_jobs, row_elements):
     return Parallel(n_jobs=n_jobs, backend="threading", return_as="generator")(
         delayed(run)(rows) for rows in blocks
     )
+
+
+def sample(n_rows, X, *aligned):
+    """Return about `n_rows` rows from all over a table, chosen from its shape alone.
+
+    Parameters
+    ----------
+    n_rows : int
+    X : ndarray, memmap or sparse matrix of shape (n, d)
+    *aligned : ndarray of shape (n, ...)
+        Further arrays, of which the entries of the same rows are returned.
+
+    Returns
+    -------
+    tuple of the same arrays
+        Runs of consecutive rows at even distances.
+    """
+    n, run = X.shape[0], min(RUN, X.shape[0])
+    # no more runs than fit in side by side
+    n_runs = max(1, min(n_rows, n) // run)
+    chosen = (np.arange(n_runs) * (n // n_runs))[:, None] + np.arange(run)
+    chosen = chosen.ravel()
+    X = X.tocsr() if sparse.issparse(X) else np.asarray(X)
+    return X[chosen], *(array[chosen] for array in aligned)
 
 
 def take(X, indices):
