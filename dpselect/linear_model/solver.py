@@ -22,8 +22,9 @@ from scipy.linalg import cho_factor, cho_solve
 
 # curvature matrices that are held at a time have at most this many entries
 GROUP_ELEMENTS = 1 << 22
-# a sample has one row in so many, and at least so many rows in all, and for each coefficient
-SAMPLE_SHARE, SAMPLE_ROWS, SAMPLE_ROWS_PER_COEFFICIENT = 8, 256, 4
+# a sample has one row in so many and at most so many entries, but at least so many rows in all,
+# and for each coefficient
+SAMPLE_SHARE, SAMPLE_ELEMENTS, SAMPLE_ROWS, SAMPLE_ROWS_PER_COEFFICIENT = 8, 1 << 21, 256, 4
 MEMORY = 10
 BISECTIONS = 50
 
@@ -188,7 +189,8 @@ def _solve(problems, tau, max_iter):
     """Return the solutions of all problems, shape (J, d, k)."""
     n, d = problems.design.n_rows, problems.design.n_columns
     everything = np.arange(len(problems.mu))
-    n_sample = max(n // SAMPLE_SHARE, SAMPLE_ROWS_PER_COEFFICIENT * d, SAMPLE_ROWS)
+    n_sample = min(n // SAMPLE_SHARE, SAMPLE_ELEMENTS // d)
+    n_sample = max(n_sample, SAMPLE_ROWS_PER_COEFFICIENT * d, SAMPLE_ROWS)
     if n_sample > n // 2:
         W = np.zeros_like(problems.linear)
         factors = problems.curvature_factors(W, everything)
