@@ -26,13 +26,17 @@ class Certificate:
     span : float
         The largest difference between two records' contributions to the score; one of m
         validation records moves it by at most b = span / m.
+    residual : float, default=0.0
+        c, the movement that the solver's inexactness allows when no training record is replaced:
+        models of several splits are computed together.
     """
 
     training: float
     span: float
+    residual: float = 0.0
 
 
-def margin_certificate(score, radius, movement, norm):
+def margin_certificate(score, radius, movement, norm, residual=0.0):
     """Return the certificate of a margin score for a linear classifier.
 
     Parameters
@@ -45,16 +49,21 @@ def margin_certificate(score, radius, movement, norm):
         How far one training record can move w, in l2 norm.
     norm : float or ndarray
         Bound on ||w|| at the draw.
+    residual : float, default=0.0
+        How far two solutions for the same training records can be apart.
 
     Returns
     -------
     Certificate
         a = min(span, L R movement) and the span of g over margins up to R ||w||, both
-        averaged over the entries of `norm` (one for each one-vs-rest problem).
+        averaged over the entries of `norm` (one for each one-vs-rest problem); c as a, with
+        `residual` as the movement.
     """
     span = np.asarray(score.span(radius * np.asarray(norm)))
-    training = np.minimum(span, score.lipschitz * radius * movement)
-    return Certificate(training=float(training.mean()), span=float(span.mean()))
+    training, apart = (
+        np.minimum(span, score.lipschitz * radius * moved) for moved in (movement, residual)
+    )
+    return Certificate(float(training.mean()), float(span.mean()), float(apart.mean()))
 
 
 @dataclass(frozen=True)
@@ -94,8 +103,10 @@ class SplitPatterns:
         # merge one column after the other, so that the labels stay small integers
         pattern, first = np.zeros(n_samples, dtype=np.int64), np.zeros(1, dtype=np.int64)
         for column in counts:
-            pattern *= int(column.max()) + 1
-            pattern += column
+            # few counts occur, however often a record is named
+            place, _ = _relabelled(column)
+            pattern *= int(place.max()) + 1
+            pattern += place
             pattern, first = _relabelled(pattern)
         table = np.array([column[first] for column in counts]).T
         sizes = np.array([[len(part) for part in split] for split in splits])
@@ -109,22 +120,26 @@ class SplitPatterns:
         )
         return SplitPatterns(self.in_train, self.in_test, train, test)
 
-    def sensitivities(self, training, span):
+    def sensitivities(self, training, span, residual=0.0):
         """Return how far one record moves each candidate's score averaged over the splits.
 
         Delta_i = max over records r of
-        (1/J) sum_j [(count of r in T_j) a_ij + (count of r in V_j) span_ij / |V_j|].
+        (1/J) sum_j [(count of r in T_j) a_ij + (count of r in V_j) span_ij / |V_j|
+        + c_ij unless r is in T_j].
 
         Parameters
         ----------
         training, span : ndarray of shape (k, J)
             The certificates of candidate i trained on T_j.
+        residual : ndarray of shape (k, J), default=0.0
+            Likewise. 0 where each model is a function of the records of T_j alone.
 
         Returns
         -------
         ndarray of shape (k,)
         """
         movement = training @ self.in_train.T + (span / self.test_sizes) @ self.in_test.T
+        movement += np.broadcast_to(residual, training.shape) @ (self.in_train == 0).T
         return movement.max(axis=1) / len(self.test_sizes)
 
 

@@ -1,6 +1,7 @@
 """Certificates under attack: neighbouring data sets at a fixed draw never exceed them."""
 
 import math
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -206,11 +207,13 @@ def test_margin_certificate_averages_over_problems():
 # --- splits
 
 
-def brute_force(training, span, splits, n):
+def brute_force(training, span, splits, n, residual=0.0):
+    residual = np.broadcast_to(residual, training.shape)
     worst = np.zeros(len(training))
     for r in range(n):
         total = sum(
             np.sum(train == r) * training[:, j] + np.sum(test == r) * span[:, j] / len(test)
+            + (r not in train) * residual[:, j]
             for j, (train, test) in enumerate(splits)
         )
         worst = np.maximum(worst, total / len(splits))
@@ -225,10 +228,14 @@ def brute_force(training, span, splits, n):
 def test_sensitivities_of_splits(splitter):
     n, rng = 23, np.random.default_rng(0)
     splits = list(splitter.split(np.zeros((n, 1))))
-    training, span = rng.random((2, 5, len(splits)))
+    training, span, residual = rng.random((3, 5, len(splits)))
     patterns = SplitPatterns.from_splits(splits, n)
     np.testing.assert_allclose(
         patterns.sensitivities(training, span), brute_force(training, span, splits, n)
+    )
+    np.testing.assert_allclose(
+        patterns.sensitivities(training, span, residual),
+        brute_force(training, span, splits, n, residual),
     )
 
 
@@ -240,6 +247,21 @@ def test_repeated_records_count_as_often_as_they_occur():
     np.testing.assert_allclose(
         SplitPatterns.from_splits(splits, 3).sensitivities(training, span), expected
     )
+
+
+def test_a_record_that_is_named_very_often_costs_no_memory():
+    n, rng = 2000, np.random.default_rng(0)
+    # as many patterns as records
+    splits = [(np.flatnonzero(rng.random(n) < 0.5), np.arange(n)) for _ in range(30)]
+    splits.append((np.zeros(20_000, dtype=int), np.arange(n)))
+    tracemalloc.start()
+    try:
+        patterns = SplitPatterns.from_splits(splits, n)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 10e6
+    assert patterns.in_train[:, -1].max() == 20_000 and len(patterns.in_train) == n
 
 
 def test_k_folds_are_as_good_as_the_best_split():

@@ -45,13 +45,16 @@ def _coefficients(models, rows, targets, parts):
     """Return those of each model on each training part, of shapes (J, k, p) and (J, k)."""
     leader, p = models[0], rows.shape[1]
     coef, intercept = np.empty((len(parts.train_sizes), len(models), p)), []
+    sizes = parts.train_sizes.tolist()
+    bits_of = [[model._entry_bits(n, p) for model in models] for n in sizes]
     sums = {}
-    for j, n in enumerate(parts.train_sizes.tolist()):
+    for bits in {bits for row in bits_of for bits in row}:
+        own = [j for j, row in enumerate(bits_of) if bits in row]
+        found = split_sums(rows, targets, parts.train[:, own], bits, **leader._bounds())
+        sums[bits] = dict(zip(own, found))
+    for j, n in enumerate(sizes):
         decomposed = None
-        for i, model in enumerate(models):
-            bits = model._entry_bits(n, p)
-            if bits not in sums:
-                sums[bits] = split_sums(rows, targets, parts.train, bits, **leader._bounds())
+        for i, (model, bits) in enumerate(zip(models, bits_of[j])):
             if model.perturbation != "covariance" and decomposed is None:
                 values = sums[bits][j].values * leader._units(p)
                 decomposed = Reading.of(values[:-1, :-1] / n, values[:-1, -1] / n, 0.0)

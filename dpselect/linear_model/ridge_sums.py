@@ -105,9 +105,13 @@ def split_sums(X, y, train, bits, *, norm, data_norm, target_bound, fit_intercep
         Sums of integers are exact, all of them. Others are rounded as sums over all records are.
     """
     records = _Records(X.shape[1], bits, norm, data_norm, target_bound, fit_intercept)
-    taken_away = 2 * train.sum(axis=0) > len(train)
+    most = 2 * train.sum(axis=0) > len(train)
+    one_by_one = most.all() and (train.sum(axis=1) == train.shape[1] - 1).all()
+    # doubles that hold the sums of each part over a block need not hold those of all its records
+    in_block = min(len(train), rows_in_block(records.q))
+    exact = one_by_one or bits is None or in_block <= 2.0 ** (53 - 2 * bits)
+    taken_away = most & exact
     pieces = train ^ taken_away
-    one_by_one = taken_away.all() and (pieces.sum(axis=1) == 1).all()
 
     def products(rows, targets, pieces):
         z = records(rows, targets)
@@ -115,7 +119,7 @@ def split_sums(X, y, train, bits, *, norm, data_norm, target_bound, fit_intercep
         whole = sum(parts) if one_by_one or not taken_away.any() else records.products(z)
         return (np.array(parts), whole)
 
-    # integers that overflow on the way come back: 62 bits suffice for what is left
+    # integers stay below 2^63: there are less than twice as many records as in such a part
     parts, whole = block_sum(products, X, y, pieces, row_elements=records.q)
     return [
         OuterSums(_mirrored(whole - part if away else part), bits)

@@ -49,8 +49,9 @@ def minimise(design, signs, which, loss, mu, linear, tau, max_iter=100, parts=No
     tau : ndarray of shape (k,), or (J, k)
         Tolerances; greater than 0.
     max_iter : int, default=100
-        Steps before the solver turns to accelerated gradient descent with a number of steps
-        that is known in advance.
+        Steps of all problems together, and then again of each that is left by itself, with
+        Newton's method, before the solver turns to accelerated gradient descent with a number of
+        steps that is known in advance.
     parts : ndarray of bool, shape (n, J), default=None
         The rows of each part; None is one part, of all rows. The problems of one column should be
         much alike on all of them.
@@ -120,6 +121,14 @@ class _Problems:
         linear = self.linear.reshape(-1, *shape).mean(axis=1)
         return _Problems(design, signs, self.which, self.loss, mu[None], linear[None])
 
+    def only(self, number):
+        """Return one of the problems."""
+        j, column = divmod(int(number), self.n_columns)
+        return _Problems(
+            self.design, self.signs, self.which[[column]], self.loss, self.mu[[[number]]],
+            self.linear[None, :, [number]], None if self.parts is None else self.parts[:, [j]],
+        )
+
     def _aligned(self):
         return (self.signs,) if self.parts is None else (self.signs, self.parts)
 
@@ -180,39 +189,66 @@ class _Problems:
 
 def _factor(curvature, mu):
     H = (curvature + curvature.T) / 2
-    # more than rounding can take away, so that it stays positive definite
-    H.flat[:: len(H) + 1] += max(mu, 1e-13 * np.trace(H))
+    # more than rounding can take away, so that it stays positive definite; in each column's own
+    # units, since a large constant must not hide the curvature of the others
+    H.flat[:: len(H) + 1] += np.maximum(mu, 1e-13 * len(H) * H.diagonal())
     return cho_factor(H, overwrite_a=True, check_finite=False)
 
 
 def _solve(problems, tau, max_iter):
     """Return the solutions of all problems, shape (J, d, k)."""
+    tau = tau.ravel()
+    W, G = _descend_together(problems, tau, max_iter)
+    for k in np.flatnonzero(~(_norms(G) <= tau)):
+        W[:, [k]] = _solve_alone(problems.only(k), W[:, [k]], tau[[k]], max_iter)
+    return np.moveaxis(W.reshape(len(W), problems.n_parts, -1), 0, 1)
+
+
+def _solve_alone(problem, w, tau, max_iter):
+    """Return the solution of one problem that needs a curvature matrix of its own at each point."""
+    factors = problem.curvature_factors(w, np.array([0]))
+    w, gradient = _descend(problem, w, factors, tau, max_iter, refresh=1)
+    if _norms(gradient) <= tau:
+        return w
+    return _accelerated_descent(problem, w, gradient, tau)
+
+
+def _descend_together(problems, tau, max_iter):
+    """Return points after at most `max_iter` steps, and the gradients there."""
+    W, factors = _start(problems, tau, max_iter)
+    refresh = min(max(2, len(W) // 4), 2 * MEMORY)
+    return _descend(problems, W, factors, tau, max_iter, refresh)
+
+
+def _start(problems, tau, max_iter):
+    """Return where the descent begins, and the factors of the curvature there."""
     n, d = problems.design.n_rows, problems.design.n_columns
-    everything = np.arange(len(problems.mu))
     n_sample = min(n // SAMPLE_SHARE, SAMPLE_ELEMENTS // d)
     n_sample = max(n_sample, SAMPLE_ROWS_PER_COEFFICIENT * d, SAMPLE_ROWS)
     if n_sample > n // 2:
         W = np.zeros_like(problems.linear)
-        factors = problems.curvature_factors(W, everything)
-    else:
-        smaller = problems.sample(n_sample)
-        # where the sample's own error begins to count, there is no use to go on
-        enough = 0.1 * problems.design.radius / math.sqrt(n_sample)
-        W = _solve(smaller, np.maximum(tau.max(axis=0), enough)[None], max_iter)[0]
-        factors = smaller.curvature_factors(W, np.arange(problems.n_columns))
-        W = np.tile(W, problems.n_parts)
-    W = _descend(problems, W, factors, tau.ravel(), max_iter)
-    return np.moveaxis(W.reshape(d, problems.n_parts, -1), 0, 1)
+        return W, problems.curvature_factors(W, np.arange(len(problems.mu)))
+    smaller = problems.sample(n_sample)
+    # where the sample's own error begins to count, there is no use to go on
+    enough = 0.1 * problems.design.radius / math.sqrt(n_sample)
+    goal = np.maximum(tau.reshape(problems.n_parts, -1).max(axis=0), enough)
+    # a start need not be a solution, so that there is no last resort here
+    W, _ = _descend_together(smaller, goal, max_iter)
+    factors = smaller.curvature_factors(W, np.arange(problems.n_columns))
+    return np.tile(W, problems.n_parts), factors
 
 
 def _norms(vectors):
     return np.sqrt((vectors * vectors).sum(axis=0))
 
 
-def _descend(problems, W, factors, tau, max_iter):
+def _descend(problems, W, factors, tau, max_iter, refresh):
+    """Return points after at most `max_iter` steps, and the gradients there.
+
+    After each `refresh` steps the factors are those of the curvature at the points then.
+    """
     active = np.arange(len(tau))
     G = problems.gradients(W, active)
-    refresh = min(max(2, len(W) // 4), 2 * MEMORY)
     memory = []
     shortest = np.full(len(tau), np.inf)
     for step in range(max_iter):
@@ -220,7 +256,7 @@ def _descend(problems, W, factors, tau, max_iter):
         # "not at most" rather than "more than", so that nothing undefined counts as solved
         active = np.flatnonzero(~(_norms(G) <= tau))
         if not len(active):
-            return W
+            break
         if step and step % refresh == 0:
             factors.update(problems.curvature_factors(W[:, active], active))
             memory = []
@@ -229,9 +265,7 @@ def _descend(problems, W, factors, tau, max_iter):
         before = W, G
         W, G = _line_search(problems, W, G, direction, active, shortest)
         memory = [*memory[1 - MEMORY :], (W - before[0], G - before[1])]
-    for k in np.flatnonzero(~(_norms(G) <= tau)):
-        W[:, k] = _accelerated_descent(problems, k, W[:, k], G[:, k], tau[k])
-    return W
+    return W, G
 
 
 def _precondition(G, memory, factors, n_columns):
@@ -291,7 +325,7 @@ def _line_search(problems, W, G, direction, active, shortest):
     return W, G
 
 
-def _accelerated_descent(problems, k, w, gradient, tau):
+def _accelerated_descent(problem, w, gradient, tau):
     """Run Nesterov's method for strongly convex functions, for a known number of steps.
 
     From a start whose gradient is no longer than that at 0 can be, R + ||b||, the
@@ -299,18 +333,20 @@ def _accelerated_descent(problems, k, w, gradient, tau):
     2 L (R + ||b||)^2 / mu * (1 - sqrt(mu / L))^N
     with L = c R^2 + mu (Nesterov, *Lectures on Convex Optimization*, 2018, theorem 2.2.3).
     """
-    mu, column = float(problems.mu[k]), np.array([k])
-    bound = problems.design.radius + float(np.linalg.norm(problems.linear[:, k]))
+    mu, tau, column = float(problem.mu[0]), float(tau[0]), np.array([0])
+    bound = problem.design.radius + float(np.linalg.norm(problem.linear))
     if not np.linalg.norm(gradient) <= bound:
         w = np.zeros_like(w)
-    L = problems.loss.curvature * problems.design.radius**2 + mu
+    L = problem.loss.curvature * problem.design.radius**2 + mu
     # (a smaller mu is a valid bound too, and keeps the rate below 1)
     rate = min(math.sqrt(mu / L), 0.9)
-    steps = math.ceil(math.log(2 * L * bound**2 / (mu * tau**2)) / -math.log1p(-rate))
+    # logarithms one by one: in small units the squares would be 0
+    fall = math.log(2 * L / mu) + 2 * (math.log(bound) - math.log(tau))
+    steps = math.ceil(fall / -math.log1p(-rate))
     momentum = (1 - rate) / (1 + rate)
     ahead = w
     for _ in range(steps):
         previous = w
-        w = ahead - problems.gradients(ahead[:, None], column)[:, 0] / L
+        w = ahead - problem.gradients(ahead, column) / L
         ahead = w + momentum * (w - previous)
     return w

@@ -259,8 +259,9 @@ def certifier(candidates, draws, score, tail=None):
     -------
     callable
         From the training records of each split, shape (J,), and the privacy loss that the models
-        are trained with, to the bounds `training` and `span`, each of shape (k, J): means over a
-        candidate's draws, since the mean of scores moves by at most the mean of the bounds.
+        are trained with, to the bounds `training`, `span` and `residual`, each of shape (k, J):
+        means over a candidate's draws, since the mean of scores moves by at most the mean of the
+        bounds.
     """
     models = [
         [clone(candidate.model).set_params(random_state=stream) for stream in streams]
@@ -270,7 +271,7 @@ def certifier(candidates, draws, score, tail=None):
         models = [streams[:1] for streams in models]
 
     def certificates(sizes, epsilon):
-        table = np.empty((2, len(candidates), len(sizes)))
+        table = np.empty((3, len(candidates), len(sizes)))
         for i, candidate in enumerate(candidates):
             for model in models[i]:
                 # set_params looks at all parameters, and a plan tries many epsilons
@@ -283,8 +284,8 @@ def certifier(candidates, draws, score, tail=None):
                     )
                     for model in models[i]
                 ]
-                mean = np.mean([(bound.training, bound.span) for bound in bounds], axis=0)
+                mean = np.mean([(b.training, b.span, b.residual) for b in bounds], axis=0)
                 table[:, i, sizes == n] = mean[:, None]
-        return table[0], table[1]
+        return table
 
     return certificates

@@ -13,6 +13,7 @@ from dpselect.linear_model.ridge_sums import (
     entry_bits,
     exact_sums,
     outer_sums,
+    split_sums,
     truncated,
 )
 
@@ -58,6 +59,23 @@ def test_neither_order_nor_blocks_nor_layout_matter(records, monkeypatch, norm):
         same.append((exact_sums(X[order], y[order], **bounds) == rounded).all())
     # sums of doubles that are rounded on the way tell the order
     assert not any(same)
+
+
+@pytest.mark.parametrize("train", [
+    np.arange(1000)[:, None] % 5 != np.arange(5), np.arange(1000)[:, None] < [512, 505, 2],
+], ids=["folds", "overlapping"])
+def test_sums_of_splits_are_exact(train):
+    """As many bits as 512 records allow, and doubles do not hold the sums of all 1000."""
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(0.9, 1.0, size=(1000, 1)), rng.uniform(0.9, 1.0, size=1000)
+    bounds = {"norm": "l1", "data_norm": 1.0, "target_bound": 1.0, "fit_intercept": True}
+    bits_of = np.array([entry_bits(int(n), 3, 2.0**-60) for n in train.sum(axis=0)])
+    for bits in np.unique(bits_of):
+        own = np.flatnonzero(bits_of == bits)
+        for j, found in zip(own, split_sums(X, y, train[:, own], int(bits), **bounds)):
+            chosen = train[:, j]
+            expected = outer_sums(X[chosen], y[chosen], int(bits), **bounds).places
+            np.testing.assert_array_equal(found.places, expected)
 
 
 def test_truncated_entries_are_never_larger():

@@ -117,6 +117,85 @@ def test_newton_suffices_far_out_where_losses_bend_in_narrow_strips(
     DPLogisticRegression.fit_batch(models, X, X[:, 0] > 0)
 
 
+def hinge_problem(n, d, J, loss, seed=1):
+    """Few records a coefficient, weak regularisation: each part bends elsewhere."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d)) / np.sqrt(d)
+    mu = np.full((J, 1), 1e-6)
+    R = np.sqrt(2)
+    return dict(
+        design=Design(X, 1.0, 1.0), which=np.array([0]), loss=loss, mu=mu,
+        signs=np.where(X @ rng.normal(size=d) + 0.3 * rng.logistic(size=n) > 0, 1, -1)[:, None],
+        linear=np.zeros((J, d + 1, 1)), tau=np.full((J, 1), attainable(loss, R, 1e-6, 0.0, 1e-10)),
+        parts=None if J == 1 else np.arange(n)[:, None] % J != np.arange(J),
+    )
+
+
+@pytest.mark.parametrize("n, d, J, loss", [
+    (100, 100, 1, HuberHingeLoss()), (100, 100, 5, HuberHingeLoss()),
+    (100, 100, 5, HuberHingeLoss(0.1)), (1000, 50, 1, HuberHingeLoss(0.01)),
+], ids=repr)
+def test_stragglers_are_solved_by_newtons_method(n, d, J, loss, monkeypatch):
+    """Not by accelerated descent, which takes 10^5 passes here; and the sample needs neither."""
+    def fall_back(*args):
+        raise AssertionError("Newton's method was given up")
+
+    monkeypatch.setattr(solver, "_accelerated_descent", fall_back)
+    p = hinge_problem(n, d, J, loss)
+    W = minimise(**p)
+    for j, w in enumerate(W):
+        rows = slice(None) if J == 1 else p["parts"][:, j]
+        part = {
+            "design": Design(p["design"].X[rows], 1.0, 1.0), "signs": p["signs"][rows],
+            "which": p["which"], "mu": p["mu"][j], "linear": p["linear"][j],
+        }
+        assert (gradient_norms(part, loss, w) <= 2 * p["tau"][j]).all()
+
+
+def test_a_large_constant_hides_no_curvature(monkeypatch):
+    def fall_back(*args):
+        raise AssertionError("Newton's method was given up")
+
+    monkeypatch.setattr(solver, "_accelerated_descent", fall_back)
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(300, 5)) / 3
+    design = Design(X, 1.0, 1e7)
+    p = dict(design=design, signs=np.where(X[:, :1] + X[:, 1:2] > 0, 1, -1), which=np.array([0]),
+             mu=np.array([1e-3]), linear=np.zeros((6, 1)))
+    tau = np.array([attainable(LogisticLoss(), design.radius, 1e-3, 0.0, 1e-10)])
+    W = minimise(loss=LogisticLoss(), tau=tau, **p)
+    assert (gradient_norms(p, LogisticLoss(), W) <= 2 * tau).all()
+
+
+def test_the_sample_has_no_last_resort(monkeypatch):
+    """A start need not be exact, and the last resort takes as long on a sample."""
+    sizes = []
+    last_resort = solver._accelerated_descent
+
+    def seen(problem, *args):
+        sizes.append(problem.design.n_rows)
+        return last_resort(problem, *args)
+
+    monkeypatch.setattr(solver, "_accelerated_descent", seen)
+    p = problem(1000, 3, 1, seed=3)
+    p["mu"] = np.array([0.1])
+    W = minimise(loss=LogisticLoss(), tau=np.array([1e-10]), max_iter=0, **p)
+    assert sizes == [1000]
+    assert (gradient_norms(p, LogisticLoss(), W) <= 2e-10).all()
+
+
+def test_the_last_resort_in_small_units():
+    """The squares of tolerances below 1e-162 are 0."""
+    R = 1e-100
+    p = problem(20, 2, 2, seed=5, R=R)
+    p["mu"] = np.array([0.1, 1.0]) * R * R
+    p["linear"] = p["linear"] * 0.0
+    tau = np.full(2, 1e-10 * R)
+    W = minimise(loss=LogisticLoss(), tau=tau, max_iter=0, **p)
+    scaled = gradient_norms(p, LogisticLoss(), W) / R
+    assert (scaled <= 2e-10).all()
+
+
 def test_mean_losses():
     p, loss = problem(300, 4, 7, seed=4, K=3), HuberHingeLoss()
     W = np.random.default_rng(4).normal(size=(5, 7))

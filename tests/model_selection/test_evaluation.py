@@ -32,6 +32,7 @@ from dpselect.metrics import (
 from dpselect.model_selection import evaluation
 from dpselect.model_selection.candidates import make_candidates
 from dpselect.model_selection.progress import Progress
+from dpselect.model_selection.strategies.stability_plan import make_plan
 from dpselect.noise import root_stream
 from dpselect.parts import MOST_SPLITS, Parts
 
@@ -131,6 +132,47 @@ def test_coefficients_of_the_sweep_are_those_of_single_fits(records):
             np.testing.assert_allclose(W[j, i, 0], expected, rtol=0, atol=1e-8)
 
 
+def test_records_outside_of_a_training_part_move_its_model_by_the_residual_only(records):
+    """But they do move it: where the descent starts depends on all records."""
+    X, y = records
+    models = [clone(LOGISTIC).set_params(alpha=0.01, random_state=root_stream(0))]
+    train = np.arange(len(X)) < 2000
+    parts = Parts(train[:, None], ~train[:, None])
+
+    def coefficients(X, y):
+        design, signs, _ = classification_problems(models[0], X, y)
+        return classifier._solve_alike(models, design, signs, parts)[0, 0, 0]
+
+    others = np.where(train[:, None], X, -5.0)
+    moved = np.linalg.norm(coefficients(X, y) - coefficients(others, np.where(train, y, 1)))
+    scales = models[0]._perturbation(2000, 4, 1)
+    certificate = models[0].stability_certificate(BrierScore(), 2000, 4)
+    allowed = BrierScore().lipschitz * models[0]._radius() * 2 * scales.tau / scales.mu
+    assert certificate.residual == pytest.approx(allowed, rel=1e-12)
+    assert 0 < moved <= 2 * scales.tau / scales.mu
+
+
+def test_the_plan_charges_for_the_residual():
+    # so weak a regularisation that the movement of a training record is the whole span
+    model = clone(LOGISTIC).set_params(alpha=1e-9, perturbation="output")
+    candidates = make_candidates(
+        model, {"alpha": [1e-9, 2e-9]}, epsilon=2.0, trusted_steps=()
+    )
+    for candidate in candidates:
+        candidate.n_features = 4
+    draws = [[root_stream(i)] for i in range(2)]
+    splits = list(KFold(5).split(np.zeros((1000, 1))))
+    plan = make_plan(
+        candidates, draws, BrierScore(), splits, 1000, 4, epsilon=2.0, selection_epsilon=1.0
+    )
+    for i, candidate in enumerate(candidates):
+        trained = clone(candidate.model).set_params(epsilon=1.0, random_state=draws[i][0])
+        bound = trained.stability_certificate(BrierScore(), 800, 4)
+        assert bound.residual > 0.05
+        expected = (4 * bound.training + bound.span / 200 + bound.residual) / 5
+        assert plan.sensitivity[i] == pytest.approx(expected, rel=1e-12)
+
+
 RIDGES = {
     "objective": [DPRidge(2.0, alpha=a, perturbation="objective") for a in (1e-3, 0.1, 10.0)],
     "output": [
@@ -156,6 +198,15 @@ def test_ridge(records, models, cv):
     score = ClippedSquaredErrorScore(bound=0.3)
     sweep = compare(models, score, X, y * 1.0, list(cv.split(X)))
     assert np.ptp(sweep) > 0
+
+
+@pytest.mark.usefixtures("swept")
+def test_ridge_on_training_parts_of_very_different_sizes(records):
+    """Few records allow entries of more bits than the sums over many have room for."""
+    X, y = records
+    splits = [(np.arange(n), np.arange(n, 3000)) for n in (2, 300, 1600, 2999)]
+    models = [DPRidge(1e6, norm="l1", perturbation="covariance")]
+    compare(models, ClippedSquaredErrorScore(bound=0.3), X, y * 1.0, splits)
 
 
 @pytest.mark.usefixtures("swept")

@@ -51,8 +51,8 @@ def make_plan(candidates, draws, score, splits, n_samples, n_features, *, epsilo
         moved = scaled.sensitivities(*certify(scaled, epsilon_factor))
         return exponential_noise_scales(moved, epsilon_factor * selection_epsilon)
 
-    training, span = certify(patterns)
-    sensitivity = patterns.sensitivities(training, span)
+    training, span, residual = certify(patterns)
+    sensitivity = patterns.sensitivities(training, span, residual)
     scales = exponential_noise_scales(sensitivity, selection_epsilon)
     params = tuple(candidate.params for candidate in candidates)
     # a density's score has no stake of its own: it depends on the volume of the bounds
