@@ -25,7 +25,9 @@ from ..ledger import charged
 from ..metrics import MarginScore
 from ..noise import as_generator, ball_laplace, check_random_state, laplace
 from ..noise.tails import noise_length
+from ..plain_scores import accuracy
 from ..risk_bound import RiskBound
+from ..rows import block_map
 from ..stability import Certificate, margin_certificate
 from ..training_records import remembers_records, warns_of_training_records
 from ..type_aliases import Array, FloatArray, MatrixLike
@@ -393,7 +395,7 @@ class DPLinearClassifier(PrivacyHTMLMixin, ClassifierMixin, BaseEstimator):
             Positive for the second class; with more than two classes, one column each.
         """
         check_is_fitted(self)
-        X = numeric_rows(self, X, accept_sparse="csr", reset=False)
+        X = numeric_rows(self, X, lazily=True, accept_sparse="csr", reset=False)
         rows = Design(X, self.data_norm, None, self.n_jobs, self.norm)
         decision = rows.dot(self.coef_.T) + self.intercept_
         return decision[:, 0] if decision.shape[1] == 1 else decision
@@ -409,10 +411,15 @@ class DPLinearClassifier(PrivacyHTMLMixin, ClassifierMixin, BaseEstimator):
         -------
         ndarray of shape (n_samples,)
         """
-        decision = self.decision_function(X)
-        if decision.ndim == 1:
-            return self.classes_[(decision > 0).astype(int)]
-        return self.classes_[decision.argmax(axis=1)]
+        decisions = self.decision_function(X)
+        classes = self.classes_
+
+        def labels(decision):
+            if decision.ndim == 1:
+                return classes[(decision > 0).astype(int)]
+            return classes[decision.argmax(axis=1)]
+
+        return block_map(labels, decisions)
 
     @warns_of_training_records
     def score(
@@ -439,7 +446,7 @@ class DPLinearClassifier(PrivacyHTMLMixin, ClassifierMixin, BaseEstimator):
         PrivacyLeakWarning
             If `X` is what the classifier was trained on, or a part of it.
         """
-        return super().score(X, y, sample_weight)
+        return accuracy(self.predict(X), y, sample_weight)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

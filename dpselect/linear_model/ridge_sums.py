@@ -67,7 +67,7 @@ def outer_sums(X, y, bits, *, norm, data_norm, target_bound, fit_intercept):
 
     Parameters
     ----------
-    X : ndarray, memmap or sparse matrix of shape (n, p)
+    X : ndarray, sparse matrix or lazy rows of shape (n, p)
     y : ndarray of shape (n,)
     bits : int or None
         As for :class:`OuterSums`; not more than :func:`entry_bits`.

@@ -8,7 +8,7 @@ from sklearn.utils import indexable
 from ..checks import check_number
 from ..config import with_config
 from ..ledger import uncharged
-from ..rows import n_rows, take_records
+from ..rows import align, is_lazy, n_rows, run_here, take_records
 from ..unquoted import unquoted
 
 
@@ -49,9 +49,10 @@ def exact_scores(candidates, draws, score, X, y, splits, *, n_jobs, pre_dispatch
             for i in members
             for draw in draws[i]
         ]
-        results = Parallel(n_jobs=n_jobs, pre_dispatch=pre_dispatch)(
-            delayed(score_split)(models, rows, y, train, test, score) for train, test in splits
-        )
+        with run_here(rows):
+            results = Parallel(n_jobs=n_jobs, pre_dispatch=pre_dispatch)(
+                delayed(score_split)(models, rows, y, train, test, score) for train, test in splits
+            )
         total[members] = np.mean(results, axis=0).reshape(len(members), -1).mean(axis=1)
     return total
 
@@ -100,6 +101,8 @@ def _scores_of(models, X, y, train, test, score):
 def records_of(X, y):
     """Return X and y as tables that can be indexed, of the same number of rows.
 
+    What is not in memory becomes lazy rows, and labels that are cut as they are.
+
     Parameters
     ----------
     X, y
@@ -109,7 +112,9 @@ def records_of(X, y):
     -------
     X, y
     """
-    X, y = unquoted(indexable, X, y, what="X or y")
+    X, y = align(X, y)
+    if not is_lazy(X):
+        X, y = unquoted(indexable, X, y, what="X or y")
     n_rows(X)  # refuses what has none
     return X, y
 
