@@ -401,7 +401,7 @@ class DPLinearClassifier(PrivacyHTMLMixin, ClassifierMixin, BaseEstimator):
         )
         check_number(
             "max_iter", self.max_iter, integer=True, low_included=True,
-            why="it counts Newton steps", instead="write an integer of 0 or more, such as 100",
+            why="it counts steps of the solver", instead="write an integer of 0 or more, such as 100",
         )
         check_n_jobs(self.n_jobs)
         check_classes(self.classes)
@@ -478,7 +478,7 @@ class DPLinearClassifier(PrivacyHTMLMixin, ClassifierMixin, BaseEstimator):
 
 def _alike(estimators):
     """Return the places of estimators that can be solved together, group by group."""
-    alike: dict[Any, list[int]] = {}
+    alike = {}
     for i, estimator in enumerate(estimators):
         estimator._check_parameters()
         alike.setdefault(estimator._problem_key(), []).append(i)

@@ -24,7 +24,7 @@ from scipy.linalg import cho_factor, cho_solve
 GROUP_ELEMENTS = 1 << 22
 # a sample has one row in so many and at most so many entries, but at least so many rows in all,
 # and for each coefficient
-SAMPLE_SHARE, SAMPLE_ELEMENTS, SAMPLE_ROWS, SAMPLE_ROWS_PER_COEFFICIENT = 8, 1 << 21, 256, 4
+SAMPLE_SHARE, SAMPLE_ELEMENTS, SAMPLE_ROWS, SAMPLE_ROWS_PER_COEFFICIENT = 16, 1 << 21, 1024, 4
 MEMORY = 10
 BISECTIONS = 50
 
