@@ -16,9 +16,12 @@ gradients, and is made after about as many.
 """
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
+
+from .losses import MarginLoss
 
 # curvature matrices that are held at a time have at most this many entries
 GROUP_ELEMENTS = 1 << 22
@@ -97,59 +100,76 @@ def mean_losses(design, signs, which, loss, W):
     return total / design.n_rows
 
 
-class _Problems:
-    """Gradients and curvatures of k columns on J parts, which are numbered j k + column."""
+@dataclass(frozen=True)
+class _Terms:
+    """What one row adds to gradients and curvatures; this is all that goes to where the rows are."""
 
-    def __init__(self, design, signs, which, loss, mu, linear, parts=None):
-        self.design, self.signs, self.which, self.loss = design, signs, which, loss
-        self.n_parts, self.n_columns = mu.shape
-        self.mu = mu.ravel()
-        self.linear = np.moveaxis(linear, 0, 1).reshape(linear.shape[1], -1)
-        self.parts = parts
-        if parts is None:
-            self.sizes = np.full(len(self.mu), float(design.n_rows))
-        else:
-            (sizes,) = design.sum(lambda rows, part: (part.sum(axis=0),), parts, columns=1)
-            self.sizes = np.repeat(sizes.astype(float), self.n_columns)
+    loss: MarginLoss
+    which: np.ndarray
+    n_parts: int
 
-    def sample(self, n_rows):
-        """Return each column's problem on a sample of the rows, where parts make no difference."""
-        design, signs = self.design.sample(n_rows, self.signs)
-        shape = (self.n_parts, self.n_columns)
-        mu = self.mu.reshape(shape).mean(axis=0)
-        linear = self.linear.reshape(-1, *shape).mean(axis=1)
-        return _Problems(design, signs, self.which, self.loss, mu[None], linear[None])
+    def slopes(self, W, columns, rows, signs, parts=None):
+        """Return the derivatives of the chosen problems' losses in a_i.w, shape (b, k)."""
+        y = self._labels(signs, columns)
+        u = rows.dot(W)
+        u *= y
+        slopes = self.loss.slope(u)
+        slopes *= y
+        return self._left_out(slopes, parts, columns)
 
-    def _aligned(self):
-        return (self.signs,) if self.parts is None else (self.signs, self.parts)
+    def bends(self, W, columns, rows, signs, parts=None):
+        """Return the second derivatives, shape (b, k)."""
+        u = rows.dot(W)
+        u *= self._labels(signs, columns)
+        return self._left_out(self.loss.bend(u), parts, columns)
 
     def _labels(self, signs, columns):
         # one column serves all problems without being copied
         if signs.shape[1] > 1:
-            signs = signs[:, self.which[columns % self.n_columns]]
+            signs = signs[:, self.which[columns % len(self.which)]]
         return signs.astype(np.float64)
 
-    def _leave_out(self, values, parts, columns):
+    def _left_out(self, values, parts, columns):
         """Set to 0 what rows outside of a problem's part would add; parts follow each other."""
         if parts is not None:
-            ends = np.searchsorted(columns, np.arange(self.n_parts + 1) * self.n_columns)
+            ends = np.searchsorted(columns, np.arange(self.n_parts + 1) * len(self.which))
             for j, (start, end) in enumerate(zip(ends[:-1], ends[1:])):
                 if start < end:
                     values[np.flatnonzero(~parts[:, j]), start:end] = 0.0
+        return values
+
+
+class _Problems:
+    """Gradients and curvatures of k columns on J parts, which are numbered j k + column."""
+
+    def __init__(self, design, signs, which, loss, mu, linear, parts=None):
+        self.design, self.terms = design, _Terms(loss, which, len(mu))
+        self.shape = mu.shape
+        self.mu = mu.ravel()
+        self.linear = np.moveaxis(linear, 0, 1).reshape(linear.shape[1], -1)
+        if parts is None:
+            self.aligned, self.sizes = (signs,), np.full(mu.size, float(design.n_rows))
+        else:
+            (sizes,) = design.sum(lambda rows, part: (part.sum(axis=0),), parts, columns=1)
+            self.aligned, self.sizes = (signs, parts), np.repeat(sizes.astype(float), len(which))
+
+    def sample(self, n_rows):
+        """Return each column's problem on a sample of the rows, where parts make no difference."""
+        design, signs = self.design.sample(n_rows, self.aligned[0])
+        mu = self.mu.reshape(self.shape).mean(axis=0)
+        linear = self.linear.reshape(-1, *self.shape).mean(axis=1)
+        return _Problems(
+            design, signs, self.terms.which, self.terms.loss, mu[None], linear[None]
+        )
 
     def gradients(self, W, columns):
         """Return the gradients of the chosen problems at W, shape (d, len(columns))."""
+        terms = self.terms
 
-        def terms(rows, signs, parts=None):
-            y = self._labels(signs, columns)
-            u = rows.dot(W)
-            u *= y
-            pull = self.loss.slope(u)
-            pull *= y
-            self._leave_out(pull, parts, columns)
-            return (rows.adjoint_dot(pull),)
+        def adjoint(rows, *aligned):
+            return (rows.adjoint_dot(terms.slopes(W, columns, rows, *aligned)),)
 
-        (total,) = self.design.sum(terms, *self._aligned(), columns=len(columns))
+        (total,) = self.design.sum(adjoint, *self.aligned, columns=len(columns))
         return total / self.sizes[columns] + self.mu[columns] * W + self.linear[:, columns]
 
     def curvature_factors(self, W, columns):
@@ -160,18 +180,15 @@ class _Problems:
         dict of int to tuple
             As :func:`scipy.linalg.cho_solve` wants them.
         """
-        owners = columns % self.n_columns
+        owners = columns % self.shape[1]
         of = {int(k): np.flatnonzero(owners == k) for k in np.unique(owners)}
+        terms, sizes, places = self.terms, self.sizes[columns], list(of.values())
 
-        def terms(rows, signs, parts=None):
-            u = rows.dot(W)
-            u *= self._labels(signs, columns)
-            bend = self.loss.bend(u)
-            self._leave_out(bend, parts, columns)
-            bend /= self.sizes[columns]
-            return tuple(rows.gram(bend[:, own].mean(axis=1)) for own in of.values())
+        def grams(rows, *aligned):
+            bends = terms.bends(W, columns, rows, *aligned) / sizes
+            return tuple(rows.gram(bends[:, own].mean(axis=1)) for own in places)
 
-        curvatures = self.design.sum(terms, *self._aligned(), columns=len(columns))
+        curvatures = self.design.sum(grams, *self.aligned, columns=len(columns))
         return {
             k: _factor(H, self.mu[columns[own]].mean())
             for H, (k, own) in zip(curvatures, of.items())
@@ -199,10 +216,10 @@ def _solve(problems, tau, max_iter):
         # where the sample's own error begins to count, there is no use to go on
         enough = 0.1 * problems.design.radius / math.sqrt(n_sample)
         W = _solve(smaller, np.maximum(tau.max(axis=0), enough)[None], max_iter)[0]
-        factors = smaller.curvature_factors(W, np.arange(problems.n_columns))
-        W = np.tile(W, problems.n_parts)
+        factors = smaller.curvature_factors(W, np.arange(problems.shape[1]))
+        W = np.tile(W, problems.shape[0])
     W = _descend(problems, W, factors, tau.ravel(), max_iter)
-    return np.moveaxis(W.reshape(d, problems.n_parts, -1), 0, 1)
+    return np.moveaxis(W.reshape(d, *problems.shape), 0, 1)
 
 
 def _norms(vectors):
@@ -225,7 +242,7 @@ def _descend(problems, W, factors, tau, max_iter):
             factors.update(problems.curvature_factors(W[:, active], active))
             memory = []
         direction = np.zeros_like(W)
-        direction[:, active] = -_precondition(G, memory, factors, problems.n_columns)[:, active]
+        direction[:, active] = -_precondition(G, memory, factors, problems.shape[1])[:, active]
         before = W, G
         W, G = _line_search(problems, W, G, direction, active, shortest)
         memory = [*memory[1 - MEMORY :], (W - before[0], G - before[1])]
@@ -303,7 +320,7 @@ def _accelerated_descent(problems, k, w, gradient, tau):
     bound = problems.design.radius + float(np.linalg.norm(problems.linear[:, k]))
     if not np.linalg.norm(gradient) <= bound:
         w = np.zeros_like(w)
-    L = problems.loss.curvature * problems.design.radius**2 + mu
+    L = problems.terms.loss.curvature * problems.design.radius**2 + mu
     # (a smaller mu is a valid bound too, and keeps the rate below 1)
     rate = min(math.sqrt(mu / L), 0.9)
     steps = math.ceil(math.log(2 * L * bound**2 / (mu * tau**2)) / -math.log1p(-rate))
