@@ -5,6 +5,7 @@ has statement and proof, and what differs from theirs.
 """
 
 import math
+from collections.abc import Sequence
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -19,6 +20,7 @@ from .base import PrivacyHTMLMixin, numeric_rows, release_loss
 from .cells import Cells, cell_masses, columns_listed, tiling
 from .checks import check_choice, check_epsilon, check_number
 from .density_accuracy import HistogramAccuracy
+from .density_splits import density_split_scores
 from .exceptions import CertificateError
 from .ledger import PrivacyLedger, charged
 from .metrics import IntegratedSquaredErrorScore
@@ -30,7 +32,7 @@ from .noise import (
     two_sided_geometric,
 )
 from .noise.generators import RandomState
-from .rows import block_map, block_sum
+from .rows import Parts, block_map, block_sum
 from .stability import Certificate
 from .training_records import remembers_records, warns_of_training_records
 from .type_aliases import Array, FloatArray, MatrixLike
@@ -173,6 +175,36 @@ class DPHistogramDensity(PrivacyHTMLMixin, DensityMixin, BaseEstimator):
 
         (counts,) = block_sum(count, table)
         return counts, cells, len(table)
+
+    @staticmethod
+    def split_scores(
+        estimators: Sequence["DPHistogramDensity"],
+        score: IntegratedSquaredErrorScore,
+        X: MatrixLike,
+        y: Any,
+        parts: Parts,
+    ) -> FloatArray:
+        """Fit on each split's training part and score on its other part.
+
+        Records are counted once for all widths that are multiples of one another.
+
+        Parameters
+        ----------
+        estimators : list of DPHistogramDensity
+            They are not fitted.
+        score : IntegratedSquaredErrorScore
+        X : array-like of shape (n_samples, n_features)
+        y : None
+            Ignored.
+        parts : Parts
+            Of J splits.
+
+        Returns
+        -------
+        ndarray of shape (J, k)
+            Exact functions of the records, not released.
+        """
+        return density_split_scores(estimators, X, parts)
 
     def _publish(self, masses, cells):
         self.density_ = (masses / cells.volume).reshape(cells.shape)

@@ -20,7 +20,7 @@ from sklearn.utils import column_or_1d
 
 from .checks import check_number
 from .exceptions import CertificateError
-from .rows import align, as_lazy, block_map, is_lazy, on_labels
+from .rows import align, as_lazy, block_map, block_sum, is_lazy, on_labels
 from .type_aliases import Estimator, FloatArray, FloatOrArray, MatrixLike
 from .unquoted import unquoted
 
@@ -119,12 +119,23 @@ class MarginScore(Score):
             Minus the mean penalty, over the rows and the one-vs-rest problems.
         """
         u = margins(estimator, X, y)
+        (total,) = block_sum(lambda u: (self.total(u),), u)
+        return -float(total.mean() / len(u))
 
+    def total(self, u: FloatArray) -> FloatArray:
+        """Return the sums of the penalties over the rows.
+
+        Parameters
+        ----------
+        u : ndarray of shape (m, ...)
+            Margins.
+
+        Returns
+        -------
+        ndarray of shape (...)
+        """
         # no record, not even one whose margin is not a number, adds more than the worst
-        def penalty(u):
-            return self.penalty(np.where(np.isnan(u), -np.inf, u))
-
-        return float(-block_map(penalty, u).mean())
+        return self.penalty(np.where(np.isnan(u), -np.inf, u)).sum(axis=0)
 
 
 def margins(estimator: Estimator, X: MatrixLike, y: npt.ArrayLike) -> FloatArray:
@@ -380,14 +391,25 @@ class ClippedSquaredErrorScore(Score):
         """
         predicted, y = _with_labels(_predicted(estimator, "predict", X), y, np.float64)
         _check_shape(predicted.shape, y.shape)
+        (total,) = block_sum(lambda predicted, y: (self.total(y, predicted),), predicted, y)
+        return -float(total / len(y))
 
-        def error(predicted, y):
-            # fmin: no target, not even one that is not a number, adds more than the bound
-            with np.errstate(over="ignore", invalid="ignore"):
-                residual = y - predicted
-                return np.fmin(residual * residual, self.bound)
+    def total(self, y: FloatArray, predicted: FloatArray) -> FloatArray:
+        """Return the sums of the clipped squared errors over the rows.
 
-        return float(-block_map(error, predicted, y).mean())
+        Parameters
+        ----------
+        y, predicted : ndarray of shape (m, ...)
+            Of shapes that go together.
+
+        Returns
+        -------
+        ndarray of shape (...)
+        """
+        # fmin: no target, not even one that is not a number, adds more than the bound
+        with np.errstate(over="ignore", invalid="ignore"):
+            residual = y - predicted
+            return np.fmin(residual * residual, self.bound).sum(axis=0)
 
 
 @dataclass(frozen=True)

@@ -90,12 +90,13 @@ class SplitPatterns:
         -------
         SplitPatterns
         """
-        counts = [np.bincount(part, minlength=n_samples) for split in splits for part in split]
+        counts = [_counts(part, n_samples) for split in splits for part in split]
         # merge one column after the other, so that the labels stay small integers
-        pattern = np.zeros(n_samples, dtype=np.int64)
+        pattern, first = np.zeros(n_samples, dtype=np.int64), np.zeros(1, dtype=np.int64)
         for column in counts:
-            pattern = np.unique(pattern * (int(column.max()) + 1) + column, return_inverse=True)[1]
-        first = np.unique(pattern, return_index=True)[1]
+            pattern *= int(column.max()) + 1
+            pattern += column
+            pattern, first = _relabelled(pattern)
         table = np.array([column[first] for column in counts]).T
         sizes = np.array([[len(part) for part in split] for split in splits])
         return cls(table[:, 0::2], table[:, 1::2], sizes[:, 0], sizes[:, 1])
@@ -125,3 +126,22 @@ class SplitPatterns:
         """
         movement = training @ self.in_train.T + (span / self.test_sizes) @ self.in_test.T
         return movement.max(axis=1) / len(self.test_sizes)
+
+
+def _counts(part, n_samples):
+    # there are many records, and few of them are named often
+    counts = np.bincount(part, minlength=n_samples)
+    return counts.astype(np.min_scalar_type(counts.max()))
+
+
+def _relabelled(labels):
+    """Number labels from 0 on; return them and where each occurs.
+
+    As numpy's unique does, which sorts; but the labels here are small.
+    """
+    where = np.full(int(labels.max()) + 1, -1)
+    where[labels] = np.arange(len(labels))
+    known = np.flatnonzero(where >= 0)
+    number = np.empty(len(where), dtype=np.int64)
+    number[known] = np.arange(len(known))
+    return number[labels], where[known]

@@ -27,7 +27,7 @@ from ..noise import as_generator, ball_laplace, check_random_state, laplace
 from ..noise.tails import noise_length
 from ..plain_scores import accuracy
 from ..risk_bound import RiskBound
-from ..rows import block_map
+from ..rows import Parts, block_map
 from ..stability import Certificate, margin_certificate
 from ..training_records import remembers_records, warns_of_training_records
 from ..type_aliases import Array, FloatArray, MatrixLike
@@ -118,13 +118,39 @@ class DPLinearClassifier(PrivacyHTMLMixin, ClassifierMixin, BaseEstimator):
         list of DPLinearClassifier
             The same objects, fitted.
         """
-        alike: dict[Any, list[Any]] = {}
-        for estimator in estimators:
-            estimator._check_parameters()
-            alike.setdefault(estimator._problem_key(), []).append(estimator)
-        for group in alike.values():
-            _fit_alike(group, X, y)
+        for group in _alike(estimators):
+            _fit_alike([estimators[i] for i in group], X, y)
         return estimators
+
+    @staticmethod
+    def split_scores(
+        estimators: Sequence["DPLinearClassifier"],
+        score: MarginScore,
+        X: MatrixLike,
+        y: npt.ArrayLike,
+        parts: Parts,
+    ) -> FloatArray:
+        """Train on each split's training part and score on its other part, in one sweep.
+
+        Parameters
+        ----------
+        estimators : list of DPLinearClassifier
+            They are not fitted.
+        score : MarginScore
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        parts : Parts
+            Of J splits.
+
+        Returns
+        -------
+        ndarray of shape (J, k)
+            Exact functions of the records, not released.
+        """
+        scores = np.empty((len(parts.test_sizes), len(estimators)))
+        for group in _alike(estimators):
+            scores[:, group] = _scores_alike([estimators[i] for i in group], score, X, y, parts)
+        return scores
 
     def _problem_key(self):
         """What has to agree for problems to be solved together: rows, labels, loss and steps."""
@@ -376,7 +402,7 @@ class DPLinearClassifier(PrivacyHTMLMixin, ClassifierMixin, BaseEstimator):
         )
         check_number(
             "max_iter", self.max_iter, integer=True, low_included=True,
-            why="it counts Newton steps", instead="write an integer of 0 or more, such as 100",
+            why="it counts steps of the solver", instead="write an integer of 0 or more, such as 100",
         )
         check_n_jobs(self.n_jobs)
         check_classes(self.classes)
@@ -456,25 +482,64 @@ class DPLinearClassifier(PrivacyHTMLMixin, ClassifierMixin, BaseEstimator):
         return tags
 
 
+def _alike(estimators):
+    """Return the places of estimators that can be solved together, group by group."""
+    alike = {}
+    for i, estimator in enumerate(estimators):
+        estimator._check_parameters()
+        alike.setdefault(estimator._problem_key(), []).append(i)
+    return alike.values()
+
+
 def _fit_alike(estimators, X, y):
     """Fit classifiers that agree in `_problem_key`, in one solve."""
     leader = estimators[0]
     design, signs, classes = classification_problems(leader, X, y)
-    p, K = leader.n_features_in_, signs.shape[1]
-
-    scales = [e._perturbation(design.n_rows, p, K) for e in estimators]
-    draws = [e.unit_noise(p, K) for e in estimators]
-    W = minimise(
-        design,
-        signs,
-        np.tile(np.arange(K), len(estimators)),
-        leader._loss(),
-        mu=np.repeat([s.mu for s in scales], K),
-        linear=np.hstack([s.linear_scale * r[0].T for s, r in zip(scales, draws)]),
-        tau=np.repeat([s.tau for s in scales], K),
-        max_iter=leader.max_iter,
-    )
-    for i, (estimator, s, r) in enumerate(zip(estimators, scales, draws)):
-        w = W[:, i * K : (i + 1) * K].T + s.output_scale * r[1]
+    (W,) = _solve_alike(estimators, design, signs)
+    for estimator, w in zip(estimators, W):
         vars(estimator).pop("privacy_", None)
         estimator._publish(w, classes, leader)
+
+
+def _solve_alike(estimators, design, signs, parts=None):
+    """Return the noisy coefficients on each part of the rows, shape (J, k, K, d)."""
+    leader, k, K = estimators[0], len(estimators), signs.shape[1]
+    p, sizes = leader.n_features_in_, [design.n_rows] if parts is None else parts.train_sizes
+    draws = np.array([e.unit_noise(p, K) for e in estimators])
+    scales = [[e._perturbation(int(n), p, K) for e in estimators] for n in sizes]
+    mu, tau, linear, output = (
+        np.array([[getattr(s, name) for s in row] for row in scales])
+        for name in ("mu", "tau", "linear_scale", "output_scale")
+    )
+    W = minimise(
+        design, signs, np.tile(np.arange(K), k), leader._loss(),
+        mu=np.repeat(mu, K, axis=1), tau=np.repeat(tau, K, axis=1),
+        # (J, k, K, d) becomes (J, d, k K)
+        linear=np.moveaxis(linear[:, :, None, None] * draws[:, 0], 3, 1).reshape(
+            len(sizes), -1, k * K
+        ),
+        max_iter=leader.max_iter, parts=None if parts is None else parts.train,
+    )
+    W = np.moveaxis(W.reshape(len(sizes), -1, k, K), 1, 3)
+    return W + output[:, :, None, None] * draws[:, 1]
+
+
+def _scores_alike(estimators, score, X, y, parts):
+    """Return the exact scores of classifiers that agree in `_problem_key`, shape (J, k)."""
+    estimators[0]._certified(score)
+    design, signs, _ = classification_problems(estimators[0], X, y)
+    W = _solve_alike(estimators, design, signs, parts)
+    J, k, K, d = W.shape
+    columns = W.reshape(J, k * K, d).transpose(0, 2, 1)
+
+    def penalties(rows, signs, test):
+        total = np.zeros((J, k * K))
+        for j, chosen in enumerate(test.T):
+            chosen = np.flatnonzero(chosen)
+            margins = rows.take(chosen).dot(columns[j]).reshape(-1, k, K)
+            margins *= signs[chosen, None]
+            total[j] = score.total(margins).ravel()
+        return (total,)
+
+    (total,) = design.sum(penalties, signs, parts.test, columns=k * K)
+    return -total.reshape(J, k, K).mean(axis=2) / parts.test_sizes[:, None]

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from ..base import numeric_rows, public_classes, warn_if_labels_learned
-from ..rows import block_map, block_sum
+from ..rows import block_map, block_sum, sample
 
 TINY = 2.0**-300
 
@@ -23,30 +23,42 @@ class Rows:
     """
 
     def __init__(self, X, factor, constant):
-        if factor.size and factor.min() < TINY:
+        smallest = factor.min(initial=1.0)
+        if smallest < TINY:
             # products with such a row would overflow before the factor brings them back
             X, factor = X * factor, np.ones_like(factor)
         self.X, self.factor, self.constant = X, factor, constant
+        # most people bound their rows beforehand
+        self.clipped = smallest < 1.0
 
     def dot(self, W):
         """Return the products A @ W, shape (b, k), for W of shape (d, k)."""
-        if self.constant is None:
-            return self.factor * (self.X @ W)
-        return self.factor * (self.X @ W[:-1]) + self.constant * W[-1]
+        product = self.X @ (W if self.constant is None else W[:-1])
+        if self.clipped:
+            product *= self.factor
+        if self.constant is not None:
+            product += self.constant * W[-1]
+        return product
 
     def adjoint_dot(self, G):
         """Return A.T @ G, shape (d, k), for G of shape (b, k)."""
-        head = self.X.T @ (self.factor * G)
+        # this way round the product is faster
+        head = ((self.factor * G if self.clipped else G).T @ self.X).T
         if self.constant is None:
             return head
         return np.vstack([head, self.constant * G.sum(axis=0)])
 
+    def take(self, chosen):
+        """Return the chosen rows."""
+        return Rows(self.X[chosen], self.factor[chosen], self.constant)
+
     def gram(self, weights):
         """Return A.T @ diag(weights) @ A, shape (d, d)."""
         root = np.sqrt(weights)[:, None]
-        A = self.X * (root * self.factor)
+        A = np.empty((len(self.X), self.X.shape[1] + (self.constant is not None)))
+        np.multiply(self.X, root * self.factor, out=A[:, : self.X.shape[1]])
         if self.constant is not None:
-            A = np.hstack([A, self.constant * root])
+            A[:, -1:] = self.constant * root
         return A.T @ A
 
 
@@ -75,11 +87,24 @@ class Design:
 
     def __init__(self, X, data_norm, constant, n_jobs=None, norm="l2"):
         data_norm = float(data_norm)
-        self.X, self.constant, self.n_jobs = X, constant, n_jobs
+        factor = block_map(lambda block: _clip_factor(block, data_norm, norm), X, n_jobs=n_jobs)
+        self._set(X, factor, constant, math.hypot(data_norm, constant or 0.0), n_jobs)
+
+    def _set(self, X, factor, constant, radius, n_jobs):
+        self.X, self.factor, self.constant = X, factor, constant
+        self.radius, self.n_jobs = radius, n_jobs
         self.n_rows = X.shape[0]
         self.n_columns = X.shape[1] + (constant is not None)
-        self.radius = math.hypot(data_norm, constant or 0.0)
-        self.factor = block_map(lambda block: _clip_factor(block, data_norm, norm), X, n_jobs=n_jobs)
+
+    def sample(self, n_rows, *aligned):
+        """Return a design of about `n_rows` rows from all over the table, and what belongs to them.
+
+        Which ones depends on shapes alone; see :func:`~dpselect.rows.sample`.
+        """
+        X, factor, *aligned = sample(n_rows, self.X, self.factor, *aligned)
+        smaller = object.__new__(Design)
+        smaller._set(X, factor, self.constant, self.radius, self.n_jobs)
+        return smaller, *aligned
 
     def sum(self, function, *aligned, columns):
         """Sum ``function(rows, *aligned_blocks)`` over blocks; see :func:`~dpselect.rows.block_sum`."""

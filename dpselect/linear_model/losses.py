@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import expit, lambertw
+from scipy.special import lambertw
 
 
 class MarginLoss(ABC):
@@ -51,11 +51,15 @@ class LogisticLoss(MarginLoss):
         return np.log1p(np.exp(-np.abs(u))) + np.maximum(-u, 0.0)
 
     def slope(self, u):
-        return -expit(-u)
+        # several times faster than scipy's expit, and as exact: where exp overflows, 0 is right
+        with np.errstate(over="ignore"):
+            slope = np.exp(u)
+        slope += 1.0
+        return np.divide(-1.0, slope, out=slope)
 
     def bend(self, u):
-        p = expit(-np.abs(u))
-        return p * (1.0 - p)
+        e = np.exp(-np.abs(u))
+        return e / (1.0 + e) ** 2
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from ..noise import as_generator, ball_laplace, gaussian, laplace, lattice_noise
 from ..noise.generators import RandomState
 from ..plain_scores import r_squared
 from ..risk_bound import RiskBound
-from ..rows import block_map
+from ..rows import Parts, block_map
 from ..stability import Certificate
 from ..training_records import (
     remembers_records,
@@ -37,6 +37,7 @@ from .ridge_calibration import ball_radius, gradient_change, movement, objective
 from .ridge_noise import Reading, released_entries, statistic_noise, symmetric
 from .ridge_parameters import check_parameters
 from .ridge_risk_bound import ridge_optimal_values, ridge_risk_bound
+from .ridge_splits import ridge_split_scores
 from .ridge_sums import clip_factor, entry_bits, outer_sums, statistic_step, units
 from .trust_region import length_of
 
@@ -248,7 +249,34 @@ class DPRidge(PrivacyHTMLMixin, RegressorMixin, BaseEstimator):
                 estimator._publish(sums[bits], X_rows.shape, leader)
         return estimators
 
-    def _publish(self, sums, shape, leader):
+    @staticmethod
+    def split_scores(
+        estimators: Sequence["DPRidge"],
+        score: ClippedSquaredErrorScore,
+        X: MatrixLike,
+        y: npt.ArrayLike,
+        parts: Parts,
+    ) -> FloatArray:
+        """Train on each split's training part and score on its other part, in two passes.
+
+        Parameters
+        ----------
+        estimators : list of DPRidge
+            Left with the coefficients of the last split.
+        score : ClippedSquaredErrorScore
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        parts : Parts
+            Of J splits.
+
+        Returns
+        -------
+        ndarray of shape (J, k)
+            Exact functions of the records, not released.
+        """
+        return ridge_split_scores(estimators, score, X, y, parts)
+
+    def _publish(self, sums, shape, leader, decomposed=None):
         """Turn the exact sums into what is released, and nothing else."""
         n_samples, n_features = shape
         drawn = self.unit_noise(n_features)
@@ -268,22 +296,28 @@ class DPRidge(PrivacyHTMLMixin, RegressorMixin, BaseEstimator):
             self._reading = Reading.of(gram / n_samples, moment / n_samples, rho)
             theta = self._read()
         else:
-            theta = self._minimise(sums.values * self._units(n_features), n_samples, drawn)
+            sums = sums.values * self._units(n_features)
+            theta = self._minimise(sums, n_samples, drawn, decomposed)
         self.n_samples_ = n_samples
         self.n_features_in_ = n_features
         if hasattr(leader, "feature_names_in_"):
             self.feature_names_in_ = leader.feature_names_in_
         self._set_coefficients(theta)
 
-    def _minimise(self, sums, n_samples, unit):
-        """Return the coefficients with noise in the objective or in the result, on the ball."""
+    def _minimise(self, sums, n_samples, unit, decomposed=None):
+        """Return the coefficients with noise in the objective or in the result, on the ball.
+
+        `decomposed` is a Reading of the same sums, if there is one already.
+        """
         mu, radius, moment = float(self.alpha), self._ball_radius(), sums[:-1, -1] / n_samples
         if self.perturbation == "objective":
             s = self._objective_noise(n_samples, len(moment))
             mu, moment, noise = s.mu, moment - s.linear_scale * unit[0], s.output_scale * unit[1]
         else:
             noise = self._output_scale(n_samples) * unit
-        theta = Reading.of(sums[:-1, :-1] / n_samples, moment, 0.0).minimiser(mu, radius) + noise
+        if decomposed is None:
+            decomposed = Reading.of(sums[:-1, :-1] / n_samples, moment, 0.0)
+        theta = decomposed.with_moment(moment).minimiser(mu, radius) + noise
         # the ball is public, and no noise leads out of it to a better model
         return theta * (radius / max(radius, length_of(theta)))
 

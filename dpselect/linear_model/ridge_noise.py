@@ -12,7 +12,7 @@ divided by its weights. The proofs are on the page "Ridge regression" of the doc
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import brentq
@@ -198,6 +198,10 @@ class Reading:
         """Decompose a symmetric matrix, positive semi-definite or not."""
         spectrum, basis = np.linalg.eigh(gram)
         return cls(spectrum, basis, basis.T @ moment, rho)
+
+    def with_moment(self, moment):
+        """Return the reading with other mean moments."""
+        return replace(self, linear=self.basis.T @ moment)
 
     def minimiser(self, alpha, radius):
         """Return the coefficients for one alpha, on the ball of a radius.

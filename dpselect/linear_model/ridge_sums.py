@@ -78,26 +78,78 @@ def outer_sums(X, y, bits, *, norm, data_norm, target_bound, fit_intercept):
     -------
     OuterSums
     """
-    n_features = X.shape[1]
-    q = n_features + fit_intercept + 1
+    records = _Records(X.shape[1], bits, norm, data_norm, target_bound, fit_intercept)
+    (sums,) = block_sum(
+        lambda rows, targets: (records.products(records(rows, targets)),),
+        X, y, row_elements=records.q,
+    )
+    return OuterSums(_mirrored(sums), bits)
 
-    def outer_products(rows, targets):
+
+def split_sums(X, y, train, bits, *, norm, data_norm, target_bound, fit_intercept):
+    """Return the sums for the training part of each split, in one pass over the rows.
+
+    A record that most splits train on is multiplied once for each split that leaves it out, and
+    taken away from the sums over all records; with K folds that is once in all.
+
+    Parameters
+    ----------
+    X, y, bits, norm, data_norm, target_bound, fit_intercept
+        As for :func:`outer_sums`; not more bits than for the least of the parts.
+    train : ndarray of bool, shape (n, J)
+        The records of each part.
+
+    Returns
+    -------
+    list of OuterSums
+        Sums of integers are exact, all of them. Others are rounded as sums over all records are.
+    """
+    records = _Records(X.shape[1], bits, norm, data_norm, target_bound, fit_intercept)
+    taken_away = 2 * train.sum(axis=0) > len(train)
+    pieces = train ^ taken_away
+    one_by_one = taken_away.all() and (pieces.sum(axis=1) == 1).all()
+
+    def products(rows, targets, pieces):
+        z = records(rows, targets)
+        parts = [records.products(z[np.flatnonzero(piece)]) for piece in pieces.T]
+        whole = sum(parts) if one_by_one or not taken_away.any() else records.products(z)
+        return (np.array(parts), whole)
+
+    # integers that overflow on the way come back: 62 bits suffice for what is left
+    parts, whole = block_sum(products, X, y, pieces, row_elements=records.q)
+    return [
+        OuterSums(_mirrored(whole - part if away else part), bits)
+        for part, away in zip(parts, taken_away)
+    ]
+
+
+class _Records:
+    """Blocks of clipped records z = (x / R, 1, y / Y), with entries of so many bits, if any."""
+
+    def __init__(self, n_features, bits, norm, data_norm, target_bound, fit_intercept):
+        self.n_features, self.q = n_features, n_features + fit_intercept + 1
+        self.bits, self.norm = bits, norm
+        self.data_norm, self.target_bound = data_norm, target_bound
+
+    def __call__(self, rows, targets):
         # rows divided by R and targets by Y: nothing overflows, whatever the units
-        z = np.empty((len(rows), q))
-        x = z[:, :n_features]
-        np.multiply(rows, clip_factor(rows, norm, data_norm, scratch=x), out=x)
-        z[:, n_features:-1] = 1.0
-        z[:, -1] = scaled_targets(targets, target_bound)
-        if bits is None:
-            return (z.T @ z,)
-        z = truncated(z, bits, out=z)
-        return ((z.T @ z).astype(np.int64),)
+        z = np.empty((len(rows), self.q))
+        x = z[:, : self.n_features]
+        np.multiply(rows, clip_factor(rows, self.norm, self.data_norm, scratch=x), out=x)
+        z[:, self.n_features : -1] = 1.0
+        z[:, -1] = scaled_targets(targets, self.target_bound)
+        return z if self.bits is None else truncated(z, self.bits, out=z)
 
-    (sums,) = block_sum(outer_products, X, y, row_elements=q)
-    sums[-1, -1] = 0
+    def products(self, z):
+        """Return the sum of the outer products of a block."""
+        return z.T @ z if self.bits is None else (z.T @ z).astype(np.int64)
+
+
+def _mirrored(sums):
     # one value for both triangles: they get the same noise, so two that were rounded apart would
     # reveal by how much
-    return OuterSums(np.triu(sums) + np.triu(sums, 1).T, bits)
+    sums[-1, -1] = 0
+    return np.triu(sums) + np.triu(sums, 1).T
 
 
 def exact_sums(X, y, **bounds):

@@ -1,29 +1,39 @@
-"""A globally convergent solver for a whole batch of regularised margin-loss problems.
+"""A globally convergent solver for a whole table of regularised margin-loss problems.
 
-Column k of the batch is the problem
+The problem of column k on part j of the rows is
 
-    minimise  J_k(w) = (1/n) sum_i phi(y_ik a_i.w) + (mu_k / 2) ||w||^2 + b_k.w
+    minimise  J_jk(w) = (1/n_j) sum_(i in part j) phi(y_ik a_i.w) + (mu_jk / 2) ||w||^2 + b_jk.w
 
-All columns share the rows a_i and are advanced together: each pass over the rows
-is one matrix product for all of them.
+All of them are advanced together: each pass over the rows is one matrix product for all problems.
+A part is what a split of cross-validation trains on; without parts there is one, of all rows.
 
-Newton's equation is solved by conjugate gradients, preconditioned by one shared
-curvature matrix, the average over the columns. For a single column that matrix is
-the Hessian, and the method is Newton's.
+The directions are those of L-BFGS (Liu and Nocedal, *On the limited memory BFGS method for large
+scale optimization*, Mathematical Programming 45, 1989), started from the inverse of a column's
+curvature matrix in place of a multiple of the identity. With a matrix taken at the point itself
+the first step would be Newton's. It is taken at the minimiser over a sample of the rows, which is
+where the descent begins; the parts of one column share it. A new one costs as much as about d / 4
+gradients, and is made after about as many.
 """
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
+from scipy.linalg import cho_factor, cho_solve
 
-# columns are solved in groups whose per-row curvatures take at most this many numbers
-GROUP_ELEMENTS = 1 << 23
-CONJUGATE_GRADIENT_STEPS = 60
+from .losses import MarginLoss
+
+# curvature matrices that are held at a time have at most this many entries
+GROUP_ELEMENTS = 1 << 22
+# a sample has one row in so many and at most so many entries, but at least so many rows in all,
+# and for each coefficient
+SAMPLE_SHARE, SAMPLE_ELEMENTS, SAMPLE_ROWS, SAMPLE_ROWS_PER_COEFFICIENT = 16, 1 << 21, 1024, 4
+MEMORY = 10
 BISECTIONS = 50
 
 
-def minimise(design, signs, which, loss, mu, linear, tau, max_iter=100):
-    """Minimise all columns until every gradient's l2 norm is at most its `tau`.
+def minimise(design, signs, which, loss, mu, linear, tau, max_iter=100, parts=None):
+    """Minimise all problems until every gradient's l2 norm is at most its `tau`.
 
     Parameters
     ----------
@@ -35,29 +45,35 @@ def minimise(design, signs, which, loss, mu, linear, tau, max_iter=100):
         The column of `signs` that holds column k's labels.
     loss : MarginLoss
         phi.
-    mu : ndarray of shape (k,)
+    mu : ndarray of shape (k,), or (J, k)
         Regularisation; greater than 0.
-    linear : ndarray of shape (d, k)
-        The linear terms b_k.
-    tau : ndarray of shape (k,)
+    linear : ndarray of shape (d, k), or (J, d, k)
+        The linear terms b.
+    tau : ndarray of shape (k,), or (J, k)
         Tolerances; greater than 0.
     max_iter : int, default=100
-        Newton steps before the solver turns to accelerated gradient descent with a
-        number of steps that is known in advance.
+        Steps before the solver turns to accelerated gradient descent with a number of steps
+        that is known in advance.
+    parts : ndarray of bool, shape (n, J), default=None
+        The rows of each part; None is one part, of all rows. The problems of one column should be
+        much alike on all of them.
 
     Returns
     -------
-    ndarray of shape (d, k)
+    ndarray of shape (d, k), or (J, d, k)
         Points with gradient norm at most `tau`, so within tau / mu of the minimisers.
     """
+    if mu.ndim == 1:
+        (W,) = minimise(design, signs, which, loss, mu[None], linear[None], tau[None], max_iter)
+        return W
     W = np.empty(linear.shape)
-    size = max(1, GROUP_ELEMENTS // design.n_rows)
-    for start in range(0, W.shape[1], size):
+    size = max(1, GROUP_ELEMENTS // design.n_columns**2)
+    for start in range(0, len(which), size):
         group = slice(start, start + size)
-        problem = _Batch(
-            design, signs, which[group], loss, mu[group], linear[:, group]
+        problems = _Problems(
+            design, signs, which[group], loss, mu[:, group], linear[:, :, group], parts
         )
-        W[:, group] = _newton(problem, tau[group], max_iter)
+        W[:, :, group] = _solve(problems, tau[:, group], max_iter)
     return W
 
 
@@ -84,167 +100,215 @@ def mean_losses(design, signs, which, loss, W):
     return total / design.n_rows
 
 
-class _Batch:
-    """Values, gradients and curvature products of a group of columns."""
+@dataclass(frozen=True)
+class _Terms:
+    """What one row adds to gradients and curvatures; this is all that goes to where the rows are."""
 
-    def __init__(self, design, signs, which, loss, mu, linear):
-        self.design, self.signs, self.which, self.loss = design, signs, which, loss
-        self.mu, self.linear = mu, linear
+    loss: MarginLoss
+    which: np.ndarray
+    n_parts: int
 
-    def columns(self, chosen):
-        """Return the batch of the chosen columns only."""
-        return _Batch(self.design, self.signs, self.which[chosen], self.loss,
-                      self.mu[chosen], self.linear[:, chosen])
+    def slopes(self, W, columns, rows, signs, parts=None):
+        """Return the derivatives of the chosen problems' losses in a_i.w, shape (b, k)."""
+        y = self._labels(signs, columns)
+        u = rows.dot(W)
+        u *= y
+        slopes = self.loss.slope(u)
+        slopes *= y
+        return self._left_out(slopes, parts, columns)
 
-    def _labels(self, signs):
+    def bends(self, W, columns, rows, signs, parts=None):
+        """Return the second derivatives, shape (b, k)."""
+        u = rows.dot(W)
+        u *= self._labels(signs, columns)
+        return self._left_out(self.loss.bend(u), parts, columns)
+
+    def _labels(self, signs, columns):
         # one column serves all problems without being copied
-        return signs if signs.shape[1] == 1 else signs[:, self.which]
+        if signs.shape[1] > 1:
+            signs = signs[:, self.which[columns % len(self.which)]]
+        return signs.astype(np.float64)
 
-    def value_and_gradient(self, W):
-        """Return J, shape (k,), and its gradients, shape (d, k), in one pass."""
-        loss = self.loss
+    def _left_out(self, values, parts, columns):
+        """Set to 0 what rows outside of a problem's part would add; parts follow each other."""
+        if parts is not None:
+            ends = np.searchsorted(columns, np.arange(self.n_parts + 1) * len(self.which))
+            for j, (start, end) in enumerate(zip(ends[:-1], ends[1:])):
+                if start < end:
+                    values[np.flatnonzero(~parts[:, j]), start:end] = 0.0
+        return values
 
-        def terms(rows, signs):
-            y = self._labels(signs)
-            u = y * rows.dot(W)
-            return loss.value(u).sum(axis=0), rows.adjoint_dot(y * loss.slope(u))
 
-        value, gradient = self.design.sum(terms, self.signs, columns=W.shape[1])
-        n = self.design.n_rows
-        value = value / n + 0.5 * self.mu * (W * W).sum(axis=0) + (self.linear * W).sum(axis=0)
-        return value, gradient / n + self.mu * W + self.linear
+class _Problems:
+    """Gradients and curvatures of k columns on J parts, which are numbered j k + column."""
 
-    def curvatures(self, W):
-        """Return phi'' for every row and column, shape (n, k)."""
-        return self.design.map(
-            lambda rows, signs: self.loss.bend(self._labels(signs) * rows.dot(W)),
-            self.signs,
-            columns=W.shape[1],
+    def __init__(self, design, signs, which, loss, mu, linear, parts=None):
+        self.design, self.terms = design, _Terms(loss, which, len(mu))
+        self.shape = mu.shape
+        self.mu = mu.ravel()
+        self.linear = np.moveaxis(linear, 0, 1).reshape(linear.shape[1], -1)
+        if parts is None:
+            self.aligned, self.sizes = (signs,), np.full(mu.size, float(design.n_rows))
+        else:
+            (sizes,) = design.sum(lambda rows, part: (part.sum(axis=0),), parts, columns=1)
+            self.aligned, self.sizes = (signs, parts), np.repeat(sizes.astype(float), len(which))
+
+    def sample(self, n_rows):
+        """Return each column's problem on a sample of the rows, where parts make no difference."""
+        design, signs = self.design.sample(n_rows, self.aligned[0])
+        mu = self.mu.reshape(self.shape).mean(axis=0)
+        linear = self.linear.reshape(-1, *self.shape).mean(axis=1)
+        return _Problems(
+            design, signs, self.terms.which, self.terms.loss, mu[None], linear[None]
         )
 
-    def shared_curvature(self, bend):
-        """Return the curvature matrix of the loss, averaged over the columns, shape (d, d)."""
-        (gram,) = self.design.sum(
-            lambda rows, c: (rows.gram(c.mean(axis=1)),), bend, columns=bend.shape[1]
-        )
-        return gram / self.design.n_rows
+    def gradients(self, W, columns):
+        """Return the gradients of the chosen problems at W, shape (d, len(columns))."""
+        terms = self.terms
 
-    def hessian_dot(self, bend, V):
-        """Return the products of all Hessians with their columns of V, shape (d, k)."""
-        (product,) = self.design.sum(
-            lambda rows, c: (rows.adjoint_dot(c * rows.dot(V)),), bend, columns=V.shape[1]
-        )
-        return product / self.design.n_rows + self.mu * V
+        def adjoint(rows, *aligned):
+            return (rows.adjoint_dot(terms.slopes(W, columns, rows, *aligned)),)
+
+        (total,) = self.design.sum(adjoint, *self.aligned, columns=len(columns))
+        return total / self.sizes[columns] + self.mu[columns] * W + self.linear[:, columns]
+
+    def curvature_factors(self, W, columns):
+        """Return the Cholesky factor of each column's curvature, averaged over its chosen problems.
+
+        Returns
+        -------
+        dict of int to tuple
+            As :func:`scipy.linalg.cho_solve` wants them.
+        """
+        owners = columns % self.shape[1]
+        of = {int(k): np.flatnonzero(owners == k) for k in np.unique(owners)}
+        terms, sizes, places = self.terms, self.sizes[columns], list(of.values())
+
+        def grams(rows, *aligned):
+            bends = terms.bends(W, columns, rows, *aligned) / sizes
+            return tuple(rows.gram(bends[:, own].mean(axis=1)) for own in places)
+
+        curvatures = self.design.sum(grams, *self.aligned, columns=len(columns))
+        return {
+            k: _factor(H, self.mu[columns[own]].mean())
+            for H, (k, own) in zip(curvatures, of.items())
+        }
 
 
-def _newton(batch, tau, max_iter):
-    W = np.zeros_like(batch.linear)
-    value, gradient = batch.value_and_gradient(W)
-    smallest = _norms(gradient)
-    # "not at most" rather than "more than", so that nothing undefined counts as solved
-    active = np.flatnonzero(~(smallest <= tau))
-    for _ in range(max_iter):
-        if not len(active):
-            return W
-        inner = batch.columns(active)
-        direction = _newton_direction(inner, W[:, active], gradient[:, active], tau[active])
-        W[:, active], value[active], gradient[:, active] = _line_search(
-            inner, W[:, active], value[active], gradient[:, active], direction, smallest[active]
-        )
-        smallest[active] = np.minimum(smallest[active], _norms(gradient[:, active]))
-        active = active[~(_norms(gradient[:, active]) <= tau[active])]
-    for k in active:
-        column = batch.columns(np.array([k]))
-        W[:, [k]] = _accelerated_descent(column, W[:, [k]], gradient[:, [k]], tau[k])
-    return W
+def _factor(curvature, mu):
+    H = (curvature + curvature.T) / 2
+    # more than rounding can take away, so that it stays positive definite
+    H.flat[:: len(H) + 1] += max(mu, 1e-13 * np.trace(H))
+    return cho_factor(H, overwrite_a=True, check_finite=False)
+
+
+def _solve(problems, tau, max_iter):
+    """Return the solutions of all problems, shape (J, d, k)."""
+    n, d = problems.design.n_rows, problems.design.n_columns
+    everything = np.arange(len(problems.mu))
+    n_sample = min(n // SAMPLE_SHARE, SAMPLE_ELEMENTS // d)
+    n_sample = max(n_sample, SAMPLE_ROWS_PER_COEFFICIENT * d, SAMPLE_ROWS)
+    if n_sample > n // 2:
+        W = np.zeros_like(problems.linear)
+        factors = problems.curvature_factors(W, everything)
+    else:
+        smaller = problems.sample(n_sample)
+        # where the sample's own error begins to count, there is no use to go on
+        enough = 0.1 * problems.design.radius / math.sqrt(n_sample)
+        W = _solve(smaller, np.maximum(tau.max(axis=0), enough)[None], max_iter)[0]
+        factors = smaller.curvature_factors(W, np.arange(problems.shape[1]))
+        W = np.tile(W, problems.shape[0])
+    W = _descend(problems, W, factors, tau.ravel(), max_iter)
+    return np.moveaxis(W.reshape(d, *problems.shape), 0, 1)
 
 
 def _norms(vectors):
     return np.sqrt((vectors * vectors).sum(axis=0))
 
 
-def _newton_direction(batch, W, gradient, tau):
-    """Solve H_k v_k = -g_k by conjugate gradients under the shared curvature matrix."""
-    bend = batch.curvatures(W)
-    spectrum, basis = np.linalg.eigh(batch.shared_curvature(bend))
-    scale = 1.0 / (np.maximum(spectrum, 0.0)[:, None] + batch.mu)
-
-    def precondition(residual):
-        return basis @ (scale * (basis.T @ residual))
-
-    size = _norms(gradient)
-    # superlinear, but no closer than the solver's own tolerance asks for
-    goal = np.maximum(size * np.minimum(0.1, size), 0.1 * tau)
-    V = np.zeros_like(gradient)
-    residual = -gradient
-    z = precondition(residual)
-    p = z.copy()
-    rz = (residual * z).sum(axis=0)
-    for _ in range(CONJUGATE_GRADIENT_STEPS):
-        running = _norms(residual) > goal
-        if not running.any():
-            break
-        Hp = batch.hessian_dot(bend, p)
-        pHp = (p * Hp).sum(axis=0)
-        step = np.where(running & (pHp > 0), rz / np.where(pHp > 0, pHp, 1.0), 0.0)
-        V += step * p
-        residual -= step * Hp
-        z = precondition(residual)
-        rz_next = (residual * z).sum(axis=0)
-        p = z + np.where(rz > 0, rz_next / np.where(rz > 0, rz, 1.0), 0.0) * p
-        rz = rz_next
-    return V
+def _descend(problems, W, factors, tau, max_iter):
+    active = np.arange(len(tau))
+    G = problems.gradients(W, active)
+    refresh = min(max(2, len(W) // 4), 2 * MEMORY)
+    memory = []
+    shortest = np.full(len(tau), np.inf)
+    for step in range(max_iter):
+        shortest = np.minimum(shortest, _norms(G))
+        # "not at most" rather than "more than", so that nothing undefined counts as solved
+        active = np.flatnonzero(~(_norms(G) <= tau))
+        if not len(active):
+            return W
+        if step and step % refresh == 0:
+            factors.update(problems.curvature_factors(W[:, active], active))
+            memory = []
+        direction = np.zeros_like(W)
+        direction[:, active] = -_precondition(G, memory, factors, problems.shape[1])[:, active]
+        before = W, G
+        W, G = _line_search(problems, W, G, direction, active, shortest)
+        memory = [*memory[1 - MEMORY :], (W - before[0], G - before[1])]
+    for k in np.flatnonzero(~(_norms(G) <= tau)):
+        W[:, k] = _accelerated_descent(problems, k, W[:, k], G[:, k], tau[k])
+    return W
 
 
-def _line_search(batch, W, value, gradient, direction, smallest):
+def _precondition(G, memory, factors, n_columns):
+    """Return L-BFGS's inverse curvatures times G: Liu and Nocedal 1989, the two loops."""
+    q, steps = G, []
+    for s, y in reversed(memory):
+        sy = (s * y).sum(axis=0)
+        # a problem that stood still, or moved by rounding only, has nothing to tell
+        rho = np.where(sy > 0, 1.0, 0.0) / np.where(sy > 0, sy, 1.0)
+        share = rho * (s * q).sum(axis=0)
+        q = q - share * y
+        steps.append((s, y, rho, share))
+    r = np.empty_like(q)
+    for k, factor in factors.items():
+        r[:, k::n_columns] = cho_solve(factor, q[:, k::n_columns], check_finite=False)
+    for s, y, rho, share in reversed(steps):
+        r = r + (share - rho * (y * r).sum(axis=0)) * s
+    return r
+
+
+def _line_search(problems, W, G, direction, active, shortest):
     """Take the whole step if it makes certain progress, otherwise go to the lowest point.
 
     The whole step is taken when one of these holds:
 
-    - the value falls by a fixed share of what the slope promises (Armijo);
     - the slope at its end is still at most 0: for a convex function the value has then
-      fallen, whatever rounding does to the difference of two nearly equal values;
+      fallen;
     - the gradient is shorter than 0.9 times the shortest so far, which can happen
       only finitely often before the tolerance is reached.
 
     Otherwise the lowest point of the line is bracketed by the sign of the slope. Halving
     the step until the value falls would not do: far from 0 the losses bend in narrow
-    strips only, the lowest point lies in one, and the Hessian has to be taken there.
+    strips only, the lowest point lies in one, and the curvature has to be taken there.
     """
-    slope = (gradient * direction).sum(axis=0)
-    k = W.shape[1]
-    step, low, high = np.ones(k), np.zeros(k), np.ones(k)
-    W, value, gradient = W.copy(), value.copy(), gradient.copy()
-    start, start_value = W.copy(), value.copy()
-    pending = np.arange(k)
+    slope = (G * direction).sum(axis=0)
+    step, low, high = (np.full(len(slope), x) for x in (1.0, 0.0, 1.0))
+    start, W, G = W, W.copy(), G.copy()
+    pending = active
     for trial in range(BISECTIONS):
         there = start[:, pending] + step[pending] * direction[:, pending]
-        f, g = batch.columns(pending).value_and_gradient(there)
+        g = problems.gradients(there, pending)
         slope_there = (g * direction[:, pending]).sum(axis=0)
+        before = slope_there <= 0
         if trial == 0:
-            fine = (
-                (f <= start_value[pending] + 1e-4 * slope[pending])
-                | (slope_there <= 0)
-                | (_norms(g) <= 0.9 * smallest[pending])
-            )
+            fine = before | (_norms(g) <= 0.9 * shortest[pending])
         else:
-            flat = np.abs(slope_there) <= 0.1 * np.abs(slope[pending])
-            fine = flat & ((f <= start_value[pending]) | (slope_there <= 0))
+            fine = before & (-slope_there <= 0.1 * np.abs(slope[pending]))
         # a point before the lowest one is progress too, and is kept until there is a better one
-        keep = fine | (slope_there <= 0)
-        kept = pending[keep]
-        W[:, kept], value[kept], gradient[:, kept] = there[:, keep], f[keep], g[:, keep]
-        before = slope_there < 0
+        keep = fine | before
+        W[:, pending[keep]], G[:, pending[keep]] = there[:, keep], g[:, keep]
         low[pending[before]] = step[pending[before]]
         high[pending[~before]] = step[pending[~before]]
         pending = pending[~fine]
         if not len(pending):
             break
         step[pending] = 0.5 * (low[pending] + high[pending])
-    return W, value, gradient
+    return W, G
 
 
-def _accelerated_descent(batch, W, gradient, tau):
+def _accelerated_descent(problems, k, w, gradient, tau):
     """Run Nesterov's method for strongly convex functions, for a known number of steps.
 
     From a start whose gradient is no longer than that at 0 can be, R + ||b||, the
@@ -252,18 +316,18 @@ def _accelerated_descent(batch, W, gradient, tau):
     2 L (R + ||b||)^2 / mu * (1 - sqrt(mu / L))^N
     with L = c R^2 + mu (Nesterov, *Lectures on Convex Optimization*, 2018, theorem 2.2.3).
     """
-    mu = float(batch.mu[0])
-    bound = batch.design.radius + float(_norms(batch.linear)[0])
-    if not float(_norms(gradient)[0]) <= bound:
-        W = np.zeros_like(W)
-    L = batch.loss.curvature * batch.design.radius**2 + mu
+    mu, column = float(problems.mu[k]), np.array([k])
+    bound = problems.design.radius + float(np.linalg.norm(problems.linear[:, k]))
+    if not np.linalg.norm(gradient) <= bound:
+        w = np.zeros_like(w)
+    L = problems.terms.loss.curvature * problems.design.radius**2 + mu
     # (a smaller mu is a valid bound too, and keeps the rate below 1)
     rate = min(math.sqrt(mu / L), 0.9)
     steps = math.ceil(math.log(2 * L * bound**2 / (mu * tau**2)) / -math.log1p(-rate))
     momentum = (1 - rate) / (1 + rate)
-    ahead = W
+    ahead = w
     for _ in range(steps):
-        previous = W
-        W = ahead - batch.value_and_gradient(ahead)[1] / L
-        ahead = W + momentum * (W - previous)
-    return W
+        previous = w
+        w = ahead - problems.gradients(ahead[:, None], column)[:, 0] / L
+        ahead = w + momentum * (w - previous)
+    return w

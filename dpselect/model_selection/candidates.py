@@ -69,7 +69,7 @@ class Candidate:
     @property
     def n_problems(self):
         """One-vs-rest problems of the model: 1 for two classes, else their number."""
-        classes = self.model.get_params().get("classes")
+        classes = getattr(self.model, "classes", None)
         return 1 if classes is None or len(classes) == 2 else len(classes)
 
 
@@ -241,8 +241,8 @@ def learn_classes(candidates, y, owner):
     return y, classes
 
 
-def certificates(candidates, draws, score, sizes, epsilon, tail=None):
-    """Return the certificates of all candidates on all splits.
+def certifier(candidates, draws, score, tail=None):
+    """Return the function that bounds how far one record moves each score.
 
     Parameters
     ----------
@@ -251,34 +251,40 @@ def certificates(candidates, draws, score, sizes, epsilon, tail=None):
     draws : list of list of InnerStream
         Entry [i][j]: the stream of candidate i's draw j.
     score : score
-    sizes : ndarray of shape (J,)
-        Training records of each split.
-    epsilon : float
-        Privacy loss that the models are trained with.
     tail : float, default=None
         Bound every draw but those of at most this probability, in place of the draws that
         were made.
 
     Returns
     -------
-    training, span : ndarray of shape (k, J)
-        Means over a candidate's draws: the mean of scores moves by at most the mean of the
-        bounds.
+    callable
+        From the training records of each split, shape (J,), and the privacy loss that the models
+        are trained with, to the bounds `training` and `span`, each of shape (k, J): means over a
+        candidate's draws, since the mean of scores moves by at most the mean of the bounds.
     """
-    table = np.empty((2, len(candidates), len(sizes)))
-    for i, candidate in enumerate(candidates):
-        models = [
-            clone(candidate.model).set_params(epsilon=epsilon, random_state=stream)
-            for stream in draws[i]
-        ]
-        for n in np.unique(sizes):
-            bounds = [
-                model.stability_certificate(
-                    score, int(n), candidate.n_features, candidate.n_problems,
-                    failure_probability=tail,
-                )
-                for model in models
-            ]
-            mean = np.mean([(bound.training, bound.span) for bound in bounds], axis=0)
-            table[:, i, sizes == n] = mean[:, None]
-    return table[0], table[1]
+    models = [
+        [clone(candidate.model).set_params(random_state=stream) for stream in streams]
+        for candidate, streams in zip(candidates, draws)
+    ]
+    if tail is not None:  # the same for all draws
+        models = [streams[:1] for streams in models]
+
+    def certificates(sizes, epsilon):
+        table = np.empty((2, len(candidates), len(sizes)))
+        for i, candidate in enumerate(candidates):
+            for model in models[i]:
+                # set_params looks at all parameters, and a plan tries many epsilons
+                model.epsilon = epsilon
+            for n in np.unique(sizes):
+                bounds = [
+                    model.stability_certificate(
+                        score, int(n), candidate.n_features, candidate.n_problems,
+                        failure_probability=tail,
+                    )
+                    for model in models[i]
+                ]
+                mean = np.mean([(bound.training, bound.span) for bound in bounds], axis=0)
+                table[:, i, sizes == n] = mean[:, None]
+        return table[0], table[1]
+
+    return certificates

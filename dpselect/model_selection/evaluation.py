@@ -1,14 +1,16 @@
 """Exact scores of the candidates. They are functions of the data and are never released."""
 
+import math
+
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import Parallel, delayed, effective_n_jobs
 from sklearn.base import clone
 from sklearn.utils import indexable
 
 from ..checks import check_number
 from ..config import with_config
 from ..ledger import uncharged
-from ..rows import align, is_lazy, n_rows, run_here, take_records
+from ..rows import MOST_SPLITS, Parts, align, is_lazy, n_rows, run_here, take_records
 from ..unquoted import unquoted
 
 
@@ -41,7 +43,7 @@ def exact_scores(candidates, draws, score, X, y, splits, *, n_jobs, pre_dispatch
         candidates[0].transform(X)
         return total
     # here: joblib asks for later jobs in threads of its own
-    score_split = with_config(_score_split)
+    score_splits = with_config(_score_splits)
     for members in progress.over(groups, "group of candidates"):
         rows = candidates[members[0]].transform(X)
         models = [
@@ -51,10 +53,19 @@ def exact_scores(candidates, draws, score, X, y, splits, *, n_jobs, pre_dispatch
         ]
         with run_here(rows):
             results = Parallel(n_jobs=n_jobs, pre_dispatch=pre_dispatch)(
-                delayed(score_split)(models, rows, y, train, test, score) for train, test in splits
+                delayed(score_splits)(models, rows, y, some, score)
+                for some in _chunks(splits, n_jobs)
             )
-        total[members] = np.mean(results, axis=0).reshape(len(members), -1).mean(axis=1)
+        means = np.concatenate(results).mean(axis=0)
+        total[members] = means.reshape(len(members), -1).mean(axis=1)
     return total
+
+
+def _chunks(splits, n_jobs):
+    """Cut the splits into a list for each job, and into more if there are very many."""
+    n_chunks = max(effective_n_jobs(n_jobs), math.ceil(len(splits) / MOST_SPLITS))
+    bounds = np.linspace(0, len(splits), min(n_chunks, len(splits)) + 1).astype(int)
+    return [splits[start:end] for start, end in zip(bounds[:-1], bounds[1:])]
 
 
 def alike_in_steps(candidates):
@@ -75,25 +86,33 @@ def alike_in_steps(candidates):
     return list(groups.values())
 
 
-def _score_split(models, X, y, train, test, score):
-    """Train all models on one split and return their exact scores."""
+def _score_splits(models, X, y, splits, score):
+    """Train all models on some splits and return their exact scores, shape (J, k)."""
     # threads share what they are given, and must not train one object on two splits at once
     models = [clone(model) for model in models]
+    scores = np.empty((len(splits), len(models)))
+    kinds = {}
+    for i, model in enumerate(models):
+        kinds.setdefault(type(model), []).append(i)
+    parts = Parts.from_splits(splits, n_rows(X))
     with uncharged():
-        return _scores_of(models, X, y, train, test, score)
+        for kind, places in kinds.items():
+            group = [models[i] for i in places]
+            if parts is not None and hasattr(kind, "split_scores"):
+                scores[:, places] = kind.split_scores(group, score, X, y, parts)
+            else:
+                scores[:, places] = [_scores_of(group, X, y, *split, score) for split in splits]
+    return scores
 
 
 def _scores_of(models, X, y, train, test, score):
+    """Train models of one kind on one split and return their exact scores."""
     X_train, y_train = take_records(X, y, train)
-    kinds = {}
-    for model in models:
-        kinds.setdefault(type(model), []).append(model)
-    for kind, group in kinds.items():
-        if hasattr(kind, "fit_batch"):
-            kind.fit_batch(group, X_train, y_train)
-        else:
-            for model in group:
-                model.fit(X_train, y_train)
+    if hasattr(models[0], "fit_batch"):
+        models[0].fit_batch(models, X_train, y_train)
+    else:
+        for model in models:
+            model.fit(X_train, y_train)
     X_test, y_test = take_records(X, y, test)
     return [score(model, X_test, y_test) for model in models]
 

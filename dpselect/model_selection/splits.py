@@ -91,13 +91,11 @@ def make_splits(cv, n_samples, stream, groups=None):
         cv.random_state = stream.integer()
     if hasattr(cv, "split") and not isinstance(cv, (str, bytes)):
         # the splitter sees the number of records and nothing else of them
-        splits = cv.split(np.zeros((n_samples, 1)), None, groups)
+        splits = cv.split(np.broadcast_to(0.0, (n_samples, 1)), None, groups)
     else:
         splits = cv
-    splits = list(splits) if np.iterable(splits) else [None]
-    if not all(np.iterable(split) for split in splits):
-        raise ValueError("cv must give pairs (train, test) of index arrays; write a list of pairs.")
-    splits = [tuple(_indices(part, n_samples) for part in split) for split in splits]
+    # one after the other, since a splitter's own arrays are larger
+    splits = [_pair(split, n_samples) for split in (splits if np.iterable(splits) else [None])]
     if any(len(split) != 2 for split in splits):
         raise ValueError("cv must give pairs (train, test) of index arrays; write a list of pairs.")
     if not splits or any(len(part) == 0 for split in splits for part in split):
@@ -142,6 +140,12 @@ def disjoint_parts(splits):
     return train, test
 
 
+def _pair(split, n_samples):
+    if not np.iterable(split):
+        raise ValueError("cv must give pairs (train, test) of index arrays; write a list of pairs.")
+    return tuple(_indices(part, n_samples) for part in split)
+
+
 def _indices(part, n_samples):
     part = unquoted(np.asarray, part, what="cv")
     if part.size == 0:
@@ -159,4 +163,4 @@ def _indices(part, n_samples):
             "below that, or masks of that length."
         )
     # masks and negative indices become indices
-    return np.arange(n_samples)[part]
+    return np.arange(n_samples, dtype=np.min_scalar_type(-n_samples))[part]

@@ -19,9 +19,12 @@ from .checked import checked_rows, made_up_rows
 from .chunks import RowChunks
 from .cutting import row_blocks, rows_in_block
 from .labels import align, distinct, in_memory, on_labels
+from .parts import MOST_SPLITS, Parts
 from .tables import n_rows, take, take_records
 
 __all__ = [
+    "MOST_SPLITS",
+    "Parts",
     "RowChunks",
     "align",
     "as_lazy",

@@ -3,15 +3,18 @@
 import math
 
 import numpy as np
+from scipy.optimize import brentq
 
 from ...mechanisms import exponential_noise_scales
 from ...stability import SplitPatterns
-from ..candidates import certificates
+from ..candidates import certifier
 from ..plan import SelectionPlan, describe, resolution, too_few_records
 
 # Shares of what a perfect model gains over one that says nothing. A selection that cannot see
 # a quarter of that is decided by its noise; candidates worth tuning differ by a twentieth or less.
 COIN_TOSS, USEFUL = 0.25, 0.05
+# More than 2^20 times the records, or the epsilon, are no help.
+MOST_DOUBLINGS = 20
 
 
 def make_plan(candidates, draws, score, splits, n_samples, n_features, *, epsilon,
@@ -30,7 +33,7 @@ def make_plan(candidates, draws, score, splits, n_samples, n_features, *, epsilo
     epsilon, selection_epsilon : float
     tail : float, default=None
         None for the draws that were made; otherwise see
-        :func:`~dpselect.model_selection.candidates.certificates`.
+        :func:`~dpselect.model_selection.candidates.certifier`.
 
     Returns
     -------
@@ -38,11 +41,10 @@ def make_plan(candidates, draws, score, splits, n_samples, n_features, *, epsilo
     """
     patterns = SplitPatterns.from_splits(splits, n_samples)
 
+    certificates = certifier(candidates, draws, score, tail)
+
     def certify(patterns, factor=1.0):
-        return certificates(
-            candidates, draws, score, patterns.train_sizes,
-            factor * (epsilon - selection_epsilon), tail,
-        )
+        return certificates(patterns.train_sizes, factor * (epsilon - selection_epsilon))
 
     def noise(n_factor, epsilon_factor):
         scaled = patterns.scaled(n_factor)
@@ -137,14 +139,13 @@ def _dropping(params, sensitivity, epsilon, order, goal):
 
 def _at_least(name, value, blur, goal):
     """Return the least `value` that brings blur(factor) down to `goal`, in words, or None."""
-    high = 2.0
-    while blur(high) > goal:
-        high *= 2
-        if high > 2**20:
-            return None
-    low = high / 2
-    for _ in range(12):
-        middle = math.sqrt(low * high)
-        low, high = (low, middle) if blur(middle) <= goal else (middle, high)
-    least = math.ceil(high * value) if isinstance(value, int) else f"{high * value:.3g}"
+
+    def excess(logarithm):
+        return math.log(blur(2.0**logarithm) / goal)
+
+    # the blur is nearly a power of the factor, so that few points are tried
+    if excess(MOST_DOUBLINGS) > 0:
+        return None
+    factor = 2.0 ** brentq(excess, 0, MOST_DOUBLINGS, xtol=1e-6)
+    least = math.ceil(factor * value) if isinstance(value, int) else f"{factor * value:.3g}"
     return f"{name} >= {least}"

@@ -1,0 +1,47 @@
+"""One timing, in the same way in each environment."""
+
+import gc
+import time
+import warnings
+
+from threadpoolctl import threadpool_info, threadpool_limits
+
+# Seconds before each timing. Idle threads of BLAS wait actively for some hundredths of a second,
+# and would take a core from what is timed next, here or in another process.
+REST = 0.1
+
+
+def seconds(call, threads):
+    """Time one call.
+
+    Parameters
+    ----------
+    call : callable
+        Takes nothing.
+    threads : int
+        Of BLAS and OpenMP, around the whole call.
+
+    Returns
+    -------
+    seconds : float
+    warned : list of str
+        Categories of the warnings that the call gave.
+
+    Raises
+    ------
+    RuntimeError
+        If BLAS does not take the number of threads.
+    """
+    with threadpool_limits(threads), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        given = {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+        if given - {threads}:
+            raise RuntimeError(f"BLAS runs with {given} threads where {threads} were asked for.")
+        gc.collect()
+        time.sleep(REST)
+        start = time.perf_counter()
+        result = call()
+        taken = time.perf_counter() - start
+        # what the call made is not taken down within the time
+        del result
+    return taken, sorted({warning.category.__name__ for warning in caught})

@@ -1,0 +1,27 @@
+"""Made-up records of the suites; the same in each version that is measured."""
+
+import numpy as np
+
+
+def labelled(n, d):
+    """Return rows in the unit ball and labels 0 and 1 of a logistic model."""
+    X, signal, rng = _rows(n, d)
+    return X, (rng.random(n) < 1 / (1 + np.exp(-2 * signal))).astype(int)
+
+
+def with_targets(n, d):
+    """Return rows in the unit ball and targets in [-1, 1]."""
+    X, signal, rng = _rows(n, d)
+    return X, np.clip((signal + 0.2 * rng.standard_normal(n)) / 3, -1, 1)
+
+
+def uniform(n, d):
+    """Return rows in the unit cube."""
+    return np.random.default_rng(0).beta(2, 5, (n, d))
+
+
+def _rows(n, d):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, d))
+    X /= np.maximum(np.linalg.norm(X, axis=1, keepdims=True), np.sqrt(d) + 2)
+    return X, (np.sqrt(d) + 2) * X[:, 0], rng

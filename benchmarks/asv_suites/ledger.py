@@ -1,0 +1,42 @@
+"""A budget on disk."""
+
+import tempfile
+from pathlib import Path
+
+from dpselect import DPHistogramDensity, PrivacyLedger, PrivacyLoss
+
+from ._records import uniform
+
+# so large that no run of a benchmark spends it
+BUDGET = 1e9
+EPSILON = 1e-3
+
+
+class Spending:
+    """A ledger that has some entries; each call adds one more."""
+
+    params = [0, 1000]
+    param_names = ["entries"]
+    timeout = 300
+
+    def setup(self, entries):
+        self.folder = tempfile.TemporaryDirectory()
+        self.ledger = PrivacyLedger(Path(self.folder.name, "records.ledger"), epsilon=BUDGET)
+        for _ in range(entries):
+            self.ledger.spend(EPSILON)
+        self.X = uniform(1000, 1)
+
+    def teardown(self, entries):
+        self.folder.cleanup()
+
+    def time_spend(self, entries):
+        self.ledger.spend(EPSILON)
+
+    def time_reserve_and_settle(self, entries):
+        self.ledger.reserve(EPSILON).settle(PrivacyLoss(EPSILON))
+
+    def time_remaining(self, entries):
+        self.ledger.remaining()
+
+    def time_fit_that_is_charged(self, entries):
+        DPHistogramDensity(EPSILON, ledger=self.ledger).fit(self.X)

@@ -1,0 +1,64 @@
+"""Draws of noise, from the cryptographic generator."""
+
+import numpy as np
+
+from dpselect import noise
+
+SIZE = 10_000
+
+
+class Draws:
+    """Each kind of draw: `SIZE` numbers."""
+
+    params = ["laplace", "exponential", "gaussian", "gumbel", "ball_laplace", "geometric",
+              "lattice_noise", "lattice_laplace", "two_sided_geometric"]
+    param_names = ["kind"]
+
+    def setup(self, kind):
+        generator = noise.as_generator()
+        step = noise.grid_step(1.0)
+        self.draw = {
+            "ball_laplace": lambda: noise.ball_laplace(generator, SIZE // 20, 20),
+            "geometric": lambda: noise.geometric(generator, SIZE, 1e-3),
+            "lattice_noise": lambda: noise.lattice_noise(generator, SIZE, 1.0, step),
+            "lattice_laplace": lambda: noise.lattice_laplace(generator, np.zeros(SIZE), 1.0, 1.0),
+            "two_sided_geometric": lambda: noise.two_sided_geometric(generator, SIZE, 0.5),
+        }.get(kind) or (lambda: getattr(noise, kind)(generator, SIZE))
+
+    def time_draw(self, kind):
+        self.draw()
+
+
+class Generators:
+    """What a fit does before it draws."""
+
+    def time_as_generator(self):
+        noise.as_generator()
+
+    def time_child_stream(self):
+        noise.as_generator(noise.root_stream().child("benchmark"))
+
+
+class Paths:
+    """Noise-reduction paths: 100 levels from the most private one on."""
+
+    params = ["laplace", "lattice", "ball_laplace", "brownian"]
+    param_names = ["kind"]
+
+    def setup(self, kind):
+        self.generator = noise.as_generator()
+        self.levels = np.geomspace(0.01, 10, 100)
+
+    def time_walk(self, kind):
+        path = {
+            "laplace": lambda: noise.LaplacePath(self.generator, 400, 0.01, 10.0),
+            "lattice": lambda: noise.LatticePath(self.generator, 400, 0.01, 10.0),
+            "ball_laplace": lambda: noise.BallLaplacePath(self.generator, 1, 20, 0.01, 10.0),
+            "brownian": lambda: noise.BrownianPath(self.generator, 400),
+        }[kind]()
+        if kind == "brownian":
+            for level in self.levels:
+                path.read_at(1 / level)
+        else:
+            for level in self.levels:
+                path.read(level)

@@ -1,0 +1,226 @@
+"""The sweep over all candidates, draws and splits against one fit after the other."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.model_selection import (
+    KFold,
+    LeaveOneOut,
+    RepeatedKFold,
+    ShuffleSplit,
+    TimeSeriesSplit,
+)
+
+from dpselect import (
+    DPHistogramDensity,
+    DPLinearSVC,
+    DPLogisticRegression,
+    DPRidge,
+    density_splits,
+)
+from dpselect.linear_model import classifier
+from dpselect.linear_model.design import classification_problems
+from dpselect.metrics import (
+    BrierScore,
+    ClippedSquaredErrorScore,
+    HingeScore,
+    IntegratedSquaredErrorScore,
+    LogisticScore,
+    RampScore,
+)
+from dpselect.model_selection import evaluation
+from dpselect.model_selection.candidates import make_candidates
+from dpselect.model_selection.progress import Progress
+from dpselect.noise import root_stream
+from dpselect.rows import MOST_SPLITS, Parts
+
+CV = {
+    "folds": KFold(5, shuffle=True, random_state=0),
+    "repeated": RepeatedKFold(n_splits=2, n_repeats=3, random_state=0),
+    "shuffle": ShuffleSplit(3, train_size=0.3, test_size=0.5, random_state=0),
+    "time": TimeSeriesSplit(4),
+}
+LOGISTIC = DPLogisticRegression(epsilon=2.0, classes=[0, 1])
+CLASSIFIERS = {
+    "alphas": ([clone(LOGISTIC).set_params(alpha=a) for a in (1e-4, 1e-2, 1.0, 100.0)], BrierScore()),
+    "automatic": ([LOGISTIC], LogisticScore()),
+    "rows seen differently": (
+        [
+            clone(LOGISTIC).set_params(alpha=0.1, data_norm=R, perturbation=kind, fit_intercept=b)
+            for R in (0.3, 3.0) for kind in ("objective", "output") for b in (True, False)
+        ],
+        RampScore(),
+    ),
+    "l1": ([clone(LOGISTIC).set_params(alpha=a, norm="l1") for a in (0.01, 0.1)], HingeScore()),
+    "two kinds": (
+        [clone(LOGISTIC).set_params(alpha=0.1), DPLinearSVC(2.0, alpha=0.1, classes=[0, 1])],
+        BrierScore(),
+    ),
+    "svc": (
+        [DPLinearSVC(2.0, alpha=a, huber_width=0.1, classes=[0, 1]) for a in (1e-3, 0.1)],
+        BrierScore(),
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def records():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 4)) * [0.1, 0.3, 0.5, 1.0]
+    return X, (X @ [3.0, -2.0, 1.0, 0.0] + 0.5 * rng.logistic(size=3000) > 0).astype(int)
+
+
+def compare(models, score, X, y, splits, tolerance=1e-8):
+    """Compare the sweep with one fit and one score after the other, at the same noise."""
+    models = [
+        clone(model).set_params(random_state=root_stream(0).child("draw", i))
+        for i, model in enumerate(models)
+    ]
+    sweep = evaluation._score_splits(models, X, y, splits, score)
+
+    def one_by_one(model, train, test):
+        fitted = clone(model).fit(X[train], None if y is None else y[train])
+        return score(fitted, X[test], None if y is None else y[test])
+
+    expected = [[one_by_one(model, *split) for model in models] for split in splits]
+    np.testing.assert_allclose(sweep, expected, rtol=0, atol=tolerance)
+    return sweep
+
+
+@pytest.fixture
+def swept(monkeypatch):
+    """No sweep may silently give way to one-by-one fits."""
+    monkeypatch.setattr(evaluation, "_scores_of", None)
+
+
+@pytest.mark.usefixtures("swept")
+@pytest.mark.parametrize("cv", CV.values(), ids=CV)
+@pytest.mark.parametrize("models, score", CLASSIFIERS.values(), ids=CLASSIFIERS)
+def test_classifiers(records, models, score, cv):
+    sweep = compare(models, score, *records, list(cv.split(records[0])))
+    assert np.ptp(sweep) > 0
+
+
+@pytest.mark.usefixtures("swept")
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_matrix])
+def test_many_classes_of_dense_and_sparse_rows(records, container):
+    X, _ = records
+    y = np.array(["ill", "well", "neither"])[np.digitize(X[:, 3], [-0.5, 0.5])]
+    models = [
+        clone(LOGISTIC).set_params(alpha=a, classes=["ill", "neither", "well", "never seen"])
+        for a in (1e-3, 0.1)
+    ]
+    compare(models, BrierScore(), container(X), y, list(CV["folds"].split(X)))
+
+
+def test_coefficients_of_the_sweep_are_those_of_single_fits(records):
+    """Not only their scores, which average errors out; for weak regularisation too.
+
+    A residual of tau moves a minimiser by tau / mu, so that the tolerance is a small one here.
+    """
+    X, y = records
+    models = [
+        clone(LOGISTIC).set_params(alpha=a, tol=1e-12, random_state=root_stream(i))
+        for i, a in enumerate(np.geomspace(1e-3, 10, 6))
+    ]
+    splits = list(CV["folds"].split(X))
+    design, signs, _ = classification_problems(models[0], X, y)
+    W = classifier._solve_alike(models, design, signs, Parts.from_splits(splits, len(X)))
+    for j, (train, _) in enumerate(splits):
+        for i, model in enumerate(models):
+            (alone,) = model.fit_batch([clone(model)], X[train], y[train])
+            expected = np.append(alone.coef_, alone.intercept_)
+            np.testing.assert_allclose(W[j, i, 0], expected, rtol=0, atol=1e-8)
+
+
+RIDGES = {
+    "objective": [DPRidge(2.0, alpha=a, perturbation="objective") for a in (1e-3, 0.1, 10.0)],
+    "output": [
+        DPRidge(2.0, alpha=a, perturbation="output", norm=norm, fit_intercept=b)
+        for a in (1e-3, 1.0) for norm in ("l1", "l2") for b in (True, False)
+    ],
+    "covariance": [
+        DPRidge(2.0, alpha=a, norm=norm, data_norm=R)
+        for a in (1e-3, 1.0) for norm in ("l1", "l2") for R in (0.5, 2.0)
+    ],
+    "all": [
+        DPRidge(50.0, norm="l2", perturbation=kind, coef_bound=0.3)
+        for kind in ("objective", "output", "covariance")
+    ],
+}
+
+
+@pytest.mark.usefixtures("swept")
+@pytest.mark.parametrize("cv", CV.values(), ids=CV)
+@pytest.mark.parametrize("models", RIDGES.values(), ids=RIDGES)
+def test_ridge(records, models, cv):
+    X, y = records
+    score = ClippedSquaredErrorScore(bound=0.3)
+    sweep = compare(models, score, X, y * 1.0, list(cv.split(X)))
+    assert np.ptp(sweep) > 0
+
+
+@pytest.mark.usefixtures("swept")
+@pytest.mark.parametrize("noise", ["laplace", "geometric"])
+@pytest.mark.parametrize("cv", CV.values(), ids=CV)
+def test_histograms(records, cv, noise):
+    X = records[0][:, 2:]
+    # on the edges, too, and outside
+    X = np.where(np.arange(len(X))[:, None] % 3, X, np.round(X, 1))
+    widths = [0.1, 0.2, 0.4, 2.0, 0.05, 1 / 3, (0.1, 1.0), (0.5, 2 / 3)]
+    models = [
+        DPHistogramDensity(0.5, bin_width=w, bounds=(-1.0, 1.0), noise=noise) for w in widths
+    ]
+    models.append(DPHistogramDensity(0.5, bin_width=0.1, bounds=[(-1.0, 1.0), (-2.0, 2.0)]))
+    compare(models, IntegratedSquaredErrorScore(), X, None, list(cv.split(X)))
+
+
+def test_widths_that_are_multiples_are_counted_once(records, monkeypatch):
+    X, seen = records[0][:, 3:], []
+    count = density_splits._counts
+    monkeypatch.setattr(
+        density_splits, "_counts", lambda *args: seen.append(args[1].size) or count(*args)
+    )
+    models = [
+        DPHistogramDensity(bin_width=w, bounds=(0.0, 1.0)) for w in (1.0, 0.5, 0.25, 0.125, 0.2)
+    ]
+    splits = list(CV["folds"].split(X))
+    compare(models, IntegratedSquaredErrorScore(), X, None, splits)
+    assert seen == [8, 5]
+    # few counts at a time
+    monkeypatch.setattr(density_splits, "MOST_COUNTS", 40)
+    compare(models, IntegratedSquaredErrorScore(), X, None, splits)
+    assert seen[2:] == [8, 8, 8, 5, 5]
+
+
+def test_splits_that_repeat_a_record_are_trained_one_by_one(records):
+    X, y = records
+    rng = np.random.default_rng(1)
+    splits = [(rng.integers(2000, size=1500), np.arange(2000, 3000)),
+              (np.arange(2000), np.r_[2000:2500, 2000:2500])]
+    assert Parts.from_splits(splits[:1], 3000) is None
+    assert Parts.from_splits(splits[1:], 3000) is None
+    compare([clone(LOGISTIC).set_params(alpha=0.1)], BrierScore(), X, y, splits)
+
+
+def test_more_splits_than_are_worked_on_together(records, monkeypatch):
+    X, y = records[0][:40], records[1][:40]
+    sizes = []
+    original = Parts.from_splits
+    monkeypatch.setattr(
+        Parts, "from_splits", lambda splits, n: sizes.append(len(splits)) or original(splits, n)
+    )
+    candidates = make_candidates(
+        LOGISTIC, {"alpha": [0.1, 1.0]}, epsilon=2.0, trusted_steps=()
+    )
+    draws = [[root_stream(i)] for i in range(2)]
+    splits = list(LeaveOneOut().split(X))
+    scores = evaluation.exact_scores(
+        candidates, draws, BrierScore(), X, y, splits, n_jobs=1, pre_dispatch="all",
+        progress=Progress(),
+    )
+    assert sum(sizes) == 40 and max(sizes) <= MOST_SPLITS
+    models = [clone(c.model).set_params(random_state=d) for c, (d,) in zip(candidates, draws)]
+    expected = evaluation._score_splits(models, X, y, splits, BrierScore()).mean(axis=0)
+    np.testing.assert_allclose(scores, expected, atol=1e-8)
