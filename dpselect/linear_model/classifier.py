@@ -518,7 +518,7 @@ def _solve_alike(estimators, design, signs, parts=None):
         linear=np.moveaxis(linear[:, :, None, None] * draws[:, 0], 3, 1).reshape(
             len(sizes), -1, k * K
         ),
-        max_iter=leader.max_iter, parts=None if parts is None else parts.train,
+        max_iter=leader.max_iter, parts=parts,
     )
     W = np.moveaxis(W.reshape(len(sizes), -1, k, K), 1, 3)
     return W + output[:, :, None, None] * draws[:, 1]

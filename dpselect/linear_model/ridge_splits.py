@@ -51,7 +51,7 @@ def _coefficients(models, rows, targets, parts):
         for i, model in enumerate(models):
             bits = model._entry_bits(n, p)
             if bits not in sums:
-                sums[bits] = split_sums(rows, targets, parts.train, bits, **leader._bounds())
+                sums[bits] = split_sums(rows, targets, parts, bits, **leader._bounds())
             if model.perturbation != "covariance" and decomposed is None:
                 values = sums[bits][j].values * leader._units(p)
                 decomposed = Reading.of(values[:-1, :-1] / n, values[:-1, -1] / n, 0.0)

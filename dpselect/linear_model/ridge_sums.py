@@ -86,7 +86,7 @@ def outer_sums(X, y, bits, *, norm, data_norm, target_bound, fit_intercept):
     return OuterSums(_mirrored(sums), bits)
 
 
-def split_sums(X, y, train, bits, *, norm, data_norm, target_bound, fit_intercept):
+def split_sums(X, y, parts, bits, *, norm, data_norm, target_bound, fit_intercept):
     """Return the sums for the training part of each split, in one pass over the rows.
 
     A record that most splits train on is multiplied once for each split that leaves it out, and
@@ -96,8 +96,8 @@ def split_sums(X, y, train, bits, *, norm, data_norm, target_bound, fit_intercep
     ----------
     X, y, bits, norm, data_norm, target_bound, fit_intercept
         As for :func:`outer_sums`; not more bits than for the least of the parts.
-    train : ndarray of bool, shape (n, J)
-        The records of each part.
+    parts : Parts
+        Of J splits.
 
     Returns
     -------
@@ -105,21 +105,20 @@ def split_sums(X, y, train, bits, *, norm, data_norm, target_bound, fit_intercep
         Sums of integers are exact, all of them. Others are rounded as sums over all records are.
     """
     records = _Records(X.shape[1], bits, norm, data_norm, target_bound, fit_intercept)
-    taken_away = 2 * train.sum(axis=0) > len(train)
-    pieces = train ^ taken_away
-    one_by_one = taken_away.all() and (pieces.sum(axis=1) == 1).all()
+    taken_away = 2 * parts.train_sizes > X.shape[0]
+    one_by_one = parts.left_out_once and taken_away.all()
 
-    def products(rows, targets, pieces):
+    def products(rows, targets, train):
         z = records(rows, targets)
-        parts = [records.products(z[np.flatnonzero(piece)]) for piece in pieces.T]
-        whole = sum(parts) if one_by_one or not taken_away.any() else records.products(z)
-        return (np.array(parts), whole)
+        pieces = [records.products(z[np.flatnonzero(piece)]) for piece in (train ^ taken_away).T]
+        whole = sum(pieces) if one_by_one or not taken_away.any() else records.products(z)
+        return (np.array(pieces), whole)
 
     # integers that overflow on the way come back: 62 bits suffice for what is left
-    parts, whole = block_sum(products, X, y, pieces, row_elements=records.q)
+    pieces, whole = block_sum(products, X, y, parts.train, row_elements=records.q)
     return [
-        OuterSums(_mirrored(whole - part if away else part), bits)
-        for part, away in zip(parts, taken_away)
+        OuterSums(_mirrored(whole - piece if away else piece), bits)
+        for piece, away in zip(pieces, taken_away)
     ]
 
 

@@ -54,9 +54,9 @@ def minimise(design, signs, which, loss, mu, linear, tau, max_iter=100, parts=No
     max_iter : int, default=100
         Steps before the solver turns to accelerated gradient descent with a number of steps
         that is known in advance.
-    parts : ndarray of bool, shape (n, J), default=None
-        The rows of each part; None is one part, of all rows. The problems of one column should be
-        much alike on all of them.
+    parts : Parts, default=None
+        Whose J training parts are meant; None is one part, of all rows. The problems of one column
+        should be much alike on all of them.
 
     Returns
     -------
@@ -150,8 +150,8 @@ class _Problems:
         if parts is None:
             self.aligned, self.sizes = (signs,), np.full(mu.size, float(design.n_rows))
         else:
-            (sizes,) = design.sum(lambda rows, part: (part.sum(axis=0),), parts, columns=1)
-            self.aligned, self.sizes = (signs, parts), np.repeat(sizes.astype(float), len(which))
+            self.aligned = (signs, parts.train)
+            self.sizes = np.repeat(parts.train_sizes.astype(float), len(which))
 
     def sample(self, n_rows):
         """Return each column's problem on a sample of the rows, where parts make no difference."""

@@ -94,7 +94,7 @@ def _score_splits(models, X, y, splits, score):
     kinds = {}
     for i, model in enumerate(models):
         kinds.setdefault(type(model), []).append(i)
-    parts = Parts.from_splits(splits, n_rows(X))
+    parts = Parts.from_splits(splits, X)
     with uncharged():
         for kind, places in kinds.items():
             group = [models[i] for i in places]

@@ -126,7 +126,7 @@ def test_coefficients_of_the_sweep_are_those_of_single_fits(records):
     ]
     splits = list(CV["folds"].split(X))
     design, signs, _ = classification_problems(models[0], X, y)
-    W = classifier._solve_alike(models, design, signs, Parts.from_splits(splits, len(X)))
+    W = classifier._solve_alike(models, design, signs, Parts.from_splits(splits, X))
     for j, (train, _) in enumerate(splits):
         for i, model in enumerate(models):
             (alone,) = model.fit_batch([clone(model)], X[train], y[train])
@@ -199,8 +199,8 @@ def test_splits_that_repeat_a_record_are_trained_one_by_one(records):
     rng = np.random.default_rng(1)
     splits = [(rng.integers(2000, size=1500), np.arange(2000, 3000)),
               (np.arange(2000), np.r_[2000:2500, 2000:2500])]
-    assert Parts.from_splits(splits[:1], 3000) is None
-    assert Parts.from_splits(splits[1:], 3000) is None
+    assert Parts.from_splits(splits[:1], X) is None
+    assert Parts.from_splits(splits[1:], X) is None
     compare([clone(LOGISTIC).set_params(alpha=0.1)], BrierScore(), X, y, splits)
 
 

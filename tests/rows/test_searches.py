@@ -15,7 +15,9 @@ from dpselect import (
     RowChunks,
     StabilityGridSearchCV,
 )
+from dpselect.model_selection import evaluation
 from dpselect.preprocessing import BoundedScaler, DPBoundsScaler
+from dpselect.rows import distributed as distributed_rows
 
 from .kinds import chunked, few_forms
 
@@ -46,6 +48,37 @@ def test_searches(records, tmp_path, strategy):
             search.best_estimator_[-1].coef_, expected.best_estimator_[-1].coef_, atol=1e-9
         )
         assert str(search.privacy_) == str(expected.privacy_)
+
+
+SWEEPS = [
+    (DPLogisticRegression(classes=[0, 1]), {"alpha": np.geomspace(0.05, 5, 8)}),
+    (DPRidge(perturbation="objective"), {"alpha": np.geomspace(0.05, 5, 8)}),
+    (DPHistogramDensity(bounds=(-1, 1)), {"bin_width": [0.5, 0.25, 1.0, 2.0]}),
+]
+
+
+@pytest.mark.parametrize("model, grid", SWEEPS, ids=["logistic", "ridge", "histogram"])
+def test_all_candidates_share_the_passes(records, monkeypatch, model, grid):
+    """Eight candidates on five folds need hardly more passes than two on two."""
+    da = pytest.importorskip("dask.array")
+    X, labels, _ = records
+    monkeypatch.setattr(evaluation, "_scores_of", None)
+    rows, y = da.from_array(X[:, :2], chunks=(500, 2)), da.from_array(labels, chunks=500)
+    ((name, values),) = grid.items()
+
+    def passes(values, cv):
+        computed, compute = [], distributed_rows._compute
+        search = StabilityGridSearchCV(
+            model, {name: values}, strategy="stability", cv=cv, random_state=0
+        )
+        with monkeypatch.context() as patch:
+            patch.setattr(
+                distributed_rows, "_compute", lambda tasks: computed.append(1) or compute(tasks)
+            )
+            search.fit(rows, y)
+        return len(computed)
+
+    assert passes(values, 5) <= passes(values[:2], 2) + 4
 
 
 def test_random_stopping(records):
