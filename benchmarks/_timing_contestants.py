@@ -118,32 +118,26 @@ def single_fits(quick):
     return found + [histogram(n, d) for n, _ in shapes[:2] for d in (1, 2)]
 
 
-def stability_search(alphas, refit=True, **options):
+def stability_search(alphas, **options):
     """Return the private search over alpha of logistic regression."""
     return StabilityGridSearchCV(
         DPLogisticRegression(classes=CLASSES), {"alpha": alphas}, epsilon=1.0, cv=SPLITS,
-        refit=refit, **{"strategy": "stability", **options},
+        **{"strategy": "stability", **options},
     )
 
 
-def alpha_search(shape, refit):
-    """Return searches over alpha of logistic regression, with or without the last fit."""
-    ours = [fits(OURS, "stability", stability_search(CLASSIFIER_ALPHAS, refit))]
-    if refit:
-        # settles alpha by public numbers, so without the last fit there is nothing to do
-        ours.append(fits(OURS, "auto", stability_search(CLASSIFIER_ALPHAS, strategy="auto")))
+def alpha_search(shape):
+    """Return searches over alpha of logistic regression."""
+    ours = [
+        fits(OURS, strategy, stability_search(CLASSIFIER_ALPHAS, strategy=strategy))
+        for strategy in ("stability", "auto")
+    ]
     grid = {"C": 1 / (shape[0] * CLASSIFIER_ALPHAS)}
     rivals = [
-        fits(
-            f"{SKLEARN}, {scoring or 'accuracy'}", solver,
-            GridSearchCV(
-                LogisticRegression(solver=solver), grid, cv=SPLITS, scoring=scoring, refit=refit
-            ),
-        )
-        for scoring in ("neg_brier_score", None)
+        fits(SKLEARN, solver, GridSearchCV(LogisticRegression(solver=solver), grid, cv=SPLITS))
         for solver in LOGISTIC_SOLVERS
     ]
-    title = f"search, {len(CLASSIFIER_ALPHAS)} alphas x 5 folds, {'' if refit else 'no '}refit"
+    title = f"search, {len(CLASSIFIER_ALPHAS)} alphas x 5 folds"
     return Workload(title, "labels", shape, ours + rivals)
 
 
@@ -181,7 +175,7 @@ def density_search(n):
 def searches(quick):
     """Return the workloads of one search each."""
     shapes = (QUICK_SHAPES if quick else SHAPES)[:2]
-    found = [alpha_search(shape, refit) for shape in shapes for refit in (False, True)]
+    found = [alpha_search(shape) for shape in shapes]
     found += [ridge_search(shape) for shape in shapes]
     return [*found, density_search(KERNEL_RECORDS[quick])]
 

@@ -10,10 +10,10 @@ times mean little. Progress goes to the error stream.
   its default tolerance and each of several solvers; alpha="auto" is the public rule's value. Its
   squared hinge and our smooth hinge are different losses, and so are ours and diffprivlib's
   linear regression, which does not regularise.
-- search: whole searches, with the last fit and without it. Candidates have the alpha of a single
-  fit on all records. scikit-learn scores by the Brier score, as the private search does, and by
-  accuracy, its default. The private search over 50 alphas of ridge regression is once by stability
-  and once as it comes, which reads all alphas from one release.
+- search: whole searches, with the last fit. Candidates have the alpha of a single fit on all
+  records. scikit-learn scores by accuracy, its default, and the private search by the Brier score,
+  unless it settles alpha by public numbers ("auto"). The private search over 50 alphas of ridge
+  regression is once by stability and once as it comes, which reads all alphas from one release.
 - growth: the search by stability over more and more alphas, with the last fit. A single
   alpha needs no choice: that is one fit.
 - memory: the peak of the resident set above the records, each in a process of its own.

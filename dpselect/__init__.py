@@ -22,6 +22,7 @@ from .ledger import PrivacyLedger
 from .linear_model import DPLinearSVC, DPLogisticRegression, DPRidge
 from .model_selection import AccuracyFirstSearchCV, StabilityGridSearchCV
 from .privacy import PrivacyLoss
+from .rows import RowChunks
 
 __version__ = "0.1.0"
 
@@ -42,6 +43,7 @@ __all__ = [
     "PrivacyLedger",
     "PrivacyLedgerDisplay",
     "PrivacyLoss",
+    "RowChunks",
     "SeededNoiseWarning",
     "StabilityGridSearchCV",
     "StabilitySearchDisplay",

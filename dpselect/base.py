@@ -2,6 +2,7 @@
 
 import inspect
 import warnings
+from functools import partial
 
 import numpy as np
 from sklearn.utils import assert_all_finite, column_or_1d
@@ -12,6 +13,17 @@ from .config import get_config
 from .exceptions import PrivacyLeakError, PrivacyLeakWarning, SeededNoiseWarning
 from .noise import InnerStream, is_seeded
 from .privacy import PrivacyLoss
+from .rows import (
+    align,
+    block_sum,
+    checked_rows,
+    distinct,
+    gathered,
+    in_memory,
+    is_lazy,
+    made_up_rows,
+    on_labels,
+)
 from .unquoted import unquoted
 
 
@@ -129,7 +141,7 @@ def warn_if_labels_learned(classes, owner):
         )
 
 
-def numeric_rows(estimator, X, y="no_validation", **checks):
+def numeric_rows(estimator, X, y="no_validation", lazily=False, **checks):
     """Check rows as scikit-learn does, as float64, without quoting them in an error.
 
     Parameters
@@ -138,6 +150,9 @@ def numeric_rows(estimator, X, y="no_validation", **checks):
         Learns the number and names of the columns.
     X, y
         As given to the estimator.
+    lazily : bool, default=False
+        Whether the estimator reads rows by :mod:`dpselect.rows` alone. Rows that are not in memory
+        then are checked whenever they are read, and only their shape and names are here.
     **checks : dict
         For :func:`sklearn.utils.validation.validate_data`.
 
@@ -145,18 +160,43 @@ def numeric_rows(estimator, X, y="no_validation", **checks):
     -------
     X, or X and y
     """
-    what = "X" if isinstance(y, str) and y == "no_validation" else "X or y"
+    alone = isinstance(y, str) and y == "no_validation"
+    if lazily or not isinstance(X, np.ndarray):
+        X, y = align(X, None if alone else y)
+    if is_lazy(X):
+        reset = checks.pop("reset", True)
+        checks.pop("y_numeric", None)  # for y alone
+        unquoted(
+            validate_data, estimator, made_up_rows(X), dtype=np.float64, reset=reset, **checks
+        )
+        owner = type(estimator).__name__
+        X = checked_rows(X, owner, **checks)
+        if not lazily:
+            X = gathered(X, owner)
+        return X if alone else (X, one_label_a_row(y, owner))
+    y = "no_validation" if alone else y
+    what = "X" if alone else "X or y"
     return unquoted(validate_data, estimator, X, y, dtype=np.float64, what=what, **checks)
 
 
 def regression_records(estimator, X, y):
     """Check rows, sparse ones too, and targets, and return both as float64."""
     owner = type(estimator).__name__
-    y = one_label_a_row(y, owner)
-    X, y = numeric_rows(estimator, X, y, accept_sparse="csr", y_numeric=True)
+    X, y = align(X, y)
+    if not is_lazy(X):
+        y = one_label_a_row(y, owner)
+        X, y = numeric_rows(estimator, X, y, lazily=True, accept_sparse="csr", y_numeric=True)
+        return X, _as_targets(owner, y)
+    X, y = numeric_rows(estimator, X, y, lazily=True, accept_sparse="csr")
+    return X, on_labels(partial(_as_targets, owner), y)
+
+
+def _as_targets(owner, y):
+    if y.dtype.kind == "O":
+        y = unquoted(y.astype, np.float64, what="y")
     if y.dtype.kind not in "biuf":
         raise ValueError(f"y must hold numbers, because {owner} is a regression; encode it first.")
-    return X, y.astype(np.float64)
+    return y.astype(np.float64)
 
 
 def one_label_a_row(y, owner):
@@ -165,7 +205,12 @@ def one_label_a_row(y, owner):
         raise ValueError(
             f"{owner} requires y to be passed, but the target y is None; give one label a row."
         )
-    y = unquoted(column_or_1d, y, warn=True, what="y")
+    y = in_memory(y)
+    return on_labels(partial(_column, not is_lazy(y)), y)
+
+
+def _column(warn, y):
+    y = unquoted(column_or_1d, y, warn=warn, what="y")
     assert_all_finite(y, input_name="y")
     if y.dtype == object:
         unquoted(np.unique, y, what="y")  # labels without an order would stop a fit half-way
@@ -179,7 +224,8 @@ def public_classes(y, classes, owner):
 
     Parameters
     ----------
-    y : ndarray of shape (n,)
+    y : array of shape (n,)
+        As :func:`one_label_a_row` returns it.
     classes : None or array-like of shape (K,)
         The public labels.
     owner : str
@@ -196,9 +242,9 @@ def public_classes(y, classes, owner):
     """
     if classes is None:
         # it casts numbers to integers, too large ones included
+        labels = distinct(y)
         with np.errstate(invalid="ignore"):
-            check_classification_targets(y)
-        labels = np.unique(y)
+            check_classification_targets(labels)
         if len(labels) < 2:
             raise ValueError(
                 f"y holds only one class and classes=None, so {owner} cannot know the other; "
@@ -207,7 +253,8 @@ def public_classes(y, classes, owner):
         return labels
     check_classes(classes)
     labels = np.unique(np.asarray(classes))
-    if not np.isin(y, labels).all():
+    # (no labels at all are refused with the rows)
+    if len(y) and block_sum(lambda y: (np.sum(~np.isin(y, labels)),), y)[0]:
         raise ValueError(
             "y holds a label that is not in classes, and a model of labels beyond the public ones "
             "would reveal them; add every label that a record may have to classes."

@@ -32,8 +32,7 @@ from .noise import (
     two_sided_geometric,
 )
 from .noise.generators import RandomState
-from .parts import Parts
-from .rows import block_map, block_sum
+from .rows import Parts, block_map, block_sum
 from .stability import Certificate
 from .training_records import remembers_records, warns_of_training_records
 from .type_aliases import Array, FloatArray, MatrixLike
@@ -168,7 +167,7 @@ class DPHistogramDensity(PrivacyHTMLMixin, DensityMixin, BaseEstimator):
 
     def _count(self, X):
         """Return the exact counts, the cells and the number of records."""
-        table = numeric_rows(self, X)
+        table = numeric_rows(self, X, lazily=True)
         cells = Cells.tile(self.bounds, self.bin_width, *table.shape[::-1])
 
         def count(block):
@@ -231,7 +230,7 @@ class DPHistogramDensity(PrivacyHTMLMixin, DensityMixin, BaseEstimator):
             If `X` is what the density was fitted on, or a part of it.
         """
         check_is_fitted(self)
-        X = numeric_rows(self, X, reset=False)
+        X = numeric_rows(self, X, lazily=True, reset=False)
         cells = Cells(tuple(self.bin_edges_))
         with np.errstate(divide="ignore"):
             log_density = np.log(self.density_.ravel())

@@ -16,14 +16,14 @@ def density_split_scores(models, X, parts):
     scores = np.empty((len(parts.test_sizes), len(models)))
     for model in models:
         model._check_parameters()
-    table = numeric_rows(models[0], X)
+    table = numeric_rows(models[0], X, lazily=True)
     cells = [Cells.tile(m.bounds, m.bin_width, *table.shape[::-1]) for m in models]
     for chain in _chains(cells):
         finest = cells[chain[0]]
         step = max(1, MOST_COUNTS // (2 * finest.size))
         for start in range(0, len(scores), step):
             some = slice(start, start + step)
-            train, test = _counts(table, finest, parts.train[:, some], parts.test[:, some])
+            train, test = _counts(table, finest, parts, some)
             sizes = parts.test_sizes[some]
             for i in chain:
                 noise = models[i]._draw(as_generator(models[i].random_state), cells[i].shape)
@@ -56,8 +56,8 @@ def _covers(fine, coarse):
     )
 
 
-def _counts(table, cells, train, test):
-    """Count the records of each part; those of `test` only if they lie within the bounds.
+def _counts(table, cells, parts, some):
+    """Count the records of some parts; those of test parts only if they lie within the bounds.
 
     Returns
     -------
@@ -69,10 +69,11 @@ def _counts(table, cells, train, test):
         index, inside = cells.index(block), cells.contains(block)
         return tuple(
             np.array([np.bincount(index[member], minlength=cells.size) for member in part.T])
-            for part in (train, test & inside[:, None])
+            for part in (train[:, some], test[:, some] & inside[:, None])
         )
 
-    counts = block_sum(count, table, train, test, row_elements=table.shape[1] + train.shape[1])
+    width = table.shape[1] + len(parts.train_sizes)
+    counts = block_sum(count, table, parts.train, parts.test, row_elements=width)
     return tuple(part.reshape(-1, *cells.shape) for part in counts)
 
 

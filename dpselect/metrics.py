@@ -7,8 +7,10 @@ they are the mean over the one-vs-rest problems. All are scorers in scikit-learn
 ``score(estimator, X, y)``; greater is better.
 """
 
+import operator
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,7 @@ from sklearn.utils import column_or_1d
 
 from .checks import check_number
 from .exceptions import CertificateError
+from .rows import align, as_lazy, block_map, block_sum, is_lazy, on_labels
 from .type_aliases import Estimator, FloatArray, FloatOrArray, MatrixLike
 from .unquoted import unquoted
 
@@ -116,7 +119,8 @@ class MarginScore(Score):
             Minus the mean penalty, over the rows and the one-vs-rest problems.
         """
         u = margins(estimator, X, y)
-        return -float(self.total(u).sum() / u.size)
+        (total,) = block_sum(lambda u: (self.total(u),), u)
+        return -float(total.mean() / len(u))
 
     def total(self, u: FloatArray) -> FloatArray:
         """Return the sums of the penalties over the rows.
@@ -158,14 +162,17 @@ def margins(estimator: Estimator, X: MatrixLike, y: npt.ArrayLike) -> FloatArray
     >>> bool((margins(model, [[-1.0], [1.0]], [0, 1]) > 0).all())
     True
     """
-    y = unquoted(column_or_1d, y, what="y")
-    decision = _predicted(estimator, "decision_function", X)
-    if decision.ndim == 1:
-        decision = decision[:, None]
+    decision, y = _with_labels(_predicted(estimator, "decision_function", X), y)
     classes = np.asarray(estimator.classes_)
     positive = classes[1:] if len(classes) == 2 else classes
-    _check_shape(decision, (len(y), len(positive)))
-    return np.where(y[:, None] == positive, decision, -decision)
+    shape = decision.shape if decision.ndim > 1 else (*decision.shape, 1)
+    _check_shape(shape, (len(y), len(positive)))
+
+    def signed(decision, y):
+        decision = decision.reshape(len(y), -1)
+        return np.where(y[:, None] == positive, decision, -decision)
+
+    return block_map(signed, decision, y)
 
 
 def _predicted(estimator, method, X):
@@ -174,14 +181,20 @@ def _predicted(estimator, method, X):
             f"{type(estimator).__name__} has no {method}, from which the score is computed; use "
             "another scoring or another estimator."
         )
-    return np.asarray(getattr(estimator, method)(X))
+    predicted = as_lazy(getattr(estimator, method)(X))
+    return predicted if is_lazy(predicted) else np.asarray(predicted)
+
+
+def _with_labels(predicted, y, dtype=None):
+    predicted, y = align(predicted, y)
+    return predicted, on_labels(partial(unquoted, column_or_1d, dtype=dtype, what="y"), y)
 
 
 def _check_shape(predicted, shape):
     # arrays of other shapes would be spread out, and one record would count in many pairs
-    if predicted.shape != shape:
+    if predicted != shape:
         raise ValueError(
-            f"The estimator returned predictions of {predicted.ndim} dimensions in place of one for "
+            f"The estimator returned predictions of {len(predicted)} dimensions in place of one for "
             "each record, so one record would count more than once; predict an array of shape "
             "(n_samples,)."
         )
@@ -376,10 +389,10 @@ class ClippedSquaredErrorScore(Score):
         float
             Minus the mean clipped squared error.
         """
-        y = unquoted(column_or_1d, y, dtype=np.float64, what="y")
-        predicted = _predicted(estimator, "predict", X)
-        _check_shape(predicted, y.shape)
-        return -float(self.total(y, predicted) / len(y))
+        predicted, y = _with_labels(_predicted(estimator, "predict", X), y, np.float64)
+        _check_shape(predicted.shape, y.shape)
+        (total,) = block_sum(lambda predicted, y: (self.total(y, predicted),), predicted, y)
+        return -float(total / len(y))
 
     def total(self, y: FloatArray, predicted: FloatArray) -> FloatArray:
         """Return the sums of the clipped squared errors over the rows.
@@ -428,7 +441,7 @@ class IntegratedSquaredErrorScore(Score):
         -------
         float
         """
-        density = np.exp(_predicted(estimator, "score_samples", X))
+        density = block_map(np.exp, _predicted(estimator, "score_samples", X))
         return float(2 * density.mean() - estimator.squared_integral())
 
 
@@ -468,9 +481,9 @@ class AccuracyScore(Score):
         -------
         float
         """
-        y, predicted = unquoted(column_or_1d, y, what="y"), _predicted(estimator, "predict", X)
-        _check_shape(predicted, y.shape)
-        return float(np.mean(predicted == y))
+        predicted, y = _with_labels(_predicted(estimator, "predict", X), y)
+        _check_shape(predicted.shape, y.shape)
+        return float(block_map(operator.eq, predicted, y).mean())
 
 
 SCORES = {

@@ -220,12 +220,12 @@ def test_containers_give_the_same_density(tmp_path):
 
 
 def test_blocks_are_added_up(monkeypatch):
-    from dpselect import rows
+    from dpselect.rows import cutting
 
     X = np.random.default_rng(0).uniform(size=(1000, 2))
     expected = DPHistogramDensity(INF).fit(X)
     likelihood = expected.score_samples(X)
-    monkeypatch.setattr(rows, "BLOCK_ELEMENTS", 64)
+    monkeypatch.setattr(cutting, "BLOCK_ELEMENTS", 64)
     model = DPHistogramDensity(INF).fit(X)
     assert (model.density_ == expected.density_).all()
     assert (model.score_samples(X) == likelihood).all()

@@ -15,7 +15,7 @@ def bounds(requirements, sign):
     """Lower bounds such as (2, 2), without zeros at the end, by name."""
     found = {}
     for line in requirements:
-        match = re.fullmatch(rf"([\w-]+){sign}([\d.]+)", line)
+        match = re.fullmatch(rf"([\w-]+)(?:\[[\w,]+\])?{sign}([\d.]+)", line)
         if match:
             found[match[1]] = tuple(map(int, re.sub(r"(\.0)+$", "", match[2]).split(".")))
     return found

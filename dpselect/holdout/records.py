@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 from sklearn.utils import check_consistent_length
 
-from ..rows import n_rows
+from ..rows import align, n_rows
 from ..unquoted import unquoted
 
 
@@ -19,14 +19,16 @@ class Records:
     """
 
     def __init__(self, X, y):
-        unquoted(check_consistent_length, X, y, what="X or y")
-        # (len() of a sparse matrix is an error)
-        if n_rows(X) == 0:
+        rows, labels = align(X, y)
+        unquoted(check_consistent_length, rows, labels, what="X or y")
+        # (len() of a sparse matrix is an error, and counting may take a pass)
+        self._length = n_rows(rows)
+        if self._length == 0:
             raise ValueError("X holds no records, so no mean exists; give at least one.")
         self._X, self._y = X, y
 
     def __len__(self):
-        return n_rows(self._X)
+        return self._length
 
     def evaluate(self, function):
         """Return ``function(X, y)``."""

@@ -25,8 +25,9 @@ from ..ledger import charged
 from ..metrics import MarginScore
 from ..noise import as_generator, ball_laplace, check_random_state, laplace
 from ..noise.tails import noise_length
-from ..parts import Parts
+from ..plain_scores import accuracy
 from ..risk_bound import RiskBound
+from ..rows import Parts, block_map
 from ..stability import Certificate, margin_certificate
 from ..training_records import remembers_records, warns_of_training_records
 from ..type_aliases import Array, FloatArray, MatrixLike
@@ -402,7 +403,7 @@ class DPLinearClassifier(PrivacyHTMLMixin, ClassifierMixin, BaseEstimator):
         )
         check_number(
             "max_iter", self.max_iter, integer=True, low_included=True,
-            why="it counts Newton steps", instead="write an integer of 0 or more, such as 100",
+            why="it counts steps of the solver", instead="write an integer of 0 or more, such as 100",
         )
         check_n_jobs(self.n_jobs)
         check_classes(self.classes)
@@ -421,7 +422,7 @@ class DPLinearClassifier(PrivacyHTMLMixin, ClassifierMixin, BaseEstimator):
             Positive for the second class; with more than two classes, one column each.
         """
         check_is_fitted(self)
-        X = numeric_rows(self, X, accept_sparse="csr", reset=False)
+        X = numeric_rows(self, X, lazily=True, accept_sparse="csr", reset=False)
         rows = Design(X, self.data_norm, None, self.n_jobs, self.norm)
         decision = rows.dot(self.coef_.T) + self.intercept_
         return decision[:, 0] if decision.shape[1] == 1 else decision
@@ -437,10 +438,15 @@ class DPLinearClassifier(PrivacyHTMLMixin, ClassifierMixin, BaseEstimator):
         -------
         ndarray of shape (n_samples,)
         """
-        decision = self.decision_function(X)
-        if decision.ndim == 1:
-            return self.classes_[(decision > 0).astype(int)]
-        return self.classes_[decision.argmax(axis=1)]
+        decisions = self.decision_function(X)
+        classes = self.classes_
+
+        def labels(decision):
+            if decision.ndim == 1:
+                return classes[(decision > 0).astype(int)]
+            return classes[decision.argmax(axis=1)]
+
+        return block_map(labels, decisions)
 
     @warns_of_training_records
     def score(
@@ -467,7 +473,7 @@ class DPLinearClassifier(PrivacyHTMLMixin, ClassifierMixin, BaseEstimator):
         PrivacyLeakWarning
             If `X` is what the classifier was trained on, or a part of it.
         """
-        return super().score(X, y, sample_weight)
+        return accuracy(self.predict(X), y, sample_weight)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -479,7 +485,7 @@ class DPLinearClassifier(PrivacyHTMLMixin, ClassifierMixin, BaseEstimator):
 
 def _alike(estimators):
     """Return the places of estimators that can be solved together, group by group."""
-    alike: dict[Any, list[int]] = {}
+    alike = {}
     for i, estimator in enumerate(estimators):
         estimator._check_parameters()
         alike.setdefault(estimator._problem_key(), []).append(i)
@@ -513,7 +519,7 @@ def _solve_alike(estimators, design, signs, parts=None):
         linear=np.moveaxis(linear[:, :, None, None] * draws[:, 0], 3, 1).reshape(
             len(sizes), -1, k * K
         ),
-        max_iter=leader.max_iter, parts=None if parts is None else parts.train,
+        max_iter=leader.max_iter, parts=parts,
     )
     W = np.moveaxis(W.reshape(len(sizes), -1, k, K), 1, 3)
     return W + output[:, :, None, None] * draws[:, 1]

@@ -67,7 +67,7 @@ class Design:
 
     Parameters
     ----------
-    X : ndarray, memmap or sparse matrix of shape (n, p)
+    X : ndarray, sparse matrix or lazy rows of shape (n, p)
     data_norm : float
         R, the largest norm of a row; longer rows are scaled down to it.
     constant : float or None
@@ -149,13 +149,17 @@ def classification_problems(classifier, X, y):
     owner = type(classifier).__name__
     if classifier.epsilon != math.inf:  # which covers everything
         warn_if_labels_learned(classifier.classes, owner)
-    X, y = numeric_rows(classifier, X, y, accept_sparse="csr")
+    X, y = numeric_rows(classifier, X, y, lazily=True, accept_sparse="csr")
     classes = public_classes(y, classifier.classes, owner)
     positive = classes[1:] if len(classes) == 2 else classes
     design = Design(
         X, classifier.data_norm, classifier._constant(), classifier.n_jobs, classifier.norm
     )
-    return design, np.where(y[:, None] == positive, 1, -1).astype(np.int8), classes
+    signs = block_map(
+        lambda y: np.where(y[:, None] == positive, 1, -1).astype(np.int8), y,
+        row_elements=len(positive),
+    )
+    return design, signs, classes
 
 
 def _clip_factor(block, data_norm, norm):

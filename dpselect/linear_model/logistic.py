@@ -8,6 +8,7 @@ from scipy.special import expit
 
 from ..ledger import PrivacyLedger
 from ..noise.generators import RandomState
+from ..rows import block_map
 from ..type_aliases import FloatArray, MatrixLike
 from .classifier import TOL, DPLinearClassifier
 from .losses import LogisticLoss
@@ -55,7 +56,7 @@ class DPLogisticRegression(DPLinearClassifier):
         Accuracy of the solver, relative to the norm of a row and the expected noise; at
         most 1e-10. The remaining error is covered by the proof.
     max_iter : int, default=100
-        Newton steps, after which a slower method with a fixed number of steps takes over.
+        Steps of the solver, after which a slower method with a fixed number of steps takes over.
     n_jobs : int, default=None
         Threads that share passes over the rows; results do not depend on it.
     ledger : PrivacyLedger, default=None
@@ -152,14 +153,7 @@ class DPLogisticRegression(DPLinearClassifier):
             Rows add up to 1. With more than two classes the one-vs-rest probabilities
             are divided by their sum.
         """
-        decision = self.decision_function(X)
-        if decision.ndim == 1:
-            return np.column_stack([expit(-decision), expit(decision)])
-        # sums of logarithms, so that very negative decisions do not all round to 0
-        logarithms = -np.logaddexp(0.0, -decision)
-        logarithms -= logarithms.max(axis=1, keepdims=True)
-        probabilities = np.exp(logarithms)
-        return probabilities / probabilities.sum(axis=1, keepdims=True)
+        return block_map(_probabilities, self.decision_function(X))
 
     def predict_log_proba(self, X: MatrixLike) -> FloatArray:
         """Return the logarithms of the probabilities of the classes.
@@ -172,7 +166,20 @@ class DPLogisticRegression(DPLinearClassifier):
         -------
         ndarray of shape (n_samples, n_classes)
         """
-        decision = self.decision_function(X)
-        if decision.ndim == 1:
-            return -np.logaddexp(0.0, np.column_stack([decision, -decision]))
-        return np.log(self.predict_proba(X))
+        return block_map(_log_probabilities, self.decision_function(X))
+
+
+def _probabilities(decision):
+    if decision.ndim == 1:
+        return np.column_stack([expit(-decision), expit(decision)])
+    # sums of logarithms, so that very negative decisions do not all round to 0
+    logarithms = -np.logaddexp(0.0, -decision)
+    logarithms -= logarithms.max(axis=1, keepdims=True)
+    probabilities = np.exp(logarithms)
+    return probabilities / probabilities.sum(axis=1, keepdims=True)
+
+
+def _log_probabilities(decision):
+    if decision.ndim == 1:
+        return -np.logaddexp(0.0, np.column_stack([decision, -decision]))
+    return np.log(_probabilities(decision))

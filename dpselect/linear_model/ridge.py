@@ -22,9 +22,9 @@ from ..ledger import PrivacyLedger, charged
 from ..metrics import ClippedSquaredErrorScore
 from ..noise import as_generator, ball_laplace, gaussian, laplace, lattice_noise
 from ..noise.generators import RandomState
-from ..parts import Parts
+from ..plain_scores import r_squared
 from ..risk_bound import RiskBound
-from ..rows import block_map
+from ..rows import Parts, block_map
 from ..stability import Certificate
 from ..training_records import (
     remembers_records,
@@ -603,7 +603,7 @@ class DPRidge(PrivacyHTMLMixin, RegressorMixin, BaseEstimator):
         ndarray of shape (n_samples,)
         """
         check_is_fitted(self)
-        X = numeric_rows(self, X, accept_sparse="csr", reset=False)
+        X = numeric_rows(self, X, lazily=True, accept_sparse="csr", reset=False)
         data_norm = float(self.data_norm)
 
         def values(rows):
@@ -638,7 +638,7 @@ class DPRidge(PrivacyHTMLMixin, RegressorMixin, BaseEstimator):
         PrivacyLeakWarning
             If `X` is what the model was trained on, or a part of it.
         """
-        return super().score(X, y, sample_weight)
+        return r_squared(self.predict(X), y, sample_weight)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

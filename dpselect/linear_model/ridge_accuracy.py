@@ -21,6 +21,7 @@ from ..base import regression_records
 from ..exceptions import CertificateError
 from ..mechanisms.verification import root_excess_sensitivity
 from ..noise.tails import noise_length
+from ..rows import block_sum
 from .ridge_calibration import RESIDUAL, movement
 from .ridge_noise import Reading, statistic_noise, symmetric
 from .ridge_sums import entry_bits, outer_sums, scaled_targets, truncated
@@ -179,10 +180,14 @@ class RidgeReduction(Reduction):
         self.outer = outer_sums(X, targets, bits, **model._bounds())
         self.sums = self.outer.values * model._units(self.p)
         # the risks are those of the records that the sums are made of
-        y = scaled_targets(targets, model.target_bound)
-        if bits is not None:
-            y = np.ldexp(truncated(y, bits), -bits)
-        self.energy = float(y @ y) * float(model.target_bound) ** 2 / self.n
+        def energy(targets):
+            y = scaled_targets(targets, model.target_bound)
+            if bits is not None:
+                y = np.ldexp(truncated(y, bits), -bits)
+            return (y @ y,)
+
+        (squares,) = block_sum(energy, targets)
+        self.energy = float(squares) * float(model.target_bound) ** 2 / self.n
         self.gram, self.moment = self.sums[:-1, :-1] / self.n, self.sums[:-1, -1] / self.n
         self.alpha, self.ball = float(model.alpha), model._ball_radius()
         self.minimiser = Reading.of(self.gram, self.moment, 0.0).minimiser(self.alpha, self.ball)

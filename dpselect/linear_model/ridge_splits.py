@@ -50,7 +50,7 @@ def _coefficients(models, rows, targets, parts):
     sums = {}
     for bits in {bits for row in bits_of for bits in row}:
         own = [j for j, row in enumerate(bits_of) if bits in row]
-        found = split_sums(rows, targets, parts.train[:, own], bits, **leader._bounds())
+        found = split_sums(rows, targets, parts, own, bits, **leader._bounds())
         sums[bits] = dict(zip(own, found))
     for j, n in enumerate(sizes):
         decomposed = None

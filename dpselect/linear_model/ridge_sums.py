@@ -67,7 +67,7 @@ def outer_sums(X, y, bits, *, norm, data_norm, target_bound, fit_intercept):
 
     Parameters
     ----------
-    X : ndarray, memmap or sparse matrix of shape (n, p)
+    X : ndarray, sparse matrix or lazy rows of shape (n, p)
     y : ndarray of shape (n,)
     bits : int or None
         As for :class:`OuterSums`; not more than :func:`entry_bits`.
@@ -86,8 +86,8 @@ def outer_sums(X, y, bits, *, norm, data_norm, target_bound, fit_intercept):
     return OuterSums(_mirrored(sums), bits)
 
 
-def split_sums(X, y, train, bits, *, norm, data_norm, target_bound, fit_intercept):
-    """Return the sums for the training part of each split, in one pass over the rows.
+def split_sums(X, y, parts, chosen, bits, *, norm, data_norm, target_bound, fit_intercept):
+    """Return the sums for the training parts of chosen splits, in one pass over the rows.
 
     A record that most splits train on is multiplied once for each split that leaves it out, and
     taken away from the sums over all records; with K folds that is once in all.
@@ -95,9 +95,10 @@ def split_sums(X, y, train, bits, *, norm, data_norm, target_bound, fit_intercep
     Parameters
     ----------
     X, y, bits, norm, data_norm, target_bound, fit_intercept
-        As for :func:`outer_sums`; not more bits than for the least of the parts.
-    train : ndarray of bool, shape (n, J)
-        The records of each part.
+        As for :func:`outer_sums`; not more bits than for the least of the chosen parts.
+    parts : Parts
+    chosen : list of int
+        Numbers of the splits.
 
     Returns
     -------
@@ -105,25 +106,24 @@ def split_sums(X, y, train, bits, *, norm, data_norm, target_bound, fit_intercep
         Sums of integers are exact, all of them. Others are rounded as sums over all records are.
     """
     records = _Records(X.shape[1], bits, norm, data_norm, target_bound, fit_intercept)
-    most = 2 * train.sum(axis=0) > len(train)
-    one_by_one = most.all() and (train.sum(axis=1) == train.shape[1] - 1).all()
+    n = X.shape[0]
+    most = 2 * parts.train_sizes[chosen] > n
+    one_by_one = parts.left_out_once and len(chosen) == len(parts.train_sizes) and most.all()
     # doubles that hold the sums of each part over a block need not hold those of all its records
-    in_block = min(len(train), rows_in_block(records.q))
-    exact = one_by_one or bits is None or in_block <= 2.0 ** (53 - 2 * bits)
-    taken_away = most & exact
-    pieces = train ^ taken_away
+    in_block = min(n, rows_in_block(records.q))
+    taken_away = most & (one_by_one or bits is None or in_block <= 2.0 ** (53 - 2 * bits))
 
-    def products(rows, targets, pieces):
-        z = records(rows, targets)
-        parts = [records.products(z[np.flatnonzero(piece)]) for piece in pieces.T]
-        whole = sum(parts) if one_by_one or not taken_away.any() else records.products(z)
-        return (np.array(parts), whole)
+    def products(rows, targets, train):
+        z, pieces = records(rows, targets), train[:, chosen] ^ taken_away
+        sums = [records.products(z[np.flatnonzero(piece)]) for piece in pieces.T]
+        whole = sum(sums) if one_by_one or not taken_away.any() else records.products(z)
+        return (np.array(sums), whole)
 
     # integers stay below 2^63: there are less than twice as many records as in such a part
-    parts, whole = block_sum(products, X, y, pieces, row_elements=records.q)
+    pieces, whole = block_sum(products, X, y, parts.train, row_elements=records.q)
     return [
-        OuterSums(_mirrored(whole - part if away else part), bits)
-        for part, away in zip(parts, taken_away)
+        OuterSums(_mirrored(whole - piece if away else piece), bits)
+        for piece, away in zip(pieces, taken_away)
     ]
 
 

@@ -16,15 +16,18 @@ gradients, and is made after about as many.
 """
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
+
+from .losses import MarginLoss
 
 # curvature matrices that are held at a time have at most this many entries
 GROUP_ELEMENTS = 1 << 22
 # a sample has one row in so many and at most so many entries, but at least so many rows in all,
 # and for each coefficient
-SAMPLE_SHARE, SAMPLE_ELEMENTS, SAMPLE_ROWS, SAMPLE_ROWS_PER_COEFFICIENT = 8, 1 << 21, 256, 4
+SAMPLE_SHARE, SAMPLE_ELEMENTS, SAMPLE_ROWS, SAMPLE_ROWS_PER_COEFFICIENT = 16, 1 << 21, 1024, 4
 MEMORY = 10
 BISECTIONS = 50
 
@@ -52,9 +55,9 @@ def minimise(design, signs, which, loss, mu, linear, tau, max_iter=100, parts=No
         Steps of all problems together, and then again of each that is left by itself, with
         Newton's method, before the solver turns to accelerated gradient descent with a number of
         steps that is known in advance.
-    parts : ndarray of bool, shape (n, J), default=None
-        The rows of each part; None is one part, of all rows. The problems of one column should be
-        much alike on all of them.
+    parts : Parts, default=None
+        Whose J training parts are meant; None is one part, of all rows. The problems of one column
+        should be much alike on all of them.
 
     Returns
     -------
@@ -98,67 +101,76 @@ def mean_losses(design, signs, which, loss, W):
     return total / design.n_rows
 
 
-class _Problems:
-    """Gradients and curvatures of k columns on J parts, which are numbered j k + column."""
+@dataclass(frozen=True)
+class _Terms:
+    """What one row adds to gradients and curvatures; this is all that goes to where the rows are."""
 
-    def __init__(self, design, signs, which, loss, mu, linear, parts=None):
-        self.design, self.signs, self.which, self.loss = design, signs, which, loss
-        self.n_parts, self.n_columns = mu.shape
-        self.mu = mu.ravel()
-        self.linear = np.moveaxis(linear, 0, 1).reshape(linear.shape[1], -1)
-        self.parts = parts
-        if parts is None:
-            self.sizes = np.full(len(self.mu), float(design.n_rows))
-        else:
-            (sizes,) = design.sum(lambda rows, part: (part.sum(axis=0),), parts, columns=1)
-            self.sizes = np.repeat(sizes.astype(float), self.n_columns)
+    loss: MarginLoss
+    which: np.ndarray
+    n_parts: int
 
-    def sample(self, n_rows):
-        """Return each column's problem on a sample of the rows, where parts make no difference."""
-        design, signs = self.design.sample(n_rows, self.signs)
-        shape = (self.n_parts, self.n_columns)
-        mu = self.mu.reshape(shape).mean(axis=0)
-        linear = self.linear.reshape(-1, *shape).mean(axis=1)
-        return _Problems(design, signs, self.which, self.loss, mu[None], linear[None])
+    def slopes(self, W, columns, rows, signs, parts=None):
+        """Return the derivatives of the chosen problems' losses in a_i.w, shape (b, k)."""
+        y = self._labels(signs, columns)
+        u = rows.dot(W)
+        u *= y
+        slopes = self.loss.slope(u)
+        slopes *= y
+        return self._left_out(slopes, parts, columns)
 
-    def only(self, number):
-        """Return one of the problems."""
-        j, column = divmod(int(number), self.n_columns)
-        return _Problems(
-            self.design, self.signs, self.which[[column]], self.loss, self.mu[[[number]]],
-            self.linear[None, :, [number]], None if self.parts is None else self.parts[:, [j]],
-        )
-
-    def _aligned(self):
-        return (self.signs,) if self.parts is None else (self.signs, self.parts)
+    def bends(self, W, columns, rows, signs, parts=None):
+        """Return the second derivatives, shape (b, k)."""
+        u = rows.dot(W)
+        u *= self._labels(signs, columns)
+        return self._left_out(self.loss.bend(u), parts, columns)
 
     def _labels(self, signs, columns):
         # one column serves all problems without being copied
         if signs.shape[1] > 1:
-            signs = signs[:, self.which[columns % self.n_columns]]
+            signs = signs[:, self.which[columns % len(self.which)]]
         return signs.astype(np.float64)
 
-    def _leave_out(self, values, parts, columns):
+    def _left_out(self, values, parts, columns):
         """Set to 0 what rows outside of a problem's part would add; parts follow each other."""
         if parts is not None:
-            ends = np.searchsorted(columns, np.arange(self.n_parts + 1) * self.n_columns)
+            ends = np.searchsorted(columns, np.arange(self.n_parts + 1) * len(self.which))
             for j, (start, end) in enumerate(zip(ends[:-1], ends[1:])):
                 if start < end:
                     values[np.flatnonzero(~parts[:, j]), start:end] = 0.0
+        return values
+
+
+class _Problems:
+    """Gradients and curvatures of k columns on J parts, which are numbered j k + column."""
+
+    def __init__(self, design, signs, which, loss, mu, linear, parts=None):
+        self.design, self.terms = design, _Terms(loss, which, len(mu))
+        self.shape = mu.shape
+        self.mu = mu.ravel()
+        self.linear = np.moveaxis(linear, 0, 1).reshape(linear.shape[1], -1)
+        if parts is None:
+            self.aligned, self.sizes = (signs,), np.full(mu.size, float(design.n_rows))
+        else:
+            self.aligned = (signs, parts.train)
+            self.sizes = np.repeat(parts.train_sizes.astype(float), len(which))
+
+    def sample(self, n_rows):
+        """Return each column's problem on a sample of the rows, where parts make no difference."""
+        design, signs = self.design.sample(n_rows, self.aligned[0])
+        mu = self.mu.reshape(self.shape).mean(axis=0)
+        linear = self.linear.reshape(-1, *self.shape).mean(axis=1)
+        return _Problems(
+            design, signs, self.terms.which, self.terms.loss, mu[None], linear[None]
+        )
 
     def gradients(self, W, columns):
         """Return the gradients of the chosen problems at W, shape (d, len(columns))."""
+        terms = self.terms
 
-        def terms(rows, signs, parts=None):
-            y = self._labels(signs, columns)
-            u = rows.dot(W)
-            u *= y
-            pull = self.loss.slope(u)
-            pull *= y
-            self._leave_out(pull, parts, columns)
-            return (rows.adjoint_dot(pull),)
+        def adjoint(rows, *aligned):
+            return (rows.adjoint_dot(terms.slopes(W, columns, rows, *aligned)),)
 
-        (total,) = self.design.sum(terms, *self._aligned(), columns=len(columns))
+        (total,) = self.design.sum(adjoint, *self.aligned, columns=len(columns))
         return total / self.sizes[columns] + self.mu[columns] * W + self.linear[:, columns]
 
     def curvature_factors(self, W, columns):
@@ -169,18 +181,15 @@ class _Problems:
         dict of int to tuple
             As :func:`scipy.linalg.cho_solve` wants them.
         """
-        owners = columns % self.n_columns
+        owners = columns % self.shape[1]
         of = {int(k): np.flatnonzero(owners == k) for k in np.unique(owners)}
+        terms, sizes, places = self.terms, self.sizes[columns], list(of.values())
 
-        def terms(rows, signs, parts=None):
-            u = rows.dot(W)
-            u *= self._labels(signs, columns)
-            bend = self.loss.bend(u)
-            self._leave_out(bend, parts, columns)
-            bend /= self.sizes[columns]
-            return tuple(rows.gram(bend[:, own].mean(axis=1)) for own in of.values())
+        def grams(rows, *aligned):
+            bends = terms.bends(W, columns, rows, *aligned) / sizes
+            return tuple(rows.gram(bends[:, own].mean(axis=1)) for own in places)
 
-        curvatures = self.design.sum(terms, *self._aligned(), columns=len(columns))
+        curvatures = self.design.sum(grams, *self.aligned, columns=len(columns))
         return {
             k: _factor(H, self.mu[columns[own]].mean())
             for H, (k, own) in zip(curvatures, of.items())
@@ -197,27 +206,30 @@ def _factor(curvature, mu):
 
 def _solve(problems, tau, max_iter):
     """Return the solutions of all problems, shape (J, d, k)."""
-    tau = tau.ravel()
-    W, G = _descend_together(problems, tau, max_iter)
-    for k in np.flatnonzero(~(_norms(G) <= tau)):
-        W[:, [k]] = _solve_alone(problems.only(k), W[:, [k]], tau[[k]], max_iter)
-    return np.moveaxis(W.reshape(len(W), problems.n_parts, -1), 0, 1)
+    W, G = _descend_together(problems, tau.ravel(), max_iter)
+    for number in np.flatnonzero(~(_norms(G) <= tau.ravel())):
+        W = _solve_alone(problems, number, W, tau.ravel(), max_iter)
+    return np.moveaxis(W.reshape(len(W), *problems.shape), 0, 1)
 
 
-def _solve_alone(problem, w, tau, max_iter):
-    """Return the solution of one problem that needs a curvature matrix of its own at each point."""
-    factors = problem.curvature_factors(w, np.array([0]))
-    w, gradient = _descend(problem, w, factors, tau, max_iter, refresh=1)
-    if _norms(gradient) <= tau:
-        return w
-    return _accelerated_descent(problem, w, gradient, tau)
+def _solve_alone(problems, number, W, tau, max_iter):
+    """Solve one problem that needs a curvature matrix of its own at each point."""
+    column = np.array([number])
+    factors = problems.curvature_factors(W[:, column], column)
+    W, G = _descend(problems, column, W, factors, tau, max_iter, refresh=1)
+    if not _norms(G[:, number]) <= tau[number]:
+        W[:, number] = _accelerated_descent(
+            problems, number, W[:, number], G[:, number], tau[number]
+        )
+    return W
 
 
 def _descend_together(problems, tau, max_iter):
     """Return points after at most `max_iter` steps, and the gradients there."""
+    everything = np.arange(len(tau))
     W, factors = _start(problems, tau, max_iter)
     refresh = min(max(2, len(W) // 4), 2 * MEMORY)
-    return _descend(problems, W, factors, tau, max_iter, refresh)
+    return _descend(problems, everything, W, factors, tau, max_iter, refresh)
 
 
 def _start(problems, tau, max_iter):
@@ -231,37 +243,42 @@ def _start(problems, tau, max_iter):
     smaller = problems.sample(n_sample)
     # where the sample's own error begins to count, there is no use to go on
     enough = 0.1 * problems.design.radius / math.sqrt(n_sample)
-    goal = np.maximum(tau.reshape(problems.n_parts, -1).max(axis=0), enough)
+    goal = np.maximum(tau.reshape(problems.shape).max(axis=0), enough)
     # a start need not be a solution, so that there is no last resort here
     W, _ = _descend_together(smaller, goal, max_iter)
-    factors = smaller.curvature_factors(W, np.arange(problems.n_columns))
-    return np.tile(W, problems.n_parts), factors
+    factors = smaller.curvature_factors(W, np.arange(problems.shape[1]))
+    return np.tile(W, problems.shape[0]), factors
 
 
 def _norms(vectors):
     return np.sqrt((vectors * vectors).sum(axis=0))
 
 
-def _descend(problems, W, factors, tau, max_iter, refresh):
-    """Return points after at most `max_iter` steps, and the gradients there.
+def _descend(problems, chosen, W, factors, tau, max_iter, refresh):
+    """Move the chosen problems by at most `max_iter` steps.
 
     After each `refresh` steps the factors are those of the curvature at the points then.
+
+    Returns
+    -------
+    W, G : ndarray of shape (d, J k)
+        The points, and the gradients of the chosen problems there.
     """
-    active = np.arange(len(tau))
-    G = problems.gradients(W, active)
+    G = np.zeros_like(W)
+    G[:, chosen] = problems.gradients(W[:, chosen], chosen)
     memory = []
     shortest = np.full(len(tau), np.inf)
     for step in range(max_iter):
         shortest = np.minimum(shortest, _norms(G))
         # "not at most" rather than "more than", so that nothing undefined counts as solved
-        active = np.flatnonzero(~(_norms(G) <= tau))
+        active = chosen[~(_norms(G[:, chosen]) <= tau[chosen])]
         if not len(active):
             break
         if step and step % refresh == 0:
             factors.update(problems.curvature_factors(W[:, active], active))
             memory = []
         direction = np.zeros_like(W)
-        direction[:, active] = -_precondition(G, memory, factors, problems.n_columns)[:, active]
+        direction[:, active] = -_precondition(G, memory, factors, problems.shape[1])[:, active]
         before = W, G
         W, G = _line_search(problems, W, G, direction, active, shortest)
         memory = [*memory[1 - MEMORY :], (W - before[0], G - before[1])]
@@ -278,7 +295,7 @@ def _precondition(G, memory, factors, n_columns):
         share = rho * (s * q).sum(axis=0)
         q = q - share * y
         steps.append((s, y, rho, share))
-    r = np.empty_like(q)
+    r = np.zeros_like(q)
     for k, factor in factors.items():
         r[:, k::n_columns] = cho_solve(factor, q[:, k::n_columns], check_finite=False)
     for s, y, rho, share in reversed(steps):
@@ -325,7 +342,7 @@ def _line_search(problems, W, G, direction, active, shortest):
     return W, G
 
 
-def _accelerated_descent(problem, w, gradient, tau):
+def _accelerated_descent(problems, k, w, gradient, tau):
     """Run Nesterov's method for strongly convex functions, for a known number of steps.
 
     From a start whose gradient is no longer than that at 0 can be, R + ||b||, the
@@ -333,11 +350,11 @@ def _accelerated_descent(problem, w, gradient, tau):
     2 L (R + ||b||)^2 / mu * (1 - sqrt(mu / L))^N
     with L = c R^2 + mu (Nesterov, *Lectures on Convex Optimization*, 2018, theorem 2.2.3).
     """
-    mu, tau, column = float(problem.mu[0]), float(tau[0]), np.array([0])
-    bound = problem.design.radius + float(np.linalg.norm(problem.linear))
+    mu, column = float(problems.mu[k]), np.array([k])
+    bound = problems.design.radius + float(np.linalg.norm(problems.linear[:, k]))
     if not np.linalg.norm(gradient) <= bound:
         w = np.zeros_like(w)
-    L = problem.loss.curvature * problem.design.radius**2 + mu
+    L = problems.terms.loss.curvature * problems.design.radius**2 + mu
     # (a smaller mu is a valid bound too, and keeps the rate below 1)
     rate = min(math.sqrt(mu / L), 0.9)
     # logarithms one by one: in small units the squares would be 0
@@ -347,6 +364,6 @@ def _accelerated_descent(problem, w, gradient, tau):
     ahead = w
     for _ in range(steps):
         previous = w
-        w = ahead - problem.gradients(ahead, column) / L
+        w = ahead - problems.gradients(ahead[:, None], column)[:, 0] / L
         ahead = w + momentum * (w - previous)
     return w

@@ -57,7 +57,7 @@ class DPLinearSVC(DPLinearClassifier):
         Accuracy of the solver, relative to the norm of a row and the expected noise; at
         most 1e-10. The remaining error is covered by the proof.
     max_iter : int, default=100
-        Newton steps, after which a slower method with a fixed number of steps takes over.
+        Steps of the solver, after which a slower method with a fixed number of steps takes over.
     n_jobs : int, default=None
         Threads that share passes over the rows; results do not depend on it.
     ledger : PrivacyLedger, default=None

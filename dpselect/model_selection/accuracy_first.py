@@ -29,8 +29,8 @@ from .candidates import learn_classes, make_candidates, seed_features, set_class
 from .delegation import SearchDelegationMixin
 from .evaluation import made_up_records, n_columns, records_of
 from .private_steps import freeze, last_private, thaw
-from .quiet import quietly
 from .release import fit_for_release, release_state
+from .row_steps import fit_transform
 from .spending import steps_at_most
 from .splits import disjoint_parts, make_splits
 
@@ -245,7 +245,9 @@ class AccuracyFirstSearchCV(
             candidate = self._candidate(estimator, epsilons, frozen)
             set_classes([candidate], classes)
         steps = None if candidate.steps is None else clone(candidate.steps)
-        rows = X if steps is None else quietly(steps.fit_transform, X, y)
+        rows = X
+        if steps is not None:
+            steps, rows = fit_transform(steps, X, y)
         if n_rows(X) == 0:
             raise ValueError(
                 f"Found array with 0 sample(s) while a minimum of 1 is required by "

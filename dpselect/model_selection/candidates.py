@@ -15,7 +15,7 @@ from ..preprocessing.pipeline_check import (
     releases_privately,
 )
 from .private_steps import check_candidate, check_grid
-from .quiet import quietly
+from .row_steps import fit_transform
 
 OWNED = ("epsilon", "random_state")
 
@@ -64,7 +64,7 @@ class Candidate:
 
         The steps treat each row by itself, so this can be done once for all splits.
         """
-        return X if self.steps is None else quietly(clone(self.steps).fit_transform, X)
+        return X if self.steps is None else fit_transform(clone(self.steps), X)[1]
 
     @property
     def n_problems(self):

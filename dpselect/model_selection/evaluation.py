@@ -10,8 +10,7 @@ from sklearn.utils import indexable
 from ..checks import check_number
 from ..config import with_config
 from ..ledger import uncharged
-from ..parts import MOST_SPLITS, Parts
-from ..rows import n_rows, take_records
+from ..rows import MOST_SPLITS, Parts, align, is_lazy, n_rows, run_here, take_records
 from ..unquoted import unquoted
 
 
@@ -45,8 +44,6 @@ def exact_scores(candidates, draws, score, X, y, splits, *, n_jobs, pre_dispatch
         return total
     # here: joblib asks for later jobs in threads of its own
     score_splits = with_config(_score_splits)
-    n_chunks = max(effective_n_jobs(n_jobs), math.ceil(len(splits) / MOST_SPLITS))
-    bounds = np.linspace(0, len(splits), min(n_chunks, len(splits)) + 1).astype(int)
     for members in progress.over(groups, "group of candidates"):
         rows = candidates[members[0]].transform(X)
         models = [
@@ -54,13 +51,21 @@ def exact_scores(candidates, draws, score, X, y, splits, *, n_jobs, pre_dispatch
             for i in members
             for draw in draws[i]
         ]
-        results = Parallel(n_jobs=n_jobs, pre_dispatch=pre_dispatch)(
-            delayed(score_splits)(models, rows, y, splits[start:end], score)
-            for start, end in zip(bounds[:-1], bounds[1:])
-        )
+        with run_here(rows):
+            results = Parallel(n_jobs=n_jobs, pre_dispatch=pre_dispatch)(
+                delayed(score_splits)(models, rows, y, some, score)
+                for some in _chunks(splits, n_jobs)
+            )
         means = np.concatenate(results).mean(axis=0)
         total[members] = means.reshape(len(members), -1).mean(axis=1)
     return total
+
+
+def _chunks(splits, n_jobs):
+    """Cut the splits into a list for each job, and into more if there are very many."""
+    n_chunks = max(effective_n_jobs(n_jobs), math.ceil(len(splits) / MOST_SPLITS))
+    bounds = np.linspace(0, len(splits), min(n_chunks, len(splits)) + 1).astype(int)
+    return [splits[start:end] for start, end in zip(bounds[:-1], bounds[1:])]
 
 
 def alike_in_steps(candidates):
@@ -89,7 +94,7 @@ def _score_splits(models, X, y, splits, score):
     kinds = {}
     for i, model in enumerate(models):
         kinds.setdefault(type(model), []).append(i)
-    parts = Parts.from_splits(splits, n_rows(X))
+    parts = Parts.from_splits(splits, X)
     with uncharged():
         for kind, places in kinds.items():
             group = [models[i] for i in places]
@@ -115,6 +120,8 @@ def _scores_of(models, X, y, train, test, score):
 def records_of(X, y):
     """Return X and y as tables that can be indexed, of the same number of rows.
 
+    What is not in memory becomes lazy rows, and labels that are cut as they are.
+
     Parameters
     ----------
     X, y
@@ -124,7 +131,9 @@ def records_of(X, y):
     -------
     X, y
     """
-    X, y = unquoted(indexable, X, y, what="X or y")
+    X, y = align(X, y)
+    if not is_lazy(X):
+        X, y = unquoted(indexable, X, y, what="X or y")
     n_rows(X)  # refuses what has none
     return X, y
 

@@ -6,6 +6,7 @@ shares with our search, fitted, and read out.
 
 from inspect import signature
 
+import numpy as np
 from sklearn.base import clone
 
 # bound at import: a name that is replaced later (as the conformance tests do) must not make
@@ -14,6 +15,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline
 
 from ..metrics import SCORES
+from ..rows import as_lazy, is_lazy
 
 
 def fit_twin(search, X, y, params):
@@ -30,6 +32,11 @@ def fit_twin(search, X, y, params):
     dict
         The twin's fitted attributes.
     """
+    if is_lazy(as_lazy(X)) and not isinstance(X, np.ndarray):
+        raise ValueError(
+            f"epsilon=inf hands X to scikit-learn's GridSearchCV, which would gather all rows of a "
+            f"{type(X).__name__} in one place; give a finite epsilon, or X in memory."
+        )
     ours = search.get_params(deep=False)
     shared = {name: ours[name] for name in signature(GridSearchCV).parameters if name in ours}
     shared["estimator"] = without_noise(search.estimator)

@@ -7,7 +7,7 @@ from sklearn.pipeline import Pipeline
 
 from ..base import warn_if_seeded
 from ..preprocessing.pipeline_check import private_parts
-from .quiet import quietly
+from .row_steps import fit_transform
 
 
 def last_private(estimator):
@@ -100,7 +100,7 @@ def freeze(estimator, X, y, stream):
             warn_if_seeded(part)
         # here and in no other thread or process, where the charge of the search is not known
         with parallel_config(backend="sequential"):
-            X = quietly(step.fit_transform, X, y)
+            step, X = fit_transform(step, X, y)
         for part in private_parts(step):
             losses.append(part.privacy_)
             # a key that stayed with the step would draw the same noise again

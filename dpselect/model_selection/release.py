@@ -2,7 +2,7 @@
 
 from sklearn.pipeline import Pipeline
 
-from .quiet import quietly
+from .row_steps import fit_transform
 
 
 def release_state(stream, seeded, *path):
@@ -70,6 +70,6 @@ def fit_candidate(candidate, epsilon, state, X, y):
     if candidate.steps is None:
         fit_for_release(candidate.model, epsilon, state, X, y)
         return candidate.estimator
-    steps = candidate.steps
-    fit_for_release(candidate.model, epsilon, state, quietly(steps.fit_transform, X), y)
+    steps, rows = fit_transform(candidate.steps, X)
+    fit_for_release(candidate.model, epsilon, state, rows, y)
     return Pipeline([*steps.steps, candidate.estimator.steps[-1]])

@@ -13,7 +13,7 @@ from ..ledger import PrivacyLedger, charged
 from ..mechanisms.selection import largest_sum
 from ..noise import as_generator, check_random_state, grid_step, gumbel, nearest_multiple
 from ..noise.generators import RandomState
-from ..rows import block_sum
+from ..rows import block_map, block_sum
 from ..type_aliases import FloatArray, MatrixLike
 from .scalers import scale_to_bounds
 
@@ -119,7 +119,7 @@ class DPBoundsScaler(PrivacyHTMLMixin, OneToOneFeatureMixin, TransformerMixin, B
         check_random_state(self.random_state)
         loss = release_loss(self, "bounds of all columns")
         with charged(self, loss):
-            self._choose(numeric_rows(self, X))
+            self._choose(numeric_rows(self, X, lazily=True))
             self.privacy_ = loss
         return self
 
@@ -168,8 +168,9 @@ class DPBoundsScaler(PrivacyHTMLMixin, OneToOneFeatureMixin, TransformerMixin, B
             Values in [-1, 1].
         """
         check_is_fitted(self)
-        X = numeric_rows(self, X, reset=False)
-        return scale_to_bounds(X, *self.bounds_.T)
+        X = numeric_rows(self, X, lazily=True, reset=False)
+        low, high = self.bounds_.T
+        return block_map(lambda rows: scale_to_bounds(rows, low, high), X)
 
 
 def bound_grid():
@@ -202,7 +203,7 @@ def ranks_of(X, grid):
 
     Parameters
     ----------
-    X : ndarray or memmap of shape (n, p)
+    X : ndarray or lazy rows of shape (n, p)
     grid : ndarray of shape (c,)
         Ascending.
 

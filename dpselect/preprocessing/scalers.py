@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..atomic import all_or_nothing
 from ..base import numeric_rows
 from ..checks import SMALLEST_BOUND, check_choice, check_number
+from ..rows import block_map, is_lazy
 from ..type_aliases import FloatArray, MatrixLike
 
 # twice the difference of two bounds has to be a number of float64
@@ -60,7 +61,7 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         -------
         self : object
         """
-        X = numeric_rows(self, X)
+        X = numeric_rows(self, X, lazily=True)
         self._limits(X.shape[1])
         return self
 
@@ -77,8 +78,9 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             Values in [-1, 1].
         """
         check_is_fitted(self, "n_features_in_")
-        X = numeric_rows(self, X, reset=False)
-        return scale_to_bounds(X, *self._limits(X.shape[1]))
+        X = numeric_rows(self, X, lazily=True, reset=False)
+        low, high = self._limits(X.shape[1])
+        return _each(lambda rows: scale_to_bounds(rows, low, high), X)
 
     def _limits(self, n_features):
         try:
@@ -102,6 +104,21 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 def scale_to_bounds(X, low, high):
     """Clip columns to [low, high] and map them to [-1, 1]."""
     return 2 * (np.clip(X, low, high) - low) / (high - low) - 1
+
+
+def clip_norms(X, power, bound):
+    """Scale down the rows whose l1 or l2 norm, as `power` says, is larger than a bound."""
+    # a row too large to be squared has norm inf, and becomes 0
+    with np.errstate(over="ignore"):
+        magnitudes = abs(X) if power == 1 else (X.multiply(X) if sparse.issparse(X) else X * X)
+        norms = np.asarray(magnitudes.sum(axis=1)).reshape(-1, 1) ** (1 / power)
+    factor = bound / np.maximum(norms, bound)
+    return sparse.csr_array(X.multiply(factor)) if sparse.issparse(X) else X * factor
+
+
+def _each(function, X):
+    """Return ``function(X)``; block by block if the rows are not in memory."""
+    return block_map(function, X) if is_lazy(X) else function(X)
 
 
 class NormClipper(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -147,7 +164,7 @@ class NormClipper(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self : object
         """
         self._check_parameters()
-        numeric_rows(self, X, accept_sparse="csr")
+        numeric_rows(self, X, lazily=True, accept_sparse="csr")
         return self
 
     def transform(self, X: MatrixLike) -> Any:
@@ -163,14 +180,9 @@ class NormClipper(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self, "n_features_in_")
         self._check_parameters()
-        X = numeric_rows(self, X, accept_sparse="csr", reset=False)
-        power = {"l1": 1, "l2": 2}[self.norm]
-        # a row too large to be squared has norm inf, and becomes 0
-        with np.errstate(over="ignore"):
-            magnitudes = abs(X) if power == 1 else (X.multiply(X) if sparse.issparse(X) else X * X)
-            norms = np.asarray(magnitudes.sum(axis=1)).reshape(-1, 1) ** (1 / power)
-        factor = float(self.bound) / np.maximum(norms, float(self.bound))
-        return sparse.csr_array(X.multiply(factor)) if sparse.issparse(X) else X * factor
+        X = numeric_rows(self, X, lazily=True, accept_sparse="csr", reset=False)
+        power, bound = {"l1": 1, "l2": 2}[self.norm], float(self.bound)
+        return _each(lambda rows: clip_norms(rows, power, bound), X)
 
     def _check_parameters(self):
         check_choice("norm", self.norm, ("l2", "l1"), why="only these norms are known here")

@@ -280,9 +280,9 @@ def test_long_rows_are_clipped_in_training_and_prediction(data):
 
 
 def test_n_jobs_does_not_change_the_model(data, monkeypatch):
-    from dpselect import rows
+    from dpselect.rows import cutting
 
-    monkeypatch.setattr(rows, "BLOCK_ELEMENTS", 256)
+    monkeypatch.setattr(cutting, "BLOCK_ELEMENTS", 256)
     X, y = data
     assert (seeded(X, y).coef_ == seeded(X, y, n_jobs=2).coef_).all()
 

@@ -356,10 +356,10 @@ def test_units_scale_the_model(data):
 
 
 def test_blocks_do_not_change_the_model(data, monkeypatch):
-    from dpselect import rows
+    from dpselect.rows import cutting
 
     whole = seeded(*data)
-    monkeypatch.setattr(rows, "BLOCK_ELEMENTS", 70)
+    monkeypatch.setattr(cutting, "BLOCK_ELEMENTS", 70)
     np.testing.assert_allclose(seeded(*data).coef_, whole.coef_, rtol=1e-9)
 
 

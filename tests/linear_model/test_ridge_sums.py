@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dpselect import rows
 from dpselect.checks import SMALLEST_BOUND
 from dpselect.linear_model.ridge_sums import (
     OuterSums,
@@ -16,6 +15,7 @@ from dpselect.linear_model.ridge_sums import (
     split_sums,
     truncated,
 )
+from dpselect.rows import Parts, cutting
 
 BOUNDS = {"norm": "l1", "data_norm": 0.7, "target_bound": 1.5, "fit_intercept": True}
 
@@ -52,7 +52,7 @@ def test_neither_order_nor_blocks_nor_layout_matter(records, monkeypatch, norm):
     same = []
     for seed in range(5):
         order = np.random.default_rng(seed).permutation(len(X))
-        monkeypatch.setattr(rows, "BLOCK_ELEMENTS", 7 * (100 + seed))
+        monkeypatch.setattr(cutting, "BLOCK_ELEMENTS", 7 * (100 + seed))
         for container in (np.asarray, np.asfortranarray, sparse.csr_array):
             again = outer_sums(container(X[order]), y[order], 18, **bounds).places
             np.testing.assert_array_equal(again, expected)
@@ -69,10 +69,11 @@ def test_sums_of_splits_are_exact(train):
     rng = np.random.default_rng(0)
     X, y = rng.uniform(0.9, 1.0, size=(1000, 1)), rng.uniform(0.9, 1.0, size=1000)
     bounds = {"norm": "l1", "data_norm": 1.0, "target_bound": 1.0, "fit_intercept": True}
-    bits_of = np.array([entry_bits(int(n), 3, 2.0**-60) for n in train.sum(axis=0)])
+    parts = Parts.from_splits([(np.flatnonzero(t), np.flatnonzero(~t)) for t in train.T], X)
+    bits_of = np.array([entry_bits(int(n), 3, 2.0**-60) for n in parts.train_sizes])
     for bits in np.unique(bits_of):
         own = np.flatnonzero(bits_of == bits)
-        for j, found in zip(own, split_sums(X, y, train[:, own], int(bits), **bounds)):
+        for j, found in zip(own, split_sums(X, y, parts, own, int(bits), **bounds)):
             chosen = train[:, j]
             expected = outer_sums(X[chosen], y[chosen], int(bits), **bounds).places
             np.testing.assert_array_equal(found.places, expected)
@@ -118,7 +119,7 @@ def test_what_is_released_is_a_function_of_the_exact_sum():
 @pytest.mark.parametrize("step", [1.0, 2.0**-9, 2.0**-38, 2.0**-60])
 def test_bits_leave_room_for_the_sums_and_for_the_noise(n, q, step):
     bits = entry_bits(n, q, step)
-    in_block = min(n, max(1, rows.BLOCK_ELEMENTS // q))
+    in_block = min(n, max(1, cutting.BLOCK_ELEMENTS // q))
     rooms = (in_block * 4**bits / 2**53, n * 4**bits / 2**62, step * 4**bits)
     assert bits >= 0 and max(rooms) <= 1
     # less than two bits of the sums are wasted by rounding up

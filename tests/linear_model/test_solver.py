@@ -1,12 +1,14 @@
 import numpy as np
 import pytest
 from scipy.optimize import minimize
+from sklearn.model_selection import KFold
 
 from dpselect.linear_model import solver
 from dpselect.linear_model.calibration import attainable
 from dpselect.linear_model.design import Design
 from dpselect.linear_model.losses import HuberHingeLoss, LogisticLoss
 from dpselect.linear_model.solver import mean_losses, minimise
+from dpselect.rows import Parts
 
 
 def problem(n, d, k, seed, K=1, R=1.0, spread=1.0):
@@ -127,7 +129,7 @@ def hinge_problem(n, d, J, loss, seed=1):
         design=Design(X, 1.0, 1.0), which=np.array([0]), loss=loss, mu=mu,
         signs=np.where(X @ rng.normal(size=d) + 0.3 * rng.logistic(size=n) > 0, 1, -1)[:, None],
         linear=np.zeros((J, d + 1, 1)), tau=np.full((J, 1), attainable(loss, R, 1e-6, 0.0, 1e-10)),
-        parts=None if J == 1 else np.arange(n)[:, None] % J != np.arange(J),
+        parts=None if J == 1 else Parts.from_splits(list(KFold(J).split(X)), X),
     )
 
 
@@ -144,7 +146,7 @@ def test_stragglers_are_solved_by_newtons_method(n, d, J, loss, monkeypatch):
     p = hinge_problem(n, d, J, loss)
     W = minimise(**p)
     for j, w in enumerate(W):
-        rows = slice(None) if J == 1 else p["parts"][:, j]
+        rows = slice(None) if J == 1 else p["parts"].train[:, j]
         part = {
             "design": Design(p["design"].X[rows], 1.0, 1.0), "signs": p["signs"][rows],
             "which": p["which"], "mu": p["mu"][j], "linear": p["linear"][j],
@@ -172,9 +174,9 @@ def test_the_sample_has_no_last_resort(monkeypatch):
     sizes = []
     last_resort = solver._accelerated_descent
 
-    def seen(problem, *args):
-        sizes.append(problem.design.n_rows)
-        return last_resort(problem, *args)
+    def seen(problems, *args):
+        sizes.append(problems.design.n_rows)
+        return last_resort(problems, *args)
 
     monkeypatch.setattr(solver, "_accelerated_descent", seen)
     p = problem(1000, 3, 1, seed=3)

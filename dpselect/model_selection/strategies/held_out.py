@@ -18,9 +18,9 @@ from ...mechanisms.renyi import pure_to_zcdp, zcdp_budget, zcdp_to_epsilon
 from ...noise import as_generator
 from ...privacy import KINDS, PrivacyLoss
 from ...rows import take_records
+from .. import row_steps
 from ..evaluation import alike_in_steps
 from ..plan import resolution
-from ..quiet import quietly
 from ..release import fit_for_release, release_state
 from ..splits import disjoint_parts
 from .base import Choice, Strategy
@@ -101,8 +101,7 @@ class HeldOut(Strategy):
             return model
         if candidate.steps is None:
             return Pipeline([(candidate.estimator.steps[-1][0], model)])
-        steps = clone(candidate.steps)
-        quietly(steps.fit, X)
+        steps = row_steps.fit(clone(candidate.steps), X)
         return Pipeline([*steps.steps, (candidate.estimator.steps[-1][0], model)])
 
     def score(self, model, rows, y):

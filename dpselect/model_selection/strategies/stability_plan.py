@@ -13,8 +13,8 @@ from ..plan import SelectionPlan, describe, resolution, too_few_records
 # Shares of what a perfect model gains over one that says nothing. A selection that cannot see
 # a quarter of that is decided by its noise; candidates worth tuning differ by a twentieth or less.
 COIN_TOSS, USEFUL = 0.25, 0.05
-# More than 2^20 times the records, or the epsilon, are no help.
-MOST_DOUBLINGS = 20
+# Powers of two by which records, or epsilon, are multiplied in the search for what would help.
+DOUBLINGS = (1, 3, 6, 10, 20)
 
 
 def make_plan(candidates, draws, score, splits, n_samples, n_features, *, epsilon,
@@ -143,9 +143,10 @@ def _at_least(name, value, blur, goal):
     def excess(logarithm):
         return math.log(blur(2.0**logarithm) / goal)
 
-    # the blur is nearly a power of the factor, so that few points are tried
-    if excess(MOST_DOUBLINGS) > 0:
+    high = next((high for high in DOUBLINGS if excess(high) <= 0), None)
+    if high is None:
         return None
-    factor = 2.0 ** brentq(excess, 0, MOST_DOUBLINGS, xtol=1e-6)
+    # the blur is nearly a power of the factor, so that few points are tried
+    factor = 2.0 ** brentq(excess, 0, high, xtol=1e-6)
     least = math.ceil(factor * value) if isinstance(value, int) else f"{factor * value:.3g}"
     return f"{name} >= {least}"

@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dpselect import rows
-from dpselect.rows import block_map, block_sum, n_rows, row_blocks, take, take_records
+from dpselect.rows import block_map, block_sum, cutting, n_rows, row_blocks, take, take_records
 
 
 @pytest.fixture
@@ -13,7 +12,7 @@ def X():
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(rows, "BLOCK_ELEMENTS", 500)
+    monkeypatch.setattr(cutting, "BLOCK_ELEMENTS", 500)
 
 
 @pytest.mark.parametrize("n, width", [(1, 1), (1000, 7), (500, 1), (501, 1), (10, 10_000)])

@@ -1,0 +1,49 @@
+"""The one place where rows are read: sums and maps over blocks of consecutive rows.
+
+Rows may lie in memory, in a memory map, in chunks that a function reads, or on a Dask cluster;
+whoever sums over them need not know.
+"""
+
+from .blocks import (
+    as_lazy,
+    block_map,
+    block_sum,
+    gathered,
+    is_lazy,
+    map_rows,
+    on_first_row,
+    run_here,
+    sample,
+)
+from .checked import checked_rows, made_up_rows
+from .chunks import RowChunks
+from .cutting import row_blocks, rows_in_block
+from .labels import align, distinct, in_memory, on_labels
+from .parts import MOST_SPLITS, Parts
+from .tables import n_rows, take, take_records
+
+__all__ = [
+    "MOST_SPLITS",
+    "Parts",
+    "RowChunks",
+    "align",
+    "as_lazy",
+    "block_map",
+    "block_sum",
+    "checked_rows",
+    "distinct",
+    "gathered",
+    "in_memory",
+    "is_lazy",
+    "made_up_rows",
+    "map_rows",
+    "n_rows",
+    "on_first_row",
+    "on_labels",
+    "row_blocks",
+    "rows_in_block",
+    "run_here",
+    "sample",
+    "take",
+    "take_records",
+]

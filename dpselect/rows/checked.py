@@ -1,0 +1,43 @@
+"""Lazy rows that are checked as they are read: finite numbers, as float64."""
+
+from functools import partial
+
+import numpy as np
+from sklearn.utils import check_array
+
+from ..unquoted import unquoted
+from .blocks import map_rows
+
+
+def made_up_rows(X):
+    """Return at most one row of zeros of the form of lazy rows, for checks of shape and names."""
+    zeros = np.zeros((min(1, len(X)), *X.shape[1:]), dtype=X.dtype)
+    if X.names is None:
+        return zeros
+    import pandas as pd
+
+    return pd.DataFrame(zeros, columns=X.names)
+
+
+def checked_rows(X, owner, **checks):
+    """Return lazy rows as rows of float64 that are checked whenever they are read.
+
+    Parameters
+    ----------
+    X : RowSource
+    owner : str
+        Name of the estimator, for messages.
+    **checks : dict
+        For :func:`sklearn.utils.check_array`.
+
+    Returns
+    -------
+    RowSource
+    """
+    return map_rows(partial(_checked, owner, checks), X, X.shape[1:], X.names)
+
+
+def _checked(owner, checks, block):
+    return unquoted(
+        check_array, block, dtype=np.float64, estimator=owner, input_name="X", **checks
+    )

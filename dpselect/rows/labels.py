@@ -1,0 +1,88 @@
+"""Labels: one column that goes with rows, cut as they are."""
+
+import numpy as np
+from sklearn.utils import check_consistent_length
+
+from .blocks import as_lazy, is_lazy
+from .distributed import DistributedRows, align_dask, is_dask
+from .source import LocalRows
+
+# more labels are no classes, and must not be gathered
+MOST_LABELS = 10_000
+
+
+def align(X, y):
+    """Return X, lazily if it is not in memory, and y cut as X is.
+
+    Parameters
+    ----------
+    X, y
+        As a user gives them, or as this function has returned them; y may be None.
+
+    Returns
+    -------
+    X, y
+        y stays where distributed rows are, and comes into memory with all others.
+    """
+    if isinstance(X, DistributedRows) or is_dask(X):
+        return align_dask(X, y if is_dask(y) else in_memory(y))
+    X, y = as_lazy(X), in_memory(y)
+    if isinstance(y, DistributedRows):
+        y = y.to_dask().compute()
+    if is_lazy(X) and y is not None:
+        check_consistent_length(np.broadcast_to(0, len(X)), y)
+    return X, y
+
+
+def in_memory(y):
+    """Return labels in chunks or a memory map as an array; all else as it is."""
+    y = as_lazy(y)
+    if not isinstance(y, LocalRows):
+        return y
+    return y.map(_column, ()).block_map(np.asarray, (), None, 1)
+
+
+def _column(y):
+    y = np.asarray(y)
+    return y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
+
+
+def on_labels(function, y):
+    """Return ``function(y)``, chunk by chunk for labels that are not in memory."""
+    return y.map(function, (), dtype=y.dtype) if is_lazy(y) else function(y)
+
+
+def distinct(y):
+    """Return the sorted labels that occur, in one pass.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n,) or distributed labels
+
+    Returns
+    -------
+    ndarray
+
+    Raises
+    ------
+    ValueError
+        If distributed labels are so many that they would be gathered.
+    """
+    return y.reduce(_distinct, _union) if isinstance(y, DistributedRows) else np.unique(y)
+
+
+def _distinct(y):
+    return _few(np.unique(y))
+
+
+def _union(parts):
+    return _few(np.unique(np.concatenate(parts)))
+
+
+def _few(labels):
+    if len(labels) > MOST_LABELS:
+        raise ValueError(
+            f"y holds more than {MOST_LABELS} different labels, and classes=None would gather them "
+            "all in one place; give classes=[...], or use a regression."
+        )
+    return labels

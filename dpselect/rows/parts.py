@@ -1,0 +1,58 @@
+"""Which rows take part in which splits of cross-validation."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .labels import align
+
+# splits that are worked on together: their tables have as many bytes a row, twice
+MOST_SPLITS = 16
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The parts of J splits of n rows, as tables of truth values.
+
+    Attributes
+    ----------
+    train, test : array of bool, shape (n, J)
+        Whether a row belongs to T_j, and to V_j; cut as the rows are, wherever these are.
+    train_sizes, test_sizes : ndarray of shape (J,)
+        Rows of each T_j and V_j.
+    left_out_once : bool
+        Whether each row lies in every T_j but one, as with folds.
+    """
+
+    train: Any
+    test: Any
+    train_sizes: np.ndarray
+    test_sizes: np.ndarray
+    left_out_once: bool
+
+    @classmethod
+    def from_splits(cls, splits, X):
+        """Return the parts of `splits`, or None if one of them names a row twice.
+
+        Parameters
+        ----------
+        splits : list of (train, test)
+            J pairs of index arrays.
+        X : table of n rows
+
+        Returns
+        -------
+        Parts or None
+        """
+        n = X.shape[0] if hasattr(X, "shape") else len(X)
+        tables = np.zeros((2, n, len(splits)), dtype=bool)
+        for j, split in enumerate(splits):
+            for table, part in zip(tables, split):
+                table[part, j] = True
+        sizes = tables.sum(axis=1)
+        if not (sizes.T == [[len(part) for part in split] for split in splits]).all():
+            return None
+        train, test = (align(X, table)[1] for table in tables)
+        once = bool((tables[0].sum(axis=1) == len(splits) - 1).all())
+        return cls(train, test, *sizes, left_out_once=once)

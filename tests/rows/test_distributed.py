@@ -1,0 +1,257 @@
+"""Rows on a Dask cluster of two processes: nothing but sums comes back, whatever happens there."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+from joblib import parallel_config
+from sklearn.base import clone
+
+from dpselect import (
+    AccuracyFirstSearchCV,
+    DPHistogramDensity,
+    DPLogisticRegression,
+    DPRidge,
+    StabilityGridSearchCV,
+)
+from dpselect.linear_model import ridge
+from dpselect.rows import block_map, block_sum
+
+distributed = pytest.importorskip("distributed")
+dask = pytest.importorskip("dask")
+da = pytest.importorskip("dask.array")
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::dpselect.SeededNoiseWarning"),
+    pytest.mark.filterwarnings("ignore::dpselect.PrivacyLeakWarning"),
+    # of workers that are killed on purpose
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+]
+
+SECRET = 98765.4321
+
+
+@pytest.fixture(scope="module")
+def client():
+    # workers are new interpreters, which find the library where this one has
+    path = os.pathsep.join(filter(None, sys.path))
+    with dask.config.set({"distributed.nanny.environ": {"PYTHONPATH": path}}):
+        with distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+        ) as cluster, distributed.Client(cluster) as client:
+            yield client
+
+
+@pytest.fixture
+def gathered(client, monkeypatch):
+    """The sizes of all that comes to the client, one number for each computation."""
+    sizes, gather = [], client.gather
+
+    def counting(futures, *args, **kwargs):
+        found = gather(futures, *args, **kwargs)
+        if not isinstance(found, list):
+            return found  # (a coroutine, of the client itself)
+        sizes.append(len(distributed.protocol.pickle.dumps(found)))
+        return found
+
+    monkeypatch.setattr(client, "gather", counting)
+    return sizes
+
+
+def spread(array, size=500):
+    return da.from_array(array, chunks=size)
+
+
+SEARCH = StabilityGridSearchCV(
+    DPLogisticRegression(classes=[0, 1]), {"alpha": [0.1, 1.0]}, strategy="stability", cv=2,
+    random_state=0,
+)
+FIRST = AccuracyFirstSearchCV(
+    DPRidge(alpha=0.1), {"epsilon": np.geomspace(0.1, 10, 10)}, target=0.4, criterion="risk",
+    method="above_threshold", on_failure="last", random_state=0,
+)
+MODELS = [
+    DPRidge(random_state=0), DPLogisticRegression(classes=[0, 1], random_state=0),
+    DPHistogramDensity(bounds=(-1, 1), bin_width=1.0, random_state=0), SEARCH, FIRST,
+]
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
+def test_models_are_those_of_rows_in_memory(client, gathered, records, model):
+    X, labels, targets = records
+    y = targets if model in (MODELS[0], FIRST) else labels
+    expected, model = clone(model).fit(X, y), clone(model).fit(spread(X), spread(y))
+    expected, found = (getattr(m, "best_estimator_", m) for m in (expected, model))
+    attribute = "density_" if hasattr(found, "density_") else "coef_"
+    np.testing.assert_allclose(getattr(found, attribute), getattr(expected, attribute), atol=1e-9)
+    # a chunk has 16,000 bytes
+    assert gathered and max(gathered) < 3000
+
+
+def test_scores_gather_no_rows_and_predictions_wait(client, gathered, records):
+    X, labels, _ = records
+    model = DPLogisticRegression(classes=[0, 1], random_state=0).fit(X, labels)
+    assert model.score(spread(X), spread(labels)) == model.score(X, labels)
+    assert len(gathered) == 1 and gathered[0] < 1000
+    predicted = model.predict(spread(X))
+    assert len(gathered) == 1
+    np.testing.assert_array_equal(predicted.compute(), model.predict(X))
+
+
+def test_a_pass_is_one_computation_of_few_tasks(client, gathered, records):
+    X, _, targets = records
+    DPRidge().fit(spread(X), spread(targets))
+    assert len(gathered) == 1
+    del gathered[:]
+    rows = spread(X)
+    norms = block_map(lambda X: (X * X).sum(axis=1), rows)
+    assert not gathered
+    block_sum(lambda X, norms: (X.T @ norms,), rows, norms)
+    assert len(gathered) == 1
+
+
+def test_sums_have_one_order(client, records):
+    # numbers whose sum depends on the order of the additions
+    X = records[0] * np.geomspace(1, 1e12, 2000)[:, None]
+    rows = spread(X, 50)
+    def moments(X):
+        return (np.vstack([X.T @ X, X.sum(axis=0)]),)
+
+    sums = [block_sum(moments, rows)[0] for _ in range(8)]
+    with dask.config.set(scheduler="synchronous"):
+        sums.append(block_sum(moments, rows)[0])
+    assert all((one == sums[0]).all() for one in sums)
+
+
+def slowly(block):
+    time.sleep(0.2)
+    return block
+
+
+def kill_a_worker(client, after):
+    pid = next(iter(client.run(os.getpid).values()))
+    timer = threading.Timer(after, os.kill, (pid, signal.SIGKILL))
+    timer.start()
+    return pid, timer
+
+
+def test_a_killed_worker_changes_nothing(client, records, monkeypatch):
+    X, _, targets = records
+    draws, draw = [], ridge.lattice_noise
+
+    def counting(*args):
+        draws.append(args)
+        return draw(*args)
+
+    monkeypatch.setattr(ridge, "lattice_noise", counting)
+    expected = DPRidge(random_state=0).fit(X, targets)
+    slow = spread(X, 100).map_blocks(slowly, dtype=float)
+    pid, timer = kill_a_worker(client, 0.7)
+    model = DPRidge(random_state=0).fit(slow, spread(targets))
+    timer.join()
+    np.testing.assert_array_equal(model.gram_, expected.gram_)
+    np.testing.assert_array_equal(model.coef_, expected.coef_)
+    assert len(draws) == 2  # one for each fit
+    client.wait_for_workers(2)
+    assert pid not in client.run(os.getpid).values()
+
+
+def test_labels_in_memory_survive_a_killed_worker(client, records):
+    X, labels, _ = records
+    model = DPLogisticRegression(classes=[0, 1], random_state=0)
+    expected = clone(model).fit(spread(X, 500), labels).coef_
+    _, timer = kill_a_worker(client, 0.5)
+    slow = spread(X, 500).map_blocks(lambda block: (time.sleep(0.02), block)[1], dtype=float)
+    np.testing.assert_array_equal(model.fit(slow, labels).coef_, expected)
+    timer.join()
+    client.wait_for_workers(2)
+
+
+def spoilt(array, value, dtype):
+    """A Dask array with `value` in its third chunk."""
+    def spoil(block, block_info=None):
+        block = block.astype(dtype)
+        if block_info[0]["chunk-location"][0] == 2:
+            block[7] = value
+        return block
+
+    return spread(array).map_blocks(spoil, dtype=dtype, meta=np.empty((0,) * array.ndim, dtype))
+
+
+def fail(block):
+    raise KeyError(SECRET)
+
+
+@pytest.mark.parametrize("value, dtype, message", [
+    (np.nan, float, "Input X contains NaN"),
+    (f"{SECRET}x", object, "text that is not a number"),
+    ({SECRET: 1}, object, "no number"),
+])
+def test_errors_hold_no_records(client, records, value, dtype, message):
+    X, labels, _ = records
+    X = spoilt(X * SECRET, value, dtype)
+    check_error(client, lambda: DPLogisticRegression(classes=[0, 1]).fit(X, labels), message)
+
+
+def test_errors_hold_no_labels(client, records):
+    X, labels, targets = records
+    strange = spoilt(labels * 1.0, SECRET, float)
+    check_error(
+        client, lambda: DPLogisticRegression(classes=[0, 1]).fit(spread(X), strange),
+        "label that is not in classes",
+    )
+    words = spoilt(targets, f"{SECRET}x", "U20")
+    check_error(client, lambda: DPRidge().fit(spread(X), words), "y must hold numbers")
+    search = StabilityGridSearchCV(DPLogisticRegression(classes=[0, 1]), {"alpha": [0.1, 1.0]})
+    check_error(client, lambda: search.fit(spread(X), strange), "label that is not in classes")
+    # last: what other people's tasks raise is in the logs
+    check_error(
+        client, lambda: DPRidge().fit(spread(X).map_blocks(fail, dtype=float), targets),
+        r"could not be computed \(KeyError\)", logs=False,
+    )
+
+
+def check_error(client, fit, message, logs=True):
+    """An error has the message, and neither it nor the logs of the workers hold the secret."""
+    with pytest.raises((TypeError, ValueError), match=message) as caught:
+        fit()
+    told = caught.value
+    while told is not None:
+        assert "98765" not in str(told) + repr(told.args)
+        told = told.__cause__ or told.__context__
+    if logs:
+        assert "98765" not in str(client.get_worker_logs())
+
+
+def test_too_many_labels_are_not_gathered(client, gathered, records, monkeypatch):
+    from dpselect.rows import labels
+
+    monkeypatch.setattr(labels, "MOST_LABELS", 10)  # (workers keep 10,000)
+    X, _, targets = records
+    with pytest.raises(ValueError, match="more than"):
+        with dask.config.set(scheduler="synchronous"):
+            DPLogisticRegression().fit(spread(X), spread(targets))
+
+
+@pytest.mark.parametrize("backend", ["loky", "dask"])
+def test_jobs_of_joblib(client, records, backend):
+    X, labels, _ = records
+    expected = clone(SEARCH).fit(X, labels)
+    for rows, y in ((X, labels), (spread(X), spread(labels))):
+        with parallel_config(backend, n_jobs=2):
+            search = clone(SEARCH).set_params(n_jobs=2).fit(rows, y)
+        assert search.best_index_ == expected.best_index_
+        np.testing.assert_allclose(
+            search.best_estimator_.coef_, expected.best_estimator_.coef_, atol=1e-9
+        )
+
+
+def test_the_library_does_not_import_dask():
+    code = "import sys, dpselect; sys.exit('dask' in sys.modules or 'distributed' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
