@@ -10,6 +10,7 @@ from sklearn.utils import indexable
 from ..checks import check_number
 from ..config import with_config
 from ..ledger import uncharged
+from ..metrics import Score
 from ..rows import MOST_SPLITS, Parts, align, is_lazy, n_rows, run_here, take_records
 from ..unquoted import unquoted
 
@@ -94,7 +95,9 @@ def _score_splits(models, X, y, splits, score):
     kinds = {}
     for i, model in enumerate(models):
         kinds.setdefault(type(model), []).append(i)
-    parts = Parts.from_splits(splits, X)
+    # a score with a `__call__` of its own is called
+    known = type(score).__call__.__module__ == Score.__module__
+    parts = Parts.from_splits(splits, X) if known else None
     with uncharged():
         for kind, places in kinds.items():
             group = [models[i] for i in places]

@@ -147,6 +147,8 @@ def _at_least(name, value, blur, goal):
     if high is None:
         return None
     # the blur is nearly a power of the factor, so that few points are tried
-    factor = 2.0 ** brentq(excess, 0, high, xtol=1e-6)
-    least = math.ceil(factor * value) if isinstance(value, int) else f"{factor * value:.3g}"
-    return f"{name} >= {least}"
+    least = value * 2.0 ** brentq(excess, 0, high, xtol=1e-6)
+    if not isinstance(value, int):
+        return f"{name} >= {least:.3g}"
+    unit = 10 ** max(0, math.floor(math.log10(least)) - 2)
+    return f"{name} >= {math.ceil(least / unit) * unit}"
