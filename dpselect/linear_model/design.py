@@ -48,17 +48,21 @@ class Rows:
             return head
         return np.vstack([head, self.constant * G.sum(axis=0)])
 
+    def matrix(self, weights):
+        """Return diag(weights) @ A as an array of shape (b, d), for weights of shape (b, 1)."""
+        A = np.empty((len(self.X), self.X.shape[1] + (self.constant is not None)))
+        np.multiply(self.X, self.factor * weights, out=A[:, : self.X.shape[1]])
+        if self.constant is not None:
+            A[:, -1:] = self.constant * weights
+        return A
+
     def take(self, chosen):
         """Return the chosen rows."""
         return Rows(self.X[chosen], self.factor[chosen], self.constant)
 
     def gram(self, weights):
         """Return A.T @ diag(weights) @ A, shape (d, d)."""
-        root = np.sqrt(weights)[:, None]
-        A = np.empty((len(self.X), self.X.shape[1] + (self.constant is not None)))
-        np.multiply(self.X, root * self.factor, out=A[:, : self.X.shape[1]])
-        if self.constant is not None:
-            A[:, -1:] = self.constant * root
+        A = self.matrix(np.sqrt(weights)[:, None])
         return A.T @ A
 
 

@@ -109,14 +109,19 @@ class _Terms:
     which: np.ndarray
     n_parts: int
 
-    def slopes(self, W, columns, rows, signs, parts=None):
-        """Return the derivatives of the chosen problems' losses in a_i.w, shape (b, k)."""
+    def gradients(self, W, columns, rows, signs, parts=None):
+        """Return the sums of the chosen problems' gradients over a block, shape (d, k)."""
+        if signs.shape[1] == 1 and 2 * len(columns) > len(W):
+            # for many columns a copy costs less than factors, constant and signs in each of them
+            A = rows.matrix(signs)
+            slopes = self._left_out(self.loss.slope(A @ W), parts, columns)
+            return (slopes.T @ A).T
         y = self._labels(signs, columns)
         u = rows.dot(W)
         u *= y
         slopes = self.loss.slope(u)
         slopes *= y
-        return self._left_out(slopes, parts, columns)
+        return rows.adjoint_dot(self._left_out(slopes, parts, columns))
 
     def bends(self, W, columns, rows, signs, parts=None):
         """Return the second derivatives, shape (b, k)."""
@@ -167,10 +172,10 @@ class _Problems:
         """Return the gradients of the chosen problems at W, shape (d, len(columns))."""
         terms = self.terms
 
-        def adjoint(rows, *aligned):
-            return (rows.adjoint_dot(terms.slopes(W, columns, rows, *aligned)),)
+        def gradients(rows, *aligned):
+            return (terms.gradients(W, columns, rows, *aligned),)
 
-        (total,) = self.design.sum(adjoint, *self.aligned, columns=len(columns))
+        (total,) = self.design.sum(gradients, *self.aligned, columns=len(columns))
         return total / self.sizes[columns] + self.mu[columns] * W + self.linear[:, columns]
 
     def curvature_factors(self, W, columns):

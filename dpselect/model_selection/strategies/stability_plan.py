@@ -1,6 +1,7 @@
 """The plan of a selection by stability: what its noise can tell apart, and what would mend it."""
 
 import math
+from functools import cache
 
 import numpy as np
 from scipy.optimize import brentq
@@ -13,8 +14,8 @@ from ..plan import SelectionPlan, describe, resolution, too_few_records
 # Shares of what a perfect model gains over one that says nothing. A selection that cannot see
 # a quarter of that is decided by its noise; candidates worth tuning differ by a twentieth or less.
 COIN_TOSS, USEFUL = 0.25, 0.05
-# Powers of two by which records, or epsilon, are multiplied in the search for what would help.
-DOUBLINGS = (1, 3, 6, 10, 20)
+# More than 2^20 times the records, or the epsilon, are no help.
+MOST_DOUBLINGS = 20.0
 
 
 def make_plan(candidates, draws, score, splits, n_samples, n_features, *, epsilon,
@@ -138,16 +139,19 @@ def _dropping(params, sensitivity, epsilon, order, goal):
 
 
 def _at_least(name, value, blur, goal):
-    """Return the least `value` that brings blur(factor) down to `goal`, in words, or None."""
+    """Return about the least `value` that brings blur(factor) down to `goal`, in words, or None."""
 
-    def excess(logarithm):
-        return math.log(blur(2.0**logarithm) / goal)
+    @cache
+    def excess(doublings):
+        return math.log2(blur(2.0**doublings) / goal)
 
-    high = next((high for high in DOUBLINGS if excess(high) <= 0), None)
-    if high is None:
+    # it falls about as fast as the factor grows, so that few points are tried
+    likely = min(math.ceil(excess(0.0)) + 1.0, MOST_DOUBLINGS)
+    high = likely if excess(likely) <= 0 else MOST_DOUBLINGS
+    if excess(high) > 0:
         return None
-    # the blur is nearly a power of the factor, so that few points are tried
-    least = value * 2.0 ** brentq(excess, 0, high, xtol=1e-6)
+    precision = 2.0**-10
+    least = value * 2.0 ** (brentq(excess, 0.0, high, xtol=precision) + precision)
     if not isinstance(value, int):
         return f"{name} >= {least:.3g}"
     unit = 10 ** max(0, math.floor(math.log10(least)) - 2)
