@@ -32,10 +32,10 @@ from ..stability import Certificate, margin_certificate
 from ..training_records import remembers_records, warns_of_training_records
 from ..type_aliases import Array, FloatArray, MatrixLike
 from .calibration import calibrate, norm_bound, public_alpha
-from .design import Design, classification_problems
+from .design import Design
 from .linear_accuracy import LinearAccuracy
 from .linear_risk_bound import linear_optimal_values, linear_risk_bound
-from .solver import minimise
+from .sweep import alike, fit_alike, scores_alike
 
 TOL = 1e-10
 
@@ -118,8 +118,8 @@ class DPLinearClassifier(PrivacyHTMLMixin, ClassifierMixin, BaseEstimator):
         list of DPLinearClassifier
             The same objects, fitted.
         """
-        for group in _alike(estimators):
-            _fit_alike([estimators[i] for i in group], X, y)
+        for group in alike(estimators):
+            fit_alike([estimators[i] for i in group], X, y)
         return estimators
 
     @staticmethod
@@ -148,8 +148,9 @@ class DPLinearClassifier(PrivacyHTMLMixin, ClassifierMixin, BaseEstimator):
             Exact functions of the records, not released.
         """
         scores = np.empty((len(parts.test_sizes), len(estimators)))
-        for group in _alike(estimators):
-            scores[:, group] = _scores_alike([estimators[i] for i in group], score, X, y, parts)
+        for group in alike(estimators):
+            some = [estimators[i] for i in group]
+            scores[:, group] = scores_alike(some, score, X, y, parts)
         return scores
 
     def _problem_key(self):
@@ -481,66 +482,3 @@ class DPLinearClassifier(PrivacyHTMLMixin, ClassifierMixin, BaseEstimator):
         # on small data the noise of privacy can be larger than the signal
         tags.classifier_tags.poor_score = True
         return tags
-
-
-def _alike(estimators):
-    """Return the places of estimators that can be solved together, group by group."""
-    alike = {}
-    for i, estimator in enumerate(estimators):
-        estimator._check_parameters()
-        alike.setdefault(estimator._problem_key(), []).append(i)
-    return alike.values()
-
-
-def _fit_alike(estimators, X, y):
-    """Fit classifiers that agree in `_problem_key`, in one solve."""
-    leader = estimators[0]
-    design, signs, classes = classification_problems(leader, X, y)
-    (W,) = _solve_alike(estimators, design, signs)
-    for estimator, w in zip(estimators, W):
-        vars(estimator).pop("privacy_", None)
-        estimator._publish(w, classes, leader)
-
-
-def _solve_alike(estimators, design, signs, parts=None):
-    """Return the noisy coefficients on each part of the rows, shape (J, k, K, d)."""
-    leader, k, K = estimators[0], len(estimators), signs.shape[1]
-    p, sizes = leader.n_features_in_, [design.n_rows] if parts is None else parts.train_sizes
-    draws = np.array([e.unit_noise(p, K) for e in estimators])
-    scales = [[e._perturbation(int(n), p, K) for e in estimators] for n in sizes]
-    mu, tau, linear, output = (
-        np.array([[getattr(s, name) for s in row] for row in scales])
-        for name in ("mu", "tau", "linear_scale", "output_scale")
-    )
-    W = minimise(
-        design, signs, np.tile(np.arange(K), k), leader._loss(),
-        mu=np.repeat(mu, K, axis=1), tau=np.repeat(tau, K, axis=1),
-        # (J, k, K, d) becomes (J, d, k K)
-        linear=np.moveaxis(linear[:, :, None, None] * draws[:, 0], 3, 1).reshape(
-            len(sizes), -1, k * K
-        ),
-        max_iter=leader.max_iter, parts=parts,
-    )
-    W = np.moveaxis(W.reshape(len(sizes), -1, k, K), 1, 3)
-    return W + output[:, :, None, None] * draws[:, 1]
-
-
-def _scores_alike(estimators, score, X, y, parts):
-    """Return the exact scores of classifiers that agree in `_problem_key`, shape (J, k)."""
-    estimators[0]._certified(score)
-    design, signs, _ = classification_problems(estimators[0], X, y)
-    W = _solve_alike(estimators, design, signs, parts)
-    J, k, K, d = W.shape
-    columns = W.reshape(J, k * K, d).transpose(0, 2, 1)
-
-    def penalties(rows, signs, test):
-        total = np.zeros((J, k * K))
-        for j, chosen in enumerate(test.T):
-            chosen = np.flatnonzero(chosen)
-            margins = rows.take(chosen).dot(columns[j]).reshape(-1, k, K)
-            margins *= signs[chosen, None]
-            total[j] = score.total(margins).ravel()
-        return (total,)
-
-    (total,) = design.sum(penalties, signs, parts.test, columns=k * K)
-    return -total.reshape(J, k, K).mean(axis=2) / parts.test_sizes[:, None]

@@ -19,8 +19,8 @@ from dpselect import (
     DPRidge,
     density_splits,
 )
-from dpselect.linear_model import classifier
 from dpselect.linear_model.design import classification_problems
+from dpselect.linear_model.sweep import solve_alike
 from dpselect.metrics import (
     BrierScore,
     ClippedSquaredErrorScore,
@@ -127,7 +127,7 @@ def test_coefficients_of_the_sweep_are_those_of_single_fits(records):
     ]
     splits = list(CV["folds"].split(X))
     design, signs, _ = classification_problems(models[0], X, y)
-    W = classifier._solve_alike(models, design, signs, Parts.from_splits(splits, X))
+    W = solve_alike(models, design, signs, Parts.from_splits(splits, X))
     for j, (train, _) in enumerate(splits):
         for i, model in enumerate(models):
             (alone,) = model.fit_batch([clone(model)], X[train], y[train])
@@ -144,7 +144,7 @@ def test_records_outside_of_a_training_part_move_its_model_by_the_residual_only(
 
     def coefficients(X, y):
         design, signs, _ = classification_problems(models[0], X, y)
-        return classifier._solve_alike(models, design, signs, parts)[0, 0, 0]
+        return solve_alike(models, design, signs, parts)[0, 0, 0]
 
     others = np.where(train[:, None], X, -5.0)
     moved = np.linalg.norm(coefficients(X, y) - coefficients(others, np.where(train, y, 1)))

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dpselect.rows import block_map, block_sum, cutting, n_rows, row_blocks, take, take_records
+from dpselect.rows import block_map, block_sum, cutting
 
 
 @pytest.fixture
@@ -13,13 +13,6 @@ def X():
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
     monkeypatch.setattr(cutting, "BLOCK_ELEMENTS", 500)
-
-
-@pytest.mark.parametrize("n, width", [(1, 1), (1000, 7), (500, 1), (501, 1), (10, 10_000)])
-def test_blocks_cover_all_rows_once(n, width):
-    blocks = row_blocks(n, width)
-    covered = np.concatenate([np.arange(n)[block] for block in blocks])
-    assert (covered == np.arange(n)).all()
 
 
 def gram(block, weight):
@@ -65,24 +58,3 @@ def test_block_sum_does_not_write_into_what_the_function_returned():
     X = np.ones((10, 500))
     block_sum(keep, X)
     assert all((part == 1).all() for part in kept)
-
-
-def test_take_keeps_the_container(X):
-    import pandas as pd
-    import polars as pl
-
-    wanted = np.array([3, 1, 1])
-    assert (take(X, wanted) == X[wanted]).all()
-    assert take(X.tolist(), wanted) == X[wanted].tolist()
-    assert (take(sparse.csr_array(X), wanted).toarray() == X[wanted]).all()
-    assert (take(pd.DataFrame(X, index=range(1000, 2000)), wanted).to_numpy() == X[wanted]).all()
-    assert (take(pl.DataFrame(X), wanted).to_numpy() == X[wanted]).all()
-    assert n_rows(X) == n_rows(X.tolist()) == n_rows(pl.DataFrame(X)) == 1000
-
-
-def test_records_are_rows_with_their_labels(X):
-    wanted = np.array([3, 1, 1])
-    rows, labels = take_records(X, list(range(1000)), wanted)
-    assert (rows == X[wanted]).all() and labels == [3, 1, 1]
-    rows, labels = take_records(X, None, wanted)
-    assert (rows == X[wanted]).all() and labels is None

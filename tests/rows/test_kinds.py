@@ -15,7 +15,7 @@ from dpselect import (
 from dpselect.preprocessing import BoundedScaler, DPBoundsScaler, NormClipper
 from dpselect.rows import align, as_lazy, block_map, block_sum, n_rows, sample, take_records
 
-from .kinds import LENGTHS, Parts, chunked, few_forms, forms, mapped
+from .kinds import LENGTHS, Parts, chunked, forms, mapped
 
 pytestmark = [
     pytest.mark.usefixtures("serial", "small_blocks"),
@@ -105,15 +105,6 @@ def test_linear_models(records, tmp_path, model):
             assert list(model.feature_names_in_) == ["a", "b", "c", "d"]
 
 
-def test_text_labels_and_learned_classes(records, tmp_path):
-    X, labels, _ = records
-    words = np.array(["well", "ill", "quite ill"])[labels]
-    for name, given in few_forms(X, words, tmp_path).items():
-        model = DPLogisticRegression(random_state=0).fit(*given)
-        assert list(model.classes_) == ["ill", "well"], name
-        assert set(np.asarray(model.predict(given[0]))) <= {"ill", "well"}
-
-
 def test_densities(records, tmp_path):
     X, labels, _ = records
     model = DPHistogramDensity(bounds=(-1, 1), bin_width=0.5, random_state=0)
@@ -152,21 +143,3 @@ def test_chunks_are_read_once_a_pass(records):
     del read.read[:]
     block_sum(lambda X: (X.sum(),), rows)
     assert read.read == [1]
-
-
-def test_labels_of_another_length_are_refused(records, tmp_path):
-    X, labels, _ = records
-    for rows, _ in forms(X, labels, tmp_path).values():
-        with pytest.raises(ValueError, match="inconsistent numbers of samples"):
-            DPLogisticRegression(classes=[0, 1]).fit(rows, labels[:-1])
-
-
-def test_rows_and_labels_may_be_of_different_kinds(records, tmp_path):
-    X, labels, _ = records
-    model = DPLogisticRegression(classes=[0, 1], random_state=0)
-    expected = clone(model).fit(X, labels)
-    given = few_forms(X, labels, tmp_path) | {"memory": (X, labels)}
-    for rows, _ in given.values():
-        for _, y in given.values():
-            np.testing.assert_allclose(model.fit(rows, y).coef_, expected.coef_, atol=1e-9)
-            assert model.score(rows, y) == expected.score(X, labels)

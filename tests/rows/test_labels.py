@@ -1,0 +1,47 @@
+"""Labels of every kind beside rows of every kind."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from dpselect import DPLogisticRegression
+from dpselect.rows import distinct
+
+from .kinds import few_forms, forms
+
+pytestmark = [
+    pytest.mark.usefixtures("serial"),
+    pytest.mark.filterwarnings("ignore::dpselect.SeededNoiseWarning"),
+    pytest.mark.filterwarnings("ignore::dpselect.PrivacyLeakWarning"),
+]
+
+
+def test_text_labels_and_learned_classes(records, tmp_path):
+    X, labels, _ = records
+    words = np.array(["well", "ill", "quite ill"])[labels]
+    for name, given in few_forms(X, words, tmp_path).items():
+        model = DPLogisticRegression(random_state=0).fit(*given)
+        assert list(model.classes_) == ["ill", "well"], name
+        assert set(np.asarray(model.predict(given[0]))) <= {"ill", "well"}
+
+
+def test_labels_of_another_length_are_refused(records, tmp_path):
+    X, labels, _ = records
+    for rows, _ in forms(X, labels, tmp_path).values():
+        with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+            DPLogisticRegression(classes=[0, 1]).fit(rows, labels[:-1])
+
+
+def test_rows_and_labels_may_be_of_different_kinds(records, tmp_path):
+    X, labels, _ = records
+    model = DPLogisticRegression(classes=[0, 1], random_state=0)
+    expected = clone(model).fit(X, labels)
+    given = few_forms(X, labels, tmp_path) | {"memory": (X, labels)}
+    for rows, _ in given.values():
+        for _, y in given.values():
+            np.testing.assert_allclose(model.fit(rows, y).coef_, expected.coef_, atol=1e-9)
+            assert model.score(rows, y) == expected.score(X, labels)
+
+
+def test_distinct_labels_are_sorted():
+    assert distinct(np.array(["b", "a", "b"])).tolist() == ["a", "b"]
