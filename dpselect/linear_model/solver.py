@@ -30,6 +30,8 @@ GROUP_ELEMENTS = 1 << 22
 SAMPLE_SHARE, SAMPLE_ELEMENTS, SAMPLE_ROWS, SAMPLE_ROWS_PER_COEFFICIENT = 16, 1 << 21, 1024, 4
 MEMORY = 10
 BISECTIONS = 50
+# with at most so many coefficients, more than so many columns have their curvatures inverted at once
+SMALL, MANY = 16, 64
 
 
 def minimise(design, signs, which, loss, mu, linear, tau, max_iter=100, parts=None):
@@ -179,13 +181,14 @@ class _Problems:
         return total / self.sizes[columns] + self.mu[columns] * W + self.linear[:, columns]
 
     def curvature_factors(self, W, columns):
-        """Return the Cholesky factor of each column's curvature, averaged over its chosen problems.
+        """Return the factors of each column's curvature, averaged over its chosen problems.
 
         Returns
         -------
-        dict of int to tuple
-            As :func:`scipy.linalg.cho_solve` wants them.
+        _Factors or _ManyFactors
         """
+        if self.shape[0] == 1 and len(W) <= SMALL and len(columns) > MANY:
+            return self._many_factors(W, columns)
         owners = columns % self.shape[1]
         of = {int(k): np.flatnonzero(owners == k) for k in np.unique(owners)}
         terms, sizes, places = self.terms, self.sizes[columns], list(of.values())
@@ -195,10 +198,64 @@ class _Problems:
             return tuple(rows.gram(bends[:, own].mean(axis=1)) for own in places)
 
         curvatures = self.design.sum(grams, *self.aligned, columns=len(columns))
-        return {
+        return _Factors({
             k: _factor(H, self.mu[columns[own]].mean())
             for H, (k, own) in zip(curvatures, of.items())
-        }
+        })
+
+    def _many_factors(self, W, columns):
+        """Return the factors of columns that have one problem each."""
+        terms = self.terms
+
+        def products(rows, *aligned):
+            A = rows.matrix(np.ones((1, 1)))
+            outer = (A[:, :, None] * A[:, None, :]).reshape(len(A), -1)
+            return (outer.T @ terms.bends(W, columns, rows, *aligned),)
+
+        (total,) = self.design.sum(products, *self.aligned, columns=len(columns))
+        H = np.moveaxis((total / self.sizes[columns]).reshape(len(W), len(W), -1), 2, 0)
+        return _ManyFactors(columns, H, self.mu[columns])
+
+
+class _Factors(dict):
+    """Cholesky factors of some columns' curvatures, as :func:`scipy.linalg.cho_solve` wants them."""
+
+    def solve(self, q, n_columns):
+        """Return the inverse curvatures times q, shape (d, J n_columns); 0 for other columns."""
+        r = np.zeros_like(q)
+        for k, factor in self.items():
+            r[:, k::n_columns] = cho_solve(factor, q[:, k::n_columns], check_finite=False)
+        return r
+
+
+class _ManyFactors:
+    """Inverse curvatures of very many columns of few coefficients, all at once.
+
+    Parameters
+    ----------
+    columns : ndarray of int, shape (k,)
+    curvatures : ndarray of shape (k, d, d)
+    mu : ndarray of shape (k,)
+    """
+
+    def __init__(self, columns, curvatures, mu):
+        self.columns = columns
+        H = (curvatures + curvatures.transpose(0, 2, 1)) / 2
+        diagonal = np.einsum("kii->ki", H)
+        diagonal += np.maximum(mu[:, None], 1e-13 * H.shape[1] * diagonal)
+        # each in its own units: what is nearly singular is left to be solved alone
+        scale = 1 / np.sqrt(diagonal)
+        scaled = H * scale[:, :, None] * scale[:, None, :]
+        self.inverses = np.linalg.inv(scaled) * scale[:, :, None] * scale[:, None, :]
+
+    def solve(self, q, n_columns):
+        """Return the inverse curvatures times q, shape (d, J n_columns); 0 for other columns."""
+        # (with more parts than one, q has columns of all of them, which share their inverses)
+        r = np.zeros_like(q)
+        for start in range(0, q.shape[1], n_columns):
+            own = start + self.columns
+            r[:, own] = (self.inverses @ q[:, own].T[:, :, None])[:, :, 0].T
+        return r
 
 
 def _factor(curvature, mu):
@@ -280,7 +337,7 @@ def _descend(problems, chosen, W, factors, tau, max_iter, refresh):
         if not len(active):
             break
         if step and step % refresh == 0:
-            factors.update(problems.curvature_factors(W[:, active], active))
+            factors = problems.curvature_factors(W[:, active], active)
             memory = []
         direction = np.zeros_like(W)
         direction[:, active] = -_precondition(G, memory, factors, problems.shape[1])[:, active]
@@ -300,9 +357,7 @@ def _precondition(G, memory, factors, n_columns):
         share = rho * (s * q).sum(axis=0)
         q = q - share * y
         steps.append((s, y, rho, share))
-    r = np.zeros_like(q)
-    for k, factor in factors.items():
-        r[:, k::n_columns] = cho_solve(factor, q[:, k::n_columns], check_finite=False)
+    r = factors.solve(q, n_columns)
     for s, y, rho, share in reversed(steps):
         r = r + (share - rho * (y * r).sum(axis=0)) * s
     return r

@@ -76,6 +76,25 @@ def test_a_batch_equals_one_by_one(monkeypatch):
     assert (np.linalg.norm(together - grouped, axis=0) <= bound).all()
 
 
+@pytest.mark.parametrize("loss", [LogisticLoss(), HuberHingeLoss(0.1)], ids=repr)
+@pytest.mark.parametrize("n", [30, 5000])
+def test_very_many_columns_equal_few(loss, n, monkeypatch):
+    """Their curvatures are inverted all at once, on all rows and on a sample of them."""
+    p, k = problem(n, 3, 200, seed=7, K=2), 200
+    t = np.linalg.norm(p["linear"], axis=0)
+    tau = np.array([attainable(loss, np.sqrt(2), *column, 1e-10) for column in zip(p["mu"], t)])
+    made, many = [], solver._ManyFactors
+    monkeypatch.setattr(solver, "_ManyFactors", lambda *args: made.append(1) or many(*args))
+    together = minimise(loss=loss, tau=tau, **p)
+    assert made
+    assert (gradient_norms(p, loss, together) <= 2 * tau).all()
+    del made[:]
+    monkeypatch.setattr(solver, "MANY", k)
+    few = minimise(loss=loss, tau=tau, **p)
+    assert not made
+    assert (np.linalg.norm(together - few, axis=0) <= 2 * tau / p["mu"]).all()
+
+
 @pytest.mark.parametrize("max_iter", [0, 1])
 @pytest.mark.parametrize("loss", [LogisticLoss(), HuberHingeLoss()], ids=repr)
 def test_the_last_resort_reaches_the_tolerance_too(loss, max_iter):
