@@ -187,21 +187,40 @@ class _Problems:
         -------
         _Factors or _ManyFactors
         """
+        if not W.any():
+            return self._factors_at_zero(columns)
         if self.shape[0] == 1 and len(W) <= SMALL and len(columns) > MANY:
             return self._many_factors(W, columns)
+        owners, own = np.unique(columns % self.shape[1], return_inverse=True)
+        curvatures = self._curvatures(W, columns, own)
+        return _Factors([
+            ([k], _factor(H, self.mu[columns[own == i]].mean()))
+            for i, (k, H) in enumerate(zip(owners, curvatures))
+        ])
+
+    def _factors_at_zero(self, columns):
+        """Return the factors at 0, where every loss bends alike: only mu makes a difference."""
         owners = columns % self.shape[1]
-        of = {int(k): np.flatnonzero(owners == k) for k in np.unique(owners)}
-        terms, sizes, places = self.terms, self.sizes[columns], list(of.values())
+        one = columns[owners == owners[0]]
+        W = np.zeros((len(self.linear), len(one)))
+        (H,) = self._curvatures(W, one, np.zeros(len(one), dtype=int))
+        owners = np.unique(owners)
+        mu = self.mu.reshape(self.shape).mean(axis=0)[owners]
+        different = np.unique(mu)
+        if len(H) <= SMALL and len(different) > MANY:
+            return _ManyFactors(owners, np.broadcast_to(H, (len(mu), *H.shape)), mu)
+        return _Factors([(owners[mu == m], _factor(H, m)) for m in different])
+
+    def _curvatures(self, W, columns, own):
+        """Return the curvatures, without mu, averaged over the problems that `own` numbers alike."""
+        terms, sizes = self.terms, self.sizes[columns]
+        places = [np.flatnonzero(own == i) for i in range(own.max() + 1)]
 
         def grams(rows, *aligned):
             bends = terms.bends(W, columns, rows, *aligned) / sizes
-            return tuple(rows.gram(bends[:, own].mean(axis=1)) for own in places)
+            return tuple(rows.gram(bends[:, place].mean(axis=1)) for place in places)
 
-        curvatures = self.design.sum(grams, *self.aligned, columns=len(columns))
-        return _Factors({
-            k: _factor(H, self.mu[columns[own]].mean())
-            for H, (k, own) in zip(curvatures, of.items())
-        })
+        return self.design.sum(grams, *self.aligned, columns=len(columns))
 
     def _many_factors(self, W, columns):
         """Return the factors of columns that have one problem each."""
@@ -217,14 +236,17 @@ class _Problems:
         return _ManyFactors(columns, H, self.mu[columns])
 
 
-class _Factors(dict):
-    """Cholesky factors of some columns' curvatures, as :func:`scipy.linalg.cho_solve` wants them."""
+class _Factors(list):
+    """Pairs of columns and the factor that they share, as :func:`scipy.linalg.cho_solve` wants it."""
 
     def solve(self, q, n_columns):
         """Return the inverse curvatures times q, shape (d, J n_columns); 0 for other columns."""
-        r = np.zeros_like(q)
-        for k, factor in self.items():
-            r[:, k::n_columns] = cho_solve(factor, q[:, k::n_columns], check_finite=False)
+        r = np.zeros(q.shape)
+        by_part, solved = (a.reshape(len(q), -1, n_columns) for a in (q, r))
+        for own, factor in self:
+            b = by_part[:, :, own]
+            x = cho_solve(factor, b.reshape(len(q), -1), check_finite=False)
+            solved[:, :, own] = x.reshape(b.shape)
         return r
 
 

@@ -5,7 +5,7 @@ from sklearn.model_selection import KFold
 
 from dpselect.linear_model import solver
 from dpselect.linear_model.calibration import attainable
-from dpselect.linear_model.design import Design
+from dpselect.linear_model.design import Design, Rows
 from dpselect.linear_model.losses import HuberHingeLoss, LogisticLoss
 from dpselect.linear_model.solver import mean_losses, minimise
 from dpselect.rows import Parts
@@ -93,6 +93,26 @@ def test_very_many_columns_equal_few(loss, n, monkeypatch):
     few = minimise(loss=loss, tau=tau, **p)
     assert not made
     assert (np.linalg.norm(together - few, axis=0) <= 2 * tau / p["mu"]).all()
+
+
+@pytest.mark.parametrize("d, k", [(2, 6), (2, 100), (30, 6)])
+def test_at_zero_one_curvature_serves_all_columns(d, k, monkeypatch):
+    p, loss, J = problem(60, d, k, seed=8, K=3), LogisticLoss(), 4
+    p["mu"][::2] = 0.25
+    design = p["design"]
+    parts = Parts.from_splits(list(KFold(J).split(design.X)), design.X)
+    mu, linear = (np.repeat(p[name][None], J, axis=0) for name in ("mu", "linear"))
+    problems = solver._Problems(design, p["signs"], p["which"], loss, mu, linear, parts)
+    made, gram = [], Rows.gram
+    monkeypatch.setattr(Rows, "gram", lambda *args: made.append(1) or gram(*args))
+    factors = problems.curvature_factors(np.zeros((d + 1, J * k)), np.arange(J * k))
+    assert len(made) == 1
+    A = np.hstack([design.X * design.factor, np.full((60, 1), design.constant)])
+    H = sum(A[t].T @ A[t] / t.sum() for t in parts.train.T) / J * loss.bend(np.zeros(1))
+    q = np.random.default_rng(9).normal(size=(d + 1, J * k))
+    for number, solved in enumerate(factors.solve(q, k).T):
+        wanted = np.linalg.solve(H + p["mu"][number % k] * np.eye(d + 1), q[:, number])
+        np.testing.assert_allclose(solved, wanted, rtol=1e-6, atol=1e-9 * np.abs(wanted).max())
 
 
 @pytest.mark.parametrize("max_iter", [0, 1])
