@@ -161,7 +161,7 @@ def numeric_rows(estimator, X, y="no_validation", lazily=False, **checks):
     X, or X and y
     """
     alone = isinstance(y, str) and y == "no_validation"
-    if lazily or not isinstance(X, np.ndarray):
+    if lazily or not isinstance(X, np.ndarray) or is_lazy(y):
         X, y = align(X, None if alone else y)
     if is_lazy(X):
         reset = checks.pop("reset", True)

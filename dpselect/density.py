@@ -260,7 +260,8 @@ class DPHistogramDensity(PrivacyHTMLMixin, DensityMixin, BaseEstimator):
         PrivacyLeakWarning
             If `X` is what the density was fitted on, or a part of it.
         """
-        return float(self.score_samples(X).sum())
+        (total,) = block_sum(lambda values: (values.sum(),), self.score_samples(X))
+        return float(total)
 
     def sample(
         self,

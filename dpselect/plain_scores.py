@@ -23,7 +23,7 @@ def accuracy(predicted, y, sample_weight=None):
     """
     predicted, y, weights = _aligned(predicted, y, sample_weight)
     if not is_lazy(predicted):
-        return accuracy_score(y, predicted, sample_weight=sample_weight)
+        return accuracy_score(y, predicted, sample_weight=weights)
 
     def hits(predicted, y, weights):
         return (weights * (predicted == y)).sum(), weights.sum()
@@ -46,7 +46,7 @@ def r_squared(predicted, y, sample_weight=None):
     """
     predicted, y, weights = _aligned(predicted, y, sample_weight)
     if not is_lazy(predicted):
-        return r2_score(y, predicted, sample_weight=sample_weight)
+        return r2_score(y, predicted, sample_weight=weights)
     moved, total = block_sum(lambda y, w: ((w * y).sum(), w.sum()), y, weights)
     mean = moved / total
 
@@ -61,12 +61,11 @@ def r_squared(predicted, y, sample_weight=None):
 
 def _aligned(predicted, y, weights):
     predicted, y = align(as_lazy(predicted), y)
+    weights = align(predicted, weights)[1]
     if not is_lazy(predicted):
         return predicted, y, weights
     y = on_labels(_column, y)
-    if weights is None:
-        return predicted, y, on_labels(_ones, y)
-    return predicted, y, on_labels(_column, align(predicted, weights)[1])
+    return predicted, y, on_labels(_ones, y) if weights is None else on_labels(_column, weights)
 
 
 def _column(y):

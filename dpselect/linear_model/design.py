@@ -172,6 +172,11 @@ def _clip_factor(block, data_norm, norm):
     huge = np.isinf(norms[:, 0])
     if huge.any():  # too large to be squared, or added
         largest = np.abs(block[huge]).max(axis=1, keepdims=True)
+        if np.isinf(largest).any():  # entries of a sparse row that are stored twice are added
+            raise ValueError(
+                "Input X contains infinity: entries of a sparse matrix that are stored more than "
+                "once add up to it; call sum_duplicates() and bound the columns first."
+            )
         with np.errstate(over="ignore"):
             norms[huge] = np.minimum(
                 _norms(block[huge] / largest, norm) * largest, np.finfo(np.float64).max

@@ -604,12 +604,14 @@ class DPRidge(PrivacyHTMLMixin, RegressorMixin, BaseEstimator):
         """
         check_is_fitted(self)
         X = numeric_rows(self, X, lazily=True, accept_sparse="csr", reset=False)
-        data_norm = float(self.data_norm)
+        # all that goes to where the rows are
+        norm, data_norm = self.norm, float(self.data_norm)
+        coef, intercept = self.coef_, self.intercept_
 
         def values(rows):
             # clipped first: the product of a long row could overflow
-            clipped = rows * (data_norm * clip_factor(rows, self.norm, data_norm))
-            return clipped @ self.coef_ + self.intercept_
+            clipped = rows * (data_norm * clip_factor(rows, norm, data_norm))
+            return clipped @ coef + intercept
 
         return block_map(values, X)
 

@@ -1,6 +1,7 @@
 """Exact scores of the candidates. They are functions of the data and are never released."""
 
 import math
+import warnings
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
@@ -52,7 +53,8 @@ def exact_scores(candidates, draws, score, X, y, splits, *, n_jobs, pre_dispatch
             for i in members
             for draw in draws[i]
         ]
-        with run_here(rows):
+        # jobs in threads restore each other's filters of warnings
+        with run_here(rows), warnings.catch_warnings():
             results = Parallel(n_jobs=n_jobs, pre_dispatch=pre_dispatch)(
                 delayed(score_splits)(models, rows, y, some, score)
                 for some in _chunks(splits, n_jobs)

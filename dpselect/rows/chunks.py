@@ -26,7 +26,8 @@ class RowChunks:
     n_columns : int
         Columns of each chunk.
     feature_names : sequence of str, default=None
-        Names of the columns; needs pandas.
+        Names of the columns; needs pandas. Without them columns are known by their place, those of
+        dataframes too.
 
     Attributes
     ----------
@@ -157,7 +158,9 @@ def quoting_nothing(read, *args):
     """
     try:
         return read(*args)
-    except (OSError, MemoryError):  # names of files, and no records
+    except (OSError, MemoryError) as error:  # names of files, and no records
+        # but what it came from may quote them
+        error.__cause__ = error.__context__ = None
         raise
     except Exception as error:
         kind = type(error).__name__

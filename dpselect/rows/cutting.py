@@ -75,10 +75,10 @@ def add_up(parts):
 
 
 def join(parts):
-    """Return blocks of rows as one array, or CSR matrix."""
+    """Return blocks of rows as one array; as a CSR matrix, if one of them is sparse."""
     parts = list(parts)
     if len(parts) == 1:
         return parts[0]
-    if sparse.issparse(parts[0]):
+    if any(map(sparse.issparse, parts)):
         return sparse.vstack(parts, format="csr")
     return np.concatenate(parts)

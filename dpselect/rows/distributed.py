@@ -7,11 +7,13 @@ its tasks were run again.
 
 import io
 import sys
+import warnings
 from functools import lru_cache
 
 import numpy as np
 from sklearn.utils import check_consistent_length
 
+from ..unquoted import unquoted
 from .cutting import add_up, join, over_blocks
 from .source import FEW, RowSource, _at
 
@@ -55,7 +57,9 @@ def align_dask(X, y):
         return X, None
     if is_dask(y):
         y = _rows(y, known.get(id(y)))
-    check_consistent_length(np.broadcast_to(0, len(X)), y)
+    elif not isinstance(y, DistributedRows):
+        y = unquoted(np.asarray, y, what="y")
+    unquoted(check_consistent_length, np.broadcast_to(0, len(X)), y, what="y")
     if isinstance(y, DistributedRows):
         return X, y if y.lengths == X.lengths else _rows(_recut(y.to_dask(), X.lengths))
     # in the memory of the workers from here on, so that no pass sends it again
@@ -133,6 +137,10 @@ class DistributedRows(RowSource):
     def on_first_row(self, function):
         return _compute(_delayed(_on_first)(_pack(function), self.parts[0]))
 
+    def computed(self):
+        """Return the rows as an array in this process."""
+        return _compute(self.to_dask())
+
     def to_dask(self):
         """Return the rows as a lazy Dask array."""
         import dask.array as da
@@ -144,8 +152,11 @@ class DistributedRows(RowSource):
 
     def _tasks(self, task, function, aligned, row_elements):
         packed, task = _pack(function), _delayed(task)
-        columns = zip(self.parts, *(self._cut(array).parts for array in aligned))
-        return [task(packed, row_elements, *blocks) for blocks in columns]
+        columns = zip(self.lengths, self.parts, *(self._cut(array).parts for array in aligned))
+        return [
+            task(packed, row_elements, (length, *self.shape[1:]), *blocks)
+            for length, *blocks in columns
+        ]
 
     def _cut(self, array):
         """Return an array of as many rows as distributed rows that are cut as these."""
@@ -179,7 +190,8 @@ def _rows(X, lengths=None):
 
 def _parts(X):
     if not hasattr(X, "chunks"):  # a dataframe or series
-        return list(X.to_delayed())
+        # pandas' own types of labels, text among them, cannot be cut as arrays are
+        return [part if X.ndim == 2 else _delayed(np.asarray)(part) for part in X.to_delayed()]
     whole = X.rechunk({axis: -1 for axis in range(1, X.ndim)})
     # optimised graphs forget what keeps persisted chunks alive; each pass is optimised as a whole
     return whole.to_delayed(optimize_graph=False).ravel().tolist()
@@ -227,7 +239,9 @@ def _compute(value):
     import dask
 
     try:
-        return dask.compute(value)[0]
+        # tasks in threads of this process restore each other's filters of warnings
+        with warnings.catch_warnings():
+            return dask.compute(value)[0]
     except _RowsError as error:
         said = error.kind(str(error))
     except Exception as error:
@@ -235,6 +249,8 @@ def _compute(value):
         if isinstance(error, (OSError, MemoryError)) or type(error).__module__.startswith(
             "distributed."
         ):
+            # what it came from may quote records
+            error.__cause__ = error.__context__ = None
             raise
         said = ValueError(
             f"A chunk of rows could not be computed ({type(error).__name__}), and the reason may "
@@ -276,17 +292,20 @@ def _run(function, *args):
     raise found
 
 
-def _sum_chunk(packed, row_elements, *blocks):
+def _sum_chunk(packed, row_elements, shape, *blocks):
     X, *aligned = map(_plain, blocks)
+    _run(_check_shapes, shape, X, *aligned)
     return _run(lambda: add_up(over_blocks(_unpack(packed), X, aligned, row_elements)))
 
 
-def _map_chunk(packed, row_elements, *blocks):
+def _map_chunk(packed, row_elements, shape, *blocks):
     X, *aligned = map(_plain, blocks)
+    _run(_check_shapes, shape, X, *aligned)
     return _run(lambda: join(over_blocks(_unpack(packed), X, aligned, row_elements)))
 
 
-def _on_chunk(packed, row_elements, block):
+def _on_chunk(packed, row_elements, shape, block):
+    _run(_check_shapes, shape, block)
     return _run(_unpack(packed), _settled(block))
 
 
@@ -296,6 +315,14 @@ def _on_first(packed, block):
 
 def _combine(packed, parts):
     return _run(_unpack(packed), parts)
+
+
+def _check_shapes(shape, X, *aligned):
+    if np.shape(X) != shape or any(len(array) != shape[0] for array in aligned):
+        raise ValueError(
+            "A chunk has another shape than its Dask collection says, on which the noise depends; "
+            "call compute_chunk_sizes() on an array whose chunks were filtered."
+        )
 
 
 def _add_sums(parts):

@@ -3,6 +3,7 @@
 import numpy as np
 from sklearn.utils import check_consistent_length
 
+from ..unquoted import unquoted
 from .blocks import as_lazy, is_lazy
 from .distributed import DistributedRows, align_dask, is_dask
 from .source import LocalRows
@@ -28,9 +29,9 @@ def align(X, y):
         return align_dask(X, y if is_dask(y) else in_memory(y))
     X, y = as_lazy(X), in_memory(y)
     if isinstance(y, DistributedRows):
-        y = y.to_dask().compute()
+        y = y.computed()
     if is_lazy(X) and y is not None:
-        check_consistent_length(np.broadcast_to(0, len(X)), y)
+        unquoted(check_consistent_length, np.broadcast_to(0, len(X)), y, what="y")
     return X, y
 
 

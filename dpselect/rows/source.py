@@ -1,5 +1,6 @@
 """Rows that this process reads, a piece at a time."""
 
+import warnings
 from abc import ABC, abstractmethod
 
 import numpy as np
@@ -107,9 +108,7 @@ class LocalRows(RowSource):
         pieces = self.pieces(row_elements)
         if n_jobs in (None, 1) or len(pieces) == 1:
             return map(run, pieces)
-        return Parallel(n_jobs=n_jobs, backend="threading", return_as="generator")(
-            delayed(run)(rows) for rows in pieces
-        )
+        return _in_threads(run, pieces, n_jobs)
 
     def sample(self, n_rows, aligned):
         runs = self._runs(n_rows)
@@ -222,6 +221,14 @@ class MappedRows(LocalRows):
 
     def release(self, rows):
         self.base.release(rows)
+
+
+def _in_threads(run, pieces, n_jobs):
+    # the threads restore each other's filters of warnings
+    with warnings.catch_warnings():
+        yield from Parallel(n_jobs=n_jobs, backend="threading", return_as="generator")(
+            delayed(run)(rows) for rows in pieces
+        )
 
 
 def _at(piece, indices):

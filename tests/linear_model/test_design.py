@@ -75,3 +75,10 @@ def test_one_problem_for_two_classes_and_else_one_for_each(labels):
     assert (signs == np.where(y[:, None] == positive, 1, -1)).all()
     assert (design.n_rows, design.n_columns, design.constant) == (6, 3, 0.5)
     np.testing.assert_allclose(np.linalg.norm(design.factor[1:] * X[1:], axis=1), 2.0)
+
+
+def test_entries_that_are_stored_twice_and_add_up_to_infinity():
+    # each entry is finite, so that scikit-learn's check lets them pass
+    X = sparse.csr_array(([1e308, 1e308], [0, 0], [0, 2, 2]), shape=(2, 3))
+    with pytest.raises(ValueError, match="X contains infinity"):
+        DPLogisticRegression(classes=[0, 1]).fit(X, [0, 1])

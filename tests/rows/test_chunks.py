@@ -67,6 +67,16 @@ def test_errors_of_the_reading_function(records):
     with pytest.raises(FileNotFoundError, match="part-0"):
         DPRidge().fit(RowChunks(lost, [10], 4), np.zeros(10))
 
+    def damaged(i):
+        try:
+            read(i)
+        except KeyError as error:
+            raise OSError("part-0.parquet") from error
+
+    with pytest.raises(OSError, match="part-0") as caught:
+        DPRidge().fit(RowChunks(damaged, [10], 4), np.zeros(10))
+    assert caught.value.__cause__ is None and caught.value.__context__ is None
+
 
 def test_names_come_from_feature_names(records):
     import pandas as pd

@@ -41,3 +41,13 @@ def test_blocks_are_joined_in_their_order(container):
     assert sparse.issparse(joined) == (container is sparse.csr_matrix)
     found = joined.toarray() if sparse.issparse(joined) else joined
     np.testing.assert_array_equal(found, X)
+
+
+@pytest.mark.parametrize("first, second", [
+    (np.asarray, sparse.csr_matrix), (sparse.csc_array, np.asarray),
+])
+def test_dense_and_sparse_blocks_are_joined(first, second):
+    # as files of one data set may be read
+    X = np.arange(12.0).reshape(6, 2)
+    joined = cutting.join([first(X[:2]), second(X[2:])])
+    np.testing.assert_array_equal(joined.toarray(), X)

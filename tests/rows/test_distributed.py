@@ -217,6 +217,43 @@ def test_errors_hold_no_labels(client, records):
     )
 
 
+@pytest.mark.usefixtures("serial")
+def test_chunks_have_the_shape_that_dask_says(records):
+    """The number of rows is in gram_ without noise, and one column would stand for all."""
+    X, _, targets = records
+    filtered = spread(X).map_blocks(lambda rows: rows[targets[: len(rows)] > 0], dtype=float)
+    wanted = spread(targets).map_blocks(lambda y: y[targets[: len(y)] > 0], dtype=float)
+    narrow = spread(X).map_blocks(lambda rows: rows[:, :1], dtype=float)
+    assert filtered.shape == narrow.shape == X.shape and wanted.shape == targets.shape
+    for rows, y in ((filtered, wanted), (filtered, targets), (spread(X), wanted), (narrow, targets)):
+        with pytest.raises(ValueError, match="another shape than its Dask collection says"):
+            DPRidge().fit(rows, y)
+    filtered.compute_chunk_sizes()
+    wanted.compute_chunk_sizes()
+    model = DPRidge().fit(filtered, wanted)
+    assert model.gram_[-1, -1] == model.n_samples_ == len(filtered)
+
+
+@pytest.mark.usefixtures("serial")
+def test_errors_of_tasks_are_told_alike_wherever_they_come_up(records):
+    X, _, targets = records
+    strange = spread(X).map_blocks(fail, dtype=float)
+    model = DPHistogramDensity(bounds=(-1, 1)).fit(X)
+    with pytest.raises(ValueError, match="KeyError") as caught:
+        model.score(strange)
+    assert "98765" not in str(caught.value) and caught.value.__context__ is None
+
+    def lost(block):
+        try:
+            fail(block)
+        except KeyError as error:
+            raise OSError("part-0.parquet") from error
+
+    with pytest.raises(OSError, match="part-0") as caught:
+        DPRidge().fit(spread(X).map_blocks(lost, dtype=float), targets)
+    assert caught.value.__cause__ is None and caught.value.__context__ is None
+
+
 def check_error(client, fit, message, logs=True):
     """An error has the message, and neither it nor the logs of the workers hold the secret."""
     with pytest.raises((TypeError, ValueError), match=message) as caught:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from dpselect import DPLogisticRegression
+from dpselect import DPLogisticRegression, DPRidge
 from dpselect.rows import distinct
 
 from .kinds import few_forms, forms
@@ -41,6 +41,38 @@ def test_rows_and_labels_may_be_of_different_kinds(records, tmp_path):
         for _, y in given.values():
             np.testing.assert_allclose(model.fit(rows, y).coef_, expected.coef_, atol=1e-9)
             assert model.score(rows, y) == expected.score(X, labels)
+
+
+@pytest.mark.parametrize("dtype", ["string", "category", "Int64"])
+def test_labels_of_pandas_own_types(records, dtype):
+    import dask.array as da
+    import dask.dataframe as dd
+    import pandas as pd
+
+    X, labels, _ = records
+    given = dd.from_pandas(pd.Series(labels).astype(dtype), npartitions=3)
+    model = DPLogisticRegression(random_state=0)
+    expected = clone(model).fit(X, labels).coef_
+    for rows in (X, da.from_array(X, chunks=(700, 4))):
+        np.testing.assert_allclose(model.fit(rows, given).coef_, expected, atol=1e-9)
+
+
+def test_errors_hold_no_labels(records, tmp_path):
+    """Neither where the labels are one number, nor where they are brought to rows in memory."""
+    X, labels, _ = records
+    for rows in (rows for rows, _ in forms(X, labels, tmp_path).values()):
+        with pytest.raises(TypeError, match="y could not be read") as caught:
+            DPRidge().fit(rows, np.float64(98765.0))
+        assert "98765" not in str(caught.value)
+
+    def fail(block):
+        raise KeyError(98765)
+
+    y = few_forms(X, labels, tmp_path)["dask"][1].map_blocks(fail, dtype=int)
+    for rows in (X, few_forms(X, labels, tmp_path)["chunks"][0]):
+        with pytest.raises(ValueError, match="KeyError") as caught:
+            DPRidge().fit(rows, y)
+        assert "98765" not in str(caught.value) and caught.value.__context__ is None
 
 
 def test_distinct_labels_are_sorted():
