@@ -160,6 +160,7 @@ LAWS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LAWS)
 def test_law_is_the_one_that_is_attacked_below(name):
     find, tests = LAWS[name]

@@ -108,6 +108,7 @@ def test_histograms(noise, monkeypatch):
         assert digits_p_value(pair, step) > FALSE_ALARM
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["path", "fresh"])
 def test_histograms_at_every_level(how):
     levels, pair = NoiseLevels(how, 0.1, 2.0), []
@@ -156,6 +157,7 @@ def test_covariance_perturbation_has_no_such_form_in_l2():
     assert digits_p_value(pair, 2.0**-38) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["path", "fresh"])
 def test_covariance_perturbation_at_every_level(how, monkeypatch):
     levels, pair = NoiseLevels(how, 0.1, 2.0), []

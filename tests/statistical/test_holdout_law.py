@@ -247,6 +247,7 @@ def test_courses_follow_the_law(budget):
     assert agreement(ReusableHoldout, budget) > FALSE_ALARM
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "broken",
     [NotRenewed, RenewedAtEachQuestion, HalfThresholdNoise, HalfQueryNoise, OneMore, OneFewer],
@@ -255,6 +256,7 @@ def test_courses_of_a_broken_twin_do_not(broken):
     assert agreement(broken) < FALSE_ALARM
 
 
+@pytest.mark.slow
 def test_answers_follow_the_law():
     assert kstest(courses(ReusableHoldout, 1)[1], laplace.cdf).pvalue > FALSE_ALARM
     for broken in (HalfAnswerNoise, ExactAnswers):
@@ -284,11 +286,13 @@ def one_record_shows(kind):
     return loss_lower_bound(*(answers(kind, held, seed) for seed, held in enumerate(records)))
 
 
+@pytest.mark.slow
 def test_one_record_stays_under_the_claim():
     claim = Thresholdout(0.1, 0.1, budget=1).fit([[0.0]], X_holdout=np.zeros((10, 1))).privacy_
     assert claim.epsilon == pytest.approx(2.0)
     assert 0.5 < one_record_shows(ReusableHoldout) < claim.epsilon
 
 
+@pytest.mark.slow
 def test_exact_answers_are_caught():
     assert one_record_shows(ExactAnswers) > 2.0
