@@ -16,7 +16,8 @@ from ..mechanisms.verification import root_excess_sensitivity
 from ..noise.tails import noise_length
 from .calibration import calibrate, norm_bound
 from .design import classification_problems
-from .solver import mean_losses, minimise
+from .problems import mean_losses
+from .solver import minimise
 
 # columns whose risks are computed in one pass
 CHUNK = 64

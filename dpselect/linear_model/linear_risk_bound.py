@@ -12,7 +12,8 @@ from ..noise.tails import noise_length
 from ..risk_bound import INEXACTNESS, RiskBound
 from .calibration import attainable
 from .design import classification_problems
-from .solver import mean_losses, minimise
+from .problems import mean_losses
+from .solver import minimise
 
 # Regularisations that are tried at once: between known ones, and about a guess.
 SPREAD = 8

@@ -3,35 +3,14 @@ import pytest
 from scipy.optimize import minimize
 from sklearn.model_selection import KFold
 
-from dpselect.linear_model import solver
+from dpselect.linear_model import problems, solver
 from dpselect.linear_model.calibration import attainable
-from dpselect.linear_model.design import Design, Rows
+from dpselect.linear_model.design import Design
 from dpselect.linear_model.losses import HuberHingeLoss, LogisticLoss
-from dpselect.linear_model.solver import mean_losses, minimise
+from dpselect.linear_model.solver import minimise
 from dpselect.rows import Parts
 
-
-def problem(n, d, k, seed, K=1, R=1.0, spread=1.0):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, d)) * spread * R
-    X = X * np.exp(rng.normal(size=d))
-    signs = np.where(X[:, :1] + rng.normal(size=(n, K)) * R > 0, 1, -1).astype(np.int8)
-    return dict(
-        design=Design(X, R, R),
-        signs=signs,
-        which=rng.integers(K, size=k),
-        mu=10 ** rng.uniform(-6, 1, size=k) * R * R,
-        linear=rng.normal(size=(d + 1, k)) * 10 ** rng.uniform(-4, 2, size=k) * R,
-    )
-
-
-def gradient_norms(p, loss, W):
-    design = p["design"]
-    y = p["signs"][:, p["which"]]
-    A = design.factor * design.X
-    A = np.hstack([A, np.full((len(A), 1), design.constant)])
-    G = A.T @ (y * loss.slope(y * (A @ W))) / len(A) + p["mu"] * W + p["linear"]
-    return np.linalg.norm(G, axis=0)
+from .tables import gradient_norms, problem
 
 
 @pytest.mark.parametrize("loss", [LogisticLoss(), HuberHingeLoss(), HuberHingeLoss(0.01)], ids=repr)
@@ -83,36 +62,16 @@ def test_very_many_columns_equal_few(loss, n, monkeypatch):
     p, k = problem(n, 3, 200, seed=7, K=2), 200
     t = np.linalg.norm(p["linear"], axis=0)
     tau = np.array([attainable(loss, np.sqrt(2), *column, 1e-10) for column in zip(p["mu"], t)])
-    made, many = [], solver._ManyFactors
-    monkeypatch.setattr(solver, "_ManyFactors", lambda *args: made.append(1) or many(*args))
+    made, many = [], problems.ManyFactors
+    monkeypatch.setattr(problems, "ManyFactors", lambda *args: made.append(1) or many(*args))
     together = minimise(loss=loss, tau=tau, **p)
     assert made
     assert (gradient_norms(p, loss, together) <= 2 * tau).all()
     del made[:]
-    monkeypatch.setattr(solver, "MANY", k)
+    monkeypatch.setattr(problems, "MANY", k)
     few = minimise(loss=loss, tau=tau, **p)
     assert not made
     assert (np.linalg.norm(together - few, axis=0) <= 2 * tau / p["mu"]).all()
-
-
-@pytest.mark.parametrize("d, k", [(2, 6), (2, 100), (30, 6)])
-def test_at_zero_one_curvature_serves_all_columns(d, k, monkeypatch):
-    p, loss, J = problem(60, d, k, seed=8, K=3), LogisticLoss(), 4
-    p["mu"][::2] = 0.25
-    design = p["design"]
-    parts = Parts.from_splits(list(KFold(J).split(design.X)), design.X)
-    mu, linear = (np.repeat(p[name][None], J, axis=0) for name in ("mu", "linear"))
-    problems = solver._Problems(design, p["signs"], p["which"], loss, mu, linear, parts)
-    made, gram = [], Rows.gram
-    monkeypatch.setattr(Rows, "gram", lambda *args: made.append(1) or gram(*args))
-    factors = problems.curvature_factors(np.zeros((d + 1, J * k)), np.arange(J * k))
-    assert len(made) == 1
-    A = np.hstack([design.X * design.factor, np.full((60, 1), design.constant)])
-    H = sum(A[t].T @ A[t] / t.sum() for t in parts.train.T) / J * loss.bend(np.zeros(1))
-    q = np.random.default_rng(9).normal(size=(d + 1, J * k))
-    for number, solved in enumerate(factors.solve(q, k).T):
-        wanted = np.linalg.solve(H + p["mu"][number % k] * np.eye(d + 1), q[:, number])
-        np.testing.assert_allclose(solved, wanted, rtol=1e-6, atol=1e-9 * np.abs(wanted).max())
 
 
 @pytest.mark.parametrize("max_iter", [0, 1])
@@ -235,12 +194,3 @@ def test_the_last_resort_in_small_units():
     W = minimise(loss=LogisticLoss(), tau=tau, max_iter=0, **p)
     scaled = gradient_norms(p, LogisticLoss(), W) / R
     assert (scaled <= 2e-10).all()
-
-
-def test_mean_losses():
-    p, loss = problem(300, 4, 7, seed=4, K=3), HuberHingeLoss()
-    W = np.random.default_rng(4).normal(size=(5, 7))
-    A = np.hstack([p["design"].factor * p["design"].X, np.full((300, 1), p["design"].constant)])
-    expected = loss.value(p["signs"][:, p["which"]] * (A @ W)).mean(axis=0)
-    found = mean_losses(p["design"], p["signs"], p["which"], loss, W)
-    np.testing.assert_allclose(found, expected, rtol=1e-12)

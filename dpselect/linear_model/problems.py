@@ -1,0 +1,226 @@
+"""A table of regularised margin-loss problems: what one pass over the rows tells of them.
+
+The problem of column k on part j of the rows is
+
+    minimise  J_jk(w) = (1/n_j) sum_(i in part j) phi(y_ik a_i.w) + (mu_jk / 2) ||w||^2 + b_jk.w
+
+A part is what a split of cross-validation trains on; without parts there is one, of all rows.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+
+from .losses import MarginLoss
+
+# with at most so many coefficients, more than so many columns have their curvatures inverted at once
+SMALL, MANY = 16, 64
+
+
+@dataclass(frozen=True)
+class _Terms:
+    """What one row adds to gradients and curvatures; this is all that goes to where the rows are."""
+
+    loss: MarginLoss
+    which: np.ndarray
+    n_parts: int
+
+    def gradients(self, W, columns, rows, signs, parts=None):
+        """Return the sums of the chosen problems' gradients over a block, shape (d, k)."""
+        if signs.shape[1] == 1 and 2 * len(columns) > len(W):
+            # for many columns a copy costs less than factors, constant and signs in each of them
+            A = rows.matrix(signs)
+            slopes = self._left_out(self.loss.slope(A @ W), parts, columns)
+            return (slopes.T @ A).T
+        y = self._labels(signs, columns)
+        u = rows.dot(W)
+        u *= y
+        slopes = self.loss.slope(u)
+        slopes *= y
+        return rows.adjoint_dot(self._left_out(slopes, parts, columns))
+
+    def bends(self, W, columns, rows, signs, parts=None):
+        """Return the second derivatives, shape (b, k)."""
+        u = rows.dot(W)
+        u *= self._labels(signs, columns)
+        return self._left_out(self.loss.bend(u), parts, columns)
+
+    def _labels(self, signs, columns):
+        # one column serves all problems without being copied
+        if signs.shape[1] > 1:
+            signs = signs[:, self.which[columns % len(self.which)]]
+        return signs.astype(np.float64)
+
+    def _left_out(self, values, parts, columns):
+        """Set to 0 what rows outside of a problem's part would add; parts follow each other."""
+        if parts is not None:
+            ends = np.searchsorted(columns, np.arange(self.n_parts + 1) * len(self.which))
+            for j, (start, end) in enumerate(zip(ends[:-1], ends[1:])):
+                if start < end:
+                    values[np.flatnonzero(~parts[:, j]), start:end] = 0.0
+        return values
+
+
+class Problems:
+    """Gradients and curvatures of k columns on J parts, which are numbered j k + column."""
+
+    def __init__(self, design, signs, which, loss, mu, linear, parts=None):
+        self.design, self.terms = design, _Terms(loss, which, len(mu))
+        self.shape = mu.shape
+        self.mu = mu.ravel()
+        self.linear = np.moveaxis(linear, 0, 1).reshape(linear.shape[1], -1)
+        if parts is None:
+            self.aligned, self.sizes = (signs,), np.full(mu.size, float(design.n_rows))
+        else:
+            self.aligned = (signs, parts.train)
+            self.sizes = np.repeat(parts.train_sizes.astype(float), len(which))
+
+    def sample(self, n_rows):
+        """Return each column's problem on a sample of the rows, where parts make no difference."""
+        design, signs = self.design.sample(n_rows, self.aligned[0])
+        mu = self.mu.reshape(self.shape).mean(axis=0)
+        linear = self.linear.reshape(-1, *self.shape).mean(axis=1)
+        return Problems(
+            design, signs, self.terms.which, self.terms.loss, mu[None], linear[None]
+        )
+
+    def gradients(self, W, columns):
+        """Return the gradients of the chosen problems at W, shape (d, len(columns))."""
+        terms = self.terms
+
+        def gradients(rows, *aligned):
+            return (terms.gradients(W, columns, rows, *aligned),)
+
+        (total,) = self.design.sum(gradients, *self.aligned, columns=len(columns))
+        return total / self.sizes[columns] + self.mu[columns] * W + self.linear[:, columns]
+
+    def curvature_factors(self, W, columns):
+        """Return the factors of each column's curvature, averaged over its chosen problems.
+
+        Returns
+        -------
+        Factors or ManyFactors
+        """
+        if not W.any():
+            return self._factors_at_zero(columns)
+        if self.shape[0] == 1 and len(W) <= SMALL and len(columns) > MANY:
+            return self._many_factors(W, columns)
+        owners, own = np.unique(columns % self.shape[1], return_inverse=True)
+        curvatures = self._curvatures(W, columns, own)
+        return Factors([
+            ([k], _factor(H, self.mu[columns[own == i]].mean()))
+            for i, (k, H) in enumerate(zip(owners, curvatures))
+        ])
+
+    def _factors_at_zero(self, columns):
+        """Return the factors at 0, where every loss bends alike: only mu makes a difference."""
+        owners = columns % self.shape[1]
+        one = columns[owners == owners[0]]
+        W = np.zeros((len(self.linear), len(one)))
+        (H,) = self._curvatures(W, one, np.zeros(len(one), dtype=int))
+        owners = np.unique(owners)
+        mu = self.mu.reshape(self.shape).mean(axis=0)[owners]
+        different = np.unique(mu)
+        if len(H) <= SMALL and len(different) > MANY:
+            return ManyFactors(owners, np.broadcast_to(H, (len(mu), *H.shape)), mu)
+        return Factors([(owners[mu == m], _factor(H, m)) for m in different])
+
+    def _curvatures(self, W, columns, own):
+        """Return the curvatures, without mu, averaged over the problems that `own` numbers alike."""
+        terms, sizes = self.terms, self.sizes[columns]
+        places = [np.flatnonzero(own == i) for i in range(own.max() + 1)]
+
+        def grams(rows, *aligned):
+            bends = terms.bends(W, columns, rows, *aligned) / sizes
+            return tuple(rows.gram(bends[:, place].mean(axis=1)) for place in places)
+
+        return self.design.sum(grams, *self.aligned, columns=len(columns))
+
+    def _many_factors(self, W, columns):
+        """Return the factors of columns that have one problem each."""
+        terms = self.terms
+
+        def products(rows, *aligned):
+            A = rows.matrix(np.ones((1, 1)))
+            outer = (A[:, :, None] * A[:, None, :]).reshape(len(A), -1)
+            return (outer.T @ terms.bends(W, columns, rows, *aligned),)
+
+        (total,) = self.design.sum(products, *self.aligned, columns=len(columns))
+        H = np.moveaxis((total / self.sizes[columns]).reshape(len(W), len(W), -1), 2, 0)
+        return ManyFactors(columns, H, self.mu[columns])
+
+
+class Factors(list):
+    """Pairs of columns and the factor that they share, as :func:`scipy.linalg.cho_solve` wants it."""
+
+    def solve(self, q, n_columns):
+        """Return the inverse curvatures times q, shape (d, J n_columns); 0 for other columns."""
+        r = np.zeros(q.shape)
+        by_part, solved = (a.reshape(len(q), -1, n_columns) for a in (q, r))
+        for own, factor in self:
+            b = by_part[:, :, own]
+            x = cho_solve(factor, b.reshape(len(q), -1), check_finite=False)
+            solved[:, :, own] = x.reshape(b.shape)
+        return r
+
+
+class ManyFactors:
+    """Inverse curvatures of very many columns of few coefficients, all at once.
+
+    Parameters
+    ----------
+    columns : ndarray of int, shape (k,)
+    curvatures : ndarray of shape (k, d, d)
+    mu : ndarray of shape (k,)
+    """
+
+    def __init__(self, columns, curvatures, mu):
+        self.columns = columns
+        H = (curvatures + curvatures.transpose(0, 2, 1)) / 2
+        diagonal = np.einsum("kii->ki", H)
+        diagonal += np.maximum(mu[:, None], 1e-13 * H.shape[1] * diagonal)
+        # each in its own units: what is nearly singular is left to be solved alone
+        scale = 1 / np.sqrt(diagonal)
+        scaled = H * scale[:, :, None] * scale[:, None, :]
+        self.inverses = np.linalg.inv(scaled) * scale[:, :, None] * scale[:, None, :]
+
+    def solve(self, q, n_columns):
+        """Return the inverse curvatures times q, shape (d, J n_columns); 0 for other columns."""
+        # (with more parts than one, q has columns of all of them, which share their inverses)
+        r = np.zeros_like(q)
+        for start in range(0, q.shape[1], n_columns):
+            own = start + self.columns
+            r[:, own] = (self.inverses @ q[:, own].T[:, :, None])[:, :, 0].T
+        return r
+
+
+def _factor(curvature, mu):
+    H = (curvature + curvature.T) / 2
+    # more than rounding can take away, so that it stays positive definite; in each column's own
+    # units, since a large constant must not hide the curvature of the others
+    H.flat[:: len(H) + 1] += np.maximum(mu, 1e-13 * len(H) * H.diagonal())
+    return cho_factor(H, overwrite_a=True, check_finite=False)
+
+
+def mean_losses(design, signs, which, loss, W):
+    """Return the mean loss of each column of W over the rows, in one pass.
+
+    Parameters
+    ----------
+    design, signs, which, loss
+        As for :func:`minimise`.
+    W : ndarray of shape (d, k)
+
+    Returns
+    -------
+    ndarray of shape (k,)
+    """
+
+    def losses(rows, signs):
+        margins = rows.dot(W)
+        margins *= signs[:, which]
+        return (loss.value(margins).sum(axis=0),)
+
+    (total,) = design.sum(losses, signs, columns=W.shape[1])
+    return total / design.n_rows

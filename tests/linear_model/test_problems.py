@@ -1,0 +1,100 @@
+"""What passes over the rows tell of a table of problems, beside sums over rows one by one."""
+
+import numpy as np
+import pytest
+from sklearn.model_selection import KFold
+
+from dpselect.linear_model.design import Rows
+from dpselect.linear_model.losses import HuberHingeLoss, LogisticLoss
+from dpselect.linear_model.problems import Problems, mean_losses
+from dpselect.rows import Parts
+
+from .tables import problem, rows_of
+
+J = 4
+
+
+def split(p):
+    X = p["design"].X
+    return Parts.from_splits(list(KFold(J).split(X)), X)
+
+
+def table(p, loss, parts):
+    """The problems on all parts; those of one column differ by their part only."""
+    mu, linear = (np.repeat(p[name][None], J, axis=0) for name in ("mu", "linear"))
+    return Problems(p["design"], p["signs"], p["which"], loss, mu, linear, parts)
+
+
+def check_factors(p, curvature, factors, numbers, d, k):
+    """Their product with any vector is what the dense inverse makes of it, and 0 elsewhere."""
+    q = np.random.default_rng(9).normal(size=(d + 1, J * k))
+    solved = factors.solve(q, k)
+    for number in range(J * k):
+        wanted = np.zeros(d + 1)
+        if number % k in numbers % k:
+            H = curvature(number) + p["mu"][number % k] * np.eye(d + 1)
+            wanted = np.linalg.solve(H, q[:, number])
+        np.testing.assert_allclose(
+            solved[:, number], wanted, rtol=1e-6, atol=1e-9 * np.abs(wanted).max()
+        )
+
+
+@pytest.mark.parametrize("chosen", [slice(None), slice(1, None, 3)], ids=["all", "some"])
+@pytest.mark.parametrize("K", [1, 3])
+@pytest.mark.parametrize("loss", [LogisticLoss(), HuberHingeLoss()], ids=repr)
+def test_gradients(loss, K, chosen):
+    d, k = 5, 7
+    p = problem(60, d, k, seed=6, K=K)
+    parts, A = split(p), rows_of(p["design"])
+    numbers = np.arange(J * k)[chosen]
+    W = np.random.default_rng(6).normal(size=(d + 1, len(numbers)))
+    found = table(p, loss, parts).gradients(W, numbers)
+    for w, g, number in zip(W.T, found.T, numbers):
+        j, column = divmod(number, k)
+        rows = parts.train[:, j]
+        y, a = p["signs"][rows, p["which"][column]], A[rows]
+        wanted = a.T @ (y * loss.slope(y * (a @ w))) / rows.sum()
+        wanted += p["mu"][column] * w + p["linear"][:, column]
+        np.testing.assert_allclose(g, wanted, rtol=1e-10, atol=1e-10 * np.abs(wanted).max())
+
+
+def test_curvatures_are_means_over_the_parts_of_a_column():
+    d, k, loss = 5, 7, LogisticLoss()
+    p = problem(60, d, k, seed=7, K=3)
+    p["mu"] = np.maximum(p["mu"], 1e-3)
+    parts, A = split(p), rows_of(p["design"])
+    numbers = np.array([1, 2, 8, 9, 15, 16, 23])  # columns 1 and 2, on parts 0, 1, 2; and 3
+    W = np.random.default_rng(7).normal(size=(d + 1, len(numbers)))
+
+    def curvature(number):
+        column, total = number % k, []
+        for w, n in zip(W.T, numbers):
+            if n % k == column:
+                rows = parts.train[:, n // k]
+                y, a = p["signs"][rows, p["which"][column]], A[rows]
+                total.append((a.T * loss.bend(y * (a @ w))) @ a / rows.sum())
+        return np.mean(total, axis=0)
+
+    factors = table(p, loss, parts).curvature_factors(W, numbers)
+    check_factors(p, curvature, factors, numbers, d, k)
+
+
+@pytest.mark.parametrize("d, k", [(2, 6), (2, 100), (30, 6)])
+def test_at_zero_one_curvature_serves_all_columns(d, k, monkeypatch):
+    p, loss = problem(60, d, k, seed=8, K=3), LogisticLoss()
+    p["mu"][::2] = 0.25
+    parts, A, everything = split(p), rows_of(p["design"]), np.arange(J * k)
+    made, gram = [], Rows.gram
+    monkeypatch.setattr(Rows, "gram", lambda *args: made.append(1) or gram(*args))
+    factors = table(p, loss, parts).curvature_factors(np.zeros((d + 1, J * k)), everything)
+    assert len(made) == 1
+    H = sum(A[t].T @ A[t] / t.sum() for t in parts.train.T) / J * loss.bend(np.zeros(1))
+    check_factors(p, lambda number: H, factors, everything, d, k)
+
+
+def test_mean_losses():
+    p, loss = problem(300, 4, 7, seed=4, K=3), HuberHingeLoss()
+    W = np.random.default_rng(4).normal(size=(5, 7))
+    expected = loss.value(p["signs"][:, p["which"]] * (rows_of(p["design"]) @ W)).mean(axis=0)
+    found = mean_losses(p["design"], p["signs"], p["which"], loss, W)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
