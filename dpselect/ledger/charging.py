@@ -11,12 +11,12 @@ from ..noise.generators import noise_is_drawn_since, noise_mark
 from ..privacy import PrivacyLoss
 from ..processes import this_process
 
-# ledgers that this thread has opened, the innermost last
+# what this thread has opened, the innermost last
 _opened = ContextVar("opened ledgers", default=())
 # whether releases here are part of one that is charged as a whole, or are none at all
 _included = ContextVar("included", default=False)
-# ledgers that any thread has opened, with the process that did: a worker spends from its parent's
-_everywhere: list[Any] = []
+# what any thread has opened: a worker thread spends from its parent's
+_everywhere: list["Opening"] = []
 # where the estimator was pickled that is fitted
 _origin = ContextVar("origin", default=None)
 _lock = threading.Lock()
@@ -31,6 +31,24 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_new_lock)  # another thread may hold it
 
 
+@dataclass(frozen=True, eq=False)
+class Opening:
+    """One ``with ledger:``, from its beginning to its end.
+
+    Attributes
+    ----------
+    ledger : PrivacyLedger
+    around : tuple of Opening
+        What the same thread had opened before, and which pays for nothing meanwhile.
+    process : str
+        The identity of the process.
+    """
+
+    ledger: Any
+    around: tuple["Opening", ...]
+    process: str
+
+
 @dataclass(frozen=True)
 class Origin:
     """What was open where an estimator was pickled.
@@ -41,45 +59,65 @@ class Origin:
         Paths of the ledgers that may pay; of several, it is not known which one does.
     withheld : str
         The process that had opened one which is not told, or "".
-    included : bool
-        Whether releases there were part of one that is charged as a whole.
     strict : bool
         Whether strict mode was on.
     """
 
     ledgers: tuple[str, ...] = ()
     withheld: str = ""
-    included: bool = False
     strict: bool = False
 
 
-def open_here():
-    """Return where an estimator is that is pickled now: what a fit here would be charged to."""
-    if _included.get():
-        return Origin(included=True)
-    if _opened.get():
-        return Origin((_opened.get()[-1].path,))
-    origin = _origin.get()
-    if origin is not None and (origin.included or origin.ledgers or origin.withheld):
-        return origin
-    return Origin(tuple(sorted(_open_in_other_threads())))
-
-
-def opener():
-    """Return the process that has opened a ledger which is open in this one's memory, or ""."""
+def open_ledger(ledger):
+    """Let releases spend from `ledger` until it is closed."""
+    opening = Opening(ledger, _opened.get(), this_process().identity)
+    _opened.set((*_opened.get(), opening))
     with _lock:
-        return _everywhere[-1][1] if _everywhere else ""
+        _everywhere.append(opening)
+        _tell()
 
 
-def _open_in_other_threads():
-    """Paths of ledgers that are open in any thread, or in a process that this one descends from."""
+def close_ledger(ledger):
+    """End what `open_ledger` began."""
+    # a generator may close in another thread, or after what was opened later
     with _lock:
-        paths = {ledger.path for ledger, _ in _everywhere}
-    return paths.union(*this_process().told("ledgers"))
+        openings = [opening for opening in _everywhere if opening.ledger == ledger]
+        last = ([opening for opening in openings if opening in _opened.get()] or openings)[-1]
+        _everywhere.remove(last)
+        _tell()
+    _opened.set(tuple(opening for opening in _opened.get() if opening is not last))
 
 
 def _tell():
-    this_process().tell(ledgers=sorted({ledger.path for ledger, _ in _everywhere}) or None)
+    this_process().tell(ledgers=sorted(_innermost()) or None)
+
+
+def _innermost():
+    """Paths of what is open in threads of this process, without what pays for nothing meanwhile."""
+    around = {outer for opening in _everywhere for outer in opening.around}
+    return {opening.ledger.path for opening in _everywhere if opening not in around}
+
+
+def _open_elsewhere():
+    """Paths of what is open in any thread, or in a process that this one descends from."""
+    with _lock:
+        return _innermost().union(*this_process().told("ledgers"))
+
+
+def open_here():
+    """Return the Origin of an estimator that is pickled now, without its mode."""
+    if _opened.get():
+        return Origin((_opened.get()[-1].ledger.path,))
+    origin = _origin.get()
+    if origin is not None and (origin.ledgers or origin.withheld):
+        return origin
+    return Origin(tuple(sorted(_open_elsewhere())))
+
+
+def opener():
+    """Return the process that has opened what is open in this one's memory, or ""."""
+    with _lock:
+        return _everywhere[-1].process if _everywhere else ""
 
 
 @contextmanager
@@ -90,26 +128,6 @@ def coming_from(origin):
         yield
     finally:
         _origin.reset(before)
-
-
-def open_ledger(ledger):
-    """Let releases spend from `ledger` until it is closed."""
-    _opened.set((*_opened.get(), ledger))
-    with _lock:
-        _everywhere.append((ledger, this_process().identity))
-        _tell()
-
-
-def close_ledger(ledger):
-    """End what `open_ledger` began."""
-    opened = list(_opened.get())
-    # a generator may close in another thread, or after what was opened later
-    if ledger in opened:
-        del opened[len(opened) - 1 - opened[::-1].index(ledger)]
-        _opened.set(tuple(opened))
-    with _lock:
-        del _everywhere[[other for other, _ in _everywhere].index(ledger)]
-        _tell()
 
 
 def current_ledger(owner=None):
@@ -147,15 +165,13 @@ def current_ledger(owner=None):
             )
         return own
     if _opened.get():
-        return _opened.get()[-1]
+        return _opened.get()[-1].ledger
     return _of_elsewhere(_origin.get() or Origin())
 
 
 def _of_elsewhere(origin):
     """The ledger that pays where this thread has opened none."""
-    if origin.included:
-        return None
-    paths = set(origin.ledgers) or _open_in_other_threads()
+    paths = set(origin.ledgers) or _open_elsewhere()
     if len(paths) > 1:
         raise RuntimeError(
             "Several ledgers are open in other threads or processes, so it is not known which one "
@@ -184,7 +200,10 @@ def _ledger_at(path):
 
 @contextmanager
 def uncharged():
-    """Charge nothing: for fits that are not released, or are part of a release that is charged."""
+    """Charge nothing in this thread: for fits that are not released, or are part of what is charged.
+
+    Other threads and processes do not know of it: enter it there.
+    """
     before = _included.set(True)
     try:
         yield
