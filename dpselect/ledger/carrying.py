@@ -63,7 +63,8 @@ class CarriesLedgerMixin:
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         origin = self._origin_now()
-        make, arguments, state, *rest = super().__reduce_ex__(protocol)
+        reduced: Any = super().__reduce_ex__(protocol)
+        make, arguments, state, *rest = reduced
         state = {name: part for name, part in (state or {}).items() if name not in (ORIGIN, WITHHELD)}
         if origin == Origin():
             return (make, arguments, state, *rest)
