@@ -32,24 +32,34 @@ class Process:
         self.identity = secrets.token_hex(16)
         self._ancestors = json.loads(os.environ.get(VARIABLE, "[]"))
         # a name that nobody can guess, so that nobody else can write the file
-        self._file = os.path.join(tempfile.gettempdir(), f"dpselect-{self.identity}.json")
+        self._file = os.path.join(_folder(), f"dpselect-{self.identity}.json")
         os.environ[VARIABLE] = json.dumps([*self._ancestors, self._file])
 
     def tell(self, **facts):
         """Let the processes that descend from this one know; None withdraws a fact."""
         with self._lock:
-            before, self._facts = self._facts, {**self._facts, **facts}
-            self._facts = {name: fact for name, fact in self._facts.items() if fact is not None}
-            if self._facts == before:
+            now = {
+                name: fact for name, fact in (self._facts | facts).items() if fact is not None
+            }
+            if now == self._facts:
                 return
-            if not self._facts:
+            if now:
+                self._write(now)
+            else:
                 self.forget()
-                return
-            new = f"{self._file}-{secrets.token_hex(4)}"
-            descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            self._facts = now
+
+    def _write(self, facts):
+        # whoever reads finds the old facts or the new ones
+        new = f"{self._file}-{secrets.token_hex(4)}"
+        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
             with open(descriptor, "w") as file:
-                json.dump(self._facts, file)
+                json.dump(facts, file)
             os.replace(new, self._file)
+        except BaseException:
+            os.unlink(new)
+            raise
 
     def forget(self):
         """Take the file away."""
@@ -68,6 +78,13 @@ class Process:
             if name in facts:
                 found.append(facts[name])
         return found
+
+
+def _folder():
+    try:
+        return tempfile.gettempdir()
+    except FileNotFoundError:
+        return os.getcwd()  # where writing fails too, but not before there is something to say
 
 
 def _begin():

@@ -299,17 +299,22 @@ def _refuse_to_replace(path):
 
 def _give_name(made, path):
     """Give a whole file its name, unless another file has it."""
-    if os.name == "nt":
-        os.rename(made, path)  # it never replaces a file there
-        return
-    os.link(made, path)
-    os.unlink(made)
-    # the name is on the disk before anything is spent
-    folder = os.open(os.path.dirname(path), os.O_RDONLY)
     try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+        os.link(made, path)
+        os.unlink(made)
+    except FileExistsError:
+        raise
+    except OSError:
+        # no hard links here: who comes in between finds an empty file, and is refused
+        open(path, "x").close()
+        os.replace(made, path)
+    if hasattr(os, "O_DIRECTORY"):
+        # the name is on the disk before anything is spent
+        folder = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
 
 
 def _refuse_second_name(path):

@@ -71,10 +71,14 @@ class Origin:
 def open_ledger(ledger):
     """Let releases spend from `ledger` until it is closed."""
     opening = Opening(ledger, _opened.get(), this_process().identity)
-    _opened.set((*_opened.get(), opening))
     with _lock:
         _everywhere.append(opening)
-        _tell()
+        try:
+            _tell()
+        except BaseException:
+            _everywhere.remove(opening)  # a block that is not entered opens nothing
+            raise
+    _opened.set((*_opened.get(), opening))
 
 
 def close_ledger(ledger):
@@ -84,8 +88,8 @@ def close_ledger(ledger):
         openings = [opening for opening in _everywhere if opening.ledger == ledger]
         last = ([opening for opening in openings if opening in _opened.get()] or openings)[-1]
         _everywhere.remove(last)
+        _opened.set(tuple(opening for opening in _opened.get() if opening is not last))
         _tell()
-    _opened.set(tuple(opening for opening in _opened.get() if opening is not last))
 
 
 def _tell():

@@ -57,9 +57,9 @@ class PrivacyLedger:
     and Filters*, NIPS 2016. The path is all that the object holds, so copies, pickles and forks of
     a ledger are the same ledger.
 
-    ``with ledger`` reaches threads, and processes that are forked inside of it. Processes that are
-    started otherwise, such as joblib's, know nothing of it: give estimators that are fitted there
-    the parameter `ledger`.
+    ``with ledger`` reaches fits in other threads and processes, joblib's and Dask's too: what is
+    pickled inside, and what is built inside by a thread or a process that descends from this one. Wait
+    for them inside.
 
     Examples
     --------

@@ -172,6 +172,7 @@ def test_a_twin_that_forgets_is_free_in_other_processes(backend, data, ledger):
     assert ledger.spent() == (5.0 if shares_memory else 0.0, 0.0)
 
 
+@pytest.mark.slow
 @on("loky")
 def test_a_twin_whose_clones_forget_is_free_where_it_is_cloned_again(backend, data, ledger):
     with ledger:
@@ -184,6 +185,7 @@ def three_classes(data):
     return X, y + (X[:, 1] > 0.25)
 
 
+@pytest.mark.slow
 @on("loky")
 def test_other_tools_send_estimators_too(backend, data, ledger):
     X, y = data
@@ -200,6 +202,7 @@ def test_other_tools_send_estimators_too(backend, data, ledger):
         assert ledger.spent() == (3.25 + 2 * 0.25, 0.0)
 
 
+@pytest.mark.slow
 @on("loky")
 def test_a_search_in_a_worker_is_paid_for_once(backend, data, ledger):
     with ledger:
@@ -207,6 +210,7 @@ def test_a_search_in_a_worker_is_paid_for_once(backend, data, ledger):
     assert ledger.spent() == (5 * 0.5, 0.0) and len(ledger.history()) == 5
 
 
+@pytest.mark.slow
 @on("loky", "dask")
 def test_a_given_or_inner_ledger_comes_first(backend, data, ledger, tmp_path):
     other = PrivacyLedger(tmp_path / "other", epsilon=8.0)
@@ -405,7 +409,9 @@ def test_every_private_class_carries():
 
 
 @pytest.mark.parametrize("name", ALL)
-@pytest.mark.parametrize("way", [sent, lambda model: clone(sent(model)), lambda model: sent(sent(model))])
+@pytest.mark.parametrize("way", [
+    sent, lambda model: clone(sent(model)), lambda model: sent(sent(model)),
+])  # fmt: skip
 def test_each_is_paid_for_where_it_arrives(name, way, data, tmp_path):
     ledger = for_its_kind(name, tmp_path)
     with ledger:
@@ -566,6 +572,7 @@ def fit_and_score(model, X, y):
     return model.fit(X, y).score(X, y)
 
 
+@pytest.mark.slow
 @on("loky")
 @pytest.mark.filterwarnings("ignore::dpselect.PrivacyLeakWarning")
 def test_a_twin_is_lenient(backend, data):

@@ -252,6 +252,18 @@ def test_a_ledger_is_made_as_a_whole_or_not_at_all(at, path, monkeypatch):
     assert path.stat().st_nlink == 1
 
 
+def test_a_file_system_without_hard_links_has_ledgers_too(path, monkeypatch):
+    def refuse(*_):
+        raise PermissionError
+
+    monkeypatch.setattr(os, "link", refuse)
+    PrivacyLedger(path, 1.0).spend(0.25)
+    assert PrivacyLedger(path, 1.0).spent() == (0.25, 0.0)
+    with pytest.raises(FileExistsError):
+        budget_file._give_name(str(path) + "other", str(path))
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+
+
 def make_and_spend(path, start):
     start.wait()
     ledger = PrivacyLedger(path, epsilon=1.0)
