@@ -11,6 +11,7 @@ from sklearn.utils.validation import validate_data
 
 from .config import get_config
 from .exceptions import PrivacyLeakError, PrivacyLeakWarning, SeededNoiseWarning
+from .ledger import CarriesLedgerMixin
 from .noise import InnerStream, is_seeded
 from .privacy import PrivacyLoss
 from .rows import (
@@ -27,8 +28,12 @@ from .rows import (
 from .unquoted import unquoted
 
 
-class PrivacyHTMLMixin:
-    """Shows `privacy_` in notebooks, beneath scikit-learn's diagram; comes before BaseEstimator."""
+class PrivacyHTMLMixin(CarriesLedgerMixin):
+    """What private estimators share; comes before BaseEstimator.
+
+    It shows `privacy_` in notebooks, beneath scikit-learn's diagram, and pickles carry the ledger
+    that is open.
+    """
 
     privacy_: PrivacyLoss
 

@@ -68,12 +68,29 @@ def in_a_thread(function):
     return found[0]
 
 
-def test_each_thread_has_settings_of_its_own():
+def test_a_thread_is_as_strict_as_others_unless_it_has_set_something():
+    lenient = with_config(strict)
     dpselect.set_config(strict=True)
-    assert in_a_thread(strict) is False
-    assert in_a_thread(with_config(strict)) is True
+    assert in_a_thread(strict) and in_a_thread(with_config(strict)) and not in_a_thread(lenient)
     in_a_thread(lambda: dpselect.set_config(strict=False))
     assert strict()
+    with dpselect.config_context(strict=False):
+        assert not in_a_thread(strict)
+
+
+def test_a_thread_that_has_ended_makes_no_other_strict():
+    in_a_thread(lambda: dpselect.set_config(strict=True))
+    assert not strict() and not in_a_thread(strict)
+
+
+def test_a_context_leaves_a_thread_open_to_what_others_set():
+    def after_a_context():
+        with dpselect.config_context(strict=False):
+            inside = strict()
+        return inside, strict()
+
+    dpselect.set_config(strict=True)
+    assert in_a_thread(after_a_context) == (False, True)
 
 
 def test_a_worker_is_left_as_it_was():
@@ -84,9 +101,11 @@ def test_a_worker_is_left_as_it_was():
 
 
 def test_other_processes():
-    dpselect.set_config(strict=True)
-    found = Parallel(n_jobs=2)(delayed(f)() for f in (strict, with_config(strict)))
-    assert found == [False, True]
+    # whatever they knew when they were started
+    for setting in (True, False):
+        dpselect.set_config(strict=setting)
+        found = Parallel(n_jobs=2)(delayed(f)() for f in (strict, with_config(strict)))
+        assert found == [setting, setting]
 
 
 class Tells(BrierScore):

@@ -65,9 +65,9 @@ print(ledger)
 # --------------
 #
 # Ben tries a plain ``GridSearchCV`` around a private model. That is 31 releases of epsilon 0.5
-# each; the ledger pays for as many as it can, and stops the rest. With the parameter ``ledger``
-# in place of ``with``, this works in joblib's processes, too. (We let him have a copy of the
-# ledger, so that the story can go on: his mistake would have used up the budget of both.)
+# each; the ledger pays for as many as it can, and stops the rest, in joblib's processes too. (We
+# let him have a copy of the ledger, so that the story can go on: his mistake would have used up
+# the budget of both.)
 
 copy = PrivacyLedger.from_json(ledger.to_json(), os.path.join(folder.name, "copy.ledger"))
 private = DPLogisticRegression(epsilon=0.5, classes=[0, 1], ledger=copy)

@@ -219,6 +219,17 @@ def test_threads_spend_from_what_their_parent_opened(data, ledger, tmp_path):
     assert ledger.spent() == (spent, 0.0) == (0.75, 0.0)
 
 
+def test_threads_spend_from_the_innermost_of_their_parent(data, ledger, tmp_path):
+    other = PrivacyLedger(tmp_path / "other", epsilon=1.0)
+    with other, ThreadPoolExecutor(1) as pool:
+        with ledger:
+            pool.submit(fit_one, *data).result()
+            with other:
+                pool.submit(fit_one, *data).result()
+        pool.submit(fit_one, *data).result()
+    assert ledger.spent() == (0.125, 0.0) and other.spent() == (0.25, 0.0)
+
+
 def test_threads_do_not_guess_between_two_ledgers(data, ledger, tmp_path):
     other = PrivacyLedger(tmp_path / "other", epsilon=1.0)
     opened, done = threading.Event(), threading.Event()
