@@ -226,7 +226,7 @@ def _last_resort(problems, k, w, gradient, tau):
     loss, R, mu = problems.terms.loss, problems.design.radius, float(problems.mu[k])
     t = float(np.linalg.norm(problems.linear[:, k]))
     accelerated, ellipsoids = guaranteed_steps(loss, R, mu, t, tau, len(w))
-    # without privacy a problem may need more; and noise 10^10 times longer than its mean, twice as many
+    # without privacy a problem may need more; with noise 10^4 times longer than its mean, twice as many
     steps = int(min(accelerated, ellipsoids, 2 * MAX_STEPS))
     length = float(np.linalg.norm(gradient))
     if accelerated <= ellipsoids:
