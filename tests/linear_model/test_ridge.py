@@ -12,7 +12,8 @@ from sklearn.linear_model import Ridge
 from dpselect import CertificateError, SeededNoiseWarning
 from dpselect.linear_model import ridge_sums
 from dpselect.linear_model.ridge import DPRidge
-from dpselect.linear_model.ridge_noise import WEIGHTS, gaussian_mu, statistic_noise
+from dpselect.linear_model.ridge_noise import WEIGHTS, statistic_noise
+from dpselect.mechanisms.gaussian import gaussian_mu
 from dpselect.metrics import BrierScore, ClippedSquaredErrorScore
 
 INF = float("inf")
