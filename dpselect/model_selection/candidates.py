@@ -9,6 +9,7 @@ from sklearn.pipeline import Pipeline
 
 from ..base import one_label_a_row, public_classes, warn_if_labels_learned
 from ..exceptions import CertificateError
+from ..preprocessing.kinds_check import check_kinds
 from ..preprocessing.pipeline_check import (
     check_pipeline_privacy,
     inner_parts,
@@ -72,7 +73,14 @@ class Candidate:
         ----------
         public : PublicRows
             Of the table that the search was given.
+
+        Raises
+        ------
+        ValueError
+            If a step is made for numbers where the table has text or the other way round, or takes no
+            dummy row.
         """
+        check_kinds(self.steps, public.schema)
         self.fitted_steps = clone(self.steps)
         self.output = row_steps.fit(self.fitted_steps, public)
 

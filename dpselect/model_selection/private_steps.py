@@ -6,6 +6,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
 from ..base import warn_if_seeded
+from ..preprocessing.kinds_check import check_kinds
 from ..preprocessing.pipeline_check import private_parts
 from .row_steps import fit, fit_private, transform
 
@@ -90,6 +91,7 @@ def freeze(estimator, X, y, stream, public):
         The frozen steps.
     """
     estimator = clone(estimator)
+    check_kinds(estimator, public.schema)
     losses, names = [], []
     for i in range(last_private(estimator) + 1):
         name, step = estimator.steps[i]

@@ -16,14 +16,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 
 from ..preprocessing.pipeline_check import map_parts, releases_privately
-from ..preprocessing.public_schema import (
-    DUMMY_NUMBERS,
-    DUMMY_TEXT,
-    NUMBERS,
-    NUMERIC_TYPES,
-    PublicSchema,
-    read_schema,
-)
+from ..preprocessing.public_schema import DUMMY_NUMBERS, DUMMY_TEXT, PublicSchema, read_schema
 from ..rows import is_lazy, map_rows
 from .quiet import quietly
 
@@ -72,7 +65,7 @@ def fit(steps, public):
     Raises
     ------
     ValueError
-        If the steps take no dummy row, or categories are numbers where the table has text.
+        If the steps take no dummy row.
     """
     with _unknown_categories_ignored(steps):
         given, dummies = list(public.dummies), []
@@ -87,7 +80,7 @@ def fit(steps, public):
                 dummies.append(_on_dummy(steps.transform, dummy))
             except ValueError:
                 pass  # the first one serves
-    _check_encoders(steps, public.schema)
+    _keep_integers(steps)
     return PublicRows(dummies, public.schema)
 
 
@@ -227,32 +220,15 @@ def _below(function, start, path, part):
     return function((*start, *path), part)
 
 
-def _check_encoders(steps, schema):
-    """Let encoders keep integers as they were given, and refuse numbers for a column of text.
+def _keep_integers(steps):
+    """Let encoders store integers as they were given: names of columns are made of them."""
 
-    None of its values would be known; and a column of numbers becomes text by one record.
-    """
-    # an array of objects has columns of both kinds
-    apart = schema.container in ("pandas", "polars") or NUMBERS not in schema.kinds
-    refused = set()
-
-    def check(path, part):
-        if not isinstance(part, (OneHotEncoder, OrdinalEncoder)) or isinstance(part.categories, str):
-            return part
-        for j, known in enumerate(getattr(part, "categories_", ())):
-            given = np.asarray(part.categories[j])
-            if known.dtype.kind == "f" and given.dtype.kind in "biu":
-                # names of columns are made of them
-                part.categories_[j] = given.copy()
-            numeric = any(isinstance(v, NUMERIC_TYPES) and v == v for v in known)
-            if apart and known.dtype == object and numeric:
-                refused.add(path[-1] if path else type(part).__name__)
+    def keep(path, part):
+        if isinstance(part, (OneHotEncoder, OrdinalEncoder)) and not isinstance(part.categories, str):
+            for j, known in enumerate(getattr(part, "categories_", ())):  # fitted
+                given = np.asarray(part.categories[j])
+                if known.dtype.kind == "f" and given.dtype.kind in "biu":
+                    part.categories_[j] = given.copy()
         return part
 
-    map_parts(steps, check)
-    if refused:
-        raise ValueError(
-            f"categories of {', '.join(sorted(refused))} are numbers, and the column holds text, so no "
-            "value would be one of them; give the column as numbers, or the categories as text, and "
-            "keep columns of text and of numbers apart with ColumnTransformer."
-        )
+    map_parts(steps, keep)

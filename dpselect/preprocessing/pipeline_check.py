@@ -264,7 +264,8 @@ def _categories_are_given(step):
 
 
 def _fills_a_constant(step):
-    if step.strategy == "constant" and step.keep_empty_features and not step.add_indicator:
+    given = step.strategy == "constant" and step.fill_value is not None
+    if given and step.keep_empty_features and not step.add_indicator:
         return None
     return (
         'use SimpleImputer(strategy="constant", fill_value=..., keep_empty_features=True), with '
