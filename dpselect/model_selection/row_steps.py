@@ -13,6 +13,7 @@ from functools import partial
 import numpy as np
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
+from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 
 from ..preprocessing.pipeline_check import map_parts, releases_privately
@@ -80,7 +81,7 @@ def fit(steps, public):
                 dummies.append(_on_dummy(steps.transform, dummy))
             except ValueError:
                 pass  # the first one serves
-    _keep_integers(steps)
+    map_parts(steps, _keep_integers)
     return PublicRows(dummies, public.schema)
 
 
@@ -220,15 +221,26 @@ def _below(function, start, path, part):
     return function((*start, *path), part)
 
 
-def _keep_integers(steps):
-    """Let encoders store integers as they were given: names of columns are made of them."""
+def _keep_integers(path, part):
+    """Let a fitted part store integers as its parameters have them, although the dummy row is of floats.
 
-    def keep(path, part):
-        if isinstance(part, (OneHotEncoder, OrdinalEncoder)) and not isinstance(part.categories, str):
-            for j, known in enumerate(getattr(part, "categories_", ())):  # fitted
-                given = np.asarray(part.categories[j])
-                if known.dtype.kind == "f" and given.dtype.kind in "biu":
-                    part.categories_[j] = given.copy()
-        return part
-
-    map_parts(steps, keep)
+    Names of columns are made of categories, and an imputer that was fitted on floats takes no integers.
+    """
+    if isinstance(part, (OneHotEncoder, OrdinalEncoder)) and not isinstance(part.categories, str):
+        for j, known in enumerate(getattr(part, "categories_", ())):
+            given = np.asarray(part.categories[j])
+            if known.dtype.kind == "f" and given.dtype.kind in "biu":
+                part.categories_[j] = given.copy()
+    if isinstance(part, SimpleImputer) and hasattr(part, "statistics_"):
+        integers = np.ones((1, part.n_features_in_), dtype=np.int64)
+        try:
+            numeric = quietly(part.transform, integers.astype(np.float64)).dtype != object
+            trial = quietly(clone(part).fit, integers)
+        except ValueError:  # what it fills in, or takes for missing, is no integer
+            return part
+        if numeric:
+            names = getattr(part, "feature_names_in_", None)
+            vars(part).update(vars(trial))
+            if names is not None:
+                part.feature_names_in_ = names
+    return part

@@ -383,8 +383,8 @@ class StabilityGridSearchCV(
         n_classes : int, default=2
             Number of labels, for models without `classes`.
         example : array-like of shape (1, n_features), default=None
-            One made-up row in the form of X. Needed if the steps of a Pipeline want
-            names or categories; None is a row of zeros.
+            One made-up row in the form of X, of which names, and whether columns hold numbers or
+            text, are used. Needed if the steps of a Pipeline want them; None is a row of zeros.
 
         Returns
         -------

@@ -63,21 +63,11 @@ class PublicSchema:
             return np.asarray(X, dtype=np.float64)
         if columns is None:
             columns = list(np.asarray(X).T)
-        found = [_read(column) for column in columns]
-        self._check(found)
-        values = [
-            _empty_text(len(column)) if wanted == TEXT and column.dtype != object else column
-            for wanted, (_, column) in zip(self.kinds, found)
-        ]
-        return self._table(values, X)
-
-    def _check(self, found):
-        if len(found) != len(self.kinds):
+        if len(columns) != len(self.kinds):
             raise ValueError("A chunk of X has another number of columns than the first one.")
-        names = range(len(found)) if self.columns is None else list(self.columns)
-        for name, wanted, (kind, _) in zip(names, self.kinds, found):
-            if kind not in (wanted, None):
-                raise _mixed(name)
+        names = range(len(columns)) if self.columns is None else list(self.columns)
+        values = [_of_kind(*each) for each in zip(columns, self.kinds, names)]
+        return self._table(values, X)
 
     def dummies(self):
         """Return tables of one row each, which hold no record."""
@@ -161,8 +151,8 @@ def read_schema(X):
                 f"Column {name!r} of X has no value and no type, so one record would decide whether it "
                 "holds numbers or text; leave it out, or give it a type (astype(float) for numbers)."
             )
-        if kind == "mixed":
-            raise _mixed(name)
+        if kind in ("mixed", "gaps"):
+            raise _refused(name, kind)
         if kind not in (NUMBERS, TEXT):
             raise ValueError(
                 f"Column {name!r} of X holds neither numbers nor text, which are all that steps before "
@@ -171,7 +161,24 @@ def read_schema(X):
     return PublicSchema(frame or "array", tuple(kinds), None if frame is None else X.columns)
 
 
-def _mixed(name):
+def _of_kind(column, wanted, name):
+    """Return the values of a column, or refuse those of another kind."""
+    kind, values = _read(column)
+    if kind == wanted:
+        return values
+    if kind in (NUMBERS, TEXT, None) and all(v is None or v != v for v in values):
+        # a chunk without a value says nothing
+        return np.full(len(values), np.nan, dtype=np.float64 if wanted == NUMBERS else object)
+    raise _refused(name, kind)
+
+
+def _refused(name, kind):
+    if kind == "gaps":
+        return ValueError(
+            f"Column {name!r} of X has None or NA among numbers that are stored as objects, which "
+            "scikit-learn's steps do not take for missing; write nan, or give the column a type "
+            '(astype(float), or "Float64" for NA).'
+        )
     return ValueError(
         f"Column {name!r} of X mixes numbers and text, or changes from one to the other, so one record "
         "would decide what steps make of all; write all its values as numbers, or all as text."
@@ -215,7 +222,7 @@ def _read(column):
     if hasattr(column, "cat") and hasattr(dtype, "categories"):
         kind, values = _read(dtype.categories.to_series())
         if not len(values):
-            return None, _empty_text(len(column))
+            return None, np.full(len(column), np.nan, dtype=object)
         # the code of a missing value is -1
         return kind, np.append(values, [np.nan])[column.cat.codes.to_numpy()]
     if dtype.kind in "biuf":
@@ -253,13 +260,13 @@ def _read_objects(values):
         numeric = set()  # nan marks a gap
     if texts and numeric:
         return "mixed", values
+    if numeric and gaps:
+        return "gaps", values
     if numeric:
-        if gaps:
-            values = np.array([np.nan if _is_gap(type(v)) else v for v in values], dtype=object)
         return NUMBERS, unquoted(values.astype, np.float64)
     if types <= {str, float, type(None)}:
         return TEXT if texts else None, values
-    plain = _empty_text(len(values))
+    plain = np.empty(len(values), dtype=object)
     plain[:] = [str(v) if isinstance(v, str) else None if v is None else np.nan for v in values]
     return TEXT if texts else None, plain
 
@@ -268,7 +275,3 @@ def _is_gap(kind):
     return kind is type(None) or (
         kind.__module__.startswith("pandas") and kind.__name__ in ("NAType", "NaTType")
     )
-
-
-def _empty_text(length):
-    return np.full(length, np.nan, dtype=object)

@@ -31,11 +31,9 @@ WHOLE = [[i % 3, i % 2] for i in range(N)]
 TEXTS = [["abc"[i % 3], "xy"[i % 2]] for i in range(N)]
 BOTH = [[i % 3, "xy"[i % 2]] for i in range(N)]
 # what the record that differs may hold
-NUMBERS = [[2, 1], [2.0, 1], [1.5, 1], [None, 1], [None, None], [float("nan"), 0], [-0.0, 0], [7, 2],
-           [True, 1], [10**12, 1], [5e-324, 1]]
-WORDS = [["a", "x"], ["c", "y"], ["a longer text", "x"], [None, "y"], [None, None], ["", "x"],
-         [float("nan"), "x"]]
-PAIRS = [[2, "x"], [2.0, "y"], [1.5, "a longer text"], [None, "x"], [2, None], [None, None], [True, ""]]
+NUMBERS = [[2, 1], [2.0, 1], [1.5, 1], [None, 1], [-0.0, 0], [True, 1], [10**12, 1]]
+WORDS = [["a", "x"], ["c", "y"], ["a longer text", "x"], [None, "y"], ["", "x"]]
+PAIRS = [[2, "x"], [2.0, "y"], [1.5, "a longer text"], [None, "x"], [2, None]]
 FAMILIES = {"numbers": (WHOLE, NUMBERS), "texts": (TEXTS, WORDS), "both": (BOTH, PAIRS)}
 
 
@@ -69,17 +67,21 @@ def floats(rows):
     return np.array(rows, dtype=float)
 
 
+def with_nan(rows):
+    return [[np.nan if v is None else v for v in row] for row in rows]
+
+
 def plain_array(rows):
-    return np.array([[np.nan if v is None else v for v in row] for row in rows])
+    return np.array(with_nan(rows))
 
 
 CONTAINERS = {
     "array": plain_array,
-    "array of objects": lambda rows: np.array(rows, dtype=object),
-    "list": lambda rows: rows,
+    "array of objects": lambda rows: np.array(with_nan(rows), dtype=object),
+    "list": lambda rows: with_nan(rows),
     "pandas": lambda rows: pandas(rows, columns=NAMES),
     "pandas without names": pandas,
-    "pandas objects": lambda rows: pandas(rows, columns=NAMES, dtype=object),
+    "pandas objects": lambda rows: pandas(with_nan(rows), columns=NAMES, dtype=object),
     "csv": read_csv,
     "nullable": lambda rows: pandas(rows, columns=NAMES).convert_dtypes(),
     "pyarrow": pyarrow,
