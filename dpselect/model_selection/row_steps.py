@@ -16,6 +16,8 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 
+from ..ledger import uncharged
+from ..noise.generators import noise_for_made_up_data
 from ..preprocessing.pipeline_check import map_parts, releases_privately
 from ..preprocessing.public_schema import DUMMY_NUMBERS, DUMMY_TEXT, PublicSchema, read_schema
 from ..rows import is_lazy, map_rows
@@ -171,7 +173,9 @@ def _on_dummy(function, dummy):
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
-            row = function(dummy)
+            # in a plan, steps that learn privately see nothing but dummies, too
+            with uncharged(), noise_for_made_up_data():
+                row = function(dummy)
         if len(getattr(row, "shape", ())) == 2:
             return row
         said = "their output is no table of two dimensions"

@@ -61,6 +61,9 @@ class PublicSchema:
         columns = _columns(X)
         if columns is None and TEXT not in self.kinds:
             return np.asarray(X, dtype=np.float64)
+        floats = _frame(X) == "pandas" and all(dtype == np.float64 for dtype in X.dtypes)
+        if floats and TEXT not in self.kinds and len(columns) == len(self.kinds):
+            return X  # large tables are not copied
         if columns is None:
             columns = list(np.asarray(X).T)
         if len(columns) != len(self.kinds):
