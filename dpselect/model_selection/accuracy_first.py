@@ -7,7 +7,6 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.metrics import check_scoring
-from sklearn.pipeline import Pipeline
 
 from ..atomic import all_or_nothing
 from ..base import PrivacyHTMLMixin, warn_if_seeded
@@ -27,10 +26,9 @@ from .accuracy_plan import AccuracyPlan, make_plan
 from .accuracy_question import Question, outcome_loss
 from .candidates import learn_classes, make_candidates, seed_features, set_classes
 from .delegation import SearchDelegationMixin
-from .evaluation import made_up_records, n_columns, records_of
+from .evaluation import made_up_records, n_columns, records_for_steps, records_of
 from .private_steps import freeze, last_private, thaw
 from .release import fit_for_release, release_state
-from .row_steps import fit_transform
 from .spending import steps_at_most
 from .splits import disjoint_parts, make_splits
 
@@ -234,20 +232,20 @@ class AccuracyFirstSearchCV(
         X, y = records_of(X, y)
         y, classes = learn_classes([candidate], y, type(self).__name__)
         step_losses = []
+        X, public = records_for_steps([candidate], X)
         if last_private(estimator) >= 0:
             noise = stream.child("steps") if is_seeded(self.random_state) else None
             # what models of the columns that these leave will cost is not known yet
             most = PrivacyLoss.sequential(steps_at_most(estimator), label="steps before the model")
             with charged(self, most) as charge:
-                estimator, step_losses, frozen = freeze(estimator, X, y, noise)
+                estimator, step_losses, frozen = freeze(estimator, X, y, noise, public)
                 if step_losses:
                     charge.settle(PrivacyLoss.sequential(step_losses, label=most.label))
             candidate = self._candidate(estimator, epsilons, frozen)
             set_classes([candidate], classes)
-        steps = None if candidate.steps is None else clone(candidate.steps)
-        rows = X
-        if steps is not None:
-            steps, rows = fit_transform(steps, X, y)
+        if public is not None:
+            candidate.fit_steps(public)
+        rows = candidate.transform(X)
         if n_rows(X) == 0:
             raise ValueError(
                 f"Found array with 0 sample(s) while a minimum of 1 is required by "
@@ -268,10 +266,7 @@ class AccuracyFirstSearchCV(
         self.privacy_ = PrivacyLoss.sequential(losses, label=type(self).__name__)
         self.best_index_, self.best_epsilon_ = index, float(epsilons[index])
         self.best_params_ = {name: self.best_epsilon_}
-        self.best_estimator_ = model
-        if steps is not None:
-            last = candidate.estimator.steps[-1][0]
-            self.best_estimator_ = thaw(Pipeline([*steps.steps, (last, model)]))
+        self.best_estimator_ = thaw(candidate.with_steps(model))
         if hasattr(self.best_estimator_, "feature_names_in_"):
             self.feature_names_in_ = self.best_estimator_.feature_names_in_
         self.scorer_ = self._score() or check_scoring(self.best_estimator_)
@@ -296,8 +291,8 @@ class AccuracyFirstSearchCV(
         n_classes : int, default=2
             Number of labels, for models without `classes`.
         example : array-like of shape (1, n_features), default=None
-            One made-up row in the form of X. Needed if the steps of a Pipeline want
-            names or categories; None is a row of zeros.
+            One made-up row in the form of X, of which names, and whether columns hold numbers or
+            text, are used. Needed if the steps of a Pipeline want them; None is a row of zeros.
 
         Returns
         -------
@@ -321,9 +316,12 @@ is touched.
         stream = root_stream(0)
         candidate = self._candidate(seed_features(self.estimator, stream), epsilons)
         set_classes([candidate], np.arange(n_classes))
-        rows = candidate.transform(example)
+        _, public = records_for_steps([candidate], example)
+        if public is not None:
+            candidate.fit_steps(public)
+            n_features = candidate.output.n_columns
         split = self._split(n_samples, stream)
-        question = self._question(candidate, epsilons, n_samples, split, n_columns(rows))
+        question = self._question(candidate, epsilons, n_samples, split, n_features)
         return make_plan(question, self.method, disjoint=split is not None)[0]
 
     def _check(self):
