@@ -479,7 +479,10 @@ is touched.
 
 def _width(candidate, X):
     """Return the number of columns that reach the model, without spending on private steps."""
+    width = n_columns(X)
     if candidate.steps is None:
-        return n_columns(X)
+        return width
+    numbers = getattr(getattr(X, "dtype", None), "kind", "O") in "biuf"
+    row = np.zeros((1, width)) if numbers else take(X, np.arange(1))
     with uncharged(), noise_for_made_up_data():
-        return n_columns(candidate.transform(take(X, np.arange(1))))
+        return n_columns(candidate.transform(row))

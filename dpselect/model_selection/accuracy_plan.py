@@ -140,7 +140,7 @@ def make_plan(question, method, limit):
         raise ValueError(
             f"max_epsilon={limit.max_epsilon!r} is less than what a search of "
             f"{question.shape[0]} records can cost at the first level of param_grid, so its loss could "
-            f"not be kept within it; write {least * (1 + 1e-6):.6g} or more for method={name!r}, the "
+            f"not be kept within it; write {least * (1 + 1e-5):.6g} or more for method={name!r}, the "
             "cheapest."
         )
     best = min(
