@@ -13,7 +13,6 @@ from sklearn.pipeline import make_pipeline
 
 from dpselect import (
     AccuracyFirstSearchCV,
-    AccuracyNotReachedError,
     BudgetExceededError,
     DPHistogramDensity,
     DPLinearSVC,
