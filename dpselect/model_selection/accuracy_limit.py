@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from ..privacy import PrivacyLoss
 from .accuracy_methods import Static
 
-# "auto": the noise of a loss that is expected to suffice falls with epsilon, and the excess that it
-# causes with the square. What is not found at this many times the plan is hardly held up by noise.
+# "auto": the excess that noise causes falls with the square of epsilon, so what is not found at this
+# many times the plan is hardly held up by noise.
 TIMES_EXPECTED = 8
 
 
