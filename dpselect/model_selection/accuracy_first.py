@@ -7,7 +7,6 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.metrics import check_scoring
-from sklearn.pipeline import Pipeline
 
 from ..atomic import all_or_nothing
 from ..base import PrivacyHTMLMixin, warn_if_seeded
@@ -18,7 +17,7 @@ from ..metrics import Score, get_score
 from ..noise import is_seeded, root_stream
 from ..noise.generators import RandomState, noise_for_made_up_data
 from ..privacy import PrivacyLoss
-from ..rows import n_rows, take, take_records
+from ..rows import n_rows, take_records
 from ..training_records import remembers_records
 from ..type_aliases import CrossValidation, Estimator, MatrixLike
 from .accuracy_limit import Limit
@@ -37,7 +36,7 @@ from .delegation import SearchDelegationMixin
 from .evaluation import made_up_records, n_columns, records_of
 from .private_steps import freeze, last_private, thaw
 from .release import fit_for_release, release_state
-from .row_steps import fit_transform
+from .row_steps import public_rows
 from .spending import steps_at_most
 from .splits import disjoint_parts, make_splits
 
@@ -260,7 +259,10 @@ class AccuracyFirstSearchCV(
         if learned:
             # what models cost depends on the number of labels; a warning says that they are read
             y, classes = learn_classes([candidate], y, type(self).__name__)
-        width = _width(candidate, X)
+        width = n_columns(X)
+        public = None if candidate.steps is None else public_rows(X)
+        if public is not None:
+            width = _width_of_steps(candidate, public)
         split = self._split(n_rows(X), stream.child("splits"))
         question = self._question(candidate, epsilons, n_rows(X), split, width)
         limit = self._limit(estimator, split)
@@ -273,15 +275,16 @@ class AccuracyFirstSearchCV(
             if not learned:
                 y, classes = learn_classes([candidate], y, type(self).__name__)
             step_losses = []
+            if public is not None:
+                X = public.schema.convert(X)
             if last_private(estimator) >= 0:
                 noise = stream.child("steps") if is_seeded(self.random_state) else None
-                estimator, step_losses, frozen = freeze(estimator, X, y, noise)
+                estimator, step_losses, frozen = freeze(estimator, X, y, noise, public)
                 charge.begin()
                 candidate = self._candidate(estimator, epsilons, frozen)
                 set_classes([candidate], classes)
-            steps, rows = None if candidate.steps is None else clone(candidate.steps), X
-            if steps is not None:
-                steps, rows = fit_transform(steps, X, y)
+                candidate.fit_steps(public)
+            rows = candidate.transform(X)
             if n_columns(rows) != width:
                 raise ValueError(
                     "The steps before the model give another number of columns on the records than on "
@@ -299,10 +302,7 @@ class AccuracyFirstSearchCV(
             self._fail(losses)
         self.best_index_, self.best_epsilon_ = index, float(epsilons[index])
         self.best_params_ = {name: self.best_epsilon_}
-        self.best_estimator_ = model
-        if steps is not None:
-            last = candidate.estimator.steps[-1][0]
-            self.best_estimator_ = thaw(Pipeline([*steps.steps, (last, model)]))
+        self.best_estimator_ = thaw(candidate.with_steps(model))
         if hasattr(self.best_estimator_, "feature_names_in_"):
             self.feature_names_in_ = self.best_estimator_.feature_names_in_
         self.scorer_ = self._score() or check_scoring(self.best_estimator_)
@@ -327,8 +327,8 @@ class AccuracyFirstSearchCV(
         n_classes : int, default=2
             Number of labels, for models without `classes`.
         example : array-like of shape (1, n_features), default=None
-            One made-up row in the form of X. Needed if the steps of a Pipeline want
-            names or categories; None is a row of zeros.
+            One made-up row in the form of X, of which names, and whether columns hold numbers or
+            text, are used. Needed if the steps of a Pipeline want them; None is a row of zeros.
 
         Returns
         -------
@@ -353,8 +353,11 @@ is touched.
         candidate = self._candidate(seed_features(self.estimator, stream), epsilons)
         check_steps_afforded(self)
         set_classes([candidate], np.arange(n_classes))
+        width = n_columns(example)
+        if candidate.steps is not None:
+            width = _width_of_steps(candidate, public_rows(example))
         split = self._split(n_samples, stream)
-        question = self._question(candidate, epsilons, n_samples, split, _width(candidate, example))
+        question = self._question(candidate, epsilons, n_samples, split, width)
         return make_plan(question, self.method, self._limit(self.estimator, split))[0]
 
     def _check(self):
@@ -477,12 +480,8 @@ is touched.
         return hasattr(self, "best_estimator_")
 
 
-def _width(candidate, X):
+def _width_of_steps(candidate, public):
     """Return the number of columns that reach the model, without spending on private steps."""
-    width = n_columns(X)
-    if candidate.steps is None:
-        return width
-    numbers = getattr(getattr(X, "dtype", None), "kind", "O") in "biuf"
-    row = np.zeros((1, width)) if numbers else take(X, np.arange(1))
     with uncharged(), noise_for_made_up_data():
-        return n_columns(candidate.transform(row))
+        candidate.fit_steps(public)
+    return candidate.output.n_columns

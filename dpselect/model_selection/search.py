@@ -18,13 +18,13 @@ from ..metrics import get_score
 from ..noise import is_seeded, root_stream
 from ..noise.generators import RandomState, noise_for_made_up_data
 from ..privacy import PrivacyLoss
-from ..rows import n_rows, take
+from ..rows import n_rows
 from ..training_records import remembers_records
 from ..type_aliases import CrossValidation, Estimator, MatrixLike, ParamGrid
 from .candidates import learn_classes, make_candidates, seed_features, set_classes
 from .comparison import compare_strategies
 from .delegation import SearchDelegationMixin
-from .evaluation import made_up_records, n_columns, records_of
+from .evaluation import made_up_records, n_columns, records_for_steps, records_of
 from .nonprivate import fit_twin
 from .parameters import check_parameters
 from .plan import SelectionPlan
@@ -299,13 +299,14 @@ class StabilityGridSearchCV(
         splits = make_splits(self.cv, n_rows(X), stream.child("splits"), groups)
         y, classes = learn_classes(candidates, y, type(self).__name__)
         step_losses = []
+        X, public = records_for_steps(candidates, X)
         if last_private(estimator) >= 0:
             noise = stream.child("steps") if is_seeded(self.random_state) else None
-            estimator, step_losses, frozen = freeze(estimator, X, y, noise)
+            estimator, step_losses, frozen = freeze(estimator, X, y, noise, public)
             charge.begin()
             candidates = self._candidates(estimator, frozen)
             set_classes(candidates, classes)
-        problem = self._problem(candidates, score, splits, n_rows(X), n_columns(X), X)
+        problem = self._problem(candidates, score, splits, n_rows(X), n_columns(X), public)
         problem = replace(problem, progress=progress)
         strategy = make_strategy(self.strategy, problem)
         for message in self._ignored_scoring(strategy):
@@ -338,17 +339,18 @@ class StabilityGridSearchCV(
         self.n_splits_ = len(splits)
         self.privacy_ = loss
 
-    def _problem(self, candidates, score, splits, n_samples, n_features, example=None):
-        """Collect the public numbers; `example` has one row at least."""
-        widths = {}
+    def _problem(self, candidates, score, splits, n_samples, n_features, public=None):
+        """Collect the public numbers, and fit the steps on a dummy row if the columns are known."""
+        fitted = {}
         for candidate in candidates:
-            key = candidate.steps_key
-            if key not in widths:
-                widths[key] = (
-                    n_features if example is None or candidate.steps is None
-                    else n_columns(candidate.transform(take(example, np.arange(1))))
-                )
-            candidate.n_features = widths[key]
+            candidate.n_features = n_features
+            if public is None or candidate.steps is None:
+                continue
+            first = fitted.setdefault(candidate.steps_key, candidate)
+            if first is candidate:
+                candidate.fit_steps(public)
+            candidate.fitted_steps, candidate.output = first.fitted_steps, first.output
+            candidate.n_features = first.output.n_columns
         return Problem(
             candidates, score, splits, n_samples, n_features,
             # low-precision numbers would weaken the noise
@@ -384,8 +386,8 @@ class StabilityGridSearchCV(
         n_classes : int, default=2
             Number of labels, for models without `classes`.
         example : array-like of shape (1, n_features), default=None
-            One made-up row in the form of X. Needed if the steps of a Pipeline want
-            names or categories; None is a row of zeros.
+            One made-up row in the form of X, of which names, and whether columns hold numbers or
+            text, are used. Needed if the steps of a Pipeline want them; None is a row of zeros.
 
         Returns
         -------
@@ -427,8 +429,9 @@ another alpha is taken only if its score is better by about 22.
         set_classes(candidates, np.arange(n_classes))
         splits = make_splits(self.cv, n_samples, stream.child("splits"))
         score = self._score(candidates[0].model)
+        _, public = records_for_steps(candidates, example)
         with uncharged(), noise_for_made_up_data():
-            problem = self._problem(candidates, score, splits, n_samples, n_features, example)
+            problem = self._problem(candidates, score, splits, n_samples, n_features, public)
         strategy = make_strategy(self.strategy, problem)
         strategy.rehearse()
         plan = strategy.plan()

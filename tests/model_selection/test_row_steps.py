@@ -1,4 +1,4 @@
-"""Steps on lazy rows are fitted on one row, and applied to a chunk when it is read."""
+"""Steps are fitted on a dummy row, and applied to a chunk of lazy rows when it is read."""
 
 import threading
 import time
@@ -10,7 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, PolynomialFeatures
 
 from dpselect import RowChunks
-from dpselect.model_selection.row_steps import fit, fit_transform
+from dpselect.model_selection.row_steps import fit, fit_private, public_rows, transform
 from dpselect.preprocessing import BoundedScaler, DPBoundsScaler
 from dpselect.rows import as_lazy, block_map, block_sum, is_lazy
 
@@ -27,6 +27,13 @@ def chunks(read=None):
     return as_lazy(RowChunks(read or reading, [50, 50], 3)), reads
 
 
+def fit_transform(steps, rows):
+    public = public_rows(rows)
+    rows = public.schema.convert(rows)
+    output = fit(steps, public)
+    return steps, transform(steps, rows, output)
+
+
 def test_lazy_rows_are_those_of_rows_in_memory():
     rows, reads = chunks()
     steps, lazy = fit_transform(make_pipeline(PolynomialFeatures(), BoundedScaler((-1, 1))), rows)
@@ -34,23 +41,25 @@ def test_lazy_rows_are_those_of_rows_in_memory():
     _, expected = fit_transform(make_pipeline(PolynomialFeatures(), BoundedScaler((-1, 1))), X)
     np.testing.assert_array_equal(block_map(np.asarray, lazy), expected)
     np.testing.assert_array_equal(steps.transform(X), expected)
-    assert fit(PolynomialFeatures(), rows).n_features_in_ == 3
+    assert steps.n_features_in_ == 3
 
 
 def test_a_private_step_learns_from_all_rows():
     rows, reads = chunks()
-    step, _ = fit_transform(DPBoundsScaler(epsilon=float("inf")), rows)
+    step = DPBoundsScaler(epsilon=float("inf"))
+    fit_private(step, rows, None, public_rows(rows))
     assert {0, 1} <= set(reads)
     expected = DPBoundsScaler(epsilon=float("inf")).fit(X).bounds_
     np.testing.assert_array_equal(step.bounds_, expected)
     with pytest.raises(ValueError, match="a step of the Pipeline itself"):
-        fit_transform(make_pipeline(DPBoundsScaler()), rows)
+        fit_private(make_pipeline(DPBoundsScaler()), rows, None, public_rows(rows))
 
 
 def test_what_a_step_says_of_a_row_is_not_told():
     rows, _ = chunks(lambda i: np.full((50, 3), 98765))
     with pytest.raises(ValueError, match="could not transform") as caught:
-        fit(OneHotEncoder(categories=[[1]] * 3), rows)
+        _, lazy = fit_transform(OneHotEncoder(categories=[[1]] * 3), rows)
+        block_map(np.asarray, lazy)
     assert "98765" not in str(caught.value)
 
 
