@@ -62,14 +62,15 @@ def warn_caller(message, category):
     message : str
         One sentence, without data.
     category : type
-        PrivacyLeakWarning or SeededNoiseWarning.
+        A kind of warning. Those that say nothing of privacy stay warnings in strict mode.
 
     Raises
     ------
     PrivacyLeakError
-        In strict mode: see :func:`dpselect.config_context`.
+        In strict mode, for a PrivacyLeakWarning or a SeededNoiseWarning: see
+        :func:`dpselect.config_context`.
     """
-    if get_config()["strict"]:
+    if get_config()["strict"] and issubclass(category, (PrivacyLeakWarning, SeededNoiseWarning)):
         raise PrivacyLeakError(message)
     # scikit-learn stands between where it calls back
     ours = (__name__.partition(".")[0] + ".", "sklearn.callback.")

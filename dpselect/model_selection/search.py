@@ -10,13 +10,13 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, MetaEstimatorMixin
 
 from ..atomic import all_or_nothing
-from ..base import PrivacyHTMLMixin, warn_if_seeded
+from ..base import PrivacyHTMLMixin, warn_caller, warn_if_seeded
 from ..checks import check_epsilon
 from ..exceptions import CertificateError
-from ..ledger import PrivacyLedger, charged
+from ..ledger import PrivacyLedger, charged, uncharged
 from ..metrics import get_score
 from ..noise import is_seeded, root_stream
-from ..noise.generators import RandomState
+from ..noise.generators import RandomState, noise_for_made_up_data
 from ..privacy import PrivacyLoss
 from ..rows import n_rows
 from ..training_records import remembers_records
@@ -308,7 +308,10 @@ class StabilityGridSearchCV(
             set_classes(candidates, classes)
         problem = self._problem(candidates, score, splits, n_rows(X), n_columns(X), public)
         problem = replace(problem, progress=progress)
-        choice = make_strategy(self.strategy, problem).choose(X, y, stream)
+        strategy = make_strategy(self.strategy, problem)
+        for message in self._ignored_scoring(strategy):
+            warn_caller(message, UserWarning)
+        choice = strategy.choose(X, y, stream)
         if choice.losses:
             charge.begin()
         best, plan, losses = choice.best, choice.plan, step_losses + choice.losses
@@ -427,10 +430,15 @@ another alpha is taken only if its score is better by about 22.
         splits = make_splits(self.cv, n_samples, stream.child("splits"))
         score = self._score(candidates[0].model)
         _, public = records_for_steps(candidates, example)
-        problem = self._problem(candidates, score, splits, n_samples, n_features, public)
+        with uncharged(), noise_for_made_up_data():
+            problem = self._problem(candidates, score, splits, n_samples, n_features, public)
         strategy = make_strategy(self.strategy, problem)
         strategy.rehearse()
-        return replace(strategy.plan(), comparison=compare_strategies(problem))
+        plan = strategy.plan()
+        return replace(
+            plan, messages=(*plan.messages, *self._ignored_scoring(strategy)),
+            comparison=compare_strategies(problem),
+        )
 
     def _candidates(self, estimator, frozen=()):
         return make_candidates(
@@ -448,6 +456,15 @@ another alpha is taken only if its score is better by about 22.
                 "scoring='accuracy' or 'clipped_squared_error'."
             )
         return get_score(model.default_scoring if self.scoring is None else self.scoring)
+
+    def _ignored_scoring(self, strategy):
+        """Say that the score that was asked for does not choose, where that is so."""
+        if self.scoring is None or strategy.compares_scores:
+            return ()
+        return (
+            f"scoring={self.scoring!r} has no part in the choice, because strategy={self.strategy!r} "
+            "compares no scores here; only the method score of the search uses it.",
+        )
 
     def _groups(self, params):
         groups = params.pop("groups", None)

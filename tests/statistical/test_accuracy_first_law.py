@@ -674,7 +674,8 @@ def test_a_search_releases_and_states_what_these_runs_do(case, method, target):
         stream = ROOT.child("search", i)
         search = AccuracyFirstSearchCV(
             attack.model, {"epsilon": list(attack.epsilons)}, target=target, method=method, delta=delta,
-            failure_probability=attack.gamma, on_failure="last", random_state=stream,
+            failure_probability=attack.gamma, max_epsilon=np.inf, on_failure="last",
+            random_state=stream,
         ).fit(X, y)
         outcome = attack.run(0, stream)
         assert search.reached_ == outcome.accepted
