@@ -194,8 +194,9 @@ class StabilityGridSearchCV(
     ... ).fit(X, y)
     >>> print(search.privacy_)
     (epsilon = 4, delta = 0) differential privacy, neighbours replace one record
-      epsilon 0.4: choice among 3 candidates
-      epsilon 3.6: DPLogisticRegression: coefficients by objective perturbation
+      sum of
+        epsilon 0.4: choice among 3 candidates
+        epsilon 3.6: DPLogisticRegression: coefficients by objective perturbation
     """
 
     def __init__(

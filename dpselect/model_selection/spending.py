@@ -1,4 +1,4 @@
-"""What a search may spend, before any data: the shares of its epsilon, and what its ledger is asked for."""
+"""What a search may spend, before any data: shares of its epsilon, and what a ledger reserves."""
 
 import math
 from dataclasses import dataclass

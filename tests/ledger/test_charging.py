@@ -356,7 +356,7 @@ def test_the_search_pays_not_its_model(data, ledger):
         StabilityGridSearchCV(classifier(ledger=ledger), {"alpha": [0.1]}),
         StabilityGridSearchCV(classifier(), {"ledger": [ledger]}),
         StabilityGridSearchCV(
-            make_pipeline(DPBoundsScaler(ledger=ledger), classifier()), {}, ledger=ledger
+            make_pipeline(DPBoundsScaler(0.25, ledger=ledger), classifier()), {}, ledger=ledger
         ),
     ):
         with pytest.raises(ValueError, match="ledger.*give ledger= to the search"):
