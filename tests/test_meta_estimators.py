@@ -1,6 +1,11 @@
-"""What scikit-learn's meta-estimators hand to a private model, what they keep, and what is counted."""
+"""What scikit-learn's meta-estimators hand to private models and keep, beside what a ledger counts.
 
+The page "Leaks" names all of them, under the verdict that is measured here.
+"""
+
+import inspect
 import pickle
+import re
 import warnings
 from collections import Counter
 from pathlib import Path
@@ -19,9 +24,11 @@ from sklearn.linear_model import RANSACRegressor
 from sklearn.model_selection import KFold
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.semi_supervised import SelfTrainingClassifier
+from sklearn.utils import all_estimators
 
-from dpselect import PrivacyLoss
+from dpselect import DPLogisticRegression, DPRidge, PrivacyLedger, PrivacyLoss
 from dpselect.ledger import charged
+from dpselect.preprocessing import DPBoundsScaler
 
 from .test_leaks import differences
 
@@ -126,7 +133,7 @@ AS_IT_COMES = {
         ensemble.GradientBoostingRegressor(init=Regressor(), n_estimators=2, random_state=0),
         multiclass.OneVsOneClassifier(TWO),
         CalibratedClassifierCV(Classifier(), cv=3),
-        model_selection.TunedThresholdClassifierCV(TWO),
+        model_selection.TunedThresholdClassifierCV(TWO, thresholds=4),
         model_selection.GridSearchCV(Classifier(), GRID),
         model_selection.RandomizedSearchCV(Classifier(), GRID, n_iter=2, random_state=0),
         model_selection.HalvingGridSearchCV(Classifier(), GRID, cv=2, random_state=0),
@@ -155,7 +162,7 @@ OTHERWISE = {
         ensemble.StackingClassifier(PAIR, Classifier(), cv=3),
         multioutput.ClassifierChain(Classifier(), cv=3),
         model_selection.GridSearchCV(Classifier(), GRID, cv=FOLDS),
-        model_selection.TunedThresholdClassifierCV(TWO, cv=FOLDS),
+        model_selection.TunedThresholdClassifierCV(TWO, thresholds=4, cv=FOLDS),
         CalibratedClassifierCV(Classifier(), cv=FOLDS),
         RFECV(Classifier(), cv=FOLDS),
     ],
@@ -251,3 +258,107 @@ def cases(table):
 @pytest.mark.parametrize("estimator, says", cases(AS_IT_COMES) + cases(OTHERWISE))
 def test_whether_the_sum_of_the_losses_holds(estimator, says):
     assert verdict(estimator) == says
+
+
+def test_a_release_that_is_not_counted_is_caught():
+    class Peeks(Regressor):
+        def fit(self, X, y=None):
+            super().fit(X, y)
+            self.mean_ = float(np.mean(y))
+            return self
+
+    globals()["Peeks"] = Peeks  # so that pickle finds it
+    Peeks.__qualname__ = "Peeks"
+    assert verdict(ensemble.VotingRegressor([("a", Peeks())])) == LEAKS_
+
+
+def private(estimator):
+    """Return a copy with real private models in the places of the blind ones."""
+    estimator = copy_of(estimator)
+    codes = [-1, 1] if isinstance(estimator, multiclass.OutputCodeClassifier) else None
+    real = {
+        Classifier: lambda blind: DPLogisticRegression(EPSILON, classes=codes or blind.classes_),
+        Regressor: lambda blind: DPRidge(EPSILON), Scaler: lambda blind: DPBoundsScaler(EPSILON),
+    }
+    blind = {name: value for name, value in estimator.get_params().items() if type(value) in real}
+    return estimator.set_params(**{name: real[type(value)](value) for name, value in blind.items()})
+
+
+@pytest.mark.parametrize("estimator, says", [
+    case for case in cases(AS_IT_COMES)
+    if REFUSED not in case.values and not isinstance(case.values[0], FrozenEstimator)
+])  # fmt: skip
+@pytest.mark.filterwarnings("ignore")
+def test_a_ledger_counts_the_epsilon_of_every_fit(estimator, says, tmp_path, monkeypatch):
+    fits = []
+    for kind in (DPLogisticRegression, DPRidge, DPBoundsScaler):
+        def spy(self, X, y=None, original=kind.fit):
+            fits.append(self.epsilon)
+            return original(self, X, y)
+
+        monkeypatch.setattr(kind, "fit", spy)
+    X, y, *_ = table_of(estimator, np.random.default_rng(0))
+    with PrivacyLedger(tmp_path / "records.ledger", epsilon=100.0) as ledger:
+        private(estimator).fit(X, y)
+    assert [entry.epsilon for entry in ledger.history()] == fits != []
+    assert ledger.spent() == (sum(fits), 0.0)
+
+
+def test_boosting_is_refused_before_anything_is_spent(tmp_path):
+    (estimator,) = AS_IT_COMES[REFUSED]
+    X, y, *_ = table_of(estimator, np.random.default_rng(0))
+    with PrivacyLedger(tmp_path / "records.ledger", epsilon=100.0) as ledger:
+        with pytest.raises(ValueError, match="sample_weight"):
+            private(estimator).fit(X, y)
+    assert ledger.history() == []
+
+
+# --- the page
+
+
+def takes_an_estimator(kind):
+    """Whether a class of scikit-learn has a parameter that is an estimator, by its name or its text."""
+    parameters = set(inspect.signature(kind).parameters)
+    named = {"estimator", "base_estimator", "estimators", "final_estimator", "regressor", "classifier",
+             "steps", "transformers", "transformer_list"}
+    said = re.findall(r"^ {4}(\w+) : (?:``)?estimator\b", kind.__doc__ or "", re.MULTILINE | re.I)
+    return bool(parameters & (named | set(said)))
+
+
+META = {kind.__name__ for _, kind in all_estimators() if takes_an_estimator(kind)}
+
+
+def test_meta_estimators_are_found():
+    assert len(META) > 30 and {"IterativeImputer", "HalvingGridSearchCV", "Pipeline"} < META
+    assert "GradientBoostingRegressor" in META  # by what it says of `init`
+    assert not META & {"LogisticRegression", "RandomForestClassifier", "StandardScaler", "PCA"}
+
+
+def test_every_meta_estimator_is_measured():
+    assert {type(estimator).__name__ for table in AS_IT_COMES.values() for estimator in table} == META
+
+
+def test_the_page_says_of_every_meta_estimator_what_is_measured():
+    _, page = re.split(r"^Meta-estimators\n-+$", LEAKS.read_text(), flags=re.MULTILINE)
+    page = re.split(r"^Other libraries\n-+$", page, flags=re.MULTILINE)[0]
+    heads = ("Losses that add up", "Losses that add up for public labels only", "More than the losses")
+    _, adds, labels, leaks = re.split(
+        rf"^\*\*(?:{'|'.join(heads)})\.\*\*", page, flags=re.MULTILINE
+    )
+    measured = {
+        says: {type(estimator).__name__ for estimator in table} for says, table in AS_IT_COMES.items()
+    }
+    for text, names in (
+        (adds, measured[ADDS]), (labels, measured[LABELS]),
+        (leaks, measured[LEAKS_] | measured[REFUSED]),
+    ):
+        first_column = re.findall(r"^   \* - (.*)$", text, re.MULTILINE)
+        assert set(re.findall(r"``(\w+)``", " ".join(first_column))) - {"init"} == names
+
+
+def test_the_page_names_what_else_fits_and_scores():
+    page = LEAKS.read_text()
+    for name in ("cross_validate", "cross_val_score", "cross_val_predict", "learning_curve",
+                 "validation_curve", "permutation_test_score", "mlflow", "OptunaSearchCV",
+                 "BayesSearchCV", "imblearn"):
+        assert name in page, name
