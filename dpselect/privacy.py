@@ -223,17 +223,12 @@ class PrivacyLoss:
         Returns
         -------
         dict
-            Keys `epsilon`, `delta`, `kind`, `neighbours`, `seeded` and `releases`.
+            The attributes by their names; `parts` is a list of such dicts.
         """
+        names = ("epsilon", "delta", "kind", "neighbours", "label", "seeded", "composition")
         return {
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "kind": self.kind,
-            "neighbours": self.neighbours,
-            "seeded": self.seeded,
-            "releases": [
-                {"label": r.label, "epsilon": r.epsilon, "delta": r.delta} for r in self.releases
-            ],
+            **{name: getattr(self, name) for name in names},
+            "parts": [part.to_dict() for part in self.parts],
         }
 
     def _repr_html_(self):

@@ -116,6 +116,16 @@ def test_text_says_how_the_parts_make_the_total():
     assert str(PrivacyLoss.sequential([PrivacyLoss.parallel([a, b])])).splitlines()[1] == "  larger of"
 
 
+def test_a_dict_says_the_same():
+    a, b = PrivacyLoss(0.5, label="a"), PrivacyLoss(1.0, 1e-6, label="b", kind="ex-post", seeded=True)
+
+    def back(said):
+        return PrivacyLoss(**{**said, "parts": tuple(map(back, said["parts"]))})
+
+    for loss in (a, PrivacyLoss.sequential([a, PrivacyLoss.parallel([a, b], label="c")])):
+        assert back(json.loads(json.dumps(loss.to_dict()))) == loss
+
+
 def test_what_is_printed_adds_up():
     """Every printed total is computed again from the lines below it."""
 
