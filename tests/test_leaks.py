@@ -52,10 +52,10 @@ def neighbours():
 
 def leaves(value, path=(), seen=None):
     """Yield (path, leaf) for everything that is reachable from `value`."""
-    seen = set() if seen is None else seen
+    seen = {} if seen is None else seen
     if id(value) in seen:
         return
-    seen.add(id(value))
+    seen[id(value)] = value  # kept alive, or its id may be another's
     if isinstance(value, dict):
         parts = value.items()
     elif isinstance(value, (list, tuple, set, frozenset)):

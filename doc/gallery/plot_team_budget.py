@@ -21,7 +21,7 @@ from datetime import UTC, datetime
 
 import matplotlib.pyplot as plt
 import numpy as np
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.pipeline import make_pipeline
 
 from dpselect import (
@@ -74,7 +74,7 @@ private = DPLogisticRegression(epsilon=0.5, classes=[0, 1], ledger=copy)
 careless = GridSearchCV(
     make_pipeline(scaler, private),
     {"dplogisticregression__alpha": np.geomspace(1e-3, 1, 6)},
-    error_score="raise",
+    cv=KFold(5), error_score="raise",
 )
 try:
     careless.fit(patients, ill)

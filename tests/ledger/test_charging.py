@@ -314,16 +314,16 @@ def test_steps_that_learn_are_paid_for_with_the_search(data, ledger):
     search = StabilityGridSearchCV(
         steps, {"dplogisticregression__alpha": [0.1, 1.0]}, epsilon=0.5, ledger=ledger
     ).fit(*data)
-    assert ledger.spent() == (search.privacy_.epsilon, 0.0) == (0.75, 0.0)
+    assert ledger.spent() == (search.privacy_.epsilon, 0.0) == (0.5, 0.0)
     assert len(ledger.history()) == 1
     first = AccuracyFirstSearchCV(
         steps, {"dplogisticregression__epsilon": [0.125, 0.5]}, target=5.0, ledger=ledger
     ).fit(*data)
-    assert ledger.spent()[0] == 0.75 + first.privacy_.epsilon
+    assert ledger.spent()[0] == 0.5 + first.privacy_.epsilon
     # a search that cannot be afforded does not spend on its steps
     with pytest.raises(BudgetExceededError):
-        clone(search).set_params(epsilon=7.0).fit(*data)
-    assert ledger.spent()[0] == 0.75 + first.privacy_.epsilon
+        clone(search).set_params(epsilon=8.0).fit(*data)
+    assert ledger.spent()[0] == 0.5 + first.privacy_.epsilon
 
 
 @pytest.mark.parametrize("n_jobs, seed", [(None, None), (2, None), (None, 0)])
@@ -332,7 +332,7 @@ def test_steps_are_charged_whoever_fits_them(n_jobs, seed, data, ledger):
     parts = [(str(j), DPBoundsScaler(epsilon=0.25), [j]) for j in range(2)]
     search = StabilityGridSearchCV(
         make_pipeline(ColumnTransformer(parts, n_jobs=n_jobs), classifier(alpha=0.1)), {},
-        epsilon=0.5, random_state=seed,
+        epsilon=1.0, random_state=seed,
     )
     with parallel_config(backend="threading"), ledger:
         search.fit(*data)
@@ -365,7 +365,7 @@ def test_the_search_pays_not_its_model(data, ledger):
         StabilityGridSearchCV(classifier(ledger=ledger), {"alpha": [0.1]}),
         StabilityGridSearchCV(classifier(), {"ledger": [ledger]}),
         StabilityGridSearchCV(
-            make_pipeline(DPBoundsScaler(ledger=ledger), classifier()), {}, ledger=ledger
+            make_pipeline(DPBoundsScaler(0.25, ledger=ledger), classifier()), {}, ledger=ledger
         ),
     ):
         with pytest.raises(ValueError, match="ledger.*give ledger= to the search"):

@@ -375,7 +375,7 @@ def test_low_precision_numbers_do_not_weaken_the_noise(data, kind):
 
 
 def test_no_key_stays_with_a_seeded_release(data):
-    pipeline = make_pipeline(DPBoundsScaler(1.0), clone(MODEL))
+    pipeline = make_pipeline(DPBoundsScaler(0.5), clone(MODEL))
     for estimator, grid in ((MODEL, GRID), (pipeline, {"dplogisticregression__alpha": [0.1, 1.0]})):
         s = seeded_fit(data, estimator, grid)
         assert s.privacy_.seeded and b"InnerStream" not in pickle.dumps(s)
