@@ -331,9 +331,8 @@ def test_a_second_name_is_refused(ledger, path, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore:This process")
-def test_a_fork_takes_no_open_file_with_it(ledger, monkeypatch):
+def test_a_fork_takes_no_open_file_with_it(ledger):
     # else the child waits for a lock that nobody holds, or commits without one
-    monkeypatch.setattr(budget_file, "PATIENCE", 1.0)
     inside = threading.Event()
 
     def hold():
