@@ -96,7 +96,10 @@ def run_swapped(module, selection, tmp_path):
     return results
 
 
-@pytest.mark.parametrize("module", RUNS)
+@pytest.mark.parametrize("module", [
+    pytest.param(module, marks=pytest.mark.slow) if module.endswith("test_search") else module
+    for module in RUNS
+])
 def test_sklearn_own_tests(module, tmp_path):
     selection, least_passed, least_fitted = RUNS[module]
     results = run_swapped(module, selection, tmp_path)

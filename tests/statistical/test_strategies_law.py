@@ -172,7 +172,9 @@ def by_risk():
      (Auto, 0, 0.6)],
 )
 def test_a_training_record_stays_under_the_claim(strategy, answer, least):
-    assert least < audit(strategy, answer=answer, **BY_ANSWERS) <= EPSILON
+    # (a choice by random stopping is five times the work of the others)
+    size = 3 * N // 4 if strategy is RandomStopping else N
+    assert least < audit(strategy, answer=answer, size=size, **BY_ANSWERS) <= EPSILON
 
 
 @pytest.mark.slow
@@ -268,7 +270,7 @@ class LooksAtTheRecords(Auto):
     "broken, answer", [(FullShares, 0), (OverlappingParts, 0), (ChargedAsOneRun, 1)]
 )
 def test_models_that_spend_too_much_are_caught(broken, answer):
-    assert audit(broken, answer=answer, **BY_ANSWERS) > EPSILON
+    assert audit(broken, answer=answer, size=3 * N // 4, **BY_ANSWERS) > EPSILON
 
 
 @pytest.mark.slow
@@ -284,9 +286,11 @@ def test_a_choice_on_training_records_is_caught():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("broken", [HalfTheSensitivity, SpentTwice, LooksAtTheRecords])
-def test_a_choice_by_risk_that_is_not_paid_is_caught(broken):
-    assert audit(broken, **{**by_risk(), "size": 4 * N}) > EPSILON
+@pytest.mark.parametrize(
+    "broken, size", [(HalfTheSensitivity, 2 * N), (SpentTwice, 2 * N), (LooksAtTheRecords, N // 4)]
+)
+def test_a_choice_by_risk_that_is_not_paid_is_caught(broken, size):
+    assert audit(broken, **{**by_risk(), "size": size}) > EPSILON
 
 
 # --- the models, on paper
