@@ -17,7 +17,7 @@ from dpselect.noise import as_generator, ball_laplace
 
 from .audit import OUTSIDE, loss_lower_bound
 
-N = 100_000
+N = 200_000
 n = 10
 
 
