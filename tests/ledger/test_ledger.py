@@ -343,9 +343,11 @@ def test_a_fork_takes_no_open_file_with_it(ledger):
     holder = threading.Thread(target=hold)
     holder.start()
     inside.wait(60)
-    worker = multiprocessing.get_context("fork").Process(target=ledger.spend, args=(0.25,))
+    worker = multiprocessing.get_context("fork").Process(
+        target=ledger.spend, args=(0.25,), daemon=True
+    )
     worker.start()
-    worker.join()
+    worker.join(600)  # one that waits for ever is killed when the tests end
     holder.join()
     assert worker.exitcode == 0 and ledger.spent() == (0.25, 0.0)
 
