@@ -72,6 +72,7 @@ MORE = [
     DPLogisticRegression(epsilon=float("inf")),
     DPLinearSVC(),
     DPHistogramDensity(bin_width=0.5, noise="geometric"),
+    DPHistogramDensity(epsilon=float("inf"), bin_width=0.5),
     DPRidge(norm="l2"),
     DPRidge(perturbation="output", alpha=1.0),
     StabilityGridSearchCV(DPRidge(perturbation="output"), {"alpha": [0.1, 1.0]}),
