@@ -34,7 +34,7 @@ from ..training_records import (
 )
 from ..type_aliases import FloatArray, MatrixLike
 from .ridge_accuracy import RidgeAccuracy
-from .ridge_calibration import ball_radius, gradient_change, movement, objective_noise, output_noise
+from .ridge_calibration import ball_radius, gradient_change, objective_noise, output_noise
 from .ridge_noise import Reading, released_entries, statistic_noise
 from .ridge_parameters import check_parameters
 from .ridge_risk_bound import ridge_optimal_values, ridge_risk_bound
@@ -445,9 +445,13 @@ class DPRidge(PrivacyHTMLMixin, RegressorMixin, BaseEstimator):
                 "serve the whole grid."
             )
         s = self._noise(n_samples, n_features + bool(self.fit_intercept))
-        moved = movement(self._gradient_change("l2"), n_samples, s.mu) + s.rounding
-        training = min(score.bound, 2 * math.sqrt(score.bound) * self._row_radius() * moved)
-        return Certificate(training=float(training), span=float(score.bound))
+        # sums over a part are rounded as those over all records are, so a record outside of it may
+        # move a coefficient to the next multiple of the step, too
+        residual = 2 * s.tau / s.mu + s.rounding
+        moved = self._gradient_change("l2") / n_samples / s.mu + residual
+        slope = 2 * math.sqrt(score.bound) * self._row_radius()
+        training, apart = (min(score.bound, slope * far) for far in (moved, residual))
+        return Certificate(float(training), float(score.bound), float(apart))
 
     def accuracy_form(self) -> RidgeAccuracy:
         """Return what is known of the accuracy of this estimator's models, for accuracy first.

@@ -61,7 +61,8 @@ def release(
     >>> release([0.3, 1.0], [0.1, -0.2], step=0.25).tolist()
     [0.25, 0.75]
     """
-    noise = nearest_multiple(noise, step)
+    # rounding leaves -0.0 near 0, which as a sum only values of 0 could give: + 0.0 makes it 0.0
+    noise = nearest_multiple(noise, step) + 0.0
     if unit is None:
         return nearest_multiple(values, step) + noise
     # quotient and remainder of the exact sum by the unit, since doubles may not hold the sum

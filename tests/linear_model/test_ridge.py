@@ -8,6 +8,7 @@ from scipy.optimize import minimize
 from scipy.stats import norm as normal
 from sklearn.base import clone
 from sklearn.linear_model import Ridge
+from sklearn.model_selection import KFold
 
 from dpselect import CertificateError, SeededNoiseWarning
 from dpselect.linear_model import ridge_sums
@@ -15,6 +16,7 @@ from dpselect.linear_model.ridge import DPRidge
 from dpselect.linear_model.ridge_noise import WEIGHTS, statistic_noise
 from dpselect.mechanisms.gaussian import gaussian_mu
 from dpselect.metrics import BrierScore, ClippedSquaredErrorScore
+from dpselect.rows import Parts
 
 INF = float("inf")
 KINDS = [
@@ -427,6 +429,34 @@ def test_no_neighbour_moves_the_score_beyond_the_certificate(norm):
         bound = model.stability_certificate(score, n, 2).training
         largest = max(largest, abs(scores[0] - scores[1]) / bound)
     assert 0.02 < largest <= 1.0
+
+
+# so large that rounding of a sum is a step of the grid now and then
+@pytest.mark.parametrize("perturbation, epsilon", [("output", 1e8), ("objective", 1e6)])
+def test_a_record_outside_of_a_training_part_moves_its_model_within_the_certificate(
+    perturbation, epsilon
+):
+    """Sums over parts are rounded as those over all records: a coefficient may move by one step."""
+    rng, score, n, largest = np.random.default_rng(0), ClippedSquaredErrorScore(1.0), 400, 0.0
+    for _ in range(40):
+        X = rng.normal(size=(n, 4)) / 4
+        y = X[:, 0] + rng.normal(size=n) / 10
+        other = X.copy(), y.copy()
+        # the last record, which the last split tests on
+        other[0][-1], other[1][-1] = -X[-1], 1.0
+        parts, thetas = Parts.from_splits(list(KFold(4).split(X)), X), []
+        for records in ((X, y), other):
+            model = DPRidge(
+                epsilon, perturbation=perturbation, norm="l2", alpha=0.01, fit_intercept=False,
+                random_state=1,
+            )
+            # it keeps the coefficients of the last split
+            DPRidge.split_scores([model], score, *records, parts)
+            thetas.append(model.coef_)
+        largest = max(largest, np.linalg.norm(thetas[0] - thetas[1]))
+    residual = model.stability_certificate(score, 300, 4).residual
+    # 2 sqrt(1) for the slope of the score, and rows of norm 1
+    assert 0 < 2 * largest <= residual < 1e-6
 
 
 # --- the bound on the excess risk

@@ -43,6 +43,14 @@ def test_values_on_the_grid_are_moved_by_the_noise_alone(value, places, step):
     assert release(value + places * step, -places * step, step) == release(value, 0.0, step)
 
 
+@pytest.mark.parametrize("value", [0.0, -0.0, 0.1, -0.1, 5.0, -5.0])
+def test_a_sum_of_zero_has_one_sign(value):
+    """-0.0 + -0.0 is -0.0, which no value but one near 0 could give."""
+    noise = -float(np.rint(value)) - 0.2
+    assert not np.signbit(release([value], [noise], 1.0))[0]
+    assert release([value], [noise], 1.0)[0] == 0
+
+
 @pytest.mark.parametrize("scale", [1e-290, 1e-9, 0.7, 1.0, 3.0, 1e9, 1e300])
 def test_the_step_is_a_power_of_two_below_the_scale(scale):
     step = release_step(scale)
