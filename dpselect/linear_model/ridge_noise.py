@@ -11,6 +11,7 @@ weights are free: the sums for x, 1 and y follow by division, and each entry's n
 divided by its weights. The proofs are on the page "Ridge regression" of the documentation.
 """
 
+import functools
 import math
 from dataclasses import dataclass, replace
 
@@ -72,6 +73,8 @@ def symmetric(entries, n_features, n_columns):
     return matrix + np.triu(matrix, 1).T
 
 
+# one fit asks for the same ones five times
+@functools.lru_cache(maxsize=1)
 def released_entries(n_features, n_columns):
     """Return row and column indices of the released entries of u u'.
 
@@ -79,7 +82,10 @@ def released_entries(n_features, n_columns):
     """
     rows, columns = np.triu_indices(n_columns)
     released = (rows < n_features) | (rows != columns)
-    return rows[released], columns[released]
+    entries = rows[released], columns[released]
+    for indices in entries:
+        indices.flags.writeable = False
+    return entries
 
 
 def column_weights(n_features, fit_intercept, norm):

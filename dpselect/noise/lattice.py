@@ -215,6 +215,8 @@ def nearest_multiple(values: npt.ArrayLike, step: float | FloatArray) -> FloatAr
     # larger doubles are multiples already, and might overflow
     inside = np.abs(values) < LARGEST_PLACE * step
     # dividing by a power of two is exact
+    if inside.all():
+        return np.rint(values / step) * step
     return np.where(inside, np.rint(np.where(inside, values, 0.0) / step) * step, values)
 
 
