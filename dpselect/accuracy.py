@@ -85,15 +85,12 @@ class MovementNoise:
         In that norm, of the statistic divided by `scales`.
     scales : float or ndarray, default=1.0
         How much longer the noise of each coordinate is.
-    unit : float, default=inf
-        For "l2": a power of two that the step divides.
     """
 
     kind: str
     shape: tuple
     movement: float
     scales: np.ndarray | float = 1.0
-    unit: float = math.inf
 
     def deviation(self, levels, epsilon):
         """Return the standard deviation of one coordinate, of scale 1, at a level."""
@@ -154,7 +151,7 @@ class MovementNoise:
         return min(1.0, path_step(float(scales.max()) / levels.low))
 
     def _step_at(self, levels, epsilon):
-        return release_step(np.min(self.scales) * self._scale(levels, epsilon), unit=self.unit)
+        return release_step(np.min(self.scales) * self._scale(levels, epsilon))
 
     def _scale(self, levels, epsilon):
         """Return the scale of standard noise of kind "l2" at a level."""

@@ -103,7 +103,7 @@ def one_sided_quantile(n_cells, probability):
 def counts_noise(estimator, n_cells, how):
     """Return the MovementNoise of the counts."""
     if how == "brownian":
-        return MovementNoise("l2", (1, n_cells), L2_MOVEMENT, unit=1.0)
+        return MovementNoise("l2", (1, n_cells), L2_MOVEMENT)
     kind = "lattice" if estimator.noise == "geometric" else "l1"
     return MovementNoise(kind, (n_cells,), L1_MOVEMENT)
 

@@ -135,7 +135,7 @@ def statistics_noise(model, n_features, how):
     scales = scale.scales(n_features)
     if norm == "l1":
         return MovementNoise(norm, scales.shape, 1.0, scales), scale
-    return MovementNoise(norm, (1, len(scales)), 1.0, scales, unit=1.0), scale
+    return MovementNoise(norm, (1, len(scales)), 1.0, scales), scale
 
 
 def output_noise(model, n_samples, n_features):

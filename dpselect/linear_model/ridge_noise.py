@@ -40,7 +40,7 @@ class StatisticNoise:
     spread : float
         Standard deviation of the noise above the diagonal.
     step : float
-        Of the grid on which the sums are released, at most 1.
+        Of the grid on which the sums are released; for "l1" at most 1.
     """
 
     weights: np.ndarray
@@ -137,7 +137,7 @@ def statistic_noise(n_features, *, fit_intercept, norm, epsilon, delta):
     )
     bare = l2_noise(weights, sensitivity / loss)
     scales = bare.scales(n_features)
-    step = release_step(scales, unit=1.0)
+    step = release_step(scales)
     charge = charged_scale(scales, step, loss)[0] / scales[0]
     noise = l2_noise(weights, charge * bare.diagonal)
     return replace(noise, spread=deviation * noise.off_diagonal, step=step)

@@ -70,15 +70,13 @@ def release(
     return (np.asarray(values) + carried.astype(np.int64)) * unit + (noise - carried * unit)
 
 
-def release_step(scale: npt.ArrayLike, unit: float = math.inf) -> float:
+def release_step(scale: npt.ArrayLike) -> float:
     """Return the step of the grid for noise of float64: a power of two, from public numbers.
 
     Parameters
     ----------
     scale : float or array-like
         Of the noise; the least one counts. 0 for no noise.
-    unit : float, default=inf
-        A power of two that the step divides.
 
     Returns
     -------
@@ -94,7 +92,7 @@ def release_step(scale: npt.ArrayLike, unit: float = math.inf) -> float:
     least = float(np.min(scale))
     if least == 0:
         return NO_GRID
-    return min(unit, max(NO_GRID, math.ldexp(1.0, math.frexp(least)[1] - 1 - FINENESS)))
+    return max(NO_GRID, math.ldexp(1.0, math.frexp(least)[1] - 1 - FINENESS))
 
 
 def charged_scale(

@@ -1,0 +1,187 @@
+"""What rounding to the grid moves is paid for wherever a number is released, and counted in bounds.
+
+The grid is made so coarse that rounding counts.
+"""
+
+import math
+import sys
+
+import numpy as np
+import pytest
+
+from dpselect import DPLinearSVC, DPLogisticRegression, DPRidge
+from dpselect.accuracy import MovementNoise, NoiseLevels
+from dpselect.linear_model import calibration, ridge_calibration
+from dpselect.linear_model.calibration import norm_bound
+from dpselect.linear_model.ridge_noise import (
+    released_entries,
+    statistic_noise,
+    statistic_sensitivity,
+)
+from dpselect.mechanisms.gaussian import gaussian_mu
+from dpselect.metrics import ClippedSquaredErrorScore, HingeScore
+from dpselect.noise import gate, nearest_multiple
+
+EPSILON = 0.3
+
+
+@pytest.fixture
+def released(monkeypatch):
+    """A list of (noise, step) of each release that follows."""
+    seen, whole = [], gate.release
+
+    def release(values, noise, step, unit=None):
+        seen.append((np.array(noise), step))
+        return whole(values, noise, step, unit)
+
+    for name, module in list(sys.modules.items()):
+        if name.startswith("dpselect") and vars(module).get("release") is whole:
+            monkeypatch.setattr(module, "release", release)
+    return seen
+
+
+def worst_loss(noise, scales, loss, step):
+    """Return the loss of two values whose difference is the longest, and rounded up in each place.
+
+    `noise` has one number for each place, the scale of its noise.
+    """
+    apart = np.full(len(noise), step)
+    apart *= loss / np.linalg.norm(apart / scales)
+    return np.linalg.norm((apart + step) / noise)
+
+
+def of_ones(model):
+    """The estimator with 1 in place of all noise of unit scale."""
+    kind = type(model)
+    noise = {"unit_noise": lambda self, *shape: np.ones_like(kind.unit_noise(self, *shape))}
+    return type(kind.__name__, (kind,), noise)(**model.get_params())
+
+
+def linear_scales(model, n, d, k):
+    """Scales without a charge for rounding, and the loss that is left for what they hide."""
+    s, epsilon = model._perturbation(n, d - 1, k), EPSILON / k
+    if model.perturbation == "objective":
+        epsilon *= calibration.RESIDUAL_SHARE
+        return 2 * s.tau / s.mu / epsilon, epsilon
+    return (2 * math.sqrt(2) / n + 2 * s.tau) / s.mu / epsilon, epsilon
+
+
+def ridge_scales(model, n, d):
+    if model.perturbation == "covariance":
+        loss = gaussian_mu(EPSILON, model.delta) if model.delta else EPSILON
+        rows, columns = released_entries(d - 1, d + 1)
+        weights = statistic_noise(
+            d - 1, fit_intercept=True, norm="l2", epsilon=1.0, delta=0.0
+        ).weights
+        scale = statistic_sensitivity(True, "l2") / loss * np.where(rows == columns, 1, 0.5**0.5)
+        return scale / weights[rows] / weights[columns], loss
+    s = model._noise(n, d)
+    if model.perturbation == "objective":
+        loss = ridge_calibration.RESIDUAL_SHARE * EPSILON
+        return 2 * s.tau / s.mu / loss, loss
+    return ridge_calibration.movement(model._gradient_change("l2"), n, s.mu) / EPSILON, EPSILON
+
+
+MODELS = [
+    *(kind(EPSILON, perturbation=perturbation, classes=classes, alpha=0.1)
+      for kind in (DPLogisticRegression, DPLinearSVC)
+      for perturbation in ("output", "objective") for classes in ([0, 1], [0, 1, 2])),
+    *(DPRidge(EPSILON, perturbation=perturbation, norm="l2", alpha=0.1, delta=delta)
+      for perturbation, delta in (
+          ("output", 0), ("objective", 0), ("covariance", 0), ("covariance", 1e-5)
+      )),
+]
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: "-".join([
+    type(model).__name__, model.perturbation, str(getattr(model, "classes", model.get_params().get("delta")))
+]))
+@pytest.mark.parametrize("fineness", [1, 24])
+def test_noise_pays_for_rounding_in_every_place(model, fineness, released, monkeypatch):
+    monkeypatch.setattr(gate, "FINENESS", fineness)
+    rng, n, d = np.random.default_rng(0), 50, 4
+    X, y = rng.normal(size=(n, d - 1)), rng.integers(len(getattr(model, "classes", [0, 1])), size=n)
+    model = of_ones(model)
+    model.fit_batch([model], X, y)
+    (noise, step), = released
+    ridge, k = isinstance(model, DPRidge), 1 if y.max() == 1 else 3
+    scales, loss = ridge_scales(model, n, d) if ridge else linear_scales(model, n, d, k)
+    step = float(np.ravel(step)[0])
+    assert 2.0**-fineness / 2 < step / np.min(scales) <= 2.0**-fineness
+    for row in noise.reshape(k, -1):
+        assert worst_loss(row, scales, loss, step) == pytest.approx(loss, rel=1e-8)
+
+
+@pytest.mark.parametrize("fineness", [1, 24])
+@pytest.mark.parametrize("how", ["path", "brownian", "fresh"])
+def test_noise_of_all_levels_pays_for_one_rounding(how, fineness, released, monkeypatch):
+    monkeypatch.setattr(gate, "FINENESS", fineness)
+    monkeypatch.setattr(
+        MovementNoise, "_standard", lambda self, generator, levels: lambda epsilon: np.ones(self.shape)
+    )
+    k, scales = 3, np.array([5.0, 1.0, 2.0, 0.7])
+    levels = NoiseLevels(how, 0.01, 10.0, delta=1e-6)
+    noise = MovementNoise("l2", (k, 4), 0.3, scales)
+    put_noise_on = noise.start(levels, None)
+    values = np.random.default_rng(0).normal(size=(k, 4))
+    for level in (0.01, 0.5, 10.0):
+        on_grid = put_noise_on(values, level)
+        added, step = released.pop()
+        # the values are rounded once and for all
+        assert step == noise.step(levels)
+        # of each vector; Gaussian noise hides all of them at once
+        loss = levels.time(level) ** -0.5 / math.sqrt(k) if how == "brownian" else level / k
+        least = 0.3 * 0.7 / loss
+        for row in added:
+            assert worst_loss(row, 0.3 * scales / loss, loss, step) == pytest.approx(loss, rel=1e-8)
+        # and what comes out is coarser where the noise is longer
+        coarse = 2.0 ** math.floor(math.log2(least) - fineness)
+        assert coarse >= step and (nearest_multiple(on_grid, coarse) == on_grid).all()
+    assert step == coarse
+
+
+@pytest.mark.parametrize("perturbation", ["output", "objective"])
+@pytest.mark.parametrize("kind", [DPLogisticRegression, DPRidge])
+def test_certificates_count_what_rounding_moves(kind, perturbation, monkeypatch):
+    """With a step longer than what a record moves, neighbours are a step or none apart."""
+    rng, n, moved = np.random.default_rng(1), 40, []
+    ridge = kind is DPRidge
+    model = kind(
+        10.0, perturbation=perturbation, norm="l2", alpha=1.0, random_state=0,
+        fit_intercept=False, **({} if ridge else {"classes": [0, 1]}),
+    )
+    scales = (lambda: model._noise(n, 1)) if ridge else (lambda: model._perturbation(n, 1, 1))
+    bare = (model._gradient_change("l2") if ridge else 2.0) / n / scales().mu
+    for fineness in range(0, -40, -1):
+        monkeypatch.setattr(gate, "FINENESS", fineness)
+        if scales().step > 1.5 * bare:
+            break
+    score, slope = (ClippedSquaredErrorScore(1e6), 2e3) if ridge else (HingeScore(), 1.0)
+    bound = model.stability_certificate(score, n, 1).training
+    for draw in range(60):
+        X, y = rng.uniform(0.5, 1, size=(n, 1)), rng.integers(2, size=n)
+        y[0] = 0
+        other = y.copy()
+        other[0] = 1
+        one, two = (model.fit_batch([model], X, labels)[0].coef_.item() for labels in (y, other))
+        moved.append(slope * abs(one - two))
+    assert slope * 1.001 * bare < max(moved) <= bound
+
+
+def test_the_bound_on_the_norm_counts_rounding(monkeypatch):
+    """Noise of little more than half a step makes a coefficient of a whole one."""
+    monkeypatch.setattr(gate, "FINENESS", -6)
+
+    class HalfAStep(DPLogisticRegression):
+        def unit_noise(self, n_features, n_problems=1):
+            s = self._perturbation(30, n_features, n_problems)
+            return np.full((2, n_problems, n_features), 0.51 * s.step / s.output_scale)
+
+    model = HalfAStep(
+        1.0, perturbation="output", alpha=1.0, fit_intercept=False, classes=[0, 1]
+    )
+    X = np.random.default_rng(0).normal(size=(30, 1))
+    model.fit_batch([model], X, np.arange(30) % 2)
+    s, length = model._perturbation(30, 1, 1), np.linalg.norm(model.unit_noise(1)[1])
+    bound = norm_bound(model._loss(), s, 1.0, 0.0, length)
+    assert bound - s.rounding < abs(model.coef_.item()) <= bound
