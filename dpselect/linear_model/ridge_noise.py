@@ -25,6 +25,8 @@ from .trust_region import minimise_on_ball
 # (tau, kappa), public constants: the larger a weight, the less noise in its sums and the more in
 # all others. The page "Ridge regression" says on which data they were chosen.
 WEIGHTS = {"l1": (0.2, 0.35), "l2": (0.3, 0.6)}
+# columns of which the indices of all sums are kept, in half a megabyte
+MOST_KEPT = 256
 
 
 @dataclass(frozen=True)
@@ -73,13 +75,17 @@ def symmetric(entries, n_features, n_columns):
     return matrix + np.triu(matrix, 1).T
 
 
-# one fit asks for the same ones five times
-@functools.lru_cache(maxsize=1)
 def released_entries(n_features, n_columns):
     """Return row and column indices of the released entries of u u'.
 
     The upper triangle, without the squares of the constant and of the target.
     """
+    # a fit asks for them five times; many of them would be too much to keep, and take no share of it
+    return (_entries if n_columns <= MOST_KEPT else _entries.__wrapped__)(n_features, n_columns)
+
+
+@functools.lru_cache(maxsize=1)
+def _entries(n_features, n_columns):
     rows, columns = np.triu_indices(n_columns)
     released = (rows < n_features) | (rows != columns)
     entries = rows[released], columns[released]

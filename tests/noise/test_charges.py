@@ -5,6 +5,7 @@ The grid is made so coarse that rounding counts.
 
 import math
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from dpselect import DPLinearSVC, DPLogisticRegression, DPRidge
 from dpselect.accuracy import MovementNoise, NoiseLevels
 from dpselect.linear_model import calibration, ridge_calibration
-from dpselect.linear_model.calibration import norm_bound
+from dpselect.linear_model.calibration import Perturbation, norm_bound
 from dpselect.linear_model.ridge_noise import (
     released_entries,
     statistic_noise,
@@ -20,7 +21,7 @@ from dpselect.linear_model.ridge_noise import (
 )
 from dpselect.mechanisms.gaussian import gaussian_mu
 from dpselect.metrics import ClippedSquaredErrorScore, HingeScore
-from dpselect.noise import gate, nearest_multiple
+from dpselect.noise import gate, nearest_multiple, root_stream
 
 EPSILON = 0.3
 
@@ -93,9 +94,12 @@ MODELS = [
 ]
 
 
-@pytest.mark.parametrize("model", MODELS, ids=lambda model: "-".join([
-    type(model).__name__, model.perturbation, str(getattr(model, "classes", model.get_params().get("delta")))
-]))
+def name_of(model):
+    parameters = {name: getattr(model, name, None) for name in ("perturbation", "classes", "delta")}
+    return "-".join([type(model).__name__, *map(str, parameters.values())])
+
+
+@pytest.mark.parametrize("model", MODELS, ids=name_of)
 @pytest.mark.parametrize("fineness", [1, 24])
 def test_noise_pays_for_rounding_in_every_place(model, fineness, released, monkeypatch):
     monkeypatch.setattr(gate, "FINENESS", fineness)
@@ -158,7 +162,7 @@ def test_certificates_count_what_rounding_moves(kind, perturbation, monkeypatch)
             break
     score, slope = (ClippedSquaredErrorScore(1e6), 2e3) if ridge else (HingeScore(), 1.0)
     bound = model.stability_certificate(score, n, 1).training
-    for draw in range(60):
+    for _ in range(60):
         X, y = rng.uniform(0.5, 1, size=(n, 1)), rng.integers(2, size=n)
         y[0] = 0
         other = y.copy()
@@ -185,3 +189,29 @@ def test_the_bound_on_the_norm_counts_rounding(monkeypatch):
     s, length = model._perturbation(30, 1, 1), np.linalg.norm(model.unit_noise(1)[1])
     bound = norm_bound(model._loss(), s, 1.0, 0.0, length)
     assert bound - s.rounding < abs(model.coef_.item()) <= bound
+
+
+@pytest.mark.parametrize("perturbation", ["output", "objective"])
+@pytest.mark.parametrize("kind", [DPLogisticRegression, DPRidge])
+def test_bounds_on_the_excess_count_rounding(kind, perturbation, monkeypatch):
+    """With hardly any noise, a coefficient below half a step becomes 0."""
+    n, classes = 100, {} if kind is DPRidge else {"classes": [0, 1]}
+    model = kind(
+        1e6, perturbation=perturbation, alpha=1.0, random_state=0, fit_intercept=False, **classes
+    )
+    X, y = np.ones((n, 1)), np.arange(n) < 60
+    form = model.accuracy_form()
+    reduction = form.reduction(X, y, NoiseLevels("fresh", 1.0, 2.0), root_stream(0))
+    (exact,) = np.ravel(reduction.minimiser)
+    scales = model._noise if kind is DPRidge else model._perturbation
+    for fineness in range(0, -60, -1):
+        monkeypatch.setattr(gate, "FINENESS", fineness)
+        if scales(*((n, 1) if kind is DPRidge else (n, 1, 1))).step > 2.1 * exact:
+            break
+    model.fit_batch([model], X, y)
+    assert model.coef_.item() == 0
+    (excess,) = reduction.excesses(np.zeros((1, *np.shape(reduction.minimiser))))
+    assert 0 < excess <= form.excess_bound(n, 1)
+    whole = Perturbation.on_grid
+    monkeypatch.setattr(Perturbation, "on_grid", lambda *scales: replace(whole(*scales), rounding=0.0))
+    assert excess > form.excess_bound(n, 1)
