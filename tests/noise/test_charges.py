@@ -51,10 +51,10 @@ def worst_loss(noise, scales, loss, step):
     return np.linalg.norm((apart + step) / noise)
 
 
-def of_ones(model):
-    """The estimator with 1 in place of all noise of unit scale."""
+def with_noise(unit, model):
+    """The estimator with a number in place of all noise of unit scale."""
     kind = type(model)
-    noise = {"unit_noise": lambda self, *shape: np.ones_like(kind.unit_noise(self, *shape))}
+    noise = {"unit_noise": lambda self, *shape: np.full_like(kind.unit_noise(self, *shape), unit)}
     return type(kind.__name__, (kind,), noise)(**model.get_params())
 
 
@@ -105,7 +105,7 @@ def test_noise_pays_for_rounding_in_every_place(model, fineness, released, monke
     monkeypatch.setattr(gate, "FINENESS", fineness)
     rng, n, d = np.random.default_rng(0), 50, 4
     X, y = rng.normal(size=(n, d - 1)), rng.integers(len(getattr(model, "classes", [0, 1])), size=n)
-    model = of_ones(model)
+    model = with_noise(1, model)
     model.fit_batch([model], X, y)
     (noise, step), = released
     ridge, k = isinstance(model, DPRidge), 1 if y.max() == 1 else 3
@@ -147,29 +147,28 @@ def test_noise_of_all_levels_pays_for_one_rounding(how, fineness, released, monk
 @pytest.mark.parametrize("perturbation", ["output", "objective"])
 @pytest.mark.parametrize("kind", [DPLogisticRegression, DPRidge])
 def test_certificates_count_what_rounding_moves(kind, perturbation, monkeypatch):
-    """With a step longer than what a record moves, neighbours are a step or none apart."""
-    rng, n, moved = np.random.default_rng(1), 40, []
-    ridge = kind is DPRidge
-    model = kind(
-        10.0, perturbation=perturbation, norm="l2", alpha=1.0, random_state=0,
-        fit_intercept=False, **({} if ridge else {"classes": [0, 1]}),
-    )
-    scales = (lambda: model._noise(n, 1)) if ridge else (lambda: model._perturbation(n, 1, 1))
+    """With a step longer than what a record moves, neighbours are a step or none apart.
+
+    All coordinates are equal, so that they move together.
+    """
+    n, d, ridge = 40, 4, kind is DPRidge
+    model = with_noise(0, kind(
+        10.0, perturbation=perturbation, norm="l2", alpha=1.0, fit_intercept=False,
+        **({} if ridge else {"classes": [0, 1]}),
+    ))
+    scales = (lambda: model._noise(n, d)) if ridge else (lambda: model._perturbation(n, d, 1))
     bare = (model._gradient_change("l2") if ridge else 2.0) / n / scales().mu
     for fineness in range(0, -40, -1):
         monkeypatch.setattr(gate, "FINENESS", fineness)
         if scales().step > 1.5 * bare:
             break
     score, slope = (ClippedSquaredErrorScore(1e6), 2e3) if ridge else (HingeScore(), 1.0)
-    bound = model.stability_certificate(score, n, 1).training
-    for _ in range(60):
-        X, y = rng.uniform(0.5, 1, size=(n, 1)), rng.integers(2, size=n)
-        y[0] = 0
-        other = y.copy()
-        other[0] = 1
-        one, two = (model.fit_batch([model], X, labels)[0].coef_.item() for labels in (y, other))
-        moved.append(slope * abs(one - two))
-    assert slope * 1.001 * bare < max(moved) <= bound
+    bound = model.stability_certificate(score, n, d).training
+    X, labels = np.full((n, d), d**-0.5), np.tri(n + 1, n, -1, dtype=int)
+    w = [model.fit_batch([model], X, y)[0].coef_.ravel() for y in labels]
+    moved = slope * np.linalg.norm(np.diff(w, axis=0), axis=1)
+    # further than the record, and a step in a single coordinate
+    assert slope * (1.001 * bare + scales().step) < max(moved) <= bound
 
 
 def test_the_bound_on_the_norm_counts_rounding(monkeypatch):
