@@ -18,8 +18,18 @@ from dpselect.noise import lattice_noise, two_sided_geometric
 from dpselect.rows import Parts
 
 from . import reference
-from .cases import ALL, COVARIANCE, DENSITY, LINEAR, NOISY_RIDGE, N, P
-from .cases import key, records_for, standard_noise
+from .cases import (
+    ALL,
+    COVARIANCE,
+    DENSITY,
+    LINEAR,
+    NOISY_RIDGE,
+    N,
+    P,
+    key,
+    records_for,
+    standard_noise,
+)
 from .recording import Recorder
 
 
