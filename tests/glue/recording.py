@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import dpselect
-from dpselect.noise import as_generator
+from dpselect.noise import as_generator, root_stream
 
 
 @dataclass(eq=False)
@@ -23,12 +23,15 @@ class Call:
         None if it raised.
     within : tuple of Call
         Watched calls that it was made from, the outermost first.
+    noted : object
+        What the recorder's `note` said when the call began: arguments may be changed later.
     """
 
     name: str
     arguments: dict
     result: Any = None
     within: tuple = ()
+    noted: Any = None
 
     def __getitem__(self, name):
         return self.arguments[name]
@@ -45,8 +48,6 @@ class Recorder:
     ----------
     calls : list of Call
         In the order in which they began.
-    keys : dict
-        From a call of `as_generator` to the key, in bytes; see :meth:`watch_keys`.
     """
 
     def __init__(self, monkeypatch):
@@ -59,22 +60,31 @@ class Recorder:
             replace_everywhere(self.monkeypatch, function, self._recorded(function))
         return self
 
-    def watch_methods(self, kind, *names):
+    def watch_methods(self, kind, *names, note=None):
         """Record calls of methods of a class; the argument "self" is the object."""
         for name in names:
-            label = f"{kind.__name__}.{name}"
-            self.monkeypatch.setattr(kind, name, self._recorded(getattr(kind, name), label))
+            recorded = self._recorded(getattr(kind, name), name, note)
+            if isinstance(vars(kind)[name], staticmethod):
+                recorded = staticmethod(recorded)
+            self.monkeypatch.setattr(kind, name, recorded)
         return self
 
     def watch_keys(self):
-        """Record under which key each generator is made, and keep the generators."""
-        return self.watch(as_generator)
+        """Record under which key each generator is made."""
+        return self.watch(root_stream, as_generator)
+
+    def keys(self):
+        """Return the keys of the generators that were made, with the calls that made them."""
+        return [
+            (call.result.key, call) for call in self.of("root_stream")
+            if call.within and call.within[-1].name == "as_generator"
+        ]
 
     def of(self, *names):
         """Return the calls of these names."""
         return [call for call in self.calls if call.name in names]
 
-    def _recorded(self, function, label=None):
+    def _recorded(self, function, label=None, note=None):
         signature = inspect.signature(function)
         name = label or function.__name__
 
@@ -83,6 +93,7 @@ class Recorder:
             bound = signature.bind(*args, **kwargs)
             bound.apply_defaults()
             call = Call(name, dict(bound.arguments), within=tuple(self._open))
+            call.noted = None if note is None else note(call)
             self.calls.append(call)
             self._open.append(call)
             try:
@@ -107,8 +118,3 @@ def replace_everywhere(monkeypatch, function, other):
     assert places, f"{function.__name__} is used nowhere"
     for module, name in places:
         monkeypatch.setattr(module, name, other)
-
-
-def key_of(state):
-    """Return the key of a random state that defines one."""
-    return None if state is None else state.key
