@@ -37,6 +37,7 @@ from dpselect.metrics import (
 from dpselect.model_selection.strategies import STRATEGIES
 from dpselect.noise import InnerStream, lattice_laplace
 from dpselect.preprocessing import DPBoundsScaler
+from dpselect.risk_bound import public_reach
 
 from . import reference
 from .cases import P, records_for, standard_noise
@@ -295,6 +296,9 @@ def test_what_is_stated_is_what_was_spent(name):
     loss = run.search.privacy_
     stated = [release.epsilon for release in loss.releases]
     assert loss.delta == run.search.delta or "delta of the models" in name
+    asked = run.search.epsilon
+    steps = sum(fit.epsilon for fit in run.fits if fit.kind == "DPBoundsScaler")
+    assert asked * (1 - 1e-9) <= loss.epsilon <= (asked + steps) * (1 + 1e-9)
     if run.case.strategy == "random_stopping":
         check_random_stopping(run, stated)
         return
@@ -485,6 +489,47 @@ def test_the_scores_of_a_choice_by_stability_are_the_candidates_own(name):
         means.append(np.mean(found))
     (choice,) = run.choices
     assert choice["scores"] == pytest.approx(np.array(means), abs=1e-6)
+
+
+BOUNDED = [
+    name for name, case in CASES.items()
+    if case.strategy in ("risk_bound", "auto") and "readings" not in name and "step" not in name
+]
+
+
+@pytest.mark.parametrize("name", cases(BOUNDED))
+def test_a_choice_by_risk_bounds_compares_each_candidate_s_own(name):
+    run = run_of(name)
+    X, y = run.records
+    (choice,) = run.choices
+    (values,) = run.case.grid.values()
+    training, reach = run.search.epsilon - choice["epsilon"], public_reach(N, 3, choice["epsilon"])
+    models = [
+        clone(run.case.model).set_params(**{run.case.parameter: value}, epsilon=training)
+        for value in values
+    ]
+    K = len(getattr(run.case.model, "classes", [0, 1]))
+    bounds = [model.risk_bound(N, P, 1 if K == 2 else K, reach) for model in models]
+    least = [type(model).optimal_values([model], X, y, reach)[0] for model in models]
+    worst = [value + bound.forecast for value, bound in zip(least, bounds)]
+    rounding = max(bound.inexactness for bound in bounds)
+    assert choice["scores"] == pytest.approx(-np.array(worst), abs=2 * rounding)
+    assert choice["sensitivities"] == pytest.approx([bound.sensitivity for bound in bounds])
+
+
+SCORED = [name for name, case in HELD_OUT.items() if case.strategy != "random_stopping"]
+
+
+@pytest.mark.parametrize("name", cases(SCORED))
+def test_a_choice_on_held_out_records_compares_each_candidate_s_own_score(name):
+    run = run_of(name)
+    (values,) = run.case.grid.values()
+    found = {
+        getattr(call["estimator"], run.case.parameter): call.result
+        for call in run.recorder.of("__call__") if len(call.noted) > 10
+    }
+    (choice,) = run.choices
+    assert choice["scores"] == pytest.approx([found[value] for value in values], abs=0)
 
 
 @pytest.mark.parametrize("name", cases(n for n in HELD_OUT if "step" not in n))
