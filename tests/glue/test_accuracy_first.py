@@ -3,6 +3,7 @@
 Every kind of model that can be read at several noise levels, every method and every criterion.
 """
 
+import functools
 import itertools
 import math
 import warnings
@@ -29,18 +30,30 @@ from dpselect.density_accuracy import HistogramReduction
 from dpselect.linear_model.classifier import DPLinearClassifier
 from dpselect.linear_model.linear_accuracy import LinearReduction
 from dpselect.linear_model.ridge_accuracy import RidgeReduction
-from dpselect.mechanisms.above_threshold import above_threshold, reduced_above_threshold
+from dpselect.mechanisms.above_threshold import (
+    above_threshold,
+    published_test,
+    reduced_above_threshold,
+    reduced_tests,
+    tighter_test,
+)
 from dpselect.mechanisms.verification import verify
+from dpselect.metrics import (
+    ClippedSquaredErrorScore,
+    IntegratedSquaredErrorScore,
+    MarginScore,
+)
 from dpselect.model_selection.accuracy_methods import METHODS
 from dpselect.preprocessing import DPBoundsScaler
 
 from . import reference
 from .cases import P, key, n_problems, records_for
-from .recording import Recorder, replace_everywhere
+from .recording import Call, Recorder, replace_everywhere
 
 N = 150
 REDUCTIONS = (LinearReduction, RidgeReduction, HistogramReduction)
 FITTED = (DPLinearClassifier, DPRidge, DPHistogramDensity)
+SCORED = (MarginScore, ClippedSquaredErrorScore, IntegratedSquaredErrorScore)
 LOGISTIC = DPLogisticRegression(classes=[0, 1, 2], alpha=0.1, data_norm=0.8)
 SVC = DPLinearSVC(classes=[0, 1, 2], alpha=0.1, data_norm=0.8, norm="l1")
 RIDGE = DPRidge(alpha=0.3, data_norm=0.8, target_bound=0.9)
@@ -384,25 +397,52 @@ def accuracy_search(name, method, criterion, **parameters):
     )
 
 
+def note_fit(call):
+    return call["self"].epsilon, len(call["X"]), call["self"].random_state
+
+
 class Run:
     """An accuracy-first search that was fitted, with all that it called."""
 
     def __init__(self, case, monkeypatch, random_state=0):
         self.name, self.method, self.criterion = case
-        self.recorder = Recorder(monkeypatch).watch(
-            verify, above_threshold, reduced_above_threshold
-        ).watch_keys()
+        self.losses = []
+        for function in (above_threshold, reduced_above_threshold):
+            replace_everywhere(monkeypatch, function, self._listened(function))
+        self.recorder = Recorder(monkeypatch).watch(verify).watch_keys()
         for kind in REDUCTIONS:
-            self.recorder.watch_methods(kind, "read")
+            self.recorder.watch_methods(kind, "read", "__init__")
         for kind in FITTED:
-            self.recorder.watch_methods(
-                kind, "fit", note=lambda call: (call["self"].epsilon, len(call["X"]))
-            )
+            self.recorder.watch_methods(kind, "fit", note=note_fit)
+        for kind in SCORED:
+            self.recorder.watch_methods(kind, "__call__")
         self.records = data_of(MODELS[self.name])
         self.search = accuracy_search(*case, random_state=random_state)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SeededNoiseWarning)
             self.search.fit(*self.records)
+
+    def _listened(self, function):
+        """Return the function, so that the losses it takes are kept, and its call recorded."""
+
+        @functools.wraps(function)
+        def wrapper(losses, test, random_state=None):
+            def listened():
+                for loss in losses:
+                    self.losses.append(loss)
+                    yield loss
+
+            call = Call(function.__name__, {"test": test, "random_state": random_state})
+            self.recorder.calls.append(call)
+            call.result = function(listened(), test, random_state)
+            return call.result
+
+        return wrapper
+
+    @property
+    def levels(self):
+        (call,) = self.recorder.of("__init__")
+        return call["levels"]
 
     def epsilons(self, label):
         return [r.epsilon for r in self.search.privacy_.releases if r.label.startswith(label)]
@@ -420,7 +460,7 @@ def test_what_is_stated_is_what_was_spent(case):
     loss, recorder = run.search.privacy_, run.recorder
     fits = [call.noted for call in recorder.of("fit") if call.noted[1] > 10]
     if run.method in ("certified", "theory"):
-        ((epsilon, n),) = fits
+        ((epsilon, n, _),) = fits
         assert (loss.epsilon, n) == (epsilon, N) and epsilon == run.search.best_epsilon_
         return
     assert not fits
@@ -437,11 +477,10 @@ def test_what_is_stated_is_what_was_spent(case):
         assert [call.result[1] for call in answers] == list(run.search.path_["answer"])
     else:
         (test,) = tests
-        levels = getattr(test["tests" if "reduced" in test.name else "test"], "epsilons", None)
-        if levels is None:
-            spent = [test["test"].epsilon]
-        else:
-            spent = [levels[-1 if test.result is None else test.result]]
+        levels = getattr(test["test"], "epsilons", None)
+        # the reduced test costs what the comparisons up to where it halts cost
+        halted = -1 if test.result is None else test.result
+        spent = [test["test"].epsilon if levels is None else levels[halted]]
         last = len(LEVELS) - 1 if test.result is None else test.result
         assert len(path) == last + 1
     assert run.epsilons("testing") == pytest.approx(spent)
@@ -499,7 +538,24 @@ def test_questions_are_asked_with_the_sensitivity_of_their_value(case):
         share = 1 if run.method == "published_above_threshold" else 2
         assert test.query_scale >= share * test.threshold_scale * (1 - 1e-9)
     for call in run.recorder.of("reduced_above_threshold"):
-        assert call["tests"].sensitivity == pytest.approx(sensitivity, rel=1e-12)
+        assert call["test"].sensitivity == pytest.approx(sensitivity, rel=1e-12)
+    # all questions together fail with the probability that was asked for
+    shares = [call["verification"].failure_probability for call in answers]
+    assert sum(shares) <= run.search.failure_probability * (1 + 1e-9)
+    if run.criterion == "excess_risk":
+        target = run.search.target, sensitivity, len(LEVELS), run.search.failure_probability
+        for call in run.recorder.of("above_threshold"):
+            kind = published_test if "published" in run.method else tighter_test
+            assert call["test"] == kind(*target)
+        for call in run.recorder.of("reduced_above_threshold"):
+            tests = reduced_tests(*target)
+            assert call["test"].epsilons == pytest.approx(tests.epsilons)
+            assert call["test"].thresholds == pytest.approx(tests.thresholds)
+    how = {"brownian": "brownian", "doubling": "fresh"}.get(run.method, "path")
+    how = "fresh" if "objective" in run.name else how
+    delta = DELTA if how == "brownian" else 0.0
+    found = run.levels
+    assert (found.how, found.low, found.high, found.delta) == (how, LEVELS[0], LEVELS[-1], delta)
 
 
 @pytest.mark.parametrize("case", WALKS, ids=", ".join)
@@ -508,15 +564,51 @@ def test_each_question_is_about_the_model_that_was_read(case):
     X, y = run.records
     reduction = run.recorder.of("read")[0]["self"]
     tested, models = run.search.path_["tested"], run.search.path_["model"]
-    for place, call in zip(tested, run.recorder.of("verify")):
+
+    def expected(model):
         if run.criterion == "risk":
-            expected = reduction.risks(models[[place]])[0]
-        elif run.criterion == "excess_risk":
-            expected = reduction.excesses(models[[place]])[0]
-            expected = math.sqrt(expected) if run.method == "predict_verify" else expected
-        else:
-            continue
-        assert call["value"] == pytest.approx(expected, abs=1e-12)
+            return reduction.risks(model[None])[0]
+        if run.criterion == "excess_risk":
+            return reduction.excesses(model[None])[0]
+        return -run.search.scorer_(reduction.publish(model, 1.0), *held_records(run))
+
+    for place, call in zip(tested, run.recorder.of("verify")):
+        value, target = expected(models[place]), run.search.target
+        if run.method == "predict_verify" and run.criterion == "excess_risk":
+            value, target = math.sqrt(value), math.sqrt(target)
+        assert (call["value"], call["target"]) == pytest.approx((value, target), abs=1e-12)
+    if run.losses:
+        # what the slack leaves of the target: an absolute one is shared with the noise
+        offsets = np.array([loss - expected(m) for loss, m in zip(run.losses, models, strict=True)])
+        assert np.ptp(offsets) < 1e-12
+        share = 0.0 if run.criterion == "excess_risk" else 1.0
+        assert -offsets[0] <= share * run.search.target + 1e-12
+
+
+def held_records(run):
+    """Return the records that a score was computed on, none of which has trained a model."""
+    (made,) = run.recorder.of("__init__")
+    X = run.records[0]
+    places = {row.tobytes(): i for i, row in enumerate(X)}
+    trained = {places[row.tobytes()] for row in np.ascontiguousarray(made["X"])}
+    held = sorted(set(range(N)) - trained)
+    for call in run.recorder.of("__call__"):
+        asked = {places[row.tobytes()] for row in np.ascontiguousarray(call["X"])}
+        assert asked == set(held)
+    return X[held], None if run.records[1] is None else run.records[1][held]
+
+
+@pytest.mark.parametrize("case", [c for c in SEARCHES if c[2] == "excess_risk"], ids=", ".join)
+def test_without_a_seed_no_key_is_kept(case):
+    with pytest.MonkeyPatch.context() as patch:
+        run = Run(case, patch, random_state=None)
+    assert not run.search.privacy_.seeded and run_of(*case).search.privacy_.seeded
+    for call in run.recorder.of("fit"):
+        assert call.noted[2] is None
+    assert run.search.best_estimator_.random_state is None
+    keys = [k for k, _ in run.recorder.keys()]
+    others = [k for k, _ in run_of(*case).recorder.keys()]
+    assert not set(keys) & set(others)
 
 
 # ---- what decides is equal on records that give the same release

@@ -152,7 +152,11 @@ def test_a_holdout_draws_anew_for_each_round_and_answer(monkeypatch):
     recorder = Recorder(monkeypatch).watch(lattice_noise, lattice_laplace).watch_keys()
     holdout = ReusableHoldout(0.1, 0.01, 3, 500, key("holdout"))
     assert holdout.epsilon == pytest.approx(2 * 3 / (0.01 * 500))
-    for width in (1.0, 2.5, 0.5):
+    for used, width in enumerate((1.0, 2.5, 0.5)):
+        # a round that has begun costs half of what a use costs
+        assert holdout.spent == pytest.approx(2 * used / (0.01 * 500))
+        assert holdout.answer(0.4 * width, 0.4 * width, width) == 0.4 * width
+        assert holdout.spent == pytest.approx((2 * used + 0.5) / (0.01 * 500))
         holdout.answer(0.9 * width, 0.2 * width, width)
     answers = recorder.of("lattice_laplace")
     loss = 1 / (0.01 * 500)
@@ -164,7 +168,7 @@ def test_a_holdout_draws_anew_for_each_round_and_answer(monkeypatch):
     thresholds = [c for c in own if c["scales"] == pytest.approx(0.02, rel=1e-4)]
     queries = [c for c in own if c["scales"] == pytest.approx(0.04, rel=1e-4)]
     # one more round has begun
-    assert (len(thresholds), len(queries), len(answers)) == (4, 3, 3)
-    assert len({float(call.result) for call in own}) == len(own) == 7
+    assert (len(thresholds), len(queries), len(answers)) == (4, 6, 3)
+    assert len({float(call.result) for call in own}) == len(own) == 10
     keys = [key for key, _ in recorder.keys()]
     assert len(set(keys)) == len(keys) == 4 * 2 + 3
