@@ -657,7 +657,7 @@ class Stop(Exception):
 
 @pytest.mark.parametrize("where", ["test", "read"])
 @pytest.mark.parametrize(
-    "case", [case for case in WALKS if case[2] != "risk"], ids=", ".join
+    "case", [case for case in WALKS if case[2] == "excess_risk"], ids=", ".join
 )
 def test_a_search_that_fails_on_the_way_has_spent(case, where, monkeypatch, tmp_path):
     def stops(function):
@@ -681,7 +681,7 @@ def test_a_search_that_fails_on_the_way_has_spent(case, where, monkeypatch, tmp_
     assert ledger.spent()[0] >= LEVELS[0]
 
 
-@pytest.mark.parametrize("case", SEARCHES, ids=", ".join)
+@pytest.mark.parametrize("case", [c for c in SEARCHES if c[2] != "risk"], ids=", ".join)
 def test_a_ledger_pays_what_is_stated(case, tmp_path):
     ledger = PrivacyLedger(tmp_path / "records.ledger", epsilon=1e9, delta=0.1)
     search = accuracy_search(*case, ledger=ledger).fit(*data_of(MODELS[case[0]]))

@@ -49,7 +49,7 @@ def test_the_choice_among_unequal_candidates(sensitivities, epsilon, monkeypatch
     step = grid_step((moved + others) / epsilon)
     (drawn,), (chosen,) = recorder.of("geometric"), recorder.of("largest_sum")
     scales = (moved + others + 2 * step) / epsilon
-    assert drawn["rate"] == pytest.approx(step / scales, rel=1e-12)
+    assert drawn["rate"] == pytest.approx(step / scales, rel=1e-13, abs=0)
     assert on_grid(chosen["values"], step) and on_grid(chosen["noise"], step)
     if moved.min() < 1e-6:
         assert 2 * step > 1e-3 * moved.min()  # so that the charge for the grid shows
@@ -131,10 +131,10 @@ def test_the_reduced_test_pays_for_its_grid(low, monkeypatch):
         assert step > 1e-6 * sensitivity  # so that the charge for the grid shows
     for epsilon, query in zip(epsilons, queries):
         expected = 4 * (sensitivity + step) / epsilon
-        assert query["scales"] == pytest.approx(expected, rel=1e-9)
+        assert query["scales"] == pytest.approx(expected, rel=1e-9, abs=0)
     ((lowest, highest),) = paths
     rates = epsilons[[0, -1]] * step / (2 * (sensitivity + step))
-    assert (lowest, highest) == pytest.approx(tuple(rates), rel=1e-9)
+    assert (lowest, highest) == pytest.approx(tuple(rates), rel=1e-9, abs=0)
     assert len(queries) == 3
 
 

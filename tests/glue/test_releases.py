@@ -14,7 +14,9 @@ from .cases import ALL, LINEAR, NOISY_RIDGE, key, n_problems, records_for
 from .recording import replace_everywhere
 
 SCALER = DPBoundsScaler(epsilon=0.7)
-EVERY = {**ALL, "bounds": SCALER}
+# (with an intercept, and without a bound of their own on the coefficients)
+USUAL = {name: model for name, model in ALL.items() if name[-2:] != "-0" and "0.2" not in name}
+EVERY = {**USUAL, "bounds": SCALER}
 # what the noise protects; all else is the same on any records
 RELEASED = {"coef_", "intercept_", "gram_", "moment_", "density_", "bounds_"}
 
@@ -97,7 +99,7 @@ def linear_records(name):
     return clone(model).set_params(random_state=key("rows", name)), *records_for(model)
 
 
-@pytest.mark.parametrize("name", [*LINEAR, *NOISY_RIDGE])
+@pytest.mark.parametrize("name", [n for n in (*LINEAR, *NOISY_RIDGE) if n in USUAL])
 def test_sparse_rows_release_the_same(name):
     model, X, y = linear_records(name)
     unit = model.unit_noise(*[X.shape[1], n_problems(model)][: 2 if name in LINEAR else 1])
@@ -111,7 +113,7 @@ def test_sparse_rows_release_the_same(name):
     assert found == pytest.approx(expected, abs=precision, rel=0)
 
 
-@pytest.mark.parametrize("name", [*LINEAR, *NOISY_RIDGE])
+@pytest.mark.parametrize("name", [n for n in (*LINEAR, *NOISY_RIDGE) if n in USUAL])
 @pytest.mark.parametrize("container", [np.asarray, sparse.csr_matrix])
 def test_rows_are_clipped_in_prediction_as_in_training(name, container):
     model, X, y = linear_records(name)
