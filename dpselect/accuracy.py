@@ -21,7 +21,16 @@ from typing import Any
 import numpy as np
 
 from .mechanisms.brownian import brownian_time, mixture_rho
-from .noise import as_generator, ball_laplace, grid_step, lattice_noise
+from .noise import (
+    as_generator,
+    ball_laplace,
+    charged_scale,
+    grid_step,
+    lattice_noise,
+    nearest_multiple,
+    release,
+    release_step,
+)
 from .noise.paths import BallLaplacePath, BrownianPath, LatticePath, path_step
 
 
@@ -75,27 +84,29 @@ class MovementNoise:
     movement : float
         In that norm, of the statistic divided by `scales`.
     scales : float or ndarray, default=1.0
-        For "l1": how much longer the noise of each coordinate is.
+        How much longer the noise of each coordinate is.
+    unit : float, default=inf
+        For "l2": a power of two that the step divides.
     """
 
     kind: str
     shape: tuple
     movement: float
     scales: np.ndarray | float = 1.0
+    unit: float = math.inf
 
     def deviation(self, levels, epsilon):
         """Return the standard deviation of one coordinate, of scale 1, at a level."""
-        if levels.how == "brownian":
-            return self.movement * math.sqrt(self._vectors() * levels.time(epsilon))
         if self.kind == "l1":
             return self.movement * math.sqrt(2) / epsilon
         if self.kind == "lattice":
             # 2 p / (1 - p)^2 with p = exp(-epsilon / movement)
             return 1 / (math.sqrt(2) * math.sinh(min(epsilon / self.movement, 1400.0) / 2))
-        return self.movement * math.sqrt(self.shape[-1] + 1) * self._vectors() / epsilon
+        length = 1.0 if levels.how == "brownian" else math.sqrt(self.shape[-1] + 1)
+        return length * self._scale(levels, epsilon)
 
     def start(self, levels, stream):
-        """Draw what is drawn in advance, and return the function from an epsilon to the noise.
+        """Draw what is drawn in advance, and return the function that puts noise on.
 
         Parameters
         ----------
@@ -105,35 +116,68 @@ class MovementNoise:
         Returns
         -------
         callable
-            Takes epsilons in increasing order, each once.
+            Takes values, an epsilon, and the `unit` of :func:`~dpselect.noise.release`; epsilons in
+            increasing order, each once, and the same values at all of them. Returns an ndarray of
+            the values' shape.
         """
-        generator, k, s = as_generator(stream), self._vectors(), self.movement
-        low, high = levels.low, levels.high
-        if levels.how == "fresh":
-            return lambda epsilon: self._fresh(generator, levels, epsilon)
-        if levels.how == "brownian":
-            path = BrownianPath(generator, self.shape)
-            return lambda epsilon: s * math.sqrt(k) * path.read_at(levels.time(epsilon))
+        generator, step = as_generator(stream), self.step(levels)
         if self.kind != "l2":
-            return self._path(generator, levels)
-        path = BallLaplacePath(generator, *self.shape, low / k, high / k)
-        return lambda epsilon: s * path.read(epsilon / k)
+            noise = self._laplace(generator, levels, step)
+            return lambda values, epsilon, unit=None: release(
+                values, noise(epsilon).reshape(np.shape(values)), step, unit
+            )
+        noise = self._standard(generator, levels)
+        # rounding moves the values, too
+        scales = np.broadcast_to(self.movement * np.asarray(self.scales), self.shape[-1:])
+        charge = charged_scale(scales, step, 1.0) / self.movement
+
+        def put_noise_on(values, epsilon, unit=None):
+            scaled = charge * (self._scale(levels, epsilon) * noise(epsilon))
+            noisy = release(values, scaled.reshape(np.shape(values)), step, unit)
+            # a coarser grid where the noise is longer: a cell holds the more of its doubles
+            return nearest_multiple(noisy, self._step_at(levels, epsilon))
+
+        return put_noise_on
 
     def step(self, levels):
-        """Return the step of the grid of the noise, a power of two up to 1.
+        """Return the step of the grid of all that is released, a power of two.
 
-        Multiples of it may be released with noise of kind "l1" or "lattice".
+        Multiples of it may be released with noise of kind "l1" or "lattice", without rounding.
         """
         if self.kind == "lattice":
             return 1.0
+        if self.kind == "l2":
+            return self._step_at(levels, levels.high)
         scales = self.movement * np.atleast_1d(self.scales)
         if levels.how == "fresh":
             return grid_step([scales.min() / levels.high, scales.max() / levels.low], unit=1.0)
         return min(1.0, path_step(float(scales.max()) / levels.low))
 
-    def _path(self, generator, levels):
-        """Return the function from an epsilon to the readings of paths, one for each scale."""
-        step = self.step(levels)
+    def _step_at(self, levels, epsilon):
+        return release_step(np.min(self.scales) * self._scale(levels, epsilon), unit=self.unit)
+
+    def _scale(self, levels, epsilon):
+        """Return the scale of standard noise of kind "l2" at a level."""
+        if levels.how == "brownian":
+            return self.movement * math.sqrt(self.shape[0] * levels.time(epsilon))
+        return self.movement * self.shape[0] / epsilon
+
+    def _standard(self, generator, levels):
+        """Return the function from an epsilon to standard noise of kind "l2"."""
+        if levels.how == "fresh":
+            return lambda epsilon: ball_laplace(generator, *self.shape)
+        if levels.how == "brownian":
+            path = BrownianPath(generator, self.shape)
+            return lambda epsilon: path.read_at(levels.time(epsilon)) / math.sqrt(levels.time(epsilon))
+        k = self.shape[0]
+        path = BallLaplacePath(generator, *self.shape, levels.low / k, levels.high / k)
+        return lambda epsilon: path.read(epsilon / k) * (epsilon / k)
+
+    def _laplace(self, generator, levels, step):
+        """Return the function from an epsilon to noise on the grid, of the other kinds."""
+        if levels.how == "fresh":
+            scales = self.movement * np.asarray(self.scales)
+            return lambda epsilon: lattice_noise(generator, self.shape, scales / epsilon, step)
         scales = np.broadcast_to(self.movement * np.asarray(self.scales), self.shape)
         # of one unit of epsilon, in steps
         rates = step / scales
@@ -149,15 +193,6 @@ class MovementNoise:
             return noise * step
 
         return read
-
-    def _fresh(self, generator, levels, epsilon):
-        if self.kind != "l2":
-            scales = self.movement * np.asarray(self.scales) / epsilon
-            return lattice_noise(generator, self.shape, scales, self.step(levels))
-        return ball_laplace(generator, *self.shape) * (self.movement * self._vectors() / epsilon)
-
-    def _vectors(self):
-        return self.shape[0] if self.kind == "l2" else 1
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ from .noise import (
     check_random_state,
     grid_step,
     lattice_noise,
+    release,
     two_sided_geometric,
 )
 from .noise.generators import RandomState
@@ -161,7 +162,8 @@ class DPHistogramDensity(PrivacyHTMLMixin, DensityMixin, BaseEstimator):
         with charged(self, loss):
             counts, cells, _ = self._count(X)
             noise = self._draw(as_generator(self.random_state), cells.shape)
-            self._publish(cell_masses(counts + noise.ravel()), cells)
+            noisy = release(counts, noise.ravel(), self._step())
+            self._publish(cell_masses(noisy), cells)
             self.privacy_ = loss
         return self
 

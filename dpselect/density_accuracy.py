@@ -103,7 +103,7 @@ def one_sided_quantile(n_cells, probability):
 def counts_noise(estimator, n_cells, how):
     """Return the MovementNoise of the counts."""
     if how == "brownian":
-        return MovementNoise("l2", (1, n_cells), L2_MOVEMENT)
+        return MovementNoise("l2", (1, n_cells), L2_MOVEMENT, unit=1.0)
     kind = "lattice" if estimator.noise == "geometric" else "l1"
     return MovementNoise(kind, (n_cells,), L1_MOVEMENT)
 
@@ -129,10 +129,10 @@ class HistogramReduction(Reduction):
         self.levels = levels
         self.bounds = form.bounds(n_samples, self.estimator.n_features_in_)
         noise = counts_noise(self.estimator, self.cells.size, levels.how)
-        self.draw = noise.start(levels, stream.child("levels"))
+        self.put_noise_on = noise.start(levels, stream.child("levels"))
 
     def read(self, epsilon):
-        return cell_masses(self.counts + np.ravel(self.draw(epsilon)))
+        return cell_masses(self.put_noise_on(self.counts, epsilon))
 
     def risks(self, models):
         models = np.asarray(models)

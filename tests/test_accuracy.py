@@ -18,12 +18,22 @@ NOISES = [
 
 def draws(noise, how, seed, readings=(0.5, 2.0, 8.0)):
     levels = NoiseLevels(how, readings[0], readings[-1], delta=1e-6)
-    read = noise.start(levels, root_stream(seed))
-    return [(epsilon, read(epsilon), noise.deviation(levels, epsilon)) for epsilon in readings]
+    put_noise_on, nothing = noise.start(levels, root_stream(seed)), np.zeros(noise.shape)
+    return [
+        (epsilon, put_noise_on(nothing, epsilon), noise.deviation(levels, epsilon))
+        for epsilon in readings
+    ]
 
 
-@pytest.mark.parametrize("how", HOW)
-@pytest.mark.parametrize("noise", NOISES, ids=lambda noise: noise.kind)
+def every_noise(test):
+    cases = [
+        pytest.param(noise, how, id=f"{noise.kind}-{how}")
+        for noise in NOISES for how in HOW if how != "brownian" or noise.kind == "l2"
+    ]
+    return pytest.mark.parametrize("noise, how", cases)(test)
+
+
+@every_noise
 def test_deviation_is_that_of_the_draws(noise, how):
     scale = noise.shape[0] if noise.kind == "l2" else 1
     drawn = draws(noise, how, 0, (0.5 * scale, 2.0 * scale, 8.0 * scale))
@@ -36,8 +46,7 @@ def test_deviation_is_that_of_the_draws(noise, how):
     assert deviations[0] > 2 * deviations[1] > 4 * deviations[2]
 
 
-@pytest.mark.parametrize("how", HOW)
-@pytest.mark.parametrize("noise", NOISES, ids=lambda noise: noise.kind)
+@every_noise
 def test_noise_is_correlated_along_a_path_and_independent_when_fresh(noise, how):
     scale = noise.shape[0] if noise.kind == "l2" else 1
     (_, one, _), (_, other, _) = draws(noise, how, 1, (0.9 * scale, scale))
@@ -45,8 +54,7 @@ def test_noise_is_correlated_along_a_path_and_independent_when_fresh(noise, how)
     assert abs(correlation) < 0.06 if how == "fresh" else correlation > 0.7
 
 
-@pytest.mark.parametrize("how", HOW)
-@pytest.mark.parametrize("noise", NOISES, ids=lambda noise: noise.kind)
+@every_noise
 def test_same_stream_same_noise(noise, how):
     one, other, third = (draws(noise, how, seed) for seed in (2, 2, 3))
     for (_, a, _), (_, b, _), (_, c, _) in zip(one, other, third):

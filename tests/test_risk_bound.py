@@ -114,7 +114,7 @@ def test_ridge_values_are_those_of_another_solver(perturbation, reach):
     models.append(ridge(alpha=0.01, perturbation=perturbation, target_bound=2.0, coef_bound=0.5))
     for model, value in zip(models, ridge_optimal_values(models, X, y, reach)):
         bound = bound_of(model, 300, 3, reach)
-        mu = model._objective_noise(300, 3).mu if perturbation == "objective" else model.alpha
+        mu = model._noise(300, 3).mu if perturbation == "objective" else model.alpha
 
         def objective(w, mu=mu):
             r = X @ w - y

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import brentq
 
+from ..noise import charged_scale, release_step
+from ..noise.lattice import NO_GRID
 from .losses import LogisticLoss
 
 # Share of epsilon that objective perturbation spends on hiding the solver's residual.
@@ -27,7 +29,7 @@ class Perturbation:
     """The scales at which unit noise enters one linear classifier.
 
     The model is argmin J(w) + (Delta / 2) ||w||^2 + `linear_scale` r.w, to gradient norm `tau`,
-    plus `output_scale` times a ball-Laplace draw.
+    plus `output_scale` times a ball-Laplace draw, on a grid of `step`.
 
     Attributes
     ----------
@@ -39,12 +41,25 @@ class Perturbation:
         Scale of the ball-Laplace draw that is added to the minimiser.
     tau : float
         Bound on the gradient norm that the solver reaches; public.
+    step : float
+        Of the grid on which the model is released.
+    rounding : float
+        How far rounding to the grid may move the model, in l2 norm.
     """
 
     mu: float
     linear_scale: float
     output_scale: float
     tau: float
+    step: float = NO_GRID
+    rounding: float = 0.0
+
+    @classmethod
+    def on_grid(cls, mu, linear_scale, moved, loss, tau, dimension):
+        """Return the scales for a minimiser that moves by `moved`, hidden at a cost of `loss`."""
+        step = release_step(moved / loss)
+        output_scale = charged_scale(moved / loss, step, loss, dimension)
+        return cls(mu, linear_scale, output_scale, tau, step, math.sqrt(dimension) * step)
 
 
 def calibrate(
@@ -89,28 +104,38 @@ def calibrate(
     hidden by a second draw of scale 2 tau / (mu epsilon_tau), with
     epsilon_tau = epsilon / 1000. This needs a tau that depends on neither the data nor
     the draw. One record moves the gradient by at most 2 G in the norm of the noise.
+
+    What is added to the minimiser pays for rounding to the grid, too: see
+    :func:`~dpselect.noise.charged_scale`.
     """
     n, d, R = n_samples, dimension, radius
     G = R if noise_radius is None else noise_radius
-    mu, linear_scale, output_scale = alpha, 0.0, 0.0
+    mu, linear_scale = alpha, 0.0
     if epsilon == math.inf:
         tau = attainable(loss, R, mu, 0.0, tol)
-    elif perturbation == "output":
+        return Perturbation(mu, 0.0, 0.0, tau)
+    if perturbation == "output":
+        hiding_epsilon = epsilon
         tau = attainable(loss, R, mu, 0.0, tol)
-        output_scale = (2 * R / n + 2 * tau) / (mu * epsilon)
+        moved = movement(R, n, mu, tau)
     else:
-        residual_epsilon = RESIDUAL_SHARE * epsilon
-        main_epsilon = epsilon - residual_epsilon
+        hiding_epsilon = RESIDUAL_SHARE * epsilon
+        main_epsilon = epsilon - hiding_epsilon
         mu += extra_regularisation(loss, n, R, alpha, main_epsilon)
         linear_scale = 2 * G / (n * noise_epsilon(loss, n, R, mu, main_epsilon))
         tau = attainable(loss, R, mu, linear_scale * d, tol)
-        output_scale = 2 * tau / (mu * residual_epsilon)
-    if not math.isfinite(mu + linear_scale + output_scale + tau):
+        moved = 2 * tau / mu
+    if not math.isfinite(mu + linear_scale + moved / hiding_epsilon + tau):
         raise ValueError(
             f"alpha={alpha!r}, epsilon={epsilon!r} and data_norm (with the intercept {R!r}) need "
             "noise beyond the range of float64; bring the columns to a scale near 1 first."
         )
-    return Perturbation(mu, linear_scale, output_scale, tau)
+    return Perturbation.on_grid(mu, linear_scale, moved, hiding_epsilon, tau, d)
+
+
+def movement(R, n, mu, tau):
+    """Return how far one record moves the computed minimiser, in l2 norm."""
+    return (2 * R / n + 2 * tau) / mu
 
 
 def attainable(loss, R, mu, t, tol):
@@ -225,11 +250,12 @@ def norm_bound(loss, perturbation, radius, linear_norm, output_norm):
     -----
     With t = linear_scale ||r|| + tau, setting the gradient to within tau of 0 gives
     mu ||w|| <= R + t; its product with w gives mu ||w||^2 <= kappa_l + t ||w||. The second
-    draw adds its own length.
+    draw adds its own length, and the grid what is rounded.
     """
     mu, t = perturbation.mu, perturbation.linear_scale * np.asarray(linear_norm) + perturbation.tau
     longest = _longest(loss, radius, mu, t)
-    return longest + perturbation.output_scale * np.asarray(output_norm)
+    added = perturbation.output_scale * np.asarray(output_norm) + perturbation.rounding
+    return longest + added
 
 
 def _longest(loss, R, mu, t):

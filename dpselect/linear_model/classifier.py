@@ -239,7 +239,7 @@ class DPLinearClassifier(PrivacyHTMLMixin, ClassifierMixin, BaseEstimator):
             lengths = np.empty((2, n_problems))
             lengths[0] = noise_length(self.norm, d, share)
             lengths[1] = noise_length("l2", d, share)
-        residual = 2 * s.tau / s.mu
+        residual = 2 * s.tau / s.mu + s.rounding
         movement = 2 * self._radius() / n_samples / s.mu + residual
         norms = norm_bound(self._loss(), s, self._radius(), *lengths)
         return margin_certificate(score, self._radius(), movement, norms, residual)

@@ -13,8 +13,9 @@ from sklearn.base import clone
 
 from ..accuracy import AccuracyBounds, AccuracyForm, MovementNoise, Reduction, root_rounding
 from ..mechanisms.verification import root_excess_sensitivity
+from ..noise import release
 from ..noise.tails import noise_length
-from .calibration import calibrate, norm_bound
+from .calibration import calibrate, movement, norm_bound
 from .design import classification_problems
 from .problems import mean_losses
 from .solver import minimise
@@ -68,7 +69,10 @@ class LinearAccuracy(AccuracyForm):
         longest = norm_bound(self.loss, s, self.radius, length, 0.0)
         gradient = s.linear_scale * length + (s.mu - alpha) * longest + s.tau
         h = (curvature / d if expected and not objective else curvature) + alpha
-        return float(gradient**2 / (2 * alpha) + gradient * added + h * added**2 / 2)
+        # what is rounded has no random direction
+        steepened = math.sqrt(h) * added + math.sqrt(curvature + alpha) * s.rounding
+        added += s.rounding
+        return float(gradient**2 / (2 * alpha) + gradient * added + steepened**2 / 2)
 
     def bounds(self, n_samples, n_features, n_problems=1):
         n, d, R = n_samples, self.model._dimension(n_features), self.radius
@@ -78,7 +82,7 @@ class LinearAccuracy(AccuracyForm):
         root = root_excess_sensitivity(R + n * bare.tau, n, self.alpha) + root_rounding(
             float(self.loss.value(-R * self.ball)) + self.alpha * self.ball**2 / 2
         )
-        noise = MovementNoise("l2", (n_problems, d), bare.output_scale)
+        noise = MovementNoise("l2", (n_problems, d), movement(R, n, bare.mu, bare.tau))
         curvature = self.loss.curvature * R**2 + d * self.alpha
 
         def forecast(levels, epsilon):
@@ -91,7 +95,7 @@ class LinearAccuracy(AccuracyForm):
         return AccuracyBounds(risk=span, minimum=minimum, root=root, forecast=forecast)
 
     def bare(self, n_samples, dimension):
-        """Return the calibration of output perturbation at epsilon = 1: its scale is the movement."""
+        """Return the calibration of output perturbation; epsilon does not matter for mu and tau."""
         return calibrate(
             "output", self.loss, n_samples=n_samples, dimension=dimension, radius=self.radius,
             alpha=self.alpha, epsilon=1.0, tol=float(self.model.tol),
@@ -130,8 +134,9 @@ class LinearReduction(Reduction):
         self.bounds = form.bounds(self.n, leader.n_features_in_, self.K)
         self.objective = leader.perturbation == "objective"
         if not self.objective:
-            noise = MovementNoise("l2", (self.K, self.d), self.bare.output_scale)
-            self.draw = noise.start(levels, stream.child("levels"))
+            moved = movement(form.radius, self.n, self.bare.mu, self.bare.tau)
+            self.noise = MovementNoise("l2", (self.K, self.d), moved)
+            self.put_noise_on = self.noise.start(levels, stream.child("levels"))
 
     @cached_property
     def minimiser(self):
@@ -146,9 +151,10 @@ class LinearReduction(Reduction):
             self.n_read += 1
             p = self.d - bool(model.fit_intercept)
             s, unit = model._perturbation(self.n, p, self.K), model.unit_noise(p, self.K)
-            w = self._solve(s.mu, s.linear_scale * unit[0].T, s.tau) + s.output_scale * unit[1]
+            w = self._solve(s.mu, s.linear_scale * unit[0].T, s.tau)
+            w = release(w, s.output_scale * unit[1], s.step)
         else:
-            w = self.minimiser + self.draw(epsilon)
+            w = self.put_noise_on(self.minimiser, epsilon)
         # every minimiser lies in the public ball, and the sensitivities count on it
         lengths = np.linalg.norm(w, axis=1, keepdims=True)
         return w * (self.ball / np.maximum(lengths, self.ball))

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -20,7 +21,7 @@ from ..base import (
 from ..exceptions import CertificateError
 from ..ledger import PrivacyLedger, charged
 from ..metrics import ClippedSquaredErrorScore
-from ..noise import as_generator, ball_laplace, gaussian, laplace, lattice_noise
+from ..noise import as_generator, ball_laplace, gaussian, laplace, lattice_noise, release
 from ..noise.generators import RandomState
 from ..plain_scores import r_squared
 from ..risk_bound import RiskBound
@@ -33,12 +34,12 @@ from ..training_records import (
 )
 from ..type_aliases import FloatArray, MatrixLike
 from .ridge_accuracy import RidgeAccuracy
-from .ridge_calibration import ball_radius, gradient_change, movement, objective_noise
-from .ridge_noise import Reading, released_entries, statistic_noise, symmetric
+from .ridge_calibration import ball_radius, gradient_change, movement, objective_noise, output_noise
+from .ridge_noise import Reading, released_entries, statistic_noise
 from .ridge_parameters import check_parameters
 from .ridge_risk_bound import ridge_optimal_values, ridge_risk_bound
 from .ridge_splits import ridge_split_scores
-from .ridge_sums import clip_factor, entry_bits, outer_sums, statistic_step, units
+from .ridge_sums import clip_factor, entry_bits, outer_sums, units
 from .trust_region import length_of
 
 
@@ -287,7 +288,7 @@ class DPRidge(PrivacyHTMLMixin, RegressorMixin, BaseEstimator):
             noise = self._statistic_noise(n_features)
             if not self._on_lattice():
                 drawn = noise.scales(n_features) * drawn
-            noisy = sums.noisy(symmetric(drawn, n_features, len(noise.weights)))
+            noisy = sums.noisy(n_features, partial(release, noise=drawn, step=noise.step))
             noisy *= self._units(n_features)
             gram, moment = noisy[:-1, :-1].copy(), noisy[:-1, -1].copy()
             # rho^2 n^2 ||theta||^2 is about the expected squared length of (noise theta)
@@ -309,15 +310,14 @@ class DPRidge(PrivacyHTMLMixin, RegressorMixin, BaseEstimator):
 
         `decomposed` is a Reading of the same sums, if there is one already.
         """
-        mu, radius, moment = float(self.alpha), self._ball_radius(), sums[:-1, -1] / n_samples
+        radius, moment = self._ball_radius(), sums[:-1, -1] / n_samples
+        s = self._noise(n_samples, len(moment))
         if self.perturbation == "objective":
-            s = self._objective_noise(n_samples, len(moment))
-            mu, moment, noise = s.mu, moment - s.linear_scale * unit[0], s.output_scale * unit[1]
-        else:
-            noise = self._output_scale(n_samples) * unit
+            moment, unit = moment - s.linear_scale * unit[0], unit[1]
         if decomposed is None:
             decomposed = Reading.of(sums[:-1, :-1] / n_samples, moment, 0.0)
-        theta = decomposed.with_moment(moment).minimiser(mu, radius) + noise
+        theta = decomposed.with_moment(moment).minimiser(s.mu, radius)
+        theta = release(theta, s.output_scale * unit, s.step)
         # the ball is public, and no noise leads out of it to a better model
         return theta * (radius / max(radius, length_of(theta)))
 
@@ -395,8 +395,8 @@ class DPRidge(PrivacyHTMLMixin, RegressorMixin, BaseEstimator):
             return ball_laplace(generator, 2, d)
         n_entries = len(released_entries(n_features, d + 1)[0])
         if self._on_lattice():
-            scales = self._statistic_noise(n_features).scales(n_features)
-            return lattice_noise(generator, n_entries, scales, statistic_step(scales))
+            noise = self._statistic_noise(n_features)
+            return lattice_noise(generator, n_entries, noise.scales(n_features), noise.step)
         if self.norm == "l1":
             return np.zeros(n_entries)
         if self.delta == 0:
@@ -444,10 +444,8 @@ class DPRidge(PrivacyHTMLMixin, RegressorMixin, BaseEstimator):
                 'or "output", or search over alpha alone, for which one release and post_process '
                 "serve the whole grid."
             )
-        objective = self.perturbation == "objective"
-        d = n_features + bool(self.fit_intercept)
-        mu = self._objective_noise(n_samples, d).mu if objective else float(self.alpha)
-        moved = movement(self._gradient_change("l2"), n_samples, mu)
+        s = self._noise(n_samples, n_features + bool(self.fit_intercept))
+        moved = movement(self._gradient_change("l2"), n_samples, s.mu) + s.rounding
         training = min(score.bound, 2 * math.sqrt(score.bound) * self._row_radius() * moved)
         return Certificate(training=float(training), span=float(score.bound))
 
@@ -536,8 +534,7 @@ class DPRidge(PrivacyHTMLMixin, RegressorMixin, BaseEstimator):
         if not self._on_lattice():
             return None
         noise = self._statistic_noise(n_features)
-        step = statistic_step(noise.scales(n_features))
-        return entry_bits(n_samples, len(noise.weights), step)
+        return entry_bits(n_samples, len(noise.weights), noise.step)
 
     def _units(self, n_features):
         bounds = self._bounds()
@@ -551,28 +548,21 @@ class DPRidge(PrivacyHTMLMixin, RegressorMixin, BaseEstimator):
                 "target_bound": float(self.target_bound),
                 "fit_intercept": bool(self.fit_intercept)}
 
-    def _output_scale(self, n_samples):
-        if self.epsilon == math.inf:
-            return 0.0
-        moved = movement(self._gradient_change("l2"), n_samples, float(self.alpha))
-        return self._finite(moved / float(self.epsilon))
-
-    def _objective_noise(self, n_samples, dimension):
-        noise = objective_noise(
-            n_samples=n_samples, dimension=dimension, row_radius=self._row_radius(),
-            change=self._gradient_change(self.norm), alpha=float(self.alpha),
-            epsilon=float(self.epsilon),
+    def _noise(self, n_samples, dimension):
+        """Return the Perturbation of noise in the objective or in the result."""
+        objective = self.perturbation == "objective"
+        bounds = {"row_radius": self._row_radius()} if objective else {}
+        noise = (objective_noise if objective else output_noise)(
+            n_samples=n_samples, dimension=dimension, alpha=float(self.alpha),
+            change=self._gradient_change(self.norm if objective else "l2"),
+            epsilon=float(self.epsilon), **bounds,
         )
-        self._finite(noise.mu + noise.linear_scale + noise.output_scale)
-        return noise
-
-    def _finite(self, scale):
-        if not math.isfinite(scale):
+        if not math.isfinite(noise.mu + noise.linear_scale + noise.output_scale):
             raise ValueError(
                 f"alpha={self.alpha!r} and epsilon={self.epsilon!r} with these bounds need noise "
                 'beyond the range of float64; write a larger alpha, or perturbation="covariance".'
             )
-        return scale
+        return noise
 
     def _gradient_change(self, norm):
         return gradient_change(

@@ -6,6 +6,7 @@ one pass over the records, for any number of models.
 """
 
 import math
+from functools import partial
 
 import numpy as np
 from sklearn.base import clone
@@ -23,7 +24,7 @@ from ..mechanisms.verification import root_excess_sensitivity
 from ..noise.tails import noise_length
 from ..rows import block_sum
 from .ridge_calibration import RESIDUAL, movement
-from .ridge_noise import Reading, statistic_noise, symmetric
+from .ridge_noise import Reading, statistic_noise
 from .ridge_sums import entry_bits, outer_sums, scaled_targets, truncated
 from .trust_region import length_of
 
@@ -61,15 +62,19 @@ class RidgeAccuracy(AccuracyForm):
         steepest = R * (float(model.target_bound) + R * B) + alpha * B
         expected = failure_probability is None
         if model.perturbation == "output":
-            o = model._output_scale(n) * noise_length("l2", d, failure_probability)
+            s = model._noise(n, d)
+            o = s.output_scale * noise_length("l2", d, failure_probability)
             # the computed minimiser is not exact
             slope = steepest if model.coef_bound else RESIDUAL * model._gradient_change("l2")
-            return float(slope * o + (R**2 / (d if expected else 1) + alpha) * o**2 / 2)
+            # what is rounded has no random direction
+            steepened = math.sqrt(R**2 / (d if expected else 1) + alpha) * o
+            steepened += math.sqrt(R**2 + alpha) * s.rounding
+            return float(slope * (o + s.rounding) + steepened**2 / 2)
         # the draw that matters gets nearly all of the probability
         shares = [None if expected else share * failure_probability for share in (0.99, 0.01)]
-        s = model._objective_noise(n, d)
+        s = model._noise(n, d)
         b = s.linear_scale * noise_length(model.norm, d, shares[0]) + (s.mu - alpha) * B + s.tau
-        o = s.output_scale * noise_length("l2", d, shares[1])
+        o = s.output_scale * noise_length("l2", d, shares[1]) + s.rounding
         slope = steepest if model.coef_bound else b
         return float(b**2 / (2 * alpha) + slope * o + (R**2 + alpha) * o**2 / 2)
 
@@ -119,8 +124,7 @@ def statistics_noise(model, n_features, how):
     Returns
     -------
     noise : MovementNoise
-        Of kind "l1" it is that of the sums, in units of R and Y. Otherwise it is for sums that
-        one record moves by 1, before it is scaled for each of them.
+        Of the sums, in units of R and Y.
     scale : StatisticNoise
         At epsilon = 1.
     """
@@ -131,7 +135,7 @@ def statistics_noise(model, n_features, how):
     scales = scale.scales(n_features)
     if norm == "l1":
         return MovementNoise(norm, scales.shape, 1.0, scales), scale
-    return MovementNoise(norm, (1, len(scales)), 1.0), scale
+    return MovementNoise(norm, (1, len(scales)), 1.0, scales, unit=1.0), scale
 
 
 def output_noise(model, n_samples, n_features):
@@ -196,7 +200,7 @@ class RidgeReduction(Reduction):
         if model.perturbation == "output":
             self.noise, _ = output_noise(model, self.n, self.p)
         if model.perturbation != "objective":
-            self.draw = self.noise.start(levels, stream.child("levels"))
+            self.put_noise_on = self.noise.start(levels, stream.child("levels"))
 
     def read(self, epsilon):
         model = self.estimator
@@ -206,13 +210,10 @@ class RidgeReduction(Reduction):
             )
             self.n_read += 1
             return model._minimise(self.sums, self.n, model.unit_noise(self.p))
-        unit = np.ravel(self.draw(epsilon))
         if model.perturbation == "output":
-            theta = self.minimiser + unit
+            theta = self.put_noise_on(self.minimiser, epsilon)
             return theta * (self.ball / max(self.ball, length_of(theta)))
-        if self.noise.kind == "l2":
-            unit = self.scale.scales(self.p) * unit
-        noisy = self.outer.noisy(symmetric(unit, self.p, len(self.scale.weights)))
+        noisy = self.outer.noisy(self.p, partial(self.put_noise_on, epsilon=epsilon))
         noisy *= model._units(self.p) / self.n
         spread = self.scale.off_diagonal * self.noise.deviation(self.levels, epsilon)
         rho = spread * float(model.data_norm) ** 2 * math.sqrt(len(self.gram)) / self.n

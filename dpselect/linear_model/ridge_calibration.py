@@ -104,4 +104,15 @@ def objective_noise(*, n_samples, dimension, row_radius, change, alpha, epsilon)
     linear_scale = change / (n_samples * noise_epsilon(loss, n_samples, row_radius, mu, main_epsilon))
     # rounding grows with the noise, whose mean length is at most d
     tau = RESIDUAL * (change + linear_scale * dimension)
-    return Perturbation(mu, linear_scale, 2 * tau / (mu * RESIDUAL_SHARE * epsilon), tau)
+    return Perturbation.on_grid(
+        mu, linear_scale, 2 * tau / mu, RESIDUAL_SHARE * epsilon, tau, dimension
+    )
+
+
+def output_noise(*, n_samples, dimension, change, alpha, epsilon):
+    """Return the noise of output perturbation on the ball; parameters as above."""
+    tau = RESIDUAL * change
+    if epsilon == math.inf:
+        return Perturbation(alpha, 0.0, 0.0, tau)
+    moved = movement(change, n_samples, alpha)
+    return Perturbation.on_grid(alpha, 0.0, moved, epsilon, tau, dimension)

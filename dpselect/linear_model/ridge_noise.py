@@ -18,6 +18,8 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import log_ndtr
 
+from ..noise import charged_scale, grid_step, release_step
+from ..noise.lattice import NO_GRID
 from .trust_region import minimise_on_ball
 
 # (tau, kappa), public constants: the larger a weight, the less noise in its sums and the more in
@@ -37,12 +39,15 @@ class StatisticNoise:
         Scale of a unit draw on the diagonal, and above it.
     spread : float
         Standard deviation of the noise above the diagonal.
+    step : float
+        Of the grid on which the sums are released, at most 1.
     """
 
     weights: np.ndarray
     diagonal: float
     off_diagonal: float
     spread: float
+    step: float = NO_GRID
 
     def scales(self, n_features):
         """Return the scale of the noise of each released sum, divided by the columns' weights.
@@ -108,7 +113,8 @@ def statistic_noise(n_features, *, fit_intercept, norm, epsilon, delta):
     above it, S = 2 ((1 + tau + kappa)^2 - tau^2 - kappa^2). "l2": with the entries above the
     diagonal counted sqrt(2)-fold, the sums move by at most S = sqrt(2) (1 + tau^2 + kappa^2)
     in l2 norm. One ball-Laplace draw of scale S / epsilon hides that, or Gaussian draws of
-    standard deviation S / mu, mu from :func:`gaussian_mu`.
+    standard deviation S / mu, mu from :func:`gaussian_mu`; both are a little longer, to hide that
+    the sums are rounded to a grid: see :func:`~dpselect.noise.charged_scale`.
     """
     weights = column_weights(n_features, fit_intercept, norm)
     n_entries = len(released_entries(n_features, len(weights))[0])
@@ -117,15 +123,24 @@ def statistic_noise(n_features, *, fit_intercept, norm, epsilon, delta):
         return StatisticNoise(weights, 0.0, 0.0, 0.0)
     if norm == "l1":
         scale = sensitivity / epsilon
-        return StatisticNoise(weights, scale, scale / 2, math.sqrt(2) * scale / 2)
-    if delta == 0:
-        scale = sensitivity / epsilon
-        # a ball-Laplace draw in D dimensions has E ||r||^2 = D (D + 1)
-        deviation = math.sqrt(n_entries + 1)
-    else:
-        scale, deviation = sensitivity / gaussian_mu(epsilon, delta), 1.0
+        noise = StatisticNoise(weights, scale, scale / 2, math.sqrt(2) * scale / 2)
+        return replace(noise, step=grid_step(noise.scales(n_features), unit=1.0))
+    # a ball-Laplace draw in D dimensions has E ||r||^2 = D (D + 1)
+    loss, deviation = (epsilon, math.sqrt(n_entries + 1)) if delta == 0 else (
+        gaussian_mu(epsilon, delta), 1.0
+    )
+    bare = l2_noise(weights, sensitivity / loss)
+    scales = bare.scales(n_features)
+    step = release_step(scales, unit=1.0)
+    charge = charged_scale(scales, step, loss)[0] / scales[0]
+    noise = l2_noise(weights, charge * bare.diagonal)
+    return replace(noise, spread=deviation * noise.off_diagonal, step=step)
+
+
+def l2_noise(weights, scale):
+    """Return noise of which a draw of length 1 moves the weighted sums by `scale` in l2 norm."""
     off_diagonal = scale / math.sqrt(2)
-    return StatisticNoise(weights, scale, off_diagonal, deviation * off_diagonal)
+    return StatisticNoise(weights, scale, off_diagonal, off_diagonal)
 
 
 def statistic_sensitivity(fit_intercept, norm):

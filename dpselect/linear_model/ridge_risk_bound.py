@@ -51,7 +51,7 @@ def ridge_risk_bound(model, n_samples, n_features, reach):
     residual = (tau**2 / (2 * mu) + INEXACTNESS * span / n) / 2
     average = R**2 / d
     if model.perturbation == "output":
-        added = model._output_scale(n) * noise_length("l2", d)
+        added = model._noise(n, d).output_scale * noise_length("l2", d)
         forecast = added**2 * (average + mu) / 2
     else:
         gradient = _gradient_noise(model, n, n_features, ball / 2)
@@ -99,7 +99,7 @@ def ridge_optimal_values(models, X, y, reach):
 def _mu(model, n_samples, dimension):
     """Return mu, which is lambda unless objective perturbation adds to it."""
     if model.perturbation == "objective":
-        return model._objective_noise(n_samples, dimension).mu
+        return model._noise(n_samples, dimension).mu
     return float(model.alpha)
 
 
@@ -121,7 +121,7 @@ def _gradient_noise(model, n_samples, n_features, length):
     """
     d = n_features + bool(model.fit_intercept)
     if model.perturbation == "objective":
-        return model._objective_noise(n_samples, d).linear_scale * noise_length(model.norm, d)
+        return model._noise(n_samples, d).linear_scale * noise_length(model.norm, d)
     noise, R = model._statistic_noise(n_features), float(model.data_norm)
     spread = noise.spread * R / n_samples
     return spread * math.sqrt(d) * math.hypot(R * length, model.target_bound / noise.weights[-1])

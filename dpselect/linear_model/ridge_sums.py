@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..noise import grid_step
 from ..rows import block_sum, rows_in_block
+from .ridge_noise import released_entries, symmetric
 
 
 @dataclass(frozen=True)
@@ -38,24 +38,27 @@ class OuterSums:
         """ndarray of shape (q, q) : The sums as doubles."""
         return self.places if self.bits is None else self.places * self._unit
 
-    def noisy(self, noise):
-        """Return the sums plus noise.
+    def noisy(self, n_features, put_noise_on):
+        """Return the matrix of sums with noise on those that are not public.
 
         Parameters
         ----------
-        noise : ndarray of shape (q, q)
-            For sums of integers, multiples of a power of two that divides their unit.
+        n_features : int
+        put_noise_on : callable
+            ``put_noise_on(values, unit=unit)`` returns the sums of :func:`released_entries` with
+            noise, as :func:`~dpselect.noise.release` does.
 
         Returns
         -------
         ndarray of shape (q, q)
-            For sums of integers a function of the exact sum of both: of how often it holds the
-            unit, and of the rest.
+            Both triangles have one noise. The square of the constant is the number of records.
         """
-        if self.bits is None:
-            return self.places + noise
-        carried = np.floor(noise / self._unit)
-        return (self.places + carried.astype(np.int64)) * self._unit + (noise - carried * self._unit)
+        entries = released_entries(n_features, len(self.places))
+        unit = None if self.bits is None else self._unit
+        noisy = symmetric(put_noise_on(self.places[entries], unit=unit), n_features, len(self.places))
+        if len(self.places) == n_features + 2:
+            noisy[-2, -2] = self.places[-2, -2] * (unit or 1.0)
+        return noisy
 
     @property
     def _unit(self):
@@ -186,11 +189,6 @@ def entry_bits(n_samples, n_columns, step):
         -int(math.log2(step)),
     )
     return min(rooms) // 2
-
-
-def statistic_step(scales):
-    """Return the step of the noise of sums, at most 1; `scales` are those of all its entries."""
-    return grid_step(scales, unit=1.0)
 
 
 def scaled_targets(targets, target_bound):

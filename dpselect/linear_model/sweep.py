@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from ..noise import release
 from .design import classification_problems
 from .solver import minimise
 
@@ -31,9 +32,9 @@ def solve_alike(estimators, design, signs, parts=None):
     p, sizes = leader.n_features_in_, [design.n_rows] if parts is None else parts.train_sizes
     draws = np.array([e.unit_noise(p, K) for e in estimators])
     scales = [[e._perturbation(int(n), p, K) for e in estimators] for n in sizes]
-    mu, tau, linear, output = (
+    mu, tau, linear, output, step = (
         np.array([[getattr(s, name) for s in row] for row in scales])
-        for name in ("mu", "tau", "linear_scale", "output_scale")
+        for name in ("mu", "tau", "linear_scale", "output_scale", "step")
     )
     W = minimise(
         design, signs, np.tile(np.arange(K), k), leader._loss(),
@@ -45,7 +46,7 @@ def solve_alike(estimators, design, signs, parts=None):
         max_iter=leader.max_iter, parts=parts,
     )
     W = np.moveaxis(W.reshape(len(sizes), -1, k, K), 1, 3)
-    return W + output[:, :, None, None] * draws[:, 1]
+    return release(W, output[:, :, None, None] * draws[:, 1], step[:, :, None, None])
 
 
 def scores_alike(estimators, score, X, y, parts):

@@ -11,7 +11,6 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from ..checks import check_number
 from ..type_aliases import FloatArray, IntArray, Shape
 from ..unquoted import unquoted
 
@@ -193,13 +192,14 @@ def two_sided(generator, shape, rate):
     return geometric(generator, shape, rate) - geometric(generator, shape, rate)
 
 
-def nearest_multiple(values: npt.ArrayLike, step: float) -> FloatArray:
+def nearest_multiple(values: npt.ArrayLike, step: npt.ArrayLike) -> FloatArray:
     """Return the multiples of a power of two that are nearest to values, exactly.
 
     Parameters
     ----------
     values : float or ndarray
-    step : float
+    step : float or ndarray
+        The powers of two.
 
     Returns
     -------
@@ -216,74 +216,6 @@ def nearest_multiple(values: npt.ArrayLike, step: float) -> FloatArray:
     inside = np.abs(values) < LARGEST_PLACE * step
     # dividing by a power of two is exact
     return np.where(inside, np.rint(np.where(inside, values, 0.0) / step) * step, values)
-
-
-def lattice_laplace(
-    generator: np.random.Generator,
-    values: npt.ArrayLike,
-    scales: npt.ArrayLike,
-    epsilon: float,
-) -> FloatArray:
-    """Round values to a grid and add Laplace noise on it.
-
-    Parameters
-    ----------
-    generator : numpy.random.Generator
-    values : float or ndarray
-        What is released, with noise.
-    scales : float or ndarray
-        b_j, for which ``sum |values_j - values'_j| / b_j <= epsilon`` for all neighbours: the
-        scales that Laplace noise would have.
-    epsilon : float
-        Privacy loss, greater than 0.
-
-    Returns
-    -------
-    ndarray of float64
-        Multiples of a power of two that depends on `scales` only.
-
-    Raises
-    ------
-    ValueError
-        If a scale or `epsilon` is out of its range.
-
-    Notes
-    -----
-    With the step g of the grid, rounding moves two values apart by at most g. Noise of scales
-    b'_j = b_j (1 + sum_i g / (b_i epsilon)) then costs ``sum (|values_j - values'_j| + g) / b'_j <=
-    epsilon``. The sum of two doubles is a function of the exact sum.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dpselect.noise import as_generator, lattice_laplace
-    >>> noisy = lattice_laplace(as_generator(), np.array([0.1, 0.2]), 1.0, 0.5)
-    >>> (noisy % 2.0**-40).tolist()
-    [0.0, 0.0]
-    """
-    values = unquoted(np.asarray, values, dtype=np.float64, what="values")
-    if values.size == 0:
-        return values.copy()
-    if not np.isfinite(values).all():
-        raise ValueError(
-            "values holds NaN or infinity, which no noise hides; give finite numbers."
-        )
-    scales = unquoted(np.asarray, scales, dtype=np.float64, what="scales")
-    scales = unquoted(np.broadcast_to, scales, values.shape, what="scales")
-    # beyond these the grid would leave the range of doubles
-    if not ((scales >= 1e-250) & (scales <= 1e250)).all():
-        raise ValueError(
-            "scales has an entry that is not a number between 1e-250 and 1e250, without which "
-            "values would be released with other noise than was meant; write a number there."
-        )
-    epsilon = check_number(
-        "epsilon", epsilon, low=1e-250, low_included=True, high=1e250, high_included=True,
-        why="values would be released with other noise than was meant",
-        instead="write a number between 1e-250 and 1e250",
-    )
-    step = grid_step(scales)
-    wider = scales * (1 + float(np.sum(step / scales)) / epsilon)
-    return nearest_multiple(values, step) + lattice_noise(generator, values.shape, wider, step)
 
 
 def grid_step(scales: npt.ArrayLike, unit: float = np.inf) -> float:

@@ -271,8 +271,8 @@ def test_the_excess_exceeds_its_bound_no_oftener_than_promised():
         failures, quantile, mean = kept(model, n, p)
         assert failures <= MOST and mean <= 1, (model, n, p, failures, quantile, mean)
         closest = max(closest, quantile)
-        if getattr(model, "perturbation", "") == "objective" and hasattr(model, "_objective_noise"):
-            extra = max(extra, model._objective_noise(n, 5).mu - model.alpha)
+        if getattr(model, "perturbation", "") == "objective" and hasattr(model, "_noise"):
+            extra = max(extra, model._noise(n, 5).mu - model.alpha)
     assert closest > 0.8 and extra > 1
 
 
@@ -431,7 +431,7 @@ class RidgeAttack:
     p: int
 
     def noise(self, twin=None):
-        s, S = self.model._objective_noise(self.n, 1), self.model._gradient_change(self.model.norm)
+        s, S = self.model._noise(self.n, 1), self.model._gradient_change(self.model.norm)
         if twin == "half":
             return s.mu, s.linear_scale / 2
         if twin == "no determinant":
@@ -510,7 +510,7 @@ def test_the_density_of_ridge_is_that_of_the_estimator():
     """The noise that the density is made of leads the estimator to the model, inside or not."""
     rng = np.random.default_rng(0)
     model = DPRidge(perturbation="objective", alpha=0.3, fit_intercept=False)
-    s, B = model._objective_noise(4, 1), model._ball_radius()
+    s, B = model._noise(4, 1), model._ball_radius()
     for length in (0.5, 1.7):
         X, y, u = rng.normal(size=(4, 2)) / 3, rng.uniform(-1, 1, 4), rng.normal(size=2)
         u *= length * B / np.linalg.norm(u)

@@ -290,7 +290,7 @@ def objective_ratio(search, here, there, epsilon, model):
     for X, y in (search.data[search.reductions.index(r)] for r in (here, there)):
         # these data sets have rows of length 1 at most, and no intercept
         if isinstance(estimator, DPRidge):
-            s = estimator._objective_noise(*X.shape)
+            s = estimator._noise(*X.shape)
             laws.append(ridge_log_density(
                 model, X, y, s.mu, s.linear_scale, estimator.norm, estimator._ball_radius()
             ))

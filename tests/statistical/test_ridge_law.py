@@ -245,7 +245,7 @@ def test_output_perturbation_stays_under_the_claim():
     centers = [clone_fit(model, X, t).coef_[0] for t in (y, y_new)]
     unit = ball_laplace(as_generator(0), 2 * N, 1)[:, 0]
     for share, broken in ((1.0, False), (0.5, True)):
-        noise = share * model._output_scale(n) * unit
+        noise = share * model._noise(n, 1).output_scale * unit
         bound = loss_lower_bound(centers[0] + noise[:N], centers[1] + noise[N:])
         assert bound > 1.0 if broken else 0.6 < bound <= 1.0
 

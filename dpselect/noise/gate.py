@@ -1,0 +1,206 @@
+"""The release gate: what noise is put on, and where the sum lies.
+
+Whatever is released as numbers is a sum of values, which are functions of the records, and of noise,
+which is not. Both are rounded to multiples of one power of two that public numbers fix, and
+added exactly. So all data sets reach the same doubles, and the last bits tell nothing. The page "Noise
+on a lattice" has statement and proof.
+"""
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from ..checks import check_number
+from ..type_aliases import FloatArray
+from ..unquoted import unquoted
+from .lattice import NO_GRID, grid_step, lattice_noise, nearest_multiple
+
+# steps of the grid in a scale of noise of float64, as a power of two
+FINENESS = 24
+
+
+def release(
+    values: npt.ArrayLike,
+    noise: npt.ArrayLike,
+    step: npt.ArrayLike,
+    unit: float | None = None,
+) -> FloatArray:
+    """Put noise on values and return the sums, on a grid.
+
+    Nothing else in this library makes a released number from records.
+
+    Parameters
+    ----------
+    values : ndarray
+        Functions of the records. As integers, they count `unit`.
+    noise : ndarray
+        Of the shape of `values`, independent of the records, scaled.
+    step : float or ndarray
+        g of each number: powers of two, from public numbers.
+    unit : float, default=None
+        For `values` that are integers of 64 bits: the power of two that they count, a multiple of
+        `step`.
+
+    Returns
+    -------
+    ndarray of float64
+        ``g (rint(values / g) + rint(noise / g))``, as the nearest double.
+
+    Notes
+    -----
+    For noise of real numbers this is a function of the sum of the rounded values and the noise,
+    so it is as private as that sum. Rounding moves two data sets' values apart by up to g in each
+    coordinate, which :func:`charged_scale` pays for. The nearest double is a function of the exact
+    sum.
+
+    Examples
+    --------
+    >>> from dpselect.noise import release
+    >>> release([0.3, 1.0], [0.1, -0.2], step=0.25).tolist()
+    [0.25, 0.75]
+    """
+    noise = nearest_multiple(noise, step)
+    if unit is None:
+        return nearest_multiple(values, step) + noise
+    # quotient and remainder of the exact sum by the unit, since doubles may not hold the sum
+    carried = np.floor(noise / unit)
+    return (np.asarray(values) + carried.astype(np.int64)) * unit + (noise - carried * unit)
+
+
+def release_step(scale: npt.ArrayLike, unit: float = math.inf) -> float:
+    """Return the step of the grid for noise of float64: a power of two, from public numbers.
+
+    Parameters
+    ----------
+    scale : float or array-like
+        Of the noise; the least one counts. 0 for no noise.
+    unit : float, default=inf
+        A power of two that the step divides.
+
+    Returns
+    -------
+    float
+        At most a 2^-24-th of the scale.
+
+    Examples
+    --------
+    >>> from dpselect.noise import release_step
+    >>> release_step(1.0) == 2.0**-24
+    True
+    """
+    least = float(np.min(scale))
+    if least == 0:
+        return NO_GRID
+    return min(unit, max(NO_GRID, math.ldexp(1.0, math.frexp(least)[1] - 1 - FINENESS)))
+
+
+def charged_scale(
+    scale: npt.ArrayLike,
+    step: float,
+    loss: float,
+    dimension: int = 1,
+) -> FloatArray:
+    """Return the scale of noise that pays for rounding to the grid, too.
+
+    Parameters
+    ----------
+    scale : float or ndarray of shape (d,)
+        b of each coordinate of one vector, for which ``||(v - v') / b||_2 <= loss`` on neighbouring
+        data sets.
+    step : float
+        g.
+    loss : float
+        In units of a standard draw: epsilon for noise of density prop. to ``exp(-||r||_2)``, the
+        sensitivity in standard deviations for Gaussian noise.
+    dimension : int, default=1
+        d, for a `scale` that is one number.
+
+    Returns
+    -------
+    float or ndarray
+        ``b (1 + ||g / b||_2 / loss)``.
+
+    Notes
+    -----
+    The rounded values of neighbouring data sets satisfy ``||(v - v') / b||_2 <= loss + ||g / b||_2``.
+
+    Examples
+    --------
+    >>> from dpselect.noise import charged_scale
+    >>> charged_scale(2.0, step=0.01, loss=1.0, dimension=4)
+    2.02
+    """
+    if np.min(scale) == 0:
+        return scale
+    ratio = step / scale
+    length = math.sqrt(dimension) * ratio if np.ndim(ratio) == 0 else np.linalg.norm(ratio)
+    return scale * (1 + float(length) / loss)
+
+
+def lattice_laplace(
+    generator: np.random.Generator,
+    values: npt.ArrayLike,
+    scales: npt.ArrayLike,
+    epsilon: float,
+) -> FloatArray:
+    """Round values to a grid and add Laplace noise on it.
+
+    Parameters
+    ----------
+    generator : numpy.random.Generator
+    values : float or ndarray
+        What is released, with noise.
+    scales : float or ndarray
+        b_j, for which ``sum |values_j - values'_j| / b_j <= epsilon`` for all neighbours: the
+        scales that Laplace noise would have.
+    epsilon : float
+        Privacy loss, greater than 0.
+
+    Returns
+    -------
+    ndarray of float64
+        Multiples of a power of two that depends on `scales` only.
+
+    Raises
+    ------
+    ValueError
+        If a scale or `epsilon` is out of its range.
+
+    Notes
+    -----
+    With the step g of the grid, rounding moves two values apart by at most g. Noise of scales
+    b'_j = b_j (1 + sum_i g / (b_i epsilon)) then costs ``sum (|values_j - values'_j| + g) / b'_j <=
+    epsilon``. The sum of two doubles is a function of the exact sum.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpselect.noise import as_generator, lattice_laplace
+    >>> noisy = lattice_laplace(as_generator(), np.array([0.1, 0.2]), 1.0, 0.5)
+    >>> (noisy % 2.0**-40).tolist()
+    [0.0, 0.0]
+    """
+    values = unquoted(np.asarray, values, dtype=np.float64, what="values")
+    if values.size == 0:
+        return values.copy()
+    if not np.isfinite(values).all():
+        raise ValueError(
+            "values holds NaN or infinity, which no noise hides; give finite numbers."
+        )
+    scales = unquoted(np.asarray, scales, dtype=np.float64, what="scales")
+    scales = unquoted(np.broadcast_to, scales, values.shape, what="scales")
+    # beyond these the grid would leave the range of doubles
+    if not ((scales >= 1e-250) & (scales <= 1e250)).all():
+        raise ValueError(
+            "scales has an entry that is not a number between 1e-250 and 1e250, without which "
+            "values would be released with other noise than was meant; write a number there."
+        )
+    epsilon = check_number(
+        "epsilon", epsilon, low=1e-250, low_included=True, high=1e250, high_included=True,
+        why="values would be released with other noise than was meant",
+        instead="write a number between 1e-250 and 1e250",
+    )
+    step = grid_step(scales)
+    wider = scales * (1 + float(np.sum(step / scales)) / epsilon)
+    return release(values, lattice_noise(generator, values.shape, wider, step), step)
