@@ -105,14 +105,15 @@ class Reading:
 
         def recorded(noise, levels, stream):
             self.noise = noise
-            draw = start(noise, levels, stream)
+            put_noise_on = start(noise, levels, stream)
 
-            def draw_recorded(epsilon):
-                drawn = draw(epsilon)
-                self.noises.append(np.array(drawn))
-                return drawn
+            def put_recorded(values, epsilon, unit=None):
+                noisy = put_noise_on(values, epsilon, unit)
+                # (integers count the unit)
+                self.noises.append(noisy - np.asarray(values) * (1.0 if unit is None else unit))
+                return noisy
 
-            return draw_recorded
+            return put_recorded
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(MovementNoise, "start", recorded)
@@ -212,9 +213,7 @@ def test_sums_are_read_with_their_own_noise(name, how, monkeypatch):
         apart = np.zeros_like(scales)
         apart[:-1, :-1] = found_gram - gram
         apart[:-1, -1] = found_moment - moment
-        # of kind l1 the scales are in the noise already
-        factor = 1.0 if norm == "l1" else scales[upper]
-        assert apart[upper] == pytest.approx(factor * np.ravel(noise) * units, abs=1e-6)
+        assert apart[upper] == pytest.approx(np.ravel(noise) * units, abs=1e-6)
 
 
 @pytest.mark.parametrize("name, how", [case for case in READ if "objective" not in case[0]])
@@ -233,10 +232,9 @@ def test_the_noise_of_a_path_is_that_of_the_documented_movement(name, how):
         scales = reference.statistic_scales(clone(model).set_params(norm=kind), P)
         scales = scales[np.nonzero(np.triu(scales))]
         assert noise.kind == kind and noise.movement == pytest.approx(1.0, rel=1e-5)
-        if kind == "l1":
-            assert noise.scales == pytest.approx(scales, rel=1e-5)
-        else:
-            assert noise.shape == (1, len(scales)) and noise.scales == 1.0
+        # for a vector in l2 norm, all of it shares one draw
+        assert noise.scales == pytest.approx(scales, rel=1e-5)
+        assert noise.shape == ((len(scales),) if kind == "l1" else (1, len(scales)))
     else:
         scales = reference.ridge_scales if "ridge" in name else reference.linear_scales
         shape = (N, P) if "ridge" in name else (N, P, 1)
@@ -249,7 +247,8 @@ def test_vectors_that_move_together_share_the_loss(how):
     levels, noise = NoiseLevels(how, 0.5, 8.0, DELTA), MovementNoise("l2", (3, 2), 0.7)
     for epsilon in (0.5, 3.0):
         draws = np.array([
-            noise.start(levels, key("law", how, epsilon, i))(epsilon) for i in range(300)
+            noise.start(levels, key("law", how, epsilon, i))(np.zeros((3, 2)), epsilon)
+            for i in range(300)
         ])
         if how == "brownian":
             lengths = np.square(draws).sum(axis=2) / (3 * 0.7**2 * levels.time(epsilon))

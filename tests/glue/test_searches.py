@@ -637,9 +637,19 @@ def test_other_records_change_nothing_but_scores_and_choice(name):
             assert repr(value) == repr(vars(other.search)[name]), name
 
 
-@pytest.mark.parametrize("name", cases(n for n in CASES if "step" in n))
+@pytest.mark.parametrize("name", cases(CASES))
+def test_a_released_model_keeps_nothing_that_a_fit_alone_does_not(name):
+    run = run_of(name)
+    model = run.search.best_estimator_
+    model = model[-1] if hasattr(model, "steps") else model
+    alone = clone(model).fit(*records_for(model, 50, min(model.n_features_in_, 5)))
+    assert set(vars(model)) <= set(vars(alone))
+
+
+@pytest.mark.parametrize("name", cases(CASES))
 def test_no_key_stays_with_what_is_released(name):
     run = run_of(name)
+    assert not any(isinstance(value, InnerStream) for value in vars(run.search).values())
     parameters = run.search.best_estimator_.get_params()
     assert not [
         name for name, value in parameters.items()

@@ -131,9 +131,9 @@ def test_the_span_of_a_certificate_is_that_of_the_longest_model(perturbation, K)
     assert found.span == pytest.approx(np.mean(R * longest), rel=1e-6)
     moved = np.minimum(R * longest, R * 2 * R / (N * mu))
     assert found.training == pytest.approx(np.mean(moved), rel=1e-4)
-    # two solutions, each within tau of the minimiser's gradient
-    tau = model._perturbation(N, 2, problems).tau
-    apart = np.minimum(R * longest, R * 2 * tau / mu)
+    # two solutions, each within tau of the minimiser's gradient, and rounded to the grid
+    scales = model._perturbation(N, 2, problems)
+    apart = np.minimum(R * longest, R * (2 * scales.tau / mu + scales.rounding))
     assert found.residual == pytest.approx(np.mean(apart), rel=1e-6, abs=0)
     assert 0 < found.residual < 1e-3 * found.training
 
@@ -204,7 +204,7 @@ def test_the_change_of_the_gradients_of_ridge(norm, r, s, attained, Y, B):
     assert share * change <= longest <= change * (1 + 1e-9)
     # the estimator charges for it: here without any bending of the map from noise to model
     strong = clone(model).set_params(alpha=1e6, coef_bound=None)
-    noise = strong._objective_noise(N, d).linear_scale
+    noise = strong._noise(N, d).linear_scale
     change = reference.ridge_change(strong, norm)
     assert noise * N * (1 - reference.RIDGE_RESIDUAL_SHARE) == pytest.approx(change, rel=1e-5)
 
