@@ -534,8 +534,7 @@ def test_questions_are_asked_with_the_sensitivity_of_their_value(case):
     for call in run.recorder.of("above_threshold"):
         test = call["test"]
         assert test.threshold_scale == pytest.approx(2 * sensitivity / test.epsilon)
-        share = 1 if run.method == "published_above_threshold" else 2
-        assert test.query_scale >= share * test.threshold_scale * (1 - 1e-9)
+        assert test.query_scale == pytest.approx(4 * sensitivity / test.epsilon)
     for call in run.recorder.of("reduced_above_threshold"):
         assert call["test"].sensitivity == pytest.approx(sensitivity, rel=1e-12)
     # all questions together fail with the probability that was asked for

@@ -91,9 +91,8 @@ def test_above_threshold(calibrate, monkeypatch):
     assert threshold["scales"] == pytest.approx((2 * 0.01 + 2 * step) / test.epsilon, rel=1e-9)
     assert len(queries) == (5 if found is None else found + 1)
     for query in queries:
-        # the published constants have a share of epsilon of their own for the queries
-        assert query["scales"] >= test.query_scale and query["step"] == step
-        assert query["scales"] == pytest.approx(test.query_scale, rel=1e-6)
+        expected = (4 * 0.01 + 4 * step) / test.epsilon
+        assert query["scales"] == pytest.approx(expected, rel=1e-9) and query["step"] == step
     assert len({float(call.result) for call in recorder.calls}) == len(recorder.calls)
 
 

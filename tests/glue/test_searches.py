@@ -91,7 +91,9 @@ class Case:
         return name.rpartition("__")[2]
 
     def records(self, seed=0):
-        return records_for(self.last, N, P, seed)
+        """Return records; with another seed than 0, all of them are nearly the same."""
+        X, y = records_for(self.last, N, P)
+        return (0.5 + 1e-6 * X, None if y is None else 0 * y) if seed else (X, y)
 
 
 def splits(n=N):
