@@ -435,7 +435,7 @@ def search_once(problem, case):
     search = AccuracyFirstSearchCV(
         problem.perturbed(case.noise), {"epsilon": problem.epsilons}, target=case.target,
         failure_probability=FAILURE_PROBABILITY, method=case.method.name,
-        delta=case.method.question.delta, on_failure="last",
+        delta=case.method.question.delta, max_epsilon=np.inf, on_failure="last",
     )
     start = time.perf_counter()
     search.fit(problem.X, problem.y)
@@ -652,7 +652,7 @@ def absolute(data, repetition):
             search = AccuracyFirstSearchCV(
                 Pipeline([("prepare", data.steps()), ("model", classifier)]),
                 {"model__epsilon": ABSOLUTE_EPSILONS}, target=target, criterion=criterion,
-                failure_probability=FAILURE_PROBABILITY, method=method,
+                failure_probability=FAILURE_PROBABILITY, method=method, max_epsilon=np.inf,
                 # signed_log works on each number by itself
                 trusted_steps=["functiontransformer"],
             )
@@ -828,7 +828,7 @@ def speed(n_samples=1_000_000, n_features=77, repetitions=5):
     contestants = {
         "Ridge.fit": Ridge(alpha=LAMBDA * n_samples),
         f"above_threshold, all {LEVELS} levels": AccuracyFirstSearchCV(
-            model, grid, target=1e-9, method="above_threshold", on_failure="last"
+            model, grid, target=1e-9, method="above_threshold", max_epsilon=np.inf, on_failure="last"
         ),
         "certified": AccuracyFirstSearchCV(model, grid, target=0.01, method="certified"),
     }

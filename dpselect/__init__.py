@@ -1,6 +1,7 @@
 """Tune and release machine-learning models under differential privacy."""
 
 from . import audit, mechanisms, metrics, noise, preprocessing
+from .composition import privacy_of
 from .config import config_context, get_config, set_config
 from .density import DPHistogramDensity
 from .exceptions import (
@@ -56,5 +57,6 @@ __all__ = [
     "metrics",
     "noise",
     "preprocessing",
+    "privacy_of",
     "set_config",
 ]

@@ -11,6 +11,7 @@ from sklearn.utils.validation import validate_data
 
 from .config import get_config
 from .exceptions import PrivacyLeakError, PrivacyLeakWarning, SeededNoiseWarning
+from .ledger import CarriesLedgerMixin
 from .noise import InnerStream, is_seeded
 from .privacy import PrivacyLoss
 from .rows import (
@@ -27,8 +28,12 @@ from .rows import (
 from .unquoted import unquoted
 
 
-class PrivacyHTMLMixin:
-    """Shows `privacy_` in notebooks, beneath scikit-learn's diagram; comes before BaseEstimator."""
+class PrivacyHTMLMixin(CarriesLedgerMixin):
+    """What private estimators share; comes before BaseEstimator.
+
+    It shows `privacy_` in notebooks, beneath scikit-learn's diagram, and pickles carry the ledger
+    that is open.
+    """
 
     privacy_: PrivacyLoss
 
@@ -57,14 +62,15 @@ def warn_caller(message, category):
     message : str
         One sentence, without data.
     category : type
-        PrivacyLeakWarning or SeededNoiseWarning.
+        A kind of warning. Those that say nothing of privacy stay warnings in strict mode.
 
     Raises
     ------
     PrivacyLeakError
-        In strict mode: see :func:`dpselect.config_context`.
+        In strict mode, for a PrivacyLeakWarning or a SeededNoiseWarning: see
+        :func:`dpselect.config_context`.
     """
-    if get_config()["strict"]:
+    if get_config()["strict"] and issubclass(category, (PrivacyLeakWarning, SeededNoiseWarning)):
         raise PrivacyLeakError(message)
     # scikit-learn stands between where it calls back
     ours = (__name__.partition(".")[0] + ".", "sklearn.callback.")

@@ -1,19 +1,59 @@
-"""The library's settings, one set a thread, with the functions that scikit-learn has for its own."""
+"""The library's settings, one set a thread, with the functions that scikit-learn has for its own.
 
+A thread that has set nothing itself is as strict as any thread is: leaks of a worker are leaks of
+whoever sent it. The same holds for processes.
+"""
+
+import os
 import threading
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 
-DEFAULTS = {"strict": False}
+from .processes import this_process
+
+
+class _Settings:
+    """What a thread has set: None where it has set nothing."""
+
+    def __init__(self):
+        self.strict = None
+        # what came with the estimator that is fitted
+        self.carried = False
+
+
 # (a ContextVar would be forgotten from one cell of a notebook to the next)
 _local = threading.local()
+_of_all_threads: weakref.WeakSet[_Settings] = weakref.WeakSet()
+_lock = threading.Lock()
+
+
+def _new_lock():
+    global _lock
+    _lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_new_lock)  # another thread may hold it
 
 
 def _settings():
     if not hasattr(_local, "settings"):
-        _local.settings = DEFAULTS.copy()
+        _local.settings = _Settings()
+        with _lock:
+            _of_all_threads.add(_local.settings)
     return _local.settings
+
+
+def _some_thread_is_strict():
+    with _lock:
+        return any(settings.strict for settings in _of_all_threads)
+
+
+def _set(strict):
+    _settings().strict = strict
+    this_process().tell(strict=_some_thread_is_strict() or None)
 
 
 def get_config() -> dict[str, bool]:
@@ -22,7 +62,9 @@ def get_config() -> dict[str, bool]:
     Returns
     -------
     dict
-        A copy; to change a setting, use :func:`set_config` or :func:`config_context`.
+        A copy; to change a setting, use :func:`set_config` or :func:`config_context`. Where this
+        thread has set nothing, it is strict if another thread is, or the process that started this
+        one.
 
     Examples
     --------
@@ -30,11 +72,15 @@ def get_config() -> dict[str, bool]:
     >>> dpselect.get_config()
     {'strict': False}
     """
-    return _settings().copy()
+    own = _settings()
+    strict = own.strict
+    if strict is None:
+        strict = own.carried or _some_thread_is_strict() or bool(this_process().told("strict"))
+    return {"strict": strict}
 
 
 def set_config(*, strict: bool | None = None) -> None:
-    """Change settings of this thread, for good.
+    """Change settings for good: of this thread, and of all that set nothing themselves.
 
     Parameters
     ----------
@@ -63,12 +109,12 @@ def set_config(*, strict: bool | None = None) -> None:
             f"strict must be a bool, not a {type(strict).__name__}, because it says whether leaks "
             "are errors; write True or False."
         )
-    _settings()["strict"] = strict
+    _set(strict)
 
 
 @contextmanager
 def config_context(*, strict: bool | None = None) -> Iterator[None]:
-    """Change settings of this thread for as long as a ``with`` block lasts.
+    """Change settings for as long as a ``with`` block lasts, as `set_config` does.
 
     Parameters
     ----------
@@ -87,12 +133,23 @@ def config_context(*, strict: bool | None = None) -> Iterator[None]:
 labels from y, which the privacy loss does not cover; give classes=[...] with all labels that a \
 record may have.
     """
-    before = get_config()
+    before = _settings().strict
     set_config(strict=strict)
     try:
         yield
     finally:
-        set_config(**before)
+        _set(before)
+
+
+@contextmanager
+def carried_config(strict):
+    """Be strict where this thread has set nothing else, if what is fitted comes from a strict one."""
+    settings = _settings()
+    before, settings.carried = settings.carried, strict
+    try:
+        yield
+    finally:
+        settings.carried = before
 
 
 def with_config(function):

@@ -77,8 +77,9 @@ class PrivacyLoss:
     1.0
     >>> print(total)
     (epsilon = 1, delta = 0) differential privacy, neighbours replace one record
-      epsilon 0.5: choice of alpha
-      epsilon 0.5: coefficients
+      sum of
+        epsilon 0.5: choice of alpha
+        epsilon 0.5: coefficients
     """
 
     epsilon: float
@@ -222,32 +223,50 @@ class PrivacyLoss:
         Returns
         -------
         dict
-            Keys `epsilon`, `delta`, `kind`, `neighbours`, `seeded` and `releases`.
+            The attributes by their names; `parts` is a list of such dicts.
         """
+        names = ("epsilon", "delta", "kind", "neighbours", "label", "seeded", "composition")
         return {
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "kind": self.kind,
-            "neighbours": self.neighbours,
-            "seeded": self.seeded,
-            "releases": [
-                {"label": r.label, "epsilon": r.epsilon, "delta": r.delta} for r in self.releases
-            ],
+            **{name: getattr(self, name) for name in names},
+            "parts": [part.to_dict() for part in self.parts],
         }
 
     def _repr_html_(self):
         """Return the statement for notebooks; its summary is the total."""
         rows = "".join(
-            f"<tr><td style='text-align:right'>{part.epsilon:.6g}</td>"
-            f"<td style='text-align:right'>{part.delta:.6g}</td>"
-            f"<td style='text-align:left'>{escape(part.label)}</td></tr>"
-            for part in self.releases
+            "<tr>"
+            f"<td style='text-align:right'>{loss.epsilon:.6g}</td>"
+            f"<td style='text-align:right'>{loss.delta:.6g}</td>"
+            f"<td style='text-align:left;padding-left:{1 + depth}em'>{escape(text)}</td></tr>"
+            for depth, loss, text in self._outline()
         )
         return (
             f"<details style='margin:0.5em 0'><summary><b>Privacy loss:</b> {escape(self._head())}"
             "</summary><table><thead><tr><th>epsilon</th><th>delta</th>"
             f"<th style='text-align:left'>of</th></tr></thead><tbody>{rows}</tbody></table></details>"
         )
+
+    def _outline(self, depth=0):
+        """Yield (depth, loss, text) of each line: single releases, and how they are put together."""
+        members = self._members()
+        if not members:
+            yield depth, self, self.label
+        elif len(members) == 1:
+            yield from members[0]._outline(depth)
+        else:
+            most = "largest of" if len(members) > 2 else "larger of"
+            yield depth, self, "sum of" if self.composition == "sequential" else most
+            for member in members:
+                yield from member._outline(depth + 1)
+
+    def _members(self):
+        """Return the parts without levels that say nothing: a part alone, a sum within a sum."""
+        members = []
+        for part in self.parts:
+            while len(part.parts) == 1:
+                (part,) = part.parts
+            members += part._members() if part.composition == self.composition else [part]
+        return members
 
     def _head(self):
         head = (
@@ -261,8 +280,13 @@ class PrivacyLoss:
         return head
 
     def __str__(self):
-        lines = [self._head()]
-        lines += [f"  epsilon {part.epsilon:.6g}: {part.label}" for part in self.releases]
+        lines, outline = [self._head()], list(self._outline())
+        for depth, loss, text in outline:
+            delta = f", delta {loss.delta:.6g}" if loss.delta else ""
+            amount = f"epsilon {loss.epsilon:.6g}{delta}: "
+            if depth == 0 and len(outline) > 1:
+                amount = ""  # the total, which stands above
+            lines.append("  " * (depth + 1) + amount + text)
         return "\n".join(lines)
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from .base import warn_caller
 from .exceptions import PrivacyLeakWarning
+from .ledger import where_it_came_from
 from .type_aliases import Function
 
 # model -> Place; models count by identity, so copies and pickles have none
@@ -106,12 +107,13 @@ def warns_of_training_records(method: Function) -> Function:
             return method(self, X, *args, **kwargs)
         place = _TRAINED_ON.get(self)
         if place is not None and place.overlaps(X):
-            warn_caller(
-                "X holds records that the model was trained on, and their score is a function of "
-                "them that the privacy loss does not cover; score records that took no part in "
-                "training.",
-                PrivacyLeakWarning,
-            )
+            with where_it_came_from(self):
+                warn_caller(
+                    "X holds records that the model was trained on, and their score is a function "
+                    "of them that the privacy loss does not cover; score records that took no part "
+                    "in training.",
+                    PrivacyLeakWarning,
+                )
         _local.looked = True
         try:
             return method(self, X, *args, **kwargs)

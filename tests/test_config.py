@@ -4,6 +4,7 @@ import threading
 import numpy as np
 import pytest
 from joblib import Parallel, delayed, parallel_config
+from sklearn.linear_model import LogisticRegression
 
 import dpselect
 from dpselect import (
@@ -12,7 +13,9 @@ from dpselect import (
     StabilityGridSearchCV,
     ThresholdoutFeatureSelector,
 )
+from dpselect.base import warn_caller
 from dpselect.config import with_config
+from dpselect.holdout import feature_selector
 from dpselect.metrics import BrierScore
 
 
@@ -68,12 +71,29 @@ def in_a_thread(function):
     return found[0]
 
 
-def test_each_thread_has_settings_of_its_own():
+def test_a_thread_is_as_strict_as_others_unless_it_has_set_something():
+    lenient = with_config(strict)
     dpselect.set_config(strict=True)
-    assert in_a_thread(strict) is False
-    assert in_a_thread(with_config(strict)) is True
+    assert in_a_thread(strict) and in_a_thread(with_config(strict)) and not in_a_thread(lenient)
     in_a_thread(lambda: dpselect.set_config(strict=False))
     assert strict()
+    with dpselect.config_context(strict=False):
+        assert not in_a_thread(strict)
+
+
+def test_a_thread_that_has_ended_makes_no_other_strict():
+    in_a_thread(lambda: dpselect.set_config(strict=True))
+    assert not strict() and not in_a_thread(strict)
+
+
+def test_a_context_leaves_a_thread_open_to_what_others_set():
+    def after_a_context():
+        with dpselect.config_context(strict=False):
+            inside = strict()
+        return inside, strict()
+
+    dpselect.set_config(strict=True)
+    assert in_a_thread(after_a_context) == (False, True)
 
 
 def test_a_worker_is_left_as_it_was():
@@ -84,9 +104,11 @@ def test_a_worker_is_left_as_it_was():
 
 
 def test_other_processes():
-    dpselect.set_config(strict=True)
-    found = Parallel(n_jobs=2)(delayed(f)() for f in (strict, with_config(strict)))
-    assert found == [False, True]
+    # whatever they knew when they were started
+    for setting in (True, False):
+        dpselect.set_config(strict=setting)
+        found = Parallel(n_jobs=2)(delayed(f)() for f in (strict, with_config(strict)))
+        assert found == [setting, setting]
 
 
 class Tells(BrierScore):
@@ -124,3 +146,38 @@ def test_a_leak_in_a_worker_is_an_error(data, n_jobs):
     )
     with pytest.raises(PrivacyLeakError, match="classes"), dpselect.config_context(strict=True):
         selector.fit(*data)
+
+
+def stops_early(data, monkeypatch):
+    """Fit a selector whose budget ends after the first of two columns, in strict mode."""
+    monkeypatch.setattr(feature_selector, "forward_selection", lambda *_: ([1], [0.5]))
+    selector = ThresholdoutFeatureSelector(LogisticRegression(), n_features_to_select=2, budget=100)
+    with pytest.warns(UserWarning, match="1 of 2 columns") as caught:
+        with dpselect.config_context(strict=True):
+            selector.fit(*data)
+    assert [w.category for w in caught] == [UserWarning]
+    assert list(selector.support_) == [False, True] and selector.privacy_.epsilon > 0
+
+
+def test_a_warning_that_says_nothing_of_privacy_stays_one(data, monkeypatch):
+    stops_early(data, monkeypatch)
+
+    # the check sees a strict mode that takes every warning for a leak, once the budget is spent
+    def raises(message, category):
+        raise PrivacyLeakError(message)
+
+    monkeypatch.setattr(feature_selector, "warn_caller", raises)
+    with pytest.raises((PrivacyLeakError, pytest.fail.Exception)):
+        stops_early(data, monkeypatch)
+
+
+@pytest.mark.parametrize("category, error", [
+    (dpselect.PrivacyLeakWarning, True), (dpselect.SeededNoiseWarning, True), (UserWarning, False),
+    (RuntimeWarning, False),
+])
+def test_what_strict_mode_raises(category, error):
+    expected = pytest.raises(PrivacyLeakError) if error else pytest.warns(category)
+    with expected, dpselect.config_context(strict=True):
+        warn_caller("said", category)
+    with pytest.warns(category):
+        warn_caller("said", category)

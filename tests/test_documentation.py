@@ -1,12 +1,17 @@
 """The documentation lists every public name. Its code blocks run as doctests of their own."""
 
+import ast
+import doctest
 import re
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 
+import dpselect
+
 DOC = Path(__file__).parents[1] / "doc"
+PACKAGE = Path(dpselect.__file__).parent
 MODULES = ("", "audit", "mechanisms", "metrics", "noise", "preprocessing", "accounting")
 # of these modules the public names are not in __all__
 NAMES = {
@@ -29,3 +34,50 @@ def test_the_api_page_lists_every_public_name(module):
 def test_no_page_shows_code_that_does_not_run():
     for page in [*DOC.glob("*.rst"), *DOC.glob("mechanisms/*.rst")]:
         assert not re.search(r"code(-block)?:: *python", page.read_text()), page.name
+
+
+# what fits on folds that are stratified for a classifier, unless it is told otherwise
+ON_FOLDS = {
+    "GridSearchCV", "RandomizedSearchCV", "HalvingGridSearchCV", "HalvingRandomSearchCV", "RFECV",
+    "SequentialFeatureSelector", "StackingClassifier", "CalibratedClassifierCV",
+    "TunedThresholdClassifierCV", "cross_validate", "cross_val_score", "cross_val_predict",
+    "learning_curve", "validation_curve", "permutation_test_score",
+}
+
+
+def stratified_by_default(source):
+    """The calls in a program that leave scikit-learn its stratified folds."""
+    for node in ast.walk(ast.parse(source)):
+        name = isinstance(node, ast.Call) and getattr(node.func, "id", getattr(node.func, "attr", ""))
+        if name in ON_FOLDS:
+            folds = next((ast.unparse(word.value) for word in node.keywords if word.arg == "cv"), None)
+            if folds is None or not folds.startswith("KFold("):
+                yield ast.unparse(node)
+
+
+def programs():
+    """All code that documentation shows: pages, docstrings, the gallery."""
+    parser = doctest.DocTestParser()
+    for page in [*DOC.parent.glob("*.rst"), *DOC.glob("*.rst"), *DOC.glob("mechanisms/*.rst")]:
+        yield page, "".join(example.source for example in parser.get_examples(page.read_text()))
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.Module)):
+                examples = parser.get_examples(ast.get_docstring(node) or "")
+                yield path, "".join(example.source for example in examples)
+    yield from ((path, path.read_text()) for path in DOC.glob("gallery/*.py"))
+
+
+def test_no_example_stratifies():
+    """But for a model that is not private, and is shown to be replaced."""
+    shown = {
+        (path.name, call) for path, source in programs() for call in stratified_by_default(source)
+    }
+    assert {name for name, _ in shown} <= {"migrating.rst"}
+    assert all("GridSearchCV(model, {'logisticregression__C'" in call for _, call in shown)
+
+
+def test_an_example_that_stratifies_is_found():
+    assert [*stratified_by_default("cross_validate(model, X, y, cv=5)\nms.GridSearchCV(m, g)")]
+    assert not [*stratified_by_default("cross_validate(model, X, y, cv=KFold(5))")]
+    assert sum("KFold" in source for _, source in programs()) >= 4

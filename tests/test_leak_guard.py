@@ -224,7 +224,7 @@ def test_bounds_that_were_looked_up_cannot_be_seen(data):
     pipeline = make_pipeline(BoundedScaler(bounds), clone(MODEL))
     says_nothing(lambda: StabilityGridSearchCV(pipeline, {}).fit(X, y))
     pipeline = make_pipeline(DPBoundsScaler(0.5), clone(MODEL))
-    assert StabilityGridSearchCV(pipeline, {}).fit(X, y).privacy_.epsilon == 1.5
+    assert StabilityGridSearchCV(pipeline, {}).fit(X, y).privacy_.epsilon == 1.0
 
 
 def test_searches_of_scikit_learn_cannot_be_seen(data):
@@ -264,7 +264,7 @@ SEEDED = [
     clone(MODEL).set_params(random_state=0), DPRidge(random_state=0),
     clone(DENSITY).set_params(random_state=0), DPBoundsScaler(random_state=0),
     StabilityGridSearchCV(MODEL, GRID, random_state=0),
-    StabilityGridSearchCV(make_pipeline(DPBoundsScaler(random_state=0), MODEL), {}),
+    StabilityGridSearchCV(make_pipeline(DPBoundsScaler(0.5, random_state=0), MODEL), {}),
     AccuracyFirstSearchCV(MODEL, {"epsilon": [1.0, 1e6]}, target=0.1, random_state=0),
     ThresholdoutFeatureSelector(
         clone(MODEL), n_features_to_select=1, budget=1000, random_state=0

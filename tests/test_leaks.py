@@ -52,10 +52,10 @@ def neighbours():
 
 def leaves(value, path=(), seen=None):
     """Yield (path, leaf) for everything that is reachable from `value`."""
-    seen = set() if seen is None else seen
+    seen = {} if seen is None else seen
     if id(value) in seen:
         return
-    seen.add(id(value))
+    seen[id(value)] = value  # kept alive, or its id may be another's
     if isinstance(value, dict):
         parts = value.items()
     elif isinstance(value, (list, tuple, set, frozenset)):
@@ -255,7 +255,7 @@ def test_a_certified_search_keeps_no_minimiser(estimator, neighbours):
     "estimator", [*CERTIFIED, *TESTED[:-1]], ids=lambda e: getattr(e, "strategy", repr(e)[:50])
 )
 def test_a_failed_search_says_what_it_cost_and_nothing_else(estimator, neighbours, reductions):
-    errors = []
+    errors, left = [], []
     for X, y in neighbours:
         search = clone(estimator).set_params(target=1e-12, random_state=3)
         with warnings.catch_warnings():
@@ -264,7 +264,11 @@ def test_a_failed_search_says_what_it_cost_and_nothing_else(estimator, neighbour
                 search.fit(X[:397], y[:397])
         errors.append(caught.value)
         assert caught.value.__context__ is None and caught.value.__cause__ is None
-        assert not [name for name in vars(search) if name.endswith("_")]
+        assert search.privacy_ == caught.value.privacy
+        said = {name: value for name, value in vars(search).items() if name.endswith("_")}
+        assert said.keys() == {"privacy_", "plan_", "method_", "reached_"}
+        left.append(pickle.dumps(said))
+    assert left[0] == left[1]
     one, other = errors
     assert (pickle.dumps(one), repr(one), str(one)) == (pickle.dumps(other), repr(other), str(other))
     assert vars(one).keys() == {"privacy"} and one.privacy == other.privacy

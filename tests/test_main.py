@@ -156,7 +156,7 @@ def test_json(run):
     assert list(said["coefficients"]) == list(said["intercept"]) == ["well"]
     assert list(said["coefficients"]["well"]) == ["age", "smoker", "bmi"]
     assert list(said["coefficients"]["well"]["smoker"]) == SMOKES
-    assert said["privacy"]["epsilon"] == 2.0 and len(said["privacy"]["releases"]) == 1
+    assert said["privacy"]["epsilon"] == 2.0 and len(said["privacy"]["parts"]) == 1
     assert said["plan"]["strategy"] == "public_rule"
     assert said["best_params"]["dplogisticregression__alpha"] in (0.03, 0.3)
     assert len(said["plan"]["candidates"]) == 2
@@ -168,7 +168,7 @@ def test_without_alternatives_the_model_gets_the_whole_epsilon(run, given, used)
     _, out, _ = run(*FULL, *given, "--json")
     said = strict(out)
     assert said["best_params"] == {"dplogisticregression__alpha": used}
-    assert [part["epsilon"] for part in said["privacy"]["releases"]] == [2.0]
+    assert [part["epsilon"] for part in said["privacy"]["parts"]] == [2.0]
     assert not any("candidates" in text for text in said["not_released"])
     _, out, _ = run(*FULL, *given)
     assert f"alpha = {used} (the only candidate: nothing was selected)" in out

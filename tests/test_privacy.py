@@ -2,6 +2,7 @@ import dataclasses
 import json
 import math
 import pickle
+import random
 
 import pytest
 
@@ -92,3 +93,70 @@ def test_kind_and_relation_are_checked():
 def test_text_says_when_it_is_not_private_and_when_noise_was_seeded():
     assert "not private" in str(PrivacyLoss(math.inf))
     assert "whoever knows the seed" in str(PrivacyLoss(1.0, seeded=True))
+
+
+def test_text_says_how_the_parts_make_the_total():
+    a, b = PrivacyLoss(0.5, label="a"), PrivacyLoss(1.0, label="b")
+    assert str(PrivacyLoss.sequential([a, b])).splitlines()[1:] == [
+        "  sum of", "    epsilon 0.5: a", "    epsilon 1: b",
+    ]
+    assert str(PrivacyLoss.parallel([a, b])).splitlines()[1] == "  larger of"
+    assert str(PrivacyLoss.parallel([a, b, b])).splitlines()[1] == "  largest of"
+    # levels that say nothing are left out; those that do are not
+    one, two = PrivacyLoss.sequential([a]), PrivacyLoss.sequential([a, b])
+    assert str(one).splitlines()[1:] == ["  epsilon 0.5: a"]
+    d = PrivacyLoss(0.25, 1e-6, label="d")
+    nested = PrivacyLoss.sequential([two, PrivacyLoss.parallel([b, d])])
+    assert str(nested).splitlines() == [
+        "(epsilon = 2.5, delta = 1e-06) differential privacy, neighbours replace one record",
+        "  sum of", "    epsilon 0.5: a", "    epsilon 1: b",
+        "    epsilon 1, delta 1e-06: larger of", "      epsilon 1: b",
+        "      epsilon 0.25, delta 1e-06: d",
+    ]
+    assert str(PrivacyLoss.sequential([PrivacyLoss.parallel([a, b])])).splitlines()[1] == "  larger of"
+
+
+def test_a_dict_says_the_same():
+    a, b = PrivacyLoss(0.5, label="a"), PrivacyLoss(1.0, 1e-6, label="b", kind="ex-post", seeded=True)
+
+    def back(said):
+        return PrivacyLoss(**{**said, "parts": tuple(map(back, said["parts"]))})
+
+    for loss in (a, PrivacyLoss.sequential([a, PrivacyLoss.parallel([a, b], label="c")])):
+        assert back(json.loads(json.dumps(loss.to_dict()))) == loss
+
+
+def test_what_is_printed_adds_up():
+    """Every printed total is computed again from the lines below it."""
+
+    def total(lines, indent):
+        """Return the total of the lines of a level, and how many of them belong to it."""
+        if lines[0].strip() in ("sum of", "larger of", "largest of"):
+            amount, how, at = None, lines[0].strip(), 1
+        else:
+            head, _, how = lines[0].strip().partition(": ")
+            amount, at = float(head.removeprefix("epsilon ")), 1
+        if not how.endswith(" of"):
+            return amount, 1
+        parts = []
+        while at < len(lines) and len(lines[at]) - len(lines[at].lstrip()) == indent + 2:
+            part, used = total(lines[at:], indent + 2)
+            parts.append(part)
+            at += used
+        made = sum(parts) if how == "sum of" else max(parts)
+        assert amount in (None, made) and len(parts) > 1
+        return made, at
+
+    rng = random.Random(0)
+
+    def some_loss(depth):
+        if depth == 0 or rng.random() < 0.3:
+            return PrivacyLoss(rng.randrange(1, 9) / 8, label="model")
+        parts = [some_loss(depth - 1) for _ in range(rng.randrange(1, 4))]
+        return rng.choice([PrivacyLoss.sequential, PrivacyLoss.parallel])(parts)
+
+    for _ in range(200):
+        loss = some_loss(3)
+        _, *lines = str(loss).splitlines()
+        assert total(lines, 2) == (loss.epsilon, len(lines))
+        assert loss._repr_html_().count("<tr>") == 1 + len(lines)

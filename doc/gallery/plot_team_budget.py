@@ -21,7 +21,7 @@ from datetime import UTC, datetime
 
 import matplotlib.pyplot as plt
 import numpy as np
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.pipeline import make_pipeline
 
 from dpselect import (
@@ -65,16 +65,16 @@ print(ledger)
 # --------------
 #
 # Ben tries a plain ``GridSearchCV`` around a private model. That is 31 releases of epsilon 0.5
-# each; the ledger pays for as many as it can, and stops the rest. With the parameter ``ledger``
-# in place of ``with``, this works in joblib's processes, too. (We let him have a copy of the
-# ledger, so that the story can go on: his mistake would have used up the budget of both.)
+# each; the ledger pays for as many as it can, and stops the rest, in joblib's processes too. (We
+# let him have a copy of the ledger, so that the story can go on: his mistake would have used up
+# the budget of both.)
 
 copy = PrivacyLedger.from_json(ledger.to_json(), os.path.join(folder.name, "copy.ledger"))
 private = DPLogisticRegression(epsilon=0.5, classes=[0, 1], ledger=copy)
 careless = GridSearchCV(
     make_pipeline(scaler, private),
     {"dplogisticregression__alpha": np.geomspace(1e-3, 1, 6)},
-    error_score="raise",
+    cv=KFold(5), error_score="raise",
 )
 try:
     careless.fit(patients, ill)

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..atomic import all_or_nothing
 from ..checks import check_number
-from ..ledger import charged
+from ..ledger import CarriesLedgerMixin, charged
 from ..privacy import PrivacyLoss
 from ..type_aliases import MatrixLike
 from .records import Records
@@ -21,7 +21,7 @@ DIGITS = 12
 SMALLEST_STEP = 10.0**-DIGITS
 
 
-class Ladder(BaseEstimator):
+class Ladder(CarriesLedgerMixin, BaseEstimator):
     """A leaderboard that reports the best loss so far, and a new one only if it is clearly better.
 
     A submission that does not beat the best one by a step learns nothing but that. So a sequence of

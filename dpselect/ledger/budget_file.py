@@ -10,12 +10,14 @@ import secrets
 import sqlite3
 import threading
 import time
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from fractions import Fraction
 from pathlib import Path
 
 # marks an SQLite file as a ledger of this form
 APPLICATION_ID, VERSION = 0x44505345, 1
+# how the name of a file begins that is no ledger yet
+UNFINISHED = ".dpselect-unfinished-"
 # a process waits this long for the others, in seconds
 PATIENCE = 60.0
 SCHEMA = """
@@ -75,41 +77,48 @@ def transaction(path):
 def new_file(path, epsilon, delta, neighbours):
     """Make a ledger at `path`, and yield its BudgetFile in the transaction that makes it.
 
-    Does nothing, and yields None, if a ledger is there.
+    The file gets its name when it is whole, and only if no file has it: whatever is at `path`, an
+    empty file too, was put there by somebody, and may be what is left of a ledger.
+
+    Raises
+    ------
+    FileExistsError
+        If there is a file, before or after the block.
+    FileNotFoundError
+        If there is no folder.
+    ValueError
+        If there are files that SQLite kept beside a ledger of this name.
     """
-    if not Path(path).parent.is_dir():
+    path = os.path.realpath(path)  # what a symbolic link stands for
+    folder = os.path.dirname(path)
+    if not os.path.isdir(folder):
         raise FileNotFoundError(
             f"There is no folder for a ledger at {path}, and none is made; give a path in one."
         )
+    _refuse_to_replace(path)
+    made = os.path.join(folder, f"{UNFINISHED}{secrets.token_hex(16)}")
     try:
         # SQLite makes the file: to close it here would end the locks of other threads
-        with _at_rest, closing(_connect(path, "rwc")) as connection:
+        with _at_rest, closing(_connect(made, "rwc")) as connection:
             connection.execute("BEGIN IMMEDIATE")
-            if not _is_empty(connection):
-                connection.execute("ROLLBACK")
-                yield None
-                return
-            try:
-                # one statement after another: a script would end the transaction
-                for statement in filter(str.strip, SCHEMA.split(";")):
-                    connection.execute(statement)
-                connection.execute(
-                    "INSERT INTO budget VALUES (?, ?, ?, '0', '0')",
-                    (str(exact(epsilon)), str(exact(delta)), str(neighbours)),
-                )
-                connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-                connection.execute(f"PRAGMA user_version = {VERSION}")
-                yield BudgetFile(connection, path)
-            except BaseException:
-                connection.execute("ROLLBACK")
-                raise
+            # one statement after another: a script would end the transaction
+            for statement in filter(str.strip, SCHEMA.split(";")):
+                connection.execute(statement)
+            connection.execute(
+                "INSERT INTO budget VALUES (?, ?, ?, '0', '0')",
+                (str(exact(epsilon)), str(exact(delta)), str(neighbours)),
+            )
+            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            connection.execute(f"PRAGMA user_version = {VERSION}")
+            yield BudgetFile(connection, path)
             connection.execute("COMMIT")
             # readers and one writer do not wait for each other; a property of the file from now on
             connection.execute("PRAGMA journal_mode = WAL")
-    except sqlite3.DatabaseError as error:
-        if isinstance(error, sqlite3.OperationalError):
-            raise
-        raise _no_ledger(path) from None
+        _refuse_to_replace(path)
+        _give_name(made, path)
+    finally:
+        for ending in ("", "-journal", "-wal", "-shm"):
+            Path(made + ending).unlink(missing_ok=True)
 
 
 class BudgetFile:
@@ -273,10 +282,48 @@ def _connect(path, mode):
     return connection
 
 
+def _refuse_to_replace(path):
+    left = [path + ending for ending in ("-wal", "-journal") if os.path.exists(path + ending)]
+    # asked for last: another process may have made it in between
+    if os.path.exists(path):
+        raise FileExistsError(
+            f"There is a file at {path}, whose entries would be lost or counted twice; give a path "
+            "where none is."
+        )
+    if left:
+        raise ValueError(
+            f"There is no ledger at {path} but there is {left[0]}, which belongs to one that was lost, "
+            "and a new one would forget what was spent; restore the ledger, or give another path."
+        )
+
+
+def _give_name(made, path):
+    """Give a whole file its name, unless another file has it."""
+    try:
+        os.link(made, path)
+        os.unlink(made)
+    except FileExistsError:
+        raise
+    except OSError:
+        # no hard links here: who comes in between finds an empty file, and is refused
+        open(path, "x").close()
+        os.replace(made, path)
+    if hasattr(os, "O_DIRECTORY"):
+        # the name is on the disk before anything is spent
+        folder = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
 def _refuse_second_name(path):
     """Refuse a hard link: SQLite keeps what is not yet in a file beside it, under its name."""
     try:
         names = os.stat(path).st_nlink
+        if names > 1:
+            _end_unfinished_names(path)
+            names = os.stat(path).st_nlink
     except OSError:
         return
     if names > 1:
@@ -287,8 +334,12 @@ def _refuse_second_name(path):
         )
 
 
-def _is_empty(connection):
-    return not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+def _end_unfinished_names(path):
+    """Take away the name under which this file was made; its maker does that too, or has died."""
+    for other in Path(os.path.realpath(path)).parent.glob(f"{UNFINISHED}*"):
+        with suppress(FileNotFoundError):
+            if other.samefile(path):
+                other.unlink(missing_ok=True)
 
 
 def _check_form(connection, path):
@@ -304,6 +355,6 @@ def _check_form(connection, path):
 
 def _no_ledger(path):
     return ValueError(
-        f"The file at {path} is no ledger, so nothing can be counted in it; give the path of one, or "
-        "of no file."
+        f"The file at {path} is no ledger, or one that was cut, so nothing can be counted in it; "
+        "restore it, or give the path of a ledger or of no file."
     )

@@ -1,38 +1,137 @@
 """Who is charged for a release: the ledger of an estimator, or the one that is open."""
 
+import os
 import threading
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any
 
 from ..noise.generators import noise_is_drawn_since, noise_mark
 from ..privacy import PrivacyLoss
+from ..processes import this_process
 
-# ledgers that this thread has opened, the innermost last
+# what this thread has opened, the innermost last
 _opened = ContextVar("opened ledgers", default=())
 # whether releases here are part of one that is charged as a whole, or are none at all
 _included = ContextVar("included", default=False)
-# ledgers that any thread has opened: a worker thread spends from its parent's
-_everywhere: list[Any] = []
+# what any thread has opened: a worker thread spends from its parent's
+_everywhere: list["Opening"] = []
+# where the estimator was pickled that is fitted
+_origin = ContextVar("origin", default=None)
 _lock = threading.Lock()
+
+
+def _new_lock():
+    global _lock
+    _lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_new_lock)  # another thread may hold it
+
+
+@dataclass(frozen=True, eq=False)
+class Opening:
+    """One ``with ledger:``, from its beginning to its end.
+
+    Attributes
+    ----------
+    ledger : PrivacyLedger
+    around : tuple of Opening
+        What the same thread had opened before, and which pays for nothing meanwhile.
+    process : str
+        The identity of the process.
+    """
+
+    ledger: Any
+    around: tuple["Opening", ...]
+    process: str
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What was open where an estimator was pickled.
+
+    Attributes
+    ----------
+    ledgers : tuple of str
+        Paths of the ledgers that may pay; of several, it is not known which one does.
+    withheld : str
+        The process that had opened one which is not told, or "".
+    strict : bool
+        Whether strict mode was on.
+    """
+
+    ledgers: tuple[str, ...] = ()
+    withheld: str = ""
+    strict: bool = False
 
 
 def open_ledger(ledger):
     """Let releases spend from `ledger` until it is closed."""
-    _opened.set((*_opened.get(), ledger))
+    opening = Opening(ledger, _opened.get(), this_process().identity)
     with _lock:
-        _everywhere.append(ledger)
+        _everywhere.append(opening)
+        try:
+            _tell()
+        except BaseException:
+            _everywhere.remove(opening)  # a block that is not entered opens nothing
+            raise
+    _opened.set((*_opened.get(), opening))
 
 
 def close_ledger(ledger):
     """End what `open_ledger` began."""
-    opened = list(_opened.get())
     # a generator may close in another thread, or after what was opened later
-    if ledger in opened:
-        del opened[len(opened) - 1 - opened[::-1].index(ledger)]
-        _opened.set(tuple(opened))
     with _lock:
-        _everywhere.remove(ledger)
+        openings = [opening for opening in _everywhere if opening.ledger == ledger]
+        last = ([opening for opening in openings if opening in _opened.get()] or openings)[-1]
+        _everywhere.remove(last)
+        _opened.set(tuple(opening for opening in _opened.get() if opening is not last))
+        _tell()
+
+
+def _tell():
+    this_process().tell(ledgers=sorted(_innermost()) or None)
+
+
+def _innermost():
+    """Paths of what is open in threads of this process, without what pays for nothing meanwhile."""
+    around = {outer for opening in _everywhere for outer in opening.around}
+    return {opening.ledger.path for opening in _everywhere if opening not in around}
+
+
+def _open_elsewhere():
+    """Paths of what is open in any thread, or in a process that this one descends from."""
+    with _lock:
+        return _innermost().union(*this_process().told("ledgers"))
+
+
+def open_here():
+    """Return the Origin of an estimator that is pickled now, without its mode."""
+    if _opened.get():
+        return Origin((_opened.get()[-1].ledger.path,))
+    origin = _origin.get()
+    if origin is not None and (origin.ledgers or origin.withheld):
+        return origin
+    return Origin(tuple(sorted(_open_elsewhere())))
+
+
+def opener():
+    """Return the process that has opened what is open in this one's memory, or ""."""
+    with _lock:
+        return _everywhere[-1].process if _everywhere else ""
+
+
+@contextmanager
+def coming_from(origin):
+    """Charge what was open where an estimator was pickled, unless one is opened here."""
+    before = _origin.set(origin)
+    try:
+        yield
+    finally:
+        _origin.reset(before)
 
 
 def current_ledger(owner=None):
@@ -46,14 +145,18 @@ def current_ledger(owner=None):
     Returns
     -------
     PrivacyLedger or None
-        None inside of :func:`uncharged`, and where no ledger is open.
+        None inside of :func:`uncharged`, and where no ledger is open: neither in this thread, nor
+        where the estimator was pickled that is fitted, nor in another thread or in a process that
+        this one descends from.
 
     Raises
     ------
     TypeError
         If the attribute is something else.
     RuntimeError
-        If other threads have opened different ledgers, and this one none.
+        If it is not known which ledger pays: others have opened several, and this thread none.
+    FileNotFoundError
+        If the ledger that was open elsewhere is not here.
     """
     if _included.get():
         return None
@@ -66,20 +169,45 @@ def current_ledger(owner=None):
             )
         return own
     if _opened.get():
-        return _opened.get()[-1]
-    with _lock:
-        candidates = set(_everywhere)
-    if len(candidates) > 1:
+        return _opened.get()[-1].ledger
+    return _of_elsewhere(_origin.get() or Origin())
+
+
+def _of_elsewhere(origin):
+    """The ledger that pays where this thread has opened none."""
+    paths = set(origin.ledgers) or _open_elsewhere()
+    if len(paths) > 1:
         raise RuntimeError(
-            "Several ledgers are open in other threads, so it is not known which one pays for a "
-            "release in this thread; give the estimator its ledger=, or open one in this thread."
+            "Several ledgers are open in other threads or processes, so it is not known which one "
+            "pays for a release here; give the estimator its ledger=, or open one in this thread."
         )
-    return candidates.pop() if candidates else None
+    if origin.withheld and not paths:
+        raise RuntimeError(
+            "The estimator was pickled after a fit, while a ledger was open that is not known here, so "
+            "another fit would be counted nowhere; give it its ledger=, open one here (with ledger:), "
+            "or send sklearn.base.clone(estimator) in its place."
+        )
+    return _ledger_at(*paths) if paths else None
+
+
+def _ledger_at(path):
+    from .ledger import PrivacyLedger
+
+    if not os.path.exists(path):
+        raise FileNotFoundError(
+            f"The ledger at {path} was open where the estimator was pickled or this process was "
+            "started, and there is none here, so a fit would be counted nowhere; fit where the file "
+            "is, or open another ledger (with ledger:)."
+        )
+    return PrivacyLedger(path)
 
 
 @contextmanager
 def uncharged():
-    """Charge nothing: for fits that are not released, or are part of a release that is charged."""
+    """Charge nothing in this thread: for fits that are not released, or are part of what is charged.
+
+    Other threads and processes do not know of it: enter it there.
+    """
     before = _included.set(True)
     try:
         yield

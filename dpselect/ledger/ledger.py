@@ -5,6 +5,7 @@ between. So a loss is *reserved* before any noise is drawn, and *settled* when t
 made. A reservation that was never settled counts as spent: its release may have come out.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -29,7 +30,8 @@ class PrivacyLedger:
     Parameters
     ----------
     path : str or path-like
-        The file. It is made if `epsilon` is given and there is none.
+        The file. It is made if `epsilon` is given and there is none; an empty file is one that was
+        cut, and no ledger.
     epsilon : float, default=None
         Budget, greater than 0; None opens a ledger that exists.
     delta : float, default=0.0
@@ -55,9 +57,9 @@ class PrivacyLedger:
     and Filters*, NIPS 2016. The path is all that the object holds, so copies, pickles and forks of
     a ledger are the same ledger.
 
-    ``with ledger`` reaches threads, and processes that are forked inside of it. Processes that are
-    started otherwise, such as joblib's, know nothing of it: give estimators that are fitted there
-    the parameter `ledger`.
+    ``with ledger`` reaches fits in other threads and processes, joblib's and Dask's too: what is
+    pickled inside, and what is built inside by a thread or a process that descends from this one. Wait
+    for them inside.
 
     Examples
     --------
@@ -102,9 +104,8 @@ class PrivacyLedger:
             instead="write 0.0 for pure privacy",
         )
         neighbours = NEIGHBOURS if neighbours is None else str(neighbours)
-        with new_file(self.path, epsilon, delta, neighbours) as made:
-            if made:
-                return
+        with suppress(FileExistsError), new_file(self.path, epsilon, delta, neighbours):
+            return
         with transaction(self.path) as file:
             if (*file.budget, file.neighbours) != (exact(epsilon), exact(delta), neighbours):
                 raise ValueError(
@@ -267,15 +268,8 @@ class PrivacyLedger:
             If the text is not from `to_json`, or its entries exceed its budget. No ledger is made.
         """
         path = str(Path(path).absolute())
-        if Path(path).exists():
-            raise FileExistsError(
-                f"There is a file at {path}, whose entries would be lost or counted twice; give a "
-                "path where none is."
-            )
         epsilon, delta, neighbours, rows = read_json(text)
         with new_file(path, epsilon, delta, neighbours) as file:
-            if file is None:
-                raise FileExistsError(f"Another process made a ledger at {path}; give another path.")
             for row in rows:
                 file.copy(row)
         return cls(path)

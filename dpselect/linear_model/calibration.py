@@ -17,11 +17,10 @@ from scipy.optimize import brentq
 from ..noise import charged_scale, release_step
 from ..noise.lattice import NO_GRID
 from .losses import LogisticLoss
+from .tolerance import attainable, check_steps, longest
 
 # Share of epsilon that objective perturbation spends on hiding the solver's residual.
 RESIDUAL_SHARE = 1e-3
-# A margin of size R ||w|| is rounded by about 2**-52 of itself; gradients follow with factor c R.
-ROUNDING = 2**-48
 
 
 @dataclass(frozen=True)
@@ -94,6 +93,13 @@ def calibrate(
     -------
     Perturbation
 
+    Raises
+    ------
+    ValueError
+        If the noise is beyond the range of float64, or if, with a finite epsilon, the solver is
+        not certain to end within a public number of passes; see
+        :func:`~dpselect.linear_model.tolerance.check_steps`.
+
     Notes
     -----
     Output perturbation (CMS11 algorithm 1): the minimiser moves by at most
@@ -130,22 +136,13 @@ def calibrate(
             f"alpha={alpha!r}, epsilon={epsilon!r} and data_norm (with the intercept {R!r}) need "
             "noise beyond the range of float64; bring the columns to a scale near 1 first."
         )
+    check_steps(loss, R, mu, linear_scale * d, tol, d, alpha)
     return Perturbation.on_grid(mu, linear_scale, moved, hiding_epsilon, tau, d)
 
 
 def movement(R, n, mu, tau):
     """Return how far one record moves the computed minimiser, in l2 norm."""
     return (2 * R / n + 2 * tau) / mu
-
-
-def attainable(loss, R, mu, t, tol):
-    """Return tau, the gradient norm to which the solver works: a function of public numbers.
-
-    tol (R + t), t being the mean length of the noise in the gradient, or what rounding of
-    the margins leaves of it when mu is so small that the model may be very long.
-    """
-    length = _longest(loss, R, mu, t)
-    return float(max(tol * (R + t), ROUNDING * loss.curvature * R * (R * length)))
 
 
 def extra_regularisation(loss, n, R, alpha, epsilon):
@@ -253,12 +250,5 @@ def norm_bound(loss, perturbation, radius, linear_norm, output_norm):
     draw adds its own length, and the grid what is rounded.
     """
     mu, t = perturbation.mu, perturbation.linear_scale * np.asarray(linear_norm) + perturbation.tau
-    longest = _longest(loss, radius, mu, t)
     added = perturbation.output_scale * np.asarray(output_norm) + perturbation.rounding
-    return longest + added
-
-
-def _longest(loss, R, mu, t):
-    """Bound ||w|| where mu w differs by at most t from the negative gradient of the loss."""
-    with np.errstate(over="ignore"):
-        return np.minimum((R + t) / mu, (t + np.sqrt(t * t + 4 * mu * loss.pull)) / (2 * mu))
+    return longest(loss, radius, mu, t) + added

@@ -10,10 +10,10 @@ import numpy as np
 
 from ..noise.tails import noise_length
 from ..risk_bound import INEXACTNESS, RiskBound
-from .calibration import attainable
 from .design import classification_problems
 from .problems import mean_losses
 from .solver import minimise
+from .tolerance import attainable, check_steps
 
 # Regularisations that are tried at once: between known ones, and about a guess.
 SPREAD = 8
@@ -54,7 +54,7 @@ def linear_risk_bound(model, n_samples, n_features, n_problems, reach):
     """
     loss, R, d = model._loss(), model._radius(), model._dimension(n_features)
     s = model._perturbation(n_samples, n_features, n_problems)
-    ball = _Ball(model, s.mu, n_samples, reach)
+    ball = _Ball(model, s.mu, n_samples, d, reach)
     average = loss.curvature * R**2 / d
     if model.perturbation == "objective":
         length = noise_length(model.norm, d)
@@ -123,7 +123,7 @@ class _Ball:
     computed value of J exceeds the least by at most tau^2 / (2 mu).
     """
 
-    def __init__(self, model, mu, n_samples, reach):
+    def __init__(self, model, mu, n_samples, d, reach):
         loss, R = model._loss(), model._radius()
         natural = math.sqrt(loss.pull / mu)
         self.radius = reach / R
@@ -136,6 +136,8 @@ class _Ball:
             steepness = 2 * loss.pull / self.radius**2
             tol = min(tol, self.goal * mu / (2 * steepness * self.radius * R))
         self.tau = attainable(loss, R, mu, 0.0, tol)
+        if model.epsilon != math.inf:
+            check_steps(loss, R, mu, 0.0, tol, d, model.alpha)
         moved = self.tau / mu
         e = moved * (self.radius + moved)
         # without a search the gap that it may leave covers rounding
@@ -148,7 +150,7 @@ def _values_alike(models, X, y, reach):
     design, signs, _ = classification_problems(leader, X, y)
     n, p, K = design.n_rows, leader.n_features_in_, signs.shape[1]
     mus = np.array([model._perturbation(n, p, K).mu for model in models])
-    balls = [_Ball(model, mu, n, reach) for model, mu in zip(models, mus)]
+    balls = [_Ball(model, mu, n, design.n_columns, reach) for model, mu in zip(models, mus)]
     path = _Path(design, signs, leader, balls, mus)
     return np.array([path.values(mu).mean() for mu in mus])
 

@@ -13,6 +13,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from .losses import MarginLoss
+from .tolerance import longest
 
 # with at most so many coefficients, more than so many columns have their curvatures inverted at once
 SMALL, MANY = 16, 64
@@ -70,6 +71,8 @@ class Problems:
         self.shape = mu.shape
         self.mu = mu.ravel()
         self.linear = np.moveaxis(linear, 0, 1).reshape(linear.shape[1], -1)
+        # bounds on the norms of the minimisers
+        self.longest = longest(loss, design.radius, self.mu, np.linalg.norm(self.linear, axis=0))
         if parts is None:
             self.aligned, self.sizes = (signs,), np.full(mu.size, float(design.n_rows))
         else:

@@ -15,9 +15,8 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.special import log_ndtr
 
+from ..mechanisms.gaussian import gaussian_mu
 from ..noise import charged_scale, grid_step, release_step
 from ..noise.lattice import NO_GRID
 from .trust_region import minimise_on_ball
@@ -113,8 +112,9 @@ def statistic_noise(n_features, *, fit_intercept, norm, epsilon, delta):
     above it, S = 2 ((1 + tau + kappa)^2 - tau^2 - kappa^2). "l2": with the entries above the
     diagonal counted sqrt(2)-fold, the sums move by at most S = sqrt(2) (1 + tau^2 + kappa^2)
     in l2 norm. One ball-Laplace draw of scale S / epsilon hides that, or Gaussian draws of
-    standard deviation S / mu, mu from :func:`gaussian_mu`; both are a little longer, to hide that
-    the sums are rounded to a grid: see :func:`~dpselect.noise.charged_scale`.
+    standard deviation S / mu, mu from :func:`~dpselect.mechanisms.gaussian.gaussian_mu`; both are
+    a little longer, to hide that the sums are rounded to a grid: see
+    :func:`~dpselect.noise.charged_scale`.
     """
     weights = column_weights(n_features, fit_intercept, norm)
     n_entries = len(released_entries(n_features, len(weights))[0])
@@ -150,43 +150,6 @@ def statistic_sensitivity(fit_intercept, norm):
     if norm == "l1":
         return 2 * ((1 + tau + kappa) ** 2 - tau**2 - kappa**2)
     return math.sqrt(2) * (1 + tau**2 + kappa**2)
-
-
-def gaussian_mu(epsilon, delta):
-    """Return the largest sensitivity, in standard deviations, that is (epsilon, delta)-private.
-
-    Solves Phi(mu / 2 - epsilon / mu) - exp(epsilon) Phi(-mu / 2 - epsilon / mu) = delta, the
-    exact condition for Gaussian noise.
-
-    References
-    ----------
-    Balle and Wang, *Improving the Gaussian Mechanism for Differential Privacy*, ICML 2018,
-    theorem 8.
-
-    Examples
-    --------
-    >>> from dpselect.linear_model.ridge_noise import gaussian_mu
-    >>> round(gaussian_mu(epsilon=1.0, delta=1e-5), 4)
-    0.2681
-    """
-
-    def excess(mu):
-        a = log_ndtr(mu / 2 - epsilon / mu)
-        b = epsilon + log_ndtr(-mu / 2 - epsilon / mu)
-        # log(exp(a) - exp(b)) - log(delta), without overflow
-        return float(a + np.log(max(-np.expm1(min(b - a, 0.0)), 1e-300)) - math.log(delta))
-
-    high = 1.0
-    while excess(high) < 0:
-        high *= 2
-    low = high / 2
-    while excess(low) > 0:
-        low /= 2
-    mu = brentq(excess, low, high, xtol=1e-13 * low)
-    # the root is found from either side: step back until the condition holds
-    while excess(mu) > 0:
-        mu *= 1 - 1e-12
-    return mu
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ import math
 import numpy as np
 
 from .problems import Problems
+from .tolerance import MAX_STEPS, ellipsoid_factors, guaranteed_steps
 
 # curvature matrices that are held at a time have at most this many entries
 GROUP_ELEMENTS = 1 << 22
@@ -23,7 +24,8 @@ GROUP_ELEMENTS = 1 << 22
 # and for each coefficient
 SAMPLE_SHARE, SAMPLE_ELEMENTS, SAMPLE_ROWS, SAMPLE_ROWS_PER_COEFFICIENT = 16, 1 << 21, 1024, 4
 MEMORY = 10
-BISECTIONS = 50
+# so often a step is halved; a whole one is at most so many times longer than a minimiser can be
+BISECTIONS, OUTSIDE = 50, 2**10
 
 
 def minimise(design, signs, which, loss, mu, linear, tau, max_iter=100, parts=None):
@@ -47,8 +49,8 @@ def minimise(design, signs, which, loss, mu, linear, tau, max_iter=100, parts=No
         Tolerances; greater than 0.
     max_iter : int, default=100
         Steps of all problems together, and then again of each that is left by itself, with
-        Newton's method, before the solver turns to accelerated gradient descent with a number of
-        steps that is known in advance.
+        Newton's method, before the solver turns to a method with a number of steps that is known in
+        advance: see :func:`~dpselect.linear_model.tolerance.guaranteed_steps`.
     parts : Parts, default=None
         Whose J training parts are meant; None is one part, of all rows. The problems of one column
         should be much alike on all of them.
@@ -56,7 +58,8 @@ def minimise(design, signs, which, loss, mu, linear, tau, max_iter=100, parts=No
     Returns
     -------
     ndarray of shape (d, k), or (J, d, k)
-        Points with gradient norm at most `tau`, so within tau / mu of the minimisers.
+        Points with gradient norm at most `tau`, so within tau / mu of the minimisers, wherever
+        ``MAX_STEPS`` steps are certain to suffice.
     """
     if mu.ndim == 1:
         (W,) = minimise(design, signs, which, loss, mu[None], linear[None], tau[None], max_iter)
@@ -86,9 +89,7 @@ def _solve_alone(problems, number, W, tau, max_iter):
     factors = problems.curvature_factors(W[:, column], column)
     W, G = _descend(problems, column, W, factors, tau, max_iter, refresh=1)
     if not _norms(G[:, number]) <= tau[number]:
-        W[:, number] = _accelerated_descent(
-            problems, number, W[:, number], G[:, number], tau[number]
-        )
+        W[:, number] = _last_resort(problems, number, W[:, number], G[:, number], tau[number])
     return W
 
 
@@ -134,7 +135,7 @@ def _descend(problems, chosen, W, factors, tau, max_iter, refresh):
     """
     G = np.zeros_like(W)
     G[:, chosen] = problems.gradients(W[:, chosen], chosen)
-    memory = []
+    memory, still = [], False
     shortest = np.full(len(tau), np.inf)
     for step in range(max_iter):
         shortest = np.minimum(shortest, _norms(G))
@@ -142,13 +143,17 @@ def _descend(problems, chosen, W, factors, tau, max_iter, refresh):
         active = chosen[~(_norms(G[:, chosen]) <= tau[chosen])]
         if not len(active):
             break
-        if step and step % refresh == 0:
+        renewed = step > 0 and (still or step % refresh == 0)
+        if renewed:
             factors = problems.curvature_factors(W[:, active], active)
             memory = []
         direction = np.zeros_like(W)
         direction[:, active] = -_precondition(G, memory, factors, problems.shape[1])[:, active]
         before = W, G
         W, G = _line_search(problems, W, G, direction, active, shortest)
+        still = not (W != before[0]).any()
+        if still and renewed:
+            break  # the next step would be this one again
         memory = [*memory[1 - MEMORY :], (W - before[0], G - before[1])]
     return W, G
 
@@ -182,9 +187,14 @@ def _line_search(problems, W, G, direction, active, shortest):
     Otherwise the lowest point of the line is bracketed by the sign of the slope. Halving
     the step until the value falls would not do: far from 0 the losses bend in narrow
     strips only, the lowest point lies in one, and the curvature has to be taken there.
+
+    Steps that lead too far out of the ball that holds all minimisers are cut short, so that
+    halving them can find the strips.
     """
     slope = (G * direction).sum(axis=0)
-    step, low, high = (np.full(len(slope), x) for x in (1.0, 0.0, 1.0))
+    whole, farthest = _norms(direction), OUTSIDE * (_norms(W) + problems.longest)
+    step = np.where(whole <= farthest, 1.0, farthest / np.where(whole > 0, whole, 1.0))
+    low, high = np.zeros(len(slope)), step.copy()
     start, W, G = W, W.copy(), G.copy()
     pending = active
     for trial in range(BISECTIONS):
@@ -208,28 +218,65 @@ def _line_search(problems, W, G, direction, active, shortest):
     return W, G
 
 
-def _accelerated_descent(problems, k, w, gradient, tau):
-    """Run Nesterov's method for strongly convex functions, for a known number of steps.
+def _last_resort(problems, k, w, gradient, tau):
+    """Solve one problem by whichever of two methods is certain to end sooner.
 
-    From a start whose gradient is no longer than that at 0 can be, R + ||b||, the
-    squared gradient after N steps is at most
-    2 L (R + ||b||)^2 / mu * (1 - sqrt(mu / L))^N
-    with L = c R^2 + mu (Nesterov, *Lectures on Convex Optimization*, 2018, theorem 2.2.3).
+    How many steps that takes depends on public numbers and on the linear term.
     """
+    loss, R, mu = problems.terms.loss, problems.design.radius, float(problems.mu[k])
+    t = float(np.linalg.norm(problems.linear[:, k]))
+    accelerated, ellipsoids = guaranteed_steps(loss, R, mu, t, tau, len(w))
+    # without privacy a problem may need more; with noise 10^4 times longer than its mean, twice as many
+    steps = int(min(accelerated, ellipsoids, 2 * MAX_STEPS))
+    length = float(np.linalg.norm(gradient))
+    if accelerated <= ellipsoids:
+        # no gradient at 0 is longer than R + t
+        start = w if length <= R + t else np.zeros_like(w)
+        return _accelerated_descent(problems, k, start, tau, steps)
+    reach = float(problems.longest[k])
+    M = loss.curvature * R**2 + mu
+    if length / mu < reach:
+        return _ellipsoids(problems, k, w, length / mu + tau / M, tau, steps)
+    return _ellipsoids(problems, k, np.zeros_like(w), reach + tau / M, tau, steps)
+
+
+def _accelerated_descent(problems, k, w, tau, steps):
+    """Run Nesterov's method for strongly convex functions; see :func:`guaranteed_steps`."""
     mu, column = float(problems.mu[k]), np.array([k])
-    bound = problems.design.radius + float(np.linalg.norm(problems.linear[:, k]))
-    if not np.linalg.norm(gradient) <= bound:
-        w = np.zeros_like(w)
     L = problems.terms.loss.curvature * problems.design.radius**2 + mu
-    # (a smaller mu is a valid bound too, and keeps the rate below 1)
     rate = min(math.sqrt(mu / L), 0.9)
-    # logarithms one by one: in small units the squares would be 0
-    fall = math.log(2 * L / mu) + 2 * (math.log(bound) - math.log(tau))
-    steps = math.ceil(fall / -math.log1p(-rate))
     momentum = (1 - rate) / (1 + rate)
     ahead = w
     for _ in range(steps):
+        gradient = problems.gradients(ahead[:, None], column)[:, 0]
+        if np.linalg.norm(gradient) <= tau:
+            return ahead
         previous = w
-        w = ahead - problems.gradients(ahead[:, None], column)[:, 0] / L
+        w = ahead - gradient / L
         ahead = w + momentum * (w - previous)
     return w
+
+
+def _ellipsoids(problems, k, center, radius, tau, steps):
+    """Run the ellipsoid method from a ball about `center`; see :func:`guaranteed_steps`.
+
+    The ellipsoid is the image of the unit ball under a matrix, which is kept in place of its
+    square: rounding then cannot make it anything else than an ellipsoid.
+    """
+    d, column = len(center), np.array([k])
+    along, across = ellipsoid_factors(d)
+    axes = radius * np.eye(d)
+    best, shortest = center, np.inf
+    for _ in range(steps):
+        gradient = problems.gradients(center[:, None], column)[:, 0]
+        length = np.linalg.norm(gradient)
+        if length < shortest:
+            best, shortest = center, length
+        pull = gradient @ axes
+        if length <= tau or not pull.any():
+            break
+        pull /= np.linalg.norm(pull)
+        cut = axes @ pull
+        center = center - cut / (d + 1)
+        axes = across * axes + np.outer((along - across) * cut, pull)
+    return best

@@ -7,22 +7,28 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.metrics import check_scoring
-from sklearn.pipeline import Pipeline
 
 from ..atomic import all_or_nothing
 from ..base import PrivacyHTMLMixin, warn_if_seeded
 from ..checks import SMALLEST_EPSILON
 from ..exceptions import AccuracyNotReachedError
-from ..ledger import PrivacyLedger, charged
+from ..ledger import PrivacyLedger, charged, uncharged
 from ..metrics import Score, get_score
 from ..noise import is_seeded, root_stream
-from ..noise.generators import RandomState
+from ..noise.generators import RandomState, noise_for_made_up_data
 from ..privacy import PrivacyLoss
 from ..rows import n_rows, take_records
 from ..training_records import remembers_records
 from ..type_aliases import CrossValidation, Estimator, MatrixLike
+from .accuracy_limit import Limit
 from .accuracy_methods import Static
-from .accuracy_parameters import check_parameters, check_target, epsilon_grid, is_risk
+from .accuracy_parameters import (
+    check_parameters,
+    check_steps_afforded,
+    check_target,
+    epsilon_grid,
+    is_risk,
+)
 from .accuracy_plan import AccuracyPlan, make_plan
 from .accuracy_question import Question, outcome_loss
 from .candidates import learn_classes, make_candidates, seed_features, set_classes
@@ -30,7 +36,7 @@ from .delegation import SearchDelegationMixin
 from .evaluation import made_up_records, n_columns, records_of
 from .private_steps import freeze, last_private, thaw
 from .release import fit_for_release, release_state
-from .row_steps import fit_transform
+from .row_steps import public_rows
 from .spending import steps_at_most
 from .splits import disjoint_parts, make_splits
 
@@ -85,9 +91,15 @@ class AccuracyFirstSearchCV(
         comparison. "auto": the one whose planned loss is least (see :meth:`plan`).
     delta : float, default=0.0
         Probability in [0, 1) with which the loss of Gaussian noise may exceed its bound.
+    max_epsilon : float or "auto", default="auto"
+        The most that the search may spend on any records, private steps of a Pipeline included;
+        greater than 0. Levels of the grid at which it could spend more are left out. "auto": eight
+        times what the method is expected to pay, beside the steps. ``inf``: no limit but the end of
+        the grid, and all tests up to there, which is what a search that finds no model pays.
+        As a whole the search is differentially private for ``plan_.at_most``.
     on_failure : {"raise", "last"}, default="raise"
         What to do if no model of the grid is accurate enough: raise AccuracyNotReachedError, or
-        release the last one. The minimiser without noise is never released.
+        release the last one that was read. The minimiser without noise is never released.
     cv : int, splitter, iterable or None, default=None
         With a score: its first split says which records train and which are held out; None
         holds out a random fifth. The model is not trained again on all records.
@@ -96,10 +108,9 @@ class AccuracyFirstSearchCV(
     trusted_steps : collection of str or class, default=()
         Steps of your own that treat each row by itself.
     ledger : PrivacyLedger, default=None
-        Pays for all that is released, in place of one that is open (``with ledger:``). If too little is
-        left, BudgetExceededError is raised before any noise is drawn. Steps that learn privately are
-        paid for first, and apart, because the price of the rest depends on their columns: they stay
-        paid for if the rest is refused.
+        Pays for all that is released, in place of one that is open (``with ledger:``). It is asked for
+        ``plan_.at_most``, and if less is left, BudgetExceededError is raised. All that was looked at
+        then is the shape of the records (and the labels of a model without `classes`).
     random_state : None, int, SeedSequence, RandomState or Generator, default=None
         None takes all noise from the operating system's entropy. Everything else is for
         tests: the noise can be drawn again.
@@ -116,9 +127,10 @@ class AccuracyFirstSearchCV(
         The released model. For "certified" its `perturbation` may differ from that of
         `estimator`: the form with the least noise is taken.
     reached_ : bool
-        Whether it was found accurate enough; False only with ``on_failure="last"``.
+        Whether it was found accurate enough.
     privacy_ : PrivacyLoss
-        The loss of everything that was released, models and tests apart.
+        The loss of everything that was released, models and tests apart. After an
+        AccuracyNotReachedError it is there too, with `plan_`, `method_` and `reached_`, and no model.
     path_ : dict of arrays
         The released prefix: `epsilon` and `model` of each level up to the last one; `tested`
         (indices into them) and `answer`, the noisy answers to questions about single models
@@ -172,6 +184,7 @@ class AccuracyFirstSearchCV(
         failure_probability: float = 0.1,
         method: str = "auto",
         delta: float = 0.0,
+        max_epsilon: float | Literal["auto"] = "auto",
         on_failure: Literal["raise", "last"] = "raise",
         cv: CrossValidation = None,
         public_splits: bool = False,
@@ -186,6 +199,7 @@ class AccuracyFirstSearchCV(
         self.failure_probability = failure_probability
         self.method = method
         self.delta = delta
+        self.max_epsilon = max_epsilon
         self.on_failure = on_failure
         self.cv = cv
         self.public_splits = public_splits
@@ -212,7 +226,10 @@ class AccuracyFirstSearchCV(
         Raises
         ------
         AccuracyNotReachedError
-            If no model of the grid is found accurate enough. Its `privacy` says what was spent.
+            If no model of the grid is found accurate enough. Its `privacy`, and `privacy_`, say what
+            was spent.
+        BudgetExceededError
+            If the ledger has less than ``plan_.at_most`` left.
         CertificateError
             If the method or the score does not serve the estimator.
         ValueError, TypeError
@@ -228,50 +245,64 @@ class AccuracyFirstSearchCV(
         stream = root_stream(self.random_state)
         estimator = seed_features(self.estimator, stream.child("features"))
         candidate = self._candidate(estimator, epsilons)
+        check_steps_afforded(self)
         self._rehearse(candidate, epsilons)
         warn_if_seeded(self)
 
         X, y = records_of(X, y)
-        y, classes = learn_classes([candidate], y, type(self).__name__)
-        step_losses = []
-        if last_private(estimator) >= 0:
-            noise = stream.child("steps") if is_seeded(self.random_state) else None
-            # what models of the columns that these leave will cost is not known yet
-            most = PrivacyLoss.sequential(steps_at_most(estimator), label="steps before the model")
-            with charged(self, most) as charge:
-                estimator, step_losses, frozen = freeze(estimator, X, y, noise)
-                if step_losses:
-                    charge.settle(PrivacyLoss.sequential(step_losses, label=most.label))
-            candidate = self._candidate(estimator, epsilons, frozen)
-            set_classes([candidate], classes)
-        steps = None if candidate.steps is None else clone(candidate.steps)
-        rows = X
-        if steps is not None:
-            steps, rows = fit_transform(steps, X, y)
         if n_rows(X) == 0:
             raise ValueError(
                 f"Found array with 0 sample(s) while a minimum of 1 is required by "
                 f"{type(self).__name__}."
             )
+        learned = candidate.model.get_params().get("classes", 0) is None
+        if learned:
+            # what models cost depends on the number of labels; a warning says that they are read
+            y, classes = learn_classes([candidate], y, type(self).__name__)
+        width = n_columns(X)
+        public = None if candidate.steps is None else public_rows(X)
+        if public is not None:
+            width = _width_of_steps(candidate, public)
         split = self._split(n_rows(X), stream.child("splits"))
-        question = self._question(candidate, epsilons, n_rows(X), split, n_columns(rows))
-        plan, method = make_plan(question, self.method, disjoint=split is not None)
-        most = method.at_most(disjoint=split is not None, seeded=is_seeded(self.random_state))
-        with charged(self, most) as charge:
-            self._forget()
-            if isinstance(method, Static):
-                index, model, losses = self._fit_once(method, rows, y, step_losses, stream)
-            else:
-                index, model, losses = self._walk(method, rows, y, split, step_losses, stream, charge)
-            charge.settle(losses[-1])
+        question = self._question(candidate, epsilons, n_rows(X), split, width)
+        limit = self._limit(estimator, split)
+        plan, method = make_plan(question, self.method, limit)
+        self._forget()
         self.plan_, self.method_ = plan, plan.method
-        self.privacy_ = PrivacyLoss.sequential(losses, label=type(self).__name__)
+        if plan.at_most.epsilon == 0.0:
+            self._fail([])
+        with charged(self, plan.at_most) as charge:
+            if not learned:
+                y, classes = learn_classes([candidate], y, type(self).__name__)
+            step_losses = []
+            if public is not None:
+                X = public.schema.convert(X)
+            if last_private(estimator) >= 0:
+                noise = stream.child("steps") if is_seeded(self.random_state) else None
+                estimator, step_losses, frozen = freeze(estimator, X, y, noise, public)
+                charge.begin()
+                candidate = self._candidate(estimator, epsilons, frozen)
+                set_classes([candidate], classes)
+                candidate.fit_steps(public)
+            rows = candidate.transform(X)
+            if n_columns(rows) != width:
+                raise ValueError(
+                    "The steps before the model give another number of columns on the records than on "
+                    "a dummy row, and what was reserved for the model is for that one; use steps whose "
+                    "columns do not depend on the records."
+                )
+            if isinstance(method, Static):
+                index, model, loss = self._fit_once(method, rows, y, stream)
+            else:
+                index, model, loss = self._walk(method, rows, y, split, stream, charge)
+            losses = [*step_losses, loss]
+            self.privacy_ = PrivacyLoss.sequential(losses, label=type(self).__name__)
+            charge.settle(self.privacy_)
+        if not self.reached_ and self.on_failure == "raise":
+            self._fail(losses)
         self.best_index_, self.best_epsilon_ = index, float(epsilons[index])
         self.best_params_ = {name: self.best_epsilon_}
-        self.best_estimator_ = model
-        if steps is not None:
-            last = candidate.estimator.steps[-1][0]
-            self.best_estimator_ = thaw(Pipeline([*steps.steps, (last, model)]))
+        self.best_estimator_ = thaw(candidate.with_steps(model))
         if hasattr(self.best_estimator_, "feature_names_in_"):
             self.feature_names_in_ = self.best_estimator_.feature_names_in_
         self.scorer_ = self._score() or check_scoring(self.best_estimator_)
@@ -285,7 +316,7 @@ class AccuracyFirstSearchCV(
         n_classes: int = 2,
         example: MatrixLike | None = None,
     ) -> AccuracyPlan:
-        """Say what each method would pay, before any data is read.
+        """Say what each method is expected to pay, and the most that it can, before any data is read.
 
         Parameters
         ----------
@@ -296,8 +327,8 @@ class AccuracyFirstSearchCV(
         n_classes : int, default=2
             Number of labels, for models without `classes`.
         example : array-like of shape (1, n_features), default=None
-            One made-up row in the form of X. Needed if the steps of a Pipeline want
-            names or categories; None is a row of zeros.
+            One made-up row in the form of X, of which names, and whether columns hold numbers or
+            text, are used. Needed if the steps of a Pipeline want them; None is a row of zeros.
 
         Returns
         -------
@@ -320,11 +351,14 @@ is touched.
         )
         stream = root_stream(0)
         candidate = self._candidate(seed_features(self.estimator, stream), epsilons)
+        check_steps_afforded(self)
         set_classes([candidate], np.arange(n_classes))
-        rows = candidate.transform(example)
+        width = n_columns(example)
+        if candidate.steps is not None:
+            width = _width_of_steps(candidate, public_rows(example))
         split = self._split(n_samples, stream)
-        question = self._question(candidate, epsilons, n_samples, split, n_columns(rows))
-        return make_plan(question, self.method, disjoint=split is not None)[0]
+        question = self._question(candidate, epsilons, n_samples, split, width)
+        return make_plan(question, self.method, self._limit(self.estimator, split))[0]
 
     def _check(self):
         check_parameters(self)
@@ -341,9 +375,16 @@ is touched.
     def _rehearse(self, candidate, epsilons):
         """Refuse, on made-up shapes, what cannot work on any records."""
         halves = (np.arange(500), np.arange(500, 1000)) if self._score() else None
-        make_plan(
-            self._question(candidate, epsilons, 1000, halves, 1), self.method,
-            disjoint=halves is not None,
+        # (with other numbers of records another limit may do)
+        make_plan(self._question(candidate, epsilons, 1000, halves, 1), self.method, Limit())
+
+    def _limit(self, estimator, split):
+        """Return the most that may be spent."""
+        return Limit(
+            tuple(steps_at_most(estimator)),
+            None if isinstance(self.max_epsilon, str) else float(self.max_epsilon),
+            disjoint=split is not None, seeded=is_seeded(self.random_state),
+            releases_last=self.on_failure == "last",
         )
 
     def _score(self):
@@ -375,17 +416,16 @@ is touched.
             form=form, shape=shape,
         )
 
-    def _fit_once(self, method, X, y, losses, stream):
+    def _fit_once(self, method, X, y, stream):
         """Fit the model of a static method, whose epsilon is known."""
         epsilons = method.question.epsilons
-        self._check_reached(method.level is not None, losses)
         index = len(epsilons) - 1 if method.level is None else method.level
         state = release_state(stream, is_seeded(self.random_state))
         model = fit_for_release(clone(method.model), epsilons[index], state, X, y)
         self.reached_, self.path_ = method.level is not None, {}
-        return index, model, [*losses, model.privacy_]
+        return index, model, model.privacy_
 
-    def _walk(self, method, X, y, split, losses, stream, charge):
+    def _walk(self, method, X, y, split, stream, charge):
         """Read models until a test accepts one."""
         question, score = method.question, self._score()
         train, test = (X, y), None
@@ -404,8 +444,6 @@ is touched.
         charge.begin()
         outcome = method.run(reduction, exact_losses, stream.child("testing"))
         spent = outcome_loss(method, outcome, split is not None, is_seeded(self.random_state))
-        charge.settle(spent)
-        self._check_reached(outcome.accepted, [*losses, spent])
         self.reached_ = bool(outcome.accepted)
         self.path_ = {
             "epsilon": np.array(outcome.epsilons),
@@ -416,18 +454,34 @@ is touched.
         index = int(np.searchsorted(question.epsilons, outcome.epsilons[-1]))
         model = reduction.publish(outcome.models[-1], outcome.epsilons[-1])
         model.privacy_ = spent
-        return index, model, [*losses, spent]
+        return index, model, spent
 
-    def _check_reached(self, reached, losses):
-        if not reached and self.on_failure == "raise":
-            spent = (
-                PrivacyLoss.sequential(losses, label=type(self).__name__) if losses
-                else PrivacyLoss(0.0, label="nothing was released")
-            )
-            raise AccuracyNotReachedError(
-                f"No model of param_grid was found to meet target={self.target!r} for "
-                f"criterion={self.criterion!r}; finding that out has cost epsilon="
-                f"{spent.epsilon:.6g}. Give larger epsilons, a larger target or more records, or "
-                "on_failure='last' for the last model.",
-                spent,
-            )
+    def _fail(self, losses):
+        """Leave what was spent and planned, and say so."""
+        self.reached_ = False
+        self.privacy_ = (
+            PrivacyLoss.sequential(losses, label=type(self).__name__) if losses
+            else PrivacyLoss(0.0, label="nothing was released")
+        )
+        vars(self).pop("path_", None)
+        larger = "larger epsilons, a larger target or more records"
+        if self.plan_.last_epsilon < np.max(next(iter(self.param_grid.values()))):
+            larger = "a larger max_epsilon (the grid was left above {:.4g}), target or more records"
+            larger = larger.format(self.plan_.last_epsilon)
+        raise AccuracyNotReachedError(
+            f"No model of param_grid was found to meet target={self.target!r} for "
+            f"criterion={self.criterion!r}; finding that out has cost epsilon="
+            f"{self.privacy_.epsilon:.6g}. Give {larger}, or on_failure='last' for the last model.",
+            self.privacy_,
+        )
+
+    def __sklearn_is_fitted__(self):
+        # a search that has failed knows what it spent, and has no model
+        return hasattr(self, "best_estimator_")
+
+
+def _width_of_steps(candidate, public):
+    """Return the number of columns that reach the model, without spending on private steps."""
+    with uncharged(), noise_for_made_up_data():
+        candidate.fit_steps(public)
+    return candidate.output.n_columns

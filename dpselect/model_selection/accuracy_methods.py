@@ -47,7 +47,8 @@ class Static(Method):
         self.model = self.static_model()
         # bounds fall
         level = bisect_left(q.epsilons, True, key=lambda epsilon: self.bound(epsilon) <= q.target)
-        self.level = level if level < len(q.epsilons) else None
+        self.enough = level < len(q.epsilons)
+        self.level = level if self.enough else None
         self.generating = math.inf if self.level is None else float(q.epsilons[level])
         self.testing = 0.0
 
@@ -105,7 +106,7 @@ class AboveThreshold(Walk):
         found = above_threshold(self.sequence(reduction, losses, outcome), self.test, stream)
         return self.finish(outcome, found, self.test.epsilon)
 
-    def dearest(self):
+    def most_expensive(self):
         return Outcome(epsilons=self.question.epsilons, tests=[self.test.epsilon])
 
     def sequence(self, reduction, losses, outcome):
@@ -144,7 +145,7 @@ class ReducedAboveThreshold(AboveThreshold):
         index = self.planned_index(self.test.thresholds)
         self.generating, self.testing = float(q.epsilons[index]), float(self.test.epsilons[index])
 
-    def dearest(self):
+    def most_expensive(self):
         return Outcome(epsilons=self.question.epsilons, tests=[max(self.test.epsilons)])
 
     def run(self, reduction, losses, stream):
@@ -187,11 +188,13 @@ class Doubling(Walk):
         scale = q.slack / 2 / max(math.log(1 / (2 * share)), 1e-3)
         self.verification = _verification(scale, q.sensitivity, share)
         planned = self.planned_index(q.slack / 2)
-        n_read = min(int(np.searchsorted(self.doubled, planned)) + 1, len(self.doubled))
+        place = int(np.searchsorted(self.doubled, planned))
+        self.enough &= place < len(self.doubled)
+        n_read = min(place + 1, len(self.doubled))
         self.generating = float(q.epsilons[self.doubled[:n_read]].sum())
         self.testing = self.verification.epsilon * n_read
 
-    def dearest(self):
+    def most_expensive(self):
         tests = [self.verification.epsilon] * len(self.doubled)
         return Outcome(epsilons=self.question.epsilons[self.doubled], tests=tests)
 
@@ -218,8 +221,8 @@ class PredictVerify(Walk):
     For the excess risk the question is about its square root, which one record moves much
     less. After a refusal, the next question waits for half the forecast. How much excess an
     absolute target leaves is not known: there the first question waits for a forecast of no
-    more than the target, and each of the others for a quarter of the last. Of at most
-    MOST_QUESTIONS the last one is kept for the last level.
+    more than the target, and each of the others for a quarter of the last. There are no more
+    questions than the public forecasts call for, and the last one is kept for the last level.
     """
 
     name = "predict_verify"
@@ -237,11 +240,31 @@ class PredictVerify(Walk):
         self.unit = q.slack if q.absolute else math.sqrt(q.target)
         shares = [self.ABSOLUTE_MARGIN] if q.absolute else self.MARGINS
         plans = [self._plan(share) for share in shares]
-        self.share, self.generating, self.testing = min(plans, key=lambda p: p[1] + p[2])
+        self.share, self.enough, self.generating, self.testing = min(
+            plans, key=lambda p: p[2] + p[3]
+        )
+        self.schedule = self._schedule()
 
     def _plan(self, share):
         level = self.question.epsilons[self.planned_index(self._goal(share))]
-        return share, float(level), self._verification(1, share).epsilon
+        return share, self.enough, float(level), self._verification(1, share).epsilon
+
+    def _schedule(self):
+        """Return the levels that the public forecasts would ask about if every answer were no."""
+        q, goal, schedule = self.question, self._goal(self.share), []
+        last = len(q.epsilons) - 1
+        while len(schedule) < MOST_QUESTIONS - 1:
+            level = self.first_level(np.broadcast_to(goal, q.epsilons.shape))
+            if schedule:
+                level = max(level, schedule[-1] + 1)
+            if level >= last:
+                break
+            schedule.append(level)
+            goal = self._next_goal(goal)
+        return [*schedule, last]
+
+    def _next_goal(self, goal):
+        return goal / (4 if self.question.absolute else 2)
 
     def _goal(self, share):
         """Return the forecast at which the first question is worth asking."""
@@ -256,38 +279,35 @@ class PredictVerify(Walk):
         scale = share * self.unit / max(math.log(1 / (2 * gamma)), 1e-3)
         return _verification(scale, self.sensitivity, gamma)
 
-    def dearest(self):
+    def most_expensive(self):
         epsilons = self.question.epsilons
         if self.how == "fresh":
-            epsilons = epsilons[-MOST_QUESTIONS:]
-        questions = range(1, 1 + min(MOST_QUESTIONS, len(epsilons)))
+            # these are asked about, whatever the records
+            epsilons = epsilons[self.schedule]
+        questions = range(1, 1 + len(self.schedule))
         tests = [self._verification(k, self.share).epsilon for k in questions]
         return Outcome(epsilons=epsilons, tests=tests)
 
     def run(self, reduction, losses, stream):
         q, outcome = self.question, Outcome()
-        goal, k = self._goal(self.share), 1
-        for epsilon in map(float, q.epsilons):
+        goal, k, forecast = self._goal(self.share), 1, -math.inf
+        # a fresh model costs, so only those are read that are to be asked about
+        levels = q.epsilons[self.schedule] if self.how == "fresh" else q.epsilons
+        for epsilon in map(float, levels):
             last = epsilon == q.epsilons[-1]
-            if k == MOST_QUESTIONS:
-                # this one is for the last level
-                goal = -math.inf
-            if self.how == "fresh":
-                # a fresh model costs, so it is read only when its public forecast is good
-                if q.bounds.forecast(q.levels("fresh"), epsilon) > goal and not last:
-                    continue
-                forecast = 0.0
             model = reduction.read(epsilon)
             outcome.epsilons.append(epsilon)
             outcome.models.append(model)
             if self.how == "path":
+                # the last question is for the last level
+                goal = -math.inf if k == len(self.schedule) else goal
                 forecast = reduction.forecast(model, epsilon)
             if forecast > goal and not last:
                 continue
             outcome.accepted = self._ask(outcome, model, losses, k, stream)
             if outcome.accepted:
                 break
-            goal, k = goal / (4 if q.absolute else 2), k + 1
+            goal, k = self._next_goal(goal), k + 1
         return outcome
 
     def _ask(self, outcome, model, losses, k, stream):

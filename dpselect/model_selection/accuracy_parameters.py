@@ -14,7 +14,9 @@ from ..exceptions import CertificateError
 from ..metrics import SCORES, AccuracyScore, get_score
 from ..noise import check_random_state
 from ..preprocessing.pipeline_check import check_trusted_steps
+from ..privacy import PrivacyLoss
 from .accuracy_methods import METHODS
+from .spending import steps_at_most
 from .splits import check_splitter
 
 RISKS = ("excess_risk", "risk")
@@ -62,6 +64,12 @@ def check_parameters(search):
         why="it is the probability with which the loss may exceed its bound",
         instead="write 0.0, or a number such as 1e-6 for method='brownian'",
     )
+    if not (isinstance(search.max_epsilon, str) and search.max_epsilon == "auto"):
+        check_number(
+            "max_epsilon", search.max_epsilon, high=np.inf, high_included=True,
+            why="it is the most that the search may spend",
+            instead='write a number greater than 0, such as 1.0, or "auto"',
+        )
     check_choice(
         "on_failure", search.on_failure, ("raise", "last"),
         why="a model without noise would have no finite privacy loss",
@@ -72,6 +80,21 @@ def check_parameters(search):
     check_trusted_steps(search.trusted_steps)
     check_splitter(search.cv, search.public_splits)
     check_random_state(search.random_state)
+
+
+def check_steps_afforded(search):
+    """Refuse private steps that leave nothing of `max_epsilon` for the model."""
+    if isinstance(search.max_epsilon, str):
+        return
+    steps = steps_at_most(search.estimator)
+    asked = PrivacyLoss.sequential(steps).epsilon if steps else 0.0
+    if asked and not asked < search.max_epsilon:
+        names = ", ".join(f"{step.epsilon:.6g} for {step.label}" for step in steps)
+        raise ValueError(
+            f"max_epsilon={search.max_epsilon!r} is the most that all of the search may spend, and the "
+            f"steps that learn privately ask for {names}, which leaves nothing for the model; write "
+            f"more than {asked:.6g}, or give the steps less."
+        )
 
 
 def is_risk(criterion):

@@ -47,6 +47,8 @@ class Question:
     delta: float
     form: AccuracyForm
     shape: tuple
+    # forecasts that are known, shared with the same question about a part of the grid
+    known: dict = field(default_factory=dict, compare=False, repr=False)
 
     @cached_property
     def bounds(self):
@@ -54,6 +56,15 @@ class Question:
 
     def levels(self, how):
         return NoiseLevels(how, self.epsilons[0], self.epsilons[-1], self.delta)
+
+    def forecast(self, how, i):
+        """Return the forecast excess at the level of index i."""
+        levels = self.levels(how)
+        # only a Brownian path depends on where the grid ends
+        key = how, self.epsilons[i], levels.high if how == "brownian" else None
+        if key not in self.known:
+            self.known[key] = self.bounds.forecast(levels, self.epsilons[i])
+        return self.known[key]
 
 
 @dataclass
@@ -93,12 +104,17 @@ class Method(ABC):
     ----------
     generating, testing : float
         The planned privacy losses of the models and of the tests.
+    enough : bool
+        Whether a level of the grid is known, or forecast, to be enough.
 
     Raises
     ------
     CertificateError
         If the method does not serve the estimator or the question.
     """
+
+    # whether a level of the grid is known, or forecast, to be enough
+    enough = True
 
     def __init__(self, question):
         self.question = question
@@ -107,6 +123,10 @@ class Method(ABC):
     @abstractmethod
     def prepare(self):
         """Set the noise from the question, and the planned losses."""
+
+    def expected(self, disjoint):
+        """Return the planned loss of models and tests together."""
+        return max(self.generating, self.testing) if disjoint else self.generating + self.testing
 
     @abstractmethod
     def at_most(self, disjoint, seeded=False):
@@ -164,11 +184,11 @@ class Walk(Method):
         """
 
     @abstractmethod
-    def dearest(self):
+    def most_expensive(self):
         """Return an Outcome that costs as much as any, without models."""
 
     def at_most(self, disjoint, seeded=False):
-        return outcome_loss(self, self.dearest(), disjoint, seeded)
+        return outcome_loss(self, self.most_expensive(), disjoint, seeded)
 
     def planned_index(self, goals):
         """Return the first level whose forecast excess is at most its goal, or the last one.
@@ -179,12 +199,18 @@ class Walk(Method):
             For the excess risk. How much excess an absolute target leaves is not known, and
             the guess is: as much as the target.
         """
-        q, levels = self.question, self.question.levels(self.how)
+        q = self.question
         goals = np.broadcast_to(abs(q.target) if q.absolute else goals, q.epsilons.shape)
+        found = self.first_level(goals)
+        self.enough = found < len(q.epsilons)
+        return min(found, len(q.epsilons) - 1)
+
+    def first_level(self, goals):
+        """Return the first level whose forecast excess is at most its goal, or the grid's length."""
+        q = self.question
         # forecasts fall
         return bisect_left(
-            range(len(q.epsilons) - 1), True,
-            key=lambda i: q.bounds.forecast(levels, q.epsilons[i]) <= goals[i],
+            range(len(q.epsilons)), True, key=lambda i: q.forecast(self.how, i) <= goals[i]
         )
 
 

@@ -9,13 +9,14 @@ from sklearn.pipeline import Pipeline
 
 from ..base import one_label_a_row, public_classes, warn_if_labels_learned
 from ..exceptions import CertificateError
+from ..preprocessing.kinds_check import check_kinds
 from ..preprocessing.pipeline_check import (
     check_pipeline_privacy,
     inner_parts,
     releases_privately,
 )
+from . import row_steps
 from .private_steps import check_candidate, check_grid
-from .row_steps import fit_transform
 
 OWNED = ("epsilon", "random_state")
 
@@ -34,12 +35,18 @@ class Candidate:
         Equal for candidates whose steps before the model are the same.
     n_features : int or None
         Columns that reach the model, once known.
+    fitted_steps : Pipeline or None
+        The steps before the model, fitted on a dummy row.
+    output : PublicRows or None
+        Of the rows that they give.
     """
 
     params: dict
     estimator: object
     steps_key: tuple = field(repr=False)
     n_features: int | None = None
+    fitted_steps: object = None
+    output: object = field(default=None, repr=False)
 
     @property
     def model(self):
@@ -59,12 +66,41 @@ class Candidate:
             return True
         return name.startswith(f"{self.estimator.steps[-1][0]}__")
 
+    def fit_steps(self, public):
+        """Fit the steps on a dummy row, before any record is transformed.
+
+        Parameters
+        ----------
+        public : PublicRows
+            Of the table that the search was given.
+
+        Raises
+        ------
+        ValueError
+            If a step is made for numbers where the table has text or the other way round, or takes no
+            dummy row.
+        """
+        check_kinds(self.steps, public.schema)
+        self.fitted_steps = clone(self.steps)
+        self.output = row_steps.fit(self.fitted_steps, public)
+
     def transform(self, X):
         """Return the rows as the model sees them.
 
         The steps treat each row by itself, so this can be done once for all splits.
         """
-        return X if self.steps is None else fit_transform(clone(self.steps), X)[1]
+        if self.steps is None:
+            return X
+        if self.fitted_steps is None:
+            self.fit_steps(row_steps.public_rows(X))
+        return row_steps.transform(self.fitted_steps, X, self.output)
+
+    def with_steps(self, model):
+        """Return a fitted model behind the fitted steps, as the estimator has it."""
+        if not isinstance(self.estimator, Pipeline):
+            return model
+        before = [] if self.steps is None else self.fitted_steps.steps
+        return Pipeline([*before, (self.estimator.steps[-1][0], model)])
 
     @property
     def n_problems(self):

@@ -14,6 +14,7 @@ from ..ledger import uncharged
 from ..metrics import Score
 from ..rows import MOST_SPLITS, Parts, align, is_lazy, n_rows, run_here, take_records
 from ..unquoted import unquoted
+from .row_steps import public_rows
 
 
 def exact_scores(candidates, draws, score, X, y, splits, *, n_jobs, pre_dispatch, progress):
@@ -141,6 +142,28 @@ def records_of(X, y):
         X, y = unquoted(indexable, X, y, what="X or y")
     n_rows(X)  # refuses what has none
     return X, y
+
+
+def records_for_steps(candidates, X):
+    """Return X in the form of its public schema, and what is public of it, if steps need that.
+
+    Parameters
+    ----------
+    candidates : list of Candidate
+    X
+        As :func:`records_of` returns it, or a plan's example.
+
+    Returns
+    -------
+    X
+    public : PublicRows or None
+        None without steps.
+    """
+    if all(candidate.steps is None for candidate in candidates):
+        return X, None
+    n_columns(X)  # refuses what is no table
+    public = public_rows(X)
+    return public.schema.convert(X), public
 
 
 def made_up_records(n_samples, n_features, n_classes, example):

@@ -1,7 +1,7 @@
 """What a selection can tell apart, from public numbers, before any data is read."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ class SelectionPlan:
     n_samples, n_features : int
         What the plan is for; the columns of X.
     epsilon : float
-        The whole privacy loss.
+        The whole privacy loss, private steps included.
     strategy : str
         How the choice is made: a value of the search's `strategy`, "one_release" for readings of
         one release, or "first_candidate" where nothing is worth choosing.
@@ -52,6 +52,8 @@ class SelectionPlan:
         What follows, in words.
     comparison : tuple of PlannedStrategy
         What each strategy would spend. Empty but in a plan from `plan`.
+    steps_epsilon : float
+        Privacy loss of the steps that learn privately. It adds to the training's and the choice's.
     """
 
     params: tuple[dict[str, Any], ...]
@@ -71,6 +73,7 @@ class SelectionPlan:
     considered: np.ndarray
     messages: tuple[str, ...]
     comparison: tuple["PlannedStrategy", ...] = ()
+    steps_epsilon: float = 0.0
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as plain numbers and strings, ready for JSON.
@@ -84,6 +87,7 @@ class SelectionPlan:
             "n_samples": self.n_samples,
             "n_features": self.n_features,
             "epsilon": self.epsilon,
+            "steps_epsilon": self.steps_epsilon,
             "strategy": self.strategy,
             "training_epsilon": self.training_epsilon,
             "training_size": self.training_size,
@@ -133,7 +137,8 @@ class SelectionPlan:
         first = (
             f"Plan for {self.n_samples} records and {self.n_features} columns, "
             f'strategy="{self.strategy}": epsilon {self.epsilon:.4g} in all, '
-            f"{self.training_epsilon:.4g} to train on {self.training_size} records, "
+            + (f"{self.steps_epsilon:.4g} for private steps, " if self.steps_epsilon else "")
+            + f"{self.training_epsilon:.4g} to train on {self.training_size} records, "
             f"{self.selection_epsilon:.4g} to select."
         )
         # without a comparison of scores there is nothing to say of each candidate
@@ -202,6 +207,25 @@ def _aligned(rows):
         ).rstrip()
         for row in rows
     ]
+
+
+def with_steps(plan, shares):
+    """Return a plan of the choice and the model as one of the whole search.
+
+    Parameters
+    ----------
+    plan : SelectionPlan
+        Its epsilon is what private steps leave.
+    shares : Shares
+
+    Returns
+    -------
+    SelectionPlan
+    """
+    return replace(
+        plan, epsilon=shares.total, steps_epsilon=shares.steps_epsilon,
+        messages=(*shares.messages, *plan.messages),
+    )
 
 
 def too_few_records(candidates, n_samples, epsilon):

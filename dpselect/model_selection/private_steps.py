@@ -6,8 +6,9 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
 from ..base import warn_if_seeded
+from ..preprocessing.kinds_check import check_kinds
 from ..preprocessing.pipeline_check import private_parts
-from .row_steps import fit_transform
+from .row_steps import fit, fit_private, transform
 
 
 def last_private(estimator):
@@ -66,7 +67,7 @@ def check_candidate(estimator, candidate):
         )
 
 
-def freeze(estimator, X, y, stream):
+def freeze(estimator, X, y, stream, public):
     """Fit the private steps and return a Pipeline in which they are constants.
 
     Parameters
@@ -74,9 +75,11 @@ def freeze(estimator, X, y, stream):
     estimator : Pipeline
         Its random features have seeds.
     X, y
-        All records.
+        All records, in the form of the public schema.
     stream : InnerStream or None
         Noise for private parts without a `random_state`; None for the operating system's.
+    public : PublicRows
+        Of X.
 
     Returns
     -------
@@ -88,6 +91,7 @@ def freeze(estimator, X, y, stream):
         The frozen steps.
     """
     estimator = clone(estimator)
+    check_kinds(estimator, public.schema)
     losses, names = [], []
     for i in range(last_private(estimator) + 1):
         name, step = estimator.steps[i]
@@ -100,7 +104,11 @@ def freeze(estimator, X, y, stream):
             warn_if_seeded(part)
         # here and in no other thread or process, where the charge of the search is not known
         with parallel_config(backend="sequential"):
-            step, X = fit_transform(step, X, y)
+            if private_parts(step):
+                step, public = fit_private(step, X, y, public)
+            else:
+                public = fit(step, public)
+        X = transform(step, X, public)
         for part in private_parts(step):
             losses.append(part.privacy_)
             # a key that stayed with the step would draw the same noise again

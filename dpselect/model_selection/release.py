@@ -1,10 +1,5 @@
 """The model that leaves a search: trained once, with noise that is kept nowhere."""
 
-from sklearn.pipeline import Pipeline
-
-from .row_steps import fit_transform
-
-
 def release_state(stream, seeded, *path):
     """Return the random state for the noise of a model that is released.
 
@@ -51,12 +46,12 @@ def fit_for_release(model, epsilon, state, X, y):
 
 
 def fit_candidate(candidate, epsilon, state, X, y):
-    """Fit a candidate's steps and model on all records; what the steps say stays unsaid.
+    """Fit a candidate's model on all records, as its steps give them.
 
     Parameters
     ----------
     candidate : Candidate
-        Its model and steps are changed.
+        Its model is changed.
     epsilon, state
         As in :func:`fit_for_release`.
     X, y
@@ -67,9 +62,5 @@ def fit_candidate(candidate, epsilon, state, X, y):
     estimator
         Fitted; in a Pipeline if the candidate's is.
     """
-    if candidate.steps is None:
-        fit_for_release(candidate.model, epsilon, state, X, y)
-        return candidate.estimator
-    steps, rows = fit_transform(candidate.steps, X)
-    fit_for_release(candidate.model, epsilon, state, rows, y)
-    return Pipeline([*steps.steps, candidate.estimator.steps[-1]])
+    fit_for_release(candidate.model, epsilon, state, candidate.transform(X), y)
+    return candidate.with_steps(candidate.model)

@@ -1,76 +1,250 @@
 """The steps before a model, and the rows that they give: lazily, where rows are not in memory.
 
 Every step but a private one treats each row by itself, with parameters that do not depend on the
-data (:func:`~dpselect.preprocessing.check_pipeline_privacy`): the first row fits it as well as all.
+data (:func:`~dpselect.preprocessing.check_pipeline_privacy`). So it is fitted on a dummy row of the
+public schema, and what it stores (types, names, categories) can tell nothing of a record.
 """
 
+import warnings
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 
-from ..preprocessing.pipeline_check import private_parts, releases_privately
-from ..rows import is_lazy, map_rows, on_first_row
+import numpy as np
+from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.impute import SimpleImputer
+from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
+
+from ..ledger import uncharged
+from ..noise.generators import noise_for_made_up_data
+from ..preprocessing.pipeline_check import map_parts, releases_privately
+from ..preprocessing.public_schema import DUMMY_NUMBERS, DUMMY_TEXT, PublicSchema, read_schema
+from ..rows import is_lazy, map_rows
 from .quiet import quietly
 
 
-def fit_transform(steps, X, y=None):
-    """Fit steps, and return them with the rows that they give.
+@dataclass(frozen=True)
+class PublicRows:
+    """What is public of a table: dummy rows in its form, and the schema that they were made of.
+
+    Attributes
+    ----------
+    dummies : list
+        Tables of one row each. One is enough; there are more for steps that do not take the first.
+    schema : PublicSchema
+        Of the table that the first step sees.
+    """
+
+    dummies: list
+    schema: PublicSchema
+
+    @property
+    def n_columns(self):
+        return self.dummies[0].shape[1]
+
+
+def public_rows(X):
+    """Return what is public of a table as the first step sees it; it may be a plan's example."""
+    schema = read_schema(X)
+    return PublicRows(schema.dummies(), schema)
+
+
+def fit(steps, public):
+    """Fit steps that learn nothing, on a dummy row.
 
     Parameters
     ----------
     steps : transformer
-        A step, or a Pipeline of steps. It may be changed.
-    X, y
-        All records; X lazily if it is not in memory.
+        A step, or a Pipeline of steps. It is changed.
+    public : PublicRows
+        Of the rows that the steps will see.
 
     Returns
     -------
+    PublicRows
+        Of the rows that the steps give.
+
+    Raises
+    ------
+    ValueError
+        If the steps take no dummy row.
+    """
+    with _unknown_categories_ignored(steps):
+        given, dummies = list(public.dummies), []
+        while not dummies:
+            try:
+                dummies.append(_on_dummy(steps.fit_transform, given.pop(0)))
+            except ValueError:
+                if not given:
+                    raise
+        for dummy in given:
+            try:
+                dummies.append(_on_dummy(steps.transform, dummy))
+            except ValueError:
+                pass  # the first one serves
+    map_parts(steps, _keep_integers)
+    return PublicRows(dummies, public.schema)
+
+
+def transform(steps, X, public):
+    """Return the rows that fitted steps give.
+
+    Parameters
+    ----------
     steps : transformer
-        Fitted; where rows are elsewhere, a copy that was fitted there.
+        Fitted.
+    X
+        Rows that were converted to the public schema.
+    public : PublicRows
+        Of the rows that the steps give.
+
+    Returns
+    -------
     rows
         Lazy, if X is.
 
     Raises
     ------
     ValueError
-        If a step fails, or a part of a step would have to learn from lazy rows.
+        If a step fails.
     """
     if not is_lazy(X):
-        return steps, quietly(steps.fit_transform, X, y)
-    steps, tail, names = _fit_lazily(steps, X, y)
-    return steps, map_rows(partial(_transformed, steps), X, tail, names)
+        return quietly(steps.transform, X)
+    row = public.dummies[0]
+    names = list(row.columns) if hasattr(row, "columns") else None
+    return map_rows(partial(quietly, steps.transform), X, tuple(row.shape[1:]), names)
 
 
-def fit(steps, X):
-    """Return the steps, fitted; parameters are those of :func:`fit_transform`."""
+def fit_private(step, X, y, public):
+    """Fit a step that learns privately, or a composite one with such parts.
+
+    What learns nothing in it is fitted on a dummy row, as it is alone.
+
+    Parameters
+    ----------
+    step : transformer
+        It may be changed.
+    X, y
+        All records, in the form of the public schema.
+    public : PublicRows
+
+    Returns
+    -------
+    step : transformer
+        Fitted.
+    public : PublicRows
+        Of the rows that the step gives.
+
+    Raises
+    ------
+    ValueError
+        If a step fails, or a part of one would have to learn from lazy rows.
+    """
+    if releases_privately(step):
+        quietly(step.fit, X, y)
+        dummies = [_on_dummy(step.transform, dummy) for dummy in public.dummies]
+        return step, PublicRows(dummies, public.schema)
     if is_lazy(X):
-        return _fit_lazily(steps, X, None)[0]
-    quietly(steps.fit, X)
-    return steps
-
-
-def _fit_lazily(steps, X, y):
-    if releases_privately(steps):
-        quietly(steps.fit, X, y)
-        return steps, *on_first_row(partial(_form, steps), X)
-    if private_parts(steps):
         raise ValueError(
-            f"A part of {type(steps).__name__} learns from the data, and scikit-learn would gather "
+            f"A part of {type(step).__name__} learns from the data, and scikit-learn would gather "
             "all rows for it; make the part a step of the Pipeline itself, or give X in memory."
         )
-    return on_first_row(partial(_fit_on_row, steps), X)
+    # the parts' parents saw records, too, and go no further
+    learned, trial = {}, clone(step)
+    quietly(trial.fit, X, y)
+    map_parts(trial, lambda path, part: learned.update({path: part}) or part)
+    given = {}
+
+    def freeze(path, part):
+        if not releases_privately(part):
+            return part
+        given[path] = part
+        return FrozenEstimator(learned[path])
+
+    map_parts(step, freeze)
+    public = fit(step, public)
+    map_parts(step, lambda path, part: learned[path] if path in given else part)
+    return step, public
 
 
-def _fit_on_row(steps, row):
-    # those of one row tell nothing of it
-    quietly(steps.fit, row)
-    return steps, *_form(steps, row)
+def _on_dummy(function, dummy):
+    """Return ``function(dummy)``; unlike those on records, errors may quote what they say."""
+    try:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            # in a plan, steps that learn privately see nothing but dummies, too
+            with uncharged(), noise_for_made_up_data():
+                row = function(dummy)
+        if len(getattr(row, "shape", ())) == 2:
+            return row
+        said = "their output is no table of two dimensions"
+    except Exception as error:
+        said = str(error)
+    raise ValueError(
+        "The steps before the model could not transform a dummy row of the form of X (a number is "
+        f"{DUMMY_NUMBERS[0]} or {DUMMY_NUMBERS[1]}, a text is {DUMMY_TEXT!r}), on which they are "
+        f"fitted in place of records: {said}"
+    )
 
 
-def _form(steps, row):
-    """Return the shape of a transformed row, and the names of its columns."""
-    row = _transformed(steps, row)
-    names = list(row.columns) if hasattr(row, "columns") else None
-    return tuple(row.shape[1:]), names
+@contextmanager
+def _unknown_categories_ignored(steps):
+    """Let encoders take a dummy row, whose values may be none of their categories."""
+    strict = {}
+
+    def relax(path, part):
+        if isinstance(part, FrozenEstimator):
+            map_parts(part.estimator, partial(_below, relax, path))
+        elif isinstance(part, (OneHotEncoder, OrdinalEncoder)) and part.handle_unknown == "error":
+            strict[path] = {"handle_unknown": "error"}
+            relaxed = {"handle_unknown": "ignore"}
+            if isinstance(part, OrdinalEncoder):
+                strict[path]["unknown_value"] = part.unknown_value
+                code = 1 + max((np.size(known) for known in part.categories), default=0)
+                relaxed = {"handle_unknown": "use_encoded_value", "unknown_value": code}
+            part.set_params(**relaxed)
+        return part
+
+    def restore(path, part):
+        if isinstance(part, FrozenEstimator):
+            map_parts(part.estimator, partial(_below, restore, path))
+        elif path in strict:
+            part.set_params(**strict[path])
+        return part
+
+    map_parts(steps, relax)
+    try:
+        yield
+    finally:
+        # clones that were fitted, too
+        map_parts(steps, restore)
 
 
-def _transformed(steps, rows):
-    return quietly(steps.transform, rows)
+def _below(function, start, path, part):
+    return function((*start, *path), part)
+
+
+def _keep_integers(path, part):
+    """Let a fitted part store integers as its parameters have them, although the dummy row is of floats.
+
+    Names of columns are made of categories, and an imputer that was fitted on floats takes no integers.
+    """
+    if isinstance(part, (OneHotEncoder, OrdinalEncoder)) and not isinstance(part.categories, str):
+        for j, known in enumerate(getattr(part, "categories_", ())):
+            given = np.asarray(part.categories[j])
+            if known.dtype.kind == "f" and given.dtype.kind in "biu":
+                part.categories_[j] = given.copy()
+    if isinstance(part, SimpleImputer) and hasattr(part, "statistics_"):
+        integers = np.ones((1, part.n_features_in_), dtype=np.int64)
+        try:
+            numeric = quietly(part.transform, integers.astype(np.float64)).dtype != object
+            trial = quietly(clone(part).fit, integers)
+        except ValueError:  # what it fills in, or takes for missing, is no integer
+            return part
+        if numeric:
+            names = getattr(part, "feature_names_in_", None)
+            vars(part).update(vars(trial))
+            if names is not None:
+                part.feature_names_in_ = names
+    return part

@@ -10,28 +10,28 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, MetaEstimatorMixin
 
 from ..atomic import all_or_nothing
-from ..base import PrivacyHTMLMixin, warn_if_seeded
+from ..base import PrivacyHTMLMixin, warn_caller, warn_if_seeded
 from ..checks import check_epsilon
 from ..exceptions import CertificateError
-from ..ledger import PrivacyLedger, charged
+from ..ledger import PrivacyLedger, charged, uncharged
 from ..metrics import get_score
 from ..noise import is_seeded, root_stream
-from ..noise.generators import RandomState
+from ..noise.generators import RandomState, noise_for_made_up_data
 from ..privacy import PrivacyLoss
-from ..rows import n_rows, take
+from ..rows import n_rows
 from ..training_records import remembers_records
 from ..type_aliases import CrossValidation, Estimator, MatrixLike, ParamGrid
 from .candidates import learn_classes, make_candidates, seed_features, set_classes
 from .comparison import compare_strategies
 from .delegation import SearchDelegationMixin
-from .evaluation import made_up_records, n_columns, records_of
+from .evaluation import made_up_records, n_columns, records_for_steps, records_of
 from .nonprivate import fit_twin
 from .parameters import check_parameters
-from .plan import SelectionPlan
+from .plan import SelectionPlan, with_steps
 from .private_steps import freeze, last_private, thaw
 from .progress import CallbackSupportMixin, Progress, with_callbacks
 from .release import fit_candidate, release_state
-from .spending import selection_at_most
+from .spending import divide, selection_at_most
 from .splits import make_splits
 from .strategies import Problem, make_strategy
 
@@ -61,10 +61,11 @@ class StabilityGridSearchCV(
     param_grid : dict or list of dict
         As for GridSearchCV, ``step__parameter`` included.
     epsilon : float, default=1.0
-        Privacy loss of the choice and the model together, greater than 0. A step that learns
-        privately, such as :class:`~dpselect.preprocessing.DPBoundsScaler`, has its own, which
-        `privacy_` adds. ``inf`` is not private:
-        the search then is scikit-learn's GridSearchCV, exact scores included.
+        Privacy loss of everything together, greater than 0: the choice, the model, and steps that
+        learn privately, such as :class:`~dpselect.preprocessing.DPBoundsScaler`. A step takes its
+        own `epsilon` out of this one, and the choice and the model share the rest; if nothing is
+        left, the search refuses before any data. ``inf`` is not private: the search then is
+        scikit-learn's GridSearchCV, exact scores included.
     delta : float, default=0.0
         "stability": with 0 the certificates hold for the very noise that was drawn, and no
         failure probability is needed. A number in (0, 1) bounds the noise by its tail instead,
@@ -193,8 +194,9 @@ class StabilityGridSearchCV(
     ... ).fit(X, y)
     >>> print(search.privacy_)
     (epsilon = 4, delta = 0) differential privacy, neighbours replace one record
-      epsilon 0.4: choice among 3 candidates
-      epsilon 3.6: DPLogisticRegression: coefficients by objective perturbation
+      sum of
+        epsilon 0.4: choice among 3 candidates
+        epsilon 3.6: DPLogisticRegression: coefficients by objective perturbation
     """
 
     def __init__(
@@ -279,35 +281,44 @@ class StabilityGridSearchCV(
         groups = self._groups(params)
         stream = root_stream(self.random_state)
         estimator = seed_features(self.estimator, stream.child("features"))
-        candidates = self._candidates(estimator)
+        shares = divide(self.epsilon, estimator)
+        candidates = self._candidates(estimator, shares)
         score = self._score(candidates[0].model)
         # made-up shapes: refuses bad parameters, and what no strategy can do, early
         n = 1000 * len(candidates)
-        made_up = self._problem(candidates, score, [np.split(np.arange(n), 2)], n, 1)
+        made_up = self._problem(candidates, shares, score, [np.split(np.arange(n), 2)], n, 1)
         make_strategy(self.strategy, made_up).rehearse()
         warn_if_seeded(self)
-        with charged(self, selection_at_most(self, estimator, candidates)) as charge:
+        with charged(self, selection_at_most(self, shares, candidates)) as charge:
             with Progress(self) as progress:
                 self._select(
-                    X, y, estimator, candidates, score, groups, stream, charge, progress
+                    X, y, estimator, shares, candidates, score, groups, stream, charge, progress
                 )
         return self
 
-    def _select(self, X, y, estimator, candidates, score, groups, stream, charge, progress):
+    def _select(
+        self, X, y, estimator, shares, candidates, score, groups, stream, charge, progress
+    ):
         """Touch the data: choose, train, and publish what was paid for."""
         X, y = records_of(X, y)
         splits = make_splits(self.cv, n_rows(X), stream.child("splits"), groups)
         y, classes = learn_classes(candidates, y, type(self).__name__)
         step_losses = []
+        X, public = records_for_steps(candidates, X)
         if last_private(estimator) >= 0:
             noise = stream.child("steps") if is_seeded(self.random_state) else None
-            estimator, step_losses, frozen = freeze(estimator, X, y, noise)
+            estimator, step_losses, frozen = freeze(estimator, X, y, noise, public)
             charge.begin()
-            candidates = self._candidates(estimator, frozen)
+            candidates = self._candidates(estimator, shares, frozen)
             set_classes(candidates, classes)
-        problem = self._problem(candidates, score, splits, n_rows(X), n_columns(X), X)
+        problem = self._problem(
+            candidates, shares, score, splits, n_rows(X), n_columns(X), public
+        )
         problem = replace(problem, progress=progress)
-        choice = make_strategy(self.strategy, problem).choose(X, y, stream)
+        strategy = make_strategy(self.strategy, problem)
+        for message in self._ignored_scoring(strategy):
+            warn_caller(message, UserWarning)
+        choice = strategy.choose(X, y, stream)
         if choice.losses:
             charge.begin()
         best, plan, losses = choice.best, choice.plan, step_losses + choice.losses
@@ -328,28 +339,29 @@ class StabilityGridSearchCV(
                 self.feature_names_in_ = estimator.feature_names_in_
         self.best_index_ = best
         self.best_params_ = candidates[best].params
-        self.certificate_ = plan
+        self.certificate_ = with_steps(plan, shares)
         self.cv_results_ = plan.to_results()
         self.scorer_ = score
         self.multimetric_ = False
         self.n_splits_ = len(splits)
         self.privacy_ = loss
 
-    def _problem(self, candidates, score, splits, n_samples, n_features, example=None):
-        """Collect the public numbers; `example` has one row at least."""
-        widths = {}
+    def _problem(self, candidates, shares, score, splits, n_samples, n_features, public=None):
+        """Collect the public numbers, and fit the steps on a dummy row if the columns are known."""
+        fitted = {}
         for candidate in candidates:
-            key = candidate.steps_key
-            if key not in widths:
-                widths[key] = (
-                    n_features if example is None or candidate.steps is None
-                    else n_columns(candidate.transform(take(example, np.arange(1))))
-                )
-            candidate.n_features = widths[key]
+            candidate.n_features = n_features
+            if public is None or candidate.steps is None:
+                continue
+            first = fitted.setdefault(candidate.steps_key, candidate)
+            if first is candidate:
+                candidate.fit_steps(public)
+            candidate.fitted_steps, candidate.output = first.fitted_steps, first.output
+            candidate.n_features = first.output.n_columns
         return Problem(
             candidates, score, splits, n_samples, n_features,
             # low-precision numbers would weaken the noise
-            epsilon=float(self.epsilon), delta=float(self.delta),
+            epsilon=shares.rest, delta=float(self.delta),
             selection_fraction=self.selection_fraction, n_draws=self.n_draws,
             random_state=self.random_state,
             jobs={"n_jobs": self.n_jobs, "pre_dispatch": self.pre_dispatch},
@@ -381,8 +393,8 @@ class StabilityGridSearchCV(
         n_classes : int, default=2
             Number of labels, for models without `classes`.
         example : array-like of shape (1, n_features), default=None
-            One made-up row in the form of X. Needed if the steps of a Pipeline want
-            names or categories; None is a row of zeros.
+            One made-up row in the form of X, of which names, and whether columns hold numbers or
+            text, are used. Needed if the steps of a Pipeline want them; None is a row of zeros.
 
         Returns
         -------
@@ -420,20 +432,29 @@ another alpha is taken only if its score is better by about 22.
         )
         stream = root_stream(0)
         estimator = seed_features(self.estimator, stream.child("features"))
-        candidates = self._candidates(estimator)
+        shares = divide(self.epsilon, estimator)
+        candidates = self._candidates(estimator, shares)
         set_classes(candidates, np.arange(n_classes))
         splits = make_splits(self.cv, n_samples, stream.child("splits"))
         score = self._score(candidates[0].model)
-        problem = self._problem(candidates, score, splits, n_samples, n_features, example)
+        _, public = records_for_steps(candidates, example)
+        with uncharged(), noise_for_made_up_data():
+            problem = self._problem(
+                candidates, shares, score, splits, n_samples, n_features, public
+            )
         strategy = make_strategy(self.strategy, problem)
         strategy.rehearse()
-        return replace(strategy.plan(), comparison=compare_strategies(problem))
+        plan = with_steps(strategy.plan(), shares)
+        return replace(
+            plan, messages=(*plan.messages, *self._ignored_scoring(strategy)),
+            comparison=compare_strategies(problem),
+        )
 
-    def _candidates(self, estimator, frozen=()):
+    def _candidates(self, estimator, shares, frozen=()):
         return make_candidates(
             estimator,
             self.param_grid,
-            epsilon=float(self.epsilon),
+            epsilon=shares.rest,
             trusted_steps=self.trusted_steps if not frozen else (*self.trusted_steps, *frozen),
         )
 
@@ -445,6 +466,15 @@ another alpha is taken only if its score is better by about 22.
                 "scoring='accuracy' or 'clipped_squared_error'."
             )
         return get_score(model.default_scoring if self.scoring is None else self.scoring)
+
+    def _ignored_scoring(self, strategy):
+        """Say that the score that was asked for does not choose, where that is so."""
+        if self.scoring is None or strategy.compares_scores:
+            return ()
+        return (
+            f"scoring={self.scoring!r} has no part in the choice, because strategy={self.strategy!r} "
+            "compares no scores here; only the method score of the search uses it.",
+        )
 
     def _groups(self, params):
         groups = params.pop("groups", None)

@@ -1,14 +1,89 @@
-"""The most that a search can spend, before any data: what its ledger is asked for."""
+"""What a search may spend, before any data: shares of its epsilon, and what a ledger reserves."""
 
 import math
+from dataclasses import dataclass
+from fractions import Fraction
 
 from sklearn.pipeline import Pipeline
 
+from ..checks import SMALLEST_EPSILON, check_epsilon
 from ..preprocessing.pipeline_check import private_parts
 from ..privacy import PrivacyLoss
 
 # strategies that release several trained models, whose deltas add up
 RELEASE_ALL = ("alpha_split", "auto")
+
+
+@dataclass(frozen=True)
+class Shares:
+    """How a search divides its epsilon between private steps, and the choice and the model.
+
+    Attributes
+    ----------
+    total : float
+        The epsilon of the search.
+    steps : tuple of PrivacyLoss
+        What each step that learns privately asks for.
+    rest : float
+        What is left for the choice and the model. With the steps' epsilons it adds up to no more
+        than `total`, in one sum that is rounded once, as PrivacyLoss adds.
+    """
+
+    total: float
+    steps: tuple[PrivacyLoss, ...]
+    rest: float
+
+    @property
+    def steps_epsilon(self):
+        """The epsilon of all steps."""
+        return math.fsum(loss.epsilon for loss in self.steps)
+
+    @property
+    def messages(self):
+        """What the shares are, in words; nothing if there are no private steps."""
+        if not self.steps:
+            return ()
+        return (
+            f"{_listed(self.steps)} takes {self.steps_epsilon:.4g} of epsilon "
+            f"{self.total:.4g}; what else is said here is about the other {self.rest:.4g}, for the "
+            "choice and the model.",
+        )
+
+
+def divide(epsilon, estimator):
+    """Return the shares of a search's epsilon, or refuse what leaves nothing for the model.
+
+    Parameters
+    ----------
+    epsilon : float
+        Of the whole search; finite.
+    estimator : estimator
+        A Pipeline, or a model without steps.
+
+    Returns
+    -------
+    Shares
+
+    Raises
+    ------
+    ValueError
+        If the private steps ask for all of `epsilon`, or more.
+    """
+    total, steps = float(epsilon), tuple(steps_at_most(estimator))
+    if not steps:
+        return Shares(total, steps, total)
+    asked = math.fsum(loss.epsilon for loss in steps)
+    if not total - asked >= SMALLEST_EPSILON:
+        raise ValueError(
+            f"epsilon={epsilon} is the loss of the whole search, and its private steps ask for "
+            f"{asked:.6g} ({_listed(steps)}), which leaves nothing for the choice and the "
+            "model; write a larger epsilon, or smaller ones for the steps."
+        )
+    taken = sum(Fraction(loss.epsilon) for loss in steps)
+    rest = float(Fraction(total) - taken)
+    while float(taken + Fraction(rest)) > total:
+        rest = math.nextafter(rest, 0.0)
+    return Shares(total, steps, rest)
 
 
 def steps_at_most(estimator):
@@ -28,8 +103,8 @@ def steps_at_most(estimator):
         return []
     return [
         PrivacyLoss(
-            float(getattr(part, "epsilon", float("inf"))), float(getattr(part, "delta", 0.0)),
-            label=type(part).__name__,
+            check_epsilon(getattr(part, "epsilon", math.inf), f"epsilon of {type(part).__name__}"),
+            float(getattr(part, "delta", 0.0)), label=type(part).__name__,
         )
         for _, step in estimator.steps[:-1]
         if step is not None and not isinstance(step, str)
@@ -37,14 +112,14 @@ def steps_at_most(estimator):
     ]
 
 
-def selection_at_most(search, estimator, candidates):
+def selection_at_most(search, shares, candidates):
     """Return the loss that a StabilityGridSearchCV does not exceed on any records.
 
     Parameters
     ----------
     search : StabilityGridSearchCV
-    estimator : estimator
-        Its estimator.
+    shares : Shares
+        Of its epsilon.
     candidates : list of Candidate
 
     Returns
@@ -54,11 +129,15 @@ def selection_at_most(search, estimator, candidates):
     deltas = [float(candidate.model.get_params().get("delta", 0.0)) for candidate in candidates]
     delta = max(deltas) if search.strategy not in RELEASE_ALL else min(1.0, math.fsum(deltas))
     # exact scores
-    epsilon = float("inf") if search.strategy == "control" else float(search.epsilon)
+    epsilon = math.inf if search.strategy == "control" else shares.rest
     # one sum of all, as that of the losses: rounded twice, it might be the smaller one
     parts = [
-        *steps_at_most(estimator),
+        *shares.steps,
         PrivacyLoss(epsilon, float(search.delta), label="choice and model"),
         PrivacyLoss(0.0, delta, label="the models' own delta"),
     ]
     return PrivacyLoss.sequential(parts, label=type(search).__name__)
+
+
+def _listed(losses):
+    return ", ".join(f"{loss.label} {loss.epsilon:.6g}" for loss in losses)

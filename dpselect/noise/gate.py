@@ -7,6 +7,7 @@ on a lattice" has statement and proof.
 """
 
 import math
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +24,7 @@ FINENESS = 24
 def release(
     values: npt.ArrayLike,
     noise: npt.ArrayLike,
-    step: npt.ArrayLike,
+    step: float | FloatArray,
     unit: float | None = None,
 ) -> FloatArray:
     """Put noise on values and return the sums, on a grid.
@@ -96,11 +97,11 @@ def release_step(scale: npt.ArrayLike, unit: float = math.inf) -> float:
 
 
 def charged_scale(
-    scale: npt.ArrayLike,
+    scale: float | FloatArray,
     step: float,
     loss: float,
     dimension: int = 1,
-) -> FloatArray:
+) -> Any:
     """Return the scale of noise that pays for rounding to the grid, too.
 
     Parameters

@@ -192,7 +192,7 @@ def two_sided(generator, shape, rate):
     return geometric(generator, shape, rate) - geometric(generator, shape, rate)
 
 
-def nearest_multiple(values: npt.ArrayLike, step: npt.ArrayLike) -> FloatArray:
+def nearest_multiple(values: npt.ArrayLike, step: float | FloatArray) -> FloatArray:
     """Return the multiples of a power of two that are nearest to values, exactly.
 
     Parameters

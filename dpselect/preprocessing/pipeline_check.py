@@ -104,7 +104,7 @@ def _check_step(name, step, trusted):
     _refuse_subclass(name, step, trusted)
     inner = inner_parts(step)
     if inner is not None:
-        for label, part in inner:
+        for label, part in [*inner, *_fitted_parts(step)]:
             _check_step(label, part, trusted)
         if isinstance(step, ColumnTransformer):
             _check_columns(name, step)
@@ -130,13 +130,55 @@ def inner_parts(step):
     if isinstance(step, FeatureUnion):
         return _listed(step, step.transformer_list, 2)
     if isinstance(step, ColumnTransformer):
-        # once fitted, the parts that learned something are in transformers_, the remainder too
-        if hasattr(step, "transformers_"):
-            return [(label, part) for label, part, _ in step.transformers_]
         return [(label, part) for label, part, _ in _listed(step, step.transformers, 3)] + [
             ("remainder", step.remainder)
         ]
     return None
+
+
+def _fitted_parts(step):
+    # what was given to a ColumnTransformer stays as it is, and may be replaced after the fit
+    if isinstance(step, ColumnTransformer) and hasattr(step, "transformers_"):
+        return [(label, part) for label, part, _ in step.transformers_]
+    return []
+
+
+def map_parts(step, function, path=()):
+    """Replace the single parts of a step, those that a ColumnTransformer has fitted too.
+
+    Parameters
+    ----------
+    step : transformer, None or str
+        Containers are changed.
+    function : callable
+        From the path of a part, a tuple of names that is the same for its fitted clone, and the part
+        to what takes its place.
+    path : tuple of str
+        Of the step itself.
+
+    Returns
+    -------
+    transformer, None or str
+        The step, or what takes its place.
+    """
+    if step is None or isinstance(step, str):  # "passthrough", "drop"
+        return step
+
+    def mapped(parts):
+        return [(name, map_parts(part, function, (*path, name)), *rest) for name, part, *rest in parts]
+
+    if isinstance(step, Pipeline):
+        step.steps = mapped(step.steps)
+    elif isinstance(step, FeatureUnion):
+        step.transformer_list = mapped(step.transformer_list)
+    elif isinstance(step, ColumnTransformer):
+        step.transformers = mapped(step.transformers)
+        step.remainder = map_parts(step.remainder, function, (*path, "remainder"))
+        if hasattr(step, "transformers_"):
+            step.transformers_ = mapped(step.transformers_)
+    else:
+        return function(path, step)
+    return step
 
 
 def _listed(step, parts, length):
@@ -156,7 +198,8 @@ def private_parts(step):
     """Return all parts of `step`, itself included, that pay for what they learn."""
     if releases_privately(step):
         return [step]
-    return [found for _, part in inner_parts(step) or [] for found in private_parts(part)]
+    parts = _fitted_parts(step) or inner_parts(step) or []
+    return [found for _, part in parts for found in private_parts(part)]
 
 
 def _refuse_subclass(name, step, trusted):
@@ -191,12 +234,21 @@ def _always(step):
 
 
 def _function_is_elementwise(step):
-    if step.func is None or (isinstance(step.func, np.ufunc) and step.func.nin == 1):
+    if step.kw_args or step.inv_kw_args:
+        return "leave kw_args and inv_kw_args out, for numpy writes rows into out="
+    elementwise = isinstance(step.func, np.ufunc) and step.func.signature is None
+    if step.func is None or (elementwise and step.func.nin == step.func.nout == 1):
         return None
     return (
         "a function of numpy that works on each number, such as np.log1p, passes; if yours treats "
         "each row by itself, name the step in trusted_steps"
     )
+
+
+def _components_are_given(step):
+    if isinstance(step.n_components, numbers.Integral):
+        return None
+    return "give n_components as a number"
 
 
 def _gamma_is_given(step):
@@ -212,7 +264,8 @@ def _categories_are_given(step):
 
 
 def _fills_a_constant(step):
-    if step.strategy == "constant" and step.keep_empty_features and not step.add_indicator:
+    given = step.strategy == "constant" and step.fill_value is not None
+    if given and step.keep_empty_features and not step.add_indicator:
         return None
     return (
         'use SimpleImputer(strategy="constant", fill_value=..., keep_empty_features=True), with '
@@ -231,7 +284,7 @@ DATA_INDEPENDENT = {
     Binarizer: _always,
     FeatureHasher: _always,
     FunctionTransformer: _function_is_elementwise,
-    GaussianRandomProjection: _always,
+    GaussianRandomProjection: _components_are_given,
     HashingVectorizer: _always,
     MissingIndicator: _marks_every_column,
     Normalizer: _always,
@@ -242,12 +295,13 @@ DATA_INDEPENDENT = {
     RBFSampler: _gamma_is_given,
     SimpleImputer: _fills_a_constant,
     SkewedChi2Sampler: _always,
-    SparseRandomProjection: _always,
+    SparseRandomProjection: _components_are_given,
 }
 
 COMPOSITE = (Pipeline, FeatureUnion, ColumnTransformer)
-# parts of a ColumnTransformer whose output is dense whatever the data
-DENSE = (BoundedScaler, DPBoundsScaler, OrdinalEncoder, PolynomialFeatures, RBFSampler)
+# parts of a ColumnTransformer whose output is dense whatever the data; that of PolynomialFeatures is as
+# its input
+DENSE = (BoundedScaler, DPBoundsScaler, OrdinalEncoder, RBFSampler)
 
 _SCALER = "use dpselect.preprocessing.BoundedScaler with bounds from knowledge of the field"
 _PROJECTION = "use GaussianRandomProjection or RBFSampler, which draw their directions"

@@ -1,5 +1,6 @@
 """Bad input for searches."""
 
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -215,6 +216,7 @@ LEVELS = {"epsilon": [0.5, 8.0, 5000.0]}
         criterion=("excess_risk", "risk", "brier", "clipped_squared_error", "accuracy", "r2"),
         failure_probability=(0.1, np.float16(0.1), Fraction(1, 3), 0.999, 1e-6),
         method=("auto", "certified", "brownian", "doubling"),
+        max_epsilon=("auto", math.inf, 1, np.float16(1e3), Fraction(1, 3)),
         on_failure=("raise", "last"),
         cv=SPLITS,
         public_splits=(True, False),

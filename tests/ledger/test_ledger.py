@@ -10,6 +10,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -208,6 +209,80 @@ def test_two_make_one_ledger(path):
     for ledger in made:
         ledger.spend(0.125)
     assert made[0].remaining() == (0.0, 0.0)
+
+
+@pytest.mark.parametrize("size", [0, 1, 100, 4096])
+def test_a_file_that_was_cut_is_not_made_again(ledger, path, size):
+    ledger.spend(1.0)
+    path.write_bytes(path.read_bytes()[:size])
+    for arguments in ((), (1.0, 1e-6)):
+        with pytest.raises(ValueError, match="or one that was cut"):
+            PrivacyLedger(path, *arguments)
+    with pytest.raises(FileExistsError):
+        PrivacyLedger.from_json(PrivacyLedger(path.with_name("other"), 1.0).to_json(), path)
+    assert path.stat().st_size == size
+
+
+def test_what_a_lost_ledger_left_is_not_written_over(path):
+    path.with_name(path.name + "-wal").write_bytes(b"pages")
+    with pytest.raises(ValueError, match="belongs to one that was lost"):
+        PrivacyLedger(path, 1.0)
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("at", ["commit", "link", "unlink"])
+def test_a_ledger_is_made_as_a_whole_or_not_at_all(at, path, monkeypatch):
+    class DiedError(BaseException):
+        pass
+
+    def die(*_):
+        raise DiedError
+
+    if at == "commit":
+        monkeypatch.setattr(budget_file, "_give_name", die)
+    else:
+        monkeypatch.setattr(os, at, die)
+    monkeypatch.setattr(Path, "unlink", lambda *_, **__: None)  # who dies does not tidy up
+    with pytest.raises(DiedError):
+        PrivacyLedger(path, 1.0)
+    monkeypatch.undo()
+    assert path.exists() == (at == "unlink")
+    # the second name that was left is no hard link that somebody made
+    assert PrivacyLedger(path, 1.0).remaining() == (1.0, 0.0)
+    assert path.stat().st_nlink == 1
+
+
+def test_a_file_system_without_hard_links_has_ledgers_too(path, monkeypatch):
+    def refuse(*_):
+        raise PermissionError
+
+    monkeypatch.setattr(os, "link", refuse)
+    PrivacyLedger(path, 1.0).spend(0.25)
+    assert PrivacyLedger(path, 1.0).spent() == (0.25, 0.0)
+    with pytest.raises(FileExistsError):
+        budget_file._give_name(str(path) + "other", str(path))
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+
+
+def make_and_spend(path, start):
+    start.wait()
+    ledger = PrivacyLedger(path, epsilon=1.0)
+    ledger.spend(0.125)
+
+
+def test_processes_make_one_ledger(tmp_path):
+    context = multiprocessing.get_context("fork")
+    for round_ in range(5):
+        path, start = tmp_path / str(round_), context.Event()
+        workers = [context.Process(target=make_and_spend, args=(path, start)) for _ in range(8)]
+        for worker in workers:
+            worker.start()
+        start.set()
+        for worker in workers:
+            worker.join()
+        assert [worker.exitcode for worker in workers] == [0] * 8
+        assert PrivacyLedger(path).spent() == (1.0, 0.0)
+    assert sorted(file.name for file in tmp_path.iterdir()) == [str(i) for i in range(5)]
 
 
 def test_only_its_holder_settles_a_reservation(ledger, tmp_path):

@@ -4,10 +4,10 @@ from scipy.optimize import minimize
 from sklearn.model_selection import KFold
 
 from dpselect.linear_model import problems, solver
-from dpselect.linear_model.calibration import attainable
 from dpselect.linear_model.design import Design
 from dpselect.linear_model.losses import HuberHingeLoss, LogisticLoss
 from dpselect.linear_model.solver import minimise
+from dpselect.linear_model.tolerance import attainable
 from dpselect.rows import Parts
 
 from .tables import gradient_norms, problem
@@ -106,7 +106,7 @@ def test_newton_suffices_far_out_where_losses_bend_in_narrow_strips(
     def fall_back(*args):
         raise AssertionError("Newton's method was given up")
 
-    monkeypatch.setattr(solver, "_accelerated_descent", fall_back)
+    monkeypatch.setattr(solver, "_last_resort", fall_back)
     X = np.random.default_rng(2).normal(size=(50, 4))
     models = [
         DPLogisticRegression(epsilon, alpha=alpha, data_norm=norm, classes=[0, 1], random_state=seed)
@@ -140,7 +140,7 @@ def test_stragglers_are_solved_by_newtons_method(n, d, J, loss, monkeypatch):
     def fall_back(*args):
         raise AssertionError("Newton's method was given up")
 
-    monkeypatch.setattr(solver, "_accelerated_descent", fall_back)
+    monkeypatch.setattr(solver, "_last_resort", fall_back)
     p = hinge_problem(n, d, J, loss)
     W = minimise(**p)
     for j, w in enumerate(W):
@@ -156,7 +156,7 @@ def test_a_large_constant_hides_no_curvature(monkeypatch):
     def fall_back(*args):
         raise AssertionError("Newton's method was given up")
 
-    monkeypatch.setattr(solver, "_accelerated_descent", fall_back)
+    monkeypatch.setattr(solver, "_last_resort", fall_back)
     rng = np.random.default_rng(1)
     X = rng.normal(size=(300, 5)) / 3
     design = Design(X, 1.0, 1e7)
@@ -170,13 +170,13 @@ def test_a_large_constant_hides_no_curvature(monkeypatch):
 def test_the_sample_has_no_last_resort(monkeypatch):
     """A start need not be exact, and the last resort takes as long on a sample."""
     sizes = []
-    last_resort = solver._accelerated_descent
+    last_resort = solver._last_resort
 
     def seen(problems, *args):
         sizes.append(problems.design.n_rows)
         return last_resort(problems, *args)
 
-    monkeypatch.setattr(solver, "_accelerated_descent", seen)
+    monkeypatch.setattr(solver, "_last_resort", seen)
     p = problem(1000, 3, 1, seed=3)
     p["mu"] = np.array([0.1])
     W = minimise(loss=LogisticLoss(), tau=np.array([1e-10]), max_iter=0, **p)

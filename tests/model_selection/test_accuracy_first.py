@@ -7,6 +7,7 @@ from joblib import Parallel, delayed
 from scipy import sparse
 from scipy.stats import binom
 from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.exceptions import NotFittedError
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import KFold, ShuffleSplit, cross_val_score
@@ -75,6 +76,8 @@ def records(estimator, table=TABLE):
 def search(estimator=RIDGE, grid=GRID, target=0.1, **parameters):
     # a test of accuracy may refuse every model, though rarely
     parameters.setdefault("on_failure", "last")
+    # of the whole grid; what limits it has tests of its own
+    parameters.setdefault("max_epsilon", np.inf)
     return AccuracyFirstSearchCV(estimator, grid, target=target, **parameters)
 
 
@@ -427,7 +430,10 @@ def test_an_unreachable_target_costs_a_finite_loss_and_leaves_nothing(method):
     with pytest.raises(AccuracyNotReachedError, match="target=1e-09.*'excess_risk'") as caught:
         s.set_params(target=1e-9, on_failure="raise").fit(X, y)
     error, loss = caught.value, caught.value.privacy
-    assert not fitted_attributes(s) and not hasattr(s, "n_features_in_")
+    assert set(fitted_attributes(s)) == {"privacy_", "plan_", "method_", "reached_"}
+    assert s.privacy_ == loss and s.reached_ is False and not hasattr(s, "n_features_in_")
+    with pytest.raises(NotFittedError):
+        s.predict(X)
     assert np.isfinite(loss.epsilon) and f"epsilon={loss.epsilon:.6g}" in str(error)
     assert "on_failure='last'" in str(error) and "larger" in str(error)
     assert error.__context__ is None and error.__cause__ is None
@@ -497,11 +503,15 @@ def test_the_loss_of_a_private_step_is_added(method, criterion):
     s.set_params(target=1e-9, on_failure="raise")
     with pytest.raises(AccuracyNotReachedError) as caught:
         s.fit(X, y)
-    assert not fitted_attributes(s)
-    first = caught.value.privacy.releases[0]
+    assert s.privacy_ == caught.value.privacy
+    if method == "certified":
+        # known before the data: not even the bounds are learned
+        assert s.privacy_.epsilon == 0.0
+        return
+    first = s.privacy_.releases[0]
     assert "bounds" in first.label and first.epsilon == 0.25
     models = [r.epsilon for r in caught.value.privacy.releases if "generating" in r.label]
-    assert models == {"certified": [], "above_threshold": [8.0], "doubling": [0.5, 1.0, 8.0]}[method]
+    assert models == {"above_threshold": [8.0], "doubling": [0.5, 1.0, 8.0]}[method]
 
 
 @pytest.mark.parametrize("method", ["certified", "above_threshold", "doubling"])

@@ -1,4 +1,5 @@
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from dpselect import (
     DPLogisticRegression,
     DPRidge,
 )
+from dpselect.model_selection.accuracy_limit import TIMES_EXPECTED
 from dpselect.preprocessing import DPBoundsScaler
 
 GRID = np.geomspace(0.001, 100, 200)
@@ -44,14 +46,18 @@ def test_every_method_has_a_plan(estimator, method):
     chosen = named.chosen
     assert chosen.total == chosen.generating + chosen.testing and chosen.reason == ""
     assert chosen.generating in GRID or method == "doubling"
+    assert chosen.total <= chosen.most == named.at_most.epsilon <= TIMES_EXPECTED * chosen.total
     static = method in ("certified", "theory")
     assert chosen.kind == ("differential privacy" if static else "ex-post")
     assert (chosen.testing == 0) == static
-    (message,) = named.messages
+    message = named.messages[0]
     assert message.startswith(f"{method}, the method asked for, ")
     assert f"epsilon={chosen.total:.4g}" in message
     assert ("known before the data" in message) == static
     assert ("about" in message and "privacy_" in message) != static
+    assert (f"epsilon={chosen.most:.4g} at most" in message) != static
+    cut = [m for m in named.messages if m.startswith(f"Levels above epsilon={named.last_epsilon:.4g}")]
+    assert len(cut) == (named.last_epsilon < GRID[-1]) == (not static)
 
 
 @pytest.mark.parametrize("estimator", [
@@ -128,14 +134,18 @@ def test_a_grid_that_is_too_small():
         few = plan(n=10, grid=[0.01, 0.1], **parameters)
         assert few.chosen.total == np.inf
         (message,) = few.messages
+        # nothing would be released
+        assert few.chosen.most == few.at_most.epsilon == 0.0
         assert "No epsilon up to 0.1" in message and "n_samples=10" in message
-        assert "larger grid, target or n_samples" in message
+        assert "larger grid, target, max_epsilon or n_samples" in message
+        last = plan(n=10, grid=[0.01, 0.1], on_failure="last", **parameters)
+        assert last.chosen.most == 0.1 and "on_failure='last'" in last.messages[1]
 
 
 def test_text():
     text = str(plan())
     head, *lines = text.splitlines()
-    assert head.split()[:4] == ["method", "generating", "testing", "total"]
+    assert head.split()[:6] == ["method", "generating", "testing", "total", "at", "most"]
     methods = [line.split()[0] for line in lines[:6]]
     assert sorted(methods) == sorted(["certified", "brownian", *TESTING])
     by_total = [float(line.split()[3]) for line in lines[:6]]
@@ -153,7 +163,9 @@ def test_steps_change_the_columns():
 
     whole = search(pipeline, "dpridge__epsilon").plan(10_000, 3)
     # 1, three columns, their squares and products
-    assert whole.chosen == search(DPRidge(alpha=0.1), "epsilon").plan(10_000, 10).chosen
+    bare = search(DPRidge(alpha=0.1), "epsilon").plan(10_000, 10).chosen
+    assert whole.chosen == replace(bare, total=0.5 + bare.total, most=0.5 + bare.most)
+    assert whole.messages[-1].endswith("have their part in both: 0.5 for DPBoundsScaler.")
     encoder = OneHotEncoder(categories=[["a", "b", "c"]], handle_unknown="ignore")
     coded = search(make_pipeline(encoder, DPRidge(alpha=0.1)), "dpridge__epsilon")
     assert (

@@ -375,7 +375,7 @@ def test_low_precision_numbers_do_not_weaken_the_noise(data, kind):
 
 
 def test_no_key_stays_with_a_seeded_release(data):
-    pipeline = make_pipeline(DPBoundsScaler(1.0), clone(MODEL))
+    pipeline = make_pipeline(DPBoundsScaler(0.5), clone(MODEL))
     for estimator, grid in ((MODEL, GRID), (pipeline, {"dplogisticregression__alpha": [0.1, 1.0]})):
         s = seeded_fit(data, estimator, grid)
         assert s.privacy_.seeded and b"InnerStream" not in pickle.dumps(s)
@@ -571,3 +571,25 @@ class Prior(ClassifierMixin, BaseEstimator):
 def test_a_users_own_estimator_joins_by_its_methods(data):
     s = search(Prior(classes=["ill", "well"]), {"shrink": [0.0, 0.5, 1.0]}).fit(*data)
     assert s.privacy_.epsilon == 1.0 and s.best_params_["shrink"] in (0.0, 0.5, 1.0)
+
+
+# --- a score that is not used
+
+
+@pytest.mark.parametrize("strategy, ignored", [
+    ("public_rule", True), ("risk_bound", True), ("random", True), ("auto", True),
+    ("stability", False), ("alpha_split", False), ("data_split", False), ("random_stopping", False),
+])
+def test_a_score_that_takes_no_part_in_the_choice_is_said(strategy, ignored, data):
+    text = f"scoring='ramp' has no part in the choice, because strategy={strategy!r}"
+    s = search(strategy=strategy, scoring="ramp")
+    assert [m.startswith(text) for m in s.plan(3000, 4).messages].count(True) == ignored
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        s.fit(*data)
+    assert [str(w.message).startswith(text) for w in caught].count(True) == ignored
+    assert [w.filename for w in caught if w.category is UserWarning] == [__file__] * ignored
+    # nobody asked for a score: nothing is said
+    s.set_params(scoring=None)
+    assert not any("scoring" in message for message in s.plan(3000, 4).messages)
+    s.fit(*data)

@@ -1,5 +1,6 @@
 """What a search reserves is at least what it spends, to the last bit."""
 
+import math
 import random
 import warnings
 from fractions import Fraction
@@ -15,6 +16,7 @@ from dpselect import (
     PrivacyLedger,
     StabilityGridSearchCV,
 )
+from dpselect.model_selection.spending import divide
 from dpselect.model_selection.strategies.base import Problem
 from dpselect.preprocessing import DPBoundsScaler
 
@@ -43,6 +45,24 @@ def test_shares_of_epsilon_add_up_exactly():
         choice = problem.selection_epsilon(None)
         assert Fraction(choice) + Fraction(epsilon - choice) == Fraction(epsilon)
         assert choice == pytest.approx(share * epsilon, rel=1e-6)
+
+
+def test_the_steps_and_the_rest_add_up_to_epsilon():
+    rng = random.Random(2)
+    for _ in range(2_000):
+        epsilon = rng.choice([round(rng.uniform(0.1, 5), 2), 10 ** rng.uniform(-6, 6)])
+        steps = [epsilon * rng.choice([0.25, 0.1, rng.random() / 4, 1e-3]) for _ in range(3)]
+        shares = divide(epsilon, make_pipeline(*map(DPBoundsScaler, steps), DPRidge()))
+        assert [loss.epsilon for loss in shares.steps] == steps and shares.total == epsilon
+        total = math.fsum([*steps, shares.rest])
+        assert math.nextafter(epsilon, 0.0) <= total <= epsilon
+    assert divide(np.float32(0.5), DPRidge()).rest == 0.5
+
+
+@pytest.mark.parametrize("bad", [-5.0, 0.0, float("nan")])
+def test_a_step_cannot_give_to_the_model(bad):
+    with pytest.raises(ValueError, match="epsilon of DPBoundsScaler"):
+        divide(1.0, make_pipeline(DPBoundsScaler(bad), DPRidge()))
 
 
 def test_epsilons_that_add_up_above_by_rounding(tmp_path):

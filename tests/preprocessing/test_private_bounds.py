@@ -135,13 +135,13 @@ def records(X):
     return X[:, :2], y
 
 
-def test_its_loss_is_added_and_its_bounds_are_released(records):
+def test_its_loss_is_a_share_and_its_bounds_are_released(records):
     pipeline = make_pipeline(DPBoundsScaler(epsilon=0.25), DPLogisticRegression(classes=[0, 1]))
     search = StabilityGridSearchCV(
         pipeline, {"dplogisticregression__alpha": [0.01, 0.02]}, epsilon=1.0
     ).fit(*records)
-    assert search.privacy_.epsilon == 1.25
-    assert [release.epsilon for release in search.privacy_.releases] == [0.25, 1.0]
+    assert search.privacy_.epsilon == 1.0
+    assert [release.epsilon for release in search.privacy_.releases] == [0.25, 0.75]
     scaler = search.best_estimator_[0]
     assert isinstance(scaler, DPBoundsScaler) and scaler.random_state is None
     assert search.score(records[0].copy(), records[1]) > -0.24
@@ -161,7 +161,7 @@ def test_it_is_fitted_once(records, monkeypatch):
     search = StabilityGridSearchCV(
         pipeline, {"polynomialfeatures__degree": [1, 2]}, epsilon=1.0, n_draws=2
     ).fit(*records)
-    assert fits == [30_000] and search.privacy_.epsilon == 1.5
+    assert fits == [30_000] and search.privacy_.epsilon == 1.0
     assert search.best_estimator_[0].named_transformers_["n"].bounds_.shape == (2, 2)
 
 
@@ -173,7 +173,8 @@ def test_two_private_parts_are_both_paid(records):
     search = StabilityGridSearchCV(
         pipeline, {"dplogisticregression__alpha": [0.1, 1.0]}, epsilon=1.0
     ).fit(*records)
-    assert search.privacy_.epsilon == 1.75
+    assert search.privacy_.epsilon == 1.0
+    assert [release.epsilon for release in search.privacy_.releases] == [0.5, 0.25, 0.25]
 
 
 def test_a_seeded_search_repeats_its_bounds_and_marks_them(records):

@@ -109,7 +109,7 @@ def test_one_release_that_is_read(records, tmp_path):
 def test_private_steps(records, tmp_path):
     X, labels, _ = records
     model = make_pipeline(
-        PolynomialFeatures(include_bias=False), DPBoundsScaler(),
+        PolynomialFeatures(include_bias=False), DPBoundsScaler(0.5),
         DPLogisticRegression(classes=[0, 1]),
     )
     grid = {"dplogisticregression__alpha": [0.01, 1.0]}
@@ -123,7 +123,7 @@ def test_private_steps(records, tmp_path):
         np.testing.assert_allclose(
             search.best_estimator_[-1].coef_, expected.best_estimator_[-1].coef_, atol=1e-9
         )
-    hidden = make_pipeline(make_pipeline(DPBoundsScaler()), DPLogisticRegression(classes=[0, 1]))
+    hidden = make_pipeline(make_pipeline(DPBoundsScaler(0.5)), DPLogisticRegression(classes=[0, 1]))
     with pytest.raises(ValueError, match="would gather"):
         StabilityGridSearchCV(hidden, {}, random_state=0).fit(chunked(X), labels)
 

@@ -25,7 +25,6 @@ from dpselect import (
 )
 from dpselect.accuracy import MovementNoise
 from dpselect.density_accuracy import HistogramReduction, counts_noise
-from dpselect.linear_model.linear_accuracy import LinearReduction
 from dpselect.linear_model.ridge_noise import released_entries
 from dpselect.mechanisms.above_threshold import (
     ReducedTests,
@@ -163,13 +162,14 @@ class Search:
             noise = self.made_for(noise)
             if self.twin == "independent levels":
                 levels = dataclasses.replace(levels, how="fresh")
-            draw, reduction.drawn = noise.start(levels, stream.child("levels")), []
+            put_noise_on, reduction.drawn = noise.start(levels, stream.child("levels")), []
 
-            def recorded(epsilon):
-                reduction.drawn.append(draw(epsilon))
-                return reduction.drawn[-1]
+            def recorded(values, epsilon, unit=None):
+                noisy = put_noise_on(values, epsilon, unit)
+                reduction.drawn.append(noisy - np.asarray(values) * (unit or 1.0))
+                return noisy
 
-            reduction.draw = recorded
+            reduction.put_noise_on = recorded
         return reduction
 
     def made_for(self, noise):
@@ -182,8 +182,6 @@ class Search:
             return None
         if isinstance(reduction, HistogramReduction):
             return counts_noise(reduction.estimator, reduction.cells.size, reduction.levels.how)
-        if isinstance(reduction, LinearReduction):
-            return MovementNoise("l2", (reduction.K, reduction.d), reduction.bare.output_scale)
         return reduction.noise
 
     def losses(self, which, reduction):
@@ -249,18 +247,18 @@ def center(reduction):
         return reduction.counts
     if getattr(reduction, "scale", None) is None:
         return reduction.minimiser
-    sums = reduction.outer.values[released_entries(reduction.p, len(reduction.sums))]
-    return sums if reduction.noise.kind == "l1" else sums / reduction.scale.scales(reduction.p)
+    return reduction.outer.values[released_entries(reduction.p, len(reduction.sums))]
 
 
 def log_law(noise, levels, epsilon, r):
     """Log-density of a reading, up to a constant."""
     k, movement = noise.shape[0] if noise.kind == "l2" else 1, noise.movement
+    r = r / noise.scales
     if levels.how == "brownian":
         return -(r * r).sum() / (2 * movement**2 * k * levels.time(epsilon))
     if noise.kind == "l2":
         return -np.linalg.norm(r.reshape(noise.shape), axis=1).sum() * epsilon / (k * movement)
-    return -np.abs(r / noise.scales).sum() * epsilon / movement
+    return -np.abs(r).sum() * epsilon / movement
 
 
 def model_ratio(search, outcome, which=0):
@@ -676,7 +674,8 @@ def test_a_search_releases_and_states_what_these_runs_do(case, method, target):
         stream = ROOT.child("search", i)
         search = AccuracyFirstSearchCV(
             attack.model, {"epsilon": list(attack.epsilons)}, target=target, method=method, delta=delta,
-            failure_probability=attack.gamma, on_failure="last", random_state=stream,
+            failure_probability=attack.gamma, max_epsilon=np.inf, on_failure="last",
+            random_state=stream,
         ).fit(X, y)
         outcome = attack.run(0, stream)
         assert search.reached_ == outcome.accepted

@@ -33,6 +33,7 @@ class Auto(Strategy):
 
     def prepare(self):
         self.strategy, self.members, self.reason = choose_strategy(self.problem)
+        self.compares_scores = self.strategy.compares_scores
 
     def rehearse(self):
         self.strategy.rehearse()

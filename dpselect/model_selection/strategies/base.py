@@ -115,6 +115,8 @@ class Strategy(ABC):
     """
 
     name = ""
+    # whether candidates are compared by the search's score
+    compares_scores = True
 
     def __init__(self, problem):
         self.problem = problem

@@ -9,7 +9,6 @@ from fractions import Fraction
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.pipeline import Pipeline
 
 from ...base import warn_caller
 from ...exceptions import CertificateError, PrivacyLeakWarning
@@ -18,7 +17,6 @@ from ...mechanisms.renyi import pure_to_zcdp, zcdp_budget, zcdp_to_epsilon
 from ...noise import as_generator
 from ...privacy import KINDS, PrivacyLoss
 from ...rows import take_records
-from .. import row_steps
 from ..evaluation import alike_in_steps
 from ..plan import resolution
 from ..release import fit_for_release, release_state
@@ -95,15 +93,6 @@ class HeldOut(Strategy):
                 scores[i] = self.score(models[i], rows, y)
         return models, scores
 
-    def assemble(self, i, model, X):
-        candidate = self.problem.candidates[i]
-        if not isinstance(candidate.estimator, Pipeline):
-            return model
-        if candidate.steps is None:
-            return Pipeline([(candidate.estimator.steps[-1][0], model)])
-        steps = row_steps.fit(clone(candidate.steps), X)
-        return Pipeline([*steps.steps, (candidate.estimator.steps[-1][0], model)])
-
     def score(self, model, rows, y):
         return self.problem.score(model, *take_records(rows, y, self.test))
 
@@ -128,7 +117,7 @@ class TrainedApart(HeldOut):
             [self.training_loss(models), self.choice_loss(problem.epsilon)],
             label="models and choice, on disjoint parts",
         )
-        return Choice(best, self.plan(), [loss], self.assemble(best, models[best], X))
+        return Choice(best, self.plan(), [loss], problem.candidates[best].with_steps(models[best]))
 
 
 class AlphaSplit(TrainedApart):
@@ -224,4 +213,5 @@ class Control(HeldOut):
         models, scores = self.fit_and_score(X, y, parts, stream)
         best = int(np.argmax(scores))
         loss = PrivacyLoss(math.inf, label="an exact choice", seeded=self.problem.seeded)
-        return Choice(best, self.plan(), [loss], self.assemble(best, models[best], X))
+        model = self.problem.candidates[best].with_steps(models[best])
+        return Choice(best, self.plan(), [loss], model)

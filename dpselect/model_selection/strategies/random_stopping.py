@@ -80,4 +80,4 @@ class RandomStopping(HeldOut):
             label=f"the best of a random number of runs of {len(problem.candidates)} candidates",
         )
         model.privacy_ = loss
-        return Choice(best, self.plan(), [loss], self.assemble(best, model, X))
+        return Choice(best, self.plan(), [loss], problem.candidates[best].with_steps(model))

@@ -63,7 +63,7 @@ class Reading(HeldOut):
         loss = PrivacyLoss.parallel(
             [model.privacy_, choice], label="one release and one choice, on disjoint parts"
         )
-        return Choice(best, plan, [loss], self.assemble(best, readings[best], X))
+        return Choice(best, plan, [loss], problem.candidates[best].with_steps(readings[best]))
 
 
 def applies(candidates):

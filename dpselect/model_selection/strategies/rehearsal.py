@@ -1,7 +1,7 @@
 """A model's first fit, on made-up rows: what it would refuse later, it refuses before any data."""
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 
 from ...exceptions import CertificateError
 from ...ledger import uncharged
@@ -31,7 +31,8 @@ def rehearse_fit(candidate, epsilon, score=None):
     """
     model = clone(candidate.model)
     model.set_params(epsilon=float(epsilon), random_state=None)
-    labels = np.zeros(2)
+    # a classifier that learns its labels needs two, to come as far as stating what it spent
+    labels = np.arange(2.0) if is_classifier(model) else np.zeros(2)
     if "classes" in model.get_params():
         classes = [0, 1] if model.classes is None else model.classes
         model.set_params(classes=classes)

@@ -22,6 +22,7 @@ class RiskBound(Strategy):
     """
 
     name = "risk_bound"
+    compares_scores = False
 
     def prepare(self):
         problem = self.problem

@@ -1,22 +1,27 @@
 """What holds for every strategy of a search."""
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 from joblib import parallel_config
 from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.pipeline import Pipeline, make_pipeline
 
 from dpselect import (
+    BudgetExceededError,
     DPHistogramDensity,
     DPLogisticRegression,
     PrivacyLeakWarning,
+    PrivacyLedger,
 )
 from dpselect.metrics import ClippedSquaredErrorScore
 from dpselect.model_selection import search as search_module
+from dpselect.model_selection.spending import divide
 from dpselect.model_selection.strategies import STRATEGIES
 from dpselect.noise import is_seeded
 from dpselect.preprocessing import BoundedScaler, DPBoundsScaler
@@ -127,11 +132,54 @@ def test_a_pipeline_of_one_step_stays_one(strategy, data):
     assert isinstance(s.best_estimator_, Pipeline)
 
 
+STEPPED = make_pipeline(
+    ColumnTransformer([("a", DPBoundsScaler(0.125), [0]), ("b", DPBoundsScaler(0.125), [1, 2])]),
+    clone(LOGISTIC),
+)
+
+
+def check_that_epsilon_is_the_total(strategy, data, folder):
+    """Fit a search with private steps of epsilon 0.25, and compare all that is said of its loss."""
+    s = search(strategy, STEPPED, {"dplogisticregression__alpha": [0.1, 1.0]}, epsilon=1.0)
+    with PrivacyLedger(folder / "budget", epsilon=1.0) as ledger:
+        s.fit(*data)
+    (entry,) = ledger.history()
+    assert s.privacy_.epsilon == entry.epsilon == entry.reserved_epsilon == 1.0
+    assert [loss.epsilon for loss in s.privacy_.parts[:2]] == [0.125, 0.125]
+    alone = search(strategy, grid={"alpha": [0.1, 1.0]}, epsilon=0.75).fit(*data)
+    rest = [loss.epsilon for loss in s.privacy_.releases[2:]]
+    assert rest == [loss.epsilon for loss in alone.privacy_.releases]
+    for plan in (s.certificate_, s.plan(MANY, 3)):
+        assert (plan.epsilon, plan.steps_epsilon) == (1.0, 0.25) and "0.25" in plan.messages[0]
+        assert plan.training_epsilon == alone.certificate_.training_epsilon
+        assert plan.selection_epsilon == alone.certificate_.selection_epsilon
+
+
 @pytest.mark.parametrize("strategy", PRIVATE)
-def test_private_steps_add_to_the_total(strategy, data):
-    pipeline = make_pipeline(DPBoundsScaler(0.25), clone(LOGISTIC))
-    s = search(strategy, pipeline, {"dplogisticregression__alpha": [0.1, 1.0]}).fit(*data)
-    assert s.privacy_.epsilon == 1.25 and s.privacy_.composition == "sequential"
+def test_private_steps_take_their_share_of_the_total(strategy, data, tmp_path):
+    check_that_epsilon_is_the_total(strategy, data, tmp_path)
+
+
+def test_steps_that_are_not_counted_are_caught(data, tmp_path, monkeypatch):
+    def forgetful(epsilon, estimator):
+        shares = divide(epsilon, estimator)
+        return replace(shares, rest=shares.total)
+
+    monkeypatch.setattr(search_module, "divide", forgetful)
+    with pytest.raises((AssertionError, BudgetExceededError)):
+        check_that_epsilon_is_the_total("public_rule", data, tmp_path)
+
+
+@pytest.mark.parametrize("strategy", [*PRIVATE, "control"])
+@pytest.mark.parametrize("asked", [1.0, 7.0, float("inf")])
+def test_steps_that_ask_for_all_of_epsilon_are_refused_before_data(strategy, asked):
+    estimator = make_pipeline(DPBoundsScaler(asked), clone(LOGISTIC))
+    s = search(strategy, estimator, {"dplogisticregression__alpha": [0.1, 1.0]}, epsilon=1.0)
+    said = f"epsilon=1.0 is the loss of the whole.*DPBoundsScaler {asked:g}.*larger epsilon"
+    with pytest.raises(ValueError, match=said):
+        s.fit(Untouchable(), Untouchable())
+    with pytest.raises(ValueError, match=said):
+        s.plan(1000, 3)
 
 
 @pytest.mark.parametrize("strategy", PRIVATE)

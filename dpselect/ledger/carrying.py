@@ -1,0 +1,147 @@
+"""Estimators that are pickled while a ledger is open take along which one: no fit is free by travel.
+
+Processes that fit for another one (joblib's, Dask's) get pickles of estimators. So a pickle says
+what was open where it was made, and a fit of what was unpickled spends from there.
+"""
+
+from collections.abc import Callable
+from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
+from copy import copy, deepcopy
+from dataclasses import replace
+from functools import wraps
+from typing import Any
+
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
+
+from ..config import carried_config, get_config
+from ..processes import this_process
+from .charging import Origin, coming_from, open_here, opener
+
+# an attribute of what was unpickled
+ORIGIN = "_origin"
+# an attribute of what is about to be pickled as a part of a fitted estimator
+WITHHELD = "_withheld"
+# the process that opened what a fitted estimator does not tell, while that is copied for a pickle
+_withheld = ContextVar("withheld", default="")
+
+
+@contextmanager
+def where_it_came_from(estimator):
+    """Do something under the ledger and in the mode in which an estimator was pickled, if it was.
+
+    Parameters
+    ----------
+    estimator : object
+        One that was made here changes nothing.
+    """
+    origin = vars(estimator).get(ORIGIN)
+    with ExitStack() as stack:
+        if origin is not None:
+            stack.enter_context(coming_from(origin))
+            stack.enter_context(carried_config(origin.strict))
+        yield
+
+
+class CarriesLedgerMixin:
+    """An estimator whose pickles carry the ledger that is open, and strict mode.
+
+    It comes before ``BaseEstimator``. What is unpickled spends from that ledger when it is fitted, and
+    so do its clones; a parameter `ledger`, and a ledger that the fitting thread has opened, come
+    first.
+
+    A fitted estimator may be a release, which is no business of the ledger of its maker: its pickle
+    tells that a ledger was open, and not which. It is not fitted again where none is.
+    """
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "fit" in vars(cls):
+            cls.fit = _where_it_came_from(vars(cls)["fit"])  # type: ignore[attr-defined]
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        origin = self._origin_now()
+        reduced: Any = super().__reduce_ex__(protocol)
+        make, arguments, state, *rest = reduced
+        state = {name: part for name, part in (state or {}).items() if name not in (ORIGIN, WITHHELD)}
+        if origin == Origin():
+            return (make, arguments, state, *rest)
+        if origin.withheld:
+            state = _told_nothing(state, origin.withheld)
+        return (_arrive, (origin, make, arguments), state, *rest)
+
+    def _origin_now(self):
+        """Return what a pickle that is made now has to tell."""
+        withheld = vars(self).get(WITHHELD)
+        if withheld is None and _is_fitted(self):
+            withheld = opener() or vars(self).get(ORIGIN, Origin()).withheld
+        if withheld is not None:
+            return Origin(withheld=withheld)
+        with where_it_came_from(self):
+            return replace(open_here(), strict=get_config()["strict"])
+
+    def __copy__(self):
+        return _copied(self, super().__reduce_ex__(4), lambda part: part)
+
+    def __deepcopy__(self, memo):
+        twin = _copied(self, super().__reduce_ex__(4), lambda part: deepcopy(part, memo))
+        if _withheld.get():
+            vars(twin)[WITHHELD] = _withheld.get()
+        return twin
+
+    @property
+    def __sklearn_clone__(self) -> Callable[[], Any]:
+        """What `sklearn.base.clone` calls, of an estimator that was sent here."""
+        if ORIGIN not in vars(self):
+            raise AttributeError(f"{type(self).__name__} object has no __sklearn_clone__.")
+        return self._clone_with_origin
+
+    def _clone_with_origin(self):
+        made_here = copy(self)
+        del vars(made_here)[ORIGIN]
+        twin = clone(made_here)
+        vars(twin)[ORIGIN] = vars(self)[ORIGIN]
+        return twin
+
+
+def _where_it_came_from(fit):
+    @wraps(fit)
+    def fit_where_it_came_from(self, *args, **kwargs):
+        with where_it_came_from(self):
+            return fit(self, *args, **kwargs)
+
+    return fit_where_it_came_from
+
+
+def _is_fitted(estimator):
+    try:
+        check_is_fitted(estimator)
+    except NotFittedError:
+        return False
+    return True
+
+
+def _told_nothing(state, process):
+    """Copy a state such that the estimators in it, which need not be fitted, tell no ledger either."""
+    before = _withheld.set(process)
+    try:
+        return deepcopy(state)
+    finally:
+        _withheld.reset(before)
+
+
+def _copied(estimator, reduced, copied):
+    make, arguments, state, *_ = reduced
+    twin = make(*map(copied, arguments))
+    twin.__setstate__(copied(state))
+    return twin
+
+
+def _arrive(origin, make, arguments):
+    """Make an object, of which the pickle tells the state apart, and note where it came from."""
+    estimator = make(*arguments)
+    if origin.withheld != this_process().identity:
+        vars(estimator)[ORIGIN] = origin
+    return estimator

@@ -1,0 +1,128 @@
+"""To what gradient norm the solver of a linear classifier works, and in how many passes.
+
+Everything here is a function of public numbers. Symbols as in
+:mod:`~dpselect.linear_model.calibration`. The proofs are on the page "Linear classifiers" of the
+documentation.
+"""
+
+import math
+
+import numpy as np
+
+# A margin of size R ||w|| is rounded by about 2**-52 of itself; gradients follow with factor c R.
+ROUNDING = 2**-48
+# A guaranteed method may need at most so many gradients. Most problems need a few dozen, of faster
+# methods that come first; this is what no data whatever can exceed.
+MAX_STEPS = 2**20
+
+
+def attainable(loss, R, mu, t, tol):
+    """Return tau, the gradient norm to which the solver works: a function of public numbers.
+
+    tol (R + t), t being the mean length of the noise in the gradient, or what rounding of
+    the margins leaves of it when mu is so small that the model may be very long.
+    """
+    length = longest(loss, R, mu, t)
+    return float(max(tol * (R + t), ROUNDING * loss.curvature * R * (R * length)))
+
+
+def longest(loss, R, mu, t):
+    """Bound ||w|| where mu w differs by at most t from the negative gradient of the loss."""
+    with np.errstate(over="ignore"):
+        return np.minimum((R + t) / mu, (t + np.sqrt(t * t + 4 * mu * loss.pull)) / (2 * mu))
+
+
+def guaranteed_steps(loss, R, mu, t, tau, d):
+    """Return how many gradients two methods need at most until one is no longer than tau.
+
+    Parameters
+    ----------
+    loss : MarginLoss
+    R : float
+        Bound on the l2 norm of the rows.
+    mu : float
+        Strong convexity of what is minimised.
+    t : float
+        Length of its linear term.
+    tau : float
+        Tolerance; greater than 0.
+    d : int
+        Number of coefficients.
+
+    Returns
+    -------
+    accelerated, ellipsoids : float
+        Whole numbers, or ``inf``. Of Nesterov's method for strongly convex functions, from any
+        point with a gradient no longer than R + t: with M = c R^2 + mu, the squared gradient after
+        N steps is at most 2 M (R + t)^2 / mu (1 - sqrt(mu / M))^N. Of the ellipsoid method, from a
+        ball of radius W that holds the minimiser: N steps leave less than the volume of a ball of
+        radius tau / M.
+
+    References
+    ----------
+    Nesterov, *Lectures on Convex Optimization*, 2018, theorem 2.2.3 and section 3.2.8.
+
+    Examples
+    --------
+    >>> from dpselect.linear_model.losses import HuberHingeLoss
+    >>> from dpselect.linear_model.tolerance import guaranteed_steps
+    >>> guaranteed_steps(HuberHingeLoss(), R=1.0, mu=0.01, t=0.0, tau=1e-10, d=100)
+    (491.0, 501007.0)
+    >>> guaranteed_steps(HuberHingeLoss(1e-4), R=1000.0, mu=0.1, t=0.0, tau=1e-4, d=3)
+    (12871814.0, 579.0)
+    """
+    M = loss.curvature * R**2 + mu
+    # (a smaller mu is a valid bound too, and keeps the rate below 1)
+    rate = min(math.sqrt(mu / M), 0.9)
+    if not 0 < rate:
+        return math.inf, math.inf
+    # logarithms one by one: in small units the squares would be 0
+    fall = math.log(2 * M / mu) + 2 * (math.log(R + t) - math.log(tau))
+    accelerated = fall / -math.log1p(-rate)
+    width = float(longest(loss, R, mu, t)) * M / tau
+    along, across = ellipsoid_factors(d)
+    shrinkage = -math.log(along) - (d - 1) * math.log(across)
+    ellipsoids = d * math.log1p(width) / shrinkage + 1
+    return tuple(
+        float(math.ceil(max(N, 1.0))) if math.isfinite(N) else math.inf
+        for N in (accelerated, ellipsoids)
+    )
+
+
+def ellipsoid_factors(d):
+    """Return the axes, along the cut and across it, of the least ellipsoid about half a unit ball."""
+    return d / (d + 1), d / math.sqrt(d * d - 1) if d > 1 else 1.0
+
+
+def check_steps(loss, R, mu, t, tol, d, alpha):
+    """Refuse a problem that might need more than ``MAX_STEPS`` gradients, on some data.
+
+    Parameters
+    ----------
+    loss, R, mu, t, d
+        As for :func:`guaranteed_steps`.
+    tol : float
+        As for :func:`attainable`.
+    alpha : float
+        lambda, as it was given: mu or less.
+
+    Raises
+    ------
+    ValueError
+        If neither method of :func:`guaranteed_steps` is certain to end in time.
+    """
+    needed = min(guaranteed_steps(loss, R, mu, t, attainable(loss, R, mu, t, tol), d))
+    if needed <= MAX_STEPS:
+        return
+    enough, tau = 2 * mu, tol * (R + t)
+    while min(guaranteed_steps(loss, R, enough, t, tau, d)) > MAX_STEPS:
+        enough *= 2
+    width = getattr(loss, "width", None)
+    hinge = "" if width is None else f" and huber_width={width!r}"
+    wider = "" if width is None else ", a larger huber_width"
+    raise ValueError(
+        f"alpha={alpha!r} for rows of norm up to {R!r} (data_norm with intercept_scaling){hinge} might "
+        f"take the solver {needed:.2g} passes over the records, where {MAX_STEPS} are the most, and "
+        "the privacy loss covers only what is solved whatever the records are; write "
+        f"alpha={enough:.2g}{wider} or a smaller intercept_scaling."
+    )

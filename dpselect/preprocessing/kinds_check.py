@@ -1,0 +1,101 @@
+"""The check that encoders and imputers are made for what their columns hold.
+
+A column of numbers is read as text if one record holds a word. An encoder of numbers would then know
+none of its values, and what a step stores would tell of the word. So it is refused.
+"""
+
+import numpy as np
+from sklearn.compose import ColumnTransformer
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
+
+from .public_schema import NUMBERS, NUMERIC_TYPES, TEXT
+
+
+def check_kinds(steps, schema):
+    """Refuse steps whose parameters are numbers where the table has text, or the other way round.
+
+    Parameters
+    ----------
+    steps : transformer
+        A step, or a Pipeline; what stands behind a step that makes new columns is not looked at.
+    schema : PublicSchema
+
+    Raises
+    ------
+    ValueError
+        Names all such steps.
+    """
+    names = None if schema.columns is None else list(schema.columns)
+    found = dict(_misfits(steps, type(steps).__name__, list(enumerate(schema.kinds)), names))
+    if found:
+        raise ValueError(
+            f"{'; '.join(found.values())}. One record can turn a column of numbers into text; write "
+            "table and step with the same kind, and give each kind its own step, with ColumnTransformer."
+        )
+
+
+def _misfits(step, label, columns, names):
+    """Yield the steps that do not fit, with what is wrong; columns are pairs (place, kind)."""
+    if isinstance(step, Pipeline):
+        for name, part in step.steps:
+            yield from _misfits(part, name, columns, names)
+            # these keep the columns as they are
+            if part is not None and part != "passthrough" and type(part) is not SimpleImputer:
+                return
+    elif isinstance(step, FeatureUnion):
+        for name, part in step.transformer_list:
+            yield from _misfits(part, name, columns, names)
+    elif isinstance(step, ColumnTransformer):
+        rest = set(range(len(columns)))
+        for name, part, chosen in step.transformers:
+            try:
+                places = _places(chosen, len(columns), names)
+            except (AttributeError, IndexError, TypeError, ValueError):
+                places = []  # columns that X does not have: scikit-learn says so
+            rest.difference_update(places)
+            # inside, columns are counted anew
+            inner = None if names is None else [names[i] for i in places]
+            yield from _misfits(part, name, [columns[i] for i in places], inner)
+        left = sorted(rest)
+        inner = None if names is None else [names[i] for i in left]
+        yield from _misfits(step.remainder, "remainder", [columns[i] for i in left], inner)
+    elif isinstance(step, (OneHotEncoder, OrdinalEncoder)) and not isinstance(step.categories, str):
+        for (place, kind), known in zip(columns, step.categories):
+            kinds = {_kind(value) for value in known} - {None}
+            if kinds and kind not in kinds:
+                yield label, (
+                    f"Step {label!r} ({type(step).__name__}) has categories that are {kinds.pop()}, and "
+                    f"column {place} of X holds {kind}"
+                )
+    elif isinstance(step, SimpleImputer) and _kind(step.fill_value) == NUMBERS:
+        for place, kind in columns:
+            if kind == TEXT:
+                yield label, (
+                    f"Step {label!r} (SimpleImputer) has a fill_value that is a number, and column "
+                    f"{place} of X holds text"
+                )
+
+
+def _kind(value):
+    if isinstance(value, str):
+        return TEXT
+    # nan marks a gap in either
+    return NUMBERS if isinstance(value, NUMERIC_TYPES) and value == value else None
+
+
+def _places(chosen, n_columns, names):
+    """Return the places of the columns that a ColumnTransformer chooses."""
+    every = np.arange(n_columns)
+    if isinstance(chosen, slice) and any(isinstance(end, str) for end in (chosen.start, chosen.stop)):
+        first = 0 if chosen.start is None else names.index(chosen.start)
+        last = n_columns - 1 if chosen.stop is None else names.index(chosen.stop)
+        return every[first : last + 1].tolist()
+    if not isinstance(chosen, slice):
+        chosen = np.atleast_1d(np.asarray(chosen))
+        if not chosen.size:
+            return []
+        if chosen.dtype.kind in "OU":
+            chosen = [names.index(name) if isinstance(name, str) else name for name in chosen.tolist()]
+    return every[chosen].tolist()

@@ -1,0 +1,280 @@
+"""The public form of a table: its container, its columns, and which hold numbers and which text.
+
+How a column is stored tells of single records: one gap turns integers into floats, and one ``None``
+turns them into objects. A schema knows numbers and text only, and converts every record by itself:
+numbers to float64, text to ``str``. Steps are fitted on a dummy row of it, which holds no record.
+"""
+
+import numbers
+from dataclasses import dataclass
+from decimal import Decimal
+
+import numpy as np
+from scipy import sparse
+
+from ..rows import is_lazy, map_rows, n_rows, on_first_row
+from ..unquoted import unquoted
+
+NUMBERS, TEXT = "numbers", "text"
+NUMERIC_TYPES, FLOATS = (numbers.Real, Decimal, np.bool_), (float, np.floating)
+# Elementwise functions of numpy are finite at one of these at least.
+DUMMY_NUMBERS, DUMMY_TEXT = (0.5, 2.0), "text"
+
+
+@dataclass(frozen=True)
+class PublicSchema:
+    """Container, names and kinds of the columns of a table.
+
+    Attributes
+    ----------
+    container : {"array", "sparse", "pandas", "polars"}
+        Lists are arrays.
+    kinds : tuple of {"numbers", "text"}
+        Of each column.
+    columns : object, default=None
+        Names as the container keeps them.
+    sparse_type : type, default=None
+        Class of a sparse matrix.
+    """
+
+    container: str
+    kinds: tuple
+    columns: object = None
+    sparse_type: type | None = None
+
+    def convert(self, X):
+        """Return rows as float64 and ``str``, each record by itself, in the container of X.
+
+        Parameters
+        ----------
+        X : table of shape (n, p), or rows that are read lazily
+
+        Raises
+        ------
+        ValueError
+            If a column does not hold what the schema says.
+        """
+        if is_lazy(X):
+            return map_rows(self.convert, X, X.shape[1:], X.names, X.dtype)
+        if sparse.issparse(X):
+            return unquoted(X.astype, np.float64)
+        columns = _columns(X)
+        if columns is None and TEXT not in self.kinds:
+            return np.asarray(X, dtype=np.float64)
+        floats = _frame(X) == "pandas" and all(dtype == np.float64 for dtype in X.dtypes)
+        if floats and TEXT not in self.kinds and len(columns) == len(self.kinds):
+            return X  # large tables are not copied
+        if columns is None:
+            columns = list(np.asarray(X).T)
+        if len(columns) != len(self.kinds):
+            raise ValueError("A chunk of X has another number of columns than the first one.")
+        names = range(len(columns)) if self.columns is None else list(self.columns)
+        values = [_of_kind(*each) for each in zip(columns, self.kinds, names)]
+        return self._table(values, X)
+
+    def dummies(self):
+        """Return tables of one row each, which hold no record."""
+        if self.container == "sparse":
+            return [self.sparse_type((1, len(self.kinds)), dtype=np.float64)]
+        return [
+            self._table([
+                np.array([value]) if kind == NUMBERS else np.array([DUMMY_TEXT], dtype=object)
+                for kind in self.kinds
+            ])
+            for value in DUMMY_NUMBERS
+        ]
+
+    def _table(self, values, like=None):
+        """Return columns in the container; the rows have the labels of `like`."""
+        if self.container == "pandas":
+            import pandas as pd
+
+            # as it is: pandas would make a type of its own of text
+            table = pd.DataFrame({
+                j: pd.Series(column, dtype=column.dtype) for j, column in enumerate(values)
+            })
+            table.columns = self.columns
+            if _frame(like) == "pandas":
+                table.index = like.index
+            return table
+        if self.container == "polars":
+            import polars as pl
+
+            texts = [
+                # a missing text is null
+                [v if isinstance(v, str) else None for v in column] if column.dtype == object else None
+                for column in values
+            ]
+            return pl.DataFrame([
+                pl.Series(name, column, dtype=pl.Float64) if text is None
+                else pl.Series(name, text, dtype=pl.String)
+                for name, column, text in zip(self.columns, values, texts)
+            ])
+        table = np.empty(
+            (len(values[0]) if values else 0, len(values)),
+            dtype=object if TEXT in self.kinds else np.float64,
+        )
+        for j, column in enumerate(values):
+            table[:, j] = column
+        return table
+
+
+def read_schema(X):
+    """Return the public schema of a table.
+
+    Parameters
+    ----------
+    X : table of shape (n, p), or rows that are read lazily
+        Of lazy rows the first one stands for all; the others are checked when they are read.
+
+    Returns
+    -------
+    PublicSchema
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a column mixes numbers and text, holds neither, or holds nothing.
+    """
+    if is_lazy(X):
+        return on_first_row(read_schema, X)
+    if sparse.issparse(X):
+        return PublicSchema("sparse", (NUMBERS,) * X.shape[1], sparse_type=type(X))
+    columns = _columns(X)
+    if columns is None:
+        return PublicSchema("array", (NUMBERS,) * np.shape(X)[1])
+    frame = _frame(X)
+    names = range(len(columns)) if frame is None else list(X.columns)
+    kinds = [_read(column)[0] for column in columns]
+    if n_rows(X) == 0:
+        kinds = [kind or NUMBERS for kind in kinds]
+    for name, kind in zip(names, kinds):
+        if kind is None:
+            raise ValueError(
+                f"Column {name!r} of X has no value and no type, so one record would decide whether it "
+                "holds numbers or text; leave it out, or give it a type (astype(float) for numbers)."
+            )
+        if kind in ("mixed", "gaps"):
+            raise _refused(name, kind)
+        if kind not in (NUMBERS, TEXT):
+            raise ValueError(
+                f"Column {name!r} of X holds neither numbers nor text, which are all that steps before "
+                "a private model are fitted for; turn it into numbers, each record by itself."
+            )
+    return PublicSchema(frame or "array", tuple(kinds), None if frame is None else X.columns)
+
+
+def _of_kind(column, wanted, name):
+    """Return the values of a column, or refuse those of another kind."""
+    kind, values = _read(column)
+    if kind == wanted:
+        return values
+    if kind in (NUMBERS, TEXT, None) and all(v is None or v != v for v in values):
+        # a chunk without a value says nothing
+        return np.full(len(values), np.nan, dtype=np.float64 if wanted == NUMBERS else object)
+    raise _refused(name, kind)
+
+
+def _refused(name, kind):
+    if kind == "gaps":
+        return ValueError(
+            f"Column {name!r} of X has None or NA among numbers that are stored as objects, which "
+            "scikit-learn's steps do not take for missing; write nan, or give the column a type "
+            '(astype(float), or "Float64" for NA).'
+        )
+    return ValueError(
+        f"Column {name!r} of X mixes numbers and text, or changes from one to the other, so one record "
+        "would decide what steps make of all; write all its values as numbers, or all as text."
+    )
+
+
+def _frame(X):
+    if hasattr(X, "iloc") and hasattr(X, "columns"):
+        return "pandas"
+    if type(X).__module__.partition(".")[0] == "polars":
+        return "polars"
+    if hasattr(X, "__dataframe__") or hasattr(X, "column_names"):
+        raise TypeError(
+            f"X is a table of type {type(X).__name__}, whose columns steps before a private model "
+            "cannot be fitted for; give a dataframe of pandas or polars."
+        )
+    return None
+
+
+def _columns(X):
+    """Return the columns of a table; None for an array or list of numbers."""
+    frame = _frame(X)
+    if frame == "pandas":
+        return [X.iloc[:, j] for j in range(X.shape[1])]
+    if frame == "polars":
+        return X.get_columns()
+    array = unquoted(np.asarray, X)
+    if array.dtype.kind in "biuf":
+        return None
+    if array.dtype.kind == "U" and not isinstance(X, np.ndarray):
+        # numpy has turned numbers into text
+        array = unquoted(np.array, X, dtype=object)
+    return list(array.T)
+
+
+def _read(column):
+    """Return the kind of a column, None if nothing tells it, and its values as one-dimensional array."""
+    if type(column).__module__.partition(".")[0] == "polars":
+        return _read_polars(column)
+    dtype = column.dtype
+    if hasattr(column, "cat") and hasattr(dtype, "categories"):
+        kind, values = _read(dtype.categories.to_series())
+        if not len(values):
+            return None, np.full(len(column), np.nan, dtype=object)
+        # the code of a missing value is -1
+        return kind, np.append(values, [np.nan])[column.cat.codes.to_numpy()]
+    if dtype.kind in "biuf":
+        if hasattr(column, "iloc"):
+            return NUMBERS, column.to_numpy(dtype=np.float64, na_value=np.nan)
+        return NUMBERS, column.astype(np.float64)
+    values = column.to_numpy(dtype=object) if hasattr(column, "iloc") else column.astype(object)
+    kind, values = _read_objects(values)
+    if kind is None and issubclass(getattr(dtype, "type", object), str):
+        return TEXT, values
+    return kind, values
+
+
+def _read_polars(column):
+    import polars as pl
+
+    if column.dtype.is_numeric() or column.dtype == pl.Boolean:
+        return NUMBERS, column.cast(pl.Float64).to_numpy()
+    kind, values = _read_objects(np.array([*column.to_list(), None], dtype=object)[:-1])
+    if kind is None and column.dtype in (pl.String, pl.Categorical, pl.Enum):
+        return TEXT, values
+    return kind, values
+
+
+def _read_objects(values):
+    """Return the kind of objects, and the objects as numbers or text."""
+    types = set(map(type, values))
+    gaps = {kind for kind in types if _is_gap(kind)}
+    texts = {kind for kind in types if issubclass(kind, str)}
+    numeric = {kind for kind in types - gaps if issubclass(kind, NUMERIC_TYPES)}
+    if types - gaps - texts - numeric:
+        return "other", values
+    floats = all(issubclass(kind, FLOATS) for kind in numeric)
+    if floats and all(v != v for v in values if isinstance(v, FLOATS)):
+        numeric = set()  # nan marks a gap
+    if texts and numeric:
+        return "mixed", values
+    if numeric and gaps:
+        return "gaps", values
+    if numeric:
+        return NUMBERS, unquoted(values.astype, np.float64)
+    if types <= {str, float, type(None)}:
+        return TEXT if texts else None, values
+    plain = np.empty(len(values), dtype=object)
+    plain[:] = [str(v) if isinstance(v, str) else None if v is None else np.nan for v in values]
+    return TEXT if texts else None, plain
+
+
+def _is_gap(kind):
+    return kind is type(None) or (
+        kind.__module__.startswith("pandas") and kind.__name__ in ("NAType", "NaTType")
+    )

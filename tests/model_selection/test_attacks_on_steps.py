@@ -1,0 +1,259 @@
+"""Attacks on what a search releases beside its model: types, names, decisions by density.
+
+Each succeeds on a broken twin: a search that fits steps on records, or a Pipeline that is fitted by
+itself, without the check.
+"""
+
+import io
+import pickle
+from copy import deepcopy
+from dataclasses import fields
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    OneHotEncoder,
+    OrdinalEncoder,
+    PolynomialFeatures,
+    StandardScaler,
+)
+
+from dpselect import (
+    AccuracyFirstSearchCV,
+    DPLogisticRegression,
+    DPRidge,
+    StabilityGridSearchCV,
+)
+from dpselect.model_selection import evaluation, row_steps
+from dpselect.model_selection.row_steps import PublicRows
+from dpselect.preprocessing import (
+    BoundedScaler,
+    DPBoundsScaler,
+    NormClipper,
+    check_pipeline_privacy,
+)
+from dpselect.preprocessing.pipeline_check import private_parts
+from dpselect.preprocessing.public_schema import PublicSchema, read_schema
+
+from .tables import ANY, CONTAINERS, IMPUTER, ORDINAL
+
+MODEL = DPLogisticRegression(classes=[0, 1])
+
+
+class Unconverted(PublicSchema):
+    def convert(self, X):
+        return X
+
+
+def all_records(X):
+    schema = read_schema(X)
+    return PublicRows([X], Unconverted(**{f.name: getattr(schema, f.name) for f in fields(schema)}))
+
+
+@pytest.fixture(params=[False, True], ids=["search", "broken twin"])
+def broken(request, monkeypatch):
+    """Whether the search is broken: its steps are fitted on the records."""
+    if request.param:
+        monkeypatch.setattr(evaluation, "public_rows", all_records)
+        monkeypatch.setattr(row_steps, "_keep_integers", lambda path, part: part)
+    return request.param
+
+
+def released(search):
+    """All that a fitted search shows but coefficients, bounds and the choice, which are paid for."""
+    steps, model = deepcopy(search.best_estimator_[:-1]), search.best_estimator_[-1]
+    for part in private_parts(steps) + [p for _, s in steps.steps for p in private_parts(s)]:
+        part.bounds_ = np.zeros_like(part.bounds_)
+    forms = {
+        name: (value.dtype, value.shape) if isinstance(value, np.ndarray) else type(value)
+        for name, value in vars(model).items()
+    }
+    return [
+        pickle.dumps(steps), forms, steps.get_feature_names_out().tolist(),
+        sorted(vars(search)), repr(getattr(search, "cv_results_", None)), search.n_features_in_,
+        getattr(search, "feature_names_in_", np.array([])).tolist(), str(search.privacy_),
+    ]
+
+
+ROWS = [[i % 3, "xy"[i % 2]] for i in range(120)]
+TARGETS = np.tile([0, 1], 60)
+OTHERS = [[2, "x"], [2.0, "x"], [1.5, "a longer text"], [None, "x"]]
+SAFE = ColumnTransformer(
+    [("n", make_pipeline(IMPUTER, BoundedScaler((0, 2))), [0]),
+     ("c", OneHotEncoder(categories=[[0, 1, 2]], **ANY), [0]),
+     ("t", OneHotEncoder(categories=[["x", "y"]], **ANY), [1])],
+    sparse_threshold=0,
+)
+BESIDE = ColumnTransformer(
+    [("n", make_pipeline(IMPUTER, DPBoundsScaler(epsilon=1.0)), [0]),
+     ("c", OrdinalEncoder(categories=[[0, 1, 2]], **ORDINAL), [0]),
+     ("t", OneHotEncoder(categories=[["x", "y"]], **ANY), [1])],
+    sparse_threshold=0,
+)
+GRID = {"model__data_norm": [1.0, 2.0]}
+
+
+def pipeline(*steps, model=MODEL):
+    named = [(f"step{i}", clone(step)) for i, step in enumerate(steps)]
+    return Pipeline([*named, ("model", clone(model))])
+
+
+def stability(strategy, estimator=None, grid=GRID):
+    return StabilityGridSearchCV(
+        estimator or pipeline(SAFE), grid, strategy=strategy, epsilon=2.0, random_state=0,
+        scoring="brier" if grid is GRID else None,
+    )
+
+
+SEARCHES = {
+    "one candidate": stability("auto", grid={}),
+    "behind a private step": stability("auto", pipeline(SAFE, DPBoundsScaler(epsilon=1.0)), {}),
+    "beside a private step": stability("auto", pipeline(BESIDE, BoundedScaler((-2, 2))), {}),
+    **{name: stability(name) for name in (
+        "stability", "alpha_split", "data_split", "random_stopping", "random", "risk_bound",
+    )},
+    "readings": stability(
+        "stability", pipeline(SAFE, model=DPRidge(target_bound=1.0)), {"model__alpha": [0.1, 1.0]}
+    ),
+    "accuracy first": AccuracyFirstSearchCV(
+        pipeline(SAFE, model=DPRidge(alpha=1.0, target_bound=1.0)), {"model__epsilon": [0.1, 1.0, 10.0]},
+        target=100.0, random_state=0,
+    ),
+}
+
+
+def neighbours_in(container):
+    return [CONTAINERS[container]([*ROWS[:5], other, *ROWS[6:]]) for other in OTHERS]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", SEARCHES)
+def test_no_search_tells_of_a_gap(name, broken):
+    found = [released(clone(SEARCHES[name]).fit(X, TARGETS)) for X in neighbours_in("pandas")]
+    assert len(found) == len(OTHERS)
+    assert any(other != found[0] for other in found[1:]) == broken
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("container", sorted(set(CONTAINERS) - {"array"}))
+def test_no_container_tells_of_a_gap(container):
+    search = SEARCHES["beside a private step"]
+    found = [released(clone(search).fit(X, TARGETS)) for X in neighbours_in(container)]
+    assert len(found) == len(OTHERS) and all(other == found[0] for other in found)
+
+
+def ages(missing):
+    pd = pytest.importorskip("pandas")
+    values = [str(18 + i) for i in range(60)]
+    values[7] = "" if missing else values[7]
+    lines = [f"{value},{i % 5}" for i, value in enumerate(values)]
+    return pd.read_csv(io.StringIO("\n".join(["age,visits", *lines])))
+
+
+KNOWN = [np.arange(18, 90), np.arange(5)]
+
+
+@pytest.mark.parametrize("step", [
+    make_pipeline(SimpleImputer(strategy="constant", fill_value=0, keep_empty_features=True)),
+    OneHotEncoder(categories=KNOWN, **ANY),
+    OrdinalEncoder(categories=KNOWN, **ORDINAL),
+], ids=["imputer", "one-hot", "ordinal"])
+def test_the_type_of_a_column_does_not_tell_of_a_gap(step, broken):
+    def fitted(missing):
+        search = StabilityGridSearchCV(pipeline(step, NormClipper()), {}, epsilon=0.001)
+        return pickle.dumps(search.fit(ages(missing), np.tile([0, 1], 30)).best_estimator_[0])
+
+    assert (fitted(True) == fitted(False)) != broken
+
+
+def test_names_do_not_tell_of_a_gap(broken):
+    pd = pytest.importorskip("pandas")
+
+    def names(last):
+        rows = "\n".join(["grade,other", *(f"{i % 3},0" for i in range(59)), f"{last},0"])
+        encoder = OneHotEncoder(categories=[[0, 1, 2], [0, 1]], **ANY)
+        search = StabilityGridSearchCV(pipeline(encoder), {}, epsilon=0.001)
+        search.fit(pd.read_csv(io.StringIO(rows)), np.tile([0, 1], 30))
+        return search.best_estimator_[0].get_feature_names_out()[:3].tolist()
+
+    assert names("1") == ["grade_0", "grade_1", "grade_2"]
+    assert (names("") == names("1")) != broken
+
+
+@pytest.mark.parametrize("other", [2.0, 1.0])
+def test_a_list_does_not_tell_of_a_float(other, broken):
+    def kind(last):
+        encoder = OneHotEncoder(categories=[[0, 1, 2]], **ANY)
+        search = StabilityGridSearchCV(pipeline(encoder), {}, epsilon=0.001)
+        rows = [[i % 3] for i in range(59)] + [[last]]
+        return search.fit(rows, np.tile([0, 1], 30)).best_estimator_[0].categories_[0].dtype
+
+    assert (kind(2) == kind(other)) != broken
+
+
+def test_a_part_that_was_replaced_after_a_fit_is_checked():
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    stale = pipeline(ColumnTransformer([("num", BoundedScaler((-3, 3)), [0, 1])]))
+    stale.fit(X, TARGETS[:60]).set_params(step0__num=StandardScaler())
+    with pytest.raises(ValueError, match="'num' \\(StandardScaler\\) learns"):
+        check_pipeline_privacy(stale)
+    with pytest.raises(ValueError, match="'num' \\(StandardScaler\\) learns"):
+        StabilityGridSearchCV(stale, {}).fit(X, TARGETS[:60])
+    # what the check is for: without it, the part learns
+    np.testing.assert_allclose(
+        stale.fit(X, TARGETS[:60])[0].transformers_[0][1].mean_, X.mean(axis=0)
+    )
+    # what was learned before counts, too
+    stale.set_params(step0__num=BoundedScaler((-3, 3)))
+    with pytest.raises(ValueError, match="StandardScaler"):
+        check_pipeline_privacy(stale)
+
+
+def polynomials(**params):
+    step = ("p", PolynomialFeatures(1, include_bias=False), [0, 1, 2, 3])
+    return pipeline(ColumnTransformer([step], **params))
+
+
+def entries(k):
+    table = np.zeros((1000, 4))
+    table.ravel()[:k] = 0.1
+    return sparse.csr_array(table)
+
+
+def test_density_does_not_decide():
+    labels = np.tile([0, 1], 500)
+    with pytest.raises(ValueError, match="sparse_threshold=0"):
+        StabilityGridSearchCV(polynomials(), {}).fit(entries(1199), labels)
+    assert [  # what the check is for
+        polynomials().fit(entries(k), labels)[0].sparse_output_ for k in (1199, 1200)
+    ] == [True, False]
+    # and should a step pass by mistake, a search decides by the dummy row
+    search = StabilityGridSearchCV(polynomials(), {}, trusted_steps=["step0"])
+    decisions = {search.fit(entries(k), labels).best_estimator_[0].sparse_output_ for k in (1199, 1200)}
+    assert len(decisions) == 1
+
+
+def test_a_function_writes_rows_nowhere():
+    X, buffer = np.random.default_rng(0).normal(size=(60, 2)), np.zeros((60, 2))
+    writing = pipeline(FunctionTransformer(np.tanh, kw_args={"out": buffer}))
+    with pytest.raises(ValueError, match="leave kw_args"):
+        StabilityGridSearchCV(writing, {}).fit(X, TARGETS[:60])
+    assert not buffer.any()
+    writing.fit(X, TARGETS[:60])  # what the check is for
+    np.testing.assert_array_equal(writing[0].kw_args["out"], np.tanh(X))
+
+
+def test_a_released_pipeline_takes_what_the_search_took():
+    search = clone(SEARCHES["beside a private step"]).set_params(random_state=None)
+    for container in sorted(set(CONTAINERS) - {"array"}):
+        X = CONTAINERS[container](ROWS)
+        model = search.fit(X, TARGETS).best_estimator_
+        expected = model.predict_proba(read_schema(X).convert(X))
+        np.testing.assert_array_equal(model.predict_proba(X), expected)
+        np.testing.assert_array_equal(search.predict_proba(X), expected)

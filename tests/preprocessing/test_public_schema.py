@@ -1,0 +1,115 @@
+"""What is public of a table, and records in its form, each by itself."""
+
+import datetime
+from decimal import Decimal
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from dpselect import RowChunks
+from dpselect.preprocessing.public_schema import read_schema
+from dpselect.rows import as_lazy, block_map, is_lazy
+
+NAN = float("nan")
+
+
+@pytest.mark.parametrize("X, kinds", [
+    (np.ones((2, 2), dtype=bool), "nn"),
+    (np.ones((2, 1), dtype=np.float32), "n"),
+    ([[1, 2.5], [2, NAN]], "nn"),
+    ([[1, "a"], [2.5, None]], "nt"),
+    ([["a", NAN], ["b", "c"]], "tt"),
+    (np.array([["a"], ["b"]]), "t"),
+    (np.array([[Decimal("1.5"), True]], dtype=object), "nn"),
+    (sparse.csr_array((3, 4), dtype=int), "nnnn"),
+    (np.empty((0, 2), dtype=object), "nn"),
+])
+def test_columns_hold_numbers_or_text(X, kinds):
+    schema = read_schema(X)
+    assert "".join(kind[0] for kind in schema.kinds) == kinds
+    rows = schema.convert(X)
+    assert rows.dtype == (object if "t" in kinds else float)
+    again = schema.convert(rows)
+    if not sparse.issparse(rows):
+        assert repr(again) == repr(rows)
+        assert {type(v) for v in rows.ravel().tolist()} <= {float, str, type(None)}
+    assert {type(dummy) for dummy in schema.dummies()} == {type(rows)}
+    assert all(dummy.shape == (1, len(kinds)) for dummy in schema.dummies())
+
+
+@pytest.mark.parametrize("column, said", [
+    ([1, "SECRET"], "mixes numbers and text"),
+    ([0.5, "SECRET", NAN], "mixes numbers and text"),
+    ([None, NAN], "no value and no type"),
+    ([1, None], "None or NA among numbers"),
+    ([datetime.date(2020, 1, 1)], "neither numbers nor text"),
+    ([b"SECRET"], "neither numbers nor text"),
+    ([{"SECRET": 1}], "neither numbers nor text"),
+    ([1j], "neither numbers nor text"),
+])
+def test_what_one_record_could_decide_is_refused(column, said):
+    X = np.array([[0, value] for value in column], dtype=object)
+    with pytest.raises(ValueError, match=f"Column 1 .*{said}.*;") as caught:
+        read_schema(X)
+    assert "SECRET" not in str(caught.value)
+
+
+def test_frames_keep_library_names_and_index():
+    pd = pytest.importorskip("pandas")
+    X = pd.DataFrame({"a": [1, None, 3], "b": ["x", None, "y"]}, index=[5, 5, 7]).convert_dtypes()
+    X["c"] = pd.Categorical([2, 3, None], categories=[3, 2, 1])
+    schema = read_schema(X)
+    rows = schema.convert(X)
+    assert schema.kinds == ("numbers", "text", "numbers")
+    assert list(rows.columns) == ["a", "b", "c"] and rows.index.tolist() == [5, 5, 7]
+    assert [str(dtype) for dtype in rows.dtypes] == ["float64", "object", "float64"]
+    np.testing.assert_array_equal(rows["a"], [1, NAN, 3])
+    np.testing.assert_array_equal(rows["c"], [2, 3, NAN])
+    assert rows["b"].tolist()[::2] == ["x", "y"] and rows["b"].isna().tolist() == [False, True, False]
+    with pytest.raises(ValueError, match="Column 'd' .*neither"):
+        read_schema(X.assign(d=pd.Timestamp("2020-01-01")))
+    twice = pd.DataFrame([[1, "x"]], columns=["a", "a"])
+    assert read_schema(twice).convert(twice).to_numpy().tolist() == [[1.0, "x"]]
+
+
+def test_polars():
+    pl = pytest.importorskip("polars")
+    X = pl.DataFrame({"a": [1, None], "b": ["x", None], "c": [True, False]})
+    schema = read_schema(X)
+    assert schema.kinds == ("numbers", "text", "numbers")
+    assert schema.convert(X).dtypes == [pl.Float64, pl.String, pl.Float64]
+    with pytest.raises(ValueError, match="Column 'd' .*neither"):
+        read_schema(X.with_columns(d=pl.date(2020, 1, 1)))
+    with pytest.raises(ValueError, match="Column 'd' .*no value"):
+        read_schema(X.with_columns(d=pl.lit(None)))
+
+
+def test_other_frames_are_refused():
+    pyarrow = pytest.importorskip("pyarrow")
+    with pytest.raises(TypeError, match="pandas or polars"):
+        read_schema(pyarrow.table({"a": [1]}))
+
+
+def test_of_lazy_rows_the_first_speaks_for_all():
+    chunks = [[[1, "a"]], [[2.5, "b"]], [["c", "d"]]]
+
+    def lazy(n):
+        return as_lazy(RowChunks(lambda i: np.array(chunks[i], dtype=object), [1] * n, 2))
+
+    schema = read_schema(lazy(2))
+    rows = schema.convert(lazy(2))
+    assert is_lazy(rows) and schema.kinds == ("numbers", "text")
+    assert block_map(lambda block: block, rows).tolist() == [[1.0, "a"], [2.5, "b"]]
+    with pytest.raises(ValueError, match="Column 0 .*mixes"):
+        block_map(lambda block: block, schema.convert(lazy(3)))
+
+
+def test_a_chunk_without_values_is_of_either_kind():
+    pd = pytest.importorskip("pandas")
+    schema = read_schema(pd.DataFrame({"n": [1], "t": ["a"]}))
+    for gaps in ([NAN, NAN], [None, None], pd.array([None, None], dtype="string")):
+        rows = schema.convert(pd.DataFrame({"n": gaps, "t": gaps}))
+        assert rows["n"].dtype == float and rows["t"].dtype == object and rows.isna().all(axis=None)
+    with pytest.raises(ValueError, match="Column 't' .*mixes"):
+        schema.convert(pd.DataFrame({"n": [1], "t": [1]}))

@@ -1,0 +1,101 @@
+import json
+import multiprocessing
+import os
+import stat
+import subprocess
+import sys
+
+import pytest
+
+from dpselect import PrivacyLedger, config_context, processes
+from dpselect.processes import VARIABLE, Process, this_process
+
+
+@pytest.fixture
+def family(monkeypatch, tmp_path):
+    """A process, and one that it starts."""
+    monkeypatch.setenv(VARIABLE, "[]")
+    monkeypatch.setattr(processes.tempfile, "gettempdir", lambda: str(tmp_path))
+    return Process(), Process()
+
+
+def test_a_descendant_is_told_what_holds_now(family):
+    parent, child = family
+    grandchild = Process()
+    for fact in (["a"], ["a", "b"]):
+        parent.tell(ledgers=fact)
+        assert child.told("ledgers") == grandchild.told("ledgers") == [fact]
+    child.tell(ledgers=["c"])
+    assert grandchild.told("ledgers") == [["a", "b"], ["c"]]
+    assert parent.told("ledgers") == [] and child.told("strict") == []
+    parent.tell(ledgers=None, strict=True)
+    assert grandchild.told("ledgers") == [["c"]] and child.told("strict") == [True]
+
+
+def test_there_is_a_file_only_while_there_is_something_to_say(family, tmp_path):
+    parent, _ = family
+    assert list(tmp_path.iterdir()) == []
+    parent.tell(ledgers=["a"])
+    (file,) = tmp_path.iterdir()
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600 and parent.identity in file.name
+    parent.tell(ledgers=None)
+    parent.tell(ledgers=None)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_cannot_be_told_opens_nothing(tmp_path, monkeypatch):
+    ledger = PrivacyLedger(tmp_path / "records.ledger", epsilon=1.0)
+
+    def full(*_):
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr(Process, "_write", full)
+    with pytest.raises(OSError, match="full"), ledger:
+        raise AssertionError("the block was entered")
+    monkeypatch.undo()
+    from dpselect.ledger import current_ledger
+
+    assert current_ledger() is None
+
+
+def say(queue):
+    queue.put((this_process().identity, this_process().told("strict"), os.environ[VARIABLE]))
+
+
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="no forks here")
+@pytest.mark.filterwarnings("ignore:This process")
+def test_a_fork_is_a_process_of_its_own():
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    with config_context(strict=True):
+        worker = context.Process(target=say, args=(queue,))
+        worker.start()
+        identity, strict, variable = queue.get(timeout=60)
+        worker.join()
+        assert identity != this_process().identity and True in strict
+        before, after = json.loads(os.environ[VARIABLE]), json.loads(variable)
+        assert after[:-1] == before and identity in after[-1]
+        # it has not taken away what its parent says
+        assert os.path.exists(before[-1])
+    assert not os.path.exists(before[-1])
+
+
+def test_a_process_that_ends_leaves_no_file(tmp_path):
+    source = (
+        "import dpselect, glob, os, tempfile\n"
+        "dpselect.set_config(strict=True)\n"
+        "print(len(glob.glob(os.path.join(tempfile.gettempdir(), 'dpselect-*'))))\n"
+    )
+    env = os.environ | {"TMPDIR": str(tmp_path), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    ran = subprocess.run([sys.executable, "-c", source], env=env, capture_output=True, text=True)
+    assert ran.stdout == "1\n", ran.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_library_is_imported_where_nothing_can_be_written(monkeypatch):
+    def nowhere():
+        raise FileNotFoundError
+
+    monkeypatch.setenv(VARIABLE, "[]")
+    monkeypatch.setattr(processes.tempfile, "gettempdir", nowhere)
+    assert Process().told("ledgers") == []
