@@ -389,10 +389,11 @@ def accuracy_search(name, method, criterion, **parameters):
     model = clone(MODELS[name])
     if method in ("certified", "theory") and kind == "svc":
         model.set_params(alpha=0.5)
+    usual = {"target": TARGETS[kind, criterion], "max_epsilon": math.inf, "on_failure": "last"}
     return AccuracyFirstSearchCV(
-        model, {"epsilon": LEVELS}, target=TARGETS[kind, criterion], method=method,
+        model, {"epsilon": LEVELS}, method=method,
         criterion=SCORES.get(kind, "brier") if criterion == "score" else criterion,
-        delta=DELTA if method == "brownian" else 0.0, on_failure="last", **parameters,
+        delta=DELTA if method == "brownian" else 0.0, **{**usual, **parameters},
     )
 
 
@@ -685,6 +686,19 @@ def test_a_ledger_pays_what_is_stated(case, tmp_path):
     search = accuracy_search(*case, ledger=ledger).fit(*data_of(MODELS[case[0]]))
     loss = search.privacy_
     assert ledger.spent() == pytest.approx((loss.epsilon, loss.delta))
+
+
+@pytest.mark.parametrize("case", [c for c in WALKS if c[2] != "risk"], ids=", ".join)
+def test_no_search_spends_more_than_its_limit_and_its_ledger_is_asked_for_no_more(case, tmp_path):
+    ledger = PrivacyLedger(tmp_path / "records.ledger", epsilon=1e9, delta=0.1)
+    # the last level of the grid is too costly
+    limit = 0.9 * run_of(*case).search.plan_.at_most.epsilon
+    search = accuracy_search(*case, max_epsilon=limit, ledger=ledger)
+    loss = search.fit(*data_of(MODELS[case[0]])).privacy_
+    (entry,) = ledger.history()
+    assert loss.epsilon == entry.epsilon <= entry.reserved_epsilon <= limit
+    assert entry.reserved_epsilon == search.plan_.at_most.epsilon
+    assert search.path_["epsilon"].max() <= search.plan_.last_epsilon < LEVELS[-1]
 
 
 @pytest.mark.parametrize("reached", [True, False])
