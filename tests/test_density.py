@@ -9,7 +9,6 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KernelDensity
 from sklearn.pipeline import make_pipeline
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from dpselect import (
     CertificateError,
@@ -136,25 +135,6 @@ def test_geometric_noise_has_the_smaller_variance():
 
 
 # --- scikit-learn's ways
-
-
-@parametrize_with_checks(
-    [
-        # 10 columns are 1024 cells
-        DPHistogramDensity(bin_width=0.5),
-        DPHistogramDensity(bin_width=0.5, noise="geometric"),
-        DPHistogramDensity(INF, bin_width=0.5),
-        DPHistogramDensity(),
-    ],
-    expected_failed_checks=lambda estimator: {
-        "check_dtype_object": "its 10 columns have 10^10 cells of width 0.1"
-    } if estimator.bin_width == 0.1 else {},
-)
-@pytest.mark.filterwarnings("ignore::dpselect.SeededNoiseWarning")
-# the checks score the rows that they fit
-@pytest.mark.filterwarnings("ignore::dpselect.PrivacyLeakWarning")
-def test_common_checks(estimator, check):
-    check(estimator)
 
 
 def test_methods_have_the_shapes_of_kernel_density():

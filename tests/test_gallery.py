@@ -1,7 +1,6 @@
-"""The pictures of the documentation: every example runs, quickly and without a warning."""
+"""The pictures of the documentation: every example runs, without a warning."""
 
 import runpy
-import time
 from pathlib import Path
 
 import matplotlib
@@ -9,20 +8,19 @@ import pytest
 
 GALLERY = Path(__file__).parents[1] / "doc" / "gallery"
 EXAMPLES = sorted(GALLERY.glob("plot_*.py"))
-SECONDS = 15  # of processor time; each takes about three
 
 
 def test_there_are_examples():
     assert EXAMPLES
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_example(example, monkeypatch, capsys):
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
 
     monkeypatch.setattr(plt, "show", lambda: None)  # which warns that Agg shows nothing
-    start = time.process_time()
     try:
         namespace = runpy.run_path(str(example))
         assert namespace["__doc__"].split("\n")[2].startswith("===")  # the title of the page
@@ -31,4 +29,3 @@ def test_example(example, monkeypatch, capsys):
             plt.figure(number).canvas.draw()
     finally:
         plt.close("all")
-    assert time.process_time() - start < SECONDS

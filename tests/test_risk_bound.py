@@ -167,7 +167,7 @@ def largest_movement(model, p, counts, reach, seed=0, trials=60):
     return best
 
 
-SMALL = [(p, (1,) * n) for p, n in [(1, 1), (1, 2), (2, 3), (3, 4), (2, 6)]]
+SMALL = [(p, (1,) * n) for p, n in [(1, 1), (1, 2), (2, 3), (3, 4)]]
 
 
 @pytest.mark.slow
@@ -249,7 +249,7 @@ def test_three_classes_move_no_further_than_two(reach):
     binary = bound_of(classifier(alpha=0.05, epsilon=1e6), 3, 2, reach).sensitivity
     sensitivity = bound_of(model, 3, 2, reach).sensitivity
     assert sensitivity == pytest.approx(binary, rel=1e-3)
-    assert 0 < largest_movement(model, 2, (1, 1, 1), reach, trials=15) <= sensitivity
+    assert 0 < largest_movement(model, 2, (1, 1, 1), reach, trials=5) <= sensitivity
 
 
 def test_candidates_share_one_path():

@@ -187,16 +187,19 @@ def check_script(run_mypy, monkeypatch, path, text):
     return {int(line.removeprefix(str(path)).split(":")[1]) for line in errors}, errors
 
 
+@pytest.mark.slow
 def test_a_right_script_has_no_errors(run_mypy, monkeypatch, tmp_path):
     assert check_script(run_mypy, monkeypatch, tmp_path / "right.py", RIGHT)[1] == []
 
 
+@pytest.mark.slow
 def test_mistakes_are_found_and_nothing_else(run_mypy, monkeypatch, tmp_path):
     found, errors = check_script(run_mypy, monkeypatch, tmp_path / "wrong.py", WRONG)
     lines = WRONG.splitlines()
     assert found == {i for i, line in enumerate(lines, start=1) if "# wrong" in line}, errors
 
 
+@pytest.mark.slow
 def test_the_package_has_no_errors(run_mypy, monkeypatch):
     config = ROOT / "pyproject.toml"
     if not config.exists():

@@ -134,9 +134,14 @@ COMMON = dict(classes=[0, 1], fit_intercept=False, random_state=root_stream(0))
     "estimator, score, draw, least",
     [
         (DPLogisticRegression(alpha=0.1, **COMMON), BrierScore(), draw_rows, (0.4, 0.7)),
-        (DPLogisticRegression(alpha=1.0, perturbation="output", **COMMON), RampScore(), draw_rows,
-         (0.4, 0.3)),
-        (DPLinearSVC(alpha=0.1, **COMMON), RampScore(-1.0, 1.0), draw_rows, (0.9, 0.9)),
+        pytest.param(
+            DPLogisticRegression(alpha=1.0, perturbation="output", **COMMON), RampScore(), draw_rows,
+            (0.4, 0.3), marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            DPLinearSVC(alpha=0.1, **COMMON), RampScore(-1.0, 1.0), draw_rows, (0.9, 0.9),
+            marks=pytest.mark.slow,
+        ),
         (DPHistogramDensity(2.0, bin_width=0.25, random_state=root_stream(0)),
          IntegratedSquaredErrorScore(), draw_numbers, (0.8, 0.3)),
     ],

@@ -103,15 +103,17 @@ def check_error(error, names):
 def cases(n, **strategies):
     """Make a test of `n` cases from a check that returns "error" or "result".
 
-    The test fails if fewer ran, or if nearly all ended in the same way.
+    The fast tests run a fifth of them. The test fails if fewer ran, or if nearly all ended in the
+    same way.
     """
 
     def decorate(check):
-        def test():
+        @pytest.mark.parametrize("n_cases", [n // 5, pytest.param(n, marks=pytest.mark.slow)])
+        def test(n_cases):
             ends = Counter()
 
             @settings(
-                max_examples=n,
+                max_examples=n_cases,
                 derandomize=True,
                 deadline=None,
                 database=None,
@@ -123,8 +125,8 @@ def cases(n, **strategies):
                 ends[check(**drawn)] += 1
 
             run()
-            assert ends.total() >= n and set(ends) == {"error", "result"}, ends
-            assert min(ends.values()) >= n / 50, ends
+            assert ends.total() >= n_cases and set(ends) == {"error", "result"}, ends
+            assert min(ends.values()) >= n_cases / 50, ends
 
         CASES[f"{check.__module__}.{check.__name__}"] = n
         test.__name__ = check.__name__

@@ -23,6 +23,6 @@ FAMILIES = (
 
 
 def test_there_are_ten_thousand():
-    # each test fails if it runs fewer than it registers
+    # each slow test fails if it runs fewer than it registers
     assert {name.rpartition(".")[0] for name in CASES} == {family.__name__ for family in FAMILIES}
     assert sum(CASES.values()) >= 10_000

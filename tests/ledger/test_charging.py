@@ -256,9 +256,10 @@ def test_forked_processes_spend_from_what_was_open(data, ledger):
         workers = [context.Process(target=fit_and_send, args=(*data, queue)) for _ in range(3)]
         for worker in workers:
             worker.start()
-        spent = sum(queue.get(timeout=60) for _ in workers)
         for worker in workers:
             worker.join()
+        assert [worker.exitcode for worker in workers] == [0, 0, 0]
+        spent = sum(queue.get() for _ in workers)
     assert ledger.spent() == (spent, 0.0) == (0.375, 0.0)
 
 

@@ -16,17 +16,23 @@ def faults():
     return module
 
 
-def test_killed_processes_leave_a_true_ledger(faults, tmp_path):
-    seen = faults.run(60, n_workers=2, charged_first=True, seed=0, folder=tmp_path)
-    assert seen["kills"] == 60 and seen["searches"] > 0
+@pytest.mark.parametrize("kills", [20, pytest.param(100, marks=pytest.mark.slow)])
+def test_killed_processes_leave_a_true_ledger(faults, tmp_path, kills):
+    seen = faults.run(kills, n_workers=2, charged_first=True, seed=0, folder=tmp_path)
+    assert seen["kills"] == kills and seen["searches"] > 0
     assert seen["not covered"] == seen["corrupt"] == seen["refused after release"] == 0
     assert seen["released"] <= seen["spent"]
 
 
 @pytest.mark.slow
 def test_a_twin_that_is_charged_after_its_release_is_caught(faults, tmp_path):
-    seen = faults.run(300, n_workers=2, charged_first=False, seed=0, folder=tmp_path)
-    assert seen["not covered"] > 0
+    def is_caught(seed):
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        seen = faults.run(50, n_workers=2, charged_first=False, seed=seed, folder=folder)
+        return seen["not covered"] > 0
+
+    assert any(map(is_caught, range(10)))  # the first will do
 
 
 def test_eight_processes_lose_no_spend(faults, tmp_path):

@@ -406,9 +406,8 @@ def test_a_second_name_is_refused(ledger, path, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore:This process")
-def test_a_fork_takes_no_open_file_with_it(ledger, monkeypatch):
+def test_a_fork_takes_no_open_file_with_it(ledger):
     # else the child waits for a lock that nobody holds, or commits without one
-    monkeypatch.setattr(budget_file, "PATIENCE", 1.0)
     inside = threading.Event()
 
     def hold():
@@ -419,9 +418,11 @@ def test_a_fork_takes_no_open_file_with_it(ledger, monkeypatch):
     holder = threading.Thread(target=hold)
     holder.start()
     inside.wait(60)
-    worker = multiprocessing.get_context("fork").Process(target=ledger.spend, args=(0.25,))
+    worker = multiprocessing.get_context("fork").Process(
+        target=ledger.spend, args=(0.25,), daemon=True
+    )
     worker.start()
-    worker.join()
+    worker.join(600)  # one that waits for ever is killed when the tests end
     holder.join()
     assert worker.exitcode == 0 and ledger.spent() == (0.25, 0.0)
 

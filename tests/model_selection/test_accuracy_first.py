@@ -355,10 +355,13 @@ PROMISES = [
     (OUTPUT, "certified"), (OUTPUT, "reduced_above_threshold"),
     (DENSITY, "certified"), (DENSITY, "above_threshold"), (DENSITY, "predict_verify"),
 ]
+LONG = ("brownian", "predict_verify")
 
 
 @pytest.mark.filterwarnings("ignore::dpselect.SeededNoiseWarning")
-@pytest.mark.parametrize("estimator, method", PROMISES, ids=name_of)
+@pytest.mark.parametrize("estimator, method", [
+    pytest.param(*case, marks=pytest.mark.slow) if case[1] in LONG else case for case in PROMISES
+], ids=name_of)
 def test_the_promise(estimator, method):
     parameters = {"method": method, "failure_probability": 0.05, "delta": 1e-6}
     assert misses(estimator, 0.02, **parameters) <= most_misses(0.05)

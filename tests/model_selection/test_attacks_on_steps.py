@@ -30,7 +30,7 @@ from dpselect import (
     DPRidge,
     StabilityGridSearchCV,
 )
-from dpselect.model_selection import evaluation, row_steps
+from dpselect.model_selection import accuracy_first, evaluation, row_steps
 from dpselect.model_selection.row_steps import PublicRows
 from dpselect.preprocessing import (
     BoundedScaler,
@@ -60,7 +60,8 @@ def all_records(X):
 def broken(request, monkeypatch):
     """Whether the search is broken: its steps are fitted on the records."""
     if request.param:
-        monkeypatch.setattr(evaluation, "public_rows", all_records)
+        for module in (evaluation, accuracy_first):
+            monkeypatch.setattr(module, "public_rows", all_records)
         monkeypatch.setattr(row_steps, "_keep_integers", lambda path, part: part)
     return request.param
 

@@ -78,14 +78,14 @@ FIRST_BEGUN, SECOND_BEGUN = threading.Event(), threading.Event()
 def second_begins_later(rows):
     """Return the rows as they are; those of the second chunk when the first is in its step."""
     if len(rows) == 50 and rows[0, 0] != X[0, 0]:
-        FIRST_BEGUN.wait(5)
+        FIRST_BEGUN.wait(60)
     return rows
 
 
 def second_ends_later(rows):
     if len(rows) == 50 and rows[0, 0] == X[0, 0]:
         FIRST_BEGUN.set()
-        SECOND_BEGUN.wait(5)
+        SECOND_BEGUN.wait(60)
     elif len(rows) == 50:
         SECOND_BEGUN.set()
         time.sleep(0.1)

@@ -15,9 +15,9 @@ from joblib import Parallel, delayed
 from dpselect import DPRidge
 
 ROWS = np.linspace(0, 1, 10).reshape(5, 2)
-# 2500 fits for each kind of worker, a task being a batch of them
+# a thousand fits for each kind of worker, a task being a batch of them
 KINDS = ["spawn", "loky", "thread"] + (["fork"] if hasattr(os, "fork") else [])
-FITS, BATCH = 2500, 50
+FITS, BATCH = 1000, 20
 # what a careless library would have: a generator that is made once
 GENERATOR = np.random.default_rng()
 

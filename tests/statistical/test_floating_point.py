@@ -1,4 +1,4 @@
-"""Attacks on the last bits of what is released (Mironov 2012), a million numbers each.
+"""Attacks on the last bits of what is released (Mironov 2012), 200,000 numbers each.
 
 The doubles that value + noise can reach may depend on the value, and then tell it. Every release
 that has a form on a lattice must reach the same doubles from all data sets: multiples of a step
@@ -21,7 +21,7 @@ from dpselect.model_selection.strategies import random_stopping
 from dpselect.noise import as_generator, grid_step, laplace, lattice_laplace, root_stream
 from dpselect.preprocessing import private_bounds
 
-N = 10**6
+N = 200_000
 FALSE_ALARM = 1e-7
 # last digits of the places on the grid that are compared
 DIGITS = 6
@@ -197,7 +197,7 @@ def test_covariance_perturbation_at_every_level(how, monkeypatch):
 
 
 def answers(module, monkeypatch, ask, value):
-    """Ask once, and a million times at once what was then asked of `lattice_laplace`."""
+    """Ask once, and N times at once what was then asked of `lattice_laplace`."""
     asked = []
 
     def spy(generator, value, scale, epsilon):

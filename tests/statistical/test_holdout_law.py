@@ -24,7 +24,7 @@ from .audit import FALSE_ALARM, OUTSIDE, loss_lower_bound
 T = 1.0
 # the noise of the threshold, of each difference, and of an answer
 SCALES = (2.0, 4.0, 1.0)
-N = 5_000
+N = 3_000
 
 
 def course_law(gaps, budget, scales=SCALES, renewed=True, nodes=3001):
@@ -266,7 +266,7 @@ def test_answers_follow_the_law():
 # --- what one record shows, through the public class
 
 
-def answers(kind, held, seed, size=N):
+def answers(kind, held, seed, size=5_000):
     """Sample the answer to a question about ten holdout records; OUTSIDE if from training."""
     X = np.array(held, dtype=float)[:, None]
     found, rng = np.empty(size), np.random.default_rng(0)

@@ -74,7 +74,7 @@ def model_for(perturbation, R, d, classifier=DPLogisticRegression):
 @pytest.mark.parametrize("classifier, least", [(DPLogisticRegression, 0.25), (DPLinearSVC, 0.6)])
 @pytest.mark.parametrize("perturbation", ["objective", "output"])
 @pytest.mark.parametrize("d", [1, 2])
-@pytest.mark.parametrize("R", [1.0, 10.0, 100.0])
+@pytest.mark.parametrize("R", [1.0, 100.0])
 def test_loss_stays_under_the_claim(classifier, least, perturbation, R, d):
     model = model_for(perturbation, R, d, classifier)
     assert least < audit(model, model._perturbation(n, d, 1), R, d) <= 1.0
@@ -86,7 +86,7 @@ def test_loss_stays_under_the_claim(classifier, least, perturbation, R, d):
 @pytest.mark.parametrize("classifier, factor", [(DPLogisticRegression, 0.2), (DPLinearSVC, 0.5)])
 @pytest.mark.parametrize("perturbation", ["objective", "output"])
 @pytest.mark.parametrize("d", [1, 2])
-@pytest.mark.parametrize("R", [1.0, 10.0, 100.0])
+@pytest.mark.parametrize("R", [10.0])
 def test_too_little_noise_is_caught(classifier, factor, perturbation, d, R):
     model = model_for(perturbation, R, d, classifier)
     right = model._perturbation(n, d, 1)
@@ -98,7 +98,7 @@ def test_too_little_noise_is_caught(classifier, factor, perturbation, d, R):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("d", [1, 2])
-@pytest.mark.parametrize("R", [10.0, 100.0])
+@pytest.mark.parametrize("R", [10.0])
 def test_norm_in_place_of_its_square_is_caught(R, d):
     model = model_for("objective", R, d)
     # the calibration sees R only through R^2 and the scale of the noise: give it sqrt(R)

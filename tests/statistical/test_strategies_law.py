@@ -284,9 +284,11 @@ def test_a_choice_on_training_records_is_caught():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("broken", [HalfTheSensitivity, SpentTwice, LooksAtTheRecords])
-def test_a_choice_by_risk_that_is_not_paid_is_caught(broken):
-    assert audit(broken, **{**by_risk(), "size": 4 * N}) > EPSILON
+@pytest.mark.parametrize(
+    "broken, size", [(HalfTheSensitivity, 4 * N), (SpentTwice, 3 * N), (LooksAtTheRecords, N // 4)]
+)
+def test_a_choice_by_risk_that_is_not_paid_is_caught(broken, size):
+    assert audit(broken, **{**by_risk(), "size": size}) > EPSILON
 
 
 # --- the models, on paper

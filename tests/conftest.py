@@ -1,0 +1,11 @@
+"""What holds for every test: one thread for each process.
+
+BLAS and OpenMP start as many threads as there are cores, in each worker of ``-n auto`` and in each
+process that a test starts. They get in each other's way, and sums over threads differ from machine
+to machine. The libraries read these variables when they are imported, which is after this file.
+"""
+
+import os
+
+for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[_name] = "1"
