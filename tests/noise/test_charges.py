@@ -214,3 +214,12 @@ def test_bounds_on_the_excess_count_rounding(kind, perturbation, monkeypatch):
     whole = Perturbation.on_grid
     monkeypatch.setattr(Perturbation, "on_grid", lambda *scales: replace(whole(*scales), rounding=0.0))
     assert excess > form.excess_bound(n, 1)
+
+
+def test_models_that_are_solved_together_have_steps_of_their_own(released):
+    X, y = np.random.default_rng(0).normal(size=(50, 3)), np.arange(50) % 2
+    models = [DPLogisticRegression(epsilon, classes=[0, 1], random_state=0) for epsilon in (1e-3, 1e3)]
+    models[0].fit_batch(models, X, y)
+    (_, steps), = released
+    own = [model._perturbation(50, 3, 1).step for model in models]
+    assert np.ravel(steps).tolist() == own and own[0] > own[1]
