@@ -63,9 +63,9 @@ def total_epsilon(run_epsilon, law):
     Examples
     --------
     >>> from dpselect.mechanisms.random_stopping import total_epsilon
-    >>> from dpselect.mechanisms.stopping_laws import geometric
-    >>> total_epsilon(1.0, geometric(2)), total_epsilon(1.0, geometric(1000))
-    (1.6..., 2.99...)
+    >>> from dpselect.mechanisms.stopping_laws import logarithmic
+    >>> total_epsilon(1.0, logarithmic(2)), total_epsilon(1.0, logarithmic(1000))
+    (1.52..., 1.99...)
     """
     return run_epsilon + law.selection_loss(run_epsilon)
 
@@ -87,9 +87,9 @@ def run_epsilon(total, law):
     Examples
     --------
     >>> from dpselect.mechanisms.random_stopping import run_epsilon
-    >>> from dpselect.mechanisms.stopping_laws import geometric
-    >>> run_epsilon(1.0, geometric(20))
-    0.35...
+    >>> from dpselect.mechanisms.stopping_laws import logarithmic
+    >>> run_epsilon(1.0, logarithmic(20))
+    0.50...
     """
     if total == math.inf:
         return math.inf
@@ -135,13 +135,13 @@ def random_stopping(run, n_candidates, law, random_state=None):
     Examples
     --------
     >>> from dpselect.mechanisms.random_stopping import random_stopping
-    >>> from dpselect.mechanisms.stopping_laws import geometric
+    >>> from dpselect.mechanisms.stopping_laws import logarithmic
     >>> from dpselect.noise import as_generator, laplace
     >>> accuracies = [0.71, 0.93, 0.65]
     >>> def run(index, stream):
     ...     score = accuracies[index] + 0.01 * float(laplace(as_generator(stream), ()))
     ...     return score, f"model of candidate {index}"
-    >>> random_stopping(run, 3, geometric(30), random_state=0)
+    >>> random_stopping(run, 3, logarithmic(30), random_state=0)
     (1, 'model of candidate 1')
     """
     root = root_stream(random_state)

@@ -170,8 +170,8 @@ class TruncatedNegativeBinomial:
         return float((1 + self.eta) * max(0.0, ratio))
 
 
-def geometric(mean):
-    """Return the law of a number of runs that may end after each with the same probability.
+def logarithmic(mean):
+    """Return the logarithmic law, the one of shape 0: cheaper than larger shapes, for a longer tail.
 
     Parameters
     ----------
@@ -185,26 +185,11 @@ def geometric(mean):
     Examples
     --------
     >>> from dpselect.mechanisms.random_stopping import total_epsilon
-    >>> from dpselect.mechanisms.stopping_laws import geometric, logarithmic
-    >>> total_epsilon(0.5, geometric(20))
+    >>> from dpselect.mechanisms.stopping_laws import TruncatedNegativeBinomial, logarithmic
+    >>> total_epsilon(0.5, TruncatedNegativeBinomial.from_mean(20, eta=1))
     1.40...
     >>> total_epsilon(0.5, logarithmic(20))
     0.98...
-    """
-    return TruncatedNegativeBinomial.from_mean(mean, 1.0)
-
-
-def logarithmic(mean):
-    """Return the logarithmic law: cheaper than :func:`geometric`, for a longer tail.
-
-    Parameters
-    ----------
-    mean : float
-        Greater than 1.
-
-    Returns
-    -------
-    TruncatedNegativeBinomial
     """
     return TruncatedNegativeBinomial.from_mean(mean, 0.0)
 

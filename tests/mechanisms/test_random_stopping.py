@@ -8,10 +8,10 @@ import pytest
 from scipy.stats import chisquare, poisson
 
 from dpselect.mechanisms.random_stopping import random_stopping, run_epsilon, total_epsilon
-from dpselect.mechanisms.stopping_laws import TruncatedNegativeBinomial, geometric, logarithmic
+from dpselect.mechanisms.stopping_laws import TruncatedNegativeBinomial, logarithmic
 from dpselect.noise import as_generator
 
-from .test_stopping_laws import FALSE_ALARM, LAWS, masses
+from .test_stopping_laws import FALSE_ALARM, LAWS, geometric, masses
 
 EPSILONS = [0.01, 0.3, 1.0, 4.0]
 
