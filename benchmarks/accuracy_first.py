@@ -67,8 +67,7 @@ from dpselect.linear_model.calibration import public_alpha
 from dpselect.metrics import get_score
 from dpselect.model_selection.accuracy_methods import METHODS, Static
 from dpselect.model_selection.accuracy_question import Method, Question, outcome_loss
-from dpselect.noise import as_generator, root_stream
-from dpselect.noise.paths import LaplacePath
+from dpselect.noise import as_generator, laplace, root_stream
 
 LAMBDA = 0.005
 FAILURE_PROBABILITY = 0.1
@@ -284,6 +283,36 @@ def cases(problem):
             )
             planned.append(Case(row, target, METHODS[name](question)))
     return planned
+
+
+class LaplacePath:
+    """Independent Laplace variables of scale 1/epsilon, for all epsilons between two bounds.
+
+    A variable of scale 1/high and Laplace jumps of scale 1/e, at places e of a Poisson process of
+    intensity 2 de / e (Koufogiannis, Han and Pappas 2016). On a grid it is algorithm 1 of Ligett et al.
+
+    Parameters
+    ----------
+    generator : numpy.random.Generator
+    size : int
+    low, high : float
+        Smallest and largest epsilon.
+    """
+
+    def __init__(self, generator, size, low, high):
+        self.first = laplace(generator, size) / high
+        span = np.log(high) - np.log(low)
+        n_jumps = generator.poisson(2 * size * span)
+        places = np.sort(np.exp(np.log(low) + span * generator.random(n_jumps)))[::-1]
+        self.places = np.clip(places, low, high)
+        self.jumps = laplace(generator, n_jumps) / self.places
+        self.coordinates = generator.integers(size, size=n_jumps)
+
+    def read(self, epsilon):
+        reached = self.places >= epsilon
+        value = self.first.copy()
+        np.add.at(value, self.coordinates[reached], self.jumps[reached])
+        return value
 
 
 class SourceReduction:

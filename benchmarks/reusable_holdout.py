@@ -44,6 +44,12 @@ import numpy as np
 import pandas as pd
 import scipy
 import sklearn
+from _holdout_tolerance import (
+    answer_deviation,
+    counting_deviation,
+    privacy_deviation,
+    published_tolerance,
+)
 from joblib import Parallel, delayed
 from scipy.stats import norm
 from sklearn.linear_model import LogisticRegression
@@ -51,12 +57,6 @@ from sklearn.linear_model import LogisticRegression
 import dpselect
 from dpselect import BudgetExceededError, ThresholdoutFeatureSelector
 from dpselect.holdout.feature_selector import forward_selection
-from dpselect.mechanisms.holdout_tolerance import (
-    answer_deviation,
-    counting_deviation,
-    privacy_deviation,
-    published_tolerance,
-)
 from dpselect.mechanisms.reusable_holdout import ReusableHoldout
 
 DATA_SEED = 20150

@@ -42,7 +42,7 @@ class Generators:
 class Paths:
     """Noise-reduction paths: 100 levels from the most private one on."""
 
-    params = ["laplace", "lattice", "ball_laplace", "brownian"]
+    params = ["lattice", "ball_laplace", "brownian"]
     param_names = ["kind"]
 
     def setup(self, kind):
@@ -51,7 +51,6 @@ class Paths:
 
     def time_walk(self, kind):
         path = {
-            "laplace": lambda: noise.LaplacePath(self.generator, 400, 0.01, 10.0),
             "lattice": lambda: noise.LatticePath(self.generator, 400, 0.01, 10.0),
             "ball_laplace": lambda: noise.BallLaplacePath(self.generator, 1, 20, 0.01, 10.0),
             "brownian": lambda: noise.BrownianPath(self.generator, 400),

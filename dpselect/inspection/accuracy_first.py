@@ -1,19 +1,16 @@
 """The way to a wanted accuracy: the models that were released, and what was asked of them."""
 
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ..model_selection import AccuracyFirstSearchCV
 from ..type_aliases import FloatArray
-from .axes import axes_or_new
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from .display import Display
 
 
-class AccuracyFirstDisplay:
+class AccuracyFirstDisplay(Display):
     """What an accuracy-first search has released, against its target.
 
     Make one with :meth:`from_search`.
@@ -113,25 +110,8 @@ class AccuracyFirstDisplay:
             best_epsilon=search.best_epsilon_, method=search.method_, unit=unit,
         )
 
-    def plot(self, ax: "Axes | None" = None) -> Self:
-        """Draw the levels that were read, the answers and the target.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, default=None
-            None makes a new figure.
-
-        Returns
-        -------
-        AccuracyFirstDisplay
-            Itself.
-
-        Raises
-        ------
-        ImportError
-            If matplotlib is not installed: ``pip install dpselect[plot]``.
-        """
-        ax = axes_or_new(ax)
+    def _draw(self, ax):
+        """Draw the levels that were read, the answers and the target."""
         ax.set(xscale="log", xlim=(self.epsilons[0] / 1.1, self.epsilons[-1] * 1.1))
         ax.axhline(self.target, color="black", linestyle="--", label="target")
         ax.vlines(self.read, 0, 0.04, transform=ax.get_xaxis_transform(), color="tab:blue",
@@ -150,8 +130,6 @@ class AccuracyFirstDisplay:
             ylim=(1.15 * low, 1.15 * high + (high == 0)), xlabel="epsilon of the model",
             ylabel=self.unit, title=f'"{self.method}": epsilon {self.spent:.3g} ({parts})',
         )
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
 
 
 def _split(loss):

@@ -1,18 +1,15 @@
 """A released density of one or two columns."""
 
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from sklearn.utils.validation import check_is_fitted
 
 from ..density import DPHistogramDensity
 from ..type_aliases import FloatArray
-from .axes import axes_or_new
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from .display import Display
 
 
-class DensityDisplay:
+class DensityDisplay(Display):
     """A histogram density of one or two columns.
 
     Make one with :meth:`from_estimator`.
@@ -75,25 +72,8 @@ class DensityDisplay:
             density=estimator.density_, edges=list(estimator.bin_edges_), names=[str(n) for n in names]
         )
 
-    def plot(self, ax: "Axes | None" = None) -> Self:
-        """Draw the density.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, default=None
-            None makes a new figure.
-
-        Returns
-        -------
-        DensityDisplay
-            Itself.
-
-        Raises
-        ------
-        ImportError
-            If matplotlib is not installed: ``pip install dpselect[plot]``.
-        """
-        ax = axes_or_new(ax)
+    def _draw(self, ax):
+        """Draw the density."""
         if len(self.edges) == 1:
             self.artist_ = ax.stairs(self.density, self.edges[0], fill=True, alpha=0.6)
             ax.set(xlabel=self.names[0], ylabel="density", ylim=(0, None))
@@ -101,5 +81,3 @@ class DensityDisplay:
             self.artist_ = ax.pcolormesh(*self.edges, self.density.T, vmin=0)
             ax.figure.colorbar(self.artist_, ax=ax, label="density")
             ax.set(xlabel=self.names[0], ylabel=self.names[1])
-        self.ax_, self.figure_ = ax, ax.figure
-        return self

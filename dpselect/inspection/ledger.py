@@ -1,20 +1,17 @@
 """A privacy budget over time."""
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
 from ..ledger import PrivacyLedger
 from ..type_aliases import Array, FloatArray
-from .axes import axes_or_new
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from .display import Display
 
 
-class PrivacyLedgerDisplay:
+class PrivacyLedgerDisplay(Display):
     """What was spent from a privacy budget, over time.
 
     Make one with :meth:`from_ledger`.
@@ -87,25 +84,8 @@ class PrivacyLedgerDisplay:
             budget=ledger.budget[0],
         )
 
-    def plot(self, ax: "Axes | None" = None) -> Self:
-        """Draw the sum of the entries, below the budget.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, default=None
-            None makes a new figure.
-
-        Returns
-        -------
-        PrivacyLedgerDisplay
-            Itself.
-
-        Raises
-        ------
-        ImportError
-            If matplotlib is not installed: ``pip install dpselect[plot]``.
-        """
-        ax = axes_or_new(ax)
+    def _draw(self, ax):
+        """Draw the sum of the entries, below the budget."""
         from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 
         total = np.cumsum(self.epsilons)
@@ -121,5 +101,3 @@ class PrivacyLedgerDisplay:
         ax.xaxis.set_major_formatter(ConciseDateFormatter(locator))
         ax.set(xlabel="time (UTC)", ylabel="epsilon", ylim=(0, 1.08 * self.budget))
         ax.legend(loc="best")
-        self.ax_, self.figure_ = ax, ax.figure
-        return self

@@ -1,23 +1,20 @@
 """What a search can tell apart: the noise of each candidate beside what a choice can gain."""
 
 import math
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ..model_selection import StabilityGridSearchCV
 from ..model_selection.plan import SelectionPlan
-from .axes import axes_or_new
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from .display import Display
 
 # more candidates than these are numbered, not named
 MOST_NAMES = 30
 
 
-class StabilitySearchDisplay:
+class StabilitySearchDisplay(Display):
     """The noise of a selection, candidate by candidate, before or after it was made.
 
     Make one with :meth:`from_search` or :meth:`from_plan`.
@@ -102,25 +99,9 @@ class StabilitySearchDisplay:
             for params in self.plan.params
         ]
 
-    def plot(self, ax: "Axes | None" = None) -> Self:
-        """Draw the noise of each candidate, and what the choice can tell apart.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, default=None
-            None makes a new figure.
-
-        Returns
-        -------
-        StabilitySearchDisplay
-            Itself.
-
-        Raises
-        ------
-        ImportError
-            If matplotlib is not installed: ``pip install dpselect[plot]``.
-        """
-        ax, plan = axes_or_new(ax), self.plan
+    def _draw(self, ax):
+        """Draw the noise of each candidate, and what the choice can tell apart."""
+        plan = self.plan
         places, compared = np.arange(len(plan.params)), not math.isnan(plan.resolution)
         colors = ["tab:orange" if i == self.best_index else "tab:blue" for i in places]
         noise = np.where(plan.considered, plan.noise_scale, np.nan) if compared else np.array([])
@@ -148,8 +129,6 @@ class StabilitySearchDisplay:
             title=f'"{plan.strategy}", epsilon {plan.epsilon:.4g}: '
             f"{plan.training_epsilon:.3g} to train, {plan.selection_epsilon:.3g} to select",
         )
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
 
 
 def _short(value):

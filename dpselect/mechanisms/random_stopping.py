@@ -19,13 +19,12 @@ def total_epsilon(run_epsilon, law):
     ----------
     run_epsilon : float
         Privacy loss e of each run, score and output together; 0 or more.
-    law : StoppingLaw
+    law : TruncatedNegativeBinomial
 
     Returns
     -------
     float
-        e + (1 + eta) ln((exp(e) + gamma) / (1 + gamma exp(e))) for a truncated negative binomial
-        law, e + mu tanh(e / 2) for a Poisson law.
+        e + (1 + eta) ln((exp(e) + gamma) / (1 + gamma exp(e))).
 
     Notes
     -----
@@ -39,24 +38,21 @@ def total_epsilon(run_epsilon, law):
     the mean of f' over [l, h], times Q(y). On a neighbouring data set the same holds, with l', h',
     Q'. A point x of [l, h] and the point x' at the same share of [l', h'] are the probabilities
     of one randomised test under Q and Q', so u = 1 - x and u' = 1 - x' satisfy
-    u' <= exp(e) u and 1 - u' >= exp(-e) (1 - u). For the truncated negative binomial law
+    u' <= exp(e) u and 1 - u' >= exp(-e) (1 - u). So
 
         f'(x) / f'(x') = ((gamma + (1 - gamma) u') / (gamma + (1 - gamma) u))^(1 + eta),
 
     which is largest where both are equalities, u = 1 / (1 + exp(e)) and u' = exp(e) u. There it
-    is ((exp(e) + gamma) / (1 + gamma exp(e)))^(1 + eta). For the Poisson law, f'(x) / f'(x') =
-    exp(mu (u' - u)) is largest at the same place. Add e for Q(y) / Q'(y).
+    is ((exp(e) + gamma) / (1 + gamma exp(e)))^(1 + eta). Add e for Q(y) / Q'(y).
 
     No smaller number holds: an output of small probability m exp(e) and m, between worse ones
     and better ones of probabilities u and u', comes arbitrarily close.
 
-    Papernot and Steinke 2022 have (2 + eta) e for the truncated negative binomial law, which is
-    the limit as gamma goes to 0, and 3 e is from Liu and Talwar 2019.
+    Papernot and Steinke 2022 have (2 + eta) e, which is the limit as gamma goes to 0, and 3 e is
+    from Liu and Talwar 2019.
 
     A delta hardly makes this smaller. The same outputs, with m a few times delta, show that for
-    e >= 0.1 and delta <= 1e-6 no accounting can go below 0.97 of it, up to means of 100. It helps
-    if the runs have a Renyi curve below that of a pure privacy loss: see `selection_rdp` of the
-    laws, and :func:`dpselect.mechanisms.renyi.rdp_to_epsilon`.
+    e >= 0.1 and delta <= 1e-6 no accounting can go below 0.97 of it, up to means of 100.
 
     References
     ----------
@@ -67,11 +63,9 @@ def total_epsilon(run_epsilon, law):
     Examples
     --------
     >>> from dpselect.mechanisms.random_stopping import total_epsilon
-    >>> from dpselect.mechanisms.stopping_laws import Poisson, geometric
-    >>> total_epsilon(1.0, geometric(2)), total_epsilon(1.0, geometric(1000))
-    (1.6..., 2.99...)
-    >>> total_epsilon(1.0, Poisson(1000))
-    463.1...
+    >>> from dpselect.mechanisms.stopping_laws import logarithmic
+    >>> total_epsilon(1.0, logarithmic(2)), total_epsilon(1.0, logarithmic(1000))
+    (1.52..., 1.99...)
     """
     return run_epsilon + law.selection_loss(run_epsilon)
 
@@ -83,7 +77,7 @@ def run_epsilon(total, law):
     ----------
     total : float
         Privacy loss of :func:`random_stopping`, greater than 0.
-    law : StoppingLaw
+    law : TruncatedNegativeBinomial
 
     Returns
     -------
@@ -93,9 +87,9 @@ def run_epsilon(total, law):
     Examples
     --------
     >>> from dpselect.mechanisms.random_stopping import run_epsilon
-    >>> from dpselect.mechanisms.stopping_laws import geometric
-    >>> run_epsilon(1.0, geometric(20))
-    0.35...
+    >>> from dpselect.mechanisms.stopping_laws import logarithmic
+    >>> run_epsilon(1.0, logarithmic(20))
+    0.50...
     """
     if total == math.inf:
         return math.inf
@@ -116,15 +110,15 @@ def random_stopping(run, n_candidates, law, random_state=None):
         index.
     n_candidates : int
         Number of candidates, 1 or more.
-    law : StoppingLaw
+    law : TruncatedNegativeBinomial
     random_state : None, int, SeedSequence, RandomState, Generator or InnerStream
         See :func:`dpselect.noise.root_stream`.
 
     Returns
     -------
-    index : int or None
+    index : int
         Candidate of the run with the largest score, the first of equal ones. A score that is not
-        a number is the least. None if there was no run, which only a Poisson law allows.
+        a number is the least.
     output : object
         What this run returned. Its score may be released too, if `run` puts it there.
 
@@ -141,13 +135,13 @@ def random_stopping(run, n_candidates, law, random_state=None):
     Examples
     --------
     >>> from dpselect.mechanisms.random_stopping import random_stopping
-    >>> from dpselect.mechanisms.stopping_laws import geometric
+    >>> from dpselect.mechanisms.stopping_laws import logarithmic
     >>> from dpselect.noise import as_generator, laplace
     >>> accuracies = [0.71, 0.93, 0.65]
     >>> def run(index, stream):
     ...     score = accuracies[index] + 0.01 * float(laplace(as_generator(stream), ()))
     ...     return score, f"model of candidate {index}"
-    >>> random_stopping(run, 3, geometric(30), random_state=0)
+    >>> random_stopping(run, 3, logarithmic(30), random_state=0)
     (1, 'model of candidate 1')
     """
     root = root_stream(random_state)

@@ -8,52 +8,15 @@ from scipy.optimize import brentq
 from scipy.special import gammaln
 
 from ..noise import as_generator
-from .renyi import ORDERS, rdp_to_delta
 
 BLOCK = 128
 
 
-class StoppingLaw:
-    """Law of the number of runs K, which does not depend on the data.
-
-    Every law has a `mean`, `pmf` and `draw`, and says by how much the choice among the runs can
-    add to the loss of one run: `selection_loss` and `selection_rdp`.
-    """
-
-    def draw(self, random_state=None):
-        """Draw the number of runs.
-
-        Parameters
-        ----------
-        random_state : None, int, SeedSequence, RandomState, Generator or InnerStream
-            See :func:`dpselect.noise.root_stream`.
-
-        Returns
-        -------
-        int
-
-        Notes
-        -----
-        By inversion of a uniform number of 53 bits. The numbers of runs that have a probability
-        of about 1e-16 together, beyond all others, are not drawn.
-        """
-        left = as_generator(random_state).random()
-        start = 0
-        while True:
-            masses = self.pmf(np.arange(start, start + BLOCK))
-            sums = np.cumsum(masses)
-            if left < sums[-1]:
-                return start + int(np.searchsorted(sums, left, side="right"))
-            # what rounding has kept from the sum, once the masses have died out
-            if start > self.mean and sums[-1] < 2.0**-60:
-                return start
-            left -= sums[-1]
-            start += BLOCK
-
-
 @dataclass(frozen=True)
-class TruncatedNegativeBinomial(StoppingLaw):
+class TruncatedNegativeBinomial:
     """Negative binomial number of runs, given that it is 1 or more.
+
+    The number does not depend on the data.
 
     Parameters
     ----------
@@ -157,6 +120,36 @@ class TruncatedNegativeBinomial(StoppingLaw):
         log_pmf = runs * math.log1p(-self.gamma) + log_product - log_scale
         return np.where(k >= 1, np.exp(log_pmf), 0.0)[()]
 
+    def draw(self, random_state=None):
+        """Draw the number of runs.
+
+        Parameters
+        ----------
+        random_state : None, int, SeedSequence, RandomState, Generator or InnerStream
+            See :func:`dpselect.noise.root_stream`.
+
+        Returns
+        -------
+        int
+
+        Notes
+        -----
+        By inversion of a uniform number of 53 bits. The numbers of runs that have a probability
+        of about 1e-16 together, beyond all others, are not drawn.
+        """
+        left = as_generator(random_state).random()
+        start = 0
+        while True:
+            masses = self.pmf(np.arange(start, start + BLOCK))
+            sums = np.cumsum(masses)
+            if left < sums[-1]:
+                return start + int(np.searchsorted(sums, left, side="right"))
+            # what rounding has kept from the sum, once the masses have died out
+            if start > self.mean and sums[-1] < 2.0**-60:
+                return start
+            left -= sums[-1]
+            start += BLOCK
+
     def selection_loss(self, run_epsilon):
         """Return what the choice adds to the privacy loss of one run.
 
@@ -176,123 +169,9 @@ class TruncatedNegativeBinomial(StoppingLaw):
         ratio = np.logaddexp(run_epsilon, log_gamma) - np.logaddexp(0, run_epsilon + log_gamma)
         return float((1 + self.eta) * max(0.0, ratio))
 
-    def selection_rdp(self, rdp, orders=ORDERS):
-        """Return the Renyi curve of the best run from that of one run.
 
-        Parameters
-        ----------
-        rdp : array-like of shape (n_orders,)
-            r(a) of each run.
-        orders : array-like of shape (n_orders,), default=ORDERS
-            Orders a > 1, increasing.
-
-        Returns
-        -------
-        ndarray of shape (n_orders,)
-            r(a) + ln(E[K]) / (a - 1) plus the least of
-            (1 + eta) ((1 - 1 / b) r(b) + ln(1 / gamma) / b) over the orders b, or what a
-            higher order has if that is less.
-
-        References
-        ----------
-        Papernot and Steinke 2022, theorem 2.
-        """
-        rdp, a = np.asarray(rdp, dtype=np.float64), np.asarray(orders, dtype=np.float64)
-        slope = (1 + self.eta) * ((1 - 1 / a) * rdp - math.log(self.gamma) / a).min()
-        return _falling(rdp + math.log(self.mean) / (a - 1) + slope)
-
-
-@dataclass(frozen=True)
-class Poisson(StoppingLaw):
-    """Poisson number of runs. It may be 0.
-
-    Parameters
-    ----------
-    mean : float
-        mu, 1 or more.
-
-    Raises
-    ------
-    ValueError
-        If `mean` is less than 1.
-
-    Notes
-    -----
-    f'(x) = mu exp(mu (x - 1)). The pure privacy loss grows with mu without limit, other than that
-    of a :class:`TruncatedNegativeBinomial`; this law is for runs with a Renyi curve.
-    """
-
-    mean: float
-
-    def __post_init__(self):
-        if not 1 <= self.mean < math.inf:
-            raise ValueError(f"mean={self.mean!r} is not a number of runs; give 1 or more.")
-
-    def pmf(self, k):
-        """Return the probability of `k` runs.
-
-        Parameters
-        ----------
-        k : int or array-like of int
-
-        Returns
-        -------
-        float or ndarray
-        """
-        k = np.asarray(k, dtype=np.float64)
-        runs = np.maximum(k, 0.0)
-        log_pmf = runs * math.log(self.mean) - self.mean - gammaln(runs + 1)
-        return np.where(k >= 0, np.exp(log_pmf), 0.0)[()]
-
-    def selection_loss(self, run_epsilon):
-        """Return what the choice adds to the privacy loss of one run.
-
-        Parameters
-        ----------
-        run_epsilon : float
-            Privacy loss of each run, 0 or more.
-
-        Returns
-        -------
-        float
-            mu tanh(e / 2).
-        """
-        return self.mean * math.tanh(run_epsilon / 2)
-
-    def selection_rdp(self, rdp, orders=ORDERS):
-        """Return the Renyi curve of the best run from that of one run.
-
-        Parameters
-        ----------
-        rdp : array-like of shape (n_orders,)
-            r(a) of each run.
-        orders : array-like of shape (n_orders,), default=ORDERS
-            Orders a > 1, increasing.
-
-        Returns
-        -------
-        ndarray of shape (n_orders,)
-            r(a) + mu d(a) + ln(mu) / (a - 1), where one run has the delta d(a) at
-            epsilon = ln(1 + 1 / (a - 1)), or what a higher order has if that is less.
-
-        Notes
-        -----
-        Papernot and Steinke 2022, theorem 6. With u(y) for the probability that a run is better
-        than y, sum_y P(y)^a P'(y)^(1 - a) is at most
-
-            exp(-mu) + sum_y w(y) mu exp(-mu v(y)), w = Q^a Q'^(1 - a), v = a u - (a - 1) u',
-
-        and v >= -(a - 1) d(a). The first term is that of no run at all. It fits into the bound
-        if mu >= 1: w is at least the step of v at y, over which exp(-mu v) mu sums to
-        1 - exp(-mu) only.
-        """
-        rdp, a = np.asarray(rdp, dtype=np.float64), np.asarray(orders, dtype=np.float64)
-        deltas = [rdp_to_delta(rdp, math.log1p(1 / (order - 1)), a) for order in a]
-        return _falling(rdp + self.mean * np.array(deltas) + math.log(self.mean) / (a - 1))
-
-
-def geometric(mean):
-    """Return the law of a number of runs that may end after each with the same probability.
+def logarithmic(mean):
+    """Return the logarithmic law, the one of shape 0: cheaper than larger shapes, for a longer tail.
 
     Parameters
     ----------
@@ -306,26 +185,11 @@ def geometric(mean):
     Examples
     --------
     >>> from dpselect.mechanisms.random_stopping import total_epsilon
-    >>> from dpselect.mechanisms.stopping_laws import geometric, logarithmic
-    >>> total_epsilon(0.5, geometric(20))
+    >>> from dpselect.mechanisms.stopping_laws import TruncatedNegativeBinomial, logarithmic
+    >>> total_epsilon(0.5, TruncatedNegativeBinomial.from_mean(20, eta=1))
     1.40...
     >>> total_epsilon(0.5, logarithmic(20))
     0.98...
-    """
-    return TruncatedNegativeBinomial.from_mean(mean, 1.0)
-
-
-def logarithmic(mean):
-    """Return the logarithmic law: cheaper than :func:`geometric`, for a longer tail.
-
-    Parameters
-    ----------
-    mean : float
-        Greater than 1.
-
-    Returns
-    -------
-    TruncatedNegativeBinomial
     """
     return TruncatedNegativeBinomial.from_mean(mean, 0.0)
 
@@ -333,8 +197,3 @@ def logarithmic(mean):
 def _log_mean_exp(a):
     """Return ln((exp(a) - 1) / a), the logarithm of the mean of exp between 0 and a."""
     return max(a, 0.0) + (math.log(-math.expm1(-abs(a)) / abs(a)) if a else 0.0)
-
-
-def _falling(rdp):
-    """Return the curve with each value replaced by the least at this or a higher order."""
-    return np.minimum.accumulate(rdp[::-1])[::-1]

@@ -130,7 +130,7 @@ def root_excess_sensitivity(gradient_bound, n_samples, alpha):
     return 2 * gradient_bound / (n_samples * math.sqrt(2 * alpha))
 
 
-def failure_share(k, failure_probability, ratio=0.5):
+def failure_share(k, failure_probability):
     """Return the part of a failure probability that the k-th question may use.
 
     Parameters
@@ -139,13 +139,11 @@ def failure_share(k, failure_probability, ratio=0.5):
         1 for the first question.
     failure_probability : float
         gamma in (0, 1), for all questions together, however many are asked.
-    ratio : float
-        g in (0, 1): the part of what remains that each question takes.
 
     Returns
     -------
     float
-        gamma g (1 - g)^(k - 1). The sum over all k is gamma.
+        gamma / 2^k: each question takes half of what remains. The sum over all k is gamma.
 
     Examples
     --------
@@ -153,4 +151,4 @@ def failure_share(k, failure_probability, ratio=0.5):
     >>> [failure_share(k, 0.1) for k in (1, 2, 3)]
     [0.05, 0.025, 0.0125]
     """
-    return failure_probability * ratio * (1 - ratio) ** (k - 1)
+    return failure_probability * 0.5**k

@@ -10,13 +10,12 @@ from .lattice import (
     nearest_multiple,
     two_sided_geometric,
 )
-from .paths import BallLaplacePath, BrownianPath, LaplacePath, LatticePath
+from .paths import BallLaplacePath, BrownianPath, LatticePath
 
 __all__ = [
     "BallLaplacePath",
     "BrownianPath",
     "InnerStream",
-    "LaplacePath",
     "LatticePath",
     "as_generator",
     "ball_laplace",

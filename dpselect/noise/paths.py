@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from ..checks import check_number
 from ..type_aliases import Array, FloatArray, Shape
-from .draws import exponential, gaussian, laplace
+from .draws import exponential, gaussian
 from .lattice import geometric, two_sided
 
 # all integers of a path are readings, longer than 64 over epsilon with a probability below exp(-64):
@@ -92,87 +92,6 @@ class _JumpPath:
             self._value[self._coordinates[passed][::-1]] = self._before[passed][::-1]
         self._cursor = end
         return self._value.reshape(self._shape).copy()
-
-
-class LaplacePath(_JumpPath):
-    """Independent Laplace variables of scale 1/epsilon, for all epsilons between two bounds.
-
-    Added to values of l1 sensitivity 1, the readings up to epsilon are epsilon-differentially
-    private.
-
-    Parameters
-    ----------
-    generator : numpy.random.Generator
-    shape : int or tuple of int
-        Of a reading.
-    low, high : float
-        Smallest and largest epsilon, 0 < low <= high.
-
-    Raises
-    ------
-    ValueError
-        If the bounds are not positive, finite and in order.
-
-    Notes
-    -----
-    Each coordinate is a Laplace variable of scale 1/high and the jumps, at places of at least
-    epsilon, of a Poisson process of intensity ``2 de / e``; a jump at e is a Laplace variable of
-    scale 1/e. There are ``2 log(high / low)`` jumps per coordinate on average.
-
-    *Marginals.* The characteristic function of a Laplace variable of scale 1/e is
-    ``e^2 / (e^2 + s^2)``, with logarithmic derivative
-    ``2/e - 2e / (e^2 + s^2) = (2/e) (1 - e^2 / (e^2 + s^2))`` in e: minus that of the exponent of
-    the jumps from e on. So the sum has the function at epsilon when the start has it at high.
-
-    *Privacy.* The jumps below epsilon are independent of the reading at epsilon, so all noisier
-    readings are post-processing of that one.
-
-    On a grid this is Ligett et al.'s rule: from level e' to e < e', a coordinate stays the same
-    with probability ``(e / e')^2`` and otherwise takes a Laplace variable of scale 1/e more.
-
-    References
-    ----------
-    Koufogiannis, Han and Pappas, *Gradual Release of Sensitive Data under Differential Privacy*,
-    Journal of Privacy and Confidentiality 7(2), 2016.
-
-    Ligett, Neel, Roth, Waggoner and Wu, *Accuracy First: Selecting a Differential Privacy Level
-    for Accuracy-Constrained ERM*, NeurIPS 2017, algorithm 1 and theorem 2.7.
-
-    Examples
-    --------
-    >>> from dpselect.noise import as_generator
-    >>> from dpselect.noise.paths import LaplacePath
-    >>> path = LaplacePath(as_generator(), 3, low=0.01, high=10.0)
-    >>> noisy, less_noisy = path.read(0.1), path.read(1.0)
-    >>> bool((path.read(0.1) == noisy).all())
-    True
-    """
-
-    def __init__(
-        self,
-        generator: np.random.Generator,
-        shape: Shape,
-        low: float,
-        high: float,
-    ) -> None:
-        low, high = _check_bounds(low, high)
-        first = laplace(generator, shape) / high
-        n_jumps = generator.poisson(2 * np.size(first) * (np.log(high) - np.log(low)))
-        places = _log_uniform(generator, n_jumps, low, high)
-        super().__init__(generator, low, high, first, places, laplace(generator, n_jumps) / places)
-
-    def deviation(self, epsilon: float) -> float:
-        """Return the standard deviation of a coordinate of the reading at `epsilon`.
-
-        Parameters
-        ----------
-        epsilon : float
-
-        Returns
-        -------
-        float
-        """
-        return float(np.sqrt(2) / epsilon)
 
 
 class LatticePath(_JumpPath):

@@ -100,9 +100,6 @@ LAWS = {
         scales=st.sampled_from([1.0, 1e-3, np.float16(0.3), 1e200]),
         epsilon=st.sampled_from([0.5, 10.0]),
     ),
-    "LaplacePath": dict(
-        shape=COUNTS, low=st.sampled_from([0.1, 1e-9, 1]), high=st.sampled_from([1, 1e9])
-    ),
     "LatticePath": dict(
         shape=COUNTS, low=st.sampled_from([0.1, 1e-9, 1]), high=st.sampled_from([1, 1e9])
     ),

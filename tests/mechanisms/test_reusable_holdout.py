@@ -5,6 +5,7 @@ import os
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import pytest
 
 from dpselect import BudgetExceededError
@@ -125,3 +126,20 @@ def test_seeds_make_different_answers():
     values = {ReusableHoldout(0.0, 0.1, 1, 10, seed).answer(0.0, 1.0) for seed in range(20)}
     values |= {ReusableHoldout(0.0, 0.1, 1, 10).answer(0.0, 1.0) for _ in range(20)}
     assert len(values) > 25
+
+
+def test_answers_are_as_close_as_the_noise_allows():
+    threshold, sigma, budget, m, beta = 0.1, 0.02, 5, 40, 0.5
+    bound = threshold + 6 * sigma * math.log((m + 2 * budget) / beta)
+    rng, worst = np.random.default_rng(0), []
+    for _ in range(200):
+        holdout = ReusableHoldout(threshold, sigma, budget, 100, random_state=rng)
+        differences = []
+        for _ in range(m):
+            held = rng.uniform(0.0, 0.3)
+            if holdout.uses < budget:
+                differences.append(abs(holdout.answer(0.0, held) - held))
+        worst.append(max(differences))
+    # half of the runs may be worse
+    assert np.mean(np.array(worst) > bound) < 0.1
+    assert max(worst) > threshold + sigma

@@ -2,25 +2,25 @@ import math
 
 import numpy as np
 import pytest
-from scipy.stats import chisquare, geom, logser, nbinom, poisson
+from scipy.stats import chisquare, geom, logser, nbinom
 
-from dpselect.mechanisms.renyi import ORDERS, rdp_to_epsilon
-from dpselect.mechanisms.stopping_laws import (
-    Poisson,
-    TruncatedNegativeBinomial,
-    geometric,
-    logarithmic,
-)
+from dpselect.mechanisms.stopping_laws import TruncatedNegativeBinomial, logarithmic
 
 FALSE_ALARM = 1e-7
 with_shape = TruncatedNegativeBinomial.from_mean
+
+
+def geometric(mean):
+    """Return the law of runs that may end after each with the same probability."""
+    return with_shape(mean, eta=1.0)
+
+
 LAWS = {
     "geometric": geometric(10),
     "logarithmic": logarithmic(10),
     "heavy": with_shape(4, eta=-0.5),
     "light": with_shape(10, eta=5.0),
     "short": geometric(1.5),
-    "poisson": Poisson(3.0),
 }
 
 
@@ -49,7 +49,6 @@ def test_masses_are_those_of_known_laws():
             expected[0] = 0
             law = TruncatedNegativeBinomial(eta, gamma)
             np.testing.assert_allclose(law.pmf(k), expected, rtol=1e-9)
-    np.testing.assert_allclose(Poisson(7.0).pmf(k), poisson.pmf(k, 7.0), rtol=1e-9)
     assert geometric(4).pmf(1) == pytest.approx(0.25) and geometric(4).pmf(-1) == 0.0
 
 
@@ -73,7 +72,6 @@ def test_laws_from_their_means(mean, eta):
         lambda: geometric(1.0),
         lambda: geometric(math.inf),
         lambda: with_shape(1e6, -0.9999),
-        lambda: Poisson(0.9),
     ],
 )
 def test_laws_that_do_not_exist_are_refused(make):
@@ -108,34 +106,3 @@ def test_draws_do_not_depend_on_the_blocks(monkeypatch):
     draws = [law.draw(i) for law in LAWS.values() for i in range(40)]
     monkeypatch.setattr("dpselect.mechanisms.stopping_laws.BLOCK", 3)
     assert draws == [law.draw(i) for law in LAWS.values() for i in range(40)]
-
-
-# Renyi curves
-
-
-@pytest.mark.parametrize("eta", [0.0, 0.5, 1.0, 4.0, math.inf])
-@pytest.mark.parametrize("mean", [1.5, 10.0, 300.0])
-@pytest.mark.parametrize("base", ["gaussian", "laplace"])
-def test_renyi_curves_agree_with_dp_accounting(eta, mean, base):
-    dp_event = pytest.importorskip("dp_accounting.dp_event")
-    rdp_accountant = pytest.importorskip("dp_accounting.rdp.rdp_privacy_accountant")
-    orders = np.array([1.02, 1.1, 1.5, 2, 3, 5, 8, 16, 40, 128, 1024.0])
-    make = dp_event.GaussianDpEvent if base == "gaussian" else dp_event.LaplaceDpEvent
-    event = make(noise_multiplier=3.0)
-
-    def curve(event):
-        return rdp_accountant.RdpAccountant(orders=list(orders)).compose(event).rdp
-
-    law = Poisson(mean) if eta == math.inf else with_shape(mean, eta)
-    # a higher order bounds a lower one, which is not used there for the Poisson law
-    expected = curve(dp_event.RepeatAndSelectDpEvent(event, mean, eta))
-    expected = np.minimum.accumulate(expected[::-1])[::-1]
-    np.testing.assert_allclose(law.selection_rdp(curve(event), orders), expected, rtol=1e-6)
-
-
-@pytest.mark.parametrize("eta", [-0.5, 0.0, 1.0])
-def test_many_runs_with_gaussian_noise_cost_less_than_three(eta):
-    delta, run = 1e-6, 0.01 * ORDERS
-    one = rdp_to_epsilon(run, delta)
-    totals = [rdp_to_epsilon(with_shape(mean, eta).selection_rdp(run), delta) for mean in (2, 100)]
-    assert one < totals[0] < totals[1] < 2.6 * one

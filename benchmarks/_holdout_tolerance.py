@@ -35,12 +35,6 @@ def privacy_deviation(epsilon, n_holdout, n_questions, failure_probability):
     Dwork, Feldman, Hardt, Pitassi, Reingold and Roth, *Generalization in Adaptive Data Analysis and
     Holdout Reuse*, 2015, section 3: approximate max-information. Here k is no larger than theirs,
     epsilon^2 n / 2 + epsilon sqrt(n ln(4 / beta) / 2).
-
-    Examples
-    --------
-    >>> from dpselect.mechanisms.holdout_tolerance import privacy_deviation
-    >>> round(privacy_deviation(0.01, 10_000, 1000, 0.05), 3)
-    0.025
     """
     v = n_holdout * epsilon**2 / 4
     k = v + math.sqrt(v * v + 2 * v * math.log(2 / failure_probability))
@@ -67,12 +61,6 @@ def counting_deviation(budget, n_values, n_holdout, n_questions, failure_probabi
     float
         sqrt(ln(2 Q / beta) / (2 n)) with Q = sum over u < B of C(m, u + 1) V^u. The noise, whatever
         it is, has no part in it.
-
-    Examples
-    --------
-    >>> from dpselect.mechanisms.holdout_tolerance import counting_deviation
-    >>> round(counting_deviation(1, 1001, 1000, 4275, 0.05), 3)
-    0.078
     """
     m, uses = n_questions, np.arange(min(budget, n_questions))
     choices = gammaln(m + 1) - gammaln(uses + 2) - gammaln(m - uses)
@@ -96,12 +84,6 @@ def answer_deviation(threshold, noise_rate, budget, n_questions, failure_probabi
     -------
     float
         T + 6 sigma ln((m + 2 B) / beta).
-
-    Examples
-    --------
-    >>> from dpselect.mechanisms.holdout_tolerance import answer_deviation
-    >>> round(answer_deviation(0.04, 0.001, 10, 1000, 0.05), 3)
-    0.1
     """
     draws = n_questions + 2 * budget
     return threshold + 6 * noise_rate * math.log(draws / failure_probability)
@@ -134,12 +116,6 @@ def published_tolerance(budget, n_holdout, n_questions, failure_probability):
     ----------
     Dwork, Feldman, Hardt, Pitassi, Reingold and Roth, *Generalization in Adaptive Data Analysis and
     Holdout Reuse*, 2015, section 4, the theorem on Thresholdout.
-
-    Examples
-    --------
-    >>> from dpselect.mechanisms.holdout_tolerance import published_tolerance
-    >>> round(published_tolerance(1, 10**7, 1000, 0.05), 3)
-    0.03
     """
     noise = 96 * math.log(4 * n_questions / failure_probability)
 

@@ -1,0 +1,43 @@
+"""What all Displays share: where they draw."""
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+class Display(ABC):
+    """A picture on axes of matplotlib."""
+
+    def plot(self, ax: "Axes | None" = None) -> Self:
+        """Draw it.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            None makes a new figure.
+
+        Returns
+        -------
+        self : object
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed: ``pip install dpselect[plot]``.
+        """
+        try:
+            from matplotlib import pyplot
+        except ImportError:
+            raise ImportError(
+                "Pictures need matplotlib, which is not installed; run pip install dpselect[plot]."
+            ) from None
+        ax = pyplot.subplots(layout="constrained")[1] if ax is None else ax
+        self._draw(ax)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    @abstractmethod
+    def _draw(self, ax):
+        """Draw on `ax`."""
