@@ -152,16 +152,30 @@ def read_schema(X):
         if kind is None:
             raise ValueError(
                 f"Column {name!r} of X has no value and no type, so one record would decide whether it "
-                "holds numbers or text; leave it out, or give it a type (astype(float) for numbers)."
+                "holds numbers or text (of rows beyond memory the first one must have a value); leave "
+                "it out, or give it a type (astype(float) for numbers)."
             )
         if kind in ("mixed", "gaps"):
             raise _refused(name, kind)
         if kind not in (NUMBERS, TEXT):
             raise ValueError(
                 f"Column {name!r} of X holds neither numbers nor text, which are all that steps before "
-                "a private model are fitted for; turn it into numbers, each record by itself."
+                "a private model are fitted for; leave it out of X, or turn it into numbers, each "
+                "record by itself."
             )
     return PublicSchema(frame or "array", tuple(kinds), None if frame is None else X.columns)
+
+
+def list_columns(X):
+    """Return the columns of a table in memory."""
+    columns = None if sparse.issparse(X) else _columns(X)
+    return [np.zeros(1)] * np.shape(X)[1] if columns is None else columns
+
+
+def column_kind(column):
+    """Return the kind of a column, or None if it has no value, or is neither of numbers nor of text."""
+    kind = _read(column)[0]
+    return kind if kind in (NUMBERS, TEXT) else None
 
 
 def _of_kind(column, wanted, name):
