@@ -37,6 +37,9 @@ from .scalers import BoundedScaler, NormClipper
 def check_pipeline_privacy(pipeline: Estimator, trusted_steps: Collection[str | type] = ()) -> None:
     """Refuse a Pipeline with a step that learns from the data without paying for it.
 
+    The records are not looked at: that one of them turns a column of numbers into text, and so all
+    rows of an encoder, is seen by a search alone.
+
     Parameters
     ----------
     pipeline : estimator

@@ -253,6 +253,16 @@ def test_one_word_does_not_move_other_records(step, checked, monkeypatch):
         assert (rows("unknown") != before).any(axis=1)[:59].sum() >= 19
 
 
+def test_one_word_moves_other_records_in_a_pipeline_that_is_fitted_by_itself():
+    """As the page of leaks says: the check sees steps, and no records."""
+    alone = pipeline(ColumnTransformer([("part", GRADES, ["grade"])], sparse_threshold=0))
+    check_pipeline_privacy(alone)
+    before, after = (alone[:-1].fit_transform(visits(word)) for word in ("2", "unknown"))
+    assert (before != after).any(axis=1)[:59].all()
+    with pytest.raises(ValueError, match="One record can turn a column of numbers into text"):
+        StabilityGridSearchCV(alone, {}).fit(visits("unknown"), TARGETS[:60])
+
+
 def polynomials(**params):
     step = ("p", PolynomialFeatures(1, include_bias=False), [0, 1, 2, 3])
     return pipeline(ColumnTransformer([step], **params))
