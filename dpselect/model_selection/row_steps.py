@@ -11,13 +11,16 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+from joblib import parallel_config
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
+from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 
 from ..ledger import uncharged
 from ..noise.generators import noise_for_made_up_data
+from ..preprocessing.kinds_check import check_kinds_inside
 from ..preprocessing.pipeline_check import map_parts, releases_privately
 from ..preprocessing.public_schema import DUMMY_NUMBERS, DUMMY_TEXT, PublicSchema, read_schema
 from ..rows import is_lazy, map_rows
@@ -70,11 +73,13 @@ def fit(steps, public):
     ValueError
         If the steps take no dummy row.
     """
-    with _unknown_categories_ignored(steps):
+    # (in one process: what is done to dummies is noted, and not charged)
+    with _unknown_categories_ignored(steps), parallel_config(backend="sequential"):
         given, dummies = list(public.dummies), []
         while not dummies:
+            first = given.pop(0)
             try:
-                dummies.append(_on_dummy(steps.fit_transform, given.pop(0)))
+                dummies.append(_on_dummy(partial(_fit_transform, steps), first))
             except ValueError:
                 if not given:
                     raise
@@ -83,7 +88,8 @@ def fit(steps, public):
                 dummies.append(_on_dummy(steps.transform, dummy))
             except ValueError:
                 pass  # the first one serves
-    map_parts(steps, _keep_integers)
+        check_kinds_inside(steps, first)
+    map_parts(steps, _keep_integer_statistics)
     return PublicRows(dummies, public.schema)
 
 
@@ -150,22 +156,56 @@ def fit_private(step, X, y, public):
             f"A part of {type(step).__name__} learns from the data, and scikit-learn would gather "
             "all rows for it; make the part a step of the Pipeline itself, or give X in memory."
         )
-    # the parts' parents saw records, too, and go no further
-    learned, trial = {}, clone(step)
-    quietly(trial.fit, X, y)
-    map_parts(trial, lambda path, part: learned.update({path: part}) or part)
-    given = {}
-
-    def freeze(path, part):
-        if not releases_privately(part):
-            return part
-        given[path] = part
-        return FrozenEstimator(learned[path])
-
-    map_parts(step, freeze)
-    public = fit(step, public)
-    map_parts(step, lambda path, part: learned[path] if path in given else part)
+    # the parts' parents see records, too, and go no further
+    trial = clone(step)
+    fit(trial, public)
+    parts = _single_parts(trial)
+    before = {
+        path: clone(part) if releases_privately(part) else FrozenEstimator(part)
+        for path, part in parts.items()
+    }
+    with _replaced(trial, before, {}):
+        quietly(trial.fit, X, y)
+    parts.update({p: part for p, part in _single_parts(trial).items() if releases_privately(part)})
+    with _replaced(step, {path: FrozenEstimator(part) for path, part in parts.items()}, parts):
+        public = fit(step, public)
     return step, public
+
+
+def _fit_transform(steps, dummy):
+    """Fit steps one by one: what comes later shall see names as they are released."""
+    if isinstance(steps, Pipeline):
+        for _, step in steps.steps:
+            if step is not None and step != "passthrough":
+                dummy = _fit_transform(step, dummy)
+        return dummy
+    if not hasattr(steps, "fit_transform"):  # frozen
+        return steps.fit(dummy, None).transform(dummy)
+    row, kept = steps.fit_transform(dummy), {}
+    map_parts(steps, partial(_keep_integer_categories, kept))
+    if not kept:
+        return row
+    if () in kept:  # the step itself
+        return steps.transform(dummy)
+    with _replaced(steps, {path: FrozenEstimator(part) for path, part in kept.items()}, kept):
+        return steps.fit_transform(dummy)
+
+
+def _single_parts(steps):
+    """Return the parts by their paths, and where a ColumnTransformer has fitted a clone, that."""
+    found = {}
+    map_parts(steps, lambda path, part: found.update({path: part}) or part)
+    return found
+
+
+@contextmanager
+def _replaced(steps, before, after):
+    """Put `before` in the place of parts, by their paths, and `after` when all is done."""
+    map_parts(steps, lambda path, part: before.get(path, part))
+    try:
+        yield
+    finally:
+        map_parts(steps, lambda path, part: after.get(path, part))
 
 
 def _on_dummy(function, dummy):
@@ -225,24 +265,31 @@ def _below(function, start, path, part):
     return function((*start, *path), part)
 
 
-def _keep_integers(path, part):
-    """Let a fitted part store integers as its parameters have them, although the dummy row is of floats.
+def _keep_integer_categories(kept, path, part):
+    """Let an encoder store integers as its parameter has them, although the dummy row is of floats.
 
-    Names of columns are made of categories, and an imputer that was fitted on floats takes no integers.
+    Names of columns are made of categories. Encoders that are changed are added to `kept`.
     """
     if isinstance(part, (OneHotEncoder, OrdinalEncoder)) and not isinstance(part.categories, str):
         for j, known in enumerate(getattr(part, "categories_", ())):
             given = np.asarray(part.categories[j])
             if known.dtype.kind == "f" and given.dtype.kind in "biu":
                 part.categories_[j] = given.copy()
+                kept[path] = part
+    return part
+
+
+def _keep_integer_statistics(path, part):
+    """Let an imputer store integers: one that was fitted on floats takes no integers."""
     if isinstance(part, SimpleImputer) and hasattr(part, "statistics_"):
         integers = np.ones((1, part.n_features_in_), dtype=np.int64)
         try:
-            numeric = quietly(part.transform, integers.astype(np.float64)).dtype != object
+            # (it may give a dataframe)
+            rows = np.asarray(quietly(part.transform, integers.astype(np.float64)))
             trial = quietly(clone(part).fit, integers)
         except ValueError:  # what it fills in, or takes for missing, is no integer
             return part
-        if numeric:
+        if rows.dtype != object:
             names = getattr(part, "feature_names_in_", None)
             vars(part).update(vars(trial))
             if names is not None:

@@ -4,13 +4,18 @@ A column of numbers is read as text if one record holds a word. An encoder of nu
 none of its values, and what a step stores would tell of the word. So it is refused.
 """
 
+import warnings
+
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.compose import ColumnTransformer
-from sklearn.impute import SimpleImputer
+from sklearn.feature_extraction.text import HashingVectorizer
+from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 
-from .public_schema import NUMBERS, NUMERIC_TYPES, TEXT
+from .pipeline_check import map_parts
+from .public_schema import NUMBERS, NUMERIC_TYPES, TEXT, column_kind, list_columns
 
 
 def check_kinds(steps, schema):
@@ -30,10 +35,7 @@ def check_kinds(steps, schema):
     names = None if schema.columns is None else list(schema.columns)
     found = dict(_misfits(steps, type(steps).__name__, list(enumerate(schema.kinds)), names))
     if found:
-        raise ValueError(
-            f"{'; '.join(found.values())}. One record can turn a column of numbers into text; write "
-            "table and step with the same kind, and give each kind its own step, with ColumnTransformer."
-        )
+        raise _refused(found)
 
 
 def _misfits(step, label, columns, names):
@@ -61,21 +63,95 @@ def _misfits(step, label, columns, names):
         left = sorted(rest)
         inner = None if names is None else [names[i] for i in left]
         yield from _misfits(step.remainder, "remainder", [columns[i] for i in left], inner)
-    elif isinstance(step, (OneHotEncoder, OrdinalEncoder)) and not isinstance(step.categories, str):
+    else:
+        yield from _wrong(step, label, columns)
+
+
+def check_kinds_inside(steps, dummy):
+    """Refuse what :func:`check_kinds` refuses where it cannot look: behind steps that make new columns.
+
+    Parameters
+    ----------
+    steps : transformer
+        Fitted.
+    dummy : table of shape (1, p)
+
+    Raises
+    ------
+    ValueError
+        Names all such steps.
+    """
+    found = {}
+
+    def watch(path, part):
+        return _Watch(part, path[-1] if path else type(part).__name__, found)
+
+    # (in place: a fitted step need not be one that can be copied)
+    watched = map_parts(steps, watch)
+    try:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            watched.transform(dummy)
+    finally:
+        map_parts(watched, lambda path, part: part.step)
+    if found:
+        raise _refused(found)
+
+
+class _Watch(BaseEstimator):
+    """Notes whether what a fitted step is given fits it."""
+
+    def __init__(self, step, label, found):
+        self.step, self.label, self.found = step, label, found
+
+    def fit(self, X, y=None):
+        return self  # scikit-learn takes nothing without it for an estimator
+
+    def transform(self, X):
+        columns = [X] if np.ndim(X) == 1 else list_columns(X)
+        for label, wrong in _wrong(self.step, self.label, list(enumerate(map(column_kind, columns)))):
+            self.found.setdefault(label, wrong)
+        return self.step.transform(X)
+
+    def get_feature_names_out(self, input_features=None):
+        return self.step.get_feature_names_out(input_features)
+
+    def __sklearn_is_fitted__(self):
+        return True
+
+
+def _wrong(step, label, columns):
+    """Yield a single step if it does not fit, with what is wrong."""
+    said = f"Step {label!r} ({type(step).__name__})"
+    if isinstance(step, (OneHotEncoder, OrdinalEncoder)) and not isinstance(step.categories, str):
         for (place, kind), known in zip(columns, step.categories):
             kinds = {_kind(value) for value in known} - {None}
-            if kinds and kind not in kinds:
+            if not kinds:
                 yield label, (
-                    f"Step {label!r} ({type(step).__name__}) has categories that are {kinds.pop()}, and "
-                    f"column {place} of X holds {kind}"
+                    f"{said} has no category that is a number or a text for column {place}, so it takes "
+                    "either"
                 )
-    elif isinstance(step, SimpleImputer) and _kind(step.fill_value) == NUMBERS:
-        for place, kind in columns:
-            if kind == TEXT:
+            elif kind is not None and kind not in kinds:
                 yield label, (
-                    f"Step {label!r} (SimpleImputer) has a fill_value that is a number, and column "
-                    f"{place} of X holds text"
+                    f"{said} has categories that are {kinds.pop()}, and column {place} of X holds {kind}"
                 )
+    elif isinstance(step, (SimpleImputer, MissingIndicator)):
+        for name in ("fill_value", "missing_values"):
+            if _kind(getattr(step, name, None)) == NUMBERS:
+                for place, kind in columns:
+                    if kind == TEXT:
+                        yield label, (
+                            f"{said} has a {name} that is a number, and column {place} of X holds text"
+                        )
+    elif isinstance(step, HashingVectorizer) and [kind for _, kind in columns] == [NUMBERS]:
+        yield label, f"{said} is made for text, and column {columns[0][0]} of X holds numbers"
+
+
+def _refused(found):
+    return ValueError(
+        f"{'; '.join(found.values())}. One record can turn a column of numbers into text; write "
+        "table and step with the same kind, and give each kind its own step, with ColumnTransformer."
+    )
 
 
 def _kind(value):

@@ -37,6 +37,9 @@ from .scalers import BoundedScaler, NormClipper
 def check_pipeline_privacy(pipeline: Estimator, trusted_steps: Collection[str | type] = ()) -> None:
     """Refuse a Pipeline with a step that learns from the data without paying for it.
 
+    The records are not looked at: that one of them turns a column of numbers into text, and so all
+    rows of an encoder, is seen by a search alone.
+
     Parameters
     ----------
     pipeline : estimator
@@ -237,12 +240,29 @@ def _function_is_elementwise(step):
     if step.kw_args or step.inv_kw_args:
         return "leave kw_args and inv_kw_args out, for numpy writes rows into out="
     elementwise = isinstance(step.func, np.ufunc) and step.func.signature is None
-    if step.func is None or (elementwise and step.func.nin == step.func.nout == 1):
+    if step.func is None:
         return None
+    if elementwise and step.func.nin == step.func.nout == 1:
+        if _reads_integers_as_floats(step.func):
+            return None
+        return (
+            "this function gives other values for integers than for floats, and one gap makes floats of "
+            "a column of integers; write another one"
+        )
     return (
         "a function of numpy that works on each number, such as np.log1p, passes; if yours treats "
         "each row by itself, name the step in trusted_steps"
     )
+
+
+def _reads_integers_as_floats(func):
+    integers = np.arange(1, 4)
+    try:
+        with np.errstate(all="ignore"):
+            of_integers, of_floats = func(integers), func(integers.astype(np.float64))
+            return np.array_equal(of_integers, of_floats, equal_nan=of_floats.dtype != object)
+    except Exception:
+        return True  # one of both is refused, when records come
 
 
 def _components_are_given(step):

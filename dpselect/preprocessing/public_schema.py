@@ -152,16 +152,30 @@ def read_schema(X):
         if kind is None:
             raise ValueError(
                 f"Column {name!r} of X has no value and no type, so one record would decide whether it "
-                "holds numbers or text; leave it out, or give it a type (astype(float) for numbers)."
+                "holds numbers or text (of rows beyond memory the first one must have a value); leave "
+                "it out, or give it a type (astype(float) for numbers)."
             )
         if kind in ("mixed", "gaps"):
             raise _refused(name, kind)
         if kind not in (NUMBERS, TEXT):
             raise ValueError(
                 f"Column {name!r} of X holds neither numbers nor text, which are all that steps before "
-                "a private model are fitted for; turn it into numbers, each record by itself."
+                "a private model are fitted for; leave it out of X, or turn it into numbers, each "
+                "record by itself."
             )
     return PublicSchema(frame or "array", tuple(kinds), None if frame is None else X.columns)
+
+
+def list_columns(X):
+    """Return the columns of a table in memory."""
+    columns = None if sparse.issparse(X) else _columns(X)
+    return [np.zeros(1)] * np.shape(X)[1] if columns is None else columns
+
+
+def column_kind(column):
+    """Return the kind of a column, or None if it has no value, or is neither of numbers nor of text."""
+    kind = _read(column)[0]
+    return kind if kind in (NUMBERS, TEXT) else None
 
 
 def _of_kind(column, wanted, name):
@@ -169,18 +183,18 @@ def _of_kind(column, wanted, name):
     kind, values = _read(column)
     if kind == wanted:
         return values
-    if kind in (NUMBERS, TEXT, None) and all(v is None or v != v for v in values):
+    if kind in (NUMBERS, TEXT, None) and all(_is_gap(type(v)) or v != v for v in values):
         # a chunk without a value says nothing
-        return np.full(len(values), np.nan, dtype=np.float64 if wanted == NUMBERS else object)
+        return values.astype(object) if wanted == TEXT else np.full(len(values), np.nan)
     raise _refused(name, kind)
 
 
 def _refused(name, kind):
     if kind == "gaps":
         return ValueError(
-            f"Column {name!r} of X has None or NA among numbers that are stored as objects, which "
-            "scikit-learn's steps do not take for missing; write nan, or give the column a type "
-            '(astype(float), or "Float64" for NA).'
+            f"Column {name!r} of X has None or NA among numbers that are stored as objects, or among "
+            "polars' booleans, which scikit-learn's steps do not take for missing; write nan, or give "
+            'the column a type (astype(float), or "Float64" for NA; cast(pl.Float64) in polars).'
         )
     return ValueError(
         f"Column {name!r} of X mixes numbers and text, or changes from one to the other, so one record "
@@ -242,6 +256,8 @@ def _read(column):
 def _read_polars(column):
     import polars as pl
 
+    if column.dtype == pl.Boolean and column.null_count():
+        return "gaps", None  # which numpy is given as objects
     if column.dtype.is_numeric() or column.dtype == pl.Boolean:
         return NUMBERS, column.cast(pl.Float64).to_numpy()
     kind, values = _read_objects(np.array([*column.to_list(), None], dtype=object)[:-1])
@@ -267,11 +283,12 @@ def _read_objects(values):
         return "gaps", values
     if numeric:
         return NUMBERS, unquoted(values.astype, np.float64)
-    if types <= {str, float, type(None)}:
+    if texts <= {str}:
+        # a gap stays what it is: steps may take None, nan and NA for different things, in prediction too
         return TEXT if texts else None, values
     plain = np.empty(len(values), dtype=object)
-    plain[:] = [str(v) if isinstance(v, str) else None if v is None else np.nan for v in values]
-    return TEXT if texts else None, plain
+    plain[:] = [str(v) if isinstance(v, str) else v for v in values]
+    return TEXT, plain
 
 
 def _is_gap(kind):

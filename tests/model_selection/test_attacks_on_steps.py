@@ -14,7 +14,7 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
-from sklearn.impute import SimpleImputer
+from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
@@ -30,7 +30,7 @@ from dpselect import (
     DPRidge,
     StabilityGridSearchCV,
 )
-from dpselect.model_selection import accuracy_first, evaluation, row_steps
+from dpselect.model_selection import accuracy_first, candidates, evaluation, row_steps
 from dpselect.model_selection.row_steps import PublicRows
 from dpselect.preprocessing import (
     BoundedScaler,
@@ -62,7 +62,8 @@ def broken(request, monkeypatch):
     if request.param:
         for module in (evaluation, accuracy_first):
             monkeypatch.setattr(module, "public_rows", all_records)
-        monkeypatch.setattr(row_steps, "_keep_integers", lambda path, part: part)
+        for name in ("_keep_integer_categories", "_keep_integer_statistics"):
+            monkeypatch.setattr(row_steps, name, lambda *args: args[-1])
     return request.param
 
 
@@ -216,6 +217,52 @@ def test_a_part_that_was_replaced_after_a_fit_is_checked():
         check_pipeline_privacy(stale)
 
 
+def visits(word):
+    """A column of numbers, of which one record may make a column of text."""
+    pd = pytest.importorskip("pandas")
+    lines = ["grade,other", *(f"{i % 3},{i % 2}" for i in range(59)), f"{word},0"]
+    return pd.read_csv(io.StringIO("\n".join(lines)))
+
+
+GRADES = OneHotEncoder(categories=[[0, 1, 2]], **ANY)
+
+
+@pytest.mark.parametrize("step", [
+    make_pipeline(ColumnTransformer([("kept", "passthrough", ["grade"])]), GRADES),
+    make_pipeline(FunctionTransformer(), ColumnTransformer([("part", GRADES, ["grade"])])),
+    ColumnTransformer([("part", MissingIndicator(missing_values=1, features="all"), ["grade"])]),
+], ids=["columns", "function", "indicator"])
+@pytest.mark.parametrize("checked", [True, False], ids=["search", "broken twin"])
+def test_one_word_does_not_move_other_records(step, checked, monkeypatch):
+    if not checked:
+        monkeypatch.setattr(candidates, "check_kinds", lambda *args: None)
+        monkeypatch.setattr(row_steps, "check_kinds_inside", lambda *args: None)
+
+    def rows(word):
+        candidate = candidates.Candidate({}, pipeline(step), ())
+        X, public = evaluation.records_for_steps([candidate], visits(word))
+        candidate.fit_steps(public)
+        rows = candidate.transform(X)
+        return rows.toarray() if sparse.issparse(rows) else rows
+
+    before = rows("2")
+    if checked:
+        with pytest.raises(ValueError, match="One record can turn a column of numbers into text"):
+            rows("unknown")
+    else:
+        assert (rows("unknown") != before).any(axis=1)[:59].sum() >= 19
+
+
+def test_one_word_moves_other_records_in_a_pipeline_that_is_fitted_by_itself():
+    """As the page of leaks says: the check sees steps, and no records."""
+    alone = pipeline(ColumnTransformer([("part", GRADES, ["grade"])], sparse_threshold=0))
+    check_pipeline_privacy(alone)
+    before, after = (alone[:-1].fit_transform(visits(word)) for word in ("2", "unknown"))
+    assert (before != after).any(axis=1)[:59].all()
+    with pytest.raises(ValueError, match="One record can turn a column of numbers into text"):
+        StabilityGridSearchCV(alone, {}).fit(visits("unknown"), TARGETS[:60])
+
+
 def polynomials(**params):
     step = ("p", PolynomialFeatures(1, include_bias=False), [0, 1, 2, 3])
     return pipeline(ColumnTransformer([step], **params))
@@ -248,6 +295,42 @@ def test_a_function_writes_rows_nowhere():
     assert not buffer.any()
     writing.fit(X, TARGETS[:60])  # what the check is for
     np.testing.assert_array_equal(writing[0].kw_args["out"], np.tanh(X))
+
+
+ONE_HOT = OneHotEncoder(categories=[[0, 1, 2]], handle_unknown="ignore", sparse_output=False)
+ON_GRADE = ColumnTransformer([("c", ONE_HOT, ["grade"])], sparse_threshold=0)
+
+
+def beside(step, other):
+    return ColumnTransformer([("c", step, ["grade"]), ("o", other, ["other"])], sparse_threshold=0)
+
+
+FRAMES = {
+    "inside": [beside(make_pipeline(IMPUTER, ONE_HOT, NormClipper()), NormClipper())],
+    "behind": [ON_GRADE, NormClipper()],
+    "by name": [
+        ON_GRADE, ColumnTransformer([("b", BoundedScaler(), ["c__grade_0", "c__grade_2"])]),
+    ],
+    "private behind": [ON_GRADE, DPBoundsScaler()],
+    "private inside": [beside(make_pipeline(ONE_HOT, DPBoundsScaler()), NormClipper())],
+    "private beside": [beside(make_pipeline(ONE_HOT, NormClipper()), DPBoundsScaler())],
+}
+
+
+@pytest.mark.parametrize("name", FRAMES)
+def test_names_of_integers_reach_later_steps(name):
+    """Of steps that give frames, and that know columns by the names of earlier categories."""
+    steps = [clone(step).set_output(transform="pandas") for step in FRAMES[name]]
+    X = visits("2")
+    model = StabilityGridSearchCV(pipeline(*steps), {}, epsilon=2.5).fit(X, TARGETS[:60]).best_estimator_
+    names = model[:-1].get_feature_names_out().tolist()
+    assert any("grade_0" in name for name in names) and not any(".0" in name for name in names)
+    assert model.predict(X).shape == (60,)
+    if "private" not in name:
+        expected = pipeline(*steps)[:-1].fit_transform(X)
+        rows = model[:-1].transform(X)
+        assert rows.columns.tolist() == expected.columns.tolist()
+        np.testing.assert_array_equal(rows, expected)
 
 
 def test_a_released_pipeline_takes_what_the_search_took():

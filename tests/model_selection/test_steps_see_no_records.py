@@ -10,6 +10,7 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 
 from dpselect import DPLogisticRegression
 from dpselect.model_selection.candidates import Candidate
@@ -17,7 +18,7 @@ from dpselect.model_selection.evaluation import records_for_steps
 from dpselect.model_selection.quiet import quietly
 from dpselect.preprocessing import DATA_INDEPENDENT, check_pipeline_privacy
 
-from .tables import CONTAINERS, SPARSE, STEPS, neighbours
+from .tables import ANY, CONTAINERS, SPARSE, STEPS, TEXTS, neighbours
 
 MODEL = DPLogisticRegression(classes=[0, 1])
 
@@ -142,3 +143,16 @@ def test_rows_are_what_they_were_in_training_and_in_prediction(name):
                     np.testing.assert_array_equal(dense(rows), plain)
                     np.testing.assert_array_equal(outcome(fitted.transform, X), plain)
     assert tried >= (20 if name in SPARSE else 80)
+
+
+MISSING = [np.nan, None]
+
+
+@pytest.mark.filterwarnings("ignore:Found unknown categories")
+@pytest.mark.parametrize("missing", MISSING)
+@pytest.mark.parametrize("name", [name for name in CONTAINERS if name != "array"])
+def test_a_missing_text_is_in_prediction_what_it_was_in_training(name, missing):
+    encoder = OneHotEncoder(categories=[["a", "b", "c", missing], ["x", "y", missing]], **ANY)
+    X = CONTAINERS[name]([*TEXTS[:5], [None, "y"], ["a", None], *TEXTS[7:]])
+    fitted, rows = fit_steps(encoder, X)
+    np.testing.assert_array_equal(dense(fitted.transform(X)), dense(rows))

@@ -2,11 +2,19 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
-from sklearn.impute import SimpleImputer
+from sklearn.feature_extraction.text import HashingVectorizer
+from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.pipeline import FeatureUnion, make_pipeline
-from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, PolynomialFeatures
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    OneHotEncoder,
+    OrdinalEncoder,
+    PolynomialFeatures,
+)
 
+from dpselect.model_selection.row_steps import PublicRows, fit
 from dpselect.preprocessing.kinds_check import check_kinds
 from dpselect.preprocessing.public_schema import PublicSchema
 
@@ -40,6 +48,8 @@ def test_a_selection_of_columns(columns):
     make_pipeline(SimpleImputer(strategy="constant", fill_value="none"), on(NUMBER, [2])),
     make_pipeline("passthrough", FeatureUnion([("part", OneHotEncoder(categories=[[0], [0], ["a"]]))])),
     ColumnTransformer([("part", "drop", ["n", "t"])], remainder=NUMBER),
+    MissingIndicator(features="all", missing_values=-1),
+    SimpleImputer(strategy="constant", fill_value="none", missing_values=0),
 ])
 def test_numbers_for_text_are_refused(step):
     with pytest.raises(ValueError, match="Step '.*' .*number.*holds text.*ColumnTransformer"):
@@ -55,6 +65,53 @@ def test_numbers_for_text_are_refused(step):
 ])
 def test_others_pass(step):
     check_kinds(step, SCHEMA)
+
+
+@pytest.mark.parametrize("step", [
+    OneHotEncoder(categories=[[np.nan]]), OrdinalEncoder(categories=[[None]]),
+])
+def test_an_encoder_that_takes_either_kind_is_refused(step):
+    for column in "nt":
+        with pytest.raises(ValueError, match="no category that is a number or a text"):
+            check_kinds(on(step, [column]), SCHEMA)
+
+
+def test_a_vectorizer_of_numbers_is_refused():
+    words = HashingVectorizer(preprocessor=str, n_features=4)
+    check_kinds(on(words, "t"), SCHEMA)
+    with pytest.raises(ValueError, match="made for text, and column 0 of X holds numbers"):
+        check_kinds(on(words, "n"), SCHEMA)
+
+
+ANY = OneHotEncoder(categories=[[0, 1]], handle_unknown="ignore", sparse_output=False)
+BEHIND = {
+    "a function": make_pipeline(FunctionTransformer(), on(ANY, [1])),
+    "columns": make_pipeline(on("passthrough", [1]), ANY),
+    "a union": make_pipeline(FeatureUnion([("all", "passthrough")]), on(ANY, [2])),
+    "a frame": make_pipeline(
+        on("passthrough", [1]).set_output(transform="pandas"), on(ANY, ["part__t"])
+    ),
+    "a step inside": on(make_pipeline(FunctionTransformer(), ANY), [1]),
+    "in a process": make_pipeline(
+        FunctionTransformer(), ColumnTransformer([("a", "drop", [0]), ("b", ANY, [1])], n_jobs=2)
+    ),
+}
+
+
+@pytest.mark.parametrize("place", BEHIND)
+def test_steps_behind_new_columns_are_watched(place):
+    if place == "a frame":
+        pytest.importorskip("pandas")
+    step = clone(BEHIND[place])
+    numbers = PublicSchema("array", ("numbers",) * 3)
+    if place != "a frame":
+        public = PublicRows(numbers.dummies(), numbers)
+        check_kinds(step, numbers)
+        fit(step, public)
+    schema = PublicSchema("pandas" if place == "a frame" else "array", SCHEMA.kinds, SCHEMA.columns)
+    check_kinds(step, schema)
+    with pytest.raises(ValueError, match="are numbers, and column 0 of X holds text"):
+        fit(step, PublicRows(schema.dummies(), schema))
 
 
 def test_all_are_named():

@@ -165,7 +165,8 @@ def test_it_is_fitted_once(records, monkeypatch):
     search = StabilityGridSearchCV(
         pipeline, {"polynomialfeatures__degree": [1, 2]}, epsilon=1.0, n_draws=2
     ).fit(*records)
-    assert fits == [30_000] and search.privacy_.epsilon == 1.0
+    assert [n for n in fits if n > 1] == [30_000]  # the others are dummy rows
+    assert search.privacy_.epsilon == 1.0
     assert search.best_estimator_[0].named_transformers_["n"].bounds_.shape == (2, 2)
 
 

@@ -83,6 +83,8 @@ def test_polars():
         read_schema(X.with_columns(d=pl.date(2020, 1, 1)))
     with pytest.raises(ValueError, match="Column 'd' .*no value"):
         read_schema(X.with_columns(d=pl.lit(None)))
+    with pytest.raises(ValueError, match="Column 'c' .*polars' booleans"):
+        read_schema(X.with_columns(c=pl.Series([True, None])))
 
 
 def test_other_frames_are_refused():
@@ -103,6 +105,18 @@ def test_of_lazy_rows_the_first_speaks_for_all():
     assert block_map(lambda block: block, rows).tolist() == [[1.0, "a"], [2.5, "b"]]
     with pytest.raises(ValueError, match="Column 0 .*mixes"):
         block_map(lambda block: block, schema.convert(lazy(3)))
+
+
+@pytest.mark.parametrize("gap", ["None", "nan", "NA"])
+def test_a_missing_text_stays_what_it_is(gap):
+    """Encoders take None, nan and NA for different categories, of records to come as well."""
+    pd = pytest.importorskip("pandas")
+    value = {"None": None, "nan": NAN, "NA": pd.NA}[gap]
+    X = pd.DataFrame({"t": pd.Series(["a", value, np.str_("b")], dtype=object)})
+    if gap == "NA":
+        assert read_schema(X.astype("string")).convert(X.astype("string"))["t"].iloc[1] is pd.NA
+    column = read_schema(X).convert(X)["t"]
+    assert column.iloc[1] is value and [type(v) for v in column.iloc[::2]] == [str, str]
 
 
 def test_a_chunk_without_values_is_of_either_kind():
