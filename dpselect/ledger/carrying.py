@@ -53,8 +53,8 @@ class CarriesLedgerMixin:
     first.
 
     A fitted estimator may be a release, which is no business of the ledger of its maker: its pickle
-    tells that a ledger was open, and not which. It is not fitted again where none is. The same holds for
-    an estimator that came back from another process (a part of a meta-estimator), once the block has ended.
+    tells that a ledger was open, and not which. It is not fitted again where none is. Once the block
+    has ended, the same holds for what came back from other processes, as parts of meta-estimators do.
     """
 
     def __init_subclass__(cls, **kwargs: Any) -> None:

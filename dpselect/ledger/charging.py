@@ -119,7 +119,7 @@ def _open_now():
 
 
 def _may_pay(origin):
-    """Paths of the ledgers that may pay for a release of this thread; of several, it is not known which."""
+    """Paths of the ledgers that may pay for a release here; of several, it is not known which does."""
     with _lock:
         now, inherited = _open_now(), _innermost(_everywhere)
         if _opened.get():
@@ -139,7 +139,8 @@ def _may_pay(origin):
 def has_ended(origin):
     """Tell whether this process had opened a ledger of an Origin, and no block with it lasts."""
     with _lock:
-        open_still = {opening.ledger.path for opening in _everywhere}.union(*this_process().told("ledgers"))
+        here = {opening.ledger.path for opening in _everywhere}
+        open_still = here.union(*this_process().told("ledgers"))
         return not _once_open.intersection(origin.ledgers) <= open_still
 
 
