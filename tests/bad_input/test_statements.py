@@ -38,7 +38,7 @@ def check_loss(loss):
     assert loss.epsilon >= max((part.epsilon for part in loss.parts), default=0.0)
     assert loss.seeded or not any(part.seeded for part in loss.parts)
     assert loss.kind == "ex-post" or not any(part.kind == "ex-post" for part in loss.parts)
-    assert isinstance(str(loss), str) and len(loss.to_dict()) == 6
+    assert isinstance(str(loss), str) and len(loss.to_dict()) == 8
 
 
 @cases(

@@ -1,0 +1,104 @@
+"""Every private estimator in all its variants, with records that suit it."""
+
+import itertools
+
+import numpy as np
+
+from dpselect import DPHistogramDensity, DPLinearSVC, DPLogisticRegression, DPRidge
+from dpselect.noise import root_stream
+
+N, P = 160, 3
+
+
+def rows(n=N, p=P, seed=0):
+    """Rows of which some are longer than 1."""
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, p)) * [1.0, 0.6, 0.3, 0.2, 0.1][:p]
+
+
+def labels(n_classes, X):
+    """Labels 0 to n_classes - 1 that depend on the rows, all of which occur."""
+    score = X @ np.array([1.0, -0.5, 0.3, 0.2, 0.1])[: X.shape[1]]
+    return np.digitize(score, np.quantile(score, np.linspace(0, 1, n_classes + 1)[1:-1]))
+
+
+def targets(X):
+    return 0.9 * X[:, 0] - 0.4 * X[:, 1]
+
+
+def _linear():
+    kinds = {"logistic": DPLogisticRegression, "svc": DPLinearSVC}
+    for (name, kind), perturbation, norm, K, intercept in itertools.product(
+        kinds.items(), ("objective", "output"), ("l2", "l1"), (2, 3), (True, False)
+    ):
+        yield f"{name}-{perturbation}-{norm}-{K} classes-{'1' if intercept else '0'}", kind(
+            epsilon=1.7, alpha=0.05, perturbation=perturbation, norm=norm, fit_intercept=intercept,
+            data_norm=0.8, intercept_scaling=0.7, classes=list(range(K)),
+        )
+    for (name, kind), norm, K in itertools.product(kinds.items(), ("l2", "l1"), (2, 3)):
+        # so little regularisation that objective perturbation adds to it
+        yield f"{name}-objective-{norm}-{K} classes-weak", kind(
+            epsilon=0.9, alpha=1e-4, norm=norm, data_norm=1.3, classes=list(range(K))
+        )
+        yield f"{name}-objective-{norm}-{K} classes-auto", kind(
+            epsilon=2.0, norm=norm, data_norm=1.3, classes=list(range(K))
+        )
+
+
+def _ridge():
+    for perturbation, norm, intercept in itertools.product(
+        ("objective", "output", "covariance"), ("l1", "l2"), (True, False)
+    ):
+        for coef_bound in (None, 0.2):
+            yield (
+                f"ridge-{perturbation}-{norm}-{'1' if intercept else '0'}-ball {coef_bound}",
+                DPRidge(
+                    epsilon=1.3, alpha=0.3, perturbation=perturbation, norm=norm, data_norm=0.8,
+                    target_bound=0.9, fit_intercept=intercept, coef_bound=coef_bound,
+                ),
+            )
+    yield "ridge-covariance-gaussian", DPRidge(
+        epsilon=1.3, delta=1e-5, norm="l2", data_norm=0.8, target_bound=0.9
+    )
+    # the constant is longer than the rows
+    yield "ridge-objective-l1-short rows", DPRidge(
+        epsilon=1.3, alpha=0.3, perturbation="objective", data_norm=0.4, target_bound=0.9
+    )
+
+
+def _densities():
+    for noise in ("laplace", "geometric"):
+        yield f"density-{noise}", DPHistogramDensity(
+            epsilon=0.6, bounds=(-1, 1), bin_width=0.5, noise=noise
+        )
+
+
+LINEAR, RIDGE, DENSITY = dict(_linear()), dict(_ridge()), dict(_densities())
+COVARIANCE = {name: model for name, model in RIDGE.items() if model.perturbation == "covariance"}
+NOISY_RIDGE = {name: model for name, model in RIDGE.items() if name not in COVARIANCE}
+ALL = {**LINEAR, **RIDGE, **DENSITY}
+
+
+def records_for(model, n=N, p=P, seed=0):
+    """Return rows, and labels or targets that the model can learn."""
+    X = rows(n, p, seed)
+    if isinstance(model, (DPLogisticRegression, DPLinearSVC)):
+        return X, labels(len(model.classes), X)
+    return (X, targets(X)) if isinstance(model, DPRidge) else (X, None)
+
+
+def n_problems(model):
+    K = len(getattr(model, "classes", None) or [0, 1])
+    return 1 if K == 2 else K
+
+
+def standard_noise(model, p=P):
+    """Return the noise that a fit with the model's random state uses."""
+    if isinstance(model, (DPLogisticRegression, DPLinearSVC)):
+        return model.unit_noise(p, n_problems(model))
+    return model.unit_noise(p)
+
+
+def key(*path):
+    """Return a random state of its own for each path."""
+    return root_stream(20261122).child(*path)

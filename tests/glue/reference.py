@@ -1,0 +1,259 @@
+"""Every release anew, in plain numpy, from the formulas of the documentation.
+
+Each function takes an unfitted estimator, records and the estimator's own standard noise, and
+returns what must come out. Nothing here calls what it is compared with.
+"""
+
+import math
+
+import numpy as np
+
+LOGISTIC, HINGE = "logistic", "hinge"
+# share of epsilon that hides the solver's residual, for classifiers and for ridge regression
+RESIDUAL_SHARE, RIDGE_RESIDUAL_SHARE = 1e-3, 5e-3
+# residual of ridge regression, relative to the change of the gradients
+RIDGE_RESIDUAL = 1e-11
+WEIGHTS = {"l1": (0.2, 0.35), "l2": (0.3, 0.6)}
+
+
+def clipped(X, norm, bound):
+    """Return the rows, those that are too long scaled down to the bound."""
+    lengths = np.abs(X).sum(axis=1) if norm == "l1" else np.linalg.norm(X, axis=1)
+    return X * np.minimum(1.0, bound / np.maximum(lengths, 1e-300))[:, None]
+
+
+def signs_of(y, classes):
+    """Return -1 or 1 for each record and one-vs-rest problem."""
+    positive = classes[1:] if len(classes) == 2 else classes
+    return np.where(np.asarray(y)[:, None] == positive, 1.0, -1.0)
+
+
+# ---- linear classifiers
+
+
+def linear_scales(model, n, p, K):
+    """Return mu and the scales of the noise in the objective and of that which is added."""
+    s = model.intercept_scaling if model.fit_intercept else 0.0
+    d, R = p + bool(model.fit_intercept), math.hypot(model.data_norm, s)
+    l1_objective = model.norm == "l1" and model.perturbation == "objective"
+    G = model.data_norm + s if l1_objective else R
+    epsilon = model.epsilon / K
+    if model.alpha == "auto":
+        length = math.sqrt(2 * d) * G / R if l1_objective else d
+        alpha = R**2 / n * max(length / (5 * epsilon), 0.01)
+    else:
+        alpha = model.alpha
+    if model.perturbation == "output":
+        return alpha, 0.0, (2 * R / n + 2 * model.tol * R) / (alpha * epsilon)
+    rest = (1 - RESIDUAL_SHARE) * epsilon
+    curvature = 0.25 if kind_of(model) == LOGISTIC else 0.5 / model.huber_width
+    mu = max(alpha, curvature * R**2 / (n * math.expm1(rest / 2)))
+    kappa = R**2 / (n * mu)
+    if kind_of(model) == LOGISTIC:
+        share = np.linspace(0, 1, 20001)
+        # e (1 + s) / 2 + log(1 + s (1 - s) kappa) <= rest, for all s
+        noise_epsilon = np.min(
+            2 * (rest - np.log1p(share * (1 - share) * kappa)) / (1 + share)
+        )
+    else:
+        noise_epsilon = rest - math.log1p(curvature * kappa)
+    linear = 2 * G / (n * noise_epsilon)
+    tau = model.tol * (R + linear * d)
+    return mu, linear, 2 * tau / (mu * RESIDUAL_SHARE * epsilon)
+
+
+def kind_of(model):
+    return HINGE if hasattr(model, "huber_width") else LOGISTIC
+
+
+def linear_release(model, X, y, unit):
+    """Return the coefficients of each problem, the intercept last, and the precision to expect."""
+    signs = signs_of(y, np.unique(model.classes))
+    n, K = signs.shape
+    mu, linear, output = linear_scales(model, n, X.shape[1], K)
+    A = design(model, X)
+    w = np.array([
+        minimiser(kind_of(model), A * signs[:, k : k + 1], mu, linear * unit[0, k],
+                  getattr(model, "huber_width", None))
+        for k in range(K)
+    ])
+    return w + output * unit[1], 0.02 * output
+
+
+def design(model, X):
+    """Return the rows as the model sees them."""
+    A = clipped(X, model.norm, model.data_norm)
+    if not model.fit_intercept:
+        return A
+    return np.hstack([A, np.full((len(A), 1), model.intercept_scaling)])
+
+
+def minimiser(kind, A, mu, b, width=None):
+    """Return the w of least mean phi(A w) + mu / 2 |w|^2 + b.w, by Newton's method."""
+
+    def parts(w):
+        u = A @ w
+        if kind == LOGISTIC:
+            value = np.logaddexp(0, -u)
+            slope = -1 / (1 + np.exp(u))
+            bend = slope * (-1 - slope)
+        else:
+            short = np.clip(1 + width - u, 0, 2 * width)
+            value = short**2 / (4 * width) + np.maximum(1 - width - u, 0)
+            slope, bend = -short / (2 * width), (np.abs(1 - u) <= width) / (2 * width)
+        gradient = A.T @ slope / len(A) + mu * w + b
+        return value.mean() + mu / 2 * w @ w + b @ w, gradient, (A.T * bend) @ A / len(A)
+
+    w = np.zeros(A.shape[1])
+    for _ in range(200):
+        value, gradient, curvature = parts(w)
+        step = np.linalg.solve(curvature + mu * np.eye(len(w)), gradient)
+        size = 1.0
+        while size > 1e-9 and parts(w - size * step)[0] > value - 1e-4 * size * gradient @ step:
+            size /= 2
+        if np.linalg.norm(gradient) < 1e-14 or size <= 1e-9:
+            break
+        w = w - size * step
+    return w
+
+
+def linear_coefficients(model):
+    """Return the released coefficients as :func:`linear_release` has them."""
+    if not model.fit_intercept:
+        return model.coef_
+    return np.column_stack([model.coef_, model.intercept_ / model.intercept_scaling])
+
+
+# ---- ridge regression
+
+
+def ridge_ball(model):
+    natural = model.target_bound / (2 * math.sqrt(model.alpha))
+    return natural if model.coef_bound is None else min(natural, model.coef_bound)
+
+
+def ridge_change(model, norm):
+    """Return how far one record moves the sum of the gradients on the ball."""
+    r, s, Y, B = model.data_norm, float(model.fit_intercept), model.target_bound, ridge_ball(model)
+    if norm == "l2":
+        R = math.hypot(r, s)
+        return R * (2 * Y + R * B)
+    if s <= r:
+        return (r + s) * (2 * Y + math.sqrt(2) * r * B)
+    return 2 * (r + s) * Y + r * B * math.sqrt(2 * r**2 + 4 * r * s + 8 * s**2)
+
+
+def ridge_scales(model, n, p):
+    """Return mu and the scales of the noise in the objective and of that which is added."""
+    d = p + bool(model.fit_intercept)
+    if model.perturbation == "output":
+        change = ridge_change(model, "l2")
+        moved = (change / n + 2 * RIDGE_RESIDUAL * change) / model.alpha
+        return model.alpha, 0.0, moved / model.epsilon
+    rest = (1 - RIDGE_RESIDUAL_SHARE) * model.epsilon
+    R2 = model.data_norm**2 + bool(model.fit_intercept)
+    mu = max(model.alpha, R2 / (n * math.expm1(rest / 2)))
+    change = ridge_change(model, model.norm)
+    linear = change / (n * (rest - math.log1p(R2 / (n * mu))))
+    tau = RIDGE_RESIDUAL * (change + linear * d)
+    return mu, linear, 2 * tau / (mu * RIDGE_RESIDUAL_SHARE * model.epsilon)
+
+
+def ridge_statistics(model, X, y):
+    """Return the mean Gram matrix and moments of the clipped records."""
+    A = clipped(X, model.norm, model.data_norm)
+    if model.fit_intercept:
+        A = np.hstack([A, np.ones((len(A), 1))])
+    y = np.clip(y, -model.target_bound, model.target_bound)
+    return A.T @ A / len(A), A.T @ y / len(A)
+
+
+def on_ball(theta, radius):
+    return theta * (radius / max(radius, np.linalg.norm(theta)))
+
+
+def ridge_release(model, X, y, unit):
+    """Return the coefficients, the intercept last, and the precision to expect."""
+    gram, moment = ridge_statistics(model, X, y)
+    mu, linear, output = ridge_scales(model, len(X), X.shape[1])
+    added = unit if model.perturbation == "output" else unit[1]
+    b = moment if model.perturbation == "output" else moment - linear * unit[0]
+    theta = ridge_minimiser(gram, b, mu, ridge_ball(model))
+    return on_ball(theta + output * added, ridge_ball(model)), 0.02 * output
+
+
+def ridge_minimiser(gram, b, mu, radius):
+    """Return the minimiser of theta'(gram + mu)theta / 2 - b.theta over a ball."""
+
+    def at(nu):
+        return np.linalg.solve(gram + (mu + nu) * np.eye(len(b)), b)
+
+    low, high = 0.0, 1.0
+    if np.linalg.norm(at(0.0)) <= radius:
+        return at(0.0)
+    while np.linalg.norm(at(high)) > radius:
+        high *= 2
+    for _ in range(200):
+        middle = (low + high) / 2
+        low, high = (middle, high) if np.linalg.norm(at(middle)) > radius else (low, middle)
+    return at(high)
+
+
+def ridge_coefficients(model):
+    return np.append(model.coef_, model.intercept_) if model.fit_intercept else model.coef_
+
+
+def statistic_scales(model, p, epsilon_scale=None):
+    """Return the scale of the noise of the released sums in units of the bounds, matrix of (q, q).
+
+    Entries that are not released are 0. With delta the scale is that of one standard deviation,
+    and `epsilon_scale` the number of them in the sensitivity.
+    """
+    tau, kappa = WEIGHTS[model.norm]
+    weights = np.array([1.0] * p + [tau] * model.fit_intercept + [kappa])
+    tau *= model.fit_intercept
+    if model.norm == "l1":
+        S, above = 2 * ((1 + tau + kappa) ** 2 - tau**2 - kappa**2), 0.5
+    else:
+        S, above = math.sqrt(2) * (1 + tau**2 + kappa**2), math.sqrt(0.5)
+    S /= model.epsilon if epsilon_scale is None else epsilon_scale
+    scales = np.full((len(weights), len(weights)), S * above)
+    np.fill_diagonal(scales, S)
+    for place in range(p, len(weights)):
+        scales[place, place] = 0.0
+    return scales / np.outer(weights, weights)
+
+
+def released_statistics(model):
+    """Return gram_ and moment_ as one matrix of sums, in units of the bounds."""
+    d = len(model.moment_)
+    units = np.array([model.data_norm] * (d - model.fit_intercept) + [1.0] * model.fit_intercept)
+    whole = np.zeros((d + 1, d + 1))
+    whole[:-1, :-1] = model.gram_ / np.outer(units, units)
+    whole[:-1, -1] = whole[-1, :-1] = model.moment_ / units / model.target_bound
+    return whole
+
+
+def exact_statistics(model, X, y):
+    gram, moment = ridge_statistics(model, X, y)
+    d = len(moment)
+    units = np.array([model.data_norm] * (d - model.fit_intercept) + [1.0] * model.fit_intercept)
+    whole = np.zeros((d + 1, d + 1))
+    whole[:-1, :-1] = gram / np.outer(units, units)
+    whole[:-1, -1] = whole[-1, :-1] = moment / units / model.target_bound
+    return whole * len(X)
+
+
+# ---- histograms
+
+
+def masses_of(noisy_counts):
+    kept = np.maximum(noisy_counts, 0.0)
+    return kept / kept.sum() if kept.sum() else np.full(kept.shape, 1 / kept.size)
+
+
+def histogram_counts(model, X):
+    low, high = model.bounds
+    edges = np.linspace(low, high, round((high - low) / model.bin_width) + 1)
+    inside = np.clip(X, low, np.nextafter(high, low))
+    return np.histogramdd(inside, bins=[edges] * X.shape[1])[0]
