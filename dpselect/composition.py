@@ -2,8 +2,8 @@
 
 from collections.abc import Collection
 
-from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import VotingRegressor
+from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import FixedThresholdClassifier
 from sklearn.multioutput import (
     ClassifierChain,
@@ -11,11 +11,11 @@ from sklearn.multioutput import (
     MultiOutputRegressor,
     RegressorChain,
 )
-from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from .preprocessing import check_pipeline_privacy
-from .preprocessing.pipeline_check import releases_privately
+from .preprocessing.pipeline_check import fitted_parts, releases_privately
 from .privacy import PrivacyLoss
 from .type_aliases import Estimator
 
@@ -109,11 +109,12 @@ def _paid(step):
     """Return the losses of a fitted step's private parts; the step is known to learn nothing else."""
     if step is None or isinstance(step, str):
         return []
+    if isinstance(step, FrozenEstimator):
+        return _paid(step.estimator)
     if releases_privately(step):
         check_is_fitted(step, "privacy_")
         return [step.privacy_]
-    parts = PARTS.get(type(step), lambda step: ())(step)
-    return [loss for _, part, *_ in parts for loss in _paid(part)]
+    return [loss for _, part in fitted_parts(step) for loss in _paid(part)]
 
 
 def _chain(chain):
@@ -135,17 +136,6 @@ def _fitted_member(estimator):
     return [estimator.estimator_]
 
 
-def _fitted_transformers(estimator):
-    check_is_fitted(estimator, "transformers_")
-    return estimator.transformers_
-
-
-# steps that hand all rows, or some of their columns, to each of their parts
-PARTS = {
-    Pipeline: lambda step: step.steps,
-    FeatureUnion: lambda step: step.transformer_list,
-    ColumnTransformer: _fitted_transformers,
-}
 # meta-estimators that hand every record once to each model that they keep, and keep no more of it
 MEMBERS = {
     ClassifierChain: _chain,

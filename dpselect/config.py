@@ -47,13 +47,18 @@ def _settings():
 
 
 def _some_thread_is_strict():
-    with _lock:
-        return any(settings.strict for settings in _of_all_threads)
+    return any(settings.strict for settings in _of_all_threads)
 
 
 def _set(strict):
-    _settings().strict = strict
-    this_process().tell(strict=_some_thread_is_strict() or None)
+    settings = _settings()
+    with _lock:  # until it is told: another thread may tell the contrary
+        before, settings.strict = settings.strict, strict
+        try:
+            this_process().tell(strict=_some_thread_is_strict() or None)
+        except BaseException:
+            settings.strict = before
+            raise
 
 
 def get_config() -> dict[str, bool]:
@@ -75,7 +80,9 @@ def get_config() -> dict[str, bool]:
     own = _settings()
     strict = own.strict
     if strict is None:
-        strict = own.carried or _some_thread_is_strict() or bool(this_process().told("strict"))
+        with _lock:
+            elsewhere = _some_thread_is_strict()
+        strict = own.carried or elsewhere or bool(this_process().told("strict"))
     return {"strict": strict}
 
 

@@ -10,6 +10,7 @@ import atexit
 import json
 import os
 import secrets
+import stat
 import tempfile
 import threading
 from contextlib import suppress
@@ -31,8 +32,8 @@ class Process:
         self._facts = {}
         self.identity = secrets.token_hex(16)
         self._ancestors = json.loads(os.environ.get(VARIABLE, "[]"))
-        # a name that nobody can guess, so that nobody else can write the file
-        self._file = os.path.join(_folder(), f"dpselect-{self.identity}.json")
+        # nobody can guess the name; who has seen it once may take it later, so it says whose it is
+        self._file = os.path.join(_folder(), f"dpselect-{_user()}-{self.identity}.json")
         os.environ[VARIABLE] = json.dumps([*self._ancestors, self._file])
 
     def tell(self, **facts):
@@ -43,10 +44,13 @@ class Process:
             }
             if now == self._facts:
                 return
-            if now:
-                self._write(now)
-            else:
-                self.forget()
+            try:
+                self._write(now) if now else self.forget()
+            except OSError as error:
+                raise OSError(
+                    f"What is open cannot be told to other processes by {self._file}, and they would "
+                    "count nothing; set TMPDIR to a folder that can be written, before Python starts."
+                ) from error
             self._facts = now
 
     def _write(self, facts):
@@ -67,17 +71,42 @@ class Process:
             os.unlink(self._file)
 
     def told(self, name):
-        """Return what the processes from which this one descends say now, as a list."""
+        """Return what the processes from which this one descends say now, as a list.
+
+        Raises
+        ------
+        RuntimeError
+            If one of them says something to its own user alone.
+        """
         found = []
         for path in self._ancestors:
             try:
+                if not _is_of_its_user(path):
+                    continue
                 with open(path) as file:
                     facts = json.load(file)
             except FileNotFoundError:
                 continue
+            except PermissionError:
+                raise RuntimeError(
+                    "A process of another user, which started this one, has a ledger open or is in "
+                    f"strict mode, and this one may not read {path}, so a fit might be counted "
+                    f"nowhere; start it without the variable {VARIABLE}, and give it its own ledger."
+                ) from None
             if name in facts:
                 found.append(facts[name])
         return found
+
+
+def _user():
+    return os.getuid() if hasattr(os, "getuid") else ""  # (elsewhere folders are a user's own)
+
+
+def _is_of_its_user(path):
+    """Tell whether a file was made by whom its name says, who alone could write it."""
+    found = os.lstat(path)
+    owner = os.path.basename(path).split("-")[1]
+    return stat.S_ISREG(found.st_mode) and owner in ("", str(found.st_uid))
 
 
 def _folder():

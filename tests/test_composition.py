@@ -8,6 +8,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import VotingRegressor
 from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.multioutput import MultiOutputRegressor, RegressorChain
@@ -105,6 +106,35 @@ def test_a_step_of_your_own_needs_your_word(data):
     with pytest.raises(ValueError, match="halves"):
         privacy_of(model)
     assert privacy_of(model, trusted_steps=[Halves]).epsilon == 0.5
+
+
+class OwnUnion(FeatureUnion):
+    pass
+
+
+class OwnPipeline(Pipeline):
+    pass
+
+
+class OwnColumns(ColumnTransformer):
+    pass
+
+
+OWN = [OwnUnion, OwnPipeline, OwnColumns, FrozenEstimator]
+
+
+@pytest.mark.parametrize("kind", OWN)
+def test_trust_in_a_container_is_no_gift_of_what_its_parts_spent(kind, data):
+    step = {
+        OwnUnion: OwnUnion([("a", DPBoundsScaler(0.25))]),
+        OwnPipeline: OwnPipeline([("a", DPBoundsScaler(0.25))]),
+        OwnColumns: OwnColumns([("a", DPBoundsScaler(0.25), [0, 1])]),
+        FrozenEstimator: FrozenEstimator(DPBoundsScaler(0.25).fit(data[0])),
+    }[kind]
+    model = fitted(make_pipeline(step, MODEL), data)
+    assert privacy_of(model, trusted_steps=[kind]).epsilon == 0.75
+    with pytest.raises(ValueError, match=kind.__name__):
+        privacy_of(model)
 
 
 @pytest.mark.parametrize("estimator, match", [

@@ -17,6 +17,7 @@ from dpselect.base import warn_caller
 from dpselect.config import with_config
 from dpselect.holdout import feature_selector
 from dpselect.metrics import BrierScore
+from dpselect.processes import Process
 
 
 def strict():
@@ -181,3 +182,39 @@ def test_what_strict_mode_raises(category, error):
         warn_caller("said", category)
     with pytest.warns(category):
         warn_caller("said", category)
+
+
+def test_what_cannot_be_told_is_not_set(monkeypatch):
+    def full(*_):
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr(Process, "_write", full)
+    with pytest.raises(OSError, match="cannot be told"):
+        dpselect.set_config(strict=True)
+    assert dpselect.get_config() == {"strict": False}
+
+
+def test_threads_that_enter_and_leave_tell_the_truth(monkeypatch):
+    told, entered, done = [], threading.Event(), threading.Event()
+    tell = Process.tell
+
+    def slowly(self, **facts):
+        if facts["strict"] is None and not entered.is_set():
+            thread.start()
+            entered.wait(0.2)  # the other one waits for this to be told
+        tell(self, **facts)
+        told.append(facts["strict"])
+
+    def enter():
+        with dpselect.config_context(strict=True):
+            entered.set()
+            done.wait(60)
+
+    thread = threading.Thread(target=enter)
+    with dpselect.config_context(strict=True):
+        monkeypatch.setattr(Process, "tell", slowly)
+    entered.wait(60)
+    assert told[-1] is True
+    done.set()
+    thread.join()
+    assert told[-1] is None

@@ -43,6 +43,54 @@ def test_there_is_a_file_only_while_there_is_something_to_say(family, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("take", ["file", "link", "queue"])
+def test_nobody_else_speaks_for_an_ancestor(take, family, tmp_path, monkeypatch):
+    # its name was seen by all while there was a file, and after that it is free
+    parent, child = family
+    parent.tell(ledgers=["a"])
+    (file,) = tmp_path.iterdir()
+    parent.tell(ledgers=None)
+    written = tmp_path / "written"
+    written.write_text(json.dumps({"ledgers": ["another's"]}))
+    if take == "file":
+        written.rename(file)
+        assert child.told("ledgers") == [["another's"]]  # written by this user
+        monkeypatch.setattr(processes.os, "lstat", lambda path: SomeoneElses(os.stat(path)))
+    elif take == "link":
+        file.symlink_to(written)
+    else:
+        os.mkfifo(file)  # to open it would be to wait
+    assert child.told("ledgers") == []
+
+
+class SomeoneElses:
+    def __init__(self, status):
+        self.st_mode, self.st_uid = status.st_mode, status.st_uid + 1
+
+
+def test_what_may_not_be_read_is_not_ignored(family, monkeypatch):
+    parent, child = family
+
+    def forbidden(*_):
+        raise PermissionError
+
+    monkeypatch.setattr("builtins.open", forbidden)
+    assert child.told("ledgers") == []
+    monkeypatch.undo()
+    parent._write({"ledgers": ["a"]})
+    monkeypatch.setattr("builtins.open", forbidden)
+    with pytest.raises(RuntimeError, match="another user"):
+        child.told("ledgers")
+
+
+def test_an_error_says_what_cannot_be_written(family, tmp_path):
+    parent, _ = family
+    tmp_path.rmdir()
+    with pytest.raises(OSError, match="set TMPDIR"):
+        parent.tell(strict=True)
+    assert parent._facts == {}
+
+
 def test_what_cannot_be_told_opens_nothing(tmp_path, monkeypatch):
     ledger = PrivacyLedger(tmp_path / "records.ledger", epsilon=1.0)
 
@@ -50,7 +98,7 @@ def test_what_cannot_be_told_opens_nothing(tmp_path, monkeypatch):
         raise OSError("the disk is full")
 
     monkeypatch.setattr(Process, "_write", full)
-    with pytest.raises(OSError, match="full"), ledger:
+    with pytest.raises(OSError, match="cannot be told"), ledger:
         raise AssertionError("the block was entered")
     monkeypatch.undo()
     from dpselect.ledger import current_ledger

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..config import carried_config, get_config
 from ..processes import this_process
-from .charging import Origin, coming_from, open_here, opener
+from .charging import Origin, coming_from, has_ended, open_here, opener
 
 # an attribute of what was unpickled
 ORIGIN = "_origin"
@@ -53,7 +53,8 @@ class CarriesLedgerMixin:
     first.
 
     A fitted estimator may be a release, which is no business of the ledger of its maker: its pickle
-    tells that a ledger was open, and not which. It is not fitted again where none is.
+    tells that a ledger was open, and not which. It is not fitted again where none is. Once the block
+    has ended, the same holds for what came back from other processes, as parts of meta-estimators do.
     """
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -77,6 +78,8 @@ class CarriesLedgerMixin:
         withheld = vars(self).get(WITHHELD)
         if withheld is None and _is_fitted(self):
             withheld = opener() or vars(self).get(ORIGIN, Origin()).withheld
+        if withheld is None and has_ended(vars(self).get(ORIGIN, Origin())):
+            withheld = this_process().identity  # it came back, as a part of what may be a release
         if withheld is not None:
             return Origin(withheld=withheld)
         with where_it_came_from(self):

@@ -19,16 +19,21 @@ _included = ContextVar("included", default=False)
 _everywhere: list["Opening"] = []
 # where the estimator was pickled that is fitted
 _origin = ContextVar("origin", default=None)
+# paths of all that this process has opened, ended or not
+_once_open: set[str] = set()
 _lock = threading.Lock()
 
 
-def _new_lock():
+def _begin_after_fork():
     global _lock
-    _lock = threading.Lock()
+    _lock = threading.Lock()  # another thread may hold the old one
+    _once_open.clear()
+    # a process of a pool outlives what its first task was part of
+    _included.set(False)
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_new_lock)  # another thread may hold it
+    os.register_at_fork(after_in_child=_begin_after_fork)
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +83,7 @@ def open_ledger(ledger):
         except BaseException:
             _everywhere.remove(opening)  # a block that is not entered opens nothing
             raise
+        _once_open.add(ledger.path)
     _opened.set((*_opened.get(), opening))
 
 
@@ -93,29 +99,56 @@ def close_ledger(ledger):
 
 
 def _tell():
-    this_process().tell(ledgers=sorted(_innermost()) or None)
+    this_process().tell(ledgers=sorted(_innermost(_opened_here())) or None)
 
 
-def _innermost():
-    """Paths of what is open in threads of this process, without what pays for nothing meanwhile."""
-    around = {outer for opening in _everywhere for outer in opening.around}
-    return {opening.ledger.path for opening in _everywhere if opening not in around}
+def _opened_here():
+    """What threads of this process have opened, without what it inherited when it was forked."""
+    return [opening for opening in _everywhere if opening.process == this_process().identity]
 
 
-def _open_elsewhere():
+def _innermost(openings):
+    """Paths of openings, without those that pay for nothing meanwhile."""
+    around = {outer for opening in openings for outer in opening.around}
+    return {opening.ledger.path for opening in openings if opening not in around}
+
+
+def _open_now():
     """Paths of what is open in any thread, or in a process that this one descends from."""
+    return _innermost(_opened_here()).union(*this_process().told("ledgers"))
+
+
+def _may_pay(origin):
+    """Paths of the ledgers that may pay for a release here; of several, it is not known which does."""
     with _lock:
-        return _innermost().union(*this_process().told("ledgers"))
+        now, inherited = _open_now(), _innermost(_everywhere)
+        if _opened.get():
+            last = _opened.get()[-1]
+            if last in _opened_here() or last.ledger.path in now:
+                return {last.ledger.path}
+            inherited = {last.ledger.path}
+    if origin.ledgers:
+        return set(origin.ledgers)
+    if not _opened.get():
+        return now or inherited
+    # What a fork or a task inherited, and has ended where it was opened: a process of a pool goes on
+    # to work for what was opened later.
+    return now | inherited
+
+
+def has_ended(origin):
+    """Tell whether this process had opened a ledger of an Origin, and no block with it lasts."""
+    with _lock:
+        here = {opening.ledger.path for opening in _everywhere}
+        open_still = here.union(*this_process().told("ledgers"))
+        return not _once_open.intersection(origin.ledgers) <= open_still
 
 
 def open_here():
     """Return the Origin of an estimator that is pickled now, without its mode."""
-    if _opened.get():
-        return Origin((_opened.get()[-1].ledger.path,))
-    origin = _origin.get()
-    if origin is not None and (origin.ledgers or origin.withheld):
-        return origin
-    return Origin(tuple(sorted(_open_elsewhere())))
+    origin = _origin.get() or Origin()
+    paths = _may_pay(origin)
+    return Origin(tuple(sorted(paths))) if paths else Origin(withheld=origin.withheld)
 
 
 def opener():
@@ -168,14 +201,10 @@ def current_ledger(owner=None):
                 "counts what was spent; write ledger=PrivacyLedger(path)."
             )
         return own
-    if _opened.get():
-        return _opened.get()[-1].ledger
-    return _of_elsewhere(_origin.get() or Origin())
-
-
-def _of_elsewhere(origin):
-    """The ledger that pays where this thread has opened none."""
-    paths = set(origin.ledgers) or _open_elsewhere()
+    opened, origin = _opened.get(), _origin.get() or Origin()
+    paths = _may_pay(origin)
+    if opened and paths == {opened[-1].ledger.path}:
+        return opened[-1].ledger
     if len(paths) > 1:
         raise RuntimeError(
             "Several ledgers are open in other threads or processes, so it is not known which one "

@@ -197,12 +197,16 @@ def _listed(step, parts, length):
     return list(parts)
 
 
+def fitted_parts(step):
+    """Return the named parts of a composite step, those that were fitted if some were; or none."""
+    return _fitted_parts(step) or inner_parts(step) or []
+
+
 def private_parts(step):
     """Return all parts of `step`, itself included, that pay for what they learn."""
     if releases_privately(step):
         return [step]
-    parts = _fitted_parts(step) or inner_parts(step) or []
-    return [found for _, part in parts for found in private_parts(part)]
+    return [found for _, part in fitted_parts(step) for found in private_parts(part)]
 
 
 def _refuse_subclass(name, step, trusted):

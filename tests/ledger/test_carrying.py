@@ -328,7 +328,75 @@ def test_a_fork_reaches_its_own_children(data, ledger):
     assert ledger.spent() == (1.0, 0.0)
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks here")
+@pytest.mark.filterwarnings("ignore:This process")
+def test_a_pool_that_was_forked_earlier_works_for_the_ledger_of_now(data, ledger, tmp_path):
+    later = PrivacyLedger(tmp_path / "of other records", epsilon=8.0)
+    with ledger:
+        pool = multiprocessing.get_context("fork").Pool(1)
+        pool.apply(fit_one, (classifier(), *data))
+        with later:
+            pool.apply(fit_one, (classifier(), *data))
+        pool.apply(build_and_fit, data)
+    with pool:
+        with later:
+            pool.apply(fit_one, (classifier(), *data))
+            assert later.spent() == (2.0, 0.0)
+            # what the function builds there tells nothing
+            with pytest.raises(RuntimeError, match="Several ledgers"):
+                pool.apply(build_and_fit, data)
+            sent_back = pool.apply(pickle_of, (classifier(),))
+            assert later.path.encode() in sent_back and ledger.path.encode() not in sent_back
+        assert (ledger.spent(), later.spent()) == ((2.0, 0.0), (2.0, 0.0))
+        # and nothing is free there
+        pool.apply(build_and_fit, data)
+    assert (ledger.spent(), later.spent()) == ((3.0, 0.0), (2.0, 0.0))
+
+
+def pickle_of(estimator):
+    return pickle.dumps(estimator)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks here")
+@pytest.mark.filterwarnings("ignore:This process")
+def test_a_pool_that_was_forked_for_what_is_free_is_not_free(data, ledger):
+    with uncharged():
+        pool = multiprocessing.get_context("fork").Pool(1)
+        pool.apply(os.getpid)
+    with pool, ledger:
+        pool.apply(fit_one, (classifier(), *data))
+        pool.apply(build_and_fit, data)
+    assert ledger.spent() == (2.0, 0.0)
+
+
 # ---- threads, tasks, generators
+
+
+def test_a_task_that_outlives_its_block_is_not_guessed_about(data, ledger, tmp_path):
+    later = PrivacyLedger(tmp_path / "of other records", epsilon=8.0)
+
+    async def main():
+        ended, opened = asyncio.Event(), asyncio.Event()
+
+        async def work():
+            await ended.wait()
+            build_and_fit(*data)
+            await opened.wait()
+            with pytest.raises(RuntimeError, match="Several ledgers"):
+                build_and_fit(*data)
+
+        with ledger:
+            task = asyncio.create_task(work())
+            await asyncio.sleep(0)
+        ended.set()
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        with later:
+            opened.set()
+            await task
+
+    asyncio.run(main())
+    assert (ledger.spent(), later.spent()) == ((1.0, 0.0), (0.0, 0.0))
 
 
 def test_tasks_spend_from_what_was_open(data, ledger):
@@ -442,6 +510,26 @@ def test_a_release_does_not_tell_its_ledger(name, data, tmp_path, strangers):
         assert strangers.apply(again, (saved, data)) == "RuntimeError"
         assert strangers.apply(again, (pickle.dumps(release), data)) == "fitted"
     assert len(ledger.history()) == before
+
+
+def test_what_comes_back_from_a_worker_tells_no_ledger_after_the_block(data, ledger, strangers):
+    careless = GridSearchCV(classifier(), {"alpha": [0.01, 0.1]}, cv=KFold(2))
+    with ledger:
+        returned = strangers.apply(careless.fit, data)
+        assert ledger.path.encode() in pickle.dumps(returned.estimator)
+    assert ledger.spent() == (5.0, 0.0)
+    saved = pickle.dumps(returned)
+    assert ledger.path.encode() not in saved and b"records.ledger" not in saved
+    # it is as before here, and refused elsewhere
+    clone(returned.estimator).fit(*data)
+    assert ledger.spent() == (6.0, 0.0)
+    unfitted = pickle.dumps(returned.estimator)
+    assert strangers.apply(refit, (unfitted, data)) == "RuntimeError"
+    assert strangers.apply(clone_and_refit, (unfitted, data)) == "RuntimeError"
+    # a process that had not opened it passes it on
+    with ledger:
+        told_twice = strangers.apply(pickle_of, (returned.estimator,))
+    assert ledger.path.encode() in told_twice
 
 
 def refit(saved, data):
