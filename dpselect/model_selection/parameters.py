@@ -57,6 +57,11 @@ def check_parameters(search):
             "return_train_score=False."
         )
     check_n_jobs(search.n_jobs)
+    if not isinstance(search.verbose, bool):
+        check_number(
+            "verbose", search.verbose, low_included=True,
+            why="it says whether progress is told", instead="write 0 for none, or 1",
+        )
     check_flag(
         "public_splits", search.public_splits, why="it is your word that splits are public"
     )

@@ -43,7 +43,7 @@ def check_grid(estimator, points):
                     "param_grid replaces all 'steps' at once, so they cannot be told apart; name "
                     "the step that varies."
                 )
-            if name.partition("__")[0] in fixed:
+            if str(name).partition("__")[0] in fixed:
                 raise ValueError(
                     f"param_grid varies {name!r}, a step up to the last one that learns from the "
                     "data privately, and each value would be a release of its own; fix it."

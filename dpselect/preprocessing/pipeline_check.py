@@ -96,7 +96,14 @@ def check_trusted_steps(trusted_steps):
             f"trusted_steps of type {type(trusted_steps).__name__} names no steps; write a list of "
             "names or classes."
         )
-    return tuple(trusted_steps)
+    trusted_steps = tuple(trusted_steps)
+    others = {type(given).__name__ for given in trusted_steps if not isinstance(given, (str, type))}
+    if others:
+        raise TypeError(
+            "trusted_steps lists what is neither a name nor a class (of type "
+            f"{', '.join(sorted(others))}), so it trusts no step; write a list of names or classes."
+        )
+    return trusted_steps
 
 
 def _check_step(name, step, trusted):

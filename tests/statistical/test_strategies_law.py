@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 from scipy.stats import beta
+from sklearn.base import BaseEstimator
 
 from dpselect import PrivacyLoss
 from dpselect.metrics import Score
@@ -33,7 +34,7 @@ EPSILON = 1.0
 MIDDLE = 0.25
 
 
-class Telling:
+class Telling(BaseEstimator):
     """Randomised response of three answers to the question whether a label is 1.
 
     The probabilities of the answers 0, 1, 2 have the ratios exp(epsilon), exp(epsilon) and
