@@ -506,7 +506,7 @@ def test_a_release_does_not_tell_its_ledger(name, data, tmp_path, strangers):
     fitted(loaded, data)
     assert len(ledger.history()) == before
     # elsewhere nobody knows what pays for another fit
-    for again in (refit, clone_and_refit):
+    for again in (refit, clone_and_refit, send_on_and_refit):
         assert strangers.apply(again, (saved, data)) == "RuntimeError"
         assert strangers.apply(again, (pickle.dumps(release), data)) == "fitted"
     assert len(ledger.history()) == before
@@ -538,6 +538,11 @@ def refit(saved, data):
     except Exception as error:
         return type(error).__name__
     return "fitted"
+
+
+def send_on_and_refit(saved, data):
+    # what came from elsewhere does not forget it when it travels on
+    return refit(pickle.dumps(pickle.loads(saved)), data)
 
 
 def clone_and_refit(saved, data):

@@ -131,15 +131,17 @@ def test_no_search_spends_more_than_its_plan_says(name, criterion, method, tmp_p
     if criterion in ("brier", "clipped_squared_error", "integrated_squared_error"):
         return
     # what comes after the first level is the same for each limit
-    limit = search.set_params(max_epsilon=math.inf, method=plan.method).plan(N, 1).chosen.most / 3
-    if limit > 0:
-        search.set_params(max_epsilon=limit)
-        try:
-            search.plan(N, 1)
-        except ValueError as error:
-            assert f"max_epsilon={limit!r}" in str(error)
-        else:
-            check_spending(search, tmp_path / "number")
+    most = search.set_params(max_epsilon=math.inf, method=plan.method).plan(N, 1).chosen.most
+    # the second is too little by less than any part of the loss
+    for name, limit in (("third", most / 3), ("nearly", most * (1 - 1e-9))):
+        if limit > 0:
+            search.set_params(max_epsilon=limit)
+            try:
+                search.plan(N, 1)
+            except ValueError as error:
+                assert f"max_epsilon={limit!r}" in str(error)
+            else:
+                check_spending(search, tmp_path / name)
     check_spending(search.set_params(max_epsilon=math.inf, on_failure="last"), tmp_path / "inf")
 
 
