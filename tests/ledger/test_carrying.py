@@ -512,6 +512,15 @@ def test_a_release_does_not_tell_its_ledger(name, data, tmp_path, strangers):
     assert len(ledger.history()) == before
 
 
+def test_under_two_ledgers_the_inner_one_is_carried(data, tmp_path, strangers):
+    outer, inner = (PrivacyLedger(tmp_path / name, epsilon=10.0) for name in ("outer", "inner"))
+    with outer, inner:
+        saved = pickle.dumps(classifier())
+        assert inner.path.encode() in saved and outer.path.encode() not in saved
+        assert strangers.apply(refit, (saved, data)) == "fitted"
+    assert (outer.spent(), inner.spent()) == ((0.0, 0.0), (1.0, 0.0))
+
+
 def test_what_comes_back_from_a_worker_tells_no_ledger_after_the_block(data, ledger, strangers):
     careless = GridSearchCV(classifier(), {"alpha": [0.01, 0.1]}, cv=KFold(2))
     with ledger:
