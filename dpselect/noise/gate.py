@@ -48,6 +48,11 @@ def release(
     ndarray of float64
         ``g (rint(values / g) + rint(noise / g))``, as the nearest double.
 
+    Raises
+    ------
+    ValueError
+        If `unit` is no multiple of `step`.
+
     Notes
     -----
     For noise of real numbers this is a function of the sum of the rounded values and the noise,
@@ -65,6 +70,11 @@ def release(
     noise = nearest_multiple(noise, step) + 0.0
     if unit is None:
         return nearest_multiple(values, step) + noise
+    if np.any(np.remainder(unit, step)):
+        raise ValueError(
+            f"unit={unit!r} is no multiple of step={step!r}, so the values would show beside the noise; "
+            "give a finer step, or a coarser unit."
+        )
     # quotient and remainder of the exact sum by the unit, since doubles may not hold the sum
     carried = np.floor(noise / unit)
     return (np.asarray(values) + carried.astype(np.int64)) * unit + (noise - carried * unit)

@@ -87,3 +87,8 @@ def test_the_charge_cannot_be_smaller():
     moved = np.linalg.norm(release(other, 0.0, step) - release(value, 0.0, step))
     charged = charged_scale(scale, step, loss, d) * loss - scale * loss
     assert moved == pytest.approx(charged)
+
+
+def test_values_that_the_grid_does_not_hold_are_refused():
+    with pytest.raises(ValueError, match="unit=0.25 is no multiple of step=0.5"):
+        release(np.array([1]), np.array([0.5]), 0.5, unit=0.25)
