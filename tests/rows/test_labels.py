@@ -77,3 +77,16 @@ def test_errors_hold_no_labels(records, tmp_path):
 
 def test_distinct_labels_are_sorted():
     assert distinct(np.array(["b", "a", "b"])).tolist() == ["a", "b"]
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_targets_that_are_no_numbers_reach_no_sum(records, tmp_path, bad):
+    """A model of NaN would tell, whatever its epsilon, that one record has no target."""
+    X, _, y = records
+    y = np.where(np.arange(len(y)) == 900, bad, y.astype(float))
+    for name, (rows, targets) in forms(X, y, tmp_path).items():
+        for model in (DPRidge(), DPRidge(perturbation="output"), DPLogisticRegression(classes=[0, 1])):
+            with pytest.raises(ValueError) as refused:
+                model.fit(rows, targets)
+            assert not hasattr(model, "coef_"), name
+            assert "900" not in str(refused.value)
