@@ -218,3 +218,13 @@ def test_threads_that_enter_and_leave_tell_the_truth(monkeypatch):
     done.set()
     thread.join()
     assert told[-1] is None
+
+
+def test_a_thread_that_leaves_does_not_speak_for_others(monkeypatch):
+    told = []
+    monkeypatch.setattr(Process, "tell", lambda self, **facts: told.append(facts["strict"]))
+    with dpselect.config_context(strict=True):
+        in_a_thread(lambda: dpselect.set_config(strict=True))
+        in_a_thread(lambda: dpselect.set_config(strict=False))
+        assert told[-1] is True
+    assert told[-1] is None

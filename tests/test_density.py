@@ -530,3 +530,16 @@ def test_without_privacy_the_search_is_scikit_learns():
     np.testing.assert_array_equal(
         search.cv_results_["mean_test_score"], theirs.cv_results_["mean_test_score"]
     )
+
+
+def test_cells_of_several_columns_are_planned_for_as_those_of_one():
+    """As many cells of the same volume, with as much noise among them."""
+    square = DPHistogramDensity(bounds=[(0, 1), (0, 1)], bin_width=1 / 4)
+    line = DPHistogramDensity(bounds=(0, 1), bin_width=1 / 16)
+    score = IntegratedSquaredErrorScore()
+    for probability in (0.1, 1e-6):
+        planned = [
+            model.stability_certificate(score, 200, d, failure_probability=probability)
+            for model, d in ((square, 2), (line, 1))
+        ]
+        assert planned[0].training == planned[1].training < planned[0].span

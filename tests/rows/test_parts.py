@@ -15,6 +15,10 @@ def test_tables_name_the_rows_of_each_part():
     assert parts.test_sizes.tolist() == [3, 2, 2]
     assert parts.left_out_once
     assert not Parts.from_splits(splits[:2], np.zeros((7, 1))).left_out_once
+    # each row is tested once, and one of them is trained on never
+    train = [part[part != 6] for part, _ in splits]
+    parts = Parts.from_splits(list(zip(train, (test for _, test in splits))), np.zeros((7, 1)))
+    assert not parts.left_out_once
 
 
 @pytest.mark.parametrize("train, test", [([0, 0, 1], [2]), ([0, 1], [2, 3, 2])])
