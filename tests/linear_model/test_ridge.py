@@ -16,6 +16,7 @@ from dpselect.linear_model.ridge import DPRidge
 from dpselect.linear_model.ridge_noise import WEIGHTS, statistic_noise
 from dpselect.mechanisms.gaussian import gaussian_mu
 from dpselect.metrics import BrierScore, ClippedSquaredErrorScore
+from dpselect.noise import root_stream
 from dpselect.rows import Parts
 
 INF = float("inf")
@@ -640,3 +641,23 @@ def test_long_rows_are_clipped_before_they_are_multiplied():
     model = DPRidge(epsilon=float("inf"), alpha=1e-4).fit(X, X[:, 0])
     model.coef_ = np.array([50.0])
     assert model.predict([[1e308]]) == pytest.approx(model.predict([[1.0]]))
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_the_extra_regularisation_is_in_what_is_minimised(norm):
+    """Where alpha is too weak for the proof, and the noise does not lead out of the ball."""
+    n, X = 60, np.tile(np.eye(2), (30, 1))
+    y = np.where(np.arange(n) % 2, 0.3, -0.7)
+    model = DPRidge(
+        8.0, alpha=1e-5, perturbation="objective", norm=norm, fit_intercept=False,
+        random_state=root_stream(3),
+    )
+    s, unit = model._noise(n, 2), model.unit_noise(2)
+    model.fit(X, y)
+    assert s.mu > 10 * model.alpha and np.linalg.norm(model.coef_) < 0.9 * model._ball_radius()
+    moment = X.T @ y / n - s.linear_scale * unit[0]
+    expected = np.linalg.solve(X.T @ X / n + s.mu * np.eye(2), moment) + s.output_scale * unit[1]
+    np.testing.assert_allclose(model.coef_, expected, rtol=1e-6, atol=2 * s.step)
+    # a hundred times more than that apart
+    weaker = np.linalg.solve(X.T @ X / n + model.alpha * np.eye(2), moment)
+    assert abs(weaker / expected - 1).max() > 1e-4

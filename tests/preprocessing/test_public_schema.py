@@ -127,3 +127,16 @@ def test_a_chunk_without_values_is_of_either_kind():
         assert rows["n"].dtype == float and rows["t"].dtype == object and rows.isna().all(axis=None)
     with pytest.raises(ValueError, match="Column 't' .*mixes"):
         schema.convert(pd.DataFrame({"n": [1], "t": [1]}))
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int64", "float16", "float32", "Int8"])
+def test_numbers_of_a_frame_are_float64_whatever_one_record_makes_of_their_column(dtype):
+    """A gap makes integers floats, and small integers wrap around where floats do not."""
+    pd = pytest.importorskip("pandas")
+    whole = pd.DataFrame({"a": pd.array([1, 0, 1], dtype=dtype)})
+    gap = pd.DataFrame({"a": [1.0, NAN, 1.0]})
+    schemas = [read_schema(X) for X in (whole, gap)]
+    assert schemas[0] == schemas[1]
+    rows = [schema.convert(X)["a"] for schema, X in zip(schemas, (whole, gap))]
+    assert [column.dtype for column in rows] == [np.float64, np.float64]
+    assert rows[0][2] == rows[1][2]
