@@ -97,3 +97,16 @@ def test_brownian_levels_are_tight_in_the_middle_of_the_grid(delta):
     levels = NoiseLevels("brownian", 0.04, 9.0, delta)
     best = min(brownian_time(0.6, delta, rho) for rho in levels._rho * np.geomspace(0.05, 20, 60))
     assert levels.time(0.6) <= 1.001 * best
+
+
+@pytest.mark.parametrize("kind, how", [
+    ("l1", "path"), ("l1", "fresh"), ("l2", "path"), ("l2", "brownian"), ("l2", "fresh"),
+])
+def test_each_coordinate_has_the_scale_of_its_own(kind, how):
+    scales = np.repeat([1.0, 7.0], 10_000)
+    shape = (20_000,) if kind == "l1" else (1, 20_000)
+    noise = MovementNoise(kind, shape, 0.3, scales)
+    for _, reading, deviation in draws(noise, how, 5):
+        halves = reading.reshape(2, -1).std(axis=1)
+        # 10 000 numbers each, as above
+        np.testing.assert_allclose(halves, deviation * np.array([1.0, 7.0]), rtol=0.15)
