@@ -17,11 +17,11 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import KFold
 
 from dpselect import DPLogisticRegression, StabilityGridSearchCV
+from dpselect.certificates import public_reach
 from dpselect.metrics import AccuracyScore, BrierScore
 from dpselect.model_selection.candidates import make_candidates
 from dpselect.model_selection.strategies import Problem
 from dpselect.noise import root_stream
-from dpselect.risk_bound import public_reach
 
 SEED = 20130
 FOLDS = 10

@@ -63,10 +63,10 @@ from dpselect import (
     DPRidge,
     PrivacyLoss,
 )
+from dpselect.accuracy_first.methods import METHODS, Static
+from dpselect.accuracy_first.question import Method, Question, outcome_loss
 from dpselect.linear_model.calibration import public_alpha
 from dpselect.metrics import get_score
-from dpselect.model_selection.accuracy_methods import METHODS, Static
-from dpselect.model_selection.accuracy_question import Method, Question, outcome_loss
 from dpselect.noise import as_generator, laplace, root_stream
 
 LAMBDA = 0.005

@@ -1,6 +1,7 @@
 """Tune and release machine-learning models under differential privacy."""
 
-from . import audit, mechanisms, metrics, noise, preprocessing
+from . import audit, mechanisms, noise, preprocessing
+from .accuracy_first import AccuracyFirstSearchCV
 from .composition import privacy_of
 from .config import config_context, get_config, set_config
 from .density import DPHistogramDensity
@@ -21,7 +22,8 @@ from .inspection import (
 )
 from .ledger import PrivacyLedger
 from .linear_model import DPLinearSVC, DPLogisticRegression, DPRidge
-from .model_selection import AccuracyFirstSearchCV, StabilityGridSearchCV
+from .metrics import scores as metrics
+from .model_selection import StabilityGridSearchCV
 from .privacy import PrivacyLoss
 from .rows import RowChunks
 

@@ -4,13 +4,16 @@ A thread that has set nothing itself is as strict as any thread is: leaks of a w
 whoever sent it. The same holds for processes.
 """
 
+import inspect
 import os
 import threading
+import warnings
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 
+from .exceptions import PrivacyLeakError, PrivacyLeakWarning, SeededNoiseWarning
 from .processes import this_process
 
 
@@ -177,3 +180,29 @@ def with_config(function):
 def _call(config, function, *args, **kwargs):
     with config_context(**config):
         return function(*args, **kwargs)
+
+
+def warn_caller(message, category):
+    """Warn, and point to the line outside of this library that led here; in strict mode, raise.
+
+    Parameters
+    ----------
+    message : str
+        One sentence, without data.
+    category : type
+        A kind of warning. Those that say nothing of privacy stay warnings in strict mode.
+
+    Raises
+    ------
+    PrivacyLeakError
+        In strict mode, for a PrivacyLeakWarning or a SeededNoiseWarning: see
+        :func:`dpselect.config_context`.
+    """
+    if get_config()["strict"] and issubclass(category, (PrivacyLeakWarning, SeededNoiseWarning)):
+        raise PrivacyLeakError(message)
+    # scikit-learn stands between where it calls back
+    ours = (__name__.partition(".")[0] + ".", "sklearn.callback.")
+    level, frame = 2, inspect.currentframe().f_back
+    while frame.f_back and frame.f_globals.get("__name__", "").startswith(ours):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)

@@ -15,7 +15,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from .checks import check_choice, check_flag, check_number
+from .validation import check_choice, check_flag, check_number
 
 KINDS = ("differential privacy", "ex-post")
 NEIGHBOURS = "replace one record"

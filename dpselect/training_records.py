@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from .base import warn_caller
+from .config import warn_caller
 from .exceptions import PrivacyLeakWarning
 from .ledger import where_it_came_from
 from .type_aliases import Function

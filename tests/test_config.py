@@ -13,8 +13,7 @@ from dpselect import (
     StabilityGridSearchCV,
     ThresholdoutFeatureSelector,
 )
-from dpselect.base import warn_caller
-from dpselect.config import with_config
+from dpselect.config import warn_caller, with_config
 from dpselect.holdout import feature_selector
 from dpselect.metrics import BrierScore
 from dpselect.processes import Process

@@ -9,7 +9,7 @@ from dpselect.audit import EpsilonBound, ScoreChange
 
 validate = pytest.importorskip("numpydoc.validate").validate
 
-MODULES = ("", "audit", "mechanisms", "metrics", "noise", "preprocessing", "accounting")
+MODULES = ("", "audit", "mechanisms", "metrics", "noise", "preprocessing", "ledger.accounting")
 # parameters or returned values without a description or a type; no docstring; no example
 WANTED = {"PR01", "PR02", "PR04", "PR10", "RT01", "GL08", "SS01"}
 

@@ -12,13 +12,10 @@ import dpselect
 
 DOC = Path(__file__).parents[1] / "doc"
 PACKAGE = Path(dpselect.__file__).parent
-MODULES = ("", "audit", "mechanisms", "metrics", "noise", "preprocessing", "accounting")
+MODULES = ("", "audit", "mechanisms", "metrics", "noise", "preprocessing", "ledger.accounting")
 # of these modules the public names are not in __all__
 NAMES = {
-    "accounting": ["composed_epsilon", "to_dp_event"],
-    "metrics": ["AccuracyScore", "BrierScore", "ClippedSquaredErrorScore", "HingeScore",
-                "IntegratedSquaredErrorScore", "LogisticScore", "MarginScore", "RampScore", "Score",
-                "get_score", "margins"],
+    "ledger.accounting": ["composed_epsilon", "to_dp_event"],
 }
 
 

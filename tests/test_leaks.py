@@ -25,9 +25,9 @@ from dpselect import (
     DPRidge,
     StabilityGridSearchCV,
 )
-from dpselect.density_accuracy import HistogramAccuracy
-from dpselect.linear_model.linear_accuracy import LinearAccuracy
-from dpselect.linear_model.ridge_accuracy import RidgeAccuracy
+from dpselect.density.accuracy import HistogramAccuracy
+from dpselect.linear_model.accuracy import LinearAccuracy
+from dpselect.linear_model.ridge.accuracy import RidgeAccuracy
 from dpselect.model_selection.strategies import stability as stability_module
 from dpselect.preprocessing import BoundedScaler, NormClipper
 

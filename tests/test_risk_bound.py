@@ -10,15 +10,15 @@ from scipy import sparse
 from scipy.optimize import minimize
 
 from dpselect import CertificateError, DPLinearSVC, DPLogisticRegression, DPRidge
-from dpselect.linear_model.linear_risk_bound import (
-    linear_optimal_values,
-    linear_risk_bound,
-)
-from dpselect.linear_model.ridge_risk_bound import (
+from dpselect.certificates import RiskBound, public_reach, select_by_risk_bound
+from dpselect.linear_model.ridge.risk_bound import (
     ridge_optimal_values,
     ridge_risk_bound,
 )
-from dpselect.risk_bound import RiskBound, public_reach, select_by_risk_bound
+from dpselect.linear_model.risk_bound import (
+    linear_optimal_values,
+    linear_risk_bound,
+)
 
 CLASSIFIERS = [DPLogisticRegression, DPLinearSVC]
 

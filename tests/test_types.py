@@ -6,10 +6,12 @@ from pathlib import Path
 import pytest
 
 import dpselect
-from dpselect import accounting, audit, mechanisms, metrics, noise, preprocessing
+from dpselect import audit, mechanisms, noise, preprocessing
+from dpselect.accuracy_first.plan import AccuracyPlan
+from dpselect.ledger import accounting
 from dpselect.ledger.entry import LedgerEntry
 from dpselect.ledger.ledger import Reservation
-from dpselect.model_selection.accuracy_plan import AccuracyPlan
+from dpselect.metrics import scores as metrics
 from dpselect.model_selection.plan import SelectionPlan
 
 ROOT = Path(dpselect.__file__).parents[1]
@@ -23,7 +25,7 @@ import numpy as np
 import dpselect
 from dpselect import DPLogisticRegression, DPRidge, PrivacyLedger, PrivacyLoss
 from dpselect import AccuracyFirstSearchCV, StabilityGridSearchCV, Thresholdout
-from dpselect.accounting import composed_epsilon
+from dpselect.ledger.accounting import composed_epsilon
 from dpselect.mechanisms import noisy_argmax
 from dpselect.metrics import RampScore
 from dpselect.noise import root_stream
@@ -135,8 +137,8 @@ def test_the_search_for_public_functions_finds_them():
         "model_selection.delegation.SearchDelegationMixin.predict",
         "ledger.ledger.PrivacyLedger.from_json", "ledger.ledger.PrivacyLedger.budget",
         "ledger.ledger.PrivacyLedger.__enter__", "ledger.ledger.Reservation.settle",
-        "metrics.MarginScore.__call__", "metrics.get_score", "noise.lattice.grid_step",
-        "config.config_context", "accounting.composed_epsilon",
+        "metrics.margin.MarginScore.__call__", "metrics.scores.get_score", "noise.lattice.grid_step",
+        "config.config_context", "ledger.accounting.composed_epsilon",
     ):
         assert f"dpselect.{name}" in PUBLIC
     assert not any("set_score_request" in name for name in PUBLIC)

@@ -3,7 +3,7 @@ import pytest
 from scipy import sparse
 from sklearn.utils import check_array, column_or_1d
 
-from dpselect.unquoted import unquoted
+from dpselect.validation import unquoted
 
 SECRET = 0.7316542890123
 

@@ -20,7 +20,7 @@ from dpselect import (
     SeededNoiseWarning,
     StabilityGridSearchCV,
 )
-from dpselect.model_selection import accuracy_first as accuracy_first_module
+from dpselect.accuracy_first import search as accuracy_first_module
 from dpselect.model_selection import search as search_module
 
 N, FITS, EPSILON = 100, 5, 0.125

@@ -10,8 +10,7 @@ import numpy.typing as npt
 from scipy.stats import beta
 from sklearn.ensemble import RandomForestClassifier
 
-from ..checks import check_callable, check_flag, check_number
-from ..unquoted import unquoted
+from ..validation import check_callable, check_flag, check_number, unquoted
 from .generators import numpy_generator
 
 # parts of the releases: the first trains a classifier, the second chooses an event, the rest counts

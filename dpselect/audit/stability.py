@@ -9,10 +9,10 @@ from typing import Any, TypeAlias
 import numpy as np
 from sklearn.base import clone
 
-from ..checks import check_callable, check_number
 from ..metrics import Score
 from ..noise import root_stream
 from ..type_aliases import Estimator
+from ..validation import check_callable, check_number
 from .generators import numpy_generator
 
 # walks of a trial; with 100 records, one finds a jump of the score in a tenth to a fifth of the

@@ -11,16 +11,17 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from ..atomic import all_or_nothing
-from ..base import PrivacyHTMLMixin, numeric_rows, one_label_a_row, warn_caller, warn_if_seeded
-from ..checks import check_estimator, check_n_jobs, check_number
-from ..config import with_config
+from ..config import warn_caller, with_config
+from ..estimator import PrivacyHTMLMixin, warn_if_seeded
 from ..exceptions import BudgetExceededError
 from ..ledger import PrivacyLedger, charged, uncharged
 from ..metrics import Score
 from ..model_selection.splits import check_splitter, disjoint_parts, make_splits
 from ..noise import root_stream
 from ..noise.generators import RandomState
+from ..records import numeric_rows, one_label_a_row
 from ..type_aliases import CrossValidation, Estimator, MatrixLike
+from ..validation import check_estimator, check_n_jobs, check_number
 from .records import Records
 from .thresholdout import (
     both_scores,

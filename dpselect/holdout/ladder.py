@@ -10,10 +10,10 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from ..atomic import all_or_nothing
-from ..checks import check_number
 from ..ledger import CarriesLedgerMixin, charged
 from ..privacy import PrivacyLoss
 from ..type_aliases import MatrixLike
+from ..validation import check_number
 from .records import Records
 
 # losses are compared up to rounding errors of this size

@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.utils import check_consistent_length
 
 from ..rows import align, n_rows
-from ..unquoted import unquoted
+from ..validation import unquoted
 
 
 class Records:

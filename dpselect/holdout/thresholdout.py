@@ -10,8 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from ..atomic import all_or_nothing
-from ..base import PrivacyHTMLMixin, warn_if_seeded
-from ..checks import check_number
+from ..estimator import PrivacyHTMLMixin, warn_if_seeded
 from ..exceptions import CertificateError
 from ..ledger import PrivacyLedger, charged
 from ..mechanisms.reusable_holdout import ReusableHoldout
@@ -20,6 +19,7 @@ from ..noise import check_random_state, is_seeded
 from ..noise.generators import RandomState
 from ..privacy import PrivacyLoss
 from ..type_aliases import Estimator, MatrixLike
+from ..validation import check_number
 from .records import Records
 
 NEIGHBOURS = "replace one holdout record"

@@ -5,7 +5,7 @@ from typing import Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ..model_selection import AccuracyFirstSearchCV
+from ..accuracy_first import AccuracyFirstSearchCV
 from ..type_aliases import FloatArray
 from .display import Display
 

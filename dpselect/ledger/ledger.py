@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from ..checks import check_number
 from ..exceptions import BudgetExceededError
 from ..privacy import NEIGHBOURS, PrivacyLoss
 from ..type_aliases import PathLike
+from ..validation import check_number
 from .budget_file import exact, new_file, transaction
 from .charging import close_ledger, open_ledger
 from .entry import LedgerEntry

@@ -11,8 +11,19 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ..atomic import all_or_nothing
-from ..base import PrivacyHTMLMixin, check_classes, numeric_rows, refuse_fit_params, release_loss
-from ..checks import (
+from ..certificates import Certificate, RiskBound, margin_certificate
+from ..estimator import PrivacyHTMLMixin, release_loss
+from ..exceptions import CertificateError
+from ..ledger import charged
+from ..metrics import MarginScore
+from ..metrics.plain import accuracy
+from ..noise import as_generator, ball_laplace, check_random_state, laplace
+from ..noise.tails import noise_length
+from ..records import check_classes, numeric_rows, refuse_fit_params
+from ..rows import Parts, block_map
+from ..training_records import remembers_records, warns_of_training_records
+from ..type_aliases import Array, FloatArray, MatrixLike
+from ..validation import (
     SMALLEST_BOUND,
     check_choice,
     check_epsilon,
@@ -20,21 +31,10 @@ from ..checks import (
     check_n_jobs,
     check_number,
 )
-from ..exceptions import CertificateError
-from ..ledger import charged
-from ..metrics import MarginScore
-from ..noise import as_generator, ball_laplace, check_random_state, laplace
-from ..noise.tails import noise_length
-from ..plain_scores import accuracy
-from ..risk_bound import RiskBound
-from ..rows import Parts, block_map
-from ..stability import Certificate, margin_certificate
-from ..training_records import remembers_records, warns_of_training_records
-from ..type_aliases import Array, FloatArray, MatrixLike
+from .accuracy import LinearAccuracy
 from .calibration import calibrate, norm_bound, public_alpha
 from .design import Design
-from .linear_accuracy import LinearAccuracy
-from .linear_risk_bound import linear_optimal_values, linear_risk_bound
+from .risk_bound import linear_optimal_values, linear_risk_bound
 from .sweep import alike, fit_alike, scores_alike
 
 TOL = 1e-10

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from ..base import numeric_rows, public_classes, warn_if_labels_learned
+from ..records import numeric_rows, public_classes, warn_if_labels_learned
 from ..rows import block_map, block_sum, sample
 
 TINY = 2.0**-300

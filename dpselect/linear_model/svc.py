@@ -4,9 +4,9 @@ from typing import Literal
 
 import numpy.typing as npt
 
-from ..checks import check_number
 from ..ledger import PrivacyLedger
 from ..noise.generators import RandomState
+from ..validation import check_number
 from .classifier import TOL, DPLinearClassifier
 from .losses import HuberHingeLoss
 

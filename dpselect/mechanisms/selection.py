@@ -8,11 +8,10 @@ statement and proof.
 import numpy as np
 import numpy.typing as npt
 
-from ..checks import check_number
 from ..noise import as_generator, geometric, grid_step, gumbel, nearest_multiple
 from ..noise.generators import RandomState
 from ..type_aliases import FloatArray
-from ..unquoted import unquoted
+from ..validation import check_number, unquoted
 
 
 def exponential_noise_scales(sensitivities: npt.ArrayLike, epsilon: float) -> FloatArray:

@@ -7,15 +7,15 @@ from sklearn.base import RegressorMixin, clone
 from sklearn.model_selection import ParameterGrid
 from sklearn.pipeline import Pipeline
 
-from ..base import one_label_a_row, public_classes, warn_if_labels_learned
 from ..exceptions import CertificateError
+from ..model_selection import row_steps
 from ..preprocessing.kinds_check import check_kinds
 from ..preprocessing.pipeline_check import (
     check_pipeline_privacy,
     inner_parts,
     releases_privately,
 )
-from . import row_steps
+from ..records import one_label_a_row, public_classes, warn_if_labels_learned
 from .private_steps import check_candidate, check_grid
 
 OWNED = ("epsilon", "random_state")

@@ -8,12 +8,11 @@ from joblib import Parallel, delayed, effective_n_jobs
 from sklearn.base import clone
 from sklearn.utils import indexable
 
-from ..checks import check_number
 from ..config import with_config
 from ..ledger import uncharged
 from ..metrics import Score
 from ..rows import MOST_SPLITS, Parts, align, is_lazy, n_rows, run_here, take_records
-from ..unquoted import unquoted
+from ..validation import check_number, unquoted
 from .row_steps import public_rows
 
 

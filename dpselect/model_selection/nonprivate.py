@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline
 
-from ..metrics import SCORES
+from ..metrics.scores import SCORES
 from ..rows import as_lazy, is_lazy
 
 

@@ -1,15 +1,15 @@
 """The parameters of a private search, checked before any data is touched."""
 
-from ..checks import (
+from ..metrics import get_score
+from ..noise import check_random_state
+from ..preprocessing.pipeline_check import check_trusted_steps
+from ..validation import (
     check_choice,
     check_estimator,
     check_flag,
     check_n_jobs,
     check_number,
 )
-from ..metrics import get_score
-from ..noise import check_random_state
-from ..preprocessing.pipeline_check import check_trusted_steps
 from .splits import check_splitter
 from .strategies import STRATEGIES
 

@@ -5,7 +5,7 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
-from ..base import warn_if_seeded
+from ..estimator import warn_if_seeded
 from ..preprocessing.kinds_check import check_kinds
 from ..preprocessing.pipeline_check import private_parts
 from .row_steps import fit, fit_private, transform

@@ -10,8 +10,8 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, MetaEstimatorMixin
 
 from ..atomic import all_or_nothing
-from ..base import PrivacyHTMLMixin, warn_caller, warn_if_seeded
-from ..checks import check_epsilon
+from ..config import warn_caller
+from ..estimator import PrivacyHTMLMixin, warn_if_seeded
 from ..exceptions import CertificateError
 from ..ledger import PrivacyLedger, charged, uncharged
 from ..metrics import get_score
@@ -21,6 +21,7 @@ from ..privacy import PrivacyLoss
 from ..rows import n_rows
 from ..training_records import remembers_records
 from ..type_aliases import CrossValidation, Estimator, MatrixLike, ParamGrid
+from ..validation import check_epsilon
 from .candidates import learn_classes, make_candidates, seed_features, set_classes
 from .comparison import compare_strategies
 from .delegation import SearchDelegationMixin

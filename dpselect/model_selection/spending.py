@@ -6,9 +6,9 @@ from fractions import Fraction
 
 from sklearn.pipeline import Pipeline
 
-from ..checks import SMALLEST_EPSILON, check_epsilon
 from ..preprocessing.pipeline_check import private_parts
 from ..privacy import PrivacyLoss
+from ..validation import SMALLEST_EPSILON, check_epsilon
 
 # strategies that release several trained models, whose deltas add up
 RELEASE_ALL = ("alpha_split", "auto")

@@ -18,7 +18,7 @@ from sklearn.model_selection import (
 )
 
 from ..exceptions import CertificateError
-from ..unquoted import unquoted
+from ..validation import unquoted
 
 # splitters whose indices follow from the number of records and a random state
 BLIND = (KFold, RepeatedKFold, ShuffleSplit, LeaveOneOut, LeavePOut, TimeSeriesSplit)

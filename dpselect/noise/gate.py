@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..checks import check_number
 from ..type_aliases import FloatArray
-from ..unquoted import unquoted
+from ..validation import check_number, unquoted
 from .lattice import NO_GRID, grid_step, lattice_noise, nearest_multiple
 
 # steps of the grid in a scale of noise of float64, as a power of two

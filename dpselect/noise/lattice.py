@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..type_aliases import FloatArray, IntArray, Shape
-from ..unquoted import unquoted
+from ..validation import unquoted
 
 # steps of the grid in a scale of the noise, as a power of two
 FINENESS = 40

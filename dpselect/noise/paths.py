@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..checks import check_number
 from ..type_aliases import Array, FloatArray, Shape
+from ..validation import check_number
 from .draws import exponential, gaussian
 from .lattice import geometric, two_sided
 

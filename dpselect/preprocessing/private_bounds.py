@@ -7,14 +7,15 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ..atomic import all_or_nothing
-from ..base import PrivacyHTMLMixin, numeric_rows, release_loss
-from ..checks import check_epsilon, check_number
+from ..estimator import PrivacyHTMLMixin, release_loss
 from ..ledger import PrivacyLedger, charged
 from ..mechanisms.selection import largest_sum
 from ..noise import as_generator, check_random_state, grid_step, gumbel, nearest_multiple
 from ..noise.generators import RandomState
+from ..records import numeric_rows
 from ..rows import block_map, block_sum
 from ..type_aliases import FloatArray, MatrixLike
+from ..validation import check_epsilon, check_number
 from .scalers import scale_to_bounds
 
 # Ends of the cells: 0 and plus or minus (1 + j / 8) 2^e. Eight to an octave place a bound

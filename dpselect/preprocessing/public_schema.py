@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from ..rows import is_lazy, map_rows, n_rows, on_first_row
-from ..unquoted import unquoted
+from ..validation import unquoted
 
 NUMBERS, TEXT = "numbers", "text"
 NUMERIC_TYPES, FLOATS = (numbers.Real, Decimal, np.bool_), (float, np.floating)

@@ -9,10 +9,10 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ..atomic import all_or_nothing
-from ..base import numeric_rows
-from ..checks import SMALLEST_BOUND, check_choice, check_number
+from ..records import numeric_rows
 from ..rows import block_map, is_lazy
 from ..type_aliases import FloatArray, MatrixLike
+from ..validation import SMALLEST_BOUND, check_choice, check_number
 
 # twice the difference of two bounds has to be a number of float64
 LARGEST_BOUND = float(np.finfo(np.float64).max) / 4

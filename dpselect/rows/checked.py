@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 from sklearn.utils import check_array
 
-from ..unquoted import unquoted
+from ..validation import unquoted
 from .blocks import map_rows
 
 

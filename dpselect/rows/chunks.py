@@ -5,8 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ..checks import check_number
-from ..unquoted import unquoted
+from ..validation import check_number, unquoted
 from .source import LocalRows, _at
 
 

@@ -13,7 +13,7 @@ from functools import lru_cache
 import numpy as np
 from sklearn.utils import check_consistent_length
 
-from ..unquoted import unquoted
+from ..validation import unquoted
 from .cutting import add_up, join, over_blocks
 from .source import FEW, RowSource, _at
 

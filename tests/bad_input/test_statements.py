@@ -5,7 +5,8 @@ from fractions import Fraction
 import numpy as np
 from hypothesis import strategies as st
 
-from dpselect import DPHistogramDensity, DPLogisticRegression, DPRidge, PrivacyLoss, metrics
+from dpselect import DPHistogramDensity, DPLogisticRegression, DPRidge, PrivacyLoss
+from dpselect.metrics import scores as metrics
 
 from .properties import attempt, cases, check_error
 from .values import GOOD_LABELS, NUMBERS, changes, junk, records

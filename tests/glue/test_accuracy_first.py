@@ -25,11 +25,12 @@ from dpselect import (
     PrivacyLedger,
     SeededNoiseWarning,
 )
-from dpselect.accuracy import MovementNoise, NoiseLevels
-from dpselect.density_accuracy import HistogramReduction
+from dpselect.accuracy_first.forms import MovementNoise, NoiseLevels
+from dpselect.accuracy_first.methods import METHODS
+from dpselect.density.accuracy import HistogramReduction
+from dpselect.linear_model.accuracy import LinearReduction
 from dpselect.linear_model.classifier import DPLinearClassifier
-from dpselect.linear_model.linear_accuracy import LinearReduction
-from dpselect.linear_model.ridge_accuracy import RidgeReduction
+from dpselect.linear_model.ridge.accuracy import RidgeReduction
 from dpselect.mechanisms.above_threshold import (
     above_threshold,
     published_test,
@@ -43,7 +44,6 @@ from dpselect.metrics import (
     IntegratedSquaredErrorScore,
     MarginScore,
 )
-from dpselect.model_selection.accuracy_methods import METHODS
 from dpselect.preprocessing import DPBoundsScaler
 
 from . import reference
@@ -192,7 +192,7 @@ def test_histograms_of_noisy_counts(name, how):
 @pytest.mark.parametrize("name, how", [case for case in READ if "sums" in case[0]])
 def test_sums_are_read_with_their_own_noise(name, how, monkeypatch):
     # what is read of noisy sums is the minimiser of `Reading`; the sums are taken from it
-    from dpselect.linear_model.ridge_noise import Reading as Statistics
+    from dpselect.linear_model.ridge.noise import Reading as Statistics
 
     seen, of = [], Statistics.of.__func__
 

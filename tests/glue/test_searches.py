@@ -26,6 +26,7 @@ from dpselect import (
     SeededNoiseWarning,
     StabilityGridSearchCV,
 )
+from dpselect.certificates import public_reach
 from dpselect.linear_model.classifier import DPLinearClassifier
 from dpselect.mechanisms import exponential_mechanism, noisy_argmax
 from dpselect.mechanisms.random_stopping import random_stopping, total_epsilon
@@ -39,7 +40,6 @@ from dpselect.metrics import (
 from dpselect.model_selection.strategies import STRATEGIES
 from dpselect.noise import InnerStream, lattice_laplace
 from dpselect.preprocessing import DPBoundsScaler
-from dpselect.risk_bound import public_reach
 
 from . import reference
 from .cases import P, records_for, standard_noise

@@ -14,11 +14,10 @@ from scipy.stats import gamma
 from sklearn.base import clone
 
 from dpselect import DPHistogramDensity, DPLinearSVC, DPLogisticRegression, DPRidge
-from dpselect.accuracy import NoiseLevels
+from dpselect.accuracy_first.forms import NoiseLevels
 from dpselect.linear_model.losses import HuberHingeLoss, LogisticLoss
 from dpselect.mechanisms.verification import root_excess_sensitivity
 from dpselect.metrics import (
-    SCORES,
     AccuracyScore,
     BrierScore,
     ClippedSquaredErrorScore,
@@ -28,6 +27,7 @@ from dpselect.metrics import (
     MarginScore,
     RampScore,
 )
+from dpselect.metrics.scores import SCORES
 from dpselect.noise import root_stream
 from dpselect.rows import Parts
 

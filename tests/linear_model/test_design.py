@@ -3,8 +3,8 @@ import pytest
 from scipy import sparse
 
 from dpselect import DPLogisticRegression
-from dpselect.checks import SMALLEST_BOUND
 from dpselect.linear_model.design import Design, classification_problems
+from dpselect.validation import SMALLEST_BOUND
 
 
 def explicit(X, R, s):

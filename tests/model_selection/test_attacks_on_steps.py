@@ -30,7 +30,8 @@ from dpselect import (
     DPRidge,
     StabilityGridSearchCV,
 )
-from dpselect.model_selection import accuracy_first, candidates, evaluation, row_steps
+from dpselect.accuracy_first import search as accuracy_first
+from dpselect.model_selection import candidates, evaluation, row_steps
 from dpselect.model_selection.row_steps import PublicRows
 from dpselect.preprocessing import (
     BoundedScaler,

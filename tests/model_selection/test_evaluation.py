@@ -12,13 +12,8 @@ from sklearn.model_selection import (
     TimeSeriesSplit,
 )
 
-from dpselect import (
-    DPHistogramDensity,
-    DPLinearSVC,
-    DPLogisticRegression,
-    DPRidge,
-    density_splits,
-)
+from dpselect import DPHistogramDensity, DPLinearSVC, DPLogisticRegression, DPRidge
+from dpselect.density import splits as density_splits
 from dpselect.linear_model.design import classification_problems
 from dpselect.linear_model.sweep import solve_alike
 from dpselect.metrics import (

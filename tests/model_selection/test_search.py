@@ -22,6 +22,7 @@ from dpselect import (
     SeededNoiseWarning,
     StabilityGridSearchCV,
 )
+from dpselect.certificates import Certificate
 from dpselect.linear_model.classifier import DPLinearClassifier
 from dpselect.metrics import BrierScore, RampScore
 from dpselect.model_selection import evaluation
@@ -29,7 +30,6 @@ from dpselect.model_selection.candidates import make_candidates
 from dpselect.model_selection.progress import Progress
 from dpselect.noise import InnerStream, root_stream
 from dpselect.preprocessing import BoundedScaler, DPBoundsScaler
-from dpselect.stability import Certificate
 
 MODEL = DPLogisticRegression(classes=["ill", "well"])
 GRID = {"alpha": [0.01, 0.1, 1.0]}

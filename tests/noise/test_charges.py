@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 from dpselect import DPLinearSVC, DPLogisticRegression, DPRidge
-from dpselect.accuracy import MovementNoise, NoiseLevels
-from dpselect.linear_model import calibration, ridge_calibration
+from dpselect.accuracy_first.forms import MovementNoise, NoiseLevels
+from dpselect.linear_model import calibration
 from dpselect.linear_model.calibration import Perturbation, norm_bound
-from dpselect.linear_model.ridge_noise import (
+from dpselect.linear_model.ridge import calibration as ridge_calibration
+from dpselect.linear_model.ridge.noise import (
     released_entries,
     statistic_noise,
     statistic_sensitivity,

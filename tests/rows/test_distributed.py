@@ -19,7 +19,7 @@ from dpselect import (
     DPRidge,
     StabilityGridSearchCV,
 )
-from dpselect.linear_model import ridge
+from dpselect.linear_model.ridge import estimator as ridge
 from dpselect.rows import block_map, block_sum
 
 distributed = pytest.importorskip("distributed")

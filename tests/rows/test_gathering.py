@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator
 
-from dpselect.base import numeric_rows, one_label_a_row
+from dpselect.records import numeric_rows, one_label_a_row
 from dpselect.rows import as_lazy
 
 from .kinds import few_forms

@@ -15,11 +15,11 @@ from scipy.special import expit
 from scipy.stats import binom
 
 from dpselect import DPHistogramDensity, DPLinearSVC, DPLogisticRegression, DPRidge
-from dpselect.accuracy import NoiseLevels
-from dpselect.cells import cell_masses
+from dpselect.accuracy_first.forms import NoiseLevels
+from dpselect.density.cells import cell_masses
 from dpselect.linear_model.calibration import calibrate
 from dpselect.linear_model.losses import LogisticLoss
-from dpselect.linear_model.ridge_calibration import RESIDUAL_SHARE, gradient_change
+from dpselect.linear_model.ridge.calibration import RESIDUAL_SHARE, gradient_change
 from dpselect.metrics import (
     BrierScore,
     ClippedSquaredErrorScore,

@@ -23,17 +23,17 @@ from dpselect import (
     DPLogisticRegression,
     DPRidge,
 )
-from dpselect.accuracy import MovementNoise
-from dpselect.density_accuracy import HistogramReduction, counts_noise
-from dpselect.linear_model.ridge_noise import released_entries
+from dpselect.accuracy_first.forms import MovementNoise
+from dpselect.accuracy_first.methods import METHODS
+from dpselect.accuracy_first.question import Question, outcome_loss
+from dpselect.density.accuracy import HistogramReduction, counts_noise
+from dpselect.linear_model.ridge.noise import released_entries
 from dpselect.mechanisms.above_threshold import (
     ReducedTests,
     above_threshold,
     reduced_above_threshold,
 )
 from dpselect.metrics import BrierScore
-from dpselect.model_selection.accuracy_methods import METHODS
-from dpselect.model_selection.accuracy_question import Question, outcome_loss
 from dpselect.noise import InnerStream
 
 from .audit import FALSE_ALARM

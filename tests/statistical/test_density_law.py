@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from dpselect import SeededNoiseWarning
-from dpselect.density import DPHistogramDensity, cell_masses
+from dpselect.density import DPHistogramDensity
+from dpselect.density.estimator import cell_masses
 from dpselect.noise import as_generator
 
 from .audit import loss_lower_bound

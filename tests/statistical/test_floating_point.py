@@ -13,8 +13,8 @@ import pytest
 from scipy.stats import chi2_contingency
 
 from dpselect import DPHistogramDensity, DPRidge
-from dpselect.accuracy import NoiseLevels
-from dpselect.density_accuracy import counts_noise
+from dpselect.accuracy_first.forms import NoiseLevels
+from dpselect.density.accuracy import counts_noise
 from dpselect.mechanisms import above_threshold, reusable_holdout, selection, verification
 from dpselect.mechanisms.above_threshold import Comparisons, ReducedTests, ThresholdTest
 from dpselect.model_selection.strategies import random_stopping
@@ -90,7 +90,8 @@ COUNTED = [np.full((20, 1), 0.0005), np.append(np.full((19, 1), 0.0005), [[0.9]]
 def test_histograms(noise, monkeypatch):
     noisy = []
     monkeypatch.setattr(
-        "dpselect.density.cell_masses", lambda counts: noisy.append(counts) or np.full(CELLS, 1 / CELLS)
+        "dpselect.density.estimator.cell_masses",
+        lambda counts: noisy.append(counts) or np.full(CELLS, 1 / CELLS),
     )
     pair = []
     for i, X in enumerate(COUNTED):
@@ -159,7 +160,7 @@ def test_covariance_perturbation_in_l2(delta, monkeypatch):
     assert pair[0].size >= N and digits_p_value(pair, step) > FALSE_ALARM
     # the twin rounds the noise alone
     monkeypatch.setattr(
-        "dpselect.linear_model.ridge.release", lambda values, noise, step, unit: values + noise
+        "dpselect.linear_model.ridge.estimator.release", lambda values, noise, step, unit: values + noise
     )
     assert digits_p_value(covariance_releases(norm="l2", delta=delta), step) == 0
 
@@ -183,7 +184,7 @@ def test_covariance_perturbation_at_every_level(how, monkeypatch):
                 reduction = model.accuracy_form().reduction(X, y, levels, stream(how, i, t))
                 # means are sums over n: a power of two would keep the grid, 10 does not
                 reduction.n = 1
-                patch.setattr("dpselect.linear_model.ridge_accuracy.Reading.of", stop)
+                patch.setattr("dpselect.linear_model.ridge.accuracy.Reading.of", stop)
                 for epsilon in (0.1, 2.0):
                     with pytest.raises(Read) as found:
                         reduction.read(epsilon)

@@ -19,8 +19,8 @@ from dpselect import (
     DPLogisticRegression,
     DPRidge,
 )
-from dpselect.accuracy import NoiseLevels
-from dpselect.linear_model.ridge_noise import released_entries
+from dpselect.accuracy_first.forms import NoiseLevels
+from dpselect.linear_model.ridge.noise import released_entries
 from dpselect.noise import gate, nearest_multiple, root_stream
 
 # the largest advantage that the stated loss allows in telling two data sets apart
@@ -259,7 +259,7 @@ def test_every_candidate_explains_the_models_of_a_path(name, how, d):
 @pytest.mark.parametrize("name", REDUCED)
 def test_models_of_a_path_without_the_gate_are_off_the_grid(name, how, monkeypatch):
     go_round(monkeypatch, half_a_gate)
-    monkeypatch.setattr("dpselect.accuracy.nearest_multiple", lambda values, step: values)
+    monkeypatch.setattr("dpselect.accuracy_first.forms.nearest_multiple", lambda values, step: values)
     assert path_told_apart(REDUCED[name], how, 10, 20, on_grid=True) == [0, 0]
 
 

@@ -12,9 +12,10 @@ import pytest
 from scipy.optimize import minimize
 from scipy.stats import beta
 
-from dpselect.linear_model import ridge_noise, ridge_sums
 from dpselect.linear_model.ridge import DPRidge
-from dpselect.linear_model.ridge_noise import WEIGHTS, released_entries, statistic_noise
+from dpselect.linear_model.ridge import noise as ridge_noise
+from dpselect.linear_model.ridge import sums as ridge_sums
+from dpselect.linear_model.ridge.noise import WEIGHTS, released_entries, statistic_noise
 from dpselect.mechanisms.gaussian import gaussian_mu
 from dpselect.metrics import ClippedSquaredErrorScore
 from dpselect.noise import (

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 from dpselect import DPLinearSVC
+from dpselect.certificates import select_by_risk_bound
 from dpselect.linear_model.design import Design
-from dpselect.linear_model.linear_risk_bound import (
+from dpselect.linear_model.risk_bound import (
     linear_optimal_values,
     linear_risk_bound,
 )
 from dpselect.linear_model.solver import minimise
 from dpselect.noise import as_generator, ball_laplace
-from dpselect.risk_bound import select_by_risk_bound
 
 from .audit import loss_lower_bound
 

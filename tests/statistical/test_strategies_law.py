@@ -15,6 +15,7 @@ from scipy.stats import beta
 from sklearn.base import BaseEstimator
 
 from dpselect import PrivacyLoss
+from dpselect.certificates import RiskBound as Bound
 from dpselect.metrics import Score
 from dpselect.model_selection.candidates import Candidate
 from dpselect.model_selection.strategies import Problem
@@ -24,7 +25,6 @@ from dpselect.model_selection.strategies.held_out import AlphaSplit, DataSplit
 from dpselect.model_selection.strategies.random_stopping import RandomStopping
 from dpselect.model_selection.strategies.risk_bound import RiskBound
 from dpselect.noise import as_generator, root_stream
-from dpselect.risk_bound import RiskBound as Bound
 
 from .audit import FALSE_ALARM
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from ...exceptions import CertificateError
-from . import public_rule, reading
+from ..strategies import public_rule, reading
 from .base import Strategy
 from .data_free import FirstCandidate
 from .held_out import AlphaSplit

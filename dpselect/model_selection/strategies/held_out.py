@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 from sklearn.base import clone
 
-from ...base import warn_caller
+from ...config import warn_caller
 from ...exceptions import CertificateError, PrivacyLeakWarning
 from ...mechanisms import exponential_mechanism
 from ...mechanisms.renyi import pure_to_zcdp, zcdp_budget, zcdp_to_epsilon

@@ -3,9 +3,9 @@
 import numpy as np
 from sklearn.base import clone
 
+from ...certificates import check_units, public_reach, select_by_risk_bound
 from ...exceptions import CertificateError
 from ...mechanisms import exponential_noise_scales
-from ...risk_bound import check_units, public_reach, select_by_risk_bound
 from ..plan import resolution
 from .base import Choice, Strategy
 

@@ -9,7 +9,7 @@ from ...mechanisms import noisy_argmax
 from ...noise import root_stream
 from ..evaluation import exact_scores
 from ..plan import describe
-from . import public_rule
+from ..strategies import public_rule
 from .base import Choice, Strategy
 from .stability_plan import make_plan
 

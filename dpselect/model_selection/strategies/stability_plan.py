@@ -6,8 +6,8 @@ from functools import cache
 import numpy as np
 from scipy.optimize import brentq
 
+from ...certificates import SplitPatterns
 from ...mechanisms import exponential_noise_scales
-from ...stability import SplitPatterns
 from ..candidates import certifier
 from ..plan import SelectionPlan, describe, resolution, too_few_records
 

@@ -5,8 +5,8 @@ from sklearn.kernel_approximation import RBFSampler
 from sklearn.pipeline import Pipeline, make_pipeline
 
 from dpselect import CertificateError, DPHistogramDensity, DPLinearSVC, DPLogisticRegression
+from dpselect.certificates import public_reach
 from dpselect.model_selection.strategies import risk_bound as module
-from dpselect.risk_bound import public_reach
 
 from .common import GRID, LOGISTIC, RIDGE, SVC, Untouchable, records, search, targets
 

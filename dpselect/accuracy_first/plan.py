@@ -1,0 +1,196 @@
+"""What an accuracy-first search will pay, from public numbers alone."""
+
+import math
+from dataclasses import dataclass
+
+from ..exceptions import CertificateError
+from ..privacy import PrivacyLoss
+from .limit import TIMES_EXPECTED
+from .methods import METHODS, Static
+
+
+@dataclass(frozen=True)
+class MethodPlan:
+    """What one method is expected to pay.
+
+    Attributes
+    ----------
+    method : str
+    kind : str
+        "differential privacy" if the loss is known in advance, or "ex-post".
+    generating, testing : float
+        Privacy losses of the models, and of the tests. For "ex-post" they are forecasts. ``inf`` if
+        no level of the grid is enough, or the method does not serve.
+    total : float
+        What the search is expected to pay, private steps of a Pipeline included.
+    most : float
+        What it can pay at most, on any records; the ledger is asked for it. As a whole the search
+        is differentially private for this epsilon. 0 if nothing would be released.
+    reason : str
+        Why the method does not serve; empty if it does.
+    """
+
+    method: str
+    kind: str
+    generating: float
+    testing: float
+    total: float
+    most: float
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class AccuracyPlan:
+    """The plan of an accuracy-first search.
+
+    Attributes
+    ----------
+    method : str
+        The one that is used.
+    methods : tuple of MethodPlan
+        All of them; only the one that is used, if it was named.
+    at_most : PrivacyLoss
+        The largest loss of any outcome of the method that is used, private steps included.
+    last_epsilon : float
+        The last level of the grid that it may read, so that `at_most` is within `max_epsilon`.
+    sensitivity : float
+        How far one record moves the loss that is tested.
+    messages : tuple of str
+        The same in words.
+    """
+
+    method: str
+    methods: tuple[MethodPlan, ...]
+    at_most: PrivacyLoss
+    last_epsilon: float
+    sensitivity: float
+    messages: tuple[str, ...]
+
+    @property
+    def chosen(self) -> MethodPlan:
+        """MethodPlan : That of the method that is used."""
+        return next(plan for plan in self.methods if plan.method == self.method)
+
+    def __str__(self):
+        names = "".join(f"{name:>12}" for name in ("generating", "testing", "total", "at most"))
+        head = f"{'method':26}{names}  kind of the loss"
+        lines = [head]
+        for plan in sorted(self.methods, key=lambda plan: plan.total):
+            numbers = "".join(
+                f"{value:>12.4g}"
+                for value in (plan.generating, plan.testing, plan.total, plan.most)
+            )
+            lines.append(f"{plan.method:26}{numbers}  {plan.reason or plan.kind}")
+        return "\n".join([*lines, *self.messages])
+
+
+def make_plan(question, method, limit):
+    """Set up a method, or the cheapest of all, within a limit.
+
+    Parameters
+    ----------
+    question : Question
+    method : str
+        A name, or "auto".
+    limit : Limit
+
+    Returns
+    -------
+    plan : AccuracyPlan
+    setup : Method
+
+    Raises
+    ------
+    CertificateError
+        If the method that was named does not serve.
+    ValueError
+        If no method can be afforded.
+    """
+    if method == "auto":
+        # the published constants and the expected excess are there for comparison
+        names = [n for n in METHODS if n not in ("published_above_threshold", "theory")]
+    else:
+        names = [method]
+    plans, setups, leasts = [], {}, {}
+    for name in names:
+        kind = "differential privacy" if issubclass(METHODS[name], Static) else "ex-post"
+        try:
+            setup = limit.within(METHODS[name], question)
+            if setup is None:
+                leasts[name] = limit.least(METHODS[name], question)
+        except CertificateError as error:
+            if method != "auto":
+                raise
+            setup, reason = None, str(error)
+        else:
+            reason = "" if setup else (
+                f"max_epsilon={limit.max_epsilon:.6g} is too little, as the first level and its "
+                f"test can cost {leasts[name]:.6g}"
+            )
+        if setup is None:
+            plans.append(MethodPlan(name, kind, *[math.inf] * 4, reason))
+            continue
+        setups[name] = setup
+        plans.append(MethodPlan(
+            name, kind, setup.generating, setup.testing, limit.expected(setup),
+            limit.at_most(setup).epsilon,
+        ))
+    if not setups:
+        name, least = min(leasts.items(), key=lambda item: item[1])
+        raise ValueError(
+            f"max_epsilon={limit.max_epsilon!r} is less than what a search of "
+            f"{question.shape[0]} records can cost at the first level of param_grid, so its loss could "
+            f"not be kept within it; write {least * (1 + 1e-5):.6g} or more for method={name!r}, the "
+            "cheapest."
+        )
+    best = min(
+        (plan for plan in plans if plan.method in setups),
+        key=lambda plan: (not setups[plan.method].enough, plan.total),
+    )
+    setup = setups[best.method]
+    plan = AccuracyPlan(
+        best.method, tuple(plans), limit.at_most(setup), float(setup.question.epsilons[-1]),
+        question.sensitivity, _messages(question, setup, best, len(plans), limit),
+    )
+    return plan, setup
+
+
+def _messages(question, setup, best, n_methods, limit):
+    n, last = question.shape[0], setup.question.epsilons[-1]
+    choice = "the least of the methods that serve" if n_methods > 1 else "the method asked for"
+    said = []
+    if best.kind == "ex-post":
+        said.append(
+            f"{best.method}, {choice}, is expected to pay about epsilon={best.total:.4g}, and can pay "
+            f"epsilon={best.most:.4g} at most; what it did pay is in privacy_."
+        )
+    elif setup.enough:
+        said.append(
+            f"{best.method}, {choice}, pays epsilon={best.total:.4g}, known before the data is touched."
+        )
+    if not setup.enough:
+        said.append(
+            f"No epsilon up to {last:.4g} is {'forecast' if best.kind == 'ex-post' else 'known'} to be "
+            f"enough for n_samples={n}; a larger grid, target, max_epsilon or n_samples would be."
+        )
+        if best.kind != "ex-post" and best.most:
+            said.append(
+                f"on_failure='last' releases the last model all the same, for epsilon={best.most:.4g}."
+            )
+    if last < question.epsilons[-1]:
+        within = (
+            f"{TIMES_EXPECTED} times what is expected" if limit.max_epsilon is None
+            else f"max_epsilon={limit.max_epsilon:.6g}"
+        )
+        said.append(
+            f"Levels above epsilon={last:.4g} are left out, so that the most stays within {within}."
+        )
+    if limit.steps and best.most:
+        shares = ", ".join(f"{step.epsilon:.4g} for {step.label}" for step in limit.steps)
+        said.append(f"Steps that learn privately have their part in both: {shares}.")
+    if question.absolute:
+        said.append(
+            f"The noise of the tests may take {question.slack:.3g} of the target: only where models "
+            f"reach {question.target - question.slack:.4g} can one be counted on to be found."
+        )
+    return tuple(said)

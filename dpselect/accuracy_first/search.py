@@ -1,0 +1,487 @@
+"""AccuracyFirstSearchCV: the smallest epsilon of a grid that is accurate enough."""
+
+from collections.abc import Collection, Mapping
+from typing import Any, Literal, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.metrics import check_scoring
+
+from ..atomic import all_or_nothing
+from ..estimator import PrivacyHTMLMixin, warn_if_seeded
+from ..exceptions import AccuracyNotReachedError
+from ..ledger import PrivacyLedger, charged, uncharged
+from ..metrics import Score, get_score
+from ..model_selection.candidates import learn_classes, make_candidates, seed_features, set_classes
+from ..model_selection.delegation import SearchDelegationMixin
+from ..model_selection.evaluation import made_up_records, n_columns, records_of
+from ..model_selection.private_steps import freeze, last_private, thaw
+from ..model_selection.release import fit_for_release, release_state
+from ..model_selection.row_steps import public_rows
+from ..model_selection.spending import steps_at_most
+from ..model_selection.splits import disjoint_parts, make_splits
+from ..noise import is_seeded, root_stream
+from ..noise.generators import RandomState, noise_for_made_up_data
+from ..privacy import PrivacyLoss
+from ..rows import n_rows, take_records
+from ..training_records import remembers_records
+from ..type_aliases import CrossValidation, Estimator, MatrixLike
+from ..validation import SMALLEST_EPSILON
+from .limit import Limit
+from .methods import Static
+from .parameters import (
+    check_parameters,
+    check_steps_afforded,
+    check_target,
+    epsilon_grid,
+    is_risk,
+)
+from .plan import AccuracyPlan, make_plan
+from .question import Question, outcome_loss
+
+# An absolute target is met when a loss is known to lie below it by the noise of the tests. This
+# share of the target is left to that noise: more makes tests cheap, less makes them exact.
+SLACK = 0.2
+
+
+class AccuracyFirstSearchCV(
+    SearchDelegationMixin, PrivacyHTMLMixin, MetaEstimatorMixin, BaseEstimator
+):
+    """Find the smallest epsilon of a grid whose model is accurate enough, and release the model.
+
+    Where :class:`StabilityGridSearchCV` fixes the privacy loss and seeks accuracy, this search
+    fixes the accuracy: with probability 1 - `failure_probability`, the released model meets
+    `target`. What it cost is in `privacy_`. Only ``method="certified"`` (and "theory") is
+    differentially private for an epsilon known in advance; the other methods test models on
+    the records until one is good enough, and bound the loss of the outcome that came
+    out: *ex-post* privacy.
+
+    Neighbouring data sets differ in one record. Public are the number of records, the
+    columns, the labels, and every parameter. Released are the models up to the one that
+    was found, the noisy answers to the questions that were asked, and that there was one.
+
+    Parameters
+    ----------
+    estimator : estimator
+        DPRidge, DPLogisticRegression, DPLinearSVC or DPHistogramDensity, or a Pipeline that
+        ends with one and whose other steps treat each row by itself. Its `epsilon` and
+        `random_state` are set by the search.
+    param_grid : dict
+        One key, the estimator's epsilon (``"epsilon"``, or ``"<step>__epsilon"`` in a Pipeline),
+        and increasing values, from the most private one on.
+    target : float
+        What the criterion may be at most.
+    criterion : "excess_risk", "risk", str or score, default="excess_risk"
+        "excess_risk": how far the risk that the estimator minimises exceeds the least one, on
+        all records. "risk": that risk itself. A score of :mod:`dpselect.metrics`, or its name:
+        its mean penalty on records that were held out ("brier": the mean squared error of the
+        probability; "ramp": the ramp loss).
+    failure_probability : float, default=0.1
+        Probability in (0, 1) with which the released model may miss the target.
+    method : str, default="auto"
+        "certified": one fit, with noise so small that the excess risk is, whatever the
+        data; nothing is tested. "predict_verify": the excess is forecast from what is
+        released, and one question is asked when the forecast is good. "above_threshold":
+        every model along a noise-reduction path is compared with a noisy threshold.
+        "reduced_above_threshold": these comparisons get dearer along the path. "brownian":
+        likewise, with a Gaussian path; needs `delta`. "doubling": new models with epsilons
+        that double, each tested. "theory": one fit whose *expected* excess risk meets the
+        target. "published_above_threshold": with the constants of the source, for
+        comparison. "auto": the one whose planned loss is least (see :meth:`plan`).
+    delta : float, default=0.0
+        Probability in [0, 1) with which the loss of Gaussian noise may exceed its bound.
+    max_epsilon : float or "auto", default="auto"
+        The most that the search may spend on any records, private steps of a Pipeline included;
+        greater than 0. Levels of the grid at which it could spend more are left out. "auto": eight
+        times what the method is expected to pay, beside the steps. ``inf``: no limit but the end of
+        the grid, and all tests up to there, which is what a search that finds no model pays.
+        As a whole the search is differentially private for ``plan_.at_most``.
+    on_failure : {"raise", "last"}, default="raise"
+        What to do if no model of the grid is accurate enough: raise AccuracyNotReachedError, or
+        release the last one that was read. The minimiser without noise is never released.
+    cv : int, splitter, iterable or None, default=None
+        With a score: its first split says which records train and which are held out; None
+        holds out a random fifth. The model is not trained again on all records.
+    public_splits : bool, default=False
+        Your word that `cv` does not depend on the records.
+    trusted_steps : collection of str or class, default=()
+        Steps of your own that treat each row by itself.
+    ledger : PrivacyLedger, default=None
+        Pays for all that is released, in place of one that is open (``with ledger:``). It is asked for
+        ``plan_.at_most``, and if less is left, BudgetExceededError is raised. All that was looked at
+        then is the shape of the records (and the labels of a model without `classes`).
+    random_state : None, int, SeedSequence, RandomState or Generator, default=None
+        None takes all noise from the operating system's entropy. Everything else is for
+        tests: the noise can be drawn again.
+
+    Attributes
+    ----------
+    best_epsilon_ : float
+        The level of the released model; not the whole loss, which is `privacy_`.
+    best_params_ : dict
+        The same under its name in `param_grid`.
+    best_index_ : int
+        Its index in the grid.
+    best_estimator_ : estimator
+        The released model. For "certified" its `perturbation` may differ from that of
+        `estimator`: the form with the least noise is taken.
+    reached_ : bool
+        Whether it was found accurate enough.
+    privacy_ : PrivacyLoss
+        The loss of everything that was released, models and tests apart. After an
+        AccuracyNotReachedError it is there too, with `plan_`, `method_` and `reached_`, and no model.
+    path_ : dict of arrays
+        The released prefix: `epsilon` and `model` of each level up to the last one; `tested`
+        (indices into them) and `answer`, the noisy answers to questions about single models
+        (for the excess risk, "predict_verify" asks for its square root).
+    plan_ : AccuracyPlan
+        What was planned.
+    method_ : str
+        The method that was used.
+    scorer_ : callable
+        What :meth:`score` uses.
+    n_features_in_, feature_names_in_, classes_
+        Those of `best_estimator_`.
+
+    References
+    ----------
+    Ligett, Neel, Roth, Waggoner and Wu, *Accuracy First: Selecting a Differential Privacy
+    Level for Accuracy-Constrained ERM*, NeurIPS 2017. Whitehouse, Ramdas, Wu and Rogers,
+    *Brownian Noise Reduction*, NeurIPS 2022. The page "Accuracy first" has statements and
+    proofs, and what differs from the sources.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import make_blobs
+    >>> from dpselect import AccuracyFirstSearchCV, DPLogisticRegression
+    >>> X, y = make_blobs(21_000, centers=[(-0.5, 0), (0.5, 0)], cluster_std=0.2, random_state=0)
+    >>> search = AccuracyFirstSearchCV(
+    ...     DPLogisticRegression(alpha=0.01, classes=[0, 1]),
+    ...     {"epsilon": np.geomspace(0.001, 10, 200)},
+    ...     target=0.01,
+    ... ).fit(X[:20_000], y[:20_000])
+    >>> search.method_
+    'certified'
+    >>> round(search.best_epsilon_, 3)
+    0.054
+    >>> bool(search.score(X[20_000:], y[20_000:]) > 0.9)  # other records
+    True
+    """
+
+    # what the delegation asks of a search
+    refit = True
+    scoring = None
+
+    def __init__(
+        self,
+        estimator: Estimator,
+        param_grid: Mapping[str, Any],
+        *,
+        target: float,
+        criterion: str | Score = "excess_risk",
+        failure_probability: float = 0.1,
+        method: str = "auto",
+        delta: float = 0.0,
+        max_epsilon: float | Literal["auto"] = "auto",
+        on_failure: Literal["raise", "last"] = "raise",
+        cv: CrossValidation = None,
+        public_splits: bool = False,
+        trusted_steps: Collection[str | type] = (),
+        ledger: PrivacyLedger | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        self.estimator = estimator
+        self.param_grid = param_grid
+        self.target = target
+        self.criterion = criterion
+        self.failure_probability = failure_probability
+        self.method = method
+        self.delta = delta
+        self.max_epsilon = max_epsilon
+        self.on_failure = on_failure
+        self.cv = cv
+        self.public_splits = public_splits
+        self.trusted_steps = trusted_steps
+        self.ledger = ledger
+        self.random_state = random_state
+
+    @remembers_records
+    @all_or_nothing
+    def fit(self, X: MatrixLike, y: npt.ArrayLike | None = None, **params: Any) -> Self:
+        """Search and release.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        **params : dict
+            None is supported.
+
+        Returns
+        -------
+        self : object
+
+        Raises
+        ------
+        AccuracyNotReachedError
+            If no model of the grid is found accurate enough. Its `privacy`, and `privacy_`, say what
+            was spent.
+        BudgetExceededError
+            If the ledger has less than ``plan_.at_most`` left.
+        CertificateError
+            If the method or the score does not serve the estimator.
+        ValueError, TypeError
+            If a parameter or a step would break the guarantee; raised before the data is
+            touched wherever that is possible.
+        """
+        if params:
+            raise TypeError(
+                f"fit got {', '.join(sorted(params))}, which may change how far one record can "
+                "move the model; leave it out."
+            )
+        name, epsilons = self._check()
+        stream = root_stream(self.random_state)
+        estimator = seed_features(self.estimator, stream.child("features"))
+        candidate = self._candidate(estimator, epsilons)
+        check_steps_afforded(self)
+        self._rehearse(candidate, epsilons)
+        warn_if_seeded(self)
+
+        X, y = records_of(X, y)
+        if n_rows(X) == 0:
+            raise ValueError(
+                f"Found array with 0 sample(s) while a minimum of 1 is required by "
+                f"{type(self).__name__}."
+            )
+        learned = candidate.model.get_params().get("classes", 0) is None
+        if learned:
+            # what models cost depends on the number of labels; a warning says that they are read
+            y, classes = learn_classes([candidate], y, type(self).__name__)
+        width = n_columns(X)
+        public = None if candidate.steps is None else public_rows(X)
+        if public is not None:
+            width = _width_of_steps(candidate, public)
+        split = self._split(n_rows(X), stream.child("splits"))
+        question = self._question(candidate, epsilons, n_rows(X), split, width)
+        limit = self._limit(estimator, split)
+        plan, method = make_plan(question, self.method, limit)
+        self._forget()
+        self.plan_, self.method_ = plan, plan.method
+        if plan.at_most.epsilon == 0.0:
+            self._fail([])
+        with charged(self, plan.at_most) as charge:
+            if not learned:
+                y, classes = learn_classes([candidate], y, type(self).__name__)
+            step_losses = []
+            if public is not None:
+                X = public.schema.convert(X)
+            if last_private(estimator) >= 0:
+                noise = stream.child("steps") if is_seeded(self.random_state) else None
+                estimator, step_losses, frozen = freeze(estimator, X, y, noise, public)
+                charge.begin()
+                candidate = self._candidate(estimator, epsilons, frozen)
+                set_classes([candidate], classes)
+                candidate.fit_steps(public)
+            rows = candidate.transform(X)
+            if n_columns(rows) != width:
+                raise ValueError(
+                    "The steps before the model give another number of columns on the records than on "
+                    "a dummy row, and what was reserved for the model is for that one; use steps whose "
+                    "columns do not depend on the records."
+                )
+            if isinstance(method, Static):
+                index, model, loss = self._fit_once(method, rows, y, stream)
+            else:
+                index, model, loss = self._walk(method, rows, y, split, stream, charge)
+            losses = [*step_losses, loss]
+            self.privacy_ = PrivacyLoss.sequential(losses, label=type(self).__name__)
+            charge.settle(self.privacy_)
+        if not self.reached_ and self.on_failure == "raise":
+            self._fail(losses)
+        self.best_index_, self.best_epsilon_ = index, float(epsilons[index])
+        self.best_params_ = {name: self.best_epsilon_}
+        self.best_estimator_ = thaw(candidate.with_steps(model))
+        if hasattr(self.best_estimator_, "feature_names_in_"):
+            self.feature_names_in_ = self.best_estimator_.feature_names_in_
+        self.scorer_ = self._score() or check_scoring(self.best_estimator_)
+        self.multimetric_ = False
+        return self
+
+    def plan(
+        self,
+        n_samples: int,
+        n_features: int,
+        n_classes: int = 2,
+        example: MatrixLike | None = None,
+    ) -> AccuracyPlan:
+        """Say what each method is expected to pay, and the most that it can, before any data is read.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of records.
+        n_features : int
+            Columns of X.
+        n_classes : int, default=2
+            Number of labels, for models without `classes`.
+        example : array-like of shape (1, n_features), default=None
+            One made-up row in the form of X, of which names, and whether columns hold numbers or
+            text, are used. Needed if the steps of a Pipeline want them; None is a row of zeros.
+
+        Returns
+        -------
+        AccuracyPlan
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dpselect import AccuracyFirstSearchCV, DPRidge
+        >>> search = AccuracyFirstSearchCV(
+        ...     DPRidge(alpha=0.01), {"epsilon": np.geomspace(0.01, 100, 500)}, target=0.02
+        ... )
+        >>> print(search.plan(n_samples=50_000, n_features=20).messages[0])
+        certified, the least of the methods that serve, pays epsilon=..., known before the data \
+is touched.
+        """
+        _, epsilons = self._check()
+        n_samples, n_features, n_classes, example = made_up_records(
+            n_samples, n_features, n_classes, example
+        )
+        stream = root_stream(0)
+        candidate = self._candidate(seed_features(self.estimator, stream), epsilons)
+        check_steps_afforded(self)
+        set_classes([candidate], np.arange(n_classes))
+        width = n_columns(example)
+        if candidate.steps is not None:
+            width = _width_of_steps(candidate, public_rows(example))
+        split = self._split(n_samples, stream)
+        question = self._question(candidate, epsilons, n_samples, split, width)
+        return make_plan(question, self.method, self._limit(self.estimator, split))[0]
+
+    def _check(self):
+        check_parameters(self)
+        return epsilon_grid(self.estimator, self.param_grid)
+
+    def _candidate(self, estimator, epsilons, frozen=()):
+        (candidate,) = make_candidates(
+            estimator, {}, epsilon=float(epsilons[-1]),
+            trusted_steps=(*self.trusted_steps, *frozen), needs="accuracy_form",
+            search="AccuracyFirstSearchCV",
+        )
+        return candidate
+
+    def _rehearse(self, candidate, epsilons):
+        """Refuse, on made-up shapes, what cannot work on any records."""
+        halves = (np.arange(500), np.arange(500, 1000)) if self._score() else None
+        # (with other numbers of records another limit may do)
+        make_plan(self._question(candidate, epsilons, 1000, halves, 1), self.method, Limit())
+
+    def _limit(self, estimator, split):
+        """Return the most that may be spent."""
+        return Limit(
+            tuple(steps_at_most(estimator)),
+            None if isinstance(self.max_epsilon, str) else float(self.max_epsilon),
+            disjoint=split is not None, seeded=is_seeded(self.random_state),
+            releases_last=self.on_failure == "last",
+        )
+
+    def _score(self):
+        return None if is_risk(self.criterion) else get_score(self.criterion)
+
+    def _split(self, n_samples, stream):
+        """Return the records that train and those that are held out; None without a score."""
+        if not self._score():
+            return None
+        return disjoint_parts(make_splits(self.cv, n_samples, stream))
+
+    def _question(self, candidate, epsilons, n_samples, split, n_features):
+        score, form = self._score(), candidate.model.accuracy_form()
+        check_target(self.target, form, self.criterion)
+        shape = (n_samples if split is None else len(split[0]), n_features, candidate.n_problems)
+        absolute = score is not None or self.criterion != "excess_risk"
+        if score:
+            sensitivity = form.score_span(score, n_features) / len(split[1])
+        else:
+            bounds = form.bounds(*shape)
+            sensitivity = bounds.risk if absolute else bounds.excess
+        target = float(self.target)
+        # tests with longer noise than the smallest epsilon has would save nothing
+        slack = SLACK * abs(target) if absolute else target
+        return Question(
+            epsilons=epsilons, absolute=absolute, target=target,
+            slack=min(slack, sensitivity / SMALLEST_EPSILON), sensitivity=sensitivity,
+            failure_probability=float(self.failure_probability), delta=float(self.delta),
+            form=form, shape=shape,
+        )
+
+    def _fit_once(self, method, X, y, stream):
+        """Fit the model of a static method, whose epsilon is known."""
+        epsilons = method.question.epsilons
+        index = len(epsilons) - 1 if method.level is None else method.level
+        state = release_state(stream, is_seeded(self.random_state))
+        model = fit_for_release(clone(method.model), epsilons[index], state, X, y)
+        self.reached_, self.path_ = method.level is not None, {}
+        return index, model, model.privacy_
+
+    def _walk(self, method, X, y, split, stream, charge):
+        """Read models until a test accepts one."""
+        question, score = method.question, self._score()
+        train, test = (X, y), None
+        if split is not None:
+            train, test = (take_records(X, y, part) for part in split)
+        reduction = question.form.reduction(
+            *train, question.levels(method.how), stream.child("generating")
+        )
+
+        def exact_losses(models):
+            if score:
+                fitted = [reduction.publish(model, question.epsilons[-1]) for model in models]
+                return [-score(model, *test) for model in fitted]
+            return reduction.excesses(models) if not question.absolute else reduction.risks(models)
+
+        charge.begin()
+        outcome = method.run(reduction, exact_losses, stream.child("testing"))
+        spent = outcome_loss(method, outcome, split is not None, is_seeded(self.random_state))
+        self.reached_ = bool(outcome.accepted)
+        self.path_ = {
+            "epsilon": np.array(outcome.epsilons),
+            "model": np.array(outcome.models),
+            "tested": np.array(outcome.tested, dtype=int),
+            "answer": np.array(outcome.answers),
+        }
+        index = int(np.searchsorted(question.epsilons, outcome.epsilons[-1]))
+        model = reduction.publish(outcome.models[-1], outcome.epsilons[-1])
+        model.privacy_ = spent
+        return index, model, spent
+
+    def _fail(self, losses):
+        """Leave what was spent and planned, and say so."""
+        self.reached_ = False
+        self.privacy_ = (
+            PrivacyLoss.sequential(losses, label=type(self).__name__) if losses
+            else PrivacyLoss(0.0, label="nothing was released")
+        )
+        vars(self).pop("path_", None)
+        larger = "larger epsilons, a larger target or more records"
+        if self.plan_.last_epsilon < np.max(next(iter(self.param_grid.values()))):
+            larger = "a larger max_epsilon (the grid was left above {:.4g}), target or more records"
+            larger = larger.format(self.plan_.last_epsilon)
+        raise AccuracyNotReachedError(
+            f"No model of param_grid was found to meet target={self.target!r} for "
+            f"criterion={self.criterion!r}; finding that out has cost epsilon="
+            f"{self.privacy_.epsilon:.6g}. Give {larger}, or on_failure='last' for the last model.",
+            self.privacy_,
+        )
+
+    def __sklearn_is_fitted__(self):
+        # a search that has failed knows what it spent, and has no model
+        return hasattr(self, "best_estimator_")
+
+
+def _width_of_steps(candidate, public):
+    """Return the number of columns that reach the model, without spending on private steps."""
+    with uncharged(), noise_for_made_up_data():
+        candidate.fit_steps(public)
+    return candidate.output.n_columns

@@ -1,0 +1,5 @@
+"""Private density estimation."""
+
+from .estimator import DPHistogramDensity
+
+__all__ = ["DPHistogramDensity"]

@@ -1,0 +1,155 @@
+"""How accurate a private histogram is, and its densities at every noise level.
+
+The risk L of a density f is the integral of f^2 less twice its mean over the records. The
+exact histogram minimises it among all densities that are constant on the cells, and L - min L
+is the squared L2 distance to it, ||m - m*||^2 / v for masses m of K cells of volume v.
+"""
+
+import math
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.stats import binom, gamma
+from sklearn.base import clone
+
+from ..accuracy_first.forms import AccuracyBounds, AccuracyForm, MovementNoise, Reduction
+from ..exceptions import CertificateError
+from ..metrics import IntegratedSquaredErrorScore
+from ..noise.tails import noise_length
+from .cells import Cells, cell_masses, columns_listed
+
+# one replaced record lowers one count by 1 and raises another
+L1_MOVEMENT, L2_MOVEMENT = 2.0, math.sqrt(2)
+# probabilities at which the excess is bounded for a bound on its mean
+TAILS = (0.1, 0.03, 0.01, 1e-3, 1e-4, 1e-6, 1e-8)
+
+
+class HistogramAccuracy(AccuracyForm):
+    """The accuracy of a private histogram."""
+
+    nonnegative = False
+
+    def cells(self, n_features):
+        model = self.model
+        listed = columns_listed(model.bounds, model.bin_width)
+        return Cells.tile(model.bounds, model.bin_width, listed or n_features)
+
+    def excess_bound(self, n_samples, n_features, n_problems=1, failure_probability=None):
+        """Bound L - min L of one fit; see :class:`~dpselect.accuracy_first.forms.AccuracyForm`.
+
+        Notes
+        -----
+        Let eta be the noise of the masses. Setting negative masses to 0 changes each by some
+        e_i, no further than its noise, and their sum from 1 to 1 + s. |s| is at most T, the
+        larger of the sums of the positive and of the negative noise. Dividing gives
+        m - m* = (e - s m*) / (1 + s). Its length is convex in m*, so largest for a single full
+        cell: ||m - m*||^2 <= (||eta||^2 + T^2) / (1 - T)^2, and it is at most 2 always.
+        """
+        cells = self.cells(n_features)
+        if failure_probability is not None:
+            return self._quantile(cells, n_samples, failure_probability)
+        return min(self._quantile(cells, n_samples, p) + 2 * p / cells.volume for p in TAILS)
+
+    def _quantile(self, cells, n_samples, probability):
+        K = cells.size
+        scale = L1_MOVEMENT / (n_samples * self.model.epsilon)
+        # |k| of geometric noise is below that of Laplace noise, rounded up to the grid
+        rounded = self.model._step() / n_samples
+        length = scale * noise_length("l1", K, probability / 2) + rounded * math.sqrt(K)
+        side = scale * one_sided_quantile(K, probability / 4) + rounded * K
+        distance = math.hypot(length, side) / (1 - side) if side < 1 else math.inf
+        return float(min(distance**2, 2.0) / cells.volume)
+
+    def bounds(self, n_samples, n_features, n_problems=1):
+        cells, n = self.cells(n_features), n_samples
+
+        def forecast(levels, epsilon):
+            noise = counts_noise(self.model, cells.size, levels.how)
+            return cells.size * noise.deviation(levels, epsilon) ** 2 / (n**2 * cells.volume)
+
+        span = 2 / (n * cells.volume)
+        return AccuracyBounds(
+            risk=span, minimum=span, root=math.sqrt(2 / cells.volume) / n, forecast=forecast
+        )
+
+    def score_span(self, score, n_features):
+        if not isinstance(score, IntegratedSquaredErrorScore):
+            raise CertificateError(
+                f"No certificate exists for {type(self.model).__name__} with "
+                f"{type(score).__name__}; use dpselect.metrics.IntegratedSquaredErrorScore()."
+            )
+        return 2 / self.cells(n_features).volume
+
+    def reduction(self, X, y, levels, stream):
+        return HistogramReduction(self, X, levels, stream)
+
+
+def one_sided_quantile(n_cells, probability):
+    """Return what the sum of the positive ones of K Laplace variables exceeds with a probability.
+
+    As many of them as K tosses of a coin say are positive, and their sum is a gamma variable.
+    """
+    j = np.arange(n_cells + 1)
+    weights = binom.pmf(j, n_cells, 0.5)
+    j, weights = j[weights > 0], weights[weights > 0]
+
+    def excess(x):
+        return float(weights[j > 0] @ gamma.sf(x, j[j > 0])) - probability
+
+    high = n_cells + 40.0
+    return brentq(excess, 0.0, high) if excess(0.0) > 0 else 0.0
+
+
+def counts_noise(estimator, n_cells, how):
+    """Return the MovementNoise of the counts."""
+    if how == "brownian":
+        return MovementNoise("l2", (1, n_cells), L2_MOVEMENT)
+    kind = "lattice" if estimator.noise == "geometric" else "l1"
+    return MovementNoise(kind, (n_cells,), L1_MOVEMENT)
+
+
+class HistogramReduction(Reduction):
+    """Histograms at increasing epsilon, from counts that are made once.
+
+    Parameters
+    ----------
+    form : HistogramAccuracy
+    X
+        The records.
+    levels : NoiseLevels
+    stream : InnerStream
+        Of the noise.
+    """
+
+    def __init__(self, form, X, levels, stream):
+        self.estimator = clone(form.model).set_params(random_state=None)
+        counts, self.cells, n_samples = self.estimator._count(X)
+        self.masses, self.n = counts / n_samples, n_samples
+        self.counts = counts
+        self.levels = levels
+        self.bounds = form.bounds(n_samples, self.estimator.n_features_in_)
+        noise = counts_noise(self.estimator, self.cells.size, levels.how)
+        self.put_noise_on = noise.start(levels, stream.child("levels"))
+
+    def read(self, epsilon):
+        return cell_masses(self.put_noise_on(self.counts, epsilon))
+
+    def risks(self, models):
+        models = np.asarray(models)
+        return ((models - 2 * self.masses) * models).sum(axis=1) / self.cells.volume
+
+    @property
+    def minimum(self):
+        return float(self.risks(self.masses[None])[0])
+
+    def excesses(self, models):
+        difference = np.asarray(models) - self.masses
+        return (difference * difference).sum(axis=1) / self.cells.volume
+
+    def publish(self, model, epsilon):
+        fitted = clone(self.estimator).set_params(epsilon=epsilon)
+        fitted._publish(model, self.cells)
+        fitted.n_features_in_ = self.estimator.n_features_in_
+        if hasattr(self.estimator, "feature_names_in_"):
+            fitted.feature_names_in_ = self.estimator.feature_names_in_
+        return fitted

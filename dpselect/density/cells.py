@@ -1,0 +1,176 @@
+"""Equal cells that tile a box with public bounds."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..validation import check_number, unquoted
+
+MAX_CELLS = 10**7
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Equal cells that tile a box.
+
+    Parameters
+    ----------
+    edges : tuple of D ndarrays
+        Equally spaced edges along each column.
+    """
+
+    edges: tuple
+
+    @classmethod
+    def tile(cls, bounds, bin_width, n_features, n_samples=None):
+        """Return the cells for D = `n_features` columns, or refuse them; see DPHistogramDensity."""
+        limits, n_bins = tiling(bounds, bin_width)
+        listed = columns_listed(bounds, bin_width)
+        if listed is None:
+            limits, n_bins = limits * n_features, n_bins * n_features
+        elif listed != n_features:
+            raise ValueError(
+                f"bounds and bin_width list {listed} columns, but X has {n_features}; list every "
+                "column, or write one pair of bounds and one width for all."
+            )
+        n_cells = math.prod(n_bins)
+        if n_cells > MAX_CELLS:
+            # numbers of cells beyond float64 cannot be formatted
+            shown = f"{n_cells:.3g}" if n_cells < 10**300 else "more than 1e300"
+            records = "" if n_samples is None else f" for n_samples={n_samples}"
+            raise ValueError(
+                f"bin_width={bin_width!r} cuts {n_features} columns into {shown} "
+                f"cells{records}, and each of them gets noise; write a larger width or use fewer "
+                f"columns, for at most {MAX_CELLS} cells."
+            )
+        cells = cls(tuple(np.linspace(*pair, k + 1) for pair, k in zip(limits, n_bins)))
+        if not all((np.diff(edges) > 0).all() for edges in cells.edges):
+            raise ValueError(
+                f"bin_width={bin_width!r} is below the spacing of floating-point numbers at the "
+                "bounds; write a larger width."
+            )
+        if not (cells.volume > 0 and 0 < 1 / cells.volume < math.inf):
+            raise ValueError(
+                "bounds and bin_width give cells whose volume is no floating-point number; bring "
+                "the columns to other units, for instance with BoundedScaler."
+            )
+        return cells
+
+    @property
+    def shape(self):
+        """tuple of int : Number of cells along each column."""
+        return tuple(len(edges) - 1 for edges in self.edges)
+
+    @property
+    def size(self):
+        """int : Number of cells."""
+        return math.prod(self.shape)
+
+    @property
+    def volume(self):
+        """float : Volume of one cell, in the units of the data."""
+        return math.prod((float(e[-1]) - float(e[0])) / (len(e) - 1) for e in self.edges)
+
+    def index(self, X):
+        """Return the flat index of the cell of each row, or of the nearest one."""
+        # inner edges only: whatever lies below the first or above the last is in a border cell
+        bins = [
+            np.searchsorted(edges[1:-1], column, side="right")
+            for edges, column in zip(self.edges, X.T)
+        ]
+        return np.ravel_multi_index(bins, self.shape)
+
+    def contains(self, X):
+        """Tell which rows lie in the box, edges included."""
+        low, high = np.array([(edges[0], edges[-1]) for edges in self.edges]).T
+        return ((low <= X) & (X <= high)).all(axis=1)
+
+
+def columns_listed(bounds, bin_width):
+    """Return the number of columns that checked `bounds` or `bin_width` list, or None."""
+    if np.ndim(bounds) == 1 and np.ndim(bin_width) == 0:
+        return None
+    return len(tiling(bounds, bin_width)[1])
+
+
+def tiling(bounds, bin_width):
+    """Check bounds and widths against each other, without knowing the number of columns.
+
+    Returns
+    -------
+    limits : list of (float, float)
+        For each column, or of length 1 if none are listed.
+    n_bins : list of int
+        Likewise.
+    """
+    try:
+        limits = np.asarray(bounds, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        limits = np.empty(0)
+    limits = limits[None] if limits.shape == (2,) else limits
+    if limits.shape[1:] != (2,) or not (
+        np.isfinite(limits).all() and (limits[:, 0] < limits[:, 1]).all()
+    ):
+        raise ValueError(
+            f"bounds={bounds!r} must be one pair low < high, or one pair a column, because cells "
+            "outside public bounds would tell where the records are; write for instance "
+            "bounds=(0, 1) or bounds=[(0, 120), (30, 300)]."
+        )
+    limits = [tuple(pair) for pair in limits.tolist()]
+    single = unquoted(np.ndim, bin_width, what="bin_width") == 0
+    widths = [
+        check_number(
+            "bin_width", width, why="cells have positive volume",
+            instead="write a number greater than 0 that divides the range of the bounds",
+        )
+        for width in ([bin_width] if single else bin_width)
+    ]
+    n_columns = max(len(limits), len(widths))
+    if not {len(limits), len(widths)} <= {1, n_columns}:
+        raise ValueError(
+            f"bounds lists {len(limits)} columns and bin_width {len(widths)}; list the same ones "
+            "in both, or write one value for all."
+        )
+    limits = limits * (n_columns // len(limits))
+    widths = widths * (n_columns // len(widths))
+    return limits, [number_of_bins(*pair, width) for pair, width in zip(limits, widths)]
+
+
+def number_of_bins(low, high, width):
+    """Return how many bins of `width` tile [low, high], or refuse one that does not divide it."""
+    ratio = (high - low) / width
+    if not ratio < 2**53:
+        raise ValueError(
+            f"bin_width={width!r} is too small for bounds from {low:g} to {high:g}; write a larger "
+            "width."
+        )
+    n_bins = round(ratio)
+    # widths such as 0.1 and 0.3333333 are rounded numbers; the cells are cut exactly
+    if n_bins < 1 or abs(ratio - n_bins) > 1e-6 * n_bins:
+        near = sorted({max(1, math.ceil(ratio)), max(1, math.floor(ratio))}, reverse=True)
+        raise ValueError(
+            f"bin_width={width!r} does not divide the range from {low:g} to {high:g}, and the "
+            "proof needs equal cells that tile the bounds; write "
+            f"{' or '.join(repr((high - low) / k) for k in near)}."
+        )
+    return n_bins
+
+
+def cell_masses(noisy_counts):
+    """Turn noisy counts into probabilities of the cells.
+
+    Parameters
+    ----------
+    noisy_counts : ndarray of shape (..., n_cells)
+
+    Returns
+    -------
+    ndarray of shape (..., n_cells)
+        Negative counts are set to 0 and the rest divided by their sum; all equal if nothing
+        is left.
+    """
+    clipped = np.maximum(noisy_counts, 0.0)
+    total = clipped.sum(axis=-1, keepdims=True)
+    empty = total == 0
+    return np.where(empty, 1.0 / clipped.shape[-1], clipped / np.where(empty, 1.0, total))

@@ -1,0 +1,193 @@
+"""How accurate private linear classifiers are, and their models at every noise level.
+
+The risk L is what the classifier minimises without noise, the mean loss of the clipped rows
+plus alpha / 2 times the squared norm of the coefficients, averaged over the one-vs-rest
+problems. Symbols as in :mod:`~dpselect.linear_model.calibration`.
+"""
+
+import math
+from functools import cached_property
+
+import numpy as np
+from sklearn.base import clone
+
+from ..accuracy_first.forms import (
+    AccuracyBounds,
+    AccuracyForm,
+    MovementNoise,
+    Reduction,
+    root_rounding,
+)
+from ..mechanisms.verification import root_excess_sensitivity
+from ..noise import release
+from ..noise.tails import noise_length
+from .calibration import calibrate, movement, norm_bound
+from .design import classification_problems
+from .problems import mean_losses
+from .solver import minimise
+
+# columns whose risks are computed in one pass
+CHUNK = 64
+
+
+class LinearAccuracy(AccuracyForm):
+    """The accuracy of a private linear classifier with a number for `alpha`."""
+
+    # a small residual needs little noise to hide it
+    certified_params = {"perturbation": "objective", "tol": 1e-12}
+
+    def __init__(self, model):
+        super().__init__(model)
+        if model._automatic_alpha():
+            raise ValueError(
+                'alpha="auto" changes with epsilon, and with it the risk whose value is promised; '
+                "write a number for alpha, such as 0.01."
+            )
+        self.loss, self.radius, self.alpha = model._loss(), model._radius(), float(model.alpha)
+        # within which every minimiser lies
+        self.ball = min(self.radius / self.alpha, math.sqrt(self.loss.pull / self.alpha))
+
+    @property
+    def reduces_noise(self):
+        return self.model.perturbation == "output"
+
+    def excess_bound(self, n_samples, n_features, n_problems=1, failure_probability=None):
+        """Bound L - min L of one fit; see :class:`~dpselect.accuracy_first.forms.AccuracyForm`.
+
+        Notes
+        -----
+        With h = c R^2 + lambda, L(w + o) <= L(w) + ||grad L(w)|| ||o|| + h ||o||^2 / 2 and
+        L(w) - min L <= ||grad L(w)||^2 / (2 lambda). The gradient at the perturbed minimiser
+        is the noise, what Delta adds, and the residual. At the minimiser itself it is the
+        residual, and the mean of the last term has c R^2 / d + lambda in place of h.
+        """
+        s = self.model._perturbation(n_samples, n_features, n_problems)
+        d, alpha = self.model._dimension(n_features), self.alpha
+        curvature = self.loss.curvature * self.radius**2
+        objective, expected = self.model.perturbation == "objective", failure_probability is None
+        # the draw that matters gets nearly all of the probability
+        shares = [None, None] if expected else [
+            share * failure_probability / n_problems
+            for share in ((0.99, 0.01) if objective else (1.0, 1.0))
+        ]
+        length = noise_length(self.model.norm, d, shares[0]) if objective else 0.0
+        added = s.output_scale * noise_length("l2", d, shares[1])
+        longest = norm_bound(self.loss, s, self.radius, length, 0.0)
+        gradient = s.linear_scale * length + (s.mu - alpha) * longest + s.tau
+        h = (curvature / d if expected and not objective else curvature) + alpha
+        # what is rounded has no random direction
+        steepened = math.sqrt(h) * added + math.sqrt(curvature + alpha) * s.rounding
+        added += s.rounding
+        return float(gradient**2 / (2 * alpha) + gradient * added + steepened**2 / 2)
+
+    def bounds(self, n_samples, n_features, n_problems=1):
+        n, d, R = n_samples, self.model._dimension(n_features), self.radius
+        bare = self.bare(n, d)
+        span = float(self.loss.value(-R * self.ball) - self.loss.value(R * self.ball)) / n
+        # the computed minimum lies up to tau^2 / (2 lambda) above the true one
+        root = root_excess_sensitivity(R + n * bare.tau, n, self.alpha) + root_rounding(
+            float(self.loss.value(-R * self.ball)) + self.alpha * self.ball**2 / 2
+        )
+        noise = MovementNoise("l2", (n_problems, d), movement(R, n, bare.mu, bare.tau))
+        curvature = self.loss.curvature * R**2 + d * self.alpha
+
+        def forecast(levels, epsilon):
+            if self.reduces_noise:
+                return noise.deviation(levels, epsilon) ** 2 * curvature / 2
+            at_level = LinearAccuracy(clone(self.model).set_params(epsilon=epsilon))
+            return at_level.excess_bound(n, n_features, n_problems)
+
+        minimum = span + bare.tau**2 / (2 * self.alpha)
+        return AccuracyBounds(risk=span, minimum=minimum, root=root, forecast=forecast)
+
+    def bare(self, n_samples, dimension):
+        """Return the calibration of output perturbation; epsilon does not matter for mu and tau."""
+        return calibrate(
+            "output", self.loss, n_samples=n_samples, dimension=dimension, radius=self.radius,
+            alpha=self.alpha, epsilon=1.0, tol=float(self.model.tol),
+        )
+
+    def score_span(self, score, n_features):
+        self.model._certified(score)
+        return float(score.span(self.radius * self.ball))
+
+    def reduction(self, X, y, levels, stream):
+        return LinearReduction(self, X, y, levels, stream)
+
+
+class LinearReduction(Reduction):
+    """Models of a linear classifier at increasing epsilon.
+
+    Parameters
+    ----------
+    form : LinearAccuracy
+    X, y
+        The records.
+    levels : NoiseLevels
+        "fresh" for objective perturbation.
+    stream : InnerStream
+        Of the noise.
+    """
+
+    def __init__(self, form, X, y, levels, stream):
+        self.estimator = leader = clone(form.model).set_params(random_state=None)
+        self.design, self.signs, self.classes = classification_problems(leader, X, y)
+        self.K = self.signs.shape[1]
+        self.loss, self.alpha, self.ball = form.loss, form.alpha, form.ball
+        self.n, self.d = self.design.n_rows, self.design.n_columns
+        self.bare = form.bare(self.n, self.d)
+        self.levels, self.stream, self.n_read = levels, stream, 0
+        self.bounds = form.bounds(self.n, leader.n_features_in_, self.K)
+        self.objective = leader.perturbation == "objective"
+        if not self.objective:
+            moved = movement(form.radius, self.n, self.bare.mu, self.bare.tau)
+            self.noise = MovementNoise("l2", (self.K, self.d), moved)
+            self.put_noise_on = self.noise.start(levels, stream.child("levels"))
+
+    @cached_property
+    def minimiser(self):
+        """ndarray of shape (K, d) : The coefficients without noise."""
+        return self._solve(self.alpha, np.zeros((self.d, self.K)), self.bare.tau)
+
+    def read(self, epsilon):
+        if self.objective:
+            model = clone(self.estimator).set_params(
+                epsilon=epsilon, random_state=self.stream.child("fresh", self.n_read)
+            )
+            self.n_read += 1
+            p = self.d - bool(model.fit_intercept)
+            s, unit = model._perturbation(self.n, p, self.K), model.unit_noise(p, self.K)
+            w = self._solve(s.mu, s.linear_scale * unit[0].T, s.tau)
+            w = release(w, s.output_scale * unit[1], s.step)
+        else:
+            w = self.put_noise_on(self.minimiser, epsilon)
+        # every minimiser lies in the public ball, and the sensitivities count on it
+        lengths = np.linalg.norm(w, axis=1, keepdims=True)
+        return w * (self.ball / np.maximum(lengths, self.ball))
+
+    def _solve(self, mu, linear, tau):
+        K = self.K
+        return minimise(
+            self.design, self.signs, np.arange(K), self.loss, mu=np.full(K, mu), linear=linear,
+            tau=np.full(K, tau), max_iter=self.estimator.max_iter,
+        ).T
+
+    def risks(self, models):
+        models = np.asarray(models).reshape(-1, self.d)
+        risks = np.empty(len(models))
+        for start in range(0, len(models), CHUNK):
+            chunk = np.arange(start, min(start + CHUNK, len(models)))
+            risks[chunk] = mean_losses(
+                self.design, self.signs, chunk % self.K, self.loss, models[chunk].T
+            )
+        risks += self.alpha / 2 * (models * models).sum(axis=1)
+        return risks.reshape(-1, self.K).mean(axis=1)
+
+    @cached_property
+    def minimum(self):
+        return float(self.risks(self.minimiser[None])[0])
+
+    def publish(self, model, epsilon):
+        fitted = clone(self.estimator).set_params(epsilon=epsilon)
+        fitted._publish(model, self.classes, self.estimator)
+        return fitted

@@ -1,0 +1,5 @@
+"""Private ridge regression."""
+
+from .estimator import DPRidge
+
+__all__ = ["DPRidge"]

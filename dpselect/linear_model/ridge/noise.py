@@ -1,0 +1,210 @@
+"""How much noise covariance perturbation needs, and how its release is read.
+
+A record (x, y) is clipped to ||x|| <= R, in l1 or l2 norm, and |y| <= Y. What covariance
+perturbation releases is the sum of the outer products u u' of the weighted records
+
+    u = (x / R, tau, kappa y / Y),
+
+tau being the weight of the constant (absent without an intercept) and kappa that of the
+target, without the two entries tau^2 (which is public) and y^2 (which is not needed). The
+weights are free: the sums for x, 1 and y follow by division, and each entry's noise is
+divided by its weights. The proofs are on the page "Ridge regression" of the documentation.
+"""
+
+import functools
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ...mechanisms.gaussian import gaussian_mu
+from ...noise import charged_scale, grid_step, release_step
+from ...noise.lattice import NO_GRID
+from .trust_region import minimise_on_ball
+
+# (tau, kappa), public constants: the larger a weight, the less noise in its sums and the more in
+# all others. The page "Ridge regression" says on which data they were chosen.
+WEIGHTS = {"l1": (0.2, 0.35), "l2": (0.3, 0.6)}
+# columns of which the indices of all sums are kept, in half a megabyte
+MOST_KEPT = 256
+
+
+@dataclass(frozen=True)
+class StatisticNoise:
+    """The noise of one release of sums of outer products.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (q,)
+        Weights of the columns, in the order features, constant, target.
+    diagonal, off_diagonal : float
+        Scale of a unit draw on the diagonal, and above it.
+    spread : float
+        Standard deviation of the noise above the diagonal.
+    step : float
+        Of the grid on which the sums are released; for "l1" at most 1.
+    """
+
+    weights: np.ndarray
+    diagonal: float
+    off_diagonal: float
+    spread: float
+    step: float = NO_GRID
+
+    def scales(self, n_features):
+        """Return the scale of the noise of each released sum, divided by the columns' weights.
+
+        Parameters
+        ----------
+        n_features : int
+
+        Returns
+        -------
+        ndarray of shape (n_entries,)
+            For the entries of :func:`released_entries`.
+        """
+        rows, columns = released_entries(n_features, len(self.weights))
+        scale = np.where(rows == columns, self.diagonal, self.off_diagonal)
+        return scale / (self.weights[rows] * self.weights[columns])
+
+
+def symmetric(entries, n_features, n_columns):
+    """Return the matrix with numbers at the :func:`released_entries`, mirrored; the rest is 0."""
+    matrix = np.zeros((n_columns, n_columns))
+    matrix[released_entries(n_features, n_columns)] = entries
+    return matrix + np.triu(matrix, 1).T
+
+
+def released_entries(n_features, n_columns):
+    """Return row and column indices of the released entries of u u'.
+
+    The upper triangle, without the squares of the constant and of the target.
+    """
+    # a fit asks for them five times; many of them would be too much to keep, and take no share of it
+    return (_entries if n_columns <= MOST_KEPT else _entries.__wrapped__)(n_features, n_columns)
+
+
+@functools.lru_cache(maxsize=1)
+def _entries(n_features, n_columns):
+    rows, columns = np.triu_indices(n_columns)
+    released = (rows < n_features) | (rows != columns)
+    entries = rows[released], columns[released]
+    for indices in entries:
+        indices.flags.writeable = False
+    return entries
+
+
+def column_weights(n_features, fit_intercept, norm):
+    """Return the weights of the columns: 1 for each feature, tau, kappa."""
+    tau, kappa = WEIGHTS[norm]
+    return np.array([1.0] * n_features + [tau] * bool(fit_intercept) + [kappa])
+
+
+def statistic_noise(n_features, *, fit_intercept, norm, epsilon, delta):
+    """Return the noise that makes the sums (epsilon, delta)-differentially private.
+
+    Parameters
+    ----------
+    n_features : int
+    fit_intercept : bool
+    norm : {"l1", "l2"}
+        In which norm rows are bounded.
+    epsilon : float
+        ``inf`` for no noise.
+    delta : float
+        0 for pure privacy; otherwise `norm` is "l2".
+
+    Returns
+    -------
+    StatisticNoise
+
+    Notes
+    -----
+    "l1": independent Laplace draws of scale S / epsilon on the diagonal and S / (2 epsilon)
+    above it, S = 2 ((1 + tau + kappa)^2 - tau^2 - kappa^2). "l2": with the entries above the
+    diagonal counted sqrt(2)-fold, the sums move by at most S = sqrt(2) (1 + tau^2 + kappa^2)
+    in l2 norm. One ball-Laplace draw of scale S / epsilon hides that, or Gaussian draws of
+    standard deviation S / mu, mu from :func:`~dpselect.mechanisms.gaussian.gaussian_mu`; both are
+    a little longer, to hide that the sums are rounded to a grid: see
+    :func:`~dpselect.noise.charged_scale`.
+    """
+    weights = column_weights(n_features, fit_intercept, norm)
+    n_entries = len(released_entries(n_features, len(weights))[0])
+    sensitivity = statistic_sensitivity(fit_intercept, norm)
+    if epsilon == math.inf:
+        return StatisticNoise(weights, 0.0, 0.0, 0.0)
+    if norm == "l1":
+        scale = sensitivity / epsilon
+        noise = StatisticNoise(weights, scale, scale / 2, math.sqrt(2) * scale / 2)
+        return replace(noise, step=grid_step(noise.scales(n_features), unit=1.0))
+    # a ball-Laplace draw in D dimensions has E ||r||^2 = D (D + 1)
+    loss, deviation = (epsilon, math.sqrt(n_entries + 1)) if delta == 0 else (
+        gaussian_mu(epsilon, delta), 1.0
+    )
+    bare = l2_noise(weights, sensitivity / loss)
+    scales = bare.scales(n_features)
+    step = release_step(scales)
+    charge = charged_scale(scales, step, loss)[0] / scales[0]
+    noise = l2_noise(weights, charge * bare.diagonal)
+    return replace(noise, spread=deviation * noise.off_diagonal, step=step)
+
+
+def l2_noise(weights, scale):
+    """Return noise of which a draw of length 1 moves the weighted sums by `scale` in l2 norm."""
+    off_diagonal = scale / math.sqrt(2)
+    return StatisticNoise(weights, scale, off_diagonal, off_diagonal)
+
+
+def statistic_sensitivity(fit_intercept, norm):
+    """Return S, how far one replaced record moves the weighted sums."""
+    tau, kappa = WEIGHTS[norm]
+    tau = tau if fit_intercept else 0.0
+    if norm == "l1":
+        return 2 * ((1 + tau + kappa) ** 2 - tau**2 - kappa**2)
+    return math.sqrt(2) * (1 + tau**2 + kappa**2)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One eigendecomposition of a Gram matrix, from which every alpha is served.
+
+    Attributes
+    ----------
+    spectrum, basis : ndarray of shape (d,) and (d, d)
+        Eigenvalues and eigenvectors of the mean Gram matrix, with its noise.
+    linear : ndarray of shape (d,)
+        The mean moments in that basis.
+    rho : float
+        Length of the noise's image of a unit vector, per record; 0 without noise.
+    """
+
+    spectrum: np.ndarray
+    basis: np.ndarray
+    linear: np.ndarray
+    rho: float
+
+    @classmethod
+    def of(cls, gram, moment, rho):
+        """Decompose a symmetric matrix, positive semi-definite or not."""
+        spectrum, basis = np.linalg.eigh(gram)
+        return cls(spectrum, basis, basis.T @ moment, rho)
+
+    def with_moment(self, moment):
+        """Return the reading with other mean moments."""
+        return replace(self, linear=self.basis.T @ moment)
+
+    def minimiser(self, alpha, radius):
+        """Return the coefficients for one alpha, on the ball of a radius.
+
+        Each eigenvalue e of the regularised noisy matrix M is replaced by e + rho^2 / e, and
+        by ``inf`` if it is not positive. Inside the ball that is (M^2 + rho^2 I)^{-1} M m on
+        the positive part of M, which minimises ||M theta - m||^2 + rho^2 ||theta||^2: the
+        gradient that is seen, and the one that noise hides. Without noise it is the ridge
+        estimator on the ball.
+        """
+        noisy = self.spectrum + alpha
+        stiffness = np.full_like(noisy, np.inf)
+        positive = noisy > 0
+        with np.errstate(over="ignore"):
+            stiffness[positive] = noisy[positive] + self.rho * (self.rho / noisy[positive])
+        return self.basis @ minimise_on_ball(stiffness, self.linear, radius)

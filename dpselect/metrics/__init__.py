@@ -1,0 +1,31 @@
+"""Scores that carry what a certificate needs: a Lipschitz constant and a range.
+
+A private search may only use a score whose value changes by a known amount when one
+record changes. The scores of margins are means over records of a function g of the margin
+u = y f(x), where f is the decision function and y is -1 or 1; with more than two classes
+they are the mean over the one-vs-rest problems. All are scorers in scikit-learn's sense,
+``score(estimator, X, y)``; greater is better.
+"""
+
+from .margin import BrierScore, HingeScore, LogisticScore, MarginScore, RampScore, margins
+from .score import Score
+from .scores import (
+    AccuracyScore,
+    ClippedSquaredErrorScore,
+    IntegratedSquaredErrorScore,
+    get_score,
+)
+
+__all__ = [
+    "AccuracyScore",
+    "BrierScore",
+    "ClippedSquaredErrorScore",
+    "HingeScore",
+    "IntegratedSquaredErrorScore",
+    "LogisticScore",
+    "MarginScore",
+    "RampScore",
+    "Score",
+    "get_score",
+    "margins",
+]

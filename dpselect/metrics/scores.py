@@ -1,0 +1,228 @@
+"""Scores of regressions, densities and labels, and all scores by their names."""
+
+import operator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..exceptions import CertificateError
+from ..rows import block_map, block_sum
+from ..type_aliases import Estimator, FloatArray, MatrixLike
+from ..validation import check_number
+from .margin import BrierScore, HingeScore, LogisticScore, RampScore
+from .score import Score, check_shape, predicted_by, with_labels
+
+
+@dataclass(frozen=True)
+class ClippedSquaredErrorScore(Score):
+    """The mean of min(residual^2, bound), for regression.
+
+    In the prediction it has Lipschitz constant 2 sqrt(bound), and it spans `bound`.
+
+    Parameters
+    ----------
+    bound : float, default=1.0
+        Largest squared error that counts, in squared units of the target; greater than 0.
+
+    Raises
+    ------
+    ValueError
+        If `bound` is not greater than 0 and finite.
+
+    Examples
+    --------
+    >>> from dpselect.metrics import ClippedSquaredErrorScore
+    >>> ClippedSquaredErrorScore(bound=4.0).lipschitz
+    4.0
+    """
+
+    bound: float = 1.0
+
+    def __post_init__(self):
+        bound = check_number(
+            "bound", self.bound, why="it limits what one record can add to the score",
+            instead="write the largest squared error that should count, such as 1.0",
+        )
+        object.__setattr__(self, "bound", bound)
+
+    @property
+    def stake(self) -> float:  # type: ignore[override]  # is read only
+        return self.bound
+
+    @property
+    def width(self) -> float:  # type: ignore[override]  # is read only
+        return self.bound
+
+    @property
+    def lipschitz(self) -> float:
+        """float : Largest slope of the penalty in the prediction, 2 sqrt(bound)."""
+        return 2 * np.sqrt(self.bound).item()
+
+    def __call__(  # type: ignore[override]  # other scores need no y
+        self,
+        estimator: Estimator,
+        X: MatrixLike,
+        y: npt.ArrayLike,
+    ) -> float:
+        """Score a fitted regressor.
+
+        Parameters
+        ----------
+        estimator : regressor
+        X : array-like of shape (m, p)
+        y : array-like of shape (m,)
+
+        Returns
+        -------
+        float
+            Minus the mean clipped squared error.
+        """
+        predicted, y = with_labels(predicted_by(estimator, "predict", X), y, np.float64)
+        check_shape(predicted.shape, y.shape)
+        (total,) = block_sum(lambda predicted, y: (self.total(y, predicted),), predicted, y)
+        return -float(total / len(y))
+
+    def total(self, y: FloatArray, predicted: FloatArray) -> FloatArray:
+        """Return the sums of the clipped squared errors over the rows.
+
+        Parameters
+        ----------
+        y, predicted : ndarray of shape (m, ...)
+            Of shapes that go together.
+
+        Returns
+        -------
+        ndarray of shape (...)
+        """
+        # fmin: no target, not even one that is not a number, adds more than the bound
+        with np.errstate(over="ignore", invalid="ignore"):
+            residual = y - predicted
+            return np.fmin(residual * residual, self.bound).sum(axis=0)
+
+
+@dataclass(frozen=True)
+class IntegratedSquaredErrorScore(Score):
+    """Minus the integrated squared error of a density, up to a constant of the data.
+
+    q = -int f^2 + (2 / m) sum_i f(z_i), which is greater for a density f that is closer in
+    L2 to that of the records z_i. Chaudhuri and Vinterbo 2013, equation (6).
+
+    Examples
+    --------
+    >>> from dpselect.metrics import IntegratedSquaredErrorScore
+    >>> IntegratedSquaredErrorScore()
+    IntegratedSquaredErrorScore()
+    """
+
+    def __call__(self, estimator: Estimator, X: MatrixLike, y: Any = None) -> float:
+        """Score a fitted density.
+
+        Parameters
+        ----------
+        estimator : density estimator
+            With `score_samples` and `squared_integral`.
+        X : array-like of shape (m, p)
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        float
+        """
+        density = block_map(np.exp, predicted_by(estimator, "score_samples", X))
+        return float(2 * density.mean() - estimator.squared_integral())
+
+
+@dataclass(frozen=True)
+class AccuracyScore(Score):
+    """The share of labels that are predicted right.
+
+    It jumps when a margin crosses 0, so no certificate of stability exists for it; strategies
+    that pay for each model, and need a bounded score only, may use it. A sum of Brier losses
+    tells models apart with less noise.
+
+    Examples
+    --------
+    >>> from dpselect.metrics import AccuracyScore
+    >>> AccuracyScore().width
+    1.0
+    """
+
+    stake = 0.5
+    width = 1.0
+
+    def __call__(  # type: ignore[override]  # other scores need no y
+        self,
+        estimator: Estimator,
+        X: MatrixLike,
+        y: npt.ArrayLike,
+    ) -> float:
+        """Score a fitted classifier.
+
+        Parameters
+        ----------
+        estimator : classifier
+        X : array-like of shape (m, p)
+        y : array-like of shape (m,)
+
+        Returns
+        -------
+        float
+        """
+        predicted, y = with_labels(predicted_by(estimator, "predict", X), y)
+        check_shape(predicted.shape, y.shape)
+        return float(block_map(operator.eq, predicted, y).mean())
+
+
+SCORES = {
+    "brier": BrierScore(),
+    "ramp": RampScore(),
+    "logistic": LogisticScore(),
+    "hinge": HingeScore(),
+    "clipped_squared_error": ClippedSquaredErrorScore(),
+    "accuracy": AccuracyScore(),
+    "integrated_squared_error": IntegratedSquaredErrorScore(),
+}
+
+
+def get_score(scoring: str | Score, name: str = "scoring", others: tuple[str, ...] = ()) -> Score:
+    """Return the score for `scoring`, or refuse one that no certificate covers.
+
+    Parameters
+    ----------
+    scoring : str or Score
+        "brier", "ramp", "logistic", "hinge", "clipped_squared_error" (up to 1), "accuracy",
+        "integrated_squared_error", or a score of this module.
+    name : str
+        Of the parameter, for the message.
+    others : tuple of str
+        What else the parameter may be, for the message.
+
+    Returns
+    -------
+    Score
+
+    Raises
+    ------
+    CertificateError
+        For every other score. AUC jumps when a margin crosses another one, so one record can
+        change it by more than any noise hides.
+
+    Examples
+    --------
+    >>> from dpselect.metrics import get_score
+    >>> get_score("brier")
+    BrierScore()
+    """
+    if isinstance(scoring, Score):
+        return scoring
+    if isinstance(scoring, str) and scoring in SCORES:
+        return SCORES[scoring]
+    shown = repr(scoring) if isinstance(scoring, str) else f"a {type(scoring).__name__}"
+    raise CertificateError(
+        f"{name}={shown} has no Lipschitz constant and range, so no noise is known to hide one "
+        f"record's effect on it; use one of {', '.join(map(repr, (*others, *SCORES)))} "
+        '("ramp" is closest to accuracy, "brier" to AUC and log-likelihood).'
+    )

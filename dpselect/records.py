@@ -1,0 +1,183 @@
+"""Records as estimators take them: checked as scikit-learn does, without quoting them in an error."""
+
+from functools import partial
+
+import numpy as np
+from sklearn.utils import assert_all_finite, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import validate_data
+
+from .config import warn_caller
+from .exceptions import PrivacyLeakWarning
+from .rows import (
+    align,
+    block_sum,
+    checked_rows,
+    distinct,
+    gathered,
+    in_memory,
+    is_lazy,
+    made_up_rows,
+    on_labels,
+)
+from .validation import unquoted
+
+
+def refuse_fit_params(estimator, fit_params):
+    """Refuse fit parameters such as `sample_weight`: no guarantee covers them."""
+    if fit_params:
+        raise TypeError(
+            f"{type(estimator).__name__}.fit got {', '.join(sorted(fit_params))}, which would change "
+            "how far one record can move the model; leave it out."
+        )
+
+
+def warn_if_labels_learned(classes, owner):
+    """Warn, before any label is read, if there is no list of public ones.
+
+    Parameters
+    ----------
+    classes : None or array-like
+        As given to `owner`.
+    owner : str
+        Name of the estimator, for the message.
+    """
+    if classes is None:
+        warn_caller(
+            f"{owner} with classes=None learns the set of labels from y, which the privacy loss "
+            "does not cover; give classes=[...] with all labels that a record may have.",
+            PrivacyLeakWarning,
+        )
+
+
+def numeric_rows(estimator, X, y="no_validation", lazily=False, **checks):
+    """Check rows as scikit-learn does, as float64, without quoting them in an error.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Learns the number and names of the columns.
+    X, y
+        As given to the estimator.
+    lazily : bool, default=False
+        Whether the estimator reads rows by :mod:`dpselect.rows` alone. Rows that are not in memory
+        then are checked whenever they are read, and only their shape and names are here.
+    **checks : dict
+        For :func:`sklearn.utils.validation.validate_data`.
+
+    Returns
+    -------
+    X, or X and y
+    """
+    alone = isinstance(y, str) and y == "no_validation"
+    if lazily or not isinstance(X, np.ndarray) or is_lazy(y):
+        X, y = align(X, None if alone else y)
+    if is_lazy(X):
+        reset = checks.pop("reset", True)
+        checks.pop("y_numeric", None)  # for y alone
+        unquoted(
+            validate_data, estimator, made_up_rows(X), dtype=np.float64, reset=reset, **checks
+        )
+        owner = type(estimator).__name__
+        X = checked_rows(X, owner, **checks)
+        if not lazily:
+            X = gathered(X, owner)
+        return X if alone else (X, one_label_a_row(y, owner))
+    y = "no_validation" if alone else y
+    what = "X" if alone else "X or y"
+    return unquoted(validate_data, estimator, X, y, dtype=np.float64, what=what, **checks)
+
+
+def regression_records(estimator, X, y):
+    """Check rows, sparse ones too, and targets, and return both as float64."""
+    owner = type(estimator).__name__
+    X, y = align(X, y)
+    if not is_lazy(X):
+        y = one_label_a_row(y, owner)
+        X, y = numeric_rows(estimator, X, y, lazily=True, accept_sparse="csr", y_numeric=True)
+        return X, _as_targets(owner, y)
+    X, y = numeric_rows(estimator, X, y, lazily=True, accept_sparse="csr")
+    return X, on_labels(partial(_as_targets, owner), y)
+
+
+def _as_targets(owner, y):
+    if y.dtype.kind == "O":
+        y = unquoted(y.astype, np.float64, what="y")
+    if y.dtype.kind not in "biuf":
+        raise ValueError(f"y must hold numbers, because {owner} is a regression; encode it first.")
+    return y.astype(np.float64)
+
+
+def one_label_a_row(y, owner):
+    """Return the labels as an array of shape (n,), or refuse missing and infinite ones."""
+    if y is None:
+        raise ValueError(
+            f"{owner} requires y to be passed, but the target y is None; give one label a row."
+        )
+    y = in_memory(y)
+    return on_labels(partial(_column, not is_lazy(y)), y)
+
+
+def _column(warn, y):
+    y = unquoted(column_or_1d, y, warn=warn, what="y")
+    assert_all_finite(y, input_name="y")
+    if y.dtype == object:
+        unquoted(np.unique, y, what="y")  # labels without an order would stop a fit half-way
+    return y
+
+
+def public_classes(y, classes, owner):
+    """Return the sorted labels, learning them from `y` when not given.
+
+    That is a leak: see :func:`warn_if_labels_learned`.
+
+    Parameters
+    ----------
+    y : array of shape (n,)
+        As :func:`one_label_a_row` returns it.
+    classes : None or array-like of shape (K,)
+        The public labels.
+    owner : str
+        Name of the estimator, for messages.
+
+    Returns
+    -------
+    ndarray of shape (K,)
+
+    Raises
+    ------
+    ValueError
+        If fewer than two labels remain, or `y` holds a label that is not in `classes`.
+    """
+    if classes is None:
+        # it casts numbers to integers, too large ones included
+        labels = distinct(y)
+        with np.errstate(invalid="ignore"):
+            check_classification_targets(labels)
+        if len(labels) < 2:
+            raise ValueError(
+                f"y holds only one class and classes=None, so {owner} cannot know the other; "
+                "give classes=[...] with all labels that a record may have."
+            )
+        return labels
+    check_classes(classes)
+    labels = np.unique(np.asarray(classes))
+    # (no labels at all are refused with the rows)
+    if len(y) and block_sum(lambda y: (np.sum(~np.isin(y, labels)),), y)[0]:
+        raise ValueError(
+            "y holds a label that is not in classes, and a model of labels beyond the public ones "
+            "would reveal them; add every label that a record may have to classes."
+        )
+    return labels
+
+
+def check_classes(classes):
+    """Refuse a list of labels that does not have two different ones; None passes."""
+    if classes is None:
+        return
+    given = np.asarray(classes)
+    if given.ndim != 1 or len(given) < 2 or len(np.unique(given)) != len(given):
+        raise ValueError(
+            "classes must list at least two different labels, because a classifier separates "
+            "labels that are public knowledge; write for instance classes=[0, 1]."
+        )

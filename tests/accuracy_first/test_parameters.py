@@ -1,0 +1,288 @@
+"""What an accuracy-first search refuses, before it touches the data."""
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.metrics import make_scorer, mean_squared_error
+from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from dpselect import (
+    AccuracyFirstSearchCV,
+    CertificateError,
+    DPHistogramDensity,
+    DPLinearSVC,
+    DPLogisticRegression,
+    DPRidge,
+)
+from dpselect.accuracy_first.parameters import epsilon_grid
+from dpselect.metrics import ClippedSquaredErrorScore
+from dpselect.preprocessing import BoundedScaler
+
+GRID = {"epsilon": [0.1, 1.0, 10.0]}
+NAN, INF = float("nan"), float("inf")
+LOGISTIC = DPLogisticRegression(alpha=0.1)
+OBJECTIVE = DPRidge(alpha=0.1, perturbation="objective")
+DENSITY = DPHistogramDensity(bin_width=0.5)
+
+
+class Untouchable:
+    """Records that must not be read."""
+
+    def __getattribute__(self, name):
+        raise AssertionError(f"the data was touched: {name}")
+
+
+def refusal(error, fit_params=(), **parameters):
+    """The message with which a search refuses, having touched nothing."""
+    parameters = {"estimator": DPRidge(alpha=0.1), "param_grid": GRID, "target": 0.1, **parameters}
+    search = AccuracyFirstSearchCV(**parameters)
+    with pytest.raises(error) as caught:
+        search.fit(Untouchable(), Untouchable(), **dict(fit_params))
+    assert not [name for name in vars(search) if name.endswith("_")]
+    return str(caught.value)
+
+
+def says(message, *parts):
+    assert not [part for part in parts if part not in message], message
+
+
+def name_of(value):
+    return value if isinstance(value, str) else repr(value)[:40]
+
+
+@pytest.mark.parametrize("values, what, instead", [
+    ([1.0, 0.5], "does not increase", "sort it"),
+    ([1.0, 1.0], "does not increase", "each value once"),
+    ([0.0, 1.0], "finite number", "geomspace"),
+    ([-1.0, 1.0], "finite number", "geomspace"),
+    ([1e-10, 1.0], "1e-09", "geomspace"),
+    ([1.0, INF], "finite number", "geomspace"),
+    ([NAN, 1.0], "finite number", "geomspace"),
+    ([1.0, NAN], "finite number", "geomspace"),
+    ([], "at least one number", "geomspace"),
+    (1.0, "at least one number", "geomspace"),
+    (None, "finite number|at least one number", "geomspace"),
+    ("small", "at least one number", "geomspace"),
+    (["small"], "at least one number", "geomspace"),
+    ([[0.1, 1.0]], "at least one number", "geomspace"),
+    ([[0.1], [0.1, 1.0]], "at least one number", "geomspace"),
+], ids=name_of)
+def test_bad_grids(values, what, instead):
+    message = refusal(ValueError, param_grid={"epsilon": values})
+    says(message, "param_grid['epsilon']", instead)
+    assert any(part in message for part in what.split("|"))
+
+
+@pytest.mark.parametrize("values", [["0.1", "1"], [True]], ids=name_of)
+def test_text_in_a_grid(values):
+    says(refusal((TypeError, ValueError), param_grid={"epsilon": values}), "param_grid['epsilon']")
+
+
+@pytest.mark.parametrize("grid", [
+    {}, [GRID], [], None, {"alpha": [0.1]}, {"epsilon": [0.1, 1.0], "alpha": [0.1]},
+    {"dpridge__epsilon": [1.0]}, "epsilon", [0.1, 1.0],
+], ids=name_of)
+def test_grids_of_anything_but_epsilon(grid):
+    says(refusal(ValueError, param_grid=grid), "param_grid", "one key 'epsilon'", "{'epsilon': [")
+
+
+def test_the_epsilon_of_a_pipeline():
+    pipeline = make_pipeline(BoundedScaler((-1, 1)), DPRidge(alpha=0.1))
+    for grid in (GRID, {"boundedscaler__epsilon": [1.0]}, {"dpridge__alpha": [1.0]}):
+        message = refusal(ValueError, estimator=pipeline, param_grid=grid)
+        says(message, "one key 'dpridge__epsilon'", "{'dpridge__epsilon': [")
+    name, epsilons = epsilon_grid(pipeline, {"dpridge__epsilon": (1, 2)})
+    assert name == "dpridge__epsilon" and epsilons.dtype == float and list(epsilons) == [1.0, 2.0]
+
+
+@pytest.mark.parametrize("name, value, error, instead", [
+    ("target", 0, ValueError, "greater than 0"),
+    ("target", -0.1, ValueError, "greater than 0"),
+    ("target", NAN, ValueError, "0.05"),
+    ("target", INF, ValueError, "0.05"),
+    ("target", -INF, ValueError, "0.05"),
+    ("target", "0.1", TypeError, "0.05"),
+    ("target", None, TypeError, "0.05"),
+    ("target", True, TypeError, "0.05"),
+    ("target", [0.1], TypeError, "0.05"),
+    ("failure_probability", 0, ValueError, "0.1"),
+    ("failure_probability", 1, ValueError, "0.1"),
+    ("failure_probability", -0.5, ValueError, "0.1"),
+    ("failure_probability", 1.5, ValueError, "0.1"),
+    ("failure_probability", 1e-7, ValueError, "1e-6"),
+    ("failure_probability", NAN, ValueError, "0.1"),
+    ("failure_probability", "0.1", TypeError, "0.1"),
+    ("delta", -1e-9, ValueError, "1e-6"),
+    ("delta", 1.0, ValueError, "1e-6"),
+    ("delta", NAN, ValueError, "1e-6"),
+    ("delta", None, TypeError, "1e-6"),
+    ("method", "best", ValueError, "'certified'"),
+    ("method", None, ValueError, "'above_threshold'"),
+    ("method", ["certified"], ValueError, "'auto'"),
+    ("on_failure", "ignore", ValueError, "'last'"),
+    ("on_failure", None, ValueError, "'raise'"),
+    ("random_state", "seed", TypeError, "None"),
+    ("random_state", -1, ValueError, "None"),
+    ("cv", 5, ValueError, "leave it out"),
+    ("cv", KFold(5), ValueError, "name a score"),
+], ids=name_of)
+def test_bad_parameters(name, value, error, instead):
+    says(refusal(error, **{name: value}), name, instead)
+
+
+def test_what_a_target_may_be_depends_on_the_criterion():
+    for criterion in ("risk", "clipped_squared_error"):
+        says(refusal(ValueError, target=-0.5, criterion=criterion), "target=-0.5", "greater than 0")
+    # a density's risk can be negative; its excess cannot
+    says(refusal(ValueError, estimator=DENSITY, target=-0.5), "target=-0.5")
+    says(refusal(ValueError, estimator=DENSITY, target=0, criterion="risk"), "target=0")
+    X = np.linspace(0, 1, 500)[:, None] / 2
+    grid = {"epsilon": [1.0, 10.0, 100.0]}
+    search = AccuracyFirstSearchCV(DENSITY, grid, target=-0.5, criterion="risk")
+    assert search.fit(X).reached_
+
+
+CRITERIA = [
+    "accuracy", "roc_auc", "neg_mean_squared_error", "no such score", None, 1.0, ["brier"],
+    make_scorer(mean_squared_error),
+]
+
+
+@pytest.mark.parametrize("criterion", CRITERIA, ids=name_of)
+def test_criteria_without_a_bound_are_refused(criterion):
+    says(refusal(CertificateError, criterion=criterion), "'brier'", "'clipped_squared_error'")
+
+
+@pytest.mark.parametrize("criterion", CRITERIA[:2], ids=name_of)
+def test_refused_criteria_are_called_by_their_name(criterion):
+    message = refusal(CertificateError, criterion=criterion)
+    says(message, f"criterion={criterion!r}", "'excess_risk'")
+    assert "scoring" not in message
+
+
+@pytest.mark.parametrize("estimator, criterion, instead", [
+    (DPRidge(alpha=0.1), "brier", "ClippedSquaredErrorScore"),
+    (OBJECTIVE, "ramp", "ClippedSquaredErrorScore"),
+    (LOGISTIC, "clipped_squared_error", "'brier'"),
+    (DPLinearSVC(alpha=0.1), ClippedSquaredErrorScore(2.0), "'ramp'"),
+    (DENSITY, "logistic", "IntegratedSquaredErrorScore"),
+], ids=name_of)
+def test_scores_of_other_estimators_are_refused(estimator, criterion, instead):
+    message = refusal(CertificateError, estimator=estimator, criterion=criterion)
+    says(message, type(estimator).__name__, instead)
+
+
+@pytest.mark.parametrize("cv, says_so", [
+    (StratifiedKFold(), "cv=5"), (GroupKFold(), "public_splits=True"),
+    ([([0], [1])], "public_splits=True"), (1, "2 or more"), ("folds", "public_splits=True"),
+], ids=name_of)
+def test_splits_that_may_look_at_the_records_are_refused(cv, says_so):
+    message = refusal(ValueError, estimator=LOGISTIC, criterion="brier", target=0.2, cv=cv)
+    says(message, "cv", says_so)
+
+
+def test_parts_that_overlap_are_refused():
+    X, y = np.ones((10, 1)), np.arange(10) % 2
+    search = AccuracyFirstSearchCV(
+        DPLogisticRegression(alpha=0.1, classes=[0, 1]), GRID, target=0.2, criterion="brier",
+        cv=[(np.arange(8), np.arange(7, 10))], public_splits=True,
+    )
+    with pytest.raises(ValueError, match="cv.*disjoint"):
+        search.fit(X, y)
+
+
+@pytest.mark.parametrize("cv, which", [
+    ((np.arange(5), np.append(np.arange(5, 10), 5)), "validates on a record more than once"),
+    ((np.append(np.arange(5), 0), np.arange(5, 10)), "trains on a record more than once"),
+], ids=name_of)
+def test_parts_that_repeat_a_record_are_refused(cv, which):
+    # it would count more often than the noise is made for
+    search = AccuracyFirstSearchCV(
+        DPLogisticRegression(alpha=0.1, classes=[0, 1], perturbation="output"), GRID, target=0.2,
+        criterion="brier", cv=[cv], public_splits=True,
+    )
+    with pytest.raises(ValueError, match=which):
+        search.fit(np.ones((10, 1)), np.arange(10) % 2)
+
+
+PATHS = ["above_threshold", "published_above_threshold", "reduced_above_threshold", "brownian"]
+
+
+@pytest.mark.parametrize("method", PATHS)
+@pytest.mark.parametrize("estimator", [OBJECTIVE, LOGISTIC, DPLinearSVC(alpha=0.1)], ids=name_of)
+def test_objective_perturbation_has_no_path(estimator, method):
+    for criterion in ("excess_risk", "risk"):
+        message = refusal(
+            CertificateError, estimator=estimator, method=method, delta=1e-6, criterion=criterion
+        )
+        says(message, "perturbation='objective'", "another perturbation", "'certified'", "'doubling'")
+
+
+@pytest.mark.parametrize("parameters, parts", [
+    ({"method": "brownian"}, ("method='brownian'", "delta=1e-6")),
+    ({"method": "certified", "criterion": "risk"},
+     ("method='certified'", "'excess_risk'", "'above_threshold'")),
+    ({"method": "theory", "criterion": "clipped_squared_error"}, ("method='theory'", "'excess_risk'")),
+    ({"method": "theory"}, ('perturbation="covariance"', '"objective" or "output"')),
+])
+def test_methods_that_do_not_serve(parameters, parts):
+    says(refusal(CertificateError, **parameters), *parts)
+
+
+@pytest.mark.parametrize("method", ["auto", "certified", "doubling"])
+def test_alpha_must_be_a_number(method):
+    for estimator in (DPLogisticRegression(), DPLinearSVC(alpha="auto", perturbation="output")):
+        message = refusal(ValueError, estimator=estimator, method=method)
+        says(message, 'alpha="auto"', "write a number for alpha")
+
+
+@pytest.mark.parametrize("estimator, part", [
+    (DPRidge(alpha=-1.0), "alpha=-1.0"), (DPRidge(alpha=0.1, norm="max"), "norm"),
+    (DPLogisticRegression(alpha=0.1, tol=1.0), "tol"), (DPHistogramDensity(bin_width=0.3), "bin_width"),
+], ids=name_of)
+def test_bad_parameters_of_the_estimator(estimator, part):
+    says(refusal(ValueError, estimator=estimator), part)
+
+
+@pytest.mark.parametrize("estimator", [Ridge(), LogisticRegression()], ids=name_of)
+def test_other_estimators_are_refused(estimator):
+    message = refusal(CertificateError, estimator=estimator)
+    says(message, type(estimator).__name__, "accuracy_form", "a private estimator of dpselect")
+
+
+def test_other_estimators_are_not_sent_to_a_parameter_that_there_is_not():
+    assert "epsilon=float('inf')" not in refusal(CertificateError, estimator=Ridge())
+
+
+def test_a_pipeline_must_end_with_a_private_estimator():
+    pipeline = Pipeline([("m", DPRidge(alpha=0.1)), ("last", Ridge())])
+    says(refusal(ValueError, estimator=pipeline, param_grid={"last__epsilon": [1.0]}), "Ridge")
+
+
+def test_unsafe_steps_are_refused():
+    pipeline = make_pipeline(StandardScaler(), DPRidge(alpha=0.1))
+    message = refusal(ValueError, estimator=pipeline, param_grid={"dpridge__epsilon": [1.0]})
+    says(message, "StandardScaler", "BoundedScaler")
+
+
+@pytest.mark.parametrize("name", ["sample_weight", "groups", "anything"])
+def test_fit_parameters_are_refused(name):
+    says(refusal(TypeError, fit_params={name: None}), name, "leave it out")
+
+
+def test_the_target_has_no_default():
+    with pytest.raises(TypeError, match="target"):
+        AccuracyFirstSearchCV(DPRidge(), GRID)
+
+
+def test_refusals_are_one_sentence():
+    for parameters in (
+        {"target": 0}, {"target": "x"}, {"failure_probability": 2}, {"on_failure": "x"}, {"cv": 3},
+        {"param_grid": {"epsilon": [2, 1]}}, {"param_grid": {}}, {"method": "theory"},
+        {"method": "brownian"}, {"estimator": DPLogisticRegression()},
+        {"estimator": OBJECTIVE, "method": "above_threshold"},
+    ):
+        message = refusal((ValueError, TypeError), **parameters)
+        assert message.endswith(".") and message.rstrip(".").count(". ") == 0

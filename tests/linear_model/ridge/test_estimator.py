@@ -1,0 +1,664 @@
+import math
+import pickle
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.optimize import minimize
+from scipy.stats import norm as normal
+from sklearn.base import clone
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import KFold
+
+from dpselect import CertificateError, SeededNoiseWarning
+from dpselect.linear_model.ridge import DPRidge
+from dpselect.linear_model.ridge import sums as ridge_sums
+from dpselect.linear_model.ridge.noise import WEIGHTS, statistic_noise
+from dpselect.mechanisms.gaussian import gaussian_mu
+from dpselect.metrics import BrierScore, ClippedSquaredErrorScore
+from dpselect.noise import root_stream
+from dpselect.rows import Parts
+
+INF = float("inf")
+KINDS = [
+    {"norm": "l1"}, {"norm": "l2"}, {"norm": "l2", "delta": 1e-6}, {"perturbation": "output"},
+    {"perturbation": "output", "norm": "l2"}, {"perturbation": "objective"},
+    {"perturbation": "objective", "norm": "l2"},
+]
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(500, 4)) / 3
+    y = X @ [1.0, -0.5, 0.2, 0.0] + 0.2 + rng.normal(size=500) / 3
+    return X, y
+
+
+def seeded(X, y, **parameters):
+    with pytest.warns(SeededNoiseWarning):
+        return DPRidge(random_state=0, **parameters).fit(X, y)
+
+
+def clipped(X, y, norm="l1", R=1.0, Y=1.0):
+    size = np.linalg.norm(X, ord=int(norm[1]), axis=1, keepdims=True)
+    return X * np.minimum(1, R / size), np.clip(y, -Y, Y)
+
+
+@pytest.mark.parametrize("perturbation", ["covariance", "objective", "output"])
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_without_noise_it_is_scikit_learns(data, perturbation, norm, fit_intercept):
+    model = DPRidge(
+        INF, alpha=0.02, perturbation=perturbation, norm=norm, data_norm=0.8, target_bound=0.9,
+        fit_intercept=fit_intercept,
+    ).fit(*data)
+    X, y = clipped(*data, norm, 0.8, 0.9)
+    A = np.hstack([X, np.ones((500, 1))]) if fit_intercept else X
+    other = Ridge(alpha=500 * 0.02, fit_intercept=False).fit(A, y)
+    np.testing.assert_allclose(model.coef_, other.coef_[:4], atol=1e-10)
+    np.testing.assert_allclose(model.predict(data[0]), other.predict(A), atol=1e-10)
+    assert isinstance(model.intercept_, float) and model.privacy_.epsilon == INF
+    if perturbation == "covariance":
+        np.testing.assert_allclose(model.gram_, A.T @ A, atol=1e-10)
+        np.testing.assert_allclose(model.moment_, A.T @ y, atol=1e-10)
+
+
+def test_coef_bound_gives_the_constrained_minimiser(data):
+    X, y = clipped(*data)
+    A = np.hstack([X, np.ones((500, 1))])
+
+    def objective(theta):
+        return ((y - A @ theta) ** 2).mean() / 2 + 0.01 / 2 * theta @ theta
+
+    best = minimize(
+        objective, np.zeros(5), method="SLSQP", options={"ftol": 1e-14},
+        constraints={"type": "ineq", "fun": lambda theta: 0.3**2 - theta @ theta},
+    ).x
+    for perturbation in ("covariance", "objective", "output"):
+        model = DPRidge(INF, coef_bound=0.3, perturbation=perturbation).fit(*data)
+        np.testing.assert_allclose(np.append(model.coef_, model.intercept_), best, atol=1e-5)
+
+
+@pytest.mark.parametrize("parameters", KINDS, ids=str)
+def test_noise_vanishes_as_records_grow(parameters):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200_000, 2)) / 4
+    y = X @ [0.5, -0.3] + 0.1 + rng.normal(size=200_000) / 10
+    private = DPRidge(alpha=0.1, **parameters).fit(X, y)
+    exact = DPRidge(INF, alpha=0.1, **parameters).fit(X, y)
+    np.testing.assert_allclose(private.coef_, exact.coef_, atol=0.02)
+    np.testing.assert_allclose(private.intercept_, exact.intercept_, atol=0.02)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-5])
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_each_sum_has_the_noise_of_the_documentation(data, norm, delta, fit_intercept):
+    if norm == "l1" and delta:
+        return
+    R, Y, epsilon = 0.7, 1.5, 0.5
+    public = dict(norm=norm, delta=delta, data_norm=R, target_bound=Y, fit_intercept=fit_intercept)
+    noisy = seeded(*data, epsilon=epsilon, **public)
+    bits = noisy._entry_bits(*data[0].shape)
+    assert (bits is None) == (norm == "l2")
+    exact = ridge_sums.outer_sums(*data, bits, **noisy._bounds()).values
+    exact = exact * ridge_sums.units(4, R, Y, fit_intercept)
+    gram, moment = noisy.gram_ - exact[:-1, :-1], noisy.moment_ - exact[:-1, -1]
+    unit = noisy.unit_noise(4)
+    if norm == "l1":
+        # the very noise: its law has these scales
+        unit = unit / noisy._statistic_noise(4).scales(4)
+
+    tau, kappa = WEIGHTS[norm]
+    tau *= fit_intercept
+    w = np.array([1 / R] * 4 + [tau] * fit_intercept + [kappa / Y])
+    if norm == "l1":
+        diagonal = 2 * ((1 + tau + kappa) ** 2 - tau**2 - kappa**2) / epsilon
+        above = diagonal / 2
+    else:
+        diagonal = np.sqrt(2) * (1 + tau**2 + kappa**2) / (
+            gaussian_mu(epsilon, delta) if delta else epsilon
+        )
+        above = diagonal / np.sqrt(2)
+    both = np.column_stack([gram, moment])
+    position = 0
+    for i in range(len(w) - 1):
+        for j in range(i, len(w)):
+            if i == j == 4:
+                # the constant's square
+                assert gram[4, 4] == 0 and noisy.gram_[4, 4] == 500
+                continue
+            scale = diagonal if i == j else above
+            # both are rounded to the grid, and noise that is not drawn on it pays for that
+            rounded = noisy._statistic_noise(4).step if norm == "l2" else 1e-10
+            np.testing.assert_allclose(
+                both[i, j] * w[i] * w[j], scale * unit[position], rtol=1e-5, atol=rounded
+            )
+            position += 1
+    assert position == len(unit)
+    assert (noisy.gram_ == noisy.gram_.T).all()
+
+
+@pytest.mark.parametrize("epsilon", [1e-3, 0.1, 1.0, 10.0, 100.0])
+@pytest.mark.parametrize("delta", [1e-12, 1e-6, 0.1])
+def test_gaussian_noise_spends_exactly_delta(epsilon, delta):
+    mu = gaussian_mu(epsilon, delta)
+    spent = normal.cdf(mu / 2 - epsilon / mu) - math.exp(epsilon) * normal.cdf(-mu / 2 - epsilon / mu)
+    assert spent == pytest.approx(delta, rel=1e-3)
+    # mu grows with both
+    assert gaussian_mu(epsilon * 1.01, delta) > mu and gaussian_mu(epsilon, delta * 1.01) > mu
+
+
+def test_spread_is_the_standard_deviation():
+    for parameters in KINDS[:3]:
+        draws = np.array([
+            DPRidge(0.5, random_state=i, **parameters).unit_noise(3) for i in range(4000)
+        ])
+        noise = statistic_noise(3, fit_intercept=True, epsilon=0.5,
+                                **{"delta": 0.0, **parameters})
+        scale = 1.0 if parameters["norm"] == "l1" else noise.off_diagonal
+        assert draws[:, 1].std() * scale == pytest.approx(noise.spread, rel=0.08)
+
+
+def test_output_perturbation_is_the_minimiser_plus_scaled_noise():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(50_000, 4)) / 4
+    y = X @ [0.4, -0.2, 0.1, 0.0]
+    model = seeded(X, y, alpha=0.5, perturbation="output", norm="l2")
+    exact = DPRidge(INF, alpha=0.5, perturbation="output", norm="l2").fit(X, y)
+    B = 1 / (2 * np.sqrt(0.5))
+    S = np.sqrt(2) * (2 + np.sqrt(2) * B)
+    noise = S / (50_000 * 0.5) * model.unit_noise(4)
+    np.testing.assert_allclose(model.coef_ - exact.coef_, noise[:4], rtol=1e-4)
+    np.testing.assert_allclose(model.intercept_ - exact.intercept_, noise[4], rtol=1e-4)
+    assert not hasattr(model, "gram_") and not hasattr(model, "_reading")
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_objective_perturbation_tilts_the_objective(data, norm):
+    X, y = clipped(*data, norm, 0.8, 0.9)
+    model = seeded(
+        *data, alpha=0.5, perturbation="objective", norm=norm, data_norm=0.8, target_bound=0.9
+    )
+    A, theta = np.hstack([X, np.ones((500, 1))]), np.append(model.coef_, model.intercept_)
+    R, B = np.hypot(0.8, 1), 0.9 / (2 * np.sqrt(0.5))
+    assert np.linalg.norm(theta) < 0.9 * B  # inside the ball, where the gradient vanishes
+    # the larger part of one record's effect on the gradients, and what its curvature takes
+    S = R * (1.8 + R * B)
+    if norm == "l1":
+        S = 1.8 * 1.8 + 0.8 * B * np.sqrt(2 * 0.64 + 4 * 0.8 + 8)
+    epsilon = 0.995 - np.log1p(R**2 / (500 * 0.5))
+    gradient = A.T @ (A @ theta - y) / 500 + 0.5 * theta
+    np.testing.assert_allclose(gradient, -S / (500 * epsilon) * model.unit_noise(4)[0], atol=1e-6)
+    assert not hasattr(model, "gram_") and model.post_processing_params == ()
+
+
+def test_objective_perturbation_regularises_more_where_records_are_few(data):
+    X, y = data[0][:20], data[1][:20]
+    model = seeded(X, y, epsilon=0.1, alpha=1e-4, perturbation="objective", norm="l2")
+    s = model._noise(20, 4)
+    assert s.mu > 50 * 1e-4
+    # never less for the noise than half of epsilon
+    assert s.linear_scale <= 2.01 * model._gradient_change("l2") / (20 * 0.0995)
+    assert DPRidge(INF, alpha=1e-4, perturbation="objective")._noise(20, 4).mu == 1e-4
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_unit_noise_has_one_number_for_each_released_one(fit_intercept):
+    d, public = 3 + fit_intercept, {"fit_intercept": fit_intercept}
+    entries = d * (d + 1) // 2 + d - fit_intercept
+    for parameters, shape in zip(KINDS, [(entries,)] * 3 + [(d,)] * 2 + [(2, d)] * 2):
+        noise = DPRidge(random_state=0, **public, **parameters).unit_noise(3)
+        assert noise.shape == shape and len(np.unique(noise)) == noise.size
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_the_noise_of_the_objective_suits_the_norm(norm):
+    noise = np.array([
+        DPRidge(random_state=i, perturbation="objective", norm=norm).unit_noise(2) for i in range(4000)
+    ])
+    # independent Laplace variables have variance 2; a ball-Laplace vector of 3 has length Gamma(3)
+    assert noise[:, 0].var() == pytest.approx(2.0 if norm == "l1" else 4.0, rel=0.15)
+    assert np.linalg.norm(noise[:, 1], axis=1).mean() == pytest.approx(3.0, rel=0.06)
+    both = np.corrcoef(np.abs(noise[:, 0, :2]).T)[0, 1]
+    assert both == pytest.approx(0, abs=0.09) if norm == "l1" else both > 0.12
+
+
+@pytest.mark.parametrize("parameters", KINDS, ids=str)
+def test_the_model_stays_in_the_ball(data, parameters):
+    for _ in range(5):
+        model = DPRidge(epsilon=0.01, alpha=0.1, coef_bound=0.8, **parameters).fit(*data)
+        theta = np.append(model.coef_, model.intercept_)
+        assert np.linalg.norm(theta) <= 0.8 * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("parameters", KINDS[:3], ids=str)
+def test_post_processing_equals_a_fit(data, parameters):
+    model = seeded(*data, epsilon=0.3, **parameters)
+    assert model.post_processing_params == ("alpha",)
+    for alpha in (1e-4, 0.03, 2.0):
+        other = model.post_process(alpha=alpha)
+        refit = seeded(*data, epsilon=0.3, alpha=alpha, **parameters)
+        np.testing.assert_array_equal(other.coef_, refit.coef_)
+        assert other.intercept_ == refit.intercept_ and other.alpha == alpha
+        assert other.privacy_ == refit.privacy_ == model.privacy_
+        assert other.gram_ is model.gram_ and other.n_features_in_ == 4
+    assert model.alpha == 0.01
+    restored = pickle.loads(pickle.dumps(model))
+    assert (restored.post_process(alpha=0.5).coef_ == model.post_process(alpha=0.5).coef_).all()
+
+
+def test_post_processing_is_refused_where_it_is_not_free(data):
+    model = DPRidge().fit(*data)
+    with pytest.raises(ValueError, match="epsilon cannot change"):
+        model.post_process(epsilon=2.0)
+    with pytest.raises(ValueError, match="alpha=-1"):
+        model.post_process(alpha=-1)
+    for perturbation in ("objective", "output"):
+        other = DPRidge(perturbation=perturbation).fit(*data)
+        assert other.post_processing_params == ()
+        with pytest.raises(ValueError, match=f"alpha cannot change.*{perturbation}"):
+            other.post_process(alpha=0.1)
+    with pytest.raises(ValueError, match="not fitted"):
+        DPRidge().post_process(alpha=0.1)
+
+
+def test_a_second_fit_leaves_nothing_of_the_first(data):
+    model = DPRidge().fit(*data)
+    model.set_params(perturbation="output").fit(*data)
+    assert not hasattr(model, "gram_") and not hasattr(model, "moment_")
+    model.set_params(perturbation="covariance")
+    with pytest.raises(ValueError, match="alpha cannot change"):
+        model.post_process(alpha=0.1)
+
+
+def test_both_triangles_carry_one_value(data):
+    # the product of a Fortran-ordered matrix may round them differently
+    for rows in (data[0], np.asfortranarray(data[0]), sparse.csr_array(data[0])):
+        model = DPRidge().fit(rows, data[1])
+        assert (model.gram_ == model.gram_.T).all()
+
+
+def test_reader_is_ridge_on_the_squared_noisy_matrix(data):
+    model = seeded(*data, epsilon=5.0, alpha=0.05)
+    noise = statistic_noise(4, fit_intercept=True, norm="l1", epsilon=5.0, delta=0.0)
+    M, m = model.gram_ / 500 + 0.05 * np.eye(5), model.moment_ / 500
+    assert np.linalg.eigvalsh(M).min() > 0
+    rho = np.sqrt(5) * noise.spread / 500
+    theta = np.linalg.solve(M @ M + rho**2 * np.eye(5), M @ m)
+    np.testing.assert_allclose(np.append(model.coef_, model.intercept_), theta, rtol=1e-9)
+
+
+def test_same_seed_same_noise_on_other_data(data):
+    X, y = data
+    for parameters in KINDS:
+        one = DPRidge(random_state=5, **parameters)
+        # noise on a lattice is made for its epsilon
+        epsilon = 1.0 if one._on_lattice() else 3.0
+        other = DPRidge(random_state=5, epsilon=epsilon, alpha=1.0, **parameters)
+        assert (one.unit_noise(4) == other.unit_noise(4)).all()
+        assert (DPRidge(**parameters).unit_noise(4) != one.unit_noise(4)).all()
+    assert (seeded(X, y).coef_ == seeded(X, y).coef_).all()
+
+
+def test_privacy_statement(data):
+    loss = DPRidge(0.7).fit(*data).privacy_
+    assert (loss.epsilon, loss.delta, loss.kind) == (0.7, 0.0, "differential privacy")
+    assert loss.neighbours == "replace one record" and not loss.seeded
+    assert "Gram" in loss.label
+    assert seeded(*data).privacy_.seeded
+    gaussian = DPRidge(0.7, norm="l2", delta=1e-6).fit(*data).privacy_
+    assert (gaussian.epsilon, gaussian.delta) == (0.7, 1e-6)
+    for perturbation in ("objective", "output"):
+        assert perturbation in DPRidge(perturbation=perturbation).fit(*data).privacy_.label
+
+
+def test_containers_give_the_same_model(data, tmp_path):
+    import pandas as pd
+    import polars as pl
+
+    X, y = data
+    expected = seeded(X, y, alpha=0.5).coef_
+    np.save(tmp_path / "X.npy", X)
+    names = list("abcd")
+    for rows in (
+        X.astype(">f8"), np.asfortranarray(X), sparse.csr_array(X), sparse.coo_array(X),
+        np.load(tmp_path / "X.npy", mmap_mode="r"), X.tolist(), pd.DataFrame(X, columns=names),
+        pl.DataFrame(X, schema=names),
+    ):
+        model = seeded(rows, y, alpha=0.5)
+        np.testing.assert_allclose(model.coef_, expected, rtol=1e-9)
+        reference = pd.DataFrame(X, columns=names) if hasattr(model, "feature_names_in_") else X
+        np.testing.assert_allclose(model.predict(rows), model.predict(reference), rtol=1e-12)
+    model = seeded(pd.DataFrame(X, columns=names), y)
+    assert list(model.feature_names_in_) == names
+    assert list(model.post_process(alpha=1.0).feature_names_in_) == names
+
+
+@pytest.mark.parametrize("perturbation", ["covariance", "objective"])
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_records_are_clipped_in_training_and_prediction(data, norm, perturbation):
+    X, y = data
+    model = seeded(X, y, norm=norm, perturbation=perturbation)
+    short = X / np.linalg.norm(X, ord=int(norm[1]), axis=1, keepdims=True)
+    np.testing.assert_allclose(model.predict(1e6 * X), model.predict(short), rtol=1e-9)
+    np.testing.assert_allclose(
+        seeded(1e6 * X, 1e9 * y, norm=norm, perturbation=perturbation).coef_,
+        seeded(short, np.sign(y), norm=norm, perturbation=perturbation).coef_,
+        rtol=1e-6,
+    )
+
+
+def test_units_scale_the_model(data):
+    X, y = data
+    for parameters in KINDS[:3]:
+        one = seeded(X, y, fit_intercept=False, alpha=0.01, **parameters)
+        other = seeded(
+            1e30 * X, 1e-20 * y, data_norm=1e30, target_bound=1e-20, fit_intercept=False,
+            alpha=1e58, **parameters,
+        )
+        np.testing.assert_allclose(1e50 * other.coef_, one.coef_, rtol=1e-7)
+
+
+def test_blocks_do_not_change_the_model(data, monkeypatch):
+    from dpselect.rows import cutting
+
+    whole = seeded(*data)
+    monkeypatch.setattr(cutting, "BLOCK_ELEMENTS", 70)
+    np.testing.assert_allclose(seeded(*data).coef_, whole.coef_, rtol=1e-9)
+
+
+def test_batch_equals_one_by_one_in_few_passes(data, monkeypatch):
+    def make():
+        return [
+            DPRidge(random_state=i, alpha=alpha, data_norm=R, **parameters)
+            for i, (alpha, R, parameters) in enumerate(
+                (a, R, p) for a in (0.01, 1.0) for R in (0.5, 2.0) for p in KINDS
+            )
+        ]
+
+    passes = []
+    exact = ridge_sums.outer_sums
+    monkeypatch.setattr(
+        "dpselect.linear_model.ridge.estimator.outer_sums",
+        lambda *a, **k: passes.append(1) or exact(*a, **k),
+    )
+    together = DPRidge.fit_batch(make(), *data)
+    assert len(passes) == 6  # two bounds, two norms, and truncated records in one of them
+    for one, model in zip(make(), together):
+        with pytest.warns(SeededNoiseWarning):
+            one.fit(*data)
+        assert (model.coef_ == one.coef_).all() and model.intercept_ == one.intercept_
+        assert not hasattr(model, "privacy_")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_equal_models_of_a_batch_have_noise_of_their_own(kind, data):
+    models = DPRidge.fit_batch([DPRidge(**kind) for _ in range(4)], *data)
+    assert len({model.coef_.tobytes() for model in models}) == 4
+
+
+@pytest.mark.parametrize("perturbation", ["output", "objective"])
+def test_certificate_of_the_minimiser(perturbation):
+    model = DPRidge(perturbation=perturbation, norm="l2", alpha=0.5, fit_intercept=False)
+    c = model.stability_certificate(ClippedSquaredErrorScore(0.25), 1000, 3)
+    S = 2 + 1 / (2 * np.sqrt(0.5))
+    assert c.training == pytest.approx(2 * 0.5 * S / (1000 * 0.5), rel=1e-6)
+    assert c.span == 0.25
+    few = model.stability_certificate(ClippedSquaredErrorScore(0.25), 2, 3, failure_probability=0.1)
+    assert few.training == few.span == 0.25
+    wide = clone(model).set_params(coef_bound=0.1)
+    assert wide._gradient_change("l2") < model._gradient_change("l2")
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_no_neighbour_moves_the_score_beyond_the_certificate(norm):
+    rng, score, largest = np.random.default_rng(0), ClippedSquaredErrorScore(100.0), 0.0
+    for _ in range(150):
+        n = int(rng.integers(1, 8))
+        model = DPRidge(
+            10 ** rng.uniform(-1, 2), perturbation="objective", norm=norm,
+            alpha=10 ** rng.uniform(-1, 1),
+            fit_intercept=bool(rng.integers(2)), random_state=int(rng.integers(1000)),
+        )
+        # corners of the rows' ball, which move the model most
+        X, y = np.eye(2)[rng.integers(2, size=n)] * rng.choice([-9, 9], (n, 1)), rng.choice([-9, 9], n)
+        other = X.copy(), y.copy()
+        other[0][0], other[1][0] = rng.choice([-1, 1]) * X[0][::rng.choice([-1, 1])], rng.choice([-9, 9])
+        V = np.eye(2) * 9, rng.choice([-1.0, 1.0], 2)
+        scores = [score(DPRidge.fit_batch([clone(model)], *T)[0], *V) for T in ((X, y), other)]
+        bound = model.stability_certificate(score, n, 2).training
+        largest = max(largest, abs(scores[0] - scores[1]) / bound)
+    assert 0.02 < largest <= 1.0
+
+
+# so large that rounding of a sum is a step of the grid now and then
+@pytest.mark.parametrize("perturbation, epsilon", [("output", 1e8), ("objective", 1e6)])
+def test_a_record_outside_of_a_training_part_moves_its_model_within_the_certificate(
+    perturbation, epsilon
+):
+    """Sums over parts are rounded as those over all records: a coefficient may move by one step."""
+    rng, score, n, largest = np.random.default_rng(0), ClippedSquaredErrorScore(1.0), 400, 0.0
+    for _ in range(40):
+        X = rng.normal(size=(n, 4)) / 4
+        y = X[:, 0] + rng.normal(size=n) / 10
+        other = X.copy(), y.copy()
+        # the last record, which the last split tests on
+        other[0][-1], other[1][-1] = -X[-1], 1.0
+        parts, thetas = Parts.from_splits(list(KFold(4).split(X)), X), []
+        for records in ((X, y), other):
+            model = DPRidge(
+                epsilon, perturbation=perturbation, norm="l2", alpha=0.01, fit_intercept=False,
+                random_state=1,
+            )
+            # it keeps the coefficients of the last split
+            DPRidge.split_scores([model], score, *records, parts)
+            thetas.append(model.coef_)
+        largest = max(largest, np.linalg.norm(thetas[0] - thetas[1]))
+    residual = model.stability_certificate(score, 300, 4).residual
+    # 2 sqrt(1) for the slope of the score, and rows of norm 1
+    assert 0 < 2 * largest <= residual < 1e-6
+
+
+# --- the bound on the excess risk
+
+
+def excesses(model, X, y, runs=1000):
+    """The excess risks of many fits, from exact sums; rows and targets are within their bounds."""
+    models = [clone(model).set_params(random_state=i) for i in range(runs)]
+    thetas = np.array([m.coef_ for m in DPRidge.fit_batch(models, X, y)])
+    alpha = model.alpha
+    best = np.linalg.solve(X.T @ X / len(X) + alpha * np.eye(X.shape[1]), X.T @ y / len(X))
+
+    def risks(thetas):
+        return ((X @ thetas.T - y[:, None]) ** 2).mean(axis=0) / 2 + alpha / 2 * (thetas**2).sum(axis=1)
+
+    return risks(thetas) - risks(best[None])
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+@pytest.mark.parametrize("perturbation, tightness", [("objective", 1.25), ("output", 6.0)])
+def test_excess_bound(norm, perturbation, tightness):
+    """On rows of 0, the noise of the objective meets nothing but the penalty: the bound is attained."""
+    n, d = 5000, 4
+    model = DPRidge(2.0, alpha=0.1, perturbation=perturbation, norm=norm, fit_intercept=False)
+    form, rng = model.accuracy_form(), np.random.default_rng(0)
+    dense = rng.normal(size=(n, d))
+    dense /= np.linalg.norm(dense, ord=int(norm[1]), axis=1, keepdims=True)
+    hard = np.zeros((n, d)) if perturbation == "objective" else np.eye(d)[np.zeros(n, dtype=int)]
+    for X in (hard, dense):
+        found = excesses(model, X, rng.choice([-1.0, 1.0], n))
+        for p in (0.3, 0.02):
+            # 1000 runs: the share has a standard deviation of sqrt(p (1 - p) / 1000)
+            bound = form.excess_bound(n, d, failure_probability=p)
+            assert (found > bound).mean() < p + 6 * np.sqrt(p / 1000)
+            if X is hard:
+                assert bound < tightness * np.quantile(found, 1 - p)
+        assert found.mean() < 1.15 * form.excess_bound(n, d)
+
+
+def test_excess_bound_counts_the_added_regularisation():
+    """With hardly any noise: the minimiser for mu in place of alpha, on rows that it hurts most."""
+    n, alpha = 1300, 0.01
+    model = DPRidge(0.1, alpha=alpha, perturbation="objective", norm="l2", fit_intercept=False)
+    mu = model._noise(n, 1).mu
+    assert 1.3 * alpha < mu < 2 * alpha
+    x = np.sqrt(alpha)  # and y = 1: the minimiser is as long as it can be
+    theta, best = x / (x**2 + mu), x / (x**2 + alpha)
+    excess = (x**2 + alpha) / 2 * (theta - best) ** 2
+    bound = model.accuracy_form().excess_bound(n, 1, failure_probability=0.999)
+    assert 0.2 * bound < excess < bound
+
+
+def test_excess_bound_falls_with_epsilon_and_records():
+    for perturbation in ("objective", "output"):
+        for coef_bound in (None, 0.2):
+            bounds = [
+                DPRidge(epsilon, alpha=0.1, perturbation=perturbation, coef_bound=coef_bound)
+                .accuracy_form().excess_bound(n, 5, failure_probability=p)
+                for epsilon, n, p in ((0.1, 100, 0.1), (0.3, 100, 0.1), (0.3, 400, 0.1), (0.3, 400, 0.4))
+            ]
+            assert bounds == sorted(bounds, reverse=True) and bounds[-1] > 0
+    with pytest.raises(CertificateError, match='covariance.*"objective" or "output"'):
+        DPRidge().accuracy_form().excess_bound(100, 3)
+
+
+def test_pairs_without_certificate():
+    score = ClippedSquaredErrorScore(1.0)
+    with pytest.raises(CertificateError, match="covariance.*ClippedSquaredErrorScore.*post_process"):
+        DPRidge().stability_certificate(score, 100, 3)
+    with pytest.raises(CertificateError, match="BrierScore"):
+        DPRidge(perturbation="output").stability_certificate(BrierScore(), 100, 3)
+
+
+BAD = [
+    ({"epsilon": 0}, ValueError, "epsilon"),
+    ({"epsilon": float("nan")}, ValueError, "epsilon"),
+    ({"epsilon": "1"}, TypeError, "epsilon"),
+    ({"alpha": 0}, ValueError, "alpha"),
+    ({"alpha": "auto"}, TypeError, "alpha"),
+    ({"alpha": INF}, ValueError, "alpha"),
+    ({"perturbation": "noise"}, ValueError, "covariance"),
+    ({"norm": "max"}, ValueError, "norm"),
+    ({"norm": "l2", "delta": 1.0}, ValueError, "delta"),
+    ({"delta": -1e-6}, ValueError, "delta"),
+    ({"delta": 1e-6}, ValueError, "delta.*l2"),
+    ({"norm": "l2", "delta": 1e-6, "perturbation": "output"}, ValueError, "delta"),
+    ({"data_norm": 0}, ValueError, "data_norm"),
+    ({"data_norm": INF}, ValueError, "data_norm"),
+    ({"data_norm": 1e-200}, ValueError, "data_norm"),
+    ({"target_bound": 0}, ValueError, "target_bound"),
+    ({"target_bound": "1"}, TypeError, "target_bound"),
+    ({"coef_bound": 0}, ValueError, "coef_bound"),
+    ({"coef_bound": INF}, ValueError, "coef_bound"),
+    ({"random_state": "x"}, TypeError, "random_state"),
+]
+
+
+@pytest.mark.parametrize("parameters, error, name", BAD, ids=lambda value: str(value)[:40])
+def test_bad_parameters(parameters, error, name):
+    model = DPRidge(**parameters)
+    with pytest.raises(error, match=name) as caught:
+        model.fit(None, None)
+    assert not [a for a in vars(model) if a.endswith("_")], "half-fitted, or data was touched"
+    assert str(caught.value).rstrip(".").count(". ") == 0, "one sentence"
+
+
+def spoilt(X, value):
+    X = X.copy()
+    X[3, 1] = value
+    return X
+
+
+@pytest.mark.parametrize(
+    "change, match",
+    [
+        (lambda X, y: (spoilt(X, np.nan), y), "NaN"),
+        (lambda X, y: (spoilt(X, np.inf), y), "infinity"),
+        (lambda X, y: (spoilt(X, 1.2345e200), y), "too large"),
+        (lambda X, y: (X, np.where(np.arange(500) == 3, np.nan, y)), "NaN"),
+        (lambda X, y: (X[:-1], y), "inconsistent numbers of samples"),
+        (lambda X, y: (X.ravel(), y), "2D array"),
+        (lambda X, y: (X, y[:, None].repeat(2, axis=1)), "1d array"),
+        (lambda X, y: (X, None), "requires y"),
+        (lambda X, y: (X[:0], y[:0]), "0 sample"),
+    ],
+)
+def test_bad_data(data, change, match):
+    model = DPRidge(norm="l2")
+    with pytest.raises(ValueError, match=match) as caught:
+        model.fit(*change(*data))
+    assert "1.2345" not in str(caught.value)
+    assert not [a for a in vars(model) if a.endswith("_") and not a.startswith("n_features")]
+
+
+def test_sample_weight_is_refused(data):
+    with pytest.raises(TypeError, match="sample_weight.*leave it out"):
+        DPRidge().fit(*data, sample_weight=np.ones(500))
+
+
+@pytest.mark.parametrize("parameters", KINDS, ids=str)
+def test_extreme_parameters_stay_finite(data, parameters):
+    for extreme in (
+        {"epsilon": 1e-9}, {"epsilon": 1e9}, {"alpha": 1e-15}, {"alpha": 1e15},
+        {"data_norm": 1e-100}, {"data_norm": 1e100}, {"target_bound": 1e-100},
+        {"target_bound": 1e100}, {"alpha": 1e-15, "epsilon": INF}, {"coef_bound": 1e-100},
+    ):
+        model = DPRidge(**{**parameters, **extreme}).fit(*data)
+        assert np.isfinite(model.coef_).all() and np.isfinite(model.predict(data[0])).all(), extreme
+    one = DPRidge(**parameters).fit(data[0][:1], data[1][:1])
+    assert np.isfinite(one.coef_).all()
+
+
+def test_noise_beyond_floating_point_is_refused(data):
+    with pytest.raises(ValueError, match="beyond the range"):
+        DPRidge(alpha=1e-300, perturbation="output", target_bound=1e100).fit(*data)
+
+
+def test_accuracy_on_dense_rows():
+    """The non-private model explains 0.83; medians of runs that are far from their targets."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20_000, 20))
+    X *= rng.random((20_000, 1)) ** (1 / 20) / np.linalg.norm(X, axis=1, keepdims=True)
+    signal = X @ rng.normal(size=20)
+    y = 0.1 + 0.3 * signal / signal.std() + 0.3 * np.sqrt(0.17 / 0.83) * rng.normal(size=20_000)
+
+    def median(**parameters):
+        return np.median([
+            DPRidge(alpha=0.001, **parameters).fit(X, y).score(X.copy(), y) for _ in range(9)
+        ])
+
+    l1_norm = math.sqrt(2 * 20 / math.pi)
+    assert median(epsilon=0.5, data_norm=l1_norm) > 0.6
+    assert median(epsilon=1.0, data_norm=l1_norm) > 0.74
+    assert median(epsilon=0.5, norm="l2") > 0.6
+    assert median(epsilon=1.0, norm="l2") > 0.74
+    assert median(epsilon=0.5, norm="l2", delta=1e-6) > 0.8
+
+
+def test_long_rows_are_clipped_before_they_are_multiplied():
+    X = np.array([[0.5], [-0.5]] * 50)
+    model = DPRidge(epsilon=float("inf"), alpha=1e-4).fit(X, X[:, 0])
+    model.coef_ = np.array([50.0])
+    assert model.predict([[1e308]]) == pytest.approx(model.predict([[1.0]]))
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_the_extra_regularisation_is_in_what_is_minimised(norm):
+    """Where alpha is too weak for the proof, and the noise does not lead out of the ball."""
+    n, X = 60, np.tile(np.eye(2), (30, 1))
+    y = np.where(np.arange(n) % 2, 0.3, -0.7)
+    model = DPRidge(
+        8.0, alpha=1e-5, perturbation="objective", norm=norm, fit_intercept=False,
+        random_state=root_stream(3),
+    )
+    s, unit = model._noise(n, 2), model.unit_noise(2)
+    model.fit(X, y)
+    assert s.mu > 10 * model.alpha and np.linalg.norm(model.coef_) < 0.9 * model._ball_radius()
+    moment = X.T @ y / n - s.linear_scale * unit[0]
+    expected = np.linalg.solve(X.T @ X / n + s.mu * np.eye(2), moment) + s.output_scale * unit[1]
+    np.testing.assert_allclose(model.coef_, expected, rtol=1e-6, atol=2 * s.step)
+    # a hundred times more than that apart
+    weaker = np.linalg.solve(X.T @ X / n + model.alpha * np.eye(2), moment)
+    assert abs(weaker / expected - 1).max() > 1e-4

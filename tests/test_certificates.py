@@ -1,0 +1,273 @@
+"""Certificates under attack: neighbouring data sets at a fixed draw never exceed them."""
+
+import math
+import tracemalloc
+
+import numpy as np
+import pytest
+from scipy.stats import gamma
+from sklearn.model_selection import KFold, RepeatedKFold, ShuffleSplit
+
+from dpselect import CertificateError, DPLinearSVC, DPLogisticRegression
+from dpselect.certificates import Certificate, SplitPatterns, margin_certificate
+from dpselect.metrics import HingeScore, LogisticScore, RampScore
+from dpselect.metrics.scores import SCORES
+
+
+class GivenDraws:
+    """Unit draws that are given, for the corners that random ones rarely reach."""
+
+    def unit_noise(self, n_features, n_problems=1):
+        return self.draws
+
+
+class FixedDraw(GivenDraws, DPLogisticRegression):
+    pass
+
+
+class FixedDrawSVC(GivenDraws, DPLinearSVC):
+    pass
+
+
+def with_draws(model, draws):
+    model.draws = draws
+    return model
+
+
+def q(model, T, V, score):
+    return score(model.fit_batch([model], *T)[0], *V)
+
+
+def attack(rng, kind, perturbation, score_name):
+    """One random neighbouring pair: changes of the score over their certificates."""
+    score = SCORES[score_name]
+    n, m, d = (int(rng.integers(1, 12)) for _ in range(3))
+    R, s = 10 ** rng.uniform(-1, 2), 10 ** rng.uniform(-1, 0.5)
+    K = int(rng.choice([2, 3]))
+    model = kind(
+        epsilon=10 ** rng.uniform(-1, 2), alpha=10 ** rng.uniform(-4, 1) * R**2,
+        perturbation=perturbation, data_norm=R, intercept_scaling=s * R, classes=np.arange(K),
+        fit_intercept=bool(rng.integers(2)),
+    )
+    problems = 1 if K == 2 else K
+    dimension = d + model.fit_intercept
+    draws = rng.normal(size=(2, problems, dimension))
+    draws *= 10 ** rng.uniform(-2, 2) / np.linalg.norm(draws, axis=2, keepdims=True)
+    with_draws(model, draws)
+    # rows beyond the norm too: they have to be clipped in training and in scoring
+    T = rng.normal(size=(n, d)) * R * 10 ** rng.uniform(-1, 1), rng.integers(K, size=n)
+    V = rng.normal(size=(m, d)) * R * 10 ** rng.uniform(-1, 1), rng.integers(K, size=m)
+    bound = model.stability_certificate(score, n, d, problems)
+    base = q(model, T, V, score)
+
+    T_neighbour = T[0].copy(), T[1].copy()
+    direction = rng.normal(size=d)
+    T_neighbour[0][0] = rng.choice([-1, 1]) * 10 * R * direction
+    T_neighbour[1][0] = rng.integers(K)
+    V_neighbour = V[0].copy(), V[1].copy()
+    V_neighbour[0][0] = rng.choice([-1, 1]) * 10 * R * direction
+    V_neighbour[1][0] = rng.integers(K)
+    return (
+        abs(q(model, T_neighbour, V, score) - base) / bound.training,
+        abs(q(model, T, V_neighbour, score) - base) / (bound.span / m),
+    )
+
+
+@pytest.mark.parametrize("kind", [FixedDraw, FixedDrawSVC])
+@pytest.mark.parametrize("perturbation", ["objective", "output"])
+@pytest.mark.parametrize("score_name", ["brier", "ramp", "logistic", "hinge"])
+def test_random_neighbours_never_exceed_the_certificate(kind, perturbation, score_name):
+    rng = np.random.default_rng(0)
+    ratios = np.array([attack(rng, kind, perturbation, score_name) for _ in range(150)])
+    assert ratios.max() <= 1 + 1e-6
+    assert ratios[:, 1].max() > 0.5  # the attack is not idle
+
+
+def corner(score, validation_margin):
+    """A draw, training sets and a validation set at which record 0 moves the score most.
+
+    A long draw makes w long along the first axis. Record 0 is nearly orthogonal to it and has
+    slope 1 on both data sets, which pull it to opposite sides of the second axis. The
+    validation records lie on that axis.
+    """
+    n, alpha = 20, 1.0
+    model = FixedDraw(
+        epsilon=1.0, alpha=alpha, fit_intercept=False, classes=[-1, 1]
+    )
+    scales = model._perturbation(n, 2, 1)
+    length = 200.0
+    draw = np.array([-length * scales.mu / scales.linear_scale, 0.0])
+    offset = validation_margin * scales.mu / scales.linear_scale
+    draw[1] = -offset  # puts the margin of the validation records on the slope of the score
+    with_draws(model, np.array([[draw], [[0.0, 0.0]]]))
+    across = math.sqrt(1 - 0.06**2)
+    others = np.zeros((n - 1, 2))
+    T = [(np.vstack([[[-0.06, side * across]], others]), np.ones(n)) for side in (1, -1)]
+    V = np.array([[0.0, 1.0]]), np.array([1])
+    moved = abs(q(model, T[0], V, score) - q(model, T[1], V, score))
+    return moved / model.stability_certificate(score, n, 2).training
+
+
+@pytest.mark.parametrize(
+    "name, margin",
+    [("ramp", 0.5), ("hinge", 0.0), ("logistic", -5.0), ("brier", -math.log(2))],
+)
+def test_training_certificate_is_nearly_attained(name, margin):
+    ratio = corner(SCORES[name], margin)
+    assert 0.95 <= ratio <= 1.0 + 1e-9
+
+
+def test_training_certificate_without_the_factor_two_is_caught():
+    # the twin charges R / (n mu), the movement when a record is added or removed
+    assert corner(RampScore(), 0.5) > 0.5 * (1 + 1e-3)
+
+
+def test_validation_certificate_is_attained():
+    model = with_draws(
+        FixedDraw(epsilon=1.0, alpha=6.0, fit_intercept=False, classes=[-1, 1],
+                  perturbation="output"),
+        np.full((2, 1, 1), 3.0),
+    )
+    T = np.zeros((1, 1)), np.ones(1)
+    change = abs(
+        q(model, T, (np.array([[1.0]]), [1]), HingeScore())
+        - q(model, T, (np.array([[1.0]]), [-1]), HingeScore())
+    )
+    assert 0.9 <= change / model.stability_certificate(HingeScore(), 1, 1).span <= 1.0
+
+
+# --- errata of Chaudhuri and Vinterbo (2013), theorem 4
+
+
+def published_beta_2(alpha, lambda_min, n, d, k, delta):
+    """beta_2 as printed, for an unbounded score with L = 1 and rows of norm 1."""
+    return (1 + d * math.log(d * k / delta) / (alpha * n)) / lambda_min
+
+
+def erratum_case(score, perturbation):
+    """One training record x = 0; a draw on the edge of the paper's event; margins -1 and 1."""
+    delta, k = 2 * math.exp(-3), 2
+    model = with_draws(
+        FixedDraw(epsilon=1.0, alpha=6.0, fit_intercept=False, classes=[-1, 1],
+                  perturbation=perturbation),
+        np.full((2, 1, 1), 3.0),
+    )
+    assert math.isclose(3.0, math.log(k / delta))
+    T = np.zeros((1, 1)), np.ones(1)
+    change = abs(q(model, T, (np.ones((1, 1)), [1]), score)
+                 - q(model, T, (np.ones((1, 1)), [-1]), score))
+    return change, published_beta_2(1.0, 6.0, 1, 1, k, delta), model
+
+
+@pytest.mark.parametrize("perturbation", ["objective", "output"])
+def test_erratum_noise_without_its_factor_two(perturbation):
+    change, published, model = erratum_case(LogisticScore(), perturbation)
+    assert math.isclose(change, 1.0, rel_tol=2e-3) and math.isclose(published, 2 / 3)
+    assert change > published  # fails with the published constant
+    assert change <= model.stability_certificate(LogisticScore(), 1, 1).span
+    with_factor = (1 + 2 * 3) / 6
+    assert change <= with_factor  # and would hold with the factor alone
+
+
+@pytest.mark.parametrize("perturbation", ["objective", "output"])
+def test_erratum_hinge_is_not_zero_at_zero(perturbation):
+    change, published, model = erratum_case(HingeScore(), perturbation)
+    assert math.isclose(change, 2.0, rel_tol=2e-3)
+    assert change > published and change > (1 + 2 * 3) / 6  # with the factor repaired, too
+    assert change <= model.stability_certificate(HingeScore(), 1, 1).span
+
+
+def test_tail_bound_is_far_below_the_published_one():
+    # d = 52, k = 10, delta = 0.01
+    assert round(52 * math.log(52 * 10 / 0.01)) == 565
+    assert round(float(gamma.isf(0.01 / 10, 52))) == 77
+
+
+def test_failure_probability_bounds_all_but_a_share_of_the_draws():
+    rng = np.random.default_rng(0)
+    model = DPLogisticRegression(epsilon=1.0, alpha=0.1, random_state=rng)
+    tail = model.stability_certificate(HingeScore(), 100, 3, failure_probability=0.1).span
+    spans = [model.stability_certificate(HingeScore(), 100, 3).span for _ in range(2000)]
+    # half of the probability is kept for the draw that hides the residual
+    assert 0.02 < np.mean(np.array(spans) > tail) < 0.1
+
+
+def test_unknown_score_is_refused_with_the_pair():
+    with pytest.raises(CertificateError, match="DPLogisticRegression with function"):
+        DPLogisticRegression().stability_certificate(lambda *args: 0, 10, 2)
+
+
+def test_margin_certificate_averages_over_problems():
+    both = margin_certificate(RampScore(0, 10), 1.0, 0.1, np.array([1.0, 2.0]))
+    each = [margin_certificate(RampScore(0, 10), 1.0, 0.1, norm) for norm in (1.0, 2.0)]
+    assert math.isclose(both.span, (each[0].span + each[1].span) / 2)
+    assert both.training == each[0].training == each[1].training
+    assert isinstance(both, Certificate)
+
+
+# --- splits
+
+
+def brute_force(training, span, splits, n, residual=0.0):
+    residual = np.broadcast_to(residual, training.shape)
+    worst = np.zeros(len(training))
+    for r in range(n):
+        total = sum(
+            np.sum(train == r) * training[:, j] + np.sum(test == r) * span[:, j] / len(test)
+            + (r not in train) * residual[:, j]
+            for j, (train, test) in enumerate(splits)
+        )
+        worst = np.maximum(worst, total / len(splits))
+    return worst
+
+
+@pytest.mark.parametrize(
+    "splitter",
+    [KFold(3), KFold(4, shuffle=True, random_state=0), RepeatedKFold(n_splits=2, n_repeats=9),
+     ShuffleSplit(40, test_size=0.2, random_state=0)],
+)
+def test_sensitivities_of_splits(splitter):
+    n, rng = 23, np.random.default_rng(0)
+    splits = list(splitter.split(np.zeros((n, 1))))
+    training, span, residual = rng.random((3, 5, len(splits)))
+    patterns = SplitPatterns.from_splits(splits, n)
+    np.testing.assert_allclose(
+        patterns.sensitivities(training, span), brute_force(training, span, splits, n)
+    )
+    np.testing.assert_allclose(
+        patterns.sensitivities(training, span, residual),
+        brute_force(training, span, splits, n, residual),
+    )
+
+
+def test_repeated_records_count_as_often_as_they_occur():
+    splits = [(np.array([0, 0, 0, 1]), np.array([2, 2])), (np.array([1, 2]), np.array([0]))]
+    training, span = np.full((1, 2), 0.1), np.full((1, 2), 1.0)
+    expected = brute_force(training, span, splits, 3)
+    assert expected == max(3 * 0.1 + 1.0, 2 * 0.1, 1.0 + 0.1) / 2
+    np.testing.assert_allclose(
+        SplitPatterns.from_splits(splits, 3).sensitivities(training, span), expected
+    )
+
+
+def test_a_record_that_is_named_very_often_costs_no_memory():
+    n, rng = 2000, np.random.default_rng(0)
+    # as many patterns as records
+    splits = [(np.flatnonzero(rng.random(n) < 0.5), np.arange(n)) for _ in range(30)]
+    splits.append((np.zeros(20_000, dtype=int), np.arange(n)))
+    tracemalloc.start()
+    try:
+        patterns = SplitPatterns.from_splits(splits, n)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 10e6
+    assert patterns.in_train[:, -1].max() == 20_000 and len(patterns.in_train) == n
+
+
+def test_k_folds_are_as_good_as_the_best_split():
+    n, k = 1000, 5
+    splits = list(KFold(k).split(np.zeros((n, 1))))
+    a, span = np.full((1, k), 2.0 / (n - n // k)), np.full((1, k), 1.0)
+    moved = SplitPatterns.from_splits(splits, n).sensitivities(a, span)
+    np.testing.assert_allclose(moved, 2.0 / n + 1.0 / n)
