@@ -1,20 +1,59 @@
-"""What private estimators share: the statement of the loss, and how it is shown."""
+"""The one `fit` of private estimators: the author of an estimator writes its mathematics only."""
 
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any, ClassVar, Self
+
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassifierMixin, DensityMixin, RegressorMixin, clone
+
+from .atomic import all_or_nothing
+from .capabilities import PublicShape
+from .certificates import Certificate
 from .config import warn_caller
 from .exceptions import SeededNoiseWarning
-from .ledger import CarriesLedgerMixin
-from .noise import InnerStream, is_seeded
+from .ledger import CarriesLedgerMixin, charged, uncharged, where_it_came_from
+from .noise import InnerStream, as_generator, check_random_state, is_seeded
 from .privacy import PrivacyLoss
+from .records import (
+    check_classes,
+    classification_records,
+    regression_records,
+    table_records,
+)
+from .training_records import remember
+from .type_aliases import MatrixLike
+from .validation import check_epsilon
 
 
-class PrivacyHTMLMixin(CarriesLedgerMixin):
-    """What private estimators share; comes before BaseEstimator.
+def _as_a_release(fit):
+    @wraps(fit)
+    def fit_as_a_release(self, X, *args, **kwargs):
+        with where_it_came_from(self), all_or_nothing(self):
+            fitted = fit(self, X, *args, **kwargs)
+        remember(self, X)
+        return fitted
 
-    It shows `privacy_` in notebooks, beneath scikit-learn's diagram, and pickles carry the ledger
-    that is open.
+    return fit_as_a_release
+
+
+class ReleaseMixin(CarriesLedgerMixin):
+    """What all objects share whose `fit` releases something; comes before BaseEstimator.
+
+    A `fit` that fails leaves them as they were, wherever it is written. What they were trained on is
+    remembered, so that scores of it warn; pickles carry the ledger that is open, and a fit of what
+    was unpickled spends from there; notebooks show `privacy_` beneath scikit-learn's diagram.
     """
 
     privacy_: PrivacyLoss
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "fit" in vars(cls):
+            cls.fit = _as_a_release(vars(cls)["fit"])  # type: ignore[attr-defined]
 
     @property
     def _repr_html_(self):
@@ -33,37 +72,318 @@ class PrivacyHTMLMixin(CarriesLedgerMixin):
         return "" if loss is None else loss._repr_html_()
 
 
-def release_loss(estimator, what, delta=0.0):
-    """Return the loss of one release by `estimator`, and warn if its noise was seeded.
+class PrivateEstimator(ReleaseMixin, BaseEstimator, ABC):
+    """Base of estimators that release a function of records, with differential privacy.
 
-    Parameters
+    `fit` checks the parameters, reserves the loss from the ledger before any record is read, checks
+    the records, draws the noise, calls `_release` and states the loss. If it fails, the estimator is
+    left as it was. A subclass has the parameters `epsilon`, `ledger` and `random_state`, and writes
+    its mathematics:
+
+    - `parameter_checks`, what each other parameter may be;
+    - `_calibration`, how much noise a fit needs;
+    - `_standard_noise`, the noise before it is scaled;
+    - `_release`, from records and noise to what is released;
+    - `_what`, what that is in words.
+
+    Take :class:`PrivateClassifier`, :class:`PrivateRegressor` or :class:`PrivateDensity` for the
+    task. :func:`dpselect.testing.check_private_estimator` tells what a subclass got wrong.
+
+    Attributes
     ----------
-    estimator : estimator
-        With parameters `epsilon` and `random_state`.
-    what : str
-        What is released, in words.
-    delta : float, default=0.0
-        Probability with which the loss may exceed epsilon.
-
-    Returns
-    -------
-    PrivacyLoss
+    parameter_checks : dict
+        For each parameter a function of its name and value that refuses what breaks the guarantee:
+        see :func:`~dpselect.validation.number` and its neighbours.
+    reads : dict
+        How the records are read: ``lazily=True`` for estimators that read rows by
+        :mod:`dpselect.rows` alone, ``accept_sparse="csr"`` if they may be sparse.
+    keeps : tuple of str
+        Names of private attributes that are functions of what was released, and forgotten with it.
     """
-    warn_if_seeded(estimator)
-    noisy = estimator.epsilon != float("inf")
-    return PrivacyLoss(
-        float(estimator.epsilon),
-        delta=float(delta) if noisy else 0.0,
-        label=f"{type(estimator).__name__}: {what}",
-        seeded=noisy and is_seeded(estimator.random_state),
-    )
+
+    parameter_checks: ClassVar[dict[str, Callable[[str, Any], Any]]] = {}
+    reads: ClassVar[dict[str, Any]] = {}
+    keeps: ClassVar[tuple[str, ...]] = ()
+
+    def fit(self, X: MatrixLike, y: npt.ArrayLike | None = None, **fit_params: Any) -> Self:
+        """Train and release.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Brought within the public bounds that the parameters state, in training and in
+            prediction. Sparse where the estimator takes sparse rows.
+        y : array-like of shape (n_samples,), default=None
+            Labels or targets; estimators that have none ignore it.
+        **fit_params : dict
+            None is supported: `sample_weight`, for instance, would change how far one record can
+            move the model, and is refused.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator; `privacy_` states what was spent.
+
+        Raises
+        ------
+        BudgetExceededError
+            If the ledger has less left; no record is read.
+        TypeError
+            If `fit_params` are given.
+        ValueError
+            If a parameter is out of range, or X or y is malformed.
+
+        Warns
+        -----
+        PrivacyLeakWarning
+            If the labels are learned from `y`, because `classes` is None.
+        SeededNoiseWarning
+            If `random_state` is not None.
+        """
+        if fit_params:
+            raise TypeError(
+                f"{type(self).__name__}.fit got {', '.join(sorted(fit_params))}, which would change "
+                "how far one record can move the model; leave it out."
+            )
+        self._check_parameters()
+        warn_if_seeded(self)
+        loss = self._loss_of_a_fit()
+        with charged(self, loss):
+            self._train(X, y, self.epsilon, self.random_state)
+            self.privacy_ = loss
+        return self
+
+    def _train(self, X, y, epsilon, random_state):
+        """Set what is released, with an epsilon and the noise of a random state; charges nothing."""
+        # of an earlier fit, whose loss `privacy_` no longer states
+        for name in [name for name in vars(self) if _is_released(name) or name in self.keeps]:
+            del vars(self)[name]
+        records = self._check_records(X, y)
+        noise = self._noise_sample(records.shape, epsilon, random_state)
+        released = self._release(records, self.calibration(records.shape, epsilon), noise)
+        vars(self).update(records.public | released)
+
+    def calibration(self, shape: PublicShape, epsilon: float | None = None) -> Any:
+        """Return how much noise a fit needs: a function of public numbers alone.
+
+        Parameters
+        ----------
+        shape : PublicShape
+        epsilon : float, default=None
+            Privacy loss of the fit; None is the estimator's.
+
+        Returns
+        -------
+        object
+            Frozen, with the numbers that certificates, bounds and plans read.
+        """
+        self._check_parameters()
+        # a low-precision number would weaken the noise
+        epsilon = float(self.epsilon if epsilon is None else check_epsilon(epsilon))
+        return self._calibration(shape, epsilon)
+
+    def unit_noise(self, n_features: int, n_problems: int = 1) -> Any:
+        """Draw the noise of one fit before it is scaled, from `random_state` and public numbers alone.
+
+        Parameters
+        ----------
+        n_features : int
+            Columns of X.
+        n_problems : int, default=1
+            1 for two classes and for other tasks, otherwise the number of classes.
+
+        Returns
+        -------
+        ndarray
+        """
+        shape = PublicShape(1, n_features, n_problems)
+        return self._noise_sample(shape, self.epsilon, self.random_state)
+
+    def _noise_sample(self, shape, epsilon, random_state):
+        """Return the standard noise of one fit, from a random state; the records decide nothing."""
+        return self._standard_noise(
+            as_generator(random_state), shape.n_features, shape.n_problems, float(epsilon)
+        )
+
+    def _check_parameters(self):
+        check_epsilon(self.epsilon)
+        for name, check in self.parameter_checks.items():
+            check(name, getattr(self, name))
+        check_random_state(self.random_state)
+
+    def _loss_of_a_fit(self):
+        noisy = self.epsilon != math.inf
+        return PrivacyLoss(
+            float(self.epsilon),
+            float(getattr(self, "delta", 0.0)) if noisy else 0.0,
+            label=f"{type(self).__name__}: {self._what()}",
+            seeded=noisy and is_seeded(self.random_state),
+        )
+
+    def _check_records(self, X, y):
+        """Return the checked records."""
+        return table_records(self, X, **self.reads)
+
+    @abstractmethod
+    def _what(self):
+        """Return what is released, in words."""
+
+    @abstractmethod
+    def _calibration(self, shape, epsilon):
+        """Return the frozen noise calibration for a shape and an epsilon."""
+
+    @abstractmethod
+    def _standard_noise(self, generator, n_features, n_problems, epsilon):
+        """Return the noise of one fit before it is scaled; no record may decide anything here."""
+
+    @abstractmethod
+    def _release(self, records, calibration, noise):
+        """Return what is released: a dict of attributes, each past :func:`dpselect.noise.release`.
+
+        Parameters
+        ----------
+        records : Records
+        calibration
+            As `_calibration` gives it for ``records.shape``.
+        noise : ndarray
+            As `_standard_noise` gives it.
+        """
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A model at an epsilon and a noise sample, that is trained to be compared and never released.
+
+    Attributes
+    ----------
+    model : PrivateEstimator
+    epsilon : float
+    random_state : InnerStream or None
+        Of its noise.
+    """
+
+    model: Any
+    epsilon: float
+    random_state: Any = None
+
+    def calibration(self, shape):
+        """Return the noise calibration for a shape."""
+        return self.model.calibration(shape, self.epsilon)
+
+    def noise(self, shape):
+        """Return the standard noise for a shape."""
+        return self.model._noise_sample(shape, self.epsilon, self.random_state)
+
+    def certificate(self, score, shape, failure_probability=None):
+        """Return the Certificate of a score, at this noise sample or for nearly all of them."""
+        calibration = self.calibration(shape)
+        noise = self.noise(shape) if failure_probability is None else None
+        return calibration.certificate(score, noise, failure_probability)
+
+    def records(self, X, y):
+        """Return the records as the model takes them."""
+        return clone(self.model)._check_records(X, y)
+
+    def published(self, **released):
+        """Return the model with attributes of a release that was made elsewhere."""
+        model = clone(self.model).set_params(epsilon=self.epsilon, random_state=None)
+        vars(model).update(released)
+        return model
+
+    def fitted(self, X, y):
+        """Return the trained model; nothing is charged, and it states no loss."""
+        model = clone(self.model)
+        with uncharged():
+            model._train(X, y, self.epsilon, self.random_state)
+        return model
+
+
+class CertifiedMixin:
+    """An estimator whose calibration has a method ``certificate(score, noise, failure_probability)``."""
+
+    def stability_certificate(
+        self,
+        score: Any,
+        n_samples: int,
+        n_features: int,
+        n_problems: int = 1,
+        failure_probability: float | None = None,
+    ) -> Certificate:
+        """Bound how far one record moves a score of this estimator's model at its noise.
+
+        Parameters
+        ----------
+        score : Score
+        n_samples : int
+            Training records n.
+        n_features : int
+            Columns of X.
+        n_problems : int, default=1
+            1 for two classes and for other tasks, otherwise the number of classes.
+        failure_probability : float, default=None
+            None bounds the noise sample that `random_state` gives. A number in (0, 1) bounds all
+            samples but a share of at most this probability, for planning and for the accounting of
+            Chaudhuri and Vinterbo.
+
+        Returns
+        -------
+        Certificate
+
+        Raises
+        ------
+        CertificateError
+            If no certificate exists for the score.
+        """
+        shape = PublicShape(n_samples, n_features, n_problems)
+        trial = Trial(self, self.epsilon, self.random_state)
+        return trial.certificate(score, shape, failure_probability)
+
+
+class PrivateClassifier(CertifiedMixin, ClassifierMixin, PrivateEstimator):
+    """Base of private classifiers: labels are public, in a parameter `classes`.
+
+    `_release` gets records with ``classes`` and labels that all belong to them; `classes_` is set.
+    """
+
+    classes: npt.ArrayLike | None
+
+    def _check_parameters(self):
+        super()._check_parameters()
+        check_classes(self.classes)
+
+    def _check_records(self, X, y):
+        return classification_records(self, X, y, **self.reads)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = "accept_sparse" in self.reads
+        # on small data the noise of privacy can be larger than the signal
+        tags.classifier_tags.poor_score = True
+        return tags
+
+
+class PrivateRegressor(CertifiedMixin, RegressorMixin, PrivateEstimator):
+    """Base of private regressors: `_release` gets targets of float64, which it clips."""
+
+    def _check_records(self, X, y):
+        return regression_records(self, X, y, **self.reads)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = "accept_sparse" in self.reads
+        tags.regressor_tags.poor_score = True
+        return tags
+
+
+class PrivateDensity(CertifiedMixin, DensityMixin, PrivateEstimator):
+    """Base of private densities, of rows alone."""
 
 
 def warn_if_seeded(estimator):
     """Warn if what `estimator` is about to release has noise that can be drawn again."""
     state = estimator.random_state
     # a search's inner fits are never released
-    private = getattr(estimator, "epsilon", None) != float("inf")
+    private = getattr(estimator, "epsilon", None) != math.inf
     if is_seeded(state) and not isinstance(state, InnerStream) and private:
         warn_caller(
             f"{type(estimator).__name__} was given a random_state of type {type(state).__name__}: "
@@ -71,3 +391,7 @@ def warn_if_seeded(estimator):
             "that leaves your hands.",
             SeededNoiseWarning,
         )
+
+
+def _is_released(name):
+    return name.endswith("_") and not name.startswith("_")

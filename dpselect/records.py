@@ -1,12 +1,16 @@
 """Records as estimators take them: checked as scikit-learn does, without quoting them in an error."""
 
+import math
+from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
+from .capabilities import PublicShape
 from .config import warn_caller
 from .exceptions import PrivacyLeakWarning
 from .rows import (
@@ -21,15 +25,6 @@ from .rows import (
     on_labels,
 )
 from .validation import unquoted
-
-
-def refuse_fit_params(estimator, fit_params):
-    """Refuse fit parameters such as `sample_weight`: no guarantee covers them."""
-    if fit_params:
-        raise TypeError(
-            f"{type(estimator).__name__}.fit got {', '.join(sorted(fit_params))}, which would change "
-            "how far one record can move the model; leave it out."
-        )
 
 
 def warn_if_labels_learned(classes, owner):
@@ -88,16 +83,68 @@ def numeric_rows(estimator, X, y="no_validation", lazily=False, **checks):
     return unquoted(validate_data, estimator, X, y, dtype=np.float64, what=what, **checks)
 
 
-def regression_records(estimator, X, y):
-    """Check rows, sparse ones too, and targets, and return both as float64."""
+@dataclass(frozen=True)
+class Records:
+    """Checked records.
+
+    Attributes
+    ----------
+    X : ndarray, CSR matrix or lazy rows of shape (n, p)
+    y : array of shape (n,), or None
+        Labels, or targets of float64.
+    public : dict
+        Attributes of every model that is trained on them: `n_features_in_`, `feature_names_in_` and
+        `classes_` where there are any.
+    """
+
+    X: Any
+    y: Any
+    public: dict
+
+    @classmethod
+    def of(cls, estimator, X, y=None, **public):
+        """Put records together that `estimator` has checked."""
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(estimator, name):
+                public[name] = getattr(estimator, name)
+        return cls(X, y, public)
+
+    @property
+    def classes(self):
+        """ndarray of shape (K,) : The sorted public labels of a classification."""
+        return self.public["classes_"]
+
+    @property
+    def shape(self):
+        """PublicShape : What is public of them."""
+        K = len(self.public.get("classes_", ()))
+        return PublicShape(*self.X.shape, K if K > 2 else 1)
+
+
+def table_records(estimator, X, **reads):
+    """Return the checked rows of an estimator that has no labels."""
+    return Records.of(estimator, numeric_rows(estimator, X, **reads))
+
+
+def classification_records(estimator, X, y, **reads):
+    """Return the checked rows and labels of a classifier with a parameter `classes`."""
+    owner = type(estimator).__name__
+    if estimator.epsilon != math.inf:  # which covers everything
+        warn_if_labels_learned(estimator.classes, owner)
+    X, y = numeric_rows(estimator, X, y, **reads)
+    return Records.of(estimator, X, y, classes_=public_classes(y, estimator.classes, owner))
+
+
+def regression_records(estimator, X, y, lazily=False, **reads):
+    """Return the checked rows, and targets as float64."""
     owner = type(estimator).__name__
     X, y = align(X, y)
     if not is_lazy(X):
         y = one_label_a_row(y, owner)
-        X, y = numeric_rows(estimator, X, y, lazily=True, accept_sparse="csr", y_numeric=True)
-        return X, _as_targets(owner, y)
-    X, y = numeric_rows(estimator, X, y, lazily=True, accept_sparse="csr")
-    return X, on_labels(partial(_as_targets, owner), y)
+        X, y = numeric_rows(estimator, X, y, lazily, y_numeric=True, **reads)
+        return Records.of(estimator, X, _as_targets(owner, y))
+    X, y = numeric_rows(estimator, X, y, lazily, **reads)
+    return Records.of(estimator, X, on_labels(partial(_as_targets, owner), y))
 
 
 def _as_targets(owner, y):

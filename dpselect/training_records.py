@@ -54,30 +54,13 @@ class Place:
             return False
 
 
-def remembers_records(fit: Function) -> Function:
-    """Decorate the `fit` of a private estimator or search: what it trained on is remembered.
-
-    Parameters
-    ----------
-    fit : callable
-        ``fit(self, X, ...)``.
-
-    Returns
-    -------
-    callable
-    """
-
-    @wraps(fit)
-    def remembering_fit(self, X, *args, **kwargs):
-        fitted = fit(self, X, *args, **kwargs)
-        private = getattr(self, "epsilon", None) != math.inf
-        for model in (self, getattr(self, "best_estimator_", self)):
-            _TRAINED_ON.pop(model, None)
-            if private and _has_place(X):
-                _TRAINED_ON[model] = Place(X)
-        return fitted
-
-    return cast(Function, remembering_fit)
+def remember(model, X):
+    """Remember that `model`, and what it contains if it is a search, was trained on X."""
+    private = getattr(model, "epsilon", None) != math.inf
+    for trained in (model, getattr(model, "best_estimator_", model)):
+        _TRAINED_ON.pop(trained, None)
+        if private and _has_place(X):
+            _TRAINED_ON[trained] = Place(X)
 
 
 def share_records(model, twin):

@@ -3,6 +3,7 @@
 import math
 import numbers
 import re
+from functools import partial
 
 import numpy as np
 
@@ -65,6 +66,32 @@ def check_number(name, value, *, why, instead, low=0.0, low_included=False, high
     if not (above and below) or (integer and abs(int(value)) > LARGEST_COUNT):
         raise ValueError(f"{name}={value!r} is not allowed, because {why}; {instead}.")
     return int(value) if integer else number
+
+
+def number(**how):
+    """Return the check of a numeric parameter, for a table of checks: see :func:`check_number`."""
+    return partial(check_number, **how)
+
+
+def one_of(*choices, why):
+    """Return the check of a parameter that is one of several texts."""
+    return partial(check_choice, choices=choices, why=why)
+
+
+def flag(why):
+    """Return the check of a parameter that is True or False."""
+    return partial(check_flag, why=why)
+
+
+def unless(alternative, check):
+    """Return a check that lets one more value pass, such as None or "auto"."""
+
+    def check_unless(name, value):
+        same = value is None if alternative is None else isinstance(value, str) and value == alternative
+        if not same:
+            check(name, value)
+
+    return check_unless
 
 
 def check_flag(name, value, *, why):

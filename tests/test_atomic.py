@@ -12,7 +12,6 @@ from dpselect import (
     Ladder,
     StabilityGridSearchCV,
 )
-from dpselect.atomic import all_or_nothing
 
 ROWS = np.random.default_rng(0).random((30, 2))
 LABELS = np.arange(30) % 2
@@ -49,7 +48,7 @@ def test_an_interrupted_fit_leaves_nothing(monkeypatch):
         raise KeyboardInterrupt
 
     density = DPHistogramDensity(bin_width=0.5)
-    monkeypatch.setattr(DPHistogramDensity, "_publish", interrupted)
+    monkeypatch.setattr(DPHistogramDensity, "_release", interrupted)
     with pytest.raises(KeyboardInterrupt):
         density.fit(ROWS)
     assert not hasattr(density, "n_features_in_")
@@ -58,13 +57,3 @@ def test_an_interrupted_fit_leaves_nothing(monkeypatch):
 def test_signature_and_documentation_stay():
     assert list(inspect.signature(Ladder.fit).parameters) == ["self", "X", "y"]
     assert "Keep the holdout records" in Ladder.fit.__doc__
-
-
-def test_the_result_is_passed_on():
-    class Model:
-        @all_or_nothing
-        def fit(self, X, *, shift=0):
-            self.mean_ = np.mean(X) + shift
-            return self
-
-    assert Model().fit([1.0, 3.0], shift=1).mean_ == 3.0

@@ -72,3 +72,58 @@ def test_a_circle_is_found():
     }
     with pytest.raises(CycleError):
         order(rooms(sources))
+
+
+# of scikit-learn, for those who support its callbacks
+HOOKS = {"_init_callback_context"}
+
+
+def reached_into(source):
+    """Private names of other modules that a module uses."""
+    tree = ast.parse(source)
+    own = {node.name for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
+    own |= {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)}
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Attribute, ast.Name)) and isinstance(node.ctx, ast.Store):
+            own.add(node.attr if isinstance(node, ast.Attribute) else node.id)
+    for node in ast.walk(tree):
+        names = []
+        if isinstance(node, ast.Attribute) and ast.unparse(node.value) not in ("self", "cls", "super()"):
+            names = [node.attr]
+        elif isinstance(node, ast.ImportFrom):
+            names = [name.name for name in node.names]
+        for name in names:
+            if re.match(r"_(?!_)", name) and name not in own | HOOKS:
+                yield name
+
+
+def test_no_module_reaches_into_another():
+    found = {path: list(reached_into(path.read_text())) for path in PACKAGE.rglob("*.py")}
+    assert not {path.name: names for path, names in found.items() if names}
+    assert list(reached_into("from .a import _f\nmodel._noise()")) == ["_f", "_noise"]
+    assert not list(reached_into("def _f():\n    self._noise = model._noise\n    super()._g()"))
+
+
+def writes_of_epsilon(source):
+    """Calls that write an epsilon into an estimator, and assignments that do so."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("set_params"):
+            if any(word.arg == "epsilon" for word in node.keywords):
+                yield ast.unparse(node)
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            if node.attr == "epsilon" and ast.unparse(node.value) not in ("self", "arguments"):
+                yield ast.unparse(node)
+
+
+def test_epsilon_is_passed_and_not_written():
+    # into what is released with it, and nothing else
+    allowed = {("model_selection", "release"), ("estimator",)}
+    found = {
+        path.relative_to(PACKAGE).with_suffix("").parts: list(writes_of_epsilon(path.read_text()))
+        for path in PACKAGE.rglob("*.py")
+    }
+    assert {path for path, calls in found.items() if calls} == allowed
+    assert [len(found[path]) for path in sorted(allowed)] == [1, 1]
+    assert list(writes_of_epsilon("m.set_params(epsilon=1)\nm.epsilon = 1\nself.epsilon = 1"))[1:] == [
+        "m.epsilon"
+    ]

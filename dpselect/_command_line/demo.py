@@ -4,7 +4,7 @@ import numpy as np
 from sklearn.datasets import load_breast_cancer
 from sklearn.metrics import accuracy_score, roc_auc_score
 
-from .._command_line import report
+from . import report
 from .release import make_search, plan
 
 # What is known of a nucleus in a smear before any record is read. The radius comes first: 5

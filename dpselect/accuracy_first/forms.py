@@ -244,19 +244,16 @@ class AccuracyForm(ABC):
     nonnegative = True
 
     def __init__(self, model):
-        model._check_parameters()
         self.model = model
 
     @abstractmethod
-    def excess_bound(self, n_samples, n_features, n_problems=1, failure_probability=None):
-        """Bound L - min L of one fit with the model's parameters.
+    def excess_bound(self, shape, epsilon, failure_probability=None):
+        """Bound L - min L of one fit with the model's parameters, but for epsilon.
 
         Parameters
         ----------
-        n_samples, n_features : int
-            Shape of X.
-        n_problems : int, default=1
-            1 for two classes and for other tasks, otherwise the number of classes.
+        shape : PublicShape
+        epsilon : float
         failure_probability : float, default=None
             A number in (0, 1): the bound fails with at most this probability. None bounds
             the expected excess.
@@ -272,7 +269,7 @@ class AccuracyForm(ABC):
         """
 
     @abstractmethod
-    def bounds(self, n_samples, n_features, n_problems=1):
+    def bounds(self, shape):
         """Return the AccuracyBounds of the models of a reduction."""
 
     @abstractmethod

@@ -65,8 +65,8 @@ class Static(Method):
 
     def bound(self, epsilon):
         """Return the bound on the excess at a level."""
-        model = clone(self.model).set_params(epsilon=float(epsilon))
-        return model.accuracy_form().excess_bound(*self.question.shape, self.failure_probability)
+        form = self.model.accuracy_form()
+        return form.excess_bound(self.question.shape, float(epsilon), self.failure_probability)
 
 
 class Certified(Static):

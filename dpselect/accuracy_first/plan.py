@@ -139,9 +139,9 @@ def make_plan(question, method, limit):
         name, least = min(leasts.items(), key=lambda item: item[1])
         raise ValueError(
             f"max_epsilon={limit.max_epsilon!r} is less than what a search of "
-            f"{question.shape[0]} records can cost at the first level of param_grid, so its loss could "
-            f"not be kept within it; write {least * (1 + 1e-5):.6g} or more for method={name!r}, the "
-            "cheapest."
+            f"{question.shape.n_samples} records can cost at the first level of param_grid, so its loss "
+            f"could not be kept within it; write {least * (1 + 1e-5):.6g} or more for method={name!r}, "
+            "the cheapest."
         )
     best = min(
         (plan for plan in plans if plan.method in setups),
@@ -156,7 +156,7 @@ def make_plan(question, method, limit):
 
 
 def _messages(question, setup, best, n_methods, limit):
-    n, last = question.shape[0], setup.question.epsilons[-1]
+    n, last = question.shape.n_samples, setup.question.epsilons[-1]
     choice = "the least of the methods that serve" if n_methods > 1 else "the method asked for"
     said = []
     if best.kind == "ex-post":

@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
+from ..capabilities import PublicShape
 from ..exceptions import CertificateError
 from ..privacy import PrivacyLoss
 from .forms import AccuracyForm, NoiseLevels
@@ -34,8 +35,8 @@ class Question:
         For Brownian noise.
     form : AccuracyForm
         Of the model.
-    shape : tuple
-        Records, columns and one-vs-rest problems that the model is trained with.
+    shape : PublicShape
+        Of the records that the model is trained with.
     """
 
     epsilons: np.ndarray
@@ -46,13 +47,13 @@ class Question:
     failure_probability: float
     delta: float
     form: AccuracyForm
-    shape: tuple
+    shape: PublicShape
     # forecasts that are known, shared with the same question about a part of the grid
     known: dict = field(default_factory=dict, compare=False, repr=False)
 
     @cached_property
     def bounds(self):
-        return self.form.bounds(*self.shape)
+        return self.form.bounds(self.shape)
 
     def levels(self, how):
         return NoiseLevels(how, self.epsilons[0], self.epsilons[-1], self.delta)

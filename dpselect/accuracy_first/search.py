@@ -8,8 +8,8 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.metrics import check_scoring
 
-from ..atomic import all_or_nothing
-from ..estimator import PrivacyHTMLMixin, warn_if_seeded
+from ..capabilities import HasAccuracyForm, PublicShape
+from ..estimator import ReleaseMixin, warn_if_seeded
 from ..exceptions import AccuracyNotReachedError
 from ..ledger import PrivacyLedger, charged, uncharged
 from ..metrics import Score, get_score
@@ -25,7 +25,6 @@ from ..noise import is_seeded, root_stream
 from ..noise.generators import RandomState, noise_for_made_up_data
 from ..privacy import PrivacyLoss
 from ..rows import n_rows, take_records
-from ..training_records import remembers_records
 from ..type_aliases import CrossValidation, Estimator, MatrixLike
 from ..validation import SMALLEST_EPSILON
 from .limit import Limit
@@ -46,7 +45,7 @@ SLACK = 0.2
 
 
 class AccuracyFirstSearchCV(
-    SearchDelegationMixin, PrivacyHTMLMixin, MetaEstimatorMixin, BaseEstimator
+    SearchDelegationMixin, ReleaseMixin, MetaEstimatorMixin, BaseEstimator
 ):
     """Find the smallest epsilon of a grid whose model is accurate enough, and release the model.
 
@@ -207,8 +206,6 @@ class AccuracyFirstSearchCV(
         self.ledger = ledger
         self.random_state = random_state
 
-    @remembers_records
-    @all_or_nothing
     def fit(self, X: MatrixLike, y: npt.ArrayLike | None = None, **params: Any) -> Self:
         """Search and release.
 
@@ -244,7 +241,7 @@ class AccuracyFirstSearchCV(
         name, epsilons = self._check()
         stream = root_stream(self.random_state)
         estimator = seed_features(self.estimator, stream.child("features"))
-        candidate = self._candidate(estimator, epsilons)
+        candidate = self._candidate(estimator)
         check_steps_afforded(self)
         self._rehearse(candidate, epsilons)
         warn_if_seeded(self)
@@ -281,7 +278,7 @@ class AccuracyFirstSearchCV(
                 noise = stream.child("steps") if is_seeded(self.random_state) else None
                 estimator, step_losses, frozen = freeze(estimator, X, y, noise, public)
                 charge.begin()
-                candidate = self._candidate(estimator, epsilons, frozen)
+                candidate = self._candidate(estimator, frozen)
                 set_classes([candidate], classes)
                 candidate.fit_steps(public)
             rows = candidate.transform(X)
@@ -350,7 +347,7 @@ is touched.
             n_samples, n_features, n_classes, example
         )
         stream = root_stream(0)
-        candidate = self._candidate(seed_features(self.estimator, stream), epsilons)
+        candidate = self._candidate(seed_features(self.estimator, stream))
         check_steps_afforded(self)
         set_classes([candidate], np.arange(n_classes))
         width = n_columns(example)
@@ -364,10 +361,9 @@ is touched.
         check_parameters(self)
         return epsilon_grid(self.estimator, self.param_grid)
 
-    def _candidate(self, estimator, epsilons, frozen=()):
+    def _candidate(self, estimator, frozen=()):
         (candidate,) = make_candidates(
-            estimator, {}, epsilon=float(epsilons[-1]),
-            trusted_steps=(*self.trusted_steps, *frozen), needs="accuracy_form",
+            estimator, {}, trusted_steps=(*self.trusted_steps, *frozen), needs=HasAccuracyForm,
             search="AccuracyFirstSearchCV",
         )
         return candidate
@@ -399,12 +395,14 @@ is touched.
     def _question(self, candidate, epsilons, n_samples, split, n_features):
         score, form = self._score(), candidate.model.accuracy_form()
         check_target(self.target, form, self.criterion)
-        shape = (n_samples if split is None else len(split[0]), n_features, candidate.n_problems)
+        shape = PublicShape(
+            n_samples if split is None else len(split[0]), n_features, candidate.n_problems
+        )
         absolute = score is not None or self.criterion != "excess_risk"
         if score:
             sensitivity = form.score_span(score, n_features) / len(split[1])
         else:
-            bounds = form.bounds(*shape)
+            bounds = form.bounds(shape)
             sensitivity = bounds.risk if absolute else bounds.excess
         target = float(self.target)
         # tests with longer noise than the smallest epsilon has would save nothing

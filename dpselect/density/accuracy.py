@@ -10,16 +10,14 @@ import math
 import numpy as np
 from scipy.optimize import brentq
 from scipy.stats import binom, gamma
-from sklearn.base import clone
 
 from ..accuracy_first.forms import AccuracyBounds, AccuracyForm, MovementNoise, Reduction
-from ..exceptions import CertificateError
-from ..metrics import IntegratedSquaredErrorScore
+from ..capabilities import PublicShape
+from ..estimator import Trial
 from ..noise.tails import noise_length
-from .cells import Cells, cell_masses, columns_listed
+from .cells import cell_masses
+from .noise import SENSITIVITY
 
-# one replaced record lowers one count by 1 and raises another
-L1_MOVEMENT, L2_MOVEMENT = 2.0, math.sqrt(2)
 # probabilities at which the excess is bounded for a bound on its mean
 TAILS = (0.1, 0.03, 0.01, 1e-3, 1e-4, 1e-6, 1e-8)
 
@@ -29,12 +27,7 @@ class HistogramAccuracy(AccuracyForm):
 
     nonnegative = False
 
-    def cells(self, n_features):
-        model = self.model
-        listed = columns_listed(model.bounds, model.bin_width)
-        return Cells.tile(model.bounds, model.bin_width, listed or n_features)
-
-    def excess_bound(self, n_samples, n_features, n_problems=1, failure_probability=None):
+    def excess_bound(self, shape, epsilon, failure_probability=None):
         """Bound L - min L of one fit; see :class:`~dpselect.accuracy_first.forms.AccuracyForm`.
 
         Notes
@@ -45,23 +38,14 @@ class HistogramAccuracy(AccuracyForm):
         m - m* = (e - s m*) / (1 + s). Its length is convex in m*, so largest for a single full
         cell: ||m - m*||^2 <= (||eta||^2 + T^2) / (1 - T)^2, and it is at most 2 always.
         """
-        cells = self.cells(n_features)
+        calibration = self.model.calibration(shape, epsilon)
         if failure_probability is not None:
-            return self._quantile(cells, n_samples, failure_probability)
-        return min(self._quantile(cells, n_samples, p) + 2 * p / cells.volume for p in TAILS)
+            return excess_quantile(calibration, failure_probability)
+        volume = calibration.cells.volume
+        return min(excess_quantile(calibration, p) + 2 * p / volume for p in TAILS)
 
-    def _quantile(self, cells, n_samples, probability):
-        K = cells.size
-        scale = L1_MOVEMENT / (n_samples * self.model.epsilon)
-        # |k| of geometric noise is below that of Laplace noise, rounded up to the grid
-        rounded = self.model._step() / n_samples
-        length = scale * noise_length("l1", K, probability / 2) + rounded * math.sqrt(K)
-        side = scale * one_sided_quantile(K, probability / 4) + rounded * K
-        distance = math.hypot(length, side) / (1 - side) if side < 1 else math.inf
-        return float(min(distance**2, 2.0) / cells.volume)
-
-    def bounds(self, n_samples, n_features, n_problems=1):
-        cells, n = self.cells(n_features), n_samples
+    def bounds(self, shape):
+        cells, n = self.model.calibration(shape).cells, shape.n_samples
 
         def forecast(levels, epsilon):
             noise = counts_noise(self.model, cells.size, levels.how)
@@ -73,15 +57,24 @@ class HistogramAccuracy(AccuracyForm):
         )
 
     def score_span(self, score, n_features):
-        if not isinstance(score, IntegratedSquaredErrorScore):
-            raise CertificateError(
-                f"No certificate exists for {type(self.model).__name__} with "
-                f"{type(score).__name__}; use dpselect.metrics.IntegratedSquaredErrorScore()."
-            )
-        return 2 / self.cells(n_features).volume
+        calibration = self.model.calibration(PublicShape(1, n_features))
+        calibration.certified(score)
+        return 2 / calibration.cells.volume
 
     def reduction(self, X, y, levels, stream):
         return HistogramReduction(self, X, levels, stream)
+
+
+def excess_quantile(calibration, probability):
+    """Return what the excess exceeds with at most this probability; see `excess_bound`."""
+    cells, n = calibration.cells, calibration.shape.n_samples
+    K, scale = cells.size, SENSITIVITY / (n * calibration.epsilon)
+    # |k| of geometric noise is below that of Laplace noise, rounded up to the grid
+    rounded = calibration.step / n
+    length = scale * noise_length("l1", K, probability / 2) + rounded * math.sqrt(K)
+    side = scale * one_sided_quantile(K, probability / 4) + rounded * K
+    distance = math.hypot(length, side) / (1 - side) if side < 1 else math.inf
+    return float(min(distance**2, 2.0) / cells.volume)
 
 
 def one_sided_quantile(n_cells, probability):
@@ -100,35 +93,28 @@ def one_sided_quantile(n_cells, probability):
     return brentq(excess, 0.0, high) if excess(0.0) > 0 else 0.0
 
 
-def counts_noise(estimator, n_cells, how):
+def counts_noise(model, n_cells, how):
     """Return the MovementNoise of the counts."""
     if how == "brownian":
-        return MovementNoise("l2", (1, n_cells), L2_MOVEMENT)
-    kind = "lattice" if estimator.noise == "geometric" else "l1"
-    return MovementNoise(kind, (n_cells,), L1_MOVEMENT)
+        # one count falls by 1, and another rises
+        return MovementNoise("l2", (1, n_cells), math.sqrt(2))
+    kind = "lattice" if model.noise == "geometric" else "l1"
+    return MovementNoise(kind, (n_cells,), SENSITIVITY)
 
 
 class HistogramReduction(Reduction):
-    """Histograms at increasing epsilon, from counts that are made once.
-
-    Parameters
-    ----------
-    form : HistogramAccuracy
-    X
-        The records.
-    levels : NoiseLevels
-    stream : InnerStream
-        Of the noise.
-    """
+    """Histograms at increasing epsilon, from counts that are made once."""
 
     def __init__(self, form, X, levels, stream):
-        self.estimator = clone(form.model).set_params(random_state=None)
-        counts, self.cells, n_samples = self.estimator._count(X)
-        self.masses, self.n = counts / n_samples, n_samples
-        self.counts = counts
-        self.levels = levels
-        self.bounds = form.bounds(n_samples, self.estimator.n_features_in_)
-        noise = counts_noise(self.estimator, self.cells.size, levels.how)
+        self.form, self.levels = form, levels
+        trial = Trial(form.model, levels.high)
+        records = trial.records(X, None)
+        self.public, self.n = records.public, records.shape.n_samples
+        self.cells = trial.calibration(records.shape).cells
+        self.counts = self.cells.counts(records.X)
+        self.masses = self.counts / self.n
+        self.bounds = form.bounds(records.shape)
+        noise = counts_noise(form.model, self.cells.size, levels.how)
         self.put_noise_on = noise.start(levels, stream.child("levels"))
 
     def read(self, epsilon):
@@ -147,9 +133,6 @@ class HistogramReduction(Reduction):
         return (difference * difference).sum(axis=1) / self.cells.volume
 
     def publish(self, model, epsilon):
-        fitted = clone(self.estimator).set_params(epsilon=epsilon)
-        fitted._publish(model, self.cells)
-        fitted.n_features_in_ = self.estimator.n_features_in_
-        if hasattr(self.estimator, "feature_names_in_"):
-            fitted.feature_names_in_ = self.estimator.feature_names_in_
-        return fitted
+        return Trial(self.form.model, epsilon).published(
+            **self.cells.density(model), **self.public
+        )

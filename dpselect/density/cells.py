@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..rows import block_sum
 from ..validation import check_number, unquoted
 
 MAX_CELLS = 10**7
@@ -23,26 +24,19 @@ class Cells:
     edges: tuple
 
     @classmethod
-    def tile(cls, bounds, bin_width, n_features, n_samples=None):
-        """Return the cells for D = `n_features` columns, or refuse them; see DPHistogramDensity."""
+    def tile(cls, bounds, bin_width, n_features):
+        """Return the cells for the columns that are listed, or for `n_features`, or refuse them."""
         limits, n_bins = tiling(bounds, bin_width)
-        listed = columns_listed(bounds, bin_width)
-        if listed is None:
+        if columns_listed(bounds, bin_width) is None:
             limits, n_bins = limits * n_features, n_bins * n_features
-        elif listed != n_features:
-            raise ValueError(
-                f"bounds and bin_width list {listed} columns, but X has {n_features}; list every "
-                "column, or write one pair of bounds and one width for all."
-            )
         n_cells = math.prod(n_bins)
         if n_cells > MAX_CELLS:
             # numbers of cells beyond float64 cannot be formatted
             shown = f"{n_cells:.3g}" if n_cells < 10**300 else "more than 1e300"
-            records = "" if n_samples is None else f" for n_samples={n_samples}"
             raise ValueError(
-                f"bin_width={bin_width!r} cuts {n_features} columns into {shown} "
-                f"cells{records}, and each of them gets noise; write a larger width or use fewer "
-                f"columns, for at most {MAX_CELLS} cells."
+                f"bin_width={bin_width!r} cuts {len(n_bins)} columns into {shown} cells, and each of "
+                "them gets noise; write a larger width or use fewer columns, for at most "
+                f"{MAX_CELLS} cells."
             )
         cells = cls(tuple(np.linspace(*pair, k + 1) for pair, k in zip(limits, n_bins)))
         if not all((np.diff(edges) > 0).all() for edges in cells.edges):
@@ -81,6 +75,27 @@ class Cells:
         ]
         return np.ravel_multi_index(bins, self.shape)
 
+    def check_columns(self, n_features):
+        """Refuse records with other columns than those that are listed."""
+        if len(self.edges) != n_features:
+            raise ValueError(
+                f"bounds and bin_width list {len(self.edges)} columns, but X has {n_features}; list "
+                "every column, or write one pair of bounds and one width for all."
+            )
+
+    def counts(self, table):
+        """Return the number of records in each cell, shape (n_cells,), in one pass."""
+        self.check_columns(table.shape[1])
+        (counts,) = block_sum(
+            lambda block: (np.bincount(self.index(block), minlength=self.size),), table
+        )
+        return counts
+
+    def density(self, masses):
+        """Return what is released for probabilities of the cells: a dict of attributes."""
+        density = (masses / self.volume).reshape(self.shape)
+        return {"density_": density, "bin_edges_": list(self.edges)}
+
     def contains(self, X):
         """Tell which rows lie in the box, edges included."""
         low, high = np.array([(edges[0], edges[-1]) for edges in self.edges]).T
@@ -95,15 +110,7 @@ def columns_listed(bounds, bin_width):
 
 
 def tiling(bounds, bin_width):
-    """Check bounds and widths against each other, without knowing the number of columns.
-
-    Returns
-    -------
-    limits : list of (float, float)
-        For each column, or of length 1 if none are listed.
-    n_bins : list of int
-        Likewise.
-    """
+    """Check bounds and widths, and return limits and numbers of cells: of each column, or of one."""
     try:
         limits = np.asarray(bounds, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
@@ -158,18 +165,7 @@ def number_of_bins(low, high, width):
 
 
 def cell_masses(noisy_counts):
-    """Turn noisy counts into probabilities of the cells.
-
-    Parameters
-    ----------
-    noisy_counts : ndarray of shape (..., n_cells)
-
-    Returns
-    -------
-    ndarray of shape (..., n_cells)
-        Negative counts are set to 0 and the rest divided by their sum; all equal if nothing
-        is left.
-    """
+    """Return noisy counts, 0 for negative ones, divided by their sum; all equal if nothing is left."""
     clipped = np.maximum(noisy_counts, 0.0)
     total = clipped.sum(axis=-1, keepdims=True)
     empty = total == 0

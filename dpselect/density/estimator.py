@@ -4,46 +4,30 @@ Chaudhuri and Vinterbo 2013, section 6.3. The page "Histogram density" of the do
 has statement and proof, and what differs from theirs.
 """
 
-import math
-from collections.abc import Sequence
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit
-from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils import check_random_state as numpy_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ..atomic import all_or_nothing
-from ..certificates import Certificate
-from ..estimator import PrivacyHTMLMixin, release_loss
-from ..exceptions import CertificateError
-from ..ledger import PrivacyLedger, charged
-from ..metrics import IntegratedSquaredErrorScore
-from ..noise import (
-    as_generator,
-    check_random_state,
-    grid_step,
-    lattice_noise,
-    release,
-    two_sided_geometric,
-)
+from ..capabilities import PublicShape
+from ..estimator import PrivateDensity
+from ..ledger import PrivacyLedger
+from ..noise import release
 from ..noise.generators import RandomState
 from ..records import numeric_rows
-from ..rows import Parts, block_map, block_sum
-from ..training_records import remembers_records, warns_of_training_records
-from ..type_aliases import Array, FloatArray, MatrixLike
-from ..validation import check_choice, check_epsilon, check_number
+from ..rows import block_map, block_sum
+from ..training_records import warns_of_training_records
+from ..type_aliases import FloatArray, MatrixLike
+from ..validation import check_number, one_of
 from .accuracy import HistogramAccuracy
-from .cells import Cells, cell_masses, columns_listed, tiling
+from .cells import Cells, cell_masses, tiling
+from .noise import HistogramNoise
 from .splits import density_split_scores
 
-# one replaced record lowers one count by 1 and raises another
-SENSITIVITY = 2.0
 
-
-class DPHistogramDensity(PrivacyHTMLMixin, DensityMixin, BaseEstimator):
+class DPHistogramDensity(PrivateDensity):
     """Histogram density, released with epsilon-differential privacy.
 
     Counts the records in equal cells that tile the bounds, adds noise to each count, sets
@@ -112,6 +96,9 @@ class DPHistogramDensity(PrivacyHTMLMixin, DensityMixin, BaseEstimator):
     """
 
     default_scoring = "integrated_squared_error"
+    reads = {"lazily": True}
+    parameter_checks = {"noise": one_of("laplace", "geometric", why="only these have a proof")}
+    split_scores = staticmethod(density_split_scores)
 
     def __init__(
         self,
@@ -130,88 +117,25 @@ class DPHistogramDensity(PrivacyHTMLMixin, DensityMixin, BaseEstimator):
         self.ledger = ledger
         self.random_state = random_state
 
-    @remembers_records
-    @all_or_nothing
-    def fit(self, X: MatrixLike, y: Any = None) -> Self:
-        """Count, add noise and release a density.
+    def _check_parameters(self):
+        super()._check_parameters()
+        tiling(self.bounds, self.bin_width)
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Values outside the bounds count as the nearest bound.
-        y : None
-            Ignored.
+    def _what(self):
+        return f"histogram with {self.noise} noise"
 
-        Returns
-        -------
-        self : object
-            The fitted density; `privacy_` states what was spent.
+    def _calibration(self, shape, epsilon):
+        # a search may ask before it knows the columns; those that are listed count
+        cells = Cells.tile(self.bounds, self.bin_width, shape.n_features)
+        return HistogramNoise(type(self), cells, self.noise, shape, epsilon)
 
-        Raises
-        ------
-        ValueError, TypeError
-            If a parameter is out of range, the width does not divide the bounds, there are
-            more than 10^7 cells, or X is malformed.
+    def _standard_noise(self, generator, n_features, n_problems, epsilon):
+        return self._calibration(PublicShape(1, n_features), epsilon).standard_noise(generator)
 
-        Warns
-        -----
-        SeededNoiseWarning
-            If `random_state` is not None.
-        """
-        self._check_parameters()
-        loss = release_loss(self, f"histogram with {self.noise} noise")
-        with charged(self, loss):
-            counts, cells, _ = self._count(X)
-            noise = self._draw(as_generator(self.random_state), cells.shape)
-            noisy = release(counts, noise.ravel(), self._step())
-            self._publish(cell_masses(noisy), cells)
-            self.privacy_ = loss
-        return self
-
-    def _count(self, X):
-        """Return the exact counts, the cells and the number of records."""
-        table = numeric_rows(self, X, lazily=True)
-        cells = Cells.tile(self.bounds, self.bin_width, *table.shape[::-1])
-
-        def count(block):
-            return (np.bincount(cells.index(block), minlength=cells.size),)
-
-        (counts,) = block_sum(count, table)
-        return counts, cells, len(table)
-
-    @staticmethod
-    def split_scores(
-        estimators: Sequence["DPHistogramDensity"],
-        score: IntegratedSquaredErrorScore,
-        X: MatrixLike,
-        y: Any,
-        parts: Parts,
-    ) -> FloatArray:
-        """Fit on each split's training part and score on its other part.
-
-        Records are counted once for all widths that are multiples of one another.
-
-        Parameters
-        ----------
-        estimators : list of DPHistogramDensity
-            They are not fitted.
-        score : IntegratedSquaredErrorScore
-        X : array-like of shape (n_samples, n_features)
-        y : None
-            Ignored.
-        parts : Parts
-            Of J splits.
-
-        Returns
-        -------
-        ndarray of shape (J, k)
-            Exact functions of the records, not released.
-        """
-        return density_split_scores(estimators, X, parts)
-
-    def _publish(self, masses, cells):
-        self.density_ = (masses / cells.volume).reshape(cells.shape)
-        self.bin_edges_ = list(cells.edges)
+    def _release(self, records, calibration, noise):
+        cells = calibration.cells
+        noisy = release(cells.counts(records.X), noise.ravel(), calibration.step)
+        return cells.density(cell_masses(noisy))
 
     @warns_of_training_records
     def score_samples(self, X: MatrixLike) -> FloatArray:
@@ -316,22 +240,6 @@ class DPHistogramDensity(PrivacyHTMLMixin, DensityMixin, BaseEstimator):
         limits, _ = tiling(self.bounds, self.bin_width)
         return float(1 / np.prod([high - low for low, high in limits]))
 
-    def unit_noise(self, n_features: int) -> Array:
-        """Draw the noise of one fit, from `random_state` and public numbers alone.
-
-        Parameters
-        ----------
-        n_features : int
-            Columns of X.
-
-        Returns
-        -------
-        ndarray of shape (n_bins_1, ..., n_bins_D)
-            What is added to the counts: Laplace variables on a grid, or integers.
-        """
-        cells = Cells.tile(self.bounds, self.bin_width, n_features)
-        return self._draw(as_generator(self.random_state), cells.shape)
-
     def accuracy_form(self) -> HistogramAccuracy:
         """Return what is known of the accuracy of this estimator's models, for accuracy first.
 
@@ -339,127 +247,5 @@ class DPHistogramDensity(PrivacyHTMLMixin, DensityMixin, BaseEstimator):
         -------
         HistogramAccuracy
         """
-        return HistogramAccuracy(self)
-
-    def stability_certificate(
-        self,
-        score: IntegratedSquaredErrorScore,
-        n_samples: int,
-        n_features: int,
-        n_problems: int = 1,
-        failure_probability: float | None = None,
-    ) -> Certificate:
-        """Bound how far one record moves the integrated squared error at this draw.
-
-        Parameters
-        ----------
-        score : IntegratedSquaredErrorScore
-        n_samples : int
-            Training records n.
-        n_features : int
-            Columns of X; bounds or widths that are listed by column say it, too, and prevail.
-        n_problems : int, default=1
-            Ignored.
-        failure_probability : float, default=None
-            None bounds the draw that `random_state` gives. A number in (0, 1) bounds all draws
-            but a share of at most this probability, for planning and for the accounting of
-            Chaudhuri and Vinterbo.
-
-        Returns
-        -------
-        Certificate
-            With v the volume of a cell and N the least sum of the clipped noisy counts,
-            ``training = min(2, 4 / N) / v`` and ``span = 2 / v``.
-
-        Raises
-        ------
-        CertificateError
-            If no certificate exists for the score.
-        """
         self._check_parameters()
-        if not isinstance(score, IntegratedSquaredErrorScore):
-            raise CertificateError(
-                f"No certificate exists for {type(self).__name__} with {type(score).__name__}; "
-                "use dpselect.metrics.IntegratedSquaredErrorScore()."
-            )
-        listed = columns_listed(self.bounds, self.bin_width)
-        cells = Cells.tile(self.bounds, self.bin_width, listed or n_features)
-        if failure_probability is None:
-            noise = self._draw(as_generator(self.random_state), cells.shape).ravel()
-            total = least_total(noise, n_samples)
-        else:
-            total = max(0.0, n_samples + self._least_noise(cells.size, failure_probability))
-        return Certificate(
-            training=float(training_stability(total) / cells.volume), span=2.0 / cells.volume
-        )
-
-    def _draw(self, generator, shape):
-        if self.epsilon == math.inf:
-            return np.zeros(shape)
-        if self.noise == "laplace":
-            return lattice_noise(generator, shape, SENSITIVITY / float(self.epsilon), self._step())
-        # rounded up, so that the last bit does not exceed the stated loss
-        ratio = np.nextafter(math.exp(-float(self.epsilon) / SENSITIVITY), 1.0)
-        return two_sided_geometric(generator, shape, ratio)
-
-    def _step(self):
-        """Return the step of the grid of the noise, of which counts are multiples."""
-        if self.noise == "geometric":
-            return 1.0
-        return grid_step(SENSITIVITY / float(self.epsilon), unit=1.0)
-
-    def _least_noise(self, n_cells, failure_probability):
-        """Return a number that the sum of all noise falls below with at most this probability."""
-        check_number(
-            "failure_probability", failure_probability, high=1.0,
-            why="it is the probability with which the bound may fail",
-            instead="write a number between 0 and 1, or None for the draw that was made",
-        )
-        # the sum is symmetric about 0
-        if failure_probability >= 0.5 or self.epsilon == math.inf:
-            return 0.0
-        # Chernoff: for every theta in (0, limit), with M the moment generating function of one
-        # variable, P(sum <= -t) <= M(theta)^cells exp(-theta t); so any grid of theta will do
-        share = expit(np.linspace(-30.0, 30.0, 3001))
-        # low-precision numbers would weaken the noise
-        limit = float(self.epsilon) / SENSITIVITY
-        if self.noise == "laplace":
-            # on a grid it is smaller, since sinh(st) <= s sinh(t) for s <= 1
-            log_m = -np.log1p(-share) - np.log1p(share)
-        else:
-            log_m = (
-                2 * np.log(-np.expm1(-limit))
-                - np.log(-np.expm1(-limit * (1 - share)))
-                - np.log(-np.expm1(-limit * (1 + share)))
-            )
-        bounds = (n_cells * log_m - math.log(failure_probability)) / (limit * share)
-        return -float(bounds.min())
-
-    def _check_parameters(self):
-        check_epsilon(self.epsilon)
-        check_choice("noise", self.noise, ("laplace", "geometric"), why="only these have a proof")
-        check_random_state(self.random_state)
-        tiling(self.bounds, self.bin_width)
-
-
-def least_total(noise, n_samples):
-    """Return the least sum of the clipped noisy counts, over all sets of n records.
-
-    Parameters
-    ----------
-    noise : ndarray of shape (..., n_cells)
-        What is added to the counts.
-    n_samples : int
-        n.
-
-    Returns
-    -------
-    ndarray of shape (...)
-    """
-    # clipping only raises a count, and a count never lies below its noise
-    return np.maximum(np.maximum(noise, 0.0).sum(axis=-1), n_samples + noise.sum(axis=-1))
-
-
-def training_stability(total):
-    """Return v times the bound on the change of the score: min(2, 4 / total)."""
-    return 4.0 / np.maximum(total, 2.0)
+        return HistogramAccuracy(self)

@@ -2,31 +2,34 @@
 
 import numpy as np
 
-from ..noise import as_generator
-from ..records import numeric_rows
 from ..rows import block_sum
-from .cells import Cells, cell_masses
+from .cells import cell_masses
 
 # counts that are held at a time
 MOST_COUNTS = 1 << 23
 
 
-def density_split_scores(models, X, parts):
-    """Return integrated squared errors on splits; see DPHistogramDensity.split_scores."""
-    scores = np.empty((len(parts.test_sizes), len(models)))
-    for model in models:
-        model._check_parameters()
-    table = numeric_rows(models[0], X, lazily=True)
-    cells = [Cells.tile(m.bounds, m.bin_width, *table.shape[::-1]) for m in models]
+def density_split_scores(trials, score, X, y, parts):
+    """Return the exact scores of trials on J splits, shape (J, k); they are not released.
+
+    Records are counted once for all widths that are multiples of one another.
+    """
+    scores = np.empty((len(parts.test_sizes), len(trials)))
+    records = trials[0].records(X, y)
+    calibrations = [trial.calibration(records.shape) for trial in trials]
+    calibrations[0].certified(score)
+    cells = [calibration.cells for calibration in calibrations]
+    for tiled in cells:
+        tiled.check_columns(records.shape.n_features)
     for chain in _chains(cells):
         finest = cells[chain[0]]
         step = max(1, MOST_COUNTS // (2 * finest.size))
         for start in range(0, len(scores), step):
             some = slice(start, start + step)
-            train, test = _counts(table, finest, parts, some)
+            train, test = _counts(records.X, finest, parts, some)
             sizes = parts.test_sizes[some]
             for i in chain:
-                noise = models[i]._draw(as_generator(models[i].random_state), cells[i].shape)
+                noise = trials[i].noise(records.shape)
                 noisy = (_merged(train, finest, cells[i]) + noise).reshape(len(sizes), -1)
                 density = cell_masses(noisy) / cells[i].volume
                 seen = _merged(test, finest, cells[i]).reshape(len(sizes), -1)
@@ -57,13 +60,7 @@ def _covers(fine, coarse):
 
 
 def _counts(table, cells, parts, some):
-    """Count the records of some parts; those of test parts only if they lie within the bounds.
-
-    Returns
-    -------
-    train, test : ndarray of shape (J, ...)
-        Over the cells.
-    """
+    """Count the records of some parts; those of test parts only if they lie within the bounds."""
 
     def count(block, train, test):
         index, inside = cells.index(block), cells.contains(block)

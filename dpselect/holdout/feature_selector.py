@@ -10,9 +10,8 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from ..atomic import all_or_nothing
 from ..config import warn_caller, with_config
-from ..estimator import PrivacyHTMLMixin, warn_if_seeded
+from ..estimator import ReleaseMixin, warn_if_seeded
 from ..exceptions import BudgetExceededError
 from ..ledger import PrivacyLedger, charged, uncharged
 from ..metrics import Score
@@ -32,7 +31,7 @@ from .thresholdout import (
 )
 
 
-class ThresholdoutFeatureSelector(PrivacyHTMLMixin, SelectorMixin, MetaEstimatorMixin, BaseEstimator):
+class ThresholdoutFeatureSelector(ReleaseMixin, SelectorMixin, MetaEstimatorMixin, BaseEstimator):
     """Forward selection of columns, each judged on holdout records through Thresholdout.
 
     Each step fits the model with every column that is left, on the training records, and takes the
@@ -153,7 +152,6 @@ class ThresholdoutFeatureSelector(PrivacyHTMLMixin, SelectorMixin, MetaEstimator
         self.ledger = ledger
         self.random_state = random_state
 
-    @all_or_nothing
     def fit(self, X: MatrixLike, y: npt.ArrayLike) -> Self:
         """Select columns.
 

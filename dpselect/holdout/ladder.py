@@ -9,8 +9,8 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from ..atomic import all_or_nothing
-from ..ledger import CarriesLedgerMixin, charged
+from ..estimator import ReleaseMixin
+from ..ledger import charged
 from ..privacy import PrivacyLoss
 from ..type_aliases import MatrixLike
 from ..validation import check_number
@@ -21,7 +21,7 @@ DIGITS = 12
 SMALLEST_STEP = 10.0**-DIGITS
 
 
-class Ladder(CarriesLedgerMixin, BaseEstimator):
+class Ladder(ReleaseMixin, BaseEstimator):
     """A leaderboard that reports the best loss so far, and a new one only if it is clearly better.
 
     A submission that does not beat the best one by a step learns nothing but that. So a sequence of
@@ -87,7 +87,6 @@ class Ladder(CarriesLedgerMixin, BaseEstimator):
     def __init__(self, step: float | None = None) -> None:
         self.step = step
 
-    @all_or_nothing
     def fit(self, X: MatrixLike, y: npt.ArrayLike | None = None) -> Self:
         """Keep the holdout records, with an empty leaderboard.
 

@@ -9,8 +9,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from ..atomic import all_or_nothing
-from ..estimator import PrivacyHTMLMixin, warn_if_seeded
+from ..estimator import ReleaseMixin, warn_if_seeded
 from ..exceptions import CertificateError
 from ..ledger import PrivacyLedger, charged
 from ..mechanisms.reusable_holdout import ReusableHoldout
@@ -25,7 +24,7 @@ from .records import Records
 NEIGHBOURS = "replace one holdout record"
 
 
-class Thresholdout(PrivacyHTMLMixin, BaseEstimator):
+class Thresholdout(ReleaseMixin, BaseEstimator):
     """A holdout set that answers adaptive questions, with differential privacy.
 
     While training and holdout records agree on a question, the answer is the training value. When
@@ -123,7 +122,6 @@ class Thresholdout(PrivacyHTMLMixin, BaseEstimator):
         self.ledger = ledger
         self.random_state = random_state
 
-    @all_or_nothing
     def fit(
         self,
         X: MatrixLike,

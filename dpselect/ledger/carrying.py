@@ -9,7 +9,6 @@ from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from copy import copy, deepcopy
 from dataclasses import replace
-from functools import wraps
 from typing import Any
 
 from sklearn.base import clone
@@ -57,11 +56,6 @@ class CarriesLedgerMixin:
     has ended, the same holds for what came back from other processes, as parts of meta-estimators do.
     """
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        if "fit" in vars(cls):
-            cls.fit = _where_it_came_from(vars(cls)["fit"])  # type: ignore[attr-defined]
-
     def __reduce_ex__(self, protocol: Any) -> Any:
         origin = self._origin_now()
         reduced: Any = super().__reduce_ex__(protocol)
@@ -107,15 +101,6 @@ class CarriesLedgerMixin:
         twin = clone(made_here)
         vars(twin)[ORIGIN] = vars(self)[ORIGIN]
         return twin
-
-
-def _where_it_came_from(fit):
-    @wraps(fit)
-    def fit_where_it_came_from(self, *args, **kwargs):
-        with where_it_came_from(self):
-            return fit(self, *args, **kwargs)
-
-    return fit_where_it_came_from
 
 
 def _is_fitted(estimator):

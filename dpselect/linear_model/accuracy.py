@@ -9,7 +9,6 @@ import math
 from functools import cached_property
 
 import numpy as np
-from sklearn.base import clone
 
 from ..accuracy_first.forms import (
     AccuracyBounds,
@@ -18,11 +17,12 @@ from ..accuracy_first.forms import (
     Reduction,
     root_rounding,
 )
+from ..estimator import Trial
 from ..mechanisms.verification import root_excess_sensitivity
 from ..noise import release
 from ..noise.tails import noise_length
 from .calibration import calibrate, movement, norm_bound
-from .design import classification_problems
+from .design import signed_rows
 from .problems import mean_losses
 from .solver import minimise
 
@@ -38,12 +38,13 @@ class LinearAccuracy(AccuracyForm):
 
     def __init__(self, model):
         super().__init__(model)
-        if model._automatic_alpha():
+        if isinstance(model.alpha, str):
             raise ValueError(
                 'alpha="auto" changes with epsilon, and with it the risk whose value is promised; '
                 "write a number for alpha, such as 0.01."
             )
-        self.loss, self.radius, self.alpha = model._loss(), model._radius(), float(model.alpha)
+        self.problem, self.alpha = model.problem(), float(model.alpha)
+        self.loss, self.radius = self.problem.loss, self.problem.radius
         # within which every minimiser lies
         self.ball = min(self.radius / self.alpha, math.sqrt(self.loss.pull / self.alpha))
 
@@ -51,7 +52,7 @@ class LinearAccuracy(AccuracyForm):
     def reduces_noise(self):
         return self.model.perturbation == "output"
 
-    def excess_bound(self, n_samples, n_features, n_problems=1, failure_probability=None):
+    def excess_bound(self, shape, epsilon, failure_probability=None):
         """Bound L - min L of one fit; see :class:`~dpselect.accuracy_first.forms.AccuracyForm`.
 
         Notes
@@ -61,16 +62,16 @@ class LinearAccuracy(AccuracyForm):
         is the noise, what Delta adds, and the residual. At the minimiser itself it is the
         residual, and the mean of the last term has c R^2 / d + lambda in place of h.
         """
-        s = self.model._perturbation(n_samples, n_features, n_problems)
-        d, alpha = self.model._dimension(n_features), self.alpha
+        calibration = self.model.calibration(shape, epsilon)
+        s, d, alpha = calibration.scales, calibration.dimension, self.alpha
         curvature = self.loss.curvature * self.radius**2
         objective, expected = self.model.perturbation == "objective", failure_probability is None
         # the draw that matters gets nearly all of the probability
         shares = [None, None] if expected else [
-            share * failure_probability / n_problems
+            share * failure_probability / shape.n_problems
             for share in ((0.99, 0.01) if objective else (1.0, 1.0))
         ]
-        length = noise_length(self.model.norm, d, shares[0]) if objective else 0.0
+        length = noise_length(self.problem.norm, d, shares[0]) if objective else 0.0
         added = s.output_scale * noise_length("l2", d, shares[1])
         longest = norm_bound(self.loss, s, self.radius, length, 0.0)
         gradient = s.linear_scale * length + (s.mu - alpha) * longest + s.tau
@@ -80,22 +81,21 @@ class LinearAccuracy(AccuracyForm):
         added += s.rounding
         return float(gradient**2 / (2 * alpha) + gradient * added + steepened**2 / 2)
 
-    def bounds(self, n_samples, n_features, n_problems=1):
-        n, d, R = n_samples, self.model._dimension(n_features), self.radius
+    def bounds(self, shape):
+        n, d, R = shape.n_samples, self.problem.dimension(shape.n_features), self.radius
         bare = self.bare(n, d)
         span = float(self.loss.value(-R * self.ball) - self.loss.value(R * self.ball)) / n
         # the computed minimum lies up to tau^2 / (2 lambda) above the true one
         root = root_excess_sensitivity(R + n * bare.tau, n, self.alpha) + root_rounding(
             float(self.loss.value(-R * self.ball)) + self.alpha * self.ball**2 / 2
         )
-        noise = MovementNoise("l2", (n_problems, d), movement(R, n, bare.mu, bare.tau))
+        noise = MovementNoise("l2", (shape.n_problems, d), movement(R, n, bare.mu, bare.tau))
         curvature = self.loss.curvature * R**2 + d * self.alpha
 
         def forecast(levels, epsilon):
             if self.reduces_noise:
                 return noise.deviation(levels, epsilon) ** 2 * curvature / 2
-            at_level = LinearAccuracy(clone(self.model).set_params(epsilon=epsilon))
-            return at_level.excess_bound(n, n_features, n_problems)
+            return self.excess_bound(shape, epsilon)
 
         minimum = span + bare.tau**2 / (2 * self.alpha)
         return AccuracyBounds(risk=span, minimum=minimum, root=root, forecast=forecast)
@@ -104,11 +104,11 @@ class LinearAccuracy(AccuracyForm):
         """Return the calibration of output perturbation; epsilon does not matter for mu and tau."""
         return calibrate(
             "output", self.loss, n_samples=n_samples, dimension=dimension, radius=self.radius,
-            alpha=self.alpha, epsilon=1.0, tol=float(self.model.tol),
+            alpha=self.alpha, epsilon=1.0, tol=self.problem.tol,
         )
 
     def score_span(self, score, n_features):
-        self.model._certified(score)
+        self.problem.certified(score)
         return float(score.span(self.radius * self.ball))
 
     def reduction(self, X, y, levels, stream):
@@ -130,16 +130,14 @@ class LinearReduction(Reduction):
     """
 
     def __init__(self, form, X, y, levels, stream):
-        self.estimator = leader = clone(form.model).set_params(random_state=None)
-        self.design, self.signs, self.classes = classification_problems(leader, X, y)
-        self.K = self.signs.shape[1]
-        self.loss, self.alpha, self.ball = form.loss, form.alpha, form.ball
-        self.n, self.d = self.design.n_rows, self.design.n_columns
+        self.form, self.levels, self.stream, self.n_read = form, levels, stream, 0
+        records = Trial(form.model, levels.high).records(X, y)
+        self.design, self.signs = signed_rows(form.problem, records)
+        self.public, self.shape = records.public, records.shape
+        self.n, self.d, self.K = self.design.n_rows, self.design.n_columns, self.signs.shape[1]
         self.bare = form.bare(self.n, self.d)
-        self.levels, self.stream, self.n_read = levels, stream, 0
-        self.bounds = form.bounds(self.n, leader.n_features_in_, self.K)
-        self.objective = leader.perturbation == "objective"
-        if not self.objective:
+        self.bounds = form.bounds(self.shape)
+        if form.reduces_noise:
             moved = movement(form.radius, self.n, self.bare.mu, self.bare.tau)
             self.noise = MovementNoise("l2", (self.K, self.d), moved)
             self.put_noise_on = self.noise.start(levels, stream.child("levels"))
@@ -147,29 +145,26 @@ class LinearReduction(Reduction):
     @cached_property
     def minimiser(self):
         """ndarray of shape (K, d) : The coefficients without noise."""
-        return self._solve(self.alpha, np.zeros((self.d, self.K)), self.bare.tau)
+        return self._solve(self.form.alpha, np.zeros((self.d, self.K)), self.bare.tau)
 
     def read(self, epsilon):
-        if self.objective:
-            model = clone(self.estimator).set_params(
-                epsilon=epsilon, random_state=self.stream.child("fresh", self.n_read)
-            )
+        if not self.form.reduces_noise:
+            trial = Trial(self.form.model, epsilon, self.stream.child("fresh", self.n_read))
             self.n_read += 1
-            p = self.d - bool(model.fit_intercept)
-            s, unit = model._perturbation(self.n, p, self.K), model.unit_noise(p, self.K)
-            w = self._solve(s.mu, s.linear_scale * unit[0].T, s.tau)
-            w = release(w, s.output_scale * unit[1], s.step)
+            s, noise = trial.calibration(self.shape).scales, trial.noise(self.shape)
+            w = self._solve(s.mu, s.linear_scale * noise[0].T, s.tau)
+            w = release(w, s.output_scale * noise[1], s.step)
         else:
             w = self.put_noise_on(self.minimiser, epsilon)
         # every minimiser lies in the public ball, and the sensitivities count on it
         lengths = np.linalg.norm(w, axis=1, keepdims=True)
-        return w * (self.ball / np.maximum(lengths, self.ball))
+        return w * (self.form.ball / np.maximum(lengths, self.form.ball))
 
     def _solve(self, mu, linear, tau):
         K = self.K
         return minimise(
-            self.design, self.signs, np.arange(K), self.loss, mu=np.full(K, mu), linear=linear,
-            tau=np.full(K, tau), max_iter=self.estimator.max_iter,
+            self.design, self.signs, np.arange(K), self.form.loss, mu=np.full(K, mu), linear=linear,
+            tau=np.full(K, tau), max_iter=self.form.problem.max_iter,
         ).T
 
     def risks(self, models):
@@ -178,9 +173,9 @@ class LinearReduction(Reduction):
         for start in range(0, len(models), CHUNK):
             chunk = np.arange(start, min(start + CHUNK, len(models)))
             risks[chunk] = mean_losses(
-                self.design, self.signs, chunk % self.K, self.loss, models[chunk].T
+                self.design, self.signs, chunk % self.K, self.form.loss, models[chunk].T
             )
-        risks += self.alpha / 2 * (models * models).sum(axis=1)
+        risks += self.form.alpha / 2 * (models * models).sum(axis=1)
         return risks.reshape(-1, self.K).mean(axis=1)
 
     @cached_property
@@ -188,6 +183,6 @@ class LinearReduction(Reduction):
         return float(self.risks(self.minimiser[None])[0])
 
     def publish(self, model, epsilon):
-        fitted = clone(self.estimator).set_params(epsilon=epsilon)
-        fitted._publish(model, self.classes, self.estimator)
-        return fitted
+        return Trial(self.form.model, epsilon).published(
+            **self.form.problem.attributes(model), **self.public
+        )

@@ -54,10 +54,17 @@ class Perturbation:
     rounding: float = 0.0
 
     @classmethod
-    def on_grid(cls, mu, linear_scale, moved, loss, tau, dimension):
-        """Return the scales for a minimiser that moves by `moved`, hidden at a cost of `loss`."""
+    def on_grid(cls, mu, linear_scale, moved, tau, dimension, *, alpha, epsilon, share=1.0):
+        """Return the scales for a minimiser that moves by `moved`, hidden by a share of epsilon."""
+        loss = share * epsilon
         step = release_step(moved / loss)
         output_scale = charged_scale(moved / loss, step, loss, dimension)
+        if not math.isfinite(mu + linear_scale + output_scale + tau):
+            raise ValueError(
+                f"alpha={alpha!r} and epsilon={epsilon!r} with these bounds of the rows need noise "
+                "beyond the range of float64; bring the columns to a scale near 1, or write a larger "
+                "alpha."
+            )
         return cls(mu, linear_scale, output_scale, tau, step, math.sqrt(dimension) * step)
 
 
@@ -120,24 +127,22 @@ def calibrate(
     if epsilon == math.inf:
         tau = attainable(loss, R, mu, 0.0, tol)
         return Perturbation(mu, 0.0, 0.0, tau)
+    share = 1.0
     if perturbation == "output":
-        hiding_epsilon = epsilon
         tau = attainable(loss, R, mu, 0.0, tol)
         moved = movement(R, n, mu, tau)
     else:
-        hiding_epsilon = RESIDUAL_SHARE * epsilon
-        main_epsilon = epsilon - hiding_epsilon
+        share = RESIDUAL_SHARE
+        main_epsilon = epsilon - share * epsilon
         mu += extra_regularisation(loss, n, R, alpha, main_epsilon)
         linear_scale = 2 * G / (n * noise_epsilon(loss, n, R, mu, main_epsilon))
         tau = attainable(loss, R, mu, linear_scale * d, tol)
         moved = 2 * tau / mu
-    if not math.isfinite(mu + linear_scale + moved / hiding_epsilon + tau):
-        raise ValueError(
-            f"alpha={alpha!r}, epsilon={epsilon!r} and data_norm (with the intercept {R!r}) need "
-            "noise beyond the range of float64; bring the columns to a scale near 1 first."
-        )
+    scales = Perturbation.on_grid(
+        mu, linear_scale, moved, tau, d, alpha=alpha, epsilon=epsilon, share=share
+    )
     check_steps(loss, R, mu, linear_scale * d, tol, d, alpha)
-    return Perturbation.on_grid(mu, linear_scale, moved, hiding_epsilon, tau, d)
+    return scales
 
 
 def movement(R, n, mu, tau):

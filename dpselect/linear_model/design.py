@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 
-from ..records import numeric_rows, public_classes, warn_if_labels_learned
 from ..rows import block_map, block_sum, sample
 
 TINY = 2.0**-300
@@ -131,15 +130,13 @@ class Design:
         return self.map(lambda rows: rows.dot(W), columns=W.shape[1])
 
 
-def classification_problems(classifier, X, y):
-    """Check the records of a linear classifier, and return them as its solver needs them.
+def signed_rows(problem, records):
+    """Return the records of a classification as the solver needs them.
 
     Parameters
     ----------
-    classifier : DPLinearClassifier
-        Learns the number and names of the columns.
-    X, y
-        As given to `fit`.
+    problem : LinearProblem
+    records : Records
 
     Returns
     -------
@@ -147,23 +144,13 @@ def classification_problems(classifier, X, y):
         The rows, n of them.
     signs : ndarray of shape (n, K)
         Labels, -1 or 1, of the one-vs-rest problems: one for two classes, else one for each.
-    classes : ndarray
-        The sorted labels.
     """
-    owner = type(classifier).__name__
-    if classifier.epsilon != math.inf:  # which covers everything
-        warn_if_labels_learned(classifier.classes, owner)
-    X, y = numeric_rows(classifier, X, y, lazily=True, accept_sparse="csr")
-    classes = public_classes(y, classifier.classes, owner)
-    positive = classes[1:] if len(classes) == 2 else classes
-    design = Design(
-        X, classifier.data_norm, classifier._constant(), classifier.n_jobs, classifier.norm
-    )
+    positive = records.classes[1:] if len(records.classes) == 2 else records.classes
     signs = block_map(
-        lambda y: np.where(y[:, None] == positive, 1, -1).astype(np.int8), y,
+        lambda y: np.where(y[:, None] == positive, 1, -1).astype(np.int8), records.y,
         row_elements=len(positive),
     )
-    return design, signs, classes
+    return problem.design(records.X), signs
 
 
 def _clip_factor(block, data_norm, norm):

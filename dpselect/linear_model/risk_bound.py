@@ -10,9 +10,10 @@ import numpy as np
 
 from ..certificates import INEXACTNESS, RiskBound
 from ..noise.tails import noise_length
-from .design import classification_problems
+from .design import signed_rows
 from .problems import mean_losses
 from .solver import minimise
+from .sweep import alike
 from .tolerance import attainable, check_steps
 
 # Regularisations that are tried at once: between known ones, and about a guess.
@@ -23,17 +24,13 @@ CLOSENESS = np.array([-0.1, -0.01, -0.001, 0.001, 0.01, 0.1])
 CONCENTRATION = 30.0
 
 
-def linear_risk_bound(model, n_samples, n_features, n_problems, reach):
+def linear_risk_bound(calibration, reach):
     """Return the RiskBound of a linear classifier.
 
     Parameters
     ----------
-    model : DPLinearClassifier
-        With the epsilon that it will be trained with.
-    n_samples, n_features : int
-        Shape of X.
-    n_problems : int
-        1 for two classes, otherwise the number of classes.
+    calibration : LinearNoise
+        Of what it will be trained with.
     reach : float
         Largest margin |a.w| that a model in the ball has: B = reach / R.
 
@@ -52,28 +49,30 @@ def linear_risk_bound(model, n_samples, n_features, n_problems, reach):
     The forecast is the mean of b' H^-1 b / 2 for the noise b of objective perturbation, and of
     o' H o / 2 for the noise o of output perturbation, at a curvature H that is a guess.
     """
-    loss, R, d = model._loss(), model._radius(), model._dimension(n_features)
-    s = model._perturbation(n_samples, n_features, n_problems)
-    ball = _Ball(model, s.mu, n_samples, d, reach)
+    problem, s, d = calibration.problem, calibration.scales, calibration.dimension
+    loss, R = problem.loss, problem.radius
+    ball = _Ball(calibration, reach)
     average = loss.curvature * R**2 / d
-    if model.perturbation == "objective":
-        length = noise_length(model.norm, d)
+    if calibration.perturbation == "objective":
+        length = noise_length(problem.norm, d)
         forecast = (s.linear_scale * length) ** 2 / (2 * (s.mu + CONCENTRATION * average))
     else:
         forecast = (s.output_scale * noise_length("l2", d)) ** 2 * (average + s.mu) / 2
-    unit = (f"mean {loss!r}", f"of {n_problems} problems")
+    shape = calibration.shape
+    unit = (f"mean {loss!r}", f"of {shape.n_problems} problems")
     stake = loss.value(np.float64(0.0))
-    return RiskBound.of(ball.span, n_samples, ball.residual, forecast, ball.length, unit, stake)
+    return RiskBound.of(ball.span, shape.n_samples, ball.residual, forecast, ball.length, unit, stake)
 
 
-def linear_optimal_values(models, X, y, reach):
+def linear_optimal_values(trials, X, y, reach):
     """Return the least regularised risks of linear classifiers over their balls.
 
     Those that see the rows alike are solved together.
 
     Parameters
     ----------
-    models : list of DPLinearClassifier
+    trials : list of Trial
+        Models and what they will be trained with.
     X : array-like or sparse matrix of shape (n_samples, n_features)
     y : array-like of shape (n_samples,)
     reach : float
@@ -81,15 +80,15 @@ def linear_optimal_values(models, X, y, reach):
 
     Returns
     -------
-    ndarray of shape (len(models),)
+    ndarray of shape (len(trials),)
         Exact functions of the records, which must not leave a search without noise.
     """
-    alike = {}
-    for i, model in enumerate(models):
-        alike.setdefault(model._problem_key(), []).append(i)
-    values = np.empty(len(models))
-    for members in alike.values():
-        values[members] = _values_alike([models[i] for i in members], X, y, reach)
+    values = np.empty(len(trials))
+    for problem, members in alike(trials):
+        records = trials[members[0]].records(X, y)
+        balls = [_Ball(trials[i].calibration(records.shape), reach) for i in members]
+        path = _Path(problem, *signed_rows(problem, records), balls)
+        values[members] = [path.values(ball.mu).mean() for ball in balls]
     return values
 
 
@@ -98,6 +97,7 @@ class _Ball:
 
     Attributes
     ----------
+    mu : float
     radius : float
         B.
     length : float
@@ -123,36 +123,26 @@ class _Ball:
     computed value of J exceeds the least by at most tau^2 / (2 mu).
     """
 
-    def __init__(self, model, mu, n_samples, d, reach):
-        loss, R = model._loss(), model._radius()
+    def __init__(self, calibration, reach):
+        problem, self.mu = calibration.problem, calibration.scales.mu
+        loss, R, mu = problem.loss, problem.radius, self.mu
         natural = math.sqrt(loss.pull / mu)
         self.radius = reach / R
         self.length = min(self.radius, natural)
         U = R * self.length
         self.span = float(loss.value(np.float64(-U)) - loss.value(np.float64(U)))
-        self.goal = INEXACTNESS * self.span / n_samples
-        steepness, tol = 0.0, float(model.tol)
+        self.goal = INEXACTNESS * self.span / calibration.shape.n_samples
+        steepness, tol = 0.0, problem.tol
         if self.radius < natural:
             steepness = 2 * loss.pull / self.radius**2
             tol = min(tol, self.goal * mu / (2 * steepness * self.radius * R))
         self.tau = attainable(loss, R, mu, 0.0, tol)
-        if model.epsilon != math.inf:
-            check_steps(loss, R, mu, 0.0, tol, d, model.alpha)
+        if calibration.epsilon != math.inf:
+            check_steps(loss, R, mu, 0.0, tol, calibration.dimension, calibration.alpha)
         moved = self.tau / mu
         e = moved * (self.radius + moved)
         # without a search the gap that it may leave covers rounding
         self.residual = (steepness * e + self.tau * moved / 2 + self.goal) / 2
-
-
-def _values_alike(models, X, y, reach):
-    """Return the values of models that agree in `_problem_key`."""
-    leader = models[0]
-    design, signs, _ = classification_problems(leader, X, y)
-    n, p, K = design.n_rows, leader.n_features_in_, signs.shape[1]
-    mus = np.array([model._perturbation(n, p, K).mu for model in models])
-    balls = [_Ball(model, mu, n, design.n_columns, reach) for model, mu in zip(models, mus)]
-    path = _Path(design, signs, leader, balls, mus)
-    return np.array([path.values(mu).mean() for mu in mus])
 
 
 class _Path:
@@ -162,11 +152,12 @@ class _Path:
     see the same rows. Where it enters the ball, at M*, all with mu < M* have their maximum.
     """
 
-    def __init__(self, design, signs, leader, balls, mus):
-        self.design, self.signs, self.leader = design, signs, leader
-        self.loss, self.B = leader._loss(), balls[0].radius
+    def __init__(self, problem, design, signs, balls):
+        self.problem, self.design, self.signs = problem, design, signs
+        self.loss, self.B = problem.loss, balls[0].radius
         self.K = signs.shape[1]
-        self.goal, self.mus, self.taus = min(b.goal for b in balls), mus, [b.tau for b in balls]
+        self.goal, self.taus = min(b.goal for b in balls), [b.tau for b in balls]
+        self.mus = mus = np.array([b.mu for b in balls])
         # M, and there the value and the length for each problem
         self.known = [({}, {}) for _ in range(self.K)]
         grid, last = np.unique(mus), self.loss.pull / self.B**2
@@ -181,7 +172,7 @@ class _Path:
         W = minimise(
             self.design, self.signs, which, self.loss, mu=M,
             linear=np.zeros((self.design.n_columns, len(M))), tau=tau,
-            max_iter=self.leader.max_iter,
+            max_iter=self.problem.max_iter,
         )
         squares = (W * W).sum(axis=0)
         values = mean_losses(self.design, self.signs, which, self.loss, W) + M / 2 * squares

@@ -1,59 +1,85 @@
-"""Classifiers that see the same rows are trained, and scored on splits, all together."""
+"""Linear models that see the same rows are trained, and scored on splits, all together."""
+
+from dataclasses import replace
 
 import numpy as np
 
 from ..noise import release
-from .design import classification_problems
+from .design import signed_rows
 from .solver import minimise
 
 
-def alike(estimators):
-    """Return the places of estimators that can be solved together, group by group."""
+def alike(trials):
+    """Return the places of trials that can be solved together, with their problem."""
     groups = {}
-    for i, estimator in enumerate(estimators):
-        estimator._check_parameters()
-        groups.setdefault(estimator._problem_key(), []).append(i)
-    return groups.values()
+    for i, trial in enumerate(trials):
+        groups.setdefault(trial.model.problem(), []).append(i)
+    return groups.items()
 
 
-def fit_alike(estimators, X, y):
-    """Fit classifiers that agree in `_problem_key`, in one solve."""
-    leader = estimators[0]
-    design, signs, classes = classification_problems(leader, X, y)
-    (W,) = solve_alike(estimators, design, signs)
-    for estimator, w in zip(estimators, W):
-        vars(estimator).pop("privacy_", None)
-        estimator._publish(w, classes, leader)
+def solve(calibrations, noises, design, signs, parts=None):
+    """Return the noisy coefficients on each part of the rows, shape (J, k, K, d).
 
-
-def solve_alike(estimators, design, signs, parts=None):
-    """Return the noisy coefficients on each part of the rows, shape (J, k, K, d)."""
-    leader, k, K = estimators[0], len(estimators), signs.shape[1]
-    p, sizes = leader.n_features_in_, [design.n_rows] if parts is None else parts.train_sizes
-    draws = np.array([e.unit_noise(p, K) for e in estimators])
-    scales = [[e._perturbation(int(n), p, K) for e in estimators] for n in sizes]
+    Parameters
+    ----------
+    calibrations : list of list of LinearNoise
+        Entry [j][i]: of model i for the size of part j.
+    noises : list of ndarray
+        Standard noise of each model.
+    design, signs, parts
+        As for :func:`~dpselect.linear_model.solver.minimise`.
+    """
+    problem, J, k, K = calibrations[0][0].problem, len(calibrations), len(noises), signs.shape[1]
+    noises = np.array(noises)
     mu, tau, linear, output, step = (
-        np.array([[getattr(s, name) for s in row] for row in scales])
+        np.array([[getattr(c.scales, name) for c in row] for row in calibrations])
         for name in ("mu", "tau", "linear_scale", "output_scale", "step")
     )
     W = minimise(
-        design, signs, np.tile(np.arange(K), k), leader._loss(),
+        design, signs, np.tile(np.arange(K), k), problem.loss,
         mu=np.repeat(mu, K, axis=1), tau=np.repeat(tau, K, axis=1),
         # (J, k, K, d) becomes (J, d, k K)
-        linear=np.moveaxis(linear[:, :, None, None] * draws[:, 0], 3, 1).reshape(
-            len(sizes), -1, k * K
-        ),
-        max_iter=leader.max_iter, parts=parts,
+        linear=np.moveaxis(linear[:, :, None, None] * noises[:, 0], 3, 1).reshape(J, -1, k * K),
+        max_iter=problem.max_iter, parts=parts,
     )
-    W = np.moveaxis(W.reshape(len(sizes), -1, k, K), 1, 3)
-    return release(W, output[:, :, None, None] * draws[:, 1], step[:, :, None, None])
+    W = np.moveaxis(W.reshape(J, -1, k, K), 1, 3)
+    return release(W, output[:, :, None, None] * noises[:, 1], step[:, :, None, None])
 
 
-def scores_alike(estimators, score, X, y, parts):
-    """Return the exact scores of classifiers that agree in `_problem_key`, shape (J, k)."""
-    estimators[0]._certified(score)
-    design, signs, _ = classification_problems(estimators[0], X, y)
-    W = solve_alike(estimators, design, signs, parts)
+def scores_of_splits(trials, score, X, y, parts):
+    """Train on each split's training part and score on its other part, in one sweep.
+
+    Parameters
+    ----------
+    trials : list of Trial
+        Of linear models.
+    score : MarginScore
+    X : array-like or sparse matrix of shape (n_samples, n_features)
+    y : array-like of shape (n_samples,)
+    parts : Parts
+        Of J splits.
+
+    Returns
+    -------
+    ndarray of shape (J, k)
+        Exact functions of the records, not released.
+    """
+    scores = np.empty((len(parts.test_sizes), len(trials)))
+    for problem, places in alike(trials):
+        problem.certified(score)
+        some = [trials[i] for i in places]
+        scores[:, places] = _scores_alike(problem, some, score, some[0].records(X, y), parts)
+    return scores
+
+
+def _scores_alike(problem, trials, score, records, parts):
+    design, signs = signed_rows(problem, records)
+    calibrations = [
+        [trial.calibration(replace(records.shape, n_samples=int(n))) for trial in trials]
+        for n in parts.train_sizes
+    ]
+    noises = [trial.noise(records.shape) for trial in trials]
+    W = solve(calibrations, noises, design, signs, parts)
     J, k, K, d = W.shape
     columns = W.reshape(J, k * K, d).transpose(0, 2, 1)
 

@@ -75,7 +75,8 @@ def _log_delta(epsilon, mu):
         s = x + mu / 2 * (1 + NODES)
         # (far out, where all digits cancel, delta is far too small to matter)
         fall = mu / 2 * (WEIGHTS @ np.maximum(1 - s * _mills(s), np.finfo(float).tiny))
-    return -x * x / 2 - LOG_ROOT + math.log(fall)
+    # the difference of ratios is 0 for a huge epsilon, where x decides
+    return -x * x / 2 - LOG_ROOT + math.log(max(fall, np.finfo(float).tiny))
 
 
 def _mills(s):

@@ -7,8 +7,8 @@ from sklearn.base import RegressorMixin, clone
 from sklearn.model_selection import ParameterGrid
 from sklearn.pipeline import Pipeline
 
+from ..capabilities import PublicShape, require
 from ..exceptions import CertificateError
-from ..model_selection import row_steps
 from ..preprocessing.kinds_check import check_kinds
 from ..preprocessing.pipeline_check import (
     check_pipeline_privacy,
@@ -16,6 +16,7 @@ from ..preprocessing.pipeline_check import (
     releases_privately,
 )
 from ..records import one_label_a_row, public_classes, warn_if_labels_learned
+from . import row_steps
 from .private_steps import check_candidate, check_grid
 
 OWNED = ("epsilon", "random_state")
@@ -30,7 +31,7 @@ class Candidate:
     params : dict
         The grid's parameters.
     estimator : estimator
-        Unfitted clone with these parameters and with the search's share of epsilon.
+        Unfitted clone with these parameters.
     steps_key : tuple
         Equal for candidates whose steps before the model are the same.
     n_features : int or None
@@ -108,9 +109,13 @@ class Candidate:
         classes = getattr(self.model, "classes", None)
         return 1 if classes is None or len(classes) == 2 else len(classes)
 
+    def shape(self, n_samples):
+        """Return what is public of the records that reach the model."""
+        return PublicShape(n_samples, self.n_features, self.n_problems)
+
 
 def make_candidates(
-    estimator, param_grid, *, epsilon, trusted_steps, needs=None, search="a private search",
+    estimator, param_grid, *, trusted_steps, needs=None, search="a private search",
 ):
     """Return the candidates of a grid, each checked before any data is touched.
 
@@ -120,12 +125,10 @@ def make_candidates(
         A private model, or a Pipeline that ends with one.
     param_grid : dict or list of dict
         As for GridSearchCV.
-    epsilon : float
-        Privacy loss that each candidate's model is trained with.
     trusted_steps : collection
         See :func:`dpselect.preprocessing.check_pipeline_privacy`.
-    needs : str, default=None
-        Method that a model must have.
+    needs : type, default=None
+        Capability that a model must have.
     search : str
         What needs it, for messages.
 
@@ -169,7 +172,6 @@ def make_candidates(
         )
         candidate = Candidate(params, copy, key)
         _check_model(candidate.model, needs, search)
-        candidate.model.set_params(epsilon=epsilon, random_state=None)
         candidates.append(candidate)
     return candidates
 
@@ -197,15 +199,14 @@ def _keep_to_memory(estimator):
 
 def _check_model(model, needs, search):
     missing = [name for name in OWNED if name not in getattr(model, "get_params", dict)()]
-    if needs is not None and not hasattr(model, needs):
-        missing.append(f"the method {needs}")
     if missing:
         raise CertificateError(
             f"{type(model).__name__} does not work with {search}, which needs "
-            f"{' and '.join(missing)}; use a private estimator of dpselect as the last step"
-            + (", or epsilon=float('inf') for a search that is not private." if needs is None
-               else ".")
+            f"{' and '.join(missing)}; use a private estimator of dpselect as the last step, or "
+            "epsilon=float('inf') for a search that is not private."
         )
+    if needs is not None:
+        require(needs, model, search, "use a private estimator of dpselect as the last step")
 
 
 def seed_features(estimator, stream):
@@ -275,53 +276,3 @@ def learn_classes(candidates, y, owner):
     classes = public_classes(y, known, owner)
     set_classes(candidates, classes)
     return y, classes
-
-
-def certifier(candidates, draws, score, tail=None):
-    """Return the function that bounds how far one record moves each score.
-
-    Parameters
-    ----------
-    candidates : list of Candidate
-        With `n_features` known.
-    draws : list of list of InnerStream
-        Entry [i][j]: the stream of candidate i's draw j.
-    score : score
-    tail : float, default=None
-        Bound every draw but those of at most this probability, in place of the draws that
-        were made.
-
-    Returns
-    -------
-    callable
-        From the training records of each split, shape (J,), and the privacy loss that the models
-        are trained with, to the bounds `training`, `span` and `residual`, each of shape (k, J):
-        means over a candidate's draws, since the mean of scores moves by at most the mean of the
-        bounds.
-    """
-    models = [
-        [clone(candidate.model).set_params(random_state=stream) for stream in streams]
-        for candidate, streams in zip(candidates, draws)
-    ]
-    if tail is not None:  # the same for all draws
-        models = [streams[:1] for streams in models]
-
-    def certificates(sizes, epsilon):
-        table = np.empty((3, len(candidates), len(sizes)))
-        for i, candidate in enumerate(candidates):
-            for model in models[i]:
-                # set_params looks at all parameters, and a plan tries many epsilons
-                model.epsilon = epsilon
-            for n in np.unique(sizes):
-                bounds = [
-                    model.stability_certificate(
-                        score, int(n), candidate.n_features, candidate.n_problems,
-                        failure_probability=tail,
-                    )
-                    for model in models[i]
-                ]
-                mean = np.mean([(b.training, b.span, b.residual) for b in bounds], axis=0)
-                table[:, i, sizes == n] = mean[:, None]
-        return table
-
-    return certificates

@@ -5,25 +5,24 @@ import warnings
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
-from sklearn.base import clone
 from sklearn.utils import indexable
 
+from ..capabilities import ScoresSplits
 from ..config import with_config
-from ..ledger import uncharged
 from ..metrics import Score
 from ..rows import MOST_SPLITS, Parts, align, is_lazy, n_rows, run_here, take_records
 from ..validation import check_number, unquoted
 from .row_steps import public_rows
 
 
-def exact_scores(candidates, draws, score, X, y, splits, *, n_jobs, pre_dispatch, progress):
+def exact_scores(candidates, trials, score, X, y, splits, *, n_jobs, pre_dispatch, progress):
     """Train every candidate on every split and return its mean score.
 
     Parameters
     ----------
     candidates : list of Candidate
-    draws : list of list of InnerStream
-        Entry [i][j]: the stream of candidate i's draw j, the same for all splits.
+    trials : list of list of Trial
+        Of each candidate's model, one for each noise sample, which is the same for all splits.
     score : score
     X : indexable of length n
     y : array-like of shape (n,) or None
@@ -48,15 +47,11 @@ def exact_scores(candidates, draws, score, X, y, splits, *, n_jobs, pre_dispatch
     score_splits = with_config(_score_splits)
     for members in progress.over(groups, "group of candidates"):
         rows = candidates[members[0]].transform(X)
-        models = [
-            clone(candidates[i].model).set_params(random_state=draw)
-            for i in members
-            for draw in draws[i]
-        ]
+        some_trials = [trial for i in members for trial in trials[i]]
         # jobs in threads restore each other's filters of warnings
         with run_here(rows), warnings.catch_warnings():
             results = Parallel(n_jobs=n_jobs, pre_dispatch=pre_dispatch)(
-                delayed(score_splits)(models, rows, y, some, score)
+                delayed(score_splits)(some_trials, rows, y, some, score)
                 for some in _chunks(splits, n_jobs)
             )
         means = np.concatenate(results).mean(axis=0)
@@ -89,37 +84,28 @@ def alike_in_steps(candidates):
     return list(groups.values())
 
 
-def _score_splits(models, X, y, splits, score):
+def _score_splits(trials, X, y, splits, score):
     """Train all models on some splits and return their exact scores, shape (J, k)."""
-    # threads share what they are given, and must not train one object on two splits at once
-    models = [clone(model) for model in models]
-    scores = np.empty((len(splits), len(models)))
+    scores = np.empty((len(splits), len(trials)))
     kinds = {}
-    for i, model in enumerate(models):
-        kinds.setdefault(type(model), []).append(i)
+    for i, trial in enumerate(trials):
+        kinds.setdefault(type(trial.model), []).append(i)
     # a score with a `__call__` of its own is called
-    known = type(score).__call__.__module__ == Score.__module__
+    known = type(score).__call__.__module__.startswith(Score.__module__.rpartition(".")[0])
     parts = Parts.from_splits(splits, X) if known else None
-    with uncharged():
-        for kind, places in kinds.items():
-            group = [models[i] for i in places]
-            if parts is not None and hasattr(kind, "split_scores"):
-                scores[:, places] = kind.split_scores(group, score, X, y, parts)
-            else:
-                scores[:, places] = [_scores_of(group, X, y, *split, score) for split in splits]
+    for kind, places in kinds.items():
+        group = [trials[i] for i in places]
+        if parts is not None and isinstance(group[0].model, ScoresSplits):
+            scores[:, places] = kind.split_scores(group, score, X, y, parts)
+        else:
+            scores[:, places] = [_scores_of(group, X, y, *split, score) for split in splits]
     return scores
 
 
-def _scores_of(models, X, y, train, test, score):
+def _scores_of(trials, X, y, train, test, score):
     """Train models of one kind on one split and return their exact scores."""
-    X_train, y_train = take_records(X, y, train)
-    if hasattr(models[0], "fit_batch"):
-        models[0].fit_batch(models, X_train, y_train)
-    else:
-        for model in models:
-            model.fit(X_train, y_train)
-    X_test, y_test = take_records(X, y, test)
-    return [score(model, X_test, y_test) for model in models]
+    records, held_out = take_records(X, y, train), take_records(X, y, test)
+    return [score(trial.fitted(*records), *held_out) for trial in trials]
 
 
 def records_of(X, y):

@@ -14,6 +14,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline
 
+from ..capabilities import Certified
 from ..metrics.scores import SCORES
 from ..rows import as_lazy, is_lazy
 
@@ -59,7 +60,7 @@ def _grid_without_noise(param_grid):
         return param_grid
     return {
         name: [without_noise(value) for value in values]
-        if isinstance(values, list) and any(hasattr(v, "stability_certificate") for v in values)
+        if isinstance(values, list) and any(isinstance(v, Certified) for v in values)
         else values
         for name, values in param_grid.items()
     }
@@ -70,9 +71,7 @@ def without_noise(estimator):
     model = estimator
     while isinstance(model, Pipeline) and model.steps:
         model = model.steps[-1][1]
-    if "epsilon" not in getattr(model, "get_params", dict)() or not hasattr(
-        model, "stability_certificate"
-    ):
+    if not isinstance(model, Certified):
         return estimator
     prefix = ""
     step, estimator = estimator, clone(estimator)

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from ..capabilities import RanksRegularisation
+
 # records times epsilon for each coefficient: below these the noise of linear classifiers weighs
 # heavily, or leaves nothing. Found by experiment.
 RECORDS_PER_DIMENSION, HOPELESS_RECORDS = 30, 3
@@ -246,7 +248,7 @@ def too_few_records(candidates, n_samples, epsilon):
     """
     # known of linear classifiers; the least demanding one decides, and one-vs-rest problems
     # share epsilon
-    if not all(hasattr(candidate.model, "regularisation_cost") for candidate in candidates):
+    if not all(isinstance(candidate.model, RanksRegularisation) for candidate in candidates):
         return ()
     dimension = min((c.n_features + 1) * c.n_problems for c in candidates)
     if n_samples * epsilon >= RECORDS_PER_DIMENSION * dimension:

@@ -39,28 +39,7 @@ def fit_for_release(model, epsilon, state, X, y):
     estimator
         The same object, fitted.
     """
-    model.set_params(epsilon=float(epsilon), random_state=state)
-    model.fit(X, y)
+    # the one place where an epsilon is written: into what will be released with it
+    model.set_params(epsilon=float(epsilon), random_state=state).fit(X, y)
     # a key that stayed with the model would draw the same noise again
     return model.set_params(random_state=None)
-
-
-def fit_candidate(candidate, epsilon, state, X, y):
-    """Fit a candidate's model on all records, as its steps give them.
-
-    Parameters
-    ----------
-    candidate : Candidate
-        Its model is changed.
-    epsilon, state
-        As in :func:`fit_for_release`.
-    X, y
-        All records.
-
-    Returns
-    -------
-    estimator
-        Fitted; in a Pipeline if the candidate's is.
-    """
-    fit_for_release(candidate.model, epsilon, state, candidate.transform(X), y)
-    return candidate.with_steps(candidate.model)

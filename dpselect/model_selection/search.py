@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, MetaEstimatorMixin
 
-from ..atomic import all_or_nothing
+from ..capabilities import HasDefaultScore
 from ..config import warn_caller
-from ..estimator import PrivacyHTMLMixin, warn_if_seeded
+from ..estimator import ReleaseMixin, warn_if_seeded
 from ..exceptions import CertificateError
 from ..ledger import PrivacyLedger, charged, uncharged
 from ..metrics import get_score
@@ -19,7 +19,6 @@ from ..noise import is_seeded, root_stream
 from ..noise.generators import RandomState, noise_for_made_up_data
 from ..privacy import PrivacyLoss
 from ..rows import n_rows
-from ..training_records import remembers_records
 from ..type_aliases import CrossValidation, Estimator, MatrixLike, ParamGrid
 from ..validation import check_epsilon
 from .candidates import learn_classes, make_candidates, seed_features, set_classes
@@ -31,14 +30,14 @@ from .parameters import check_parameters
 from .plan import SelectionPlan, with_steps
 from .private_steps import freeze, last_private, thaw
 from .progress import CallbackSupportMixin, Progress, with_callbacks
-from .release import fit_candidate, release_state
-from .spending import divide, selection_at_most
+from .release import fit_for_release, release_state
+from .spending import divide
 from .splits import make_splits
 from .strategies import Problem, make_strategy
 
 
 class StabilityGridSearchCV(
-    SearchDelegationMixin, PrivacyHTMLMixin, CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator
+    SearchDelegationMixin, ReleaseMixin, CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator
 ):
     """Choose parameters of a private model and release it, within one privacy loss.
 
@@ -243,8 +242,6 @@ class StabilityGridSearchCV(
         self.ledger = ledger
         self.random_state = random_state
 
-    @remembers_records
-    @all_or_nothing
     @with_callbacks
     def fit(self, X: MatrixLike, y: npt.ArrayLike | None = None, **params: Any) -> Self:
         """Select and release.
@@ -283,14 +280,16 @@ class StabilityGridSearchCV(
         stream = root_stream(self.random_state)
         estimator = seed_features(self.estimator, stream.child("features"))
         shares = divide(self.epsilon, estimator)
-        candidates = self._candidates(estimator, shares)
+        candidates = self._candidates(estimator)
         score = self._score(candidates[0].model)
         # made-up shapes: refuses bad parameters, and what no strategy can do, early
         n = 1000 * len(candidates)
         made_up = self._problem(candidates, shares, score, [np.split(np.arange(n), 2)], n, 1)
-        make_strategy(self.strategy, made_up).rehearse()
+        strategy = make_strategy(self.strategy, made_up)
+        strategy.rehearse()
         warn_if_seeded(self)
-        with charged(self, selection_at_most(self, shares, candidates)) as charge:
+        most = PrivacyLoss.sequential([*shares.steps, *strategy.at_most()], label=type(self).__name__)
+        with charged(self, most) as charge:
             with Progress(self) as progress:
                 self._select(
                     X, y, estimator, shares, candidates, score, groups, stream, charge, progress
@@ -310,7 +309,7 @@ class StabilityGridSearchCV(
             noise = stream.child("steps") if is_seeded(self.random_state) else None
             estimator, step_losses, frozen = freeze(estimator, X, y, noise, public)
             charge.begin()
-            candidates = self._candidates(estimator, shares, frozen)
+            candidates = self._candidates(estimator, frozen)
             set_classes(candidates, classes)
         problem = self._problem(
             candidates, shares, score, splits, n_rows(X), n_columns(X), public
@@ -326,8 +325,12 @@ class StabilityGridSearchCV(
         if self.refit:
             estimator = choice.estimator
             if estimator is None:
-                estimator, loss = self._train(candidates[best], choice.training_epsilon, X, y, stream)
-                losses = [*losses, loss]
+                # with new noise, on all records
+                state, winner = release_state(stream, is_seeded(self.random_state)), candidates[best]
+                model = fit_for_release(
+                    winner.model, choice.training_epsilon, state, winner.transform(X), y
+                )
+                estimator, losses = winner.with_steps(model), [*losses, model.privacy_]
         loss = (
             PrivacyLoss.sequential(losses, label=type(self).__name__) if losses
             else PrivacyLoss(0.0, label="nothing depends on the data")
@@ -367,12 +370,6 @@ class StabilityGridSearchCV(
             random_state=self.random_state,
             jobs={"n_jobs": self.n_jobs, "pre_dispatch": self.pre_dispatch},
         )
-
-    def _train(self, candidate, epsilon, X, y, stream):
-        """Train the chosen candidate on all records, with new noise."""
-        state = release_state(stream, is_seeded(self.random_state))
-        estimator = fit_candidate(candidate, epsilon, state, X, y)
-        return estimator, candidate.model.privacy_
 
     def plan(
         self,
@@ -434,7 +431,7 @@ another alpha is taken only if its score is better by about 22.
         stream = root_stream(0)
         estimator = seed_features(self.estimator, stream.child("features"))
         shares = divide(self.epsilon, estimator)
-        candidates = self._candidates(estimator, shares)
+        candidates = self._candidates(estimator)
         set_classes(candidates, np.arange(n_classes))
         splits = make_splits(self.cv, n_samples, stream.child("splits"))
         score = self._score(candidates[0].model)
@@ -451,16 +448,15 @@ another alpha is taken only if its score is better by about 22.
             comparison=compare_strategies(problem),
         )
 
-    def _candidates(self, estimator, shares, frozen=()):
+    def _candidates(self, estimator, frozen=()):
         return make_candidates(
             estimator,
             self.param_grid,
-            epsilon=shares.rest,
             trusted_steps=self.trusted_steps if not frozen else (*self.trusted_steps, *frozen),
         )
 
     def _score(self, model):
-        if self.scoring is None and not hasattr(model, "default_scoring"):
+        if self.scoring is None and not isinstance(model, HasDefaultScore):
             raise CertificateError(
                 f"scoring=None needs a model with default_scoring, and {type(model).__name__} has "
                 "none, so it is not known how far one record can move its score; write for instance "

@@ -10,9 +10,6 @@ from ..preprocessing.pipeline_check import private_parts
 from ..privacy import PrivacyLoss
 from ..validation import SMALLEST_EPSILON, check_epsilon
 
-# strategies that release several trained models, whose deltas add up
-RELEASE_ALL = ("alpha_split", "auto")
-
 
 @dataclass(frozen=True)
 class Shares:
@@ -110,33 +107,6 @@ def steps_at_most(estimator):
         if step is not None and not isinstance(step, str)
         for part in private_parts(step)
     ]
-
-
-def selection_at_most(search, shares, candidates):
-    """Return the loss that a StabilityGridSearchCV does not exceed on any records.
-
-    Parameters
-    ----------
-    search : StabilityGridSearchCV
-    shares : Shares
-        Of its epsilon.
-    candidates : list of Candidate
-
-    Returns
-    -------
-    PrivacyLoss
-    """
-    deltas = [float(candidate.model.get_params().get("delta", 0.0)) for candidate in candidates]
-    delta = max(deltas) if search.strategy not in RELEASE_ALL else min(1.0, math.fsum(deltas))
-    # exact scores
-    epsilon = math.inf if search.strategy == "control" else shares.rest
-    # one sum of all, as that of the losses: rounded twice, it might be the smaller one
-    parts = [
-        *shares.steps,
-        PrivacyLoss(epsilon, float(search.delta), label="choice and model"),
-        PrivacyLoss(0.0, delta, label="the models' own delta"),
-    ]
-    return PrivacyLoss.sequential(parts, label=type(search).__name__)
 
 
 def _listed(losses):

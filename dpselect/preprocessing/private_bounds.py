@@ -1,21 +1,21 @@
 """Bounds of columns that nobody knew beforehand, learned by private quantiles."""
 
-from typing import Any, Self
+from dataclasses import dataclass
 
 import numpy as np
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ..atomic import all_or_nothing
-from ..estimator import PrivacyHTMLMixin, release_loss
-from ..ledger import PrivacyLedger, charged
+from ..capabilities import PublicShape
+from ..estimator import PrivateEstimator
+from ..ledger import PrivacyLedger
 from ..mechanisms.selection import largest_sum
-from ..noise import as_generator, check_random_state, grid_step, gumbel, nearest_multiple
+from ..noise import grid_step, gumbel, nearest_multiple
 from ..noise.generators import RandomState
 from ..records import numeric_rows
 from ..rows import block_map, block_sum
 from ..type_aliases import FloatArray, MatrixLike
-from ..validation import check_epsilon, check_number
+from ..validation import number
 from .scalers import scale_to_bounds
 
 # Ends of the cells: 0 and plus or minus (1 + j / 8) 2^e. Eight to an octave place a bound
@@ -25,7 +25,24 @@ STEPS, LEAST, MOST = 8, -40, 40
 RANK_UNIT = 2.0**-10
 
 
-class DPBoundsScaler(PrivacyHTMLMixin, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+@dataclass(frozen=True)
+class BoundsNoise:
+    """The noise of one choice of bounds."""
+
+    shape: PublicShape
+    epsilon: float
+
+    @property
+    def scale(self):
+        """float : Of Gumbel noise for ranks: 2 / (epsilon / (2 p)), with epsilon / (2 p) a bound."""
+        return 4 * self.shape.n_features / self.epsilon
+
+    def scaled(self, noise):
+        """Return the noise of the utilities, on a grid that holds the ranks."""
+        return nearest_multiple(self.scale * noise, grid_step(self.scale, unit=RANK_UNIT))
+
+
+class DPBoundsScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
     """Learn each column's bounds privately, then map the column from them to [-1, 1].
 
     For columns whose bounds are not known. Values outside the learned bounds are clipped.
@@ -83,6 +100,13 @@ class DPBoundsScaler(PrivacyHTMLMixin, OneToOneFeatureMixin, TransformerMixin, B
 
     # a Pipeline may contain this step although it learns: its loss is stated in privacy_
     releases_privately = True
+    reads = {"lazily": True}
+    parameter_checks = {
+        "tail": number(
+            high=0.5, why="a bound is the value beyond which this share of the records lies",
+            instead="write a number between 0 and 0.5, such as 0.02",
+        ),
+    }
 
     def __init__(
         self,
@@ -97,64 +121,23 @@ class DPBoundsScaler(PrivacyHTMLMixin, OneToOneFeatureMixin, TransformerMixin, B
         self.ledger = ledger
         self.random_state = random_state
 
-    @all_or_nothing
-    def fit(self, X: MatrixLike, y: Any = None) -> Self:
-        """Learn and release the bounds.
+    def _what(self):
+        return "bounds of all columns"
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : None
-            Ignored.
+    def _calibration(self, shape, epsilon):
+        return BoundsNoise(shape, epsilon)
 
-        Returns
-        -------
-        self : object
-        """
-        check_epsilon(self.epsilon)
-        check_number(
-            "tail", self.tail, high=0.5,
-            why="a bound is the value beyond which this share of the records lies",
-            instead="write a number between 0 and 0.5, such as 0.02",
-        )
-        check_random_state(self.random_state)
-        loss = release_loss(self, "bounds of all columns")
-        with charged(self, loss):
-            self._choose(numeric_rows(self, X, lazily=True))
-            self.privacy_ = loss
-        return self
+    def _standard_noise(self, generator, n_features, n_problems, epsilon):
+        # independent Gumbel variables, for the lower and the upper bound of each column
+        return gumbel(generator, (n_features, 2, len(bound_grid()) - 1))
 
-    def _choose(self, X):
-        """Choose the cells of the bounds of each column."""
-        grid = bound_grid()
-        # numbers of low precision would weaken the noise
-        tail, epsilon = float(self.tail), float(self.epsilon)
-        wanted = nearest_multiple(np.array([tail, 1 - tail]) * len(X), RANK_UNIT)
-        utility = cell_utility(ranks_of(X, grid)[:, None, :], wanted[:, None])
-        # epsilon / (2 p) for each bound, and a Gumbel scale of 2 / (epsilon / (2 p))
-        scale = 4 * X.shape[1] / epsilon
-        noise = scale * self.unit_noise(X.shape[1])
-        if scale > 0:
-            noise = nearest_multiple(noise, grid_step(scale, unit=RANK_UNIT))
-        cells = largest_sum(utility, noise)
-        cells.sort(axis=1)
+    def _release(self, records, calibration, noise):
+        grid, tail = bound_grid(), float(self.tail)
+        wanted = nearest_multiple(np.array([tail, 1 - tail]) * records.shape.n_samples, RANK_UNIT)
+        utility = cell_utility(ranks_of(records.X, grid)[:, None, :], wanted[:, None])
+        cells = np.sort(largest_sum(utility, calibration.scaled(noise)), axis=1)
         # the outer ends, so that a single cell is still an interval
-        self.bounds_ = np.column_stack([grid[cells[:, 0]], grid[cells[:, 1] + 1]])
-
-    def unit_noise(self, n_features: int) -> FloatArray:
-        """Draw the noise of one fit at unit scale, from `random_state` and public shapes alone.
-
-        Parameters
-        ----------
-        n_features : int
-
-        Returns
-        -------
-        ndarray of shape (n_features, 2, n_cells)
-            Independent standard Gumbel variables.
-        """
-        shape = (n_features, 2, len(bound_grid()) - 1)
-        return gumbel(as_generator(self.random_state), shape)
+        return {"bounds_": np.column_stack([grid[cells[:, 0]], grid[cells[:, 1] + 1]])}
 
     def transform(self, X: MatrixLike) -> FloatArray:
         """Scale rows.
@@ -182,36 +165,12 @@ def bound_grid():
 
 
 def cell_utility(ranks, wanted):
-    """Return minus the number of records by which each cell misses the wanted rank.
-
-    Parameters
-    ----------
-    ranks : ndarray of shape (..., c)
-        Records at or below each end of the cells.
-    wanted : float or ndarray
-        Rank k of the quantile.
-
-    Returns
-    -------
-    ndarray of shape (..., c - 1)
-        0 for cells that hold the quantile: rank(low end) <= k <= rank(high end).
-    """
+    """Return minus the number of records by which each cell misses a rank; 0 where it holds it."""
     return -np.maximum(0.0, np.maximum(ranks[..., :-1] - wanted, wanted - ranks[..., 1:]))
 
 
 def ranks_of(X, grid):
-    """Count the records of each column that are at most each value of a grid.
-
-    Parameters
-    ----------
-    X : ndarray or lazy rows of shape (n, p)
-    grid : ndarray of shape (c,)
-        Ascending.
-
-    Returns
-    -------
-    ndarray of shape (p, c)
-    """
+    """Count the records of each column that are at most each value of a grid, shape (p, c)."""
 
     def count(block):
         # the index of the first value that is at least x; the last bin is for larger x

@@ -47,7 +47,6 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def __init__(self, bounds: npt.ArrayLike = (0.0, 1.0)) -> None:
         self.bounds = bounds
 
-    @all_or_nothing
     def fit(self, X: MatrixLike, y: Any = None) -> Self:
         """Check the bounds against the number of columns.
 
@@ -61,8 +60,8 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         -------
         self : object
         """
-        X = numeric_rows(self, X, lazily=True)
-        self._limits(X.shape[1])
+        with all_or_nothing(self):
+            self._limits(numeric_rows(self, X, lazily=True).shape[1])
         return self
 
     def transform(self, X: MatrixLike) -> FloatArray:
@@ -149,7 +148,6 @@ class NormClipper(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.norm = norm
         self.bound = bound
 
-    @all_or_nothing
     def fit(self, X: MatrixLike, y: Any = None) -> Self:
         """Check the parameters.
 
@@ -164,7 +162,8 @@ class NormClipper(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self : object
         """
         self._check_parameters()
-        numeric_rows(self, X, lazily=True, accept_sparse="csr")
+        with all_or_nothing(self):
+            numeric_rows(self, X, lazily=True, accept_sparse="csr")
         return self
 
     def transform(self, X: MatrixLike) -> Any:

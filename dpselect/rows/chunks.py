@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from ..validation import check_number, unquoted
-from .source import LocalRows, _at
+from .source import LocalRows, rows_at
 
 
 class RowChunks:
@@ -124,7 +124,7 @@ class ChunkRows(LocalRows):
         low = self.borders[i]
         if (rows.start, rows.stop) == (low, self.borders[i + 1]):
             return chunk
-        return _at(chunk, slice(rows.start - low, rows.stop - low))
+        return rows_at(chunk, slice(rows.start - low, rows.stop - low))
 
     def _read(self, i):
         source = self.chunks

@@ -15,7 +15,7 @@ from sklearn.utils import check_consistent_length
 
 from ..validation import unquoted
 from .cutting import add_up, join, over_blocks
-from .source import FEW, RowSource, _at
+from .source import FEW, RowSource, rows_at
 
 # sums that one task adds
 FAN_IN = 8
@@ -330,7 +330,7 @@ def _add_sums(parts):
 
 
 def _rows_of(block, rows):
-    return _at(block, rows)
+    return rows_at(block, rows)
 
 
 def _plain(block):
@@ -358,7 +358,7 @@ def _packed_indices(indices, length):
 def _picked(block, wanted):
     if wanted.dtype == np.uint8:
         wanted = np.flatnonzero(np.unpackbits(wanted, count=block.shape[0]))
-    return _at(block, wanted)
+    return rows_at(block, wanted)
 
 
 def _pack(function):

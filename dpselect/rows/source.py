@@ -185,7 +185,7 @@ class PickedRows(LocalRows):
 
     def load(self, rows):
         span = self._span(rows)
-        return _at(self.base.load(span), self.indices[rows] - span.start)
+        return rows_at(self.base.load(span), self.indices[rows] - span.start)
 
     def release(self, rows):
         self.base.release(self._span(rows))
@@ -231,7 +231,7 @@ def _in_threads(run, pieces, n_jobs):
         )
 
 
-def _at(piece, indices):
+def rows_at(piece, indices):
     """Return rows of an array, a sparse matrix or a dataframe."""
     if sparse.issparse(piece):
         piece = piece.tocsr()

@@ -21,14 +21,14 @@ class Honest(BaseEstimator):
     def __init__(self, epsilon=1.0):
         self.epsilon = epsilon
 
-    @all_or_nothing
     def fit(self, X):
         if self.epsilon != 1.0:
             # the tests take this file for the library
             raise ValueError("epsilon must be 1.")
-        self.mean_ = X.mean()
-        self.check(X)
-        self.privacy_ = PrivacyLoss(self.epsilon)
+        with all_or_nothing(self):
+            self.mean_ = X.mean()
+            self.check(X)
+            self.privacy_ = PrivacyLoss(self.epsilon)
         return self
 
     def check(self, X):

@@ -16,8 +16,9 @@ from dpselect import (
     SeededNoiseWarning,
     StabilityGridSearchCV,
 )
-from dpselect.density.cells import number_of_bins
-from dpselect.density.estimator import cell_masses, least_total, training_stability
+from dpselect.capabilities import PublicShape
+from dpselect.density.cells import cell_masses, number_of_bins
+from dpselect.density.noise import least_total, training_stability
 from dpselect.metrics import BrierScore, IntegratedSquaredErrorScore
 from dpselect.noise import InnerStream
 from dpselect.preprocessing import BoundedScaler
@@ -32,8 +33,9 @@ ALARM = 1e-7
 class FixedDraw(DPHistogramDensity):
     """A density whose draw at unit scale is given, for the corners that random ones rarely reach."""
 
-    def _draw(self, generator, shape):
-        return np.broadcast_to(2 / self.epsilon * self.draw, shape)
+    def _standard_noise(self, generator, n_features, n_problems, epsilon):
+        shape = super()._standard_noise(generator, n_features, n_problems, epsilon).shape
+        return np.broadcast_to(2 / epsilon * self.draw, shape)
 
 
 def with_draw(model, draw):
@@ -286,7 +288,7 @@ def test_rounded_widths_divide(k):
 
 
 def test_too_many_columns_are_refused_before_memory_is_taken():
-    with pytest.raises(ValueError, match="20 columns into 1e\\+20 cells for n_samples=3"):
+    with pytest.raises(ValueError, match="20 columns into 1e\\+20 cells"):
         DPHistogramDensity().fit(np.zeros((3, 20)))
 
 
@@ -438,35 +440,39 @@ def test_fits_on_neighbours_never_exceed_the_certificate(noise):
     assert worst > 0.7
 
 
-def sums(model, n_cells, size):
+def sums(calibration, size):
     return np.array([
-        model._draw(np.random.default_rng(i), n_cells).sum()
-        for i in range(size)
+        calibration.standard_noise(np.random.default_rng(i)).sum() for i in range(size)
     ])
+
+
+def calibrated(epsilon, n_cells, noise="laplace"):
+    model = DPHistogramDensity(epsilon, noise=noise, bin_width=1 / n_cells)
+    return model.calibration(PublicShape(1000, 1))
 
 
 @pytest.mark.parametrize("noise", NOISES)
 @pytest.mark.parametrize("epsilon", [0.01, 1.0, 10.0])
 @pytest.mark.parametrize("n_cells", [1, 4, 100])
 def test_failure_probability_bounds_all_but_a_share_of_the_draws(noise, epsilon, n_cells):
-    model = DPHistogramDensity(epsilon, noise=noise)
-    drawn = sums(model, n_cells, 4000)
+    calibration = calibrated(epsilon, n_cells, noise)
+    drawn = sums(calibration, 4000)
     for probability in (0.01, 0.1, 0.4, 0.499, 0.5, 0.9):
-        least = model._least_noise(n_cells, probability)
+        least = calibration.least_noise(probability)
         failures = int((drawn < least).sum())
         assert stats.binomtest(failures, 4000, probability, alternative="greater").pvalue > ALARM
     if epsilon <= 1:  # not needlessly low
-        assert model._least_noise(n_cells, 0.01) >= 2.5 * np.quantile(drawn, 0.01)
+        assert calibration.least_noise(0.01) >= 2.5 * np.quantile(drawn, 0.01)
 
 
 def test_laplace_tail_against_the_exact_law():
     # |sum| is a mixture of Gamma(s - j) laws with weights of a negative binomial
-    s, model = 10, DPHistogramDensity(2.0)
+    s, calibration = 10, calibrated(2.0, 10)
     j = np.arange(s)
     weights = 2 * stats.nbinom.pmf(j, s, 0.5)
     assert math.isclose(weights.sum(), 1)
     for probability in (1e-12, 1e-6, 1e-2, 0.3):
-        t = -model._least_noise(s, probability)
+        t = -calibration.least_noise(probability)
         exact = 0.5 * np.sum(weights * stats.gamma.sf(t, s - j))
         assert 0.01 * probability < exact <= probability
 
@@ -475,7 +481,7 @@ def test_certificate_with_failure_probability():
     model = DPHistogramDensity(1.0)
     assert model.stability_certificate(ISE, 1000, 1, failure_probability=0.5).training == 4 / 100
     rare = model.stability_certificate(ISE, 1000, 1, failure_probability=1e-6)
-    total = 1000 + model._least_noise(10, 1e-6)
+    total = 1000 + calibrated(1.0, 10).least_noise(1e-6)
     assert math.isclose(rare.training, 4 / (0.1 * total)) and total < 970 and rare.span == 20
     drowned = model.stability_certificate(ISE, 10, 1, failure_probability=1e-6)
     assert drowned.training == drowned.span == 20

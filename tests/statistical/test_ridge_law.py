@@ -12,10 +12,11 @@ import pytest
 from scipy.optimize import minimize
 from scipy.stats import beta
 
+from dpselect.capabilities import PublicShape
 from dpselect.linear_model.ridge import DPRidge
 from dpselect.linear_model.ridge import noise as ridge_noise
-from dpselect.linear_model.ridge import sums as ridge_sums
 from dpselect.linear_model.ridge.noise import WEIGHTS, released_entries, statistic_noise
+from dpselect.linear_model.ridge.sums import outer_sums
 from dpselect.mechanisms.gaussian import gaussian_mu
 from dpselect.metrics import ClippedSquaredErrorScore
 from dpselect.noise import (
@@ -27,6 +28,7 @@ from dpselect.noise import (
     lattice_noise,
 )
 
+from ..trials import fitted
 from .audit import FALSE_ALARM, loss_lower_bound
 
 INF = float("inf")
@@ -35,18 +37,23 @@ R, Y = 0.7, 1.5
 
 def exact(X, y, norm, fit_intercept=True, bits=None):
     """The released sums without noise, as a vector in the order of the draws."""
-    public = {"norm": norm, "data_norm": R, "target_bound": Y, "fit_intercept": fit_intercept}
-    sums = ridge_sums.outer_sums(X, y, bits, **public)
+    sums = outer_sums(X, y, bits, problem(norm, fit_intercept))
     p = X.shape[1]
-    return (sums.values * ridge_sums.units(p, R, Y, fit_intercept))[
-        released_entries(p, p + fit_intercept + 1)
-    ]
+    return (sums.values * sums.units)[released_entries(p, p + fit_intercept + 1)]
+
+
+def problem(norm, fit_intercept):
+    return DPRidge(norm=norm, data_norm=R, target_bound=Y, fit_intercept=fit_intercept).problem()
+
+
+def units(p, fit_intercept):
+    return np.outer(*2 * [[R] * p + [1.0] * fit_intercept + [Y]])
 
 
 def scales(p, noise, fit_intercept):
     """The scale of the noise of each released sum, in the same order."""
     entries = released_entries(p, len(noise.weights))
-    return ridge_sums.units(p, R, Y, fit_intercept)[entries] * noise.scales(p)
+    return units(p, fit_intercept)[entries] * noise.scales(p)
 
 
 def adversaries(p, norm, fit_intercept):
@@ -219,10 +226,10 @@ def test_the_sampler_is_the_estimator(norm, delta, law):
     noise = statistic_noise(2, fit_intercept=True, norm=norm, epsilon=1.0, delta=delta)
     size = len(released)
     if law is laplace:
-        step, units = 2.0**-38, ridge_sums.units(2, R, Y, True)[released_entries(2, 4)]
+        step, sizes = 2.0**-38, units(2, True)[released_entries(2, 4)]
         unit = lattice_noise(as_generator(state), size, noise.scales(2), step)
         # 19 bits: the least scale is 2.24, and the greatest power of two up to a 2^-40-th of it 4^-19
-        expected = exact(X, y, norm, bits=19) + units * unit
+        expected = exact(X, y, norm, bits=19) + sizes * unit
     else:
         unit = law(as_generator(state), *((1, size) if law is ball_laplace else (size,)))
         expected = exact(X, y, norm) + scales(2, noise, True) * np.ravel(unit)
@@ -244,7 +251,7 @@ def test_output_perturbation_stays_under_the_claim():
     centers = [clone_fit(model, X, t).coef_[0] for t in (y, y_new)]
     unit = ball_laplace(as_generator(0), 2 * N, 1)[:, 0]
     for share, broken in ((1.0, False), (0.5, True)):
-        noise = share * model._noise(n, 1).output_scale * unit
+        noise = share * model.calibration(PublicShape(n, 1)).scales.output_scale * unit
         bound = loss_lower_bound(centers[0] + noise[:N], centers[1] + noise[N:])
         assert bound > 1.0 if broken else 0.6 < bound <= 1.0
 
@@ -260,8 +267,7 @@ def score_movement(model, X, y, x_new, y_new, score, probe):
     """How far the score at `probe` moves when record 0 is replaced, at the same draw."""
     X_new, y_swapped = X.copy(), y.copy()
     X_new[0], y_swapped[0] = x_new, y_new
-    models = DPRidge.fit_batch([DPRidge(**model.get_params())], X, y)
-    models += DPRidge.fit_batch([DPRidge(**model.get_params())], X_new, y_swapped)
+    models = [fitted(model, X, y), fitted(model, X_new, y_swapped)]
     predictions = [m.predict(probe) for m in models]
     # where the squared error is steepest: just under its clip for the better model
     edge = max(p[0] for p in predictions) - math.sqrt(score.bound)

@@ -34,24 +34,7 @@ def ball_radius(alpha, target_bound, coef_bound):
 def gradient_change(norm, data_norm, constant, target_bound, radius):
     """Return S, how far one replaced record moves the sum of the gradients on the ball.
 
-    Parameters
-    ----------
-    norm : {"l1", "l2"}
-        In which the rows are bounded and the change is measured.
-    data_norm : float
-        Bound r on the rows in that norm, without the constant.
-    constant : float
-        s, 0 without an intercept.
-    target_bound : float
-        Y.
-    radius : float
-        B.
-
-    Returns
-    -------
-    float
-        "l2": R (2 Y + R B), R^2 = r^2 + s^2. "l1": (r + s) (2 Y + sqrt(2) r B) if s <= r, and
-        2 (r + s) Y + r B sqrt(2 r^2 + 4 r s + 8 s^2) otherwise.
+    `norm` is that in which rows are bounded, by r without the constant s, and S is measured.
 
     Notes
     -----
@@ -73,46 +56,29 @@ def movement(change, n_samples, alpha):
     return (change / n_samples + 2 * RESIDUAL * change) / alpha
 
 
-def objective_noise(*, n_samples, dimension, row_radius, change, alpha, epsilon):
-    """Return the noise of objective perturbation on the ball.
-
-    Parameters
-    ----------
-    n_samples : int
-        n.
-    dimension : int
-        d.
-    row_radius : float
-        Bound on the l2 norm of the rows.
-    change : float
-        S in the norm of the noise.
-    alpha : float
-        lambda.
-    epsilon : float
-        ``inf`` for no noise.
-
-    Returns
-    -------
-    Perturbation
-        As for linear classifiers; `tau` is the largest residual.
-    """
+def objective_noise(problem, n_samples, n_features, epsilon):
+    """Return the noise of objective perturbation on the ball."""
+    n, d, alpha = n_samples, problem.dimension(n_features), problem.alpha
+    change = problem.gradient_change(problem.norm)
     if epsilon == math.inf:
         return Perturbation(alpha, 0.0, 0.0, RESIDUAL * change)
-    loss = SquaredLoss()
-    main_epsilon = (1 - RESIDUAL_SHARE) * epsilon
-    mu = alpha + extra_regularisation(loss, n_samples, row_radius, alpha, main_epsilon)
-    linear_scale = change / (n_samples * noise_epsilon(loss, n_samples, row_radius, mu, main_epsilon))
+    loss, R, main_epsilon = SquaredLoss(), problem.radius, (1 - RESIDUAL_SHARE) * epsilon
+    mu = alpha + extra_regularisation(loss, n, R, alpha, main_epsilon)
+    linear_scale = change / (n * noise_epsilon(loss, n, R, mu, main_epsilon))
     # rounding grows with the noise, whose mean length is at most d
-    tau = RESIDUAL * (change + linear_scale * dimension)
+    tau = RESIDUAL * (change + linear_scale * d)
     return Perturbation.on_grid(
-        mu, linear_scale, 2 * tau / mu, RESIDUAL_SHARE * epsilon, tau, dimension
+        mu, linear_scale, 2 * tau / mu, tau, d, alpha=alpha, epsilon=epsilon, share=RESIDUAL_SHARE
     )
 
 
-def output_noise(*, n_samples, dimension, change, alpha, epsilon):
-    """Return the noise of output perturbation on the ball; parameters as above."""
+def output_noise(problem, n_samples, n_features, epsilon):
+    """Return the noise of output perturbation on the ball."""
+    change, alpha = problem.gradient_change(), problem.alpha
     tau = RESIDUAL * change
     if epsilon == math.inf:
         return Perturbation(alpha, 0.0, 0.0, tau)
-    moved = movement(change, n_samples, alpha)
-    return Perturbation.on_grid(alpha, 0.0, moved, epsilon, tau, dimension)
+    return Perturbation.on_grid(
+        alpha, 0.0, movement(change, n_samples, alpha), tau, problem.dimension(n_features),
+        alpha=alpha, epsilon=epsilon,
+    )

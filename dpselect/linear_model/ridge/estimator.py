@@ -1,43 +1,31 @@
 """Differentially private ridge regression."""
 
-import math
-from collections.abc import Sequence
-from functools import partial
 from typing import Any, Literal, Self
 
-import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from ...atomic import all_or_nothing
-from ...certificates import Certificate, RiskBound
-from ...estimator import PrivacyHTMLMixin, release_loss
-from ...exceptions import CertificateError
-from ...ledger import PrivacyLedger, charged
+from ...capabilities import PublicShape
+from ...certificates import RiskBound
+from ...estimator import PrivateRegressor
+from ...ledger import PrivacyLedger
 from ...metrics import ClippedSquaredErrorScore
 from ...metrics.plain import r_squared
-from ...noise import as_generator, ball_laplace, gaussian, laplace, lattice_noise, release
 from ...noise.generators import RandomState
-from ...records import numeric_rows, refuse_fit_params, regression_records
-from ...rows import Parts, block_map
-from ...training_records import (
-    remembers_records,
-    share_records,
-    warns_of_training_records,
-)
+from ...records import numeric_rows
+from ...rows import block_map
+from ...training_records import share_records, warns_of_training_records
 from ...type_aliases import FloatArray, MatrixLike
+from ...validation import SMALLEST_BOUND, flag, number, one_of, unless
 from .accuracy import RidgeAccuracy
-from .calibration import ball_radius, gradient_change, objective_noise, output_noise
-from .noise import Reading, released_entries, statistic_noise
-from .parameters import check_parameters
-from .risk_bound import ridge_optimal_values, ridge_risk_bound
+from .problem import RidgeNoise, RidgeProblem
+from .risk_bound import ridge_optimal_values
 from .splits import ridge_split_scores
-from .sums import clip_factor, entry_bits, outer_sums, units
-from .trust_region import length_of
+from .sums import clipped_rows, outer_sums
 
 
-class DPRidge(PrivacyHTMLMixin, RegressorMixin, BaseEstimator):
+class DPRidge(PrivateRegressor):
     """Ridge regression, released with differential privacy.
 
     Minimises half the mean squared error plus alpha / 2 times the squared norm of the
@@ -129,6 +117,40 @@ class DPRidge(PrivacyHTMLMixin, RegressorMixin, BaseEstimator):
     True
     """
 
+    reads = {"lazily": True, "accept_sparse": "csr"}
+    keeps = ("_reading",)
+    parameter_checks = {
+        "alpha": number(
+            why="without regularisation one record can move the model without limit",
+            instead="write a number greater than 0, such as 0.01",
+        ),
+        "perturbation": one_of(
+            "covariance", "objective", "output", why="only these have a proof"
+        ),
+        "norm": one_of("l1", "l2", why="only these norms are known here"),
+        "delta": number(
+            low_included=True, high=1.0, why="it is a probability",
+            instead="write 0.0, or a number such as 1e-6",
+        ),
+        **{
+            name: number(
+                low=SMALLEST_BOUND, low_included=True, high=1 / SMALLEST_BOUND, high_included=True,
+                why=f"the noise is proportional to the largest {what} may have, and has to be a "
+                "number of float64",
+                instead="write a bound from knowledge of the field, such as 1.0",
+            )
+            for name, what in (("data_norm", "norm that a row"), ("target_bound", "size that a target"))
+        },
+        "fit_intercept": flag(why="the noise depends on the number of columns"),
+        "coef_bound": unless(None, number(
+            low=SMALLEST_BOUND, low_included=True,
+            why="it is the radius of the ball in which the coefficients are sought",
+            instead="write a number greater than 0, or None for the public bound",
+        )),
+    }
+    split_scores = staticmethod(ridge_split_scores)
+    optimal_values = staticmethod(ridge_optimal_values)
+
     def __init__(
         self,
         epsilon: float = 1.0,
@@ -166,162 +188,43 @@ class DPRidge(PrivacyHTMLMixin, RegressorMixin, BaseEstimator):
         """tuple of str : Parameters that may change after the release at no further cost."""
         return ("alpha",) if self.perturbation == "covariance" else ()
 
-    @remembers_records
-    @all_or_nothing
-    def fit(self, X: MatrixLike, y: npt.ArrayLike, **fit_params: Any) -> Self:
-        """Train and release a model.
+    def _check_parameters(self):
+        super()._check_parameters()
+        if self.delta > 0 and (self.norm == "l1" or self.perturbation != "covariance"):
+            raise ValueError(
+                f"delta={self.delta!r} is not allowed with norm={self.norm!r} and "
+                f"perturbation={self.perturbation!r}, because their noise gives pure privacy and "
+                'would not use it; write delta=0.0, or norm="l2" with perturbation="covariance".'
+            )
 
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Rows longer than `data_norm` are scaled down to it.
-        y : array-like of shape (n_samples,)
-            Targets; clipped to `target_bound`.
-        **fit_params : dict
-            None is supported. `sample_weight` would change how far one record can move
-            the model, and is refused.
+    def problem(self) -> RidgeProblem:
+        """Return all that is public of this regression, but epsilon.
 
         Returns
         -------
-        self : object
-            The fitted model; `privacy_` states what was spent.
-
-        Raises
-        ------
-        TypeError
-            If `fit_params` are given.
-        ValueError
-            If a parameter is out of range, or X or y is malformed.
-
-        Warns
-        -----
-        SeededNoiseWarning
-            If `random_state` is not None.
+        RidgeProblem
         """
-        refuse_fit_params(self, fit_params)
-        self._check_parameters()
+        # numbers of low precision would round records and noise
+        return RidgeProblem(
+            type(self), self.norm, float(self.data_norm), float(self.target_bound),
+            bool(self.fit_intercept), float(self.alpha),
+            None if self.coef_bound is None else float(self.coef_bound),
+            self.perturbation, float(self.delta),
+        )
+
+    def _what(self):
         what = "Gram matrix and moments" if self.perturbation == "covariance" else "coefficients"
-        what = f"{what} by {self.perturbation} perturbation"
-        loss = release_loss(self, what, self.delta)
-        with charged(self, loss):
-            self.fit_batch([self], X, y)
-            self.privacy_ = loss
-        return self
+        return f"{what} by {self.perturbation} perturbation"
 
-    @staticmethod
-    def fit_batch(
-        estimators: Sequence["DPRidge"],
-        X: MatrixLike,
-        y: npt.ArrayLike,
-    ) -> Sequence["DPRidge"]:
-        """Fit several models on the same rows; those that see them alike share one pass.
+    def _calibration(self, shape, epsilon):
+        return RidgeNoise.of(self.problem(), shape, epsilon)
 
-        Nothing is recorded in `privacy_`: a search uses this for models that it never
-        releases.
+    def _standard_noise(self, generator, n_features, n_problems, epsilon):
+        return self.problem().standard_noise(generator, n_features, epsilon)
 
-        Parameters
-        ----------
-        estimators : list of DPRidge
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-
-        Returns
-        -------
-        list of DPRidge
-            The same objects, fitted.
-        """
-        alike: dict[Any, list[Any]] = {}
-        for estimator in estimators:
-            alike.setdefault(tuple(estimator._bounds().values()), []).append(estimator)
-        for group in alike.values():
-            leader = group[0]
-            X_rows, targets = regression_records(leader, X, y)
-            sums = {}
-            for estimator in group:
-                bits = estimator._entry_bits(*X_rows.shape)
-                if bits not in sums:
-                    sums[bits] = outer_sums(X_rows, targets, bits, **leader._bounds())
-                estimator._publish(sums[bits], X_rows.shape, leader)
-        return estimators
-
-    @staticmethod
-    def split_scores(
-        estimators: Sequence["DPRidge"],
-        score: ClippedSquaredErrorScore,
-        X: MatrixLike,
-        y: npt.ArrayLike,
-        parts: Parts,
-    ) -> FloatArray:
-        """Train on each split's training part and score on its other part, in two passes.
-
-        Parameters
-        ----------
-        estimators : list of DPRidge
-            Left with the coefficients of the last split.
-        score : ClippedSquaredErrorScore
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-        parts : Parts
-            Of J splits.
-
-        Returns
-        -------
-        ndarray of shape (J, k)
-            Exact functions of the records, not released.
-        """
-        return ridge_split_scores(estimators, score, X, y, parts)
-
-    def _publish(self, sums, shape, leader, decomposed=None):
-        """Turn the exact sums into what is released, and nothing else."""
-        n_samples, n_features = shape
-        drawn = self.unit_noise(n_features)
-        # of an earlier fit, whose loss `privacy_` no longer states
-        for name in ("gram_", "moment_", "_reading"):
-            vars(self).pop(name, None)
-        if self.perturbation == "covariance":
-            noise = self._statistic_noise(n_features)
-            if not self._on_lattice():
-                drawn = noise.scales(n_features) * drawn
-            noisy = sums.noisy(n_features, partial(release, noise=drawn, step=noise.step))
-            noisy *= self._units(n_features)
-            gram, moment = noisy[:-1, :-1].copy(), noisy[:-1, -1].copy()
-            # rho^2 n^2 ||theta||^2 is about the expected squared length of (noise theta)
-            rho = noise.spread * float(self.data_norm) ** 2 * math.sqrt(len(gram)) / n_samples
-            self.gram_, self.moment_ = gram, moment
-            self._reading = Reading.of(gram / n_samples, moment / n_samples, rho)
-            theta = self._read()
-        else:
-            sums = sums.values * self._units(n_features)
-            theta = self._minimise(sums, n_samples, drawn, decomposed)
-        self.n_samples_ = n_samples
-        self.n_features_in_ = n_features
-        if hasattr(leader, "feature_names_in_"):
-            self.feature_names_in_ = leader.feature_names_in_
-        self._set_coefficients(theta)
-
-    def _minimise(self, sums, n_samples, unit, decomposed=None):
-        """Return the coefficients with noise in the objective or in the result, on the ball.
-
-        `decomposed` is a Reading of the same sums, if there is one already.
-        """
-        radius, moment = self._ball_radius(), sums[:-1, -1] / n_samples
-        s = self._noise(n_samples, len(moment))
-        if self.perturbation == "objective":
-            moment, unit = moment - s.linear_scale * unit[0], unit[1]
-        if decomposed is None:
-            decomposed = Reading.of(sums[:-1, :-1] / n_samples, moment, 0.0)
-        theta = decomposed.with_moment(moment).minimiser(s.mu, radius)
-        theta = release(theta, s.output_scale * unit, s.step)
-        # the ball is public, and no noise leads out of it to a better model
-        return theta * (radius / max(radius, length_of(theta)))
-
-    def _read(self):
-        """Compute the coefficients from the released statistics; touches nothing else."""
-        return self._reading.minimiser(float(self.alpha), self._ball_radius())
-
-    def _set_coefficients(self, theta):
-        self.coef_ = theta[:-1].copy() if self.fit_intercept else theta
-        self.intercept_ = float(theta[-1]) if self.fit_intercept else 0.0
+    def _release(self, records, calibration, noise):
+        sums = outer_sums(records.X, records.y, calibration.bits, calibration.problem)
+        return calibration.released(sums, noise)
 
     def post_process(self, **params: Any) -> Self:
         """Return the model with another `alpha`, from the same release and at no cost.
@@ -357,95 +260,10 @@ class DPRidge(PrivacyHTMLMixin, RegressorMixin, BaseEstimator):
         vars(twin).update(released)
         share_records(self, twin)
         if hasattr(twin, "gram_"):
-            twin._set_coefficients(twin._read())
+            problem = twin.problem()
+            theta = twin._reading.minimiser(problem.alpha, problem.ball)
+            vars(twin).update(problem.attributes(theta))
         return twin
-
-    def unit_noise(self, n_features: int) -> FloatArray:
-        """Draw the noise of one fit, from `random_state` and public numbers alone.
-
-        Parameters
-        ----------
-        n_features : int
-            Columns of X.
-
-        Returns
-        -------
-        ndarray of shape (n_entries,), (2, d) or (d,)
-            Covariance perturbation: one number for each released sum. For "l1" the very noise
-            that is added, in units of `data_norm` and `target_bound`: Laplace variables on a
-            grid, so that `epsilon` matters. All else is at unit scale: for "l2" Gaussian
-            variables or, with delta = 0, one ball-Laplace vector. Objective
-            perturbation: d Laplace variables for "l1" and a ball-Laplace vector for "l2", d
-            being `n_features` and one for the intercept; and a ball-Laplace vector that
-            hides the solver's residual. Output perturbation: one ball-Laplace vector.
-        """
-        generator = as_generator(self.random_state)
-        d = n_features + bool(self.fit_intercept)
-        if self.perturbation == "output":
-            return ball_laplace(generator, 1, d)[0]
-        if self.perturbation == "objective":
-            if self.norm == "l1":
-                return np.stack([laplace(generator, d), ball_laplace(generator, 1, d)[0]])
-            return ball_laplace(generator, 2, d)
-        n_entries = len(released_entries(n_features, d + 1)[0])
-        if self._on_lattice():
-            noise = self._statistic_noise(n_features)
-            return lattice_noise(generator, n_entries, noise.scales(n_features), noise.step)
-        if self.norm == "l1":
-            return np.zeros(n_entries)
-        if self.delta == 0:
-            return ball_laplace(generator, 1, n_entries)[0]
-        return gaussian(generator, n_entries)
-
-    def stability_certificate(
-        self,
-        score: ClippedSquaredErrorScore,
-        n_samples: int,
-        n_features: int,
-        n_problems: int = 1,
-        failure_probability: float | None = None,
-    ) -> Certificate:
-        """Bound how far one record moves a score of this model at its draw.
-
-        Parameters
-        ----------
-        score : ClippedSquaredErrorScore
-        n_samples : int
-            Training records n.
-        n_features : int
-            Columns of X.
-        n_problems : int, default=1
-            Ignored: a regression is one problem.
-        failure_probability : float, default=None
-            Ignored: the bound holds for every draw.
-
-        Returns
-        -------
-        Certificate
-
-        Raises
-        ------
-        CertificateError
-            If no certificate exists: for another score, and for covariance perturbation.
-        """
-        self._check_parameters()
-        self._certified(score)
-        if self.perturbation == "covariance":
-            raise CertificateError(
-                f"No certificate exists for {type(self).__name__}(perturbation='covariance') with "
-                f"{type(score).__name__}, because one record can turn the solution of a "
-                'noisy system from one side of the ball to the other; use perturbation="objective" '
-                'or "output", or search over alpha alone, for which one release and post_process '
-                "serve the whole grid."
-            )
-        s = self._noise(n_samples, n_features + bool(self.fit_intercept))
-        # sums over a part are rounded as those over all records are, so a record outside of it may
-        # move a coefficient to the next multiple of the step, too
-        residual = 2 * s.tau / s.mu + s.rounding
-        moved = self._gradient_change("l2") / n_samples / s.mu + residual
-        slope = 2 * math.sqrt(score.bound) * self._row_radius()
-        training, apart = (min(score.bound, slope * far) for far in (moved, residual))
-        return Certificate(float(training), float(score.bound), float(apart))
 
     def accuracy_form(self) -> RidgeAccuracy:
         """Return what is known of the accuracy of this estimator's models, for accuracy first.
@@ -454,6 +272,7 @@ class DPRidge(PrivacyHTMLMixin, RegressorMixin, BaseEstimator):
         -------
         RidgeAccuracy
         """
+        self._check_parameters()
         return RidgeAccuracy(self)
 
     def risk_bound(
@@ -480,104 +299,7 @@ class DPRidge(PrivacyHTMLMixin, RegressorMixin, BaseEstimator):
             For training with the model's `epsilon`.
         """
         self._check_parameters()
-        return ridge_risk_bound(self, n_samples, n_features, reach)
-
-    @staticmethod
-    def optimal_values(
-        estimators: Sequence["DPRidge"],
-        X: MatrixLike,
-        y: npt.ArrayLike,
-        reach: float,
-    ) -> FloatArray:
-        """Return the least risks over the balls; exact functions of the records, not released.
-
-        Parameters
-        ----------
-        estimators : list of DPRidge
-            That see the same rows. They are not fitted.
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-        reach : float
-            As in :meth:`risk_bound`.
-
-        Returns
-        -------
-        ndarray of shape (k,)
-        """
-        for estimator in estimators:
-            estimator._check_parameters()
-        return ridge_optimal_values(estimators, X, y, reach)
-
-    def _certified(self, score):
-        if not isinstance(score, ClippedSquaredErrorScore):
-            raise CertificateError(
-                f"No certificate exists for {type(self).__name__}(perturbation="
-                f"{self.perturbation!r}) with {type(score).__name__}; use "
-                "ClippedSquaredErrorScore of dpselect.metrics."
-            )
-
-    def _statistic_noise(self, n_features):
-        return statistic_noise(
-            n_features, fit_intercept=self.fit_intercept, norm=self.norm,
-            # low-precision numbers would weaken the noise
-            epsilon=float(self.epsilon), delta=float(self.delta),
-        )
-
-    def _on_lattice(self):
-        """Tell whether sums are released on a lattice; without noise there is none."""
-        return self.perturbation == "covariance" and self.norm == "l1" and self.epsilon < math.inf
-
-    def _entry_bits(self, n_samples, n_features):
-        """Return the bits of a record's entries, None if they are not truncated."""
-        if not self._on_lattice():
-            return None
-        noise = self._statistic_noise(n_features)
-        return entry_bits(n_samples, len(noise.weights), noise.step)
-
-    def _units(self, n_features):
-        bounds = self._bounds()
-        return units(
-            n_features, bounds["data_norm"], bounds["target_bound"], bounds["fit_intercept"]
-        )
-
-    def _bounds(self):
-        # numbers of low precision would round records and noise
-        return {"norm": self.norm, "data_norm": float(self.data_norm),
-                "target_bound": float(self.target_bound),
-                "fit_intercept": bool(self.fit_intercept)}
-
-    def _noise(self, n_samples, dimension):
-        """Return the Perturbation of noise in the objective or in the result."""
-        objective = self.perturbation == "objective"
-        bounds = {"row_radius": self._row_radius()} if objective else {}
-        noise = (objective_noise if objective else output_noise)(
-            n_samples=n_samples, dimension=dimension, alpha=float(self.alpha),
-            change=self._gradient_change(self.norm if objective else "l2"),
-            epsilon=float(self.epsilon), **bounds,
-        )
-        if not math.isfinite(noise.mu + noise.linear_scale + noise.output_scale):
-            raise ValueError(
-                f"alpha={self.alpha!r} and epsilon={self.epsilon!r} with these bounds need noise "
-                'beyond the range of float64; write a larger alpha, or perturbation="covariance".'
-            )
-        return noise
-
-    def _gradient_change(self, norm):
-        return gradient_change(
-            norm, float(self.data_norm), float(self.fit_intercept), float(self.target_bound),
-            self._ball_radius(),
-        )
-
-    def _row_radius(self):
-        # the l1 norm bounds the l2 norm
-        return math.hypot(self.data_norm, bool(self.fit_intercept))
-
-    def _ball_radius(self):
-        bound = None if self.coef_bound is None else float(self.coef_bound)
-        return ball_radius(float(self.alpha), float(self.target_bound), bound)
-
-    def _check_parameters(self):
-        check_parameters(self)
+        return self.calibration(PublicShape(n_samples, n_features)).risk_bound(reach)
 
     def predict(self, X: MatrixLike) -> FloatArray:
         """Predict the targets of rows, clipped as the training rows were.
@@ -591,17 +313,11 @@ class DPRidge(PrivacyHTMLMixin, RegressorMixin, BaseEstimator):
         ndarray of shape (n_samples,)
         """
         check_is_fitted(self)
-        X = numeric_rows(self, X, lazily=True, accept_sparse="csr", reset=False)
+        X = numeric_rows(self, X, **self.reads, reset=False)
         # all that goes to where the rows are
         norm, data_norm = self.norm, float(self.data_norm)
         coef, intercept = self.coef_, self.intercept_
-
-        def values(rows):
-            # clipped first: the product of a long row could overflow
-            clipped = rows * (data_norm * clip_factor(rows, norm, data_norm))
-            return clipped @ coef + intercept
-
-        return block_map(values, X)
+        return block_map(lambda rows: clipped_rows(rows, norm, data_norm) @ coef + intercept, X)
 
     @warns_of_training_records
     def score(
@@ -629,10 +345,3 @@ class DPRidge(PrivacyHTMLMixin, RegressorMixin, BaseEstimator):
             If `X` is what the model was trained on, or a part of it.
         """
         return r_squared(self.predict(X), y, sample_weight)
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        # on small data the noise of privacy can be larger than the signal
-        tags.regressor_tags.poor_score = True
-        return tags

@@ -52,17 +52,7 @@ class StatisticNoise:
     step: float = NO_GRID
 
     def scales(self, n_features):
-        """Return the scale of the noise of each released sum, divided by the columns' weights.
-
-        Parameters
-        ----------
-        n_features : int
-
-        Returns
-        -------
-        ndarray of shape (n_entries,)
-            For the entries of :func:`released_entries`.
-        """
+        """Return the scale of the noise of each released sum, divided by the columns' weights."""
         rows, columns = released_entries(n_features, len(self.weights))
         scale = np.where(rows == columns, self.diagonal, self.off_diagonal)
         return scale / (self.weights[rows] * self.weights[columns])
@@ -102,21 +92,6 @@ def column_weights(n_features, fit_intercept, norm):
 
 def statistic_noise(n_features, *, fit_intercept, norm, epsilon, delta):
     """Return the noise that makes the sums (epsilon, delta)-differentially private.
-
-    Parameters
-    ----------
-    n_features : int
-    fit_intercept : bool
-    norm : {"l1", "l2"}
-        In which norm rows are bounded.
-    epsilon : float
-        ``inf`` for no noise.
-    delta : float
-        0 for pure privacy; otherwise `norm` is "l2".
-
-    Returns
-    -------
-    StatisticNoise
 
     Notes
     -----

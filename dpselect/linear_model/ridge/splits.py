@@ -1,34 +1,29 @@
 """Cross-validation of private ridge models: one pass to train them all, one to score them."""
 
+from dataclasses import replace
+
 import numpy as np
 
-from ...records import regression_records
 from ...rows import block_sum
-from .noise import Reading
-from .sums import clip_factor, split_sums
+from ..sweep import alike
+from .sums import clipped_rows, split_sums
 
 
-def ridge_split_scores(models, score, X, y, parts):
-    """Return exact scores of models on splits; see :meth:`dpselect.DPRidge.split_scores`."""
-    alike = {}
-    for i, model in enumerate(models):
-        model._check_parameters()
-        alike.setdefault(tuple(model._bounds().values()), []).append(i)
-    scores = np.empty((len(parts.test_sizes), len(models)))
-    for group in alike.values():
-        scores[:, group] = _scores_alike([models[i] for i in group], score, X, y, parts)
+def ridge_split_scores(trials, score, X, y, parts):
+    """Return the exact scores of trials on J splits, shape (J, k); they are not released."""
+    scores = np.empty((len(parts.test_sizes), len(trials)))
+    for problem, places in alike(trials):
+        problem.certified(score)
+        some = [trials[i] for i in places]
+        scores[:, places] = _scores_alike(problem, some, score, some[0].records(X, y), parts)
     return scores
 
 
-def _scores_alike(models, score, X, y, parts):
-    """Return the exact scores of models that bound records alike, shape (J, k)."""
-    leader = models[0]
-    rows, targets = regression_records(leader, X, y)
-    coef, intercept = _coefficients(models, rows, targets, parts)
-    bound = float(leader.data_norm)
+def _scores_alike(problem, trials, score, records, parts):
+    coef, intercept = split_coefficients(problem, trials, records, parts)
 
     def errors(block, targets, test):
-        clipped = block * (bound * clip_factor(block, leader.norm, bound))
+        clipped = clipped_rows(block, problem.norm, problem.data_norm)
         total = np.empty(intercept.shape)
         for j, chosen in enumerate(test.T):
             chosen = np.flatnonzero(chosen)
@@ -36,29 +31,28 @@ def _scores_alike(models, score, X, y, parts):
             total[j] = score.total(targets[chosen, None], predicted)
         return (total,)
 
-    width = max(rows.shape[1], len(models))
-    (total,) = block_sum(errors, rows, targets, parts.test, row_elements=width)
+    width = max(records.shape.n_features, len(trials))
+    (total,) = block_sum(errors, records.X, records.y, parts.test, row_elements=width)
     return -total / parts.test_sizes[:, None]
 
 
-def _coefficients(models, rows, targets, parts):
-    """Return those of each model on each training part, of shapes (J, k, p) and (J, k)."""
-    leader, p = models[0], rows.shape[1]
-    coef, intercept = np.empty((len(parts.train_sizes), len(models), p)), []
-    sizes = parts.train_sizes.tolist()
-    bits_of = [[model._entry_bits(n, p) for model in models] for n in sizes]
+def split_coefficients(problem, trials, records, parts):
+    """Return those of each trial on each training part, of shapes (J, k, p) and (J, k)."""
+    shape, noises = records.shape, [trial.noise(records.shape) for trial in trials]
+    calibrations = [
+        [trial.calibration(replace(shape, n_samples=n)) for trial in trials]
+        for n in parts.train_sizes.tolist()
+    ]
     sums = {}
-    for bits in {bits for row in bits_of for bits in row}:
-        own = [j for j, row in enumerate(bits_of) if bits in row]
-        found = split_sums(rows, targets, parts, own, bits, **leader._bounds())
-        sums[bits] = dict(zip(own, found))
-    for j, n in enumerate(sizes):
-        decomposed = None
-        for i, (model, bits) in enumerate(zip(models, bits_of[j])):
-            if model.perturbation != "covariance" and decomposed is None:
-                values = sums[bits][j].values * leader._units(p)
-                decomposed = Reading.of(values[:-1, :-1] / n, values[:-1, -1] / n, 0.0)
-            model._publish(sums[bits][j], (n, p), leader, decomposed)
-            coef[j, i] = model.coef_
-            intercept.append(model.intercept_)
-    return coef, np.reshape(intercept, coef.shape[:2])
+    for bits in {calibration.bits for row in calibrations for calibration in row}:
+        own = [j for j, row in enumerate(calibrations) if any(c.bits == bits for c in row)]
+        found = split_sums(records.X, records.y, parts, own, bits, problem)
+        sums |= {(bits, j): one for j, one in zip(own, found)}
+    models = [
+        [c.released(sums[c.bits, j], noise) for c, noise in zip(row, noises)]
+        for j, row in enumerate(calibrations)
+    ]
+    return tuple(
+        np.array([[model[name] for model in row] for row in models])
+        for name in ("coef_", "intercept_")
+    )

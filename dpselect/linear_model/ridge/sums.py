@@ -8,16 +8,18 @@ sums. The page "Noise on a lattice" of the documentation has statement and proof
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from ...rows import block_sum, rows_in_block
-from .noise import released_entries, symmetric
+from .noise import Reading, released_entries, symmetric
 
 
 @dataclass(frozen=True)
 class OuterSums:
-    """Sums of z z' over the clipped records z = (x / R, 1, y / Y).
+    """Sums of z z' over n clipped records z = (x / R, 1, y / Y).
 
     They have no noise, so they must not leave a fit without it. The square of the target is neither
     released nor needed, and is 0 here.
@@ -28,87 +30,81 @@ class OuterSums:
         The sums as doubles; or as integers of 64 bits, in units of 2^(-2 bits).
     bits : int or None
         b, if entries of the records are multiples of 2^-b.
+    problem : RidgeProblem
+    n_samples : int
+        n.
     """
 
     places: np.ndarray
-    bits: int
+    bits: int | None
+    problem: Any
+    n_samples: int
+
+    @property
+    def units(self):
+        """ndarray of shape (q, q) : The largest size that one record gives each sum, R^2, R Y, ..."""
+        problem = self.problem
+        column = np.append(
+            [problem.data_norm] * self._n_features + [1.0] * problem.fit_intercept,
+            problem.target_bound,
+        )
+        return np.outer(column, column)
 
     @property
     def values(self):
-        """ndarray of shape (q, q) : The sums as doubles."""
+        """ndarray of shape (q, q) : The sums as doubles, in `units`."""
         return self.places if self.bits is None else self.places * self._unit
 
-    def noisy(self, n_features, put_noise_on):
-        """Return the matrix of sums with noise on those that are not public.
+    @cached_property
+    def means(self):
+        """tuple of ndarray : The exact Gram matrix and moments, divided by n."""
+        values = self.values * self.units
+        return values[:-1, :-1] / self.n_samples, values[:-1, -1] / self.n_samples
 
-        Parameters
-        ----------
-        n_features : int
-        put_noise_on : callable
-            ``put_noise_on(values, unit=unit)`` returns the sums of :func:`released_entries` with
-            noise, as :func:`~dpselect.noise.release` does.
+    @cached_property
+    def reading(self):
+        """Reading : Of the exact means."""
+        return Reading.of(*self.means, 0.0)
 
-        Returns
-        -------
-        ndarray of shape (q, q)
-            Both triangles have one noise. The square of the constant is the number of records.
+    def noisy(self, put_noise_on):
+        """Return the matrix of sums, in `units`, with noise on those that are not public.
+
+        ``put_noise_on(values, unit=unit)`` is as :func:`~dpselect.noise.release`. Both triangles have
+        one noise, and the square of the constant is n.
         """
-        entries = released_entries(n_features, len(self.places))
+        shape = self._n_features, len(self.places)
         unit = None if self.bits is None else self._unit
-        noisy = symmetric(put_noise_on(self.places[entries], unit=unit), n_features, len(self.places))
-        if len(self.places) == n_features + 2:
+        noisy = symmetric(put_noise_on(self.places[released_entries(*shape)], unit=unit), *shape)
+        if self.problem.fit_intercept:
             noisy[-2, -2] = self.places[-2, -2] * (unit or 1.0)
         return noisy
+
+    @property
+    def _n_features(self):
+        return len(self.places) - 1 - self.problem.fit_intercept
 
     @property
     def _unit(self):
         return 2.0 ** (-2 * self.bits)
 
 
-def outer_sums(X, y, bits, *, norm, data_norm, target_bound, fit_intercept):
-    """Return the sums of the clipped records' outer products, in one pass.
-
-    Parameters
-    ----------
-    X : ndarray, sparse matrix or lazy rows of shape (n, p)
-    y : ndarray of shape (n,)
-    bits : int or None
-        As for :class:`OuterSums`; not more than :func:`entry_bits`.
-    norm, data_norm, target_bound, fit_intercept
-        As for :class:`~dpselect.DPRidge`.
-
-    Returns
-    -------
-    OuterSums
-    """
-    records = _Records(X.shape[1], bits, norm, data_norm, target_bound, fit_intercept)
+def outer_sums(X, y, bits, problem):
+    """Return the OuterSums of all records in one pass, with at most :func:`entry_bits`."""
+    records = _Records(X.shape[1], bits, problem)
     (sums,) = block_sum(
         lambda rows, targets: (records.products(records(rows, targets)),),
         X, y, row_elements=records.q,
     )
-    return OuterSums(_mirrored(sums), bits)
+    return OuterSums(_mirrored(sums), bits, problem, X.shape[0])
 
 
-def split_sums(X, y, parts, chosen, bits, *, norm, data_norm, target_bound, fit_intercept):
+def split_sums(X, y, parts, chosen, bits, problem):
     """Return the sums for the training parts of chosen splits, in one pass over the rows.
 
     A record that most splits train on is multiplied once for each split that leaves it out, and
     taken away from the sums over all records; with K folds that is once in all.
-
-    Parameters
-    ----------
-    X, y, bits, norm, data_norm, target_bound, fit_intercept
-        As for :func:`outer_sums`; not more bits than for the least of the chosen parts.
-    parts : Parts
-    chosen : list of int
-        Numbers of the splits.
-
-    Returns
-    -------
-    list of OuterSums
-        Sums of integers are exact, all of them. Others are rounded as sums over all records are.
     """
-    records = _Records(X.shape[1], bits, norm, data_norm, target_bound, fit_intercept)
+    records = _Records(X.shape[1], bits, problem)
     n = X.shape[0]
     most = 2 * parts.train_sizes[chosen] > n
     one_by_one = parts.left_out_once and len(chosen) == len(parts.train_sizes) and most.all()
@@ -125,18 +121,18 @@ def split_sums(X, y, parts, chosen, bits, *, norm, data_norm, target_bound, fit_
     # integers stay below 2^63: there are less than twice as many records as in such a part
     pieces, whole = block_sum(products, X, y, parts.train, row_elements=records.q)
     return [
-        OuterSums(_mirrored(whole - piece if away else piece), bits)
-        for piece, away in zip(pieces, taken_away)
+        OuterSums(_mirrored(whole - piece if away else piece), bits, problem, int(size))
+        for piece, away, size in zip(pieces, taken_away, parts.train_sizes[chosen])
     ]
 
 
 class _Records:
     """Blocks of clipped records z = (x / R, 1, y / Y), with entries of so many bits, if any."""
 
-    def __init__(self, n_features, bits, norm, data_norm, target_bound, fit_intercept):
-        self.n_features, self.q = n_features, n_features + fit_intercept + 1
-        self.bits, self.norm = bits, norm
-        self.data_norm, self.target_bound = data_norm, target_bound
+    def __init__(self, n_features, bits, problem):
+        self.n_features, self.q = n_features, problem.dimension(n_features) + 1
+        self.bits, self.norm = bits, problem.norm
+        self.data_norm, self.target_bound = problem.data_norm, problem.target_bound
 
     def __call__(self, rows, targets):
         # rows divided by R and targets by Y: nothing overflows, whatever the units
@@ -159,29 +155,11 @@ def _mirrored(sums):
     return np.triu(sums) + np.triu(sums, 1).T
 
 
-def exact_sums(X, y, **bounds):
-    """Return the sums of z z' over the clipped records z = (x, 1, y), as doubles."""
-    return outer_sums(X, y, None, **bounds).values * units(
-        X.shape[1], bounds["data_norm"], bounds["target_bound"], bounds["fit_intercept"]
-    )
-
-
 def entry_bits(n_samples, n_columns, step):
     """Return how many bits an entry of a record may have, from public numbers.
 
-    Parameters
-    ----------
-    n_samples : int
-    n_columns : int
-        q, columns of the records with constant and target.
-    step : float
-        Of the noise, a power of two; at most 1.
-
-    Returns
-    -------
-    int
-        The largest b for which sums over a block fit into the 53 bits of a double, those over all
-        records into 62 bits, and `step` divides 2^(-2b).
+    The most for which sums over a block fit into the 53 bits of a double, those over all records
+    into 62 bits, and the step of the noise, at most 1, divides the unit of the sums.
     """
     in_block = min(n_samples, rows_in_block(n_columns))
     rooms = (
@@ -199,6 +177,11 @@ def scaled_targets(targets, target_bound):
 def truncated(values, bits, out=None):
     """Return 2^bits times the values, truncated toward 0: no entry of a record becomes larger."""
     return np.trunc(np.multiply(values, 2.0**bits, out=out), out=out)
+
+
+def clipped_rows(rows, norm, bound):
+    """Return the rows, brought to a norm of at most `bound`; the long ones before any product."""
+    return rows * (bound * clip_factor(rows, norm, bound))
 
 
 def clip_factor(rows, norm, bound, scratch=None):
@@ -223,9 +206,3 @@ def clip_factor(rows, norm, bound, scratch=None):
     # short rows are not clipped, and no warning may tell of them
     with np.errstate(divide="ignore", over="ignore"):
         return np.minimum(1 / bound, shrinkage / norms)[:, None]
-
-
-def units(n_features, data_norm, target_bound, fit_intercept):
-    """Return the largest size that one record gives each sum, R^2, R, R Y and so on."""
-    column = np.array([data_norm] * n_features + [1.0] * fit_intercept + [target_bound])
-    return np.outer(column, column)

@@ -14,22 +14,8 @@ TINY = np.finfo(np.float64).tiny
 def minimise_on_ball(spectrum, linear, radius):
     """Return a global minimiser of a quadratic over a ball, in the matrix's eigenbasis.
 
-    Minimises sum_i (spectrum_i t_i^2 / 2 - linear_i t_i) over ||t||_2 <= radius.
-
-    Parameters
-    ----------
-    spectrum : ndarray of shape (d,)
-        Eigenvalues in any order; negative ones are allowed, and ``inf`` holds its
-        coordinate at 0.
-    linear : ndarray of shape (d,)
-        The linear term in the eigenbasis.
-    radius : float
-        Greater than 0.
-
-    Returns
-    -------
-    ndarray of shape (d,)
-        If there are several minimisers, one of them.
+    Minimises sum_i (spectrum_i t_i^2 / 2 - linear_i t_i) over ||t||_2 <= radius. Eigenvalues may be
+    negative, and ``inf`` holds its coordinate at 0.
 
     Notes
     -----

@@ -1,6 +1,6 @@
 """Strategies of a private search: how a candidate is chosen, and what that costs."""
 
-from ..strategies import reading
+from . import reading
 from .auto import Auto
 from .base import Choice, Problem, Strategy
 from .data_free import Random

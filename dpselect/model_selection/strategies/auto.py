@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from ...exceptions import CertificateError
-from ..strategies import public_rule, reading
+from . import public_rule, reading
 from .base import Strategy
 from .data_free import FirstCandidate
 from .held_out import AlphaSplit
@@ -40,6 +40,10 @@ class Auto(Strategy):
 
     def plan(self):
         return self._expanded(self.strategy.plan())
+
+    def delta_of_models(self):
+        # with other numbers of records, another strategy may be taken
+        return min(1.0, math.fsum(self.deltas))
 
     def choose(self, X, y, stream):
         # another strategy may have been rehearsed, for other shapes

@@ -144,6 +144,24 @@ class Strategy(ABC):
             Of all noise but that of a model that is released.
         """
 
+    def at_most(self):
+        """Return the losses that the choice and the model do not exceed, on any records."""
+        problem = self.problem
+        # one sum of all, as that of the losses: rounded twice, it might be the smaller one
+        return [
+            PrivacyLoss(problem.epsilon, problem.delta, label="choice and model"),
+            PrivacyLoss(0.0, self.delta_of_models(), label="the models' own delta"),
+        ]
+
+    def delta_of_models(self):
+        """Return the delta of the trained models that are released, or chosen among."""
+        return max(self.deltas)
+
+    @property
+    def deltas(self):
+        """list of float : The delta of each candidate's model."""
+        return [float(c.model.get_params().get("delta", 0.0)) for c in self.problem.candidates]
+
     def choice_loss(self, epsilon, delta=0.0):
         """Return the loss of an index among the candidates."""
         return PrivacyLoss(

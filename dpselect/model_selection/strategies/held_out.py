@@ -137,11 +137,13 @@ class AlphaSplit(TrainedApart):
         if k * Fraction(float(self.training_epsilon)) > Fraction(float(problem.epsilon)):
             self.training_epsilon = math.nextafter(self.training_epsilon, 0.0)
         # a delta of the models' own is no zero-concentrated differential privacy
-        pure = all(getattr(candidate.model, "delta", 0) == 0 for candidate in problem.candidates)
-        if problem.delta > 0 and pure:
+        if problem.delta > 0 and not any(self.deltas):
             shared = math.sqrt(2 * zcdp_budget(problem.epsilon, problem.delta) / k)
             shared *= 1 - ROUNDING
             self.training_epsilon = max(self.training_epsilon, shared)
+
+    def delta_of_models(self):
+        return min(1.0, math.fsum(self.deltas))
 
     def training_loss(self, models):
         problem, losses = self.problem, [model.privacy_ for model in models]
@@ -200,8 +202,11 @@ class Control(HeldOut):
         self.training_epsilon = self.problem.epsilon
 
     def plan(self):
-        said = ("control: an exact choice, which no privacy loss covers.",)
+        said = (f"{self.name}: an exact choice, which no privacy loss covers.",)
         return self.held_out_plan(math.inf, said, 0.0, 0.0)
+
+    def at_most(self):
+        return [PrivacyLoss(math.inf, label="an exact choice")]
 
     def choose(self, X, y, stream):
         warn_caller(

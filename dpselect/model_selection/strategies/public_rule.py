@@ -1,5 +1,6 @@
 """The public rule: the regularisation is a function of public numbers, and nothing is selected."""
 
+from ...capabilities import RanksRegularisation
 from ...exceptions import CertificateError
 from .data_free import DataFree
 
@@ -37,7 +38,7 @@ def applies(candidates):
 
 def has_costs(candidates):
     """Tell whether the public rule is known for all models."""
-    return all(hasattr(candidate.model, "regularisation_cost") for candidate in candidates)
+    return all(isinstance(candidate.model, RanksRegularisation) for candidate in candidates)
 
 
 def best_regularisations(problem, epsilon):
@@ -74,5 +75,5 @@ def _but_for_alpha(candidate):
 
 
 def _cost(problem, candidate, epsilon):
-    model = candidate.model.set_params(epsilon=epsilon)
-    return model.regularisation_cost(problem.n_samples, candidate.n_features, candidate.n_problems)
+    shape = candidate.shape(problem.n_samples)
+    return candidate.model.calibration(shape, epsilon).regularisation_cost()

@@ -7,6 +7,7 @@ the training part, so the two losses do not add: the larger one counts.
 
 import numpy as np
 
+from ...capabilities import PostProcesses
 from ...exceptions import CertificateError
 from ...mechanisms import exponential_noise_scales, noisy_argmax
 from ...privacy import PrivacyLoss
@@ -77,7 +78,8 @@ def applies(candidates):
     -------
     bool
     """
-    free = getattr(candidates[0].model, "post_processing_params", ())
+    model = candidates[0].model
+    free = model.post_processing_params if isinstance(model, PostProcesses) else ()
     return len(candidates) > 1 and all(
         candidate.belongs_to_model(name) and name.rpartition("__")[2] in free
         for candidate in candidates

@@ -7,6 +7,7 @@ from ...exceptions import CertificateError
 from ...ledger import uncharged
 from ...noise.generators import noise_for_made_up_data
 from ...privacy import PrivacyLoss
+from ..release import fit_for_release
 
 
 def rehearse_fit(candidate, epsilon, score=None):
@@ -30,7 +31,6 @@ def rehearse_fit(candidate, epsilon, score=None):
         If the model does not state what it spent, or cannot be scored.
     """
     model = clone(candidate.model)
-    model.set_params(epsilon=float(epsilon), random_state=None)
     # a classifier that learns its labels needs two, to come as far as stating what it spent
     labels = np.arange(2.0) if is_classifier(model) else np.zeros(2)
     if "classes" in model.get_params():
@@ -42,7 +42,7 @@ def rehearse_fit(candidate, epsilon, score=None):
     n_columns = len(bounds) if np.ndim(bounds) == 2 else candidate.n_features or 1
     rows = np.zeros((2, n_columns))
     with uncharged(), noise_for_made_up_data():
-        model.fit(rows, labels)
+        fit_for_release(model, epsilon, None, rows, labels)
     if not isinstance(getattr(model, "privacy_", None), PrivacyLoss):
         raise CertificateError(
             f"{type(model).__name__} states no privacy_ when it is fitted, so no search can say what "

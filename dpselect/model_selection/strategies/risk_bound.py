@@ -1,10 +1,10 @@
 """Selection by risk bounds: the least risk that any model could reach, and what noise will add."""
 
 import numpy as np
-from sklearn.base import clone
 
+from ...capabilities import BoundsRisk, require
 from ...certificates import check_units, public_reach, select_by_risk_bound
-from ...exceptions import CertificateError
+from ...estimator import Trial
 from ...mechanisms import exponential_noise_scales
 from ..plan import resolution
 from .base import Choice, Strategy
@@ -27,24 +27,19 @@ class RiskBound(Strategy):
     def prepare(self):
         problem = self.problem
         for candidate in problem.candidates:
-            if not hasattr(candidate.model, "risk_bound"):
-                raise CertificateError(
-                    f"strategy='risk_bound' needs models with the method risk_bound, and "
-                    f"{type(candidate.model).__name__} has none; use 'stability' or "
-                    "'random_stopping'."
-                )
+            require(
+                BoundsRisk, candidate.model, f"strategy={self.name!r}",
+                "use 'stability' or 'random_stopping'",
+            )
         self.epsilon = problem.selection_epsilon(SHARE)
         k = len(problem.candidates)
         self.reach = public_reach(problem.n_samples, k, self.epsilon) if k > 1 else None
         if self.reach is None:
             self.epsilon = 0.0
         self.training_epsilon = float(problem.epsilon) - self.epsilon
-        for candidate in problem.candidates:
-            candidate.model.set_params(epsilon=self.training_epsilon)
         self.bounds = [
-            candidate.model.risk_bound(
-                problem.n_samples, candidate.n_features, candidate.n_problems, self.reach or 1.0
-            )
+            Trial(candidate.model, self.training_epsilon)
+            .calibration(candidate.shape(problem.n_samples)).risk_bound(self.reach or 1.0)
             for candidate in problem.candidates
         ]
         check_units(self.bounds)
@@ -90,6 +85,6 @@ class RiskBound(Strategy):
         over = self.problem.progress.over(groups.items(), "group of candidates")
         for (_, kind), members in over:
             rows = candidates[members[0]].transform(X)
-            models = [clone(candidates[i].model) for i in members]
-            values[members] = kind.optimal_values(models, rows, y, self.reach)
+            trials = [Trial(candidates[i].model, self.training_epsilon) for i in members]
+            values[members] = kind.optimal_values(trials, rows, y, self.reach)
         return values

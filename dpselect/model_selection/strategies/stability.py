@@ -4,12 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from ...exceptions import CertificateError
+from ...capabilities import Certified, PublicShape, require
+from ...estimator import Trial
 from ...mechanisms import noisy_argmax
 from ...noise import root_stream
 from ..evaluation import exact_scores
 from ..plan import describe
-from ..strategies import public_rule
+from . import public_rule
 from .base import Choice, Strategy
 from .stability_plan import make_plan
 
@@ -35,31 +36,26 @@ class Stability(Strategy):
         self.epsilon = problem.selection_epsilon(SETTLED if settled else OPEN)
         self.training_epsilon = float(problem.epsilon) - self.epsilon
         for candidate in problem.candidates:
-            if not hasattr(candidate.model, "stability_certificate"):
-                raise CertificateError(
-                    "strategy='stability' needs models with the method stability_certificate, and "
-                    f"{type(candidate.model).__name__} has none; use 'random_stopping'."
-                )
-            # made-up shapes: refuses bad parameters, and pairs without a certificate, early
-            candidate.model.set_params(epsilon=self.training_epsilon).stability_certificate(
-                problem.score, 1000, 1, failure_probability=0.5
-            )
+            require(Certified, candidate.model, "strategy='stability'", "use 'random_stopping'")
+            # dummy shapes: refuses bad parameters, and pairs without a certificate, early
+            trial = Trial(candidate.model, self.training_epsilon)
+            trial.certificate(problem.score, PublicShape(1000, 1), failure_probability=0.5)
         self.preferred = self._preferred()
 
     def plan(self):
         # the tail bounds all draws, so that any will do
-        return self._plan(self._draws(root_stream(0)), tail=0.5)
+        return self._plan(self._trials(root_stream(0)), tail=0.5)
 
     def choose(self, X, y, stream):
         problem = self.problem
-        draws = self._draws(stream)
+        trials = self._trials(stream)
         scores = exact_scores(
-            problem.candidates, draws, problem.score, X, y, problem.splits,
+            problem.candidates, trials, problem.score, X, y, problem.splits,
             progress=problem.progress, **problem.jobs,
         )
         k = len(problem.candidates)
         tail = problem.delta / (k * problem.n_draws) if problem.delta > 0 else None
-        plan = self._plan(draws, tail)
+        plan = self._plan(trials, tail)
         if k == 1:
             return Choice(0, plan, [], training_epsilon=self.training_epsilon)
         best = noisy_argmax(
@@ -69,16 +65,19 @@ class Stability(Strategy):
         loss = self.choice_loss(self.epsilon, problem.delta)
         return Choice(best, plan, [loss], training_epsilon=self.training_epsilon)
 
-    def _draws(self, stream):
+    def _trials(self, stream):
         return [
-            [stream.child("draw", i, j) for j in range(self.problem.n_draws)]
-            for i in range(len(self.problem.candidates))
+            [
+                Trial(candidate.model, self.training_epsilon, stream.child("draw", i, j))
+                for j in range(self.problem.n_draws)
+            ]
+            for i, candidate in enumerate(self.problem.candidates)
         ]
 
-    def _plan(self, draws, tail):
+    def _plan(self, trials, tail):
         problem = self.problem
         plan = make_plan(
-            problem.candidates, draws, problem.score, problem.splits, problem.n_samples,
+            problem.candidates, trials, problem.score, problem.splits, problem.n_samples,
             problem.n_features, epsilon=problem.epsilon, selection_epsilon=self.epsilon, tail=tail,
         )
         if not self.preferred:

@@ -1,6 +1,7 @@
 """The plan of a selection by stability: what its noise can tell apart, and what would mend it."""
 
 import math
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -8,7 +9,6 @@ from scipy.optimize import brentq
 
 from ...certificates import SplitPatterns
 from ...mechanisms import exponential_noise_scales
-from ..candidates import certifier
 from ..plan import SelectionPlan, describe, resolution, too_few_records
 
 # Shares of what a perfect model gains over one that says nothing. A selection that cannot see
@@ -18,7 +18,7 @@ COIN_TOSS, USEFUL = 0.25, 0.05
 MOST_DOUBLINGS = 20.0
 
 
-def make_plan(candidates, draws, score, splits, n_samples, n_features, *, epsilon,
+def make_plan(candidates, trials, score, splits, n_samples, n_features, *, epsilon,
               selection_epsilon, tail=None):
     """Compute the plan of a selection.
 
@@ -26,15 +26,16 @@ def make_plan(candidates, draws, score, splits, n_samples, n_features, *, epsilo
     ----------
     candidates : list of Candidate
         With `n_features` known.
-    draws : list of list of InnerStream
+    trials : list of list of Trial
+        Of each candidate's model, one for each noise sample.
     score : score
     splits : list of (train, test)
     n_samples, n_features : int
         Shape of X.
     epsilon, selection_epsilon : float
     tail : float, default=None
-        None for the draws that were made; otherwise see
-        :func:`~dpselect.model_selection.candidates.certifier`.
+        Bound every noise sample but those of at most this probability, in place of those of the
+        trials.
 
     Returns
     -------
@@ -42,10 +43,9 @@ def make_plan(candidates, draws, score, splits, n_samples, n_features, *, epsilo
     """
     patterns = SplitPatterns.from_splits(splits, n_samples)
 
-    certificates = certifier(candidates, draws, score, tail)
-
     def certify(patterns, factor=1.0):
-        return certificates(patterns.train_sizes, factor * (epsilon - selection_epsilon))
+        training_epsilon = factor * (epsilon - selection_epsilon)
+        return certificates(candidates, trials, score, patterns.train_sizes, training_epsilon, tail)
 
     def noise(n_factor, epsilon_factor):
         scaled = patterns.scaled(n_factor)
@@ -70,6 +70,35 @@ def make_plan(candidates, draws, score, splits, n_samples, n_features, *, epsilo
             params, sensitivity, stake, epsilon, selection_epsilon, n_samples, noise
         ),
     )
+
+
+def certificates(candidates, trials, score, sizes, epsilon, tail):
+    """Bound how far one record moves each score.
+
+    Parameters
+    ----------
+    candidates, trials, score, tail
+        As for :func:`make_plan`.
+    sizes : ndarray of shape (J,)
+        Training records of each split.
+    epsilon : float
+        What the models are trained with.
+
+    Returns
+    -------
+    ndarray of shape (3, k, J)
+        The bounds `training`, `span` and `residual`: means over a candidate's noise samples, since
+        the mean of scores moves by at most the mean of the bounds.
+    """
+    table = np.empty((3, len(candidates), len(sizes)))
+    for i, candidate in enumerate(candidates):
+        # a tail is the same for all noise samples
+        some = [replace(t, epsilon=epsilon) for t in trials[i][: None if tail is None else 1]]
+        for n in np.unique(sizes):
+            bounds = [trial.certificate(score, candidate.shape(int(n)), tail) for trial in some]
+            mean = np.mean([(b.training, b.span, b.residual) for b in bounds], axis=0)
+            table[:, i, sizes == n] = mean[:, None]
+    return table
 
 
 def messages(params, sensitivity, stake, epsilon, selection_epsilon, n_samples, noise):

@@ -11,13 +11,18 @@ from sklearn.linear_model import Ridge
 from sklearn.model_selection import KFold
 
 from dpselect import CertificateError, SeededNoiseWarning
+from dpselect.capabilities import PublicShape
+from dpselect.estimator import Trial
 from dpselect.linear_model.ridge import DPRidge
-from dpselect.linear_model.ridge import sums as ridge_sums
 from dpselect.linear_model.ridge.noise import WEIGHTS, statistic_noise
+from dpselect.linear_model.ridge.splits import split_coefficients
+from dpselect.linear_model.ridge.sums import outer_sums
 from dpselect.mechanisms.gaussian import gaussian_mu
 from dpselect.metrics import BrierScore, ClippedSquaredErrorScore
 from dpselect.noise import root_stream
 from dpselect.rows import Parts
+
+from ...trials import fitted
 
 INF = float("inf")
 KINDS = [
@@ -100,15 +105,15 @@ def test_each_sum_has_the_noise_of_the_documentation(data, norm, delta, fit_inte
     R, Y, epsilon = 0.7, 1.5, 0.5
     public = dict(norm=norm, delta=delta, data_norm=R, target_bound=Y, fit_intercept=fit_intercept)
     noisy = seeded(*data, epsilon=epsilon, **public)
-    bits = noisy._entry_bits(*data[0].shape)
-    assert (bits is None) == (norm == "l2")
-    exact = ridge_sums.outer_sums(*data, bits, **noisy._bounds()).values
-    exact = exact * ridge_sums.units(4, R, Y, fit_intercept)
+    calibration = noisy.calibration(PublicShape(500, 4))
+    assert (calibration.bits is None) == (norm == "l2")
+    sums = outer_sums(*data, calibration.bits, noisy.problem())
+    exact = sums.values * sums.units
     gram, moment = noisy.gram_ - exact[:-1, :-1], noisy.moment_ - exact[:-1, -1]
     unit = noisy.unit_noise(4)
     if norm == "l1":
         # the very noise: its law has these scales
-        unit = unit / noisy._statistic_noise(4).scales(4)
+        unit = unit / calibration.scales.scales(4)
 
     tau, kappa = WEIGHTS[norm]
     tau *= fit_intercept
@@ -131,7 +136,7 @@ def test_each_sum_has_the_noise_of_the_documentation(data, norm, delta, fit_inte
                 continue
             scale = diagonal if i == j else above
             # both are rounded to the grid, and noise that is not drawn on it pays for that
-            rounded = noisy._statistic_noise(4).step if norm == "l2" else 1e-10
+            rounded = calibration.scales.step if norm == "l2" else 1e-10
             np.testing.assert_allclose(
                 both[i, j] * w[i] * w[j], scale * unit[position], rtol=1e-5, atol=rounded
             )
@@ -197,11 +202,12 @@ def test_objective_perturbation_tilts_the_objective(data, norm):
 def test_objective_perturbation_regularises_more_where_records_are_few(data):
     X, y = data[0][:20], data[1][:20]
     model = seeded(X, y, epsilon=0.1, alpha=1e-4, perturbation="objective", norm="l2")
-    s = model._noise(20, 4)
+    s = model.calibration(PublicShape(20, 4)).scales
     assert s.mu > 50 * 1e-4
     # never less for the noise than half of epsilon
-    assert s.linear_scale <= 2.01 * model._gradient_change("l2") / (20 * 0.0995)
-    assert DPRidge(INF, alpha=1e-4, perturbation="objective")._noise(20, 4).mu == 1e-4
+    assert s.linear_scale <= 2.01 * model.problem().gradient_change() / (20 * 0.0995)
+    exact = DPRidge(INF, alpha=1e-4, perturbation="objective")
+    assert exact.calibration(PublicShape(20, 4)).mu == 1e-4
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
@@ -295,7 +301,7 @@ def test_same_seed_same_noise_on_other_data(data):
     for parameters in KINDS:
         one = DPRidge(random_state=5, **parameters)
         # noise on a lattice is made for its epsilon
-        epsilon = 1.0 if one._on_lattice() else 3.0
+        epsilon = 1.0 if parameters == KINDS[0] else 3.0
         other = DPRidge(random_state=5, epsilon=epsilon, alpha=1.0, **parameters)
         assert (one.unit_noise(4) == other.unit_noise(4)).all()
         assert (DPRidge(**parameters).unit_noise(4) != one.unit_noise(4)).all()
@@ -369,36 +375,6 @@ def test_blocks_do_not_change_the_model(data, monkeypatch):
     np.testing.assert_allclose(seeded(*data).coef_, whole.coef_, rtol=1e-9)
 
 
-def test_batch_equals_one_by_one_in_few_passes(data, monkeypatch):
-    def make():
-        return [
-            DPRidge(random_state=i, alpha=alpha, data_norm=R, **parameters)
-            for i, (alpha, R, parameters) in enumerate(
-                (a, R, p) for a in (0.01, 1.0) for R in (0.5, 2.0) for p in KINDS
-            )
-        ]
-
-    passes = []
-    exact = ridge_sums.outer_sums
-    monkeypatch.setattr(
-        "dpselect.linear_model.ridge.estimator.outer_sums",
-        lambda *a, **k: passes.append(1) or exact(*a, **k),
-    )
-    together = DPRidge.fit_batch(make(), *data)
-    assert len(passes) == 6  # two bounds, two norms, and truncated records in one of them
-    for one, model in zip(make(), together):
-        with pytest.warns(SeededNoiseWarning):
-            one.fit(*data)
-        assert (model.coef_ == one.coef_).all() and model.intercept_ == one.intercept_
-        assert not hasattr(model, "privacy_")
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_equal_models_of_a_batch_have_noise_of_their_own(kind, data):
-    models = DPRidge.fit_batch([DPRidge(**kind) for _ in range(4)], *data)
-    assert len({model.coef_.tobytes() for model in models}) == 4
-
-
 @pytest.mark.parametrize("perturbation", ["output", "objective"])
 def test_certificate_of_the_minimiser(perturbation):
     model = DPRidge(perturbation=perturbation, norm="l2", alpha=0.5, fit_intercept=False)
@@ -409,7 +385,7 @@ def test_certificate_of_the_minimiser(perturbation):
     few = model.stability_certificate(ClippedSquaredErrorScore(0.25), 2, 3, failure_probability=0.1)
     assert few.training == few.span == 0.25
     wide = clone(model).set_params(coef_bound=0.1)
-    assert wide._gradient_change("l2") < model._gradient_change("l2")
+    assert wide.problem().gradient_change() < model.problem().gradient_change()
 
 
 @pytest.mark.parametrize("norm", ["l1", "l2"])
@@ -427,7 +403,7 @@ def test_no_neighbour_moves_the_score_beyond_the_certificate(norm):
         other = X.copy(), y.copy()
         other[0][0], other[1][0] = rng.choice([-1, 1]) * X[0][::rng.choice([-1, 1])], rng.choice([-9, 9])
         V = np.eye(2) * 9, rng.choice([-1.0, 1.0], 2)
-        scores = [score(DPRidge.fit_batch([clone(model)], *T)[0], *V) for T in ((X, y), other)]
+        scores = [score(fitted(model, *T), *V) for T in ((X, y), other)]
         bound = model.stability_certificate(score, n, 2).training
         largest = max(largest, abs(scores[0] - scores[1]) / bound)
     assert 0.02 < largest <= 1.0
@@ -452,9 +428,9 @@ def test_a_record_outside_of_a_training_part_moves_its_model_within_the_certific
                 epsilon, perturbation=perturbation, norm="l2", alpha=0.01, fit_intercept=False,
                 random_state=1,
             )
-            # it keeps the coefficients of the last split
-            DPRidge.split_scores([model], score, *records, parts)
-            thetas.append(model.coef_)
+            trial = Trial(model, epsilon, model.random_state)
+            coef, _ = split_coefficients(model.problem(), [trial], trial.records(*records), parts)
+            thetas.append(coef[-1, 0])
         largest = max(largest, np.linalg.norm(thetas[0] - thetas[1]))
     residual = model.stability_certificate(score, 300, 4).residual
     # 2 sqrt(1) for the slope of the score, and rows of norm 1
@@ -466,8 +442,7 @@ def test_a_record_outside_of_a_training_part_moves_its_model_within_the_certific
 
 def excesses(model, X, y, runs=1000):
     """The excess risks of many fits, from exact sums; rows and targets are within their bounds."""
-    models = [clone(model).set_params(random_state=i) for i in range(runs)]
-    thetas = np.array([m.coef_ for m in DPRidge.fit_batch(models, X, y)])
+    thetas = np.array([Trial(model, model.epsilon, i).fitted(X, y).coef_ for i in range(runs)])
     alpha = model.alpha
     best = np.linalg.solve(X.T @ X / len(X) + alpha * np.eye(X.shape[1]), X.T @ y / len(X))
 
@@ -491,23 +466,23 @@ def test_excess_bound(norm, perturbation, tightness):
         found = excesses(model, X, rng.choice([-1.0, 1.0], n))
         for p in (0.3, 0.02):
             # 1000 runs: the share has a standard deviation of sqrt(p (1 - p) / 1000)
-            bound = form.excess_bound(n, d, failure_probability=p)
+            bound = form.excess_bound(PublicShape(n, d), 2.0, failure_probability=p)
             assert (found > bound).mean() < p + 6 * np.sqrt(p / 1000)
             if X is hard:
                 assert bound < tightness * np.quantile(found, 1 - p)
-        assert found.mean() < 1.15 * form.excess_bound(n, d)
+        assert found.mean() < 1.15 * form.excess_bound(PublicShape(n, d), 2.0)
 
 
 def test_excess_bound_counts_the_added_regularisation():
     """With hardly any noise: the minimiser for mu in place of alpha, on rows that it hurts most."""
     n, alpha = 1300, 0.01
     model = DPRidge(0.1, alpha=alpha, perturbation="objective", norm="l2", fit_intercept=False)
-    mu = model._noise(n, 1).mu
+    mu = model.calibration(PublicShape(n, 1)).mu
     assert 1.3 * alpha < mu < 2 * alpha
     x = np.sqrt(alpha)  # and y = 1: the minimiser is as long as it can be
     theta, best = x / (x**2 + mu), x / (x**2 + alpha)
     excess = (x**2 + alpha) / 2 * (theta - best) ** 2
-    bound = model.accuracy_form().excess_bound(n, 1, failure_probability=0.999)
+    bound = model.accuracy_form().excess_bound(PublicShape(n, 1), 0.1, failure_probability=0.999)
     assert 0.2 * bound < excess < bound
 
 
@@ -515,13 +490,13 @@ def test_excess_bound_falls_with_epsilon_and_records():
     for perturbation in ("objective", "output"):
         for coef_bound in (None, 0.2):
             bounds = [
-                DPRidge(epsilon, alpha=0.1, perturbation=perturbation, coef_bound=coef_bound)
-                .accuracy_form().excess_bound(n, 5, failure_probability=p)
+                DPRidge(alpha=0.1, perturbation=perturbation, coef_bound=coef_bound)
+                .accuracy_form().excess_bound(PublicShape(n, 5), epsilon, failure_probability=p)
                 for epsilon, n, p in ((0.1, 100, 0.1), (0.3, 100, 0.1), (0.3, 400, 0.1), (0.3, 400, 0.4))
             ]
             assert bounds == sorted(bounds, reverse=True) and bounds[-1] > 0
     with pytest.raises(CertificateError, match='covariance.*"objective" or "output"'):
-        DPRidge().accuracy_form().excess_bound(100, 3)
+        DPRidge().accuracy_form().excess_bound(PublicShape(100, 3), 1.0)
 
 
 def test_pairs_without_certificate():
@@ -653,9 +628,9 @@ def test_the_extra_regularisation_is_in_what_is_minimised(norm):
         8.0, alpha=1e-5, perturbation="objective", norm=norm, fit_intercept=False,
         random_state=root_stream(3),
     )
-    s, unit = model._noise(n, 2), model.unit_noise(2)
+    s, unit = model.calibration(PublicShape(n, 2)).scales, model.unit_noise(2)
     model.fit(X, y)
-    assert s.mu > 10 * model.alpha and np.linalg.norm(model.coef_) < 0.9 * model._ball_radius()
+    assert s.mu > 10 * model.alpha and np.linalg.norm(model.coef_) < 0.9 * model.problem().ball
     moment = X.T @ y / n - s.linear_scale * unit[0]
     expected = np.linalg.solve(X.T @ X / n + s.mu * np.eye(2), moment) + s.output_scale * unit[1]
     np.testing.assert_allclose(model.coef_, expected, rtol=1e-6, atol=2 * s.step)

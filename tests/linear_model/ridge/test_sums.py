@@ -4,11 +4,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 
+from dpselect import DPRidge
 from dpselect.linear_model.ridge.sums import (
     clip_factor,
     entry_bits,
-    exact_sums,
     outer_sums,
     split_sums,
     truncated,
@@ -17,7 +18,7 @@ from dpselect.noise import release
 from dpselect.rows import Parts, cutting
 from dpselect.validation import SMALLEST_BOUND
 
-BOUNDS = {"norm": "l1", "data_norm": 0.7, "target_bound": 1.5, "fit_intercept": True}
+MODEL = DPRidge(data_norm=0.7, target_bound=1.5)
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +31,7 @@ def records():
 def test_every_sum_is_exact(records):
     X, y = (array[:40] for array in records)
     bits = 20
-    sums = outer_sums(X, y, bits, **BOUNDS)
+    sums = outer_sums(X, y, bits, MODEL.problem())
     x = X * clip_factor(X, "l1", 0.7)
     z = np.column_stack([x, np.ones(40), np.clip(y, -1.5, 1.5) / 1.5])
     z = [[math.trunc(Fraction(entry) * 2**bits) for entry in row] for row in z.tolist()]
@@ -46,17 +47,17 @@ def test_every_sum_is_exact(records):
 @pytest.mark.parametrize("norm", ["l1", "l2"])
 def test_neither_order_nor_blocks_nor_layout_matter(records, monkeypatch, norm):
     X, y = records
-    bounds = {**BOUNDS, "norm": norm}
-    expected = outer_sums(X, y, 18, **bounds).places
-    rounded = exact_sums(X, y, **bounds)
+    problem = clone(MODEL).set_params(norm=norm).problem()
+    expected = outer_sums(X, y, 18, problem).places
+    rounded = outer_sums(X, y, None, problem).places
     same = []
     for seed in range(5):
         order = np.random.default_rng(seed).permutation(len(X))
         monkeypatch.setattr(cutting, "BLOCK_ELEMENTS", 7 * (100 + seed))
         for container in (np.asarray, np.asfortranarray, sparse.csr_array):
-            again = outer_sums(container(X[order]), y[order], 18, **bounds).places
+            again = outer_sums(container(X[order]), y[order], 18, problem).places
             np.testing.assert_array_equal(again, expected)
-        same.append((exact_sums(X[order], y[order], **bounds) == rounded).all())
+        same.append((outer_sums(X[order], y[order], None, problem).places == rounded).all())
     # sums of doubles that are rounded on the way tell the order
     assert not any(same)
 
@@ -68,14 +69,14 @@ def test_sums_of_splits_are_exact(train):
     """As many bits as 512 records allow, and doubles do not hold the sums of all 1000."""
     rng = np.random.default_rng(0)
     X, y = rng.uniform(0.9, 1.0, size=(1000, 1)), rng.uniform(0.9, 1.0, size=1000)
-    bounds = {"norm": "l1", "data_norm": 1.0, "target_bound": 1.0, "fit_intercept": True}
+    problem = DPRidge().problem()
     parts = Parts.from_splits([(np.flatnonzero(t), np.flatnonzero(~t)) for t in train.T], X)
     bits_of = np.array([entry_bits(int(n), 3, 2.0**-60) for n in parts.train_sizes])
     for bits in np.unique(bits_of):
         own = np.flatnonzero(bits_of == bits)
-        for j, found in zip(own, split_sums(X, y, parts, own, int(bits), **bounds)):
+        for j, found in zip(own, split_sums(X, y, parts, own, int(bits), problem)):
             chosen = train[:, j]
-            expected = outer_sums(X[chosen], y[chosen], int(bits), **bounds).places
+            expected = outer_sums(X[chosen], y[chosen], int(bits), problem).places
             np.testing.assert_array_equal(found.places, expected)
 
 

@@ -1,0 +1,249 @@
+"""What is public of a ridge regression before any data: its problem, and the noise of a fit."""
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+
+from ...capabilities import PublicShape
+from ...certificates import Certificate
+from ...exceptions import CertificateError
+from ...metrics import ClippedSquaredErrorScore
+from ...noise import ball_laplace, gaussian, laplace, lattice_noise, release
+from ...noise.tails import noise_length
+from ..calibration import Perturbation
+from .calibration import ball_radius, gradient_change, objective_noise, output_noise
+from .noise import Reading, StatisticNoise, released_entries, statistic_noise
+from .risk_bound import ridge_risk_bound
+from .sums import entry_bits
+from .trust_region import length_of
+
+
+@dataclass(frozen=True)
+class RidgeProblem:
+    """All that is public of a ridge regression, but epsilon; equal ones have the same sums.
+
+    Attributes
+    ----------
+    kind : type
+        The estimator's class.
+    norm, data_norm, target_bound, fit_intercept, alpha, coef_bound, perturbation, delta
+        As for :class:`~dpselect.DPRidge`.
+    """
+
+    kind: type
+    norm: str
+    data_norm: float
+    target_bound: float
+    fit_intercept: bool
+    alpha: float = field(compare=False)
+    coef_bound: float | None = field(compare=False)
+    perturbation: str = field(compare=False)
+    delta: float = field(compare=False)
+
+    @property
+    def radius(self):
+        """float : R, bound on the l2 norm of the rows, the constant included."""
+        # the l1 norm bounds the l2 norm
+        return math.hypot(self.data_norm, self.fit_intercept)
+
+    @property
+    def ball(self):
+        """float : B, bound on the l2 norm of the coefficients."""
+        return ball_radius(self.alpha, self.target_bound, self.coef_bound)
+
+    def dimension(self, n_features):
+        """Return d, the number of coefficients."""
+        return n_features + self.fit_intercept
+
+    def gradient_change(self, norm="l2"):
+        """Return S, how far one record moves the sum of the gradients on the ball."""
+        return gradient_change(
+            norm, self.data_norm, float(self.fit_intercept), self.target_bound, self.ball
+        )
+
+    def statistic_noise(self, n_features, epsilon):
+        """Return the StatisticNoise of covariance perturbation."""
+        return statistic_noise(
+            n_features, fit_intercept=self.fit_intercept, norm=self.norm, epsilon=epsilon,
+            delta=self.delta,
+        )
+
+    def standard_noise(self, generator, n_features, epsilon):
+        """Return the noise of one fit, of shape (n_entries,), (2, d) or (d,): see DPRidge."""
+        d = self.dimension(n_features)
+        if self.perturbation == "output":
+            return ball_laplace(generator, 1, d)[0]
+        if self.perturbation == "objective":
+            if self.norm == "l1":
+                return np.stack([laplace(generator, d), ball_laplace(generator, 1, d)[0]])
+            return ball_laplace(generator, 2, d)
+        n_entries = len(released_entries(n_features, d + 1)[0])
+        if self.norm == "l1":
+            if epsilon == math.inf:
+                return np.zeros(n_entries)
+            scales = self.statistic_noise(n_features, epsilon)
+            return lattice_noise(generator, n_entries, scales.scales(n_features), scales.step)
+        if self.delta == 0:
+            return ball_laplace(generator, 1, n_entries)[0]
+        return gaussian(generator, n_entries)
+
+    def attributes(self, theta):
+        """Return what is released for coefficients, the constant's being the last one."""
+        if self.fit_intercept:
+            return {"coef_": theta[:-1].copy(), "intercept_": float(theta[-1])}
+        return {"coef_": theta, "intercept_": 0.0}
+
+    def certified(self, score):
+        """Refuse a score for which no certificate is known."""
+        if not isinstance(score, ClippedSquaredErrorScore):
+            raise CertificateError(
+                f"No certificate exists for {self.kind.__name__}(perturbation="
+                f"{self.perturbation!r}) with {type(score).__name__}; use "
+                "ClippedSquaredErrorScore of dpselect.metrics."
+            )
+
+
+@dataclass(frozen=True)
+class RidgeNoise(ABC):
+    """The noise of one fit, and what follows from it before any data.
+
+    Attributes
+    ----------
+    problem : RidgeProblem
+    shape : PublicShape
+    epsilon : float
+        Of the fit.
+    scales : StatisticNoise or Perturbation
+    """
+
+    problem: RidgeProblem
+    shape: PublicShape
+    epsilon: float
+    scales: StatisticNoise | Perturbation
+
+    @classmethod
+    def of(cls, problem, shape, epsilon):
+        """Calibrate the noise."""
+        p = shape.n_features
+        if problem.perturbation == "covariance":
+            return CovarianceNoise(problem, shape, epsilon, problem.statistic_noise(p, epsilon))
+        calibrated = objective_noise if problem.perturbation == "objective" else output_noise
+        scales = calibrated(problem, shape.n_samples, p, epsilon)
+        return MinimiserNoise(problem, shape, epsilon, scales)
+
+    @property
+    def dimension(self):
+        """int : d, the number of coefficients."""
+        return self.problem.dimension(self.shape.n_features)
+
+    def risk_bound(self, reach):
+        """Return the RiskBound over the ball of models that reach as far as `reach`."""
+        return ridge_risk_bound(self, reach)
+
+    @abstractmethod
+    def certificate(self, score, noise=None, failure_probability=None):
+        """Return the Certificate of a score, which holds at any noise."""
+
+    @abstractmethod
+    def gradient_noise(self, length):
+        """Return the root mean square length of the noise in the gradient at such coefficients."""
+
+    @abstractmethod
+    def released(self, sums, noise):
+        """Return what is released: a dict of attributes."""
+
+
+class CovarianceNoise(RidgeNoise):
+    """Noise of sums of outer products."""
+
+    @property
+    def mu(self):
+        """float : The regularisation of what is minimised."""
+        return self.problem.alpha
+
+    @property
+    def on_lattice(self):
+        """bool : Whether the sums are released on a lattice; without noise there is none."""
+        return self.problem.norm == "l1" and self.epsilon < math.inf
+
+    @property
+    def bits(self):
+        """int or None : Bits of a record's entries, None if they are not truncated."""
+        if not self.on_lattice:
+            return None
+        return entry_bits(self.shape.n_samples, len(self.scales.weights), self.scales.step)
+
+    def certificate(self, score, noise=None, failure_probability=None):
+        self.problem.certified(score)
+        raise CertificateError(
+            f"No certificate exists for {self.problem.kind.__name__}(perturbation='covariance') "
+            f"with {type(score).__name__}, because one record can turn the solution of a "
+            'noisy system from one side of the ball to the other; use perturbation="objective" '
+            'or "output", or search over alpha alone, for which one release and post_process '
+            "serve the whole grid."
+        )
+
+    def gradient_noise(self, length):
+        # (noise in X'X) theta - (noise in X'y)
+        problem, s = self.problem, self.scales
+        spread = s.spread * problem.data_norm / self.shape.n_samples
+        return spread * math.sqrt(self.dimension) * math.hypot(
+            problem.data_norm * length, problem.target_bound / s.weights[-1]
+        )
+
+    def released(self, sums, noise):
+        problem, n = self.problem, self.shape.n_samples
+        if not self.on_lattice:
+            noise = self.scales.scales(self.shape.n_features) * noise
+        noisy = sums.noisy(partial(release, noise=noise, step=self.scales.step)) * sums.units
+        gram, moment = noisy[:-1, :-1].copy(), noisy[:-1, -1].copy()
+        # rho^2 n^2 ||theta||^2 is about the expected squared length of (noise theta)
+        rho = self.scales.spread * problem.data_norm**2 * math.sqrt(self.dimension) / n
+        reading = Reading.of(gram / n, moment / n, rho)
+        theta = reading.minimiser(problem.alpha, problem.ball)
+        return {
+            "gram_": gram, "moment_": moment, "_reading": reading, "n_samples_": n,
+            **problem.attributes(theta),
+        }
+
+
+class MinimiserNoise(RidgeNoise):
+    """Noise in the objective or in its minimiser."""
+
+    bits = None
+
+    @property
+    def mu(self):
+        """float : lambda, and what objective perturbation adds to it."""
+        return self.scales.mu
+
+    def certificate(self, score, noise=None, failure_probability=None):
+        self.problem.certified(score)
+        s = self.scales
+        # sums over a part are rounded as those over all records are, so a record outside of it may
+        # move a coefficient to the next multiple of the step, too
+        residual = 2 * s.tau / s.mu + s.rounding
+        moved = self.problem.gradient_change() / self.shape.n_samples / s.mu + residual
+        slope = 2 * math.sqrt(score.bound) * self.problem.radius
+        training, apart = (min(score.bound, slope * far) for far in (moved, residual))
+        return Certificate(float(training), float(score.bound), float(apart))
+
+    def gradient_noise(self, length):
+        return self.scales.linear_scale * noise_length(self.problem.norm, self.dimension)
+
+    def minimiser(self, sums, noise):
+        """Return the coefficients on the ball for exact sums."""
+        s, ball, (_, moment) = self.scales, self.problem.ball, sums.means
+        if self.problem.perturbation == "objective":
+            moment, noise = moment - s.linear_scale * noise[0], noise[1]
+        theta = sums.reading.with_moment(moment).minimiser(s.mu, ball)
+        theta = release(theta, s.output_scale * noise, s.step)
+        # the ball is public, and no noise leads out of it to a better model
+        return theta * (ball / max(ball, length_of(theta)))
+
+    def released(self, sums, noise):
+        theta = self.minimiser(sums, noise)
+        return {"n_samples_": self.shape.n_samples, **self.problem.attributes(theta)}
