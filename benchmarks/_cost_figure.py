@@ -4,7 +4,8 @@
 COLOURS = ("#000000", "#E69F00", "#56B4E9", "#009E73", "#0072B2", "#D55E00", "#CC79A7", "0.55")
 MARKERS = "os^vDPX*"
 LABELS = {
-    "n": "records n", "d": "columns d", "k": "candidates k", "folds": "folds", "draws": "draws",
+    "n": "records n", "d": "columns d", "k": "candidates k", "folds": "folds",
+    "noise_samples": "noise samples",
     "T": "levels T",
 }
 MEBI = 2**20

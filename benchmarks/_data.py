@@ -3,7 +3,7 @@
 No bound, category or transform below was computed from the records. They come from the
 documentation of the data sets and from the field, and are wide round numbers; values
 outside are clipped. The constants for the figure after Ligett et al. (2017) are round numbers
-too, but were settled with the records in view, as is said beside them.
+too, but were decided with the records in view, as is said beside them.
 
 Lengths and sums of money have heavy tails. They pass through sign(x) log(1 + |x|) before
 they are scaled, a fixed function of one value at a time.
@@ -169,7 +169,7 @@ class Data:
 
     @property
     def example(self):
-        """DataFrame : One made-up row, for ``StabilityGridSearchCV.plan``."""
+        """DataFrame : One dummy row, for ``StabilityGridSearchCV.plan``."""
         bounds = {**self.linear, **self.logarithmic}
         row = {name: [float(high)] for name, (_, high) in bounds.items()}
         row.update({name: [values[0]] for name, values in self.categories.items()})

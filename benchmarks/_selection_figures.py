@@ -6,10 +6,10 @@ from _selection_report import by_round, interval
 # Okabe and Ito's colours, told apart by colour-blind readers too
 STYLES = {
     "auto": ("#000000", "-", "o"),
-    "risk_bound": ("#0072B2", "--", "s"),
+    "optimal_risk": ("#0072B2", "--", "s"),
     "stability": ("#009E73", "-", "^"),
     "CV13": ("#009E73", "--", "v"),
-    "alpha_split count": ("#E69F00", "-", "D"),
+    "budget_split count": ("#E69F00", "-", "D"),
     "data_split": ("#D55E00", "--", "P"),
     "random_stopping": ("#56B4E9", "-", "X"),
     "random": ("#CC79A7", "-", "*"),
@@ -63,7 +63,7 @@ def draw(axes, contest, results, metric):
         axes.errorbar(
             epsilons * 1.02 ** (j - (len(STYLES) - 1) / 2), means, halves, color=colour,
             linestyle=style, marker=marker, markersize=5, linewidth=1.4, elinewidth=1,
-            label={"alpha_split count": "alpha_split", "control": "control (not private)"}.get(
+            label={"budget_split count": "budget_split", "control": "control (not private)"}.get(
                 method, method),
         )
     axes.set_xscale("log")

@@ -28,15 +28,15 @@ from dpselect.mechanisms import (
 from dpselect.mechanisms.random_stopping import random_stopping
 from dpselect.mechanisms.stopping_laws import logarithmic
 from dpselect.metrics import AccuracyScore, BrierScore, RampScore
-from dpselect.model_selection.plan import resolution
+from dpselect.model_selection.plan import minimum_detectable_difference
 from dpselect.model_selection.strategies import STRATEGIES, make_strategy
-from dpselect.model_selection.strategies.public_rule import best_regularisations
+from dpselect.model_selection.strategies.data_independent import best_regularisations
+from dpselect.model_selection.strategies.optimal_risk import SHARE
 from dpselect.model_selection.strategies.random_stopping import RUNS
-from dpselect.model_selection.strategies.risk_bound import SHARE
 from dpselect.model_selection.strategies.stability import HEAD_START
 from dpselect.noise import as_generator, laplace
 
-DELTA = 1e-6  # of alpha_split with shares of zero-concentrated differential privacy
+DELTA = 1e-6  # of budget_split with shares of zero-concentrated differential privacy
 
 
 def auto(game, plan, epsilon):
@@ -53,7 +53,7 @@ def fixed(game, plan, epsilon, i):
     return order, model
 
 
-def public_rule(game, plan, epsilon):
+def data_independent(game, plan, epsilon):
     e = plan.training_epsilon
     return (yield from fixed(game, plan, e, best_regularisations(game.problem, e)[0]))
 
@@ -67,7 +67,7 @@ def risk_bound(game, plan, epsilon):
     return (yield from bounded(game, plan.training_epsilon, plan.selection_epsilon, reach))
 
 
-def forced_risk_bound(game, plan, epsilon):
+def forced_optimal_risk(game, plan, epsilon):
     """Select by risk bounds even where the library says that nothing would be seen."""
     share = SHARE * epsilon
     reach = public_reach(game.size("T+V"), game.k, share) or LEAST_REACH
@@ -86,7 +86,7 @@ def bounded(game, e, share, reach):
 
 
 def stability(game, plan, epsilon):
-    """Select by the Brier score, with certificates at the draws that were made.
+    """Select by the Brier score, with certificates at the noise samples that were drawn.
 
     The alpha of the public rule has a head start.
     """
@@ -106,7 +106,8 @@ def stability(game, plan, epsilon):
     scores = game.scores(orders, models, score)
     preferred = best_regularisations(game.problem, epsilon - share)
     if len(preferred) < game.k:
-        scores[preferred] += HEAD_START * resolution(exponential_noise_scales(sensitivities, share))
+        scales = exponential_noise_scales(sensitivities, share)
+        scores[preferred] += HEAD_START * minimum_detectable_difference(scales)
     best = noisy_argmax(scores, sensitivities, share, game.noise())
     return (yield from fixed(game, plan, epsilon - share, best))
 
@@ -133,7 +134,7 @@ def published_stability(game, plan, epsilon):
     return final, model
 
 
-def alpha_split(game, plan, epsilon, score):
+def budget_split(game, plan, epsilon, score):
     orders = game.for_choice(plan.training_epsilon)
     models = yield orders
     scores = game.scores(orders, models, score)
@@ -196,14 +197,14 @@ def control(game, plan, epsilon, again):
 
 METHODS = {
     "auto": auto,
-    "public_rule": public_rule,
-    "risk_bound": risk_bound,
-    "risk_bound made to": forced_risk_bound,
+    "data_independent": data_independent,
+    "optimal_risk": risk_bound,
+    "optimal_risk made to": forced_optimal_risk,
     "stability": stability,
     "CV13": published_stability,
-    "alpha_split count": partial(alpha_split, score=AccuracyScore()),
-    "alpha_split": partial(alpha_split, score=BrierScore()),
-    "alpha_split zCDP": partial(alpha_split, score=BrierScore()),
+    "budget_split count": partial(budget_split, score=AccuracyScore()),
+    "budget_split": partial(budget_split, score=BrierScore()),
+    "budget_split zCDP": partial(budget_split, score=BrierScore()),
     "data_split": data_split,
     "random_stopping": stopping,
     "random": partial(at_random, part="T+V"),
@@ -215,8 +216,8 @@ METHODS = {
 # strategy whose plan a method keeps to, and delta
 BUDGETS = {
     **{name: (name, 0.0) for name in METHODS if name in STRATEGIES},
-    "alpha_split count": ("alpha_split", 0.0),
-    "alpha_split zCDP": ("alpha_split", DELTA),
+    "budget_split count": ("budget_split", 0.0),
+    "budget_split zCDP": ("budget_split", DELTA),
 }
 
 
@@ -274,10 +275,10 @@ def play(contest, plans, number):
     base = {"data": contest.data, "title": contest.title, "round": number}
     base["base rate"] = np.mean((y_train.mean() - contest.y[game.parts["test"]]) ** 2)
     while running:
-        wanted = {}
+        requested = {}
         for key, method in list(running.items()):
             try:
-                wanted[key] = method.send(answers[key])
+                requested[key] = method.send(answers[key])
             except StopIteration as end:
                 order, model = end.value
                 rows.append({
@@ -285,7 +286,7 @@ def play(contest, plans, number):
                     "chosen": order.candidate + 1, **game.judge(order, model),
                 })
                 del running[key]
-        trained = game.train(order for orders in wanted.values() for order in orders)
-        answers = {key: [trained[order] for order in orders] for key, orders in wanted.items()}
+        trained = game.train(order for orders in requested.values() for order in orders)
+        answers = {key: [trained[order] for order in orders] for key, orders in requested.items()}
     seconds = time.process_time() - start
     return [{**row, "seconds": seconds} for row in rows]

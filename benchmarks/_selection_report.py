@@ -8,8 +8,8 @@ from private_tuning import markdown
 from scipy import stats
 
 PRIVATE = (
-    "public_rule", "risk_bound", "stability", "CV13", "alpha_split count", "alpha_split",
-    "alpha_split zCDP", "data_split", "random_stopping", "random",
+    "data_independent", "optimal_risk", "stability", "CV13", "budget_split count", "budget_split",
+    "budget_split zCDP", "data_split", "random_stopping", "random",
 )
 CONTROLS, RANDOMS = ("control", "control T"), ("random", "random T")
 WITHIN = 0.1  # share of the best's excess that auto may add to it
@@ -134,7 +134,7 @@ def contest_report(contest, plans, results, cells):
 def claims_table(contest, results):
     """Return one line for each epsilon, one column for each claim of CV13 in words."""
     lines = []
-    rivals = ["alpha_split count", "data_split", "random T"]
+    rivals = ["budget_split count", "data_split", "random T"]
     magic = contest.data == "MAGIC"
     for epsilon in contest.epsilons:
         mse, auc = (by_round(results, epsilon, metric) for metric in ("MSE", "AUC"))
@@ -196,22 +196,22 @@ def count_report(cells, parts):
         for epsilon in contest.epsilons:
             rounds = by_round(results, epsilon, "MSE")
             least = rounds[list(CONTROLS)].mean().min()
-            for method in ("risk_bound", "CV13"):
+            for method in ("optimal_risk", "CV13"):
                 close[contest.data, method, epsilon] = rounds[method].mean() - least
     said = []
     for data in dict.fromkeys(data for data, _, _ in close):
         reached = {
             method: [e for (d, m, e), gap in close.items()
                      if (d, m) == (data, method) and gap <= CLOSE_TO_CONTROL]
-            for method in ("risk_bound", "CV13")
+            for method in ("optimal_risk", "CV13")
         }
-        gap = close[data, "risk_bound", CLOSE_EPSILON]
+        gap = close[data, "optimal_risk", CLOSE_EPSILON]
         first = {method: f"{found[0]:g}" if found else "none" for method, found in reached.items()}
         said.append(
-            f"{data}, 10 alphas: at epsilon = {CLOSE_EPSILON:g} the MSE of risk_bound is "
+            f"{data}, 10 alphas: at epsilon = {CLOSE_EPSILON:g} the MSE of optimal_risk is "
             f"{gap:+.4f} from Control's ({'within' if gap <= CLOSE_TO_CONTROL else 'NOT within'} "
             f"{CLOSE_TO_CONTROL:g}). First epsilon of those tried within {CLOSE_TO_CONTROL:g}: "
-            f"risk_bound {first['risk_bound']}, CV13 {first['CV13']}."
+            f"optimal_risk {first['optimal_risk']}, CV13 {first['CV13']}."
         )
     return "\n\n".join([*sections, *said])
 
@@ -230,13 +230,13 @@ def time_report(results):
 
 def maps_report(parts):
     """Return the tables of part B and what they come to."""
-    names = ("auto", "linear", "random map", "CV13", "stability", "alpha_split", "random_stopping")
+    names = ("auto", "linear", "random map", "CV13", "stability", "budget_split", "random_stopping")
     scores, regrets, gains = [], [], []
     for contest, plans, results in parts:
         maps = [name for name in contest.methods if name.startswith("map ")]
         for epsilon in contest.epsilons:
             rounds = by_round(results, epsilon, "MSE")
-            # the chance of the draw is averaged out: all maps have been trained
+            # the chance of the noise is averaged out: all maps have been trained
             rounds = rounds.assign(**{"linear": rounds["map 0"],
                                       "random map": rounds[maps].mean(axis=1)})
             best = stronger(rounds, maps)
@@ -297,10 +297,10 @@ def small_report(parts):
             lines.append([
                 contest.data, contest.n_records, f"{epsilon:g}", plan.strategy,
                 "yes" if plan.selection_epsilon > 0 else "no", "yes" if warned else "no",
-                shown(rounds["auto"]), shown(base_rate), shown(rounds["risk_bound made to"]),
+                shown(rounds["auto"]), shown(base_rate), shown(rounds["optimal_risk made to"]),
             ])
     header = ["data", "records", "epsilon", "auto takes", "selects", "plan() warns",
-              "auto (MSE)", "base rate (MSE)", "risk_bound made to select (MSE)"]
+              "auto (MSE)", "base rate (MSE)", "optimal_risk made to select (MSE)"]
     rounds = parts[0][0].rounds
     return "\n\n".join([
         f"{rounds} rounds, each with records of its own; the feature maps of part B.",

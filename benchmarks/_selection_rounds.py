@@ -232,7 +232,7 @@ class Round:
             n = len(records)
             epsilons = {epsilon} | {
                 plan.training_epsilon for plan in self.plans.values()
-                if plan.strategy == "risk_bound"
+                if plan.strategy == "optimal_risk"
                 and public_reach(n, self.k, plan.selection_epsilon) == reach
             }
             groups = {}

@@ -1,4 +1,4 @@
-"""Made-up records for timings: the same numbers in each process and under each scikit-learn.
+"""Synthetic records for timings: the same numbers in each process and under each scikit-learn.
 
 Only numpy is imported, so that an environment without dpselect can make them too. Rows are
 written block by block, so that making them takes no memory beside them.
@@ -41,7 +41,7 @@ def records(kind, n, d):
     longest = np.sqrt(d) + 2
     step = max(1, BLOCK_ELEMENTS // d)
     for start in range(0, n, step):
-        block, wanted = X[start : start + step], y[start : start + step]
+        block, expected = X[start : start + step], y[start : start + step]
         if kind == "uniform":
             block[:] = rng.beta(2, 5, block.shape)
             continue
@@ -49,8 +49,8 @@ def records(kind, n, d):
         block /= np.maximum(np.linalg.norm(block, axis=1, keepdims=True), longest)
         signal = longest * (block @ direction)  # about standard normal
         if kind == "labels":
-            wanted[:] = rng.random(len(block)) < 1 / (1 + np.exp(-LOG_ODDS * signal))
+            expected[:] = rng.random(len(block)) < 1 / (1 + np.exp(-LOG_ODDS * signal))
         else:
             noisy = signal + RESIDUAL * rng.standard_normal(len(block))
-            wanted[:] = np.clip(noisy / 3, -1, 1)
+            expected[:] = np.clip(noisy / 3, -1, 1)
     return X, y

@@ -100,7 +100,7 @@ CERTIFIED, OBJECTIVE, REDUCIBLE = (
 )
 DOUBLINGS = ("doubling, objective", "doubling, reducible")
 CHEAPER = "the cheaper doubling"
-# cheap row, dear row, by which factor it should be cheaper
+# cheap row, expensive row, by which factor it should be cheaper
 CLAIMS = (
     (CERTIFIED, "above_threshold", 25),
     (CERTIFIED, "published_above_threshold", 50),
@@ -120,7 +120,7 @@ ABSOLUTE_EPSILONS = np.geomspace(0.01, 20, LEVELS)
 # the public rule of alpha="auto" at this epsilon
 ABSOLUTE_RULE_EPSILON = 1.0
 
-UNLABELLED = (0.035, 0.075)  # targets without a label, for want of room
+UNLABELLED = (0.035, 0.075)  # targets without a label, for lack of space
 # Okabe and Ito's colours, told apart by colour-blind readers too
 STYLES = {
     "certified": ("#0072B2", "-"),
@@ -545,11 +545,11 @@ def failure_cell(runs):
 
 
 def ratio_lines(problem, means):
-    """Return how many times more each of the dear methods pays than the cheap ones."""
-    dear = [row for row in problem.rows if "threshold" in row or "OUTPUTNR" in row]
+    """Return how many times more each of the expensive methods pays than the cheap ones."""
+    expensive = [row for row in problem.rows if "threshold" in row or "OUTPUTNR" in row]
     return [
         [f"{whole} / {part}", *(f"{ratio:.3g}" for ratio in means.loc[whole] / means.loc[part])]
-        for whole in (*dear, *DOUBLINGS, "theorem")
+        for whole in (*expensive, *DOUBLINGS, "theorem")
         for part in (CERTIFIED, OBJECTIVE, REDUCIBLE)
     ]
 

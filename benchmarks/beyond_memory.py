@@ -145,7 +145,7 @@ def main():
     parser.add_argument("--dask-rows", type=int, default=0)
     parser.add_argument("--columns", type=int, help="default: 200 of the file, 20 with Dask")
     arguments = parser.parse_args()
-    # of seeds, which are wanted here
+    # of seeds, which are intended here
     warnings.simplefilter("ignore")
     if arguments.gigabytes:
         run_memory_map(arguments.gigabytes, arguments.columns or 200)

@@ -12,7 +12,7 @@ times mean little. Progress goes to the error stream.
   linear regression, which does not regularise.
 - search: whole searches, with the last fit. Candidates have the alpha of a single fit on all
   records. scikit-learn scores by accuracy, its default, and the private search by the Brier score,
-  unless it settles alpha by public numbers ("auto"). The private search over 50 alphas of ridge
+  unless it decides alpha by public numbers ("auto"). The private search over 50 alphas of ridge
   regression is once by stability and once as it comes, which reads all alphas from one release.
 - growth: the search by stability over more and more alphas, with the last fit. A single
   alpha needs no choice: that is one fit.

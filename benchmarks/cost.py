@@ -2,7 +2,7 @@
 
 Run ``python benchmarks/cost.py --output FILE --figure FILE.png``. One size at a time varies around
 a base point (``BASE``), over values that grow by a constant factor (``SWEEPS``): the records n, the
-columns d, the candidates k, the folds, the draws of noise that a score is averaged over, and T, the
+columns d, the candidates k, the folds, the noise samples that a score is averaged over, and T, the
 levels of an accuracy-first search. Its target cannot be met, so that it walks through all levels,
 and models have a noise-reduction form (output perturbation for logistic regression). ``--quick``
 has small sizes, whose exponents mean little. Progress goes to the error stream.
@@ -48,13 +48,13 @@ from dpselect import (
     StabilityGridSearchCV,
 )
 
-BASE = {"n": 50_000, "d": 20, "k": 10, "folds": 5, "draws": 1, "T": 40}
+BASE = {"n": 50_000, "d": 20, "k": 10, "folds": 5, "noise_samples": 1, "T": 40}
 SWEEPS = {
     "n": (6_250, 12_500, 25_000, 50_000, 100_000, 200_000, 400_000),
     "d": (5, 10, 20, 40, 80, 160, 320),
     "k": (2, 4, 8, 16, 32, 64, 128),
     "folds": (2, 4, 8, 16, 32),
-    "draws": (1, 2, 4, 8, 16, 32),
+    "noise_samples": (1, 2, 4, 8, 16, 32),
     "T": (10, 20, 40, 80, 160, 320, 640),
 }
 QUICK_BASE = {**BASE, "n": 2_000, "d": 5, "k": 3, "folds": 2}
@@ -63,7 +63,7 @@ QUICK_SWEEPS = {
     "d": (2, 4, 8, 16, 32),
     "k": (2, 4, 8, 16, 32),
     "folds": (2, 4, 8, 16, 32),
-    "draws": (1, 2, 4, 8, 16),
+    "noise_samples": (1, 2, 4, 8, 16),
     "T": (10, 20, 40, 80, 160),
 }
 ROUNDS = 3
@@ -71,7 +71,7 @@ ORDER_SEED = 2
 # no model with noise comes this close to the least loss
 IMPOSSIBLE = 1e-9
 LEVELS = (0.01, 10.0)
-SEARCH_SIZES = ("n", "d", "k", "folds", "draws")
+SEARCH_SIZES = ("n", "d", "k", "folds", "noise_samples")
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def stability(model, low):
     def make(sizes):
         return StabilityGridSearchCV(
             model, {"alpha": np.geomspace(low, 1, sizes["k"])}, epsilon=1.0,
-            strategy="stability", n_draws=sizes["draws"],
+            strategy="stability", n_noise_samples=sizes["noise_samples"],
             cv=KFold(sizes["folds"], shuffle=True, random_state=0),
         )
     return make

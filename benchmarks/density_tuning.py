@@ -8,12 +8,12 @@ epsilon, the integrated squared error (exact, against the known density; less is
 - best: the width with the least mean error in hindsight, with the whole epsilon;
 - fixed: width 0.1 with the whole epsilon;
 - rule: the width of the grid at which 100 h^2 / 12 + 1 / (n h) + 8 / (n epsilon h)^2 is
-  least, with the whole epsilon. These are the mean errors from the slope (the integral
+  least, with the whole epsilon. These are the mean errors from the derivative (the integral
   of its square being 100, as for a bell of standard deviation 0.11), from sampling and
   from noise. It reads public numbers only and costs nothing.
 
 The last columns show the widths that the search chose, what its plan() says, the difference
-of scores that the plan says it can tell apart, and the difference between the errors of the
+of scores that the plan says it can detect, and the difference between the errors of the
 worst and the best width at half of epsilon. Expected scores differ by as much as errors do,
 so a search is worth its price only where the last number is well above the one before it.
 
@@ -156,8 +156,8 @@ def row(n, epsilon, results):
         mean_and_error(by_width[:, WIDTHS.index(FIXED)]),
         f"{mean_and_error(by_width[:, WIDTHS.index(rule(n, epsilon))])} {rule(n, epsilon):g}",
         ", ".join(f"{h:g}: {k}" for h, k in counts),
-        "coin toss" if "coin toss" in said else "can tell",
-        f"{plan.resolution:.3f}",
+        "underpowered" if "underpowered" in said else "powered",
+        f"{plan.minimum_detectable_difference:.3f}",
         f"{candidates.max() - candidates.min():.3f}",
     ]
     return f"| {' | '.join(cells)} |"
@@ -178,7 +178,7 @@ def main():
     ]
     done = dict(zip(tasks, Parallel(n_jobs=options.jobs)(delayed(repeat)(*task) for task in tasks)))
     header = ["n", "epsilon", "search", "best, width", "fixed 0.1", "rule, width",
-              "chosen: runs", "plan()", "tells apart",
+              "chosen: runs", "plan()", "detects",
               "worst - best"]
     for name, truth in DENSITIES.items():
         print(f"\n## {name}: integral of the squared density {truth.squared_integral:.3f}\n")

@@ -12,7 +12,7 @@ read:
 - SQLite's own check of the file must find nothing;
 - who is refused must not have released anything.
 
-A budget that is spent is followed by a new one. The twin that is charged *after* its release shows
+A budget that is spent is followed by a new one. The twin that spends *after* its release shows
 that the harness finds what it looks for. Then eight processes spend 500 times each: the total must
 be exact. No data is needed.
 """
@@ -53,7 +53,7 @@ class Noted(DPHistogramDensity):
         return self
 
 
-def search_forever(path, notes, refusals, charged_first):
+def search_forever(path, notes, refusals, reserved_first):
     """Run searches until killed."""
     Noted.notes = os.open(notes, os.O_WRONLY | os.O_APPEND)
     refused = os.open(refusals, os.O_WRONLY | os.O_APPEND)
@@ -62,12 +62,12 @@ def search_forever(path, notes, refusals, charged_first):
         ledger = PrivacyLedger(path)
         search = StabilityGridSearchCV(
             Noted(), {"bin_width": [0.25, 0.5]}, epsilon=EPSILON, strategy="stability",
-            ledger=ledger if charged_first else None,
+            ledger=ledger if reserved_first else None,
         )
         before = Noted.released
         try:
             search.fit(rows)
-            if not charged_first:
+            if not reserved_first:
                 ledger.spend(EPSILON)
         except BudgetExceededError:
             os.write(refused, b"before\n" if Noted.released == before else b"late\n")
@@ -77,13 +77,13 @@ def search_forever(path, notes, refusals, charged_first):
 class Arena:
     """One budget, the processes that spend it, and what they wrote down."""
 
-    def __init__(self, folder, n_workers, charged_first):
+    def __init__(self, folder, n_workers, reserved_first):
         folder.mkdir()
         self.ledger = PrivacyLedger(folder / "records.ledger", epsilon=BUDGET)
         self.notes, self.refusals = folder / "notes", folder / "refusals"
         for file in (self.notes, self.refusals):
             file.touch()
-        self.arguments = (self.ledger.path, self.notes, self.refusals, charged_first)
+        self.arguments = (self.ledger.path, self.notes, self.refusals, reserved_first)
         self.workers = [self.start() for _ in range(n_workers)]
 
     def start(self):
@@ -120,15 +120,15 @@ class Arena:
         return answers.count("before"), answers.count("late")
 
 
-def run(kills, n_workers, charged_first, seed, folder):
+def run(kills, n_workers, reserved_first, seed, folder):
     """Kill workers, and return what was seen."""
     rng = np.random.default_rng(seed)
     seen = dict.fromkeys(
-        ["kills", "budgets", "searches", "released", "spent", "unsettled", "not covered", "corrupt",
+        ["kills", "budgets", "searches", "released", "spent", "uncommitted", "not covered", "corrupt",
          "refused before release", "refused after release"], 0)
     while seen["kills"] < kills:
         seen["budgets"] += 1
-        arena = Arena(folder / str(seen["budgets"]), n_workers, charged_first)
+        arena = Arena(folder / str(seen["budgets"]), n_workers, reserved_first)
         while seen["kills"] < kills and sum(arena.refused()) < 20 * n_workers:
             time.sleep(rng.exponential(0.05))
             arena.kill(int(rng.integers(n_workers)))
@@ -144,7 +144,7 @@ def run(kills, n_workers, charged_first, seed, folder):
         for name, more in (
             ("searches", len(history)), ("released", arena.released()),
             ("spent", arena.ledger.spent()[0]),
-            ("unsettled", sum(entry.kind == "unsettled" for entry in history)),
+            ("uncommitted", sum(entry.kind == "uncommitted" for entry in history)),
             ("refused before release", before), ("refused after release", late),
         ):
             seen[name] += more
@@ -181,22 +181,22 @@ def main():
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        for name, charged_first in (("reserved before", True), ("twin: charged after", False)):
-            kills = arguments.kills if charged_first else max(1, arguments.kills // 5)
+        for name, reserved_first in (("reserved before", True), ("twin: spends after", False)):
+            kills = arguments.kills if reserved_first else max(1, arguments.kills // 5)
             start = time.perf_counter()
             place = Path(folder) / name.replace(" ", "_")
             place.mkdir()
-            seen = run(kills, arguments.workers, charged_first, arguments.seed, place)
+            seen = run(kills, arguments.workers, reserved_first, arguments.seed, place)
             print(f"{name} ({time.perf_counter() - start:.0f} s)")
             for key, value in seen.items():
                 print(f"  {key:22} {value:.6g}")
         for processes in (1, 8):
             place = Path(folder) / f"{processes}"
             place.mkdir()
-            wanted, found, seconds, entries = spend_together(place, processes, arguments.spends)
+            expected, found, seconds, entries = spend_together(place, processes, arguments.spends)
             print(
                 f"{processes} processes x {arguments.spends} spends: {entries} entries, total "
-                f"{found!r} of {wanted!r}, {1000 * seconds:.2f} ms a spend"
+                f"{found!r} of {expected!r}, {1000 * seconds:.2f} ms a spend"
             )
 
 

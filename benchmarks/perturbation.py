@@ -79,7 +79,7 @@ def models(name, data_norm, n_samples, n_columns, epsilons):
     Returns
     -------
     list of dict of (str, str, float, int) to classifier
-        By perturbation, kind of alpha, epsilon, and number of the draw. Those in one dict
+        By perturbation, kind of alpha, epsilon, and number of the noise sample. Those in one dict
         have about the same alpha. Without privacy the epsilon is that of the private models
         with the same alpha, or ``inf`` for an alpha of its own.
     """

@@ -191,7 +191,7 @@ def plan_line(data, name, epsilon):
     plan = search(data, alphas, epsilon).plan(
         n_samples, data.example.shape[1], example=data.example
     )
-    return next(text for text in plan.messages if "coin toss" in text or "told apart" in text)
+    return next(text for text in plan.messages if "underpowered" in text or "distinguished" in text)
 
 
 def mean_and_error(values, form="{:.4f} ({:.4f})"):

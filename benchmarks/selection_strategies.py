@@ -15,7 +15,8 @@ same problem has c^2 times these alphas), and continues as an equidistant grid o
 values over the same range, played in fewer rounds. The methods:
 
 - auto: strategy="auto" of the library, which decides by public numbers;
-- public_rule, risk_bound: these strategies, which read no validation records. They are given T
+- data_independent, optimal_risk: these strategies, which read no validation records. They are given
+  T
   and V alike, the nine folds that everyone is given;
 - stability: the library's, with the Brier score, a scale for each candidate, the realised
   noise and a head start for the public rule's alpha; T trains and V judges, and the winner is
@@ -24,8 +25,8 @@ values over the same range, played in fewer rounds. The methods:
   half of epsilon for each step, the winner trained on T. For the ramp beta_2 is its range, so
   that the slips in the proof of theorem 4, which are in the other term of its minimum, do not
   matter here. The constant from which the intercept is learned counts as part of a row;
-- alpha_split count, data_split: as in CV13, by the number of errors; alpha_split: by the Brier
-  score; alpha_split zCDP: with shares for delta = 1e-6;
+- budget_split count, data_split: as in CV13, by the number of errors; budget_split: by the Brier
+  score; budget_split zCDP: with shares for delta = 1e-6;
 - random_stopping: the library's, by the Brier score. It trains three times k models, and
   plays in the first rounds only;
 - random: a candidate by chance, trained on T and V; random T: on T, as in CV13;
@@ -86,12 +87,12 @@ ALPHA_ROUNDS = {
 MAP_ROUNDS = {"kdd": (3, 3), "adult": (3, 3), "magic": (5, 5)}
 SMALL_ROUNDS = 20
 ALPHA_METHODS = (
-    "auto", "public_rule", "risk_bound", "stability", "CV13", "alpha_split count", "alpha_split",
-    "alpha_split zCDP", "data_split", "random_stopping", "random", "random T", "control",
-    "control T",
+    "auto", "data_independent", "optimal_risk", "stability", "CV13", "budget_split count",
+    "budget_split", "budget_split zCDP", "data_split", "random_stopping", "random", "random T",
+    "control", "control T",
 )
 MAPS = tuple(f"map {i}" for i in range(1 + len(WIDTHS) * len(SIZES)))
-MAP_METHODS = ("auto", "CV13", "stability", "alpha_split", "random_stopping", *MAPS)
+MAP_METHODS = ("auto", "CV13", "stability", "budget_split", "random_stopping", *MAPS)
 
 
 def prepare(data, n_records=None):
@@ -130,7 +131,7 @@ def small_contests(data, rounds):
     X, y = prepare(data, SMALL_POOL)
     whole = replace(
         map_contest(data, rounds, 0), X=X / data.data_norm, y=y, epsilons=SMALL_EPSILONS,
-        methods=("auto", "risk_bound made to"),
+        methods=("auto", "optimal_risk made to"),
     )
     return [replace(whole, title=f"{n} records", n_records=n) for n in SMALL_SIZES]
 
@@ -214,14 +215,14 @@ def check(options, epsilon=1.0):
         alpha_contest(load("magic", options.data), 10, rounds, rounds), epsilons=(epsilon,)
     )
     options_of = {
-        "alpha_split count": {"strategy": "alpha_split", "scoring": "accuracy"},
-        "alpha_split zCDP": {"strategy": "alpha_split", "delta": DELTA},
+        "budget_split count": {"strategy": "budget_split", "scoring": "accuracy"},
+        "budget_split zCDP": {"strategy": "budget_split", "delta": DELTA},
         "data_split": {"scoring": "accuracy"},
         "control T": {"strategy": "control"},
         "stability, 5 folds": {"strategy": "stability", "cv": 5},
     }
-    names = ("auto", "public_rule", "risk_bound", "stability", "stability, 5 folds",
-             "alpha_split count", "alpha_split", "alpha_split zCDP", "data_split",
+    names = ("auto", "data_independent", "optimal_risk", "stability", "stability, 5 folds",
+             "budget_split count", "budget_split", "budget_split zCDP", "data_split",
              "random_stopping", "random", "control T")
     planned = plans(contest)
     with Parallel(n_jobs=options.jobs) as parallel:

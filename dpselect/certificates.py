@@ -1,10 +1,10 @@
 """What stability certificates share: the certificate itself, and splits of the records.
 
-A procedure is a pair (G, F): a draw r from G that does not depend on the data, and a
+A procedure is a pair (G, F): a random r from G that does not depend on the data, and a
 deterministic F(data, parameters, r). A certificate bounds how far one record can move
-the score of F at the draw that was made. Because selection draws are independent of the
+the score of F at the noise that was drawn. Because selection noise is independent of the
 data and no model trained with them is released, a selection that is private for every
-fixed draw is private, with no failure probability delta.
+fixed noise is private, with no failure probability delta.
 
 Chaudhuri and Vinterbo 2013, section 3; the page "Selection by stability" of the
 documentation has the proofs and the corrections to their theorem 4.
@@ -21,17 +21,17 @@ from .mechanisms import noisy_argmax
 
 @dataclass(frozen=True)
 class Certificate:
-    """Bounds on how far one record moves a score at a fixed draw.
+    """Bounds on how far one record moves a score at fixed noise.
 
     Attributes
     ----------
     training : float
-        a, the movement when one training record is replaced.
+        a, the sensitivity when one training record is replaced.
     span : float
         The largest difference between two records' contributions to the score; one of m
         validation records moves it by at most b = span / m.
     residual : float, default=0.0
-        c, the movement that the solver's inexactness allows when no training record is replaced:
+        c, the change that the solver's inexactness allows when no training record is replaced:
         models of several splits are computed together.
     """
 
@@ -40,7 +40,7 @@ class Certificate:
     residual: float = 0.0
 
 
-def margin_certificate(score, radius, movement, norm, residual=0.0):
+def margin_certificate(score, radius, sensitivity, norm, residual=0.0):
     """Return the certificate of a margin score for a linear classifier.
 
     Parameters
@@ -49,7 +49,7 @@ def margin_certificate(score, radius, movement, norm, residual=0.0):
         With Lipschitz constant L.
     radius : float
         R, bound on the l2 norm of a row.
-    movement : float
+    sensitivity : float
         How far one training record can move w, in l2 norm.
     norm : float or ndarray
         Bound on ||w|| at the draw.
@@ -59,13 +59,13 @@ def margin_certificate(score, radius, movement, norm, residual=0.0):
     Returns
     -------
     Certificate
-        a = min(span, L R movement) and the span of g over margins up to R ||w||, both
+        a = min(span, L R sensitivity) and the span of g over margins up to R ||w||, both
         averaged over the entries of `norm` (one for each one-vs-rest problem); c as a, with
-        `residual` as the movement.
+        `residual` as the sensitivity.
     """
     span = np.asarray(score.span(radius * np.asarray(norm)))
     training, apart = (
-        np.minimum(span, score.lipschitz * radius * moved) for moved in (movement, residual)
+        np.minimum(span, score.lipschitz * radius * moved) for moved in (sensitivity, residual)
     )
     return Certificate(float(training.mean()), float(span.mean()), float(apart.mean()))
 
@@ -142,9 +142,9 @@ class SplitPatterns:
         -------
         ndarray of shape (k,)
         """
-        movement = training @ self.in_train.T + (span / self.test_sizes) @ self.in_test.T
-        movement += np.broadcast_to(residual, training.shape) @ (self.in_train == 0).T
-        return movement.max(axis=1) / len(self.test_sizes)
+        sensitivity = training @ self.in_train.T + (span / self.test_sizes) @ self.in_test.T
+        sensitivity += np.broadcast_to(residual, training.shape) @ (self.in_train == 0).T
+        return sensitivity.max(axis=1) / len(self.test_sizes)
 
 
 def _counts(part, n_samples):

@@ -65,7 +65,7 @@ def privacy_of(estimator: Estimator, trusted_steps: Collection[str | type] = ())
     >>> X, y = make_blobs(2000, centers=[(-0.5, 0), (0.5, 0)], cluster_std=0.2, random_state=0)
     >>> model = make_pipeline(DPBoundsScaler(0.25), DPLogisticRegression(0.75, classes=[0, 1]))
     >>> print(privacy_of(model.fit(X, y)))
-    (epsilon = 1, delta = 0) differential privacy, neighbours replace one record
+    (epsilon = 1, delta = 0) differential privacy, adjacency: replace one record
       sum of
         epsilon 0.25: DPBoundsScaler: bounds of all columns
         epsilon 0.75: DPLogisticRegression: coefficients by objective perturbation

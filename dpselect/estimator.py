@@ -15,7 +15,7 @@ from .capabilities import PublicShape
 from .certificates import Certificate
 from .config import warn_caller
 from .exceptions import SeededNoiseWarning
-from .ledger import CarriesLedgerMixin, charged, uncharged, where_it_came_from
+from .ledger import CarriesLedgerMixin, spending, where_it_came_from, without_spending
 from .noise import InnerStream, as_generator, check_random_state, is_seeded
 from .privacy import PrivacyLoss
 from .records import (
@@ -148,7 +148,7 @@ class PrivateEstimator(ReleaseMixin, BaseEstimator, ABC):
         self._check_parameters()
         warn_if_seeded(self)
         loss = self._loss_of_a_fit()
-        with charged(self, loss):
+        with spending(self, loss):
             self._train(X, y, self.epsilon, self.random_state)
             self.privacy_ = loss
         return self
@@ -182,7 +182,7 @@ class PrivateEstimator(ReleaseMixin, BaseEstimator, ABC):
         epsilon = float(self.epsilon if epsilon is None else check_epsilon(epsilon))
         return self._calibration(shape, epsilon)
 
-    def unit_noise(self, n_features: int, n_problems: int = 1) -> Any:
+    def standard_noise(self, n_features: int, n_problems: int = 1) -> Any:
         """Draw the noise of one fit before it is scaled, from `random_state` and public numbers alone.
 
         Parameters
@@ -293,7 +293,7 @@ class Trial:
     def fitted(self, X, y):
         """Return the trained model; nothing is charged, and it states no loss."""
         model = clone(self.model)
-        with uncharged():
+        with without_spending():
             model._train(X, y, self.epsilon, self.random_state)
         return model
 

@@ -18,7 +18,7 @@ import numpy as np
 from .validation import check_choice, check_flag, check_number
 
 KINDS = ("differential privacy", "ex-post")
-NEIGHBOURS = "replace one record"
+ADJACENCY = "replace one record"
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,8 @@ class PrivacyLoss:
     kind : {"differential privacy", "ex-post"}, default="differential privacy"
         ``"ex-post"`` bounds the loss of the outcome that came out. It is not
         differential privacy for an epsilon that is fixed in advance.
-    neighbours : str, default="replace one record"
-        The relation between neighbouring data sets. The number of records is
+    adjacency : str, default="replace one record"
+        The adjacency: how neighbouring data sets differ. The number of records is
         public.
     label : str, default="release"
         What was released, in words.
@@ -76,7 +76,7 @@ class PrivacyLoss:
     >>> total.epsilon
     1.0
     >>> print(total)
-    (epsilon = 1, delta = 0) differential privacy, neighbours replace one record
+    (epsilon = 1, delta = 0) differential privacy, adjacency: replace one record
       sum of
         epsilon 0.5: choice of alpha
         epsilon 0.5: coefficients
@@ -85,7 +85,7 @@ class PrivacyLoss:
     epsilon: float
     delta: float = 0.0
     kind: str = KINDS[0]
-    neighbours: str = NEIGHBOURS
+    adjacency: str = ADJACENCY
     label: str = "release"
     seeded: bool = False
     composition: str = "release"
@@ -109,7 +109,7 @@ class PrivacyLoss:
             "composition", self.composition, tuple(compose), why="its total is unknown"
         )
         check_flag("seeded", self.seeded, why="noise came from a seed, or did not")
-        for name in ("neighbours", "label"):
+        for name in ("adjacency", "label"):
             if not isinstance(getattr(self, name), str):
                 raise TypeError(
                     f"{name} must be a text, not a {type(getattr(self, name)).__name__}, because "
@@ -129,11 +129,11 @@ class PrivacyLoss:
             weaker = (
                 any(part.seeded for part in self.parts) > self.seeded
                 or any(part.kind == KINDS[1] for part in self.parts) > (self.kind == KINDS[1])
-                or any(part.neighbours != self.neighbours for part in self.parts)
+                or any(part.adjacency != self.adjacency for part in self.parts)
             )
             if weaker:
                 raise ValueError(
-                    "kind, neighbours or seeded promise more than the parts do; "
+                    "kind, adjacency or seeded promise more than the parts do; "
                     "use PrivacyLoss.sequential or PrivacyLoss.parallel."
                 )
             if (self.epsilon, self.delta) != expected:
@@ -153,7 +153,7 @@ class PrivacyLoss:
         Parameters
         ----------
         losses : iterable of PrivacyLoss
-            At least one loss, all for the same neighbouring relation.
+            At least one loss, all for the same adjacency.
         label : str
             What the releases were made for.
 
@@ -176,7 +176,7 @@ class PrivacyLoss:
         Parameters
         ----------
         losses : iterable of PrivacyLoss
-            At least one loss, all for the same neighbouring relation.
+            At least one loss, all for the same adjacency.
         label : str
             What the releases were made for.
 
@@ -193,17 +193,17 @@ class PrivacyLoss:
         _check_losses("losses", parts)
         if not parts:
             raise ValueError("losses is empty, so there is nothing to compose; give at least one.")
-        relations = {part.neighbours for part in parts}
-        if len(relations) > 1:
+        adjacencies = {part.adjacency for part in parts}
+        if len(adjacencies) > 1:
             raise ValueError(
-                f"losses are for different neighbouring relations {sorted(relations)} and do not "
-                "compose; state them for one relation first."
+                f"losses are for different adjacencies {sorted(adjacencies)} and do not "
+                "compose; state them for one adjacency first."
             )
         return cls(
             epsilon=total([part.epsilon for part in parts]),
             delta=min(1.0, total([part.delta for part in parts])),
             kind=KINDS[max(KINDS.index(part.kind) for part in parts)],
-            neighbours=parts[0].neighbours,
+            adjacency=parts[0].adjacency,
             label=label,
             seeded=any(part.seeded for part in parts),
             composition=composition,
@@ -225,7 +225,7 @@ class PrivacyLoss:
         dict
             The attributes by their names; `parts` is a list of such dicts.
         """
-        names = ("epsilon", "delta", "kind", "neighbours", "label", "seeded", "composition")
+        names = ("epsilon", "delta", "kind", "adjacency", "label", "seeded", "composition")
         return {
             **{name: getattr(self, name) for name in names},
             "parts": [part.to_dict() for part in self.parts],
@@ -271,7 +271,7 @@ class PrivacyLoss:
     def _head(self):
         head = (
             f"(epsilon = {self.epsilon:.6g}, delta = {self.delta:.6g}) {self.kind}, "
-            f"neighbours {self.neighbours}"
+            f"adjacency: {self.adjacency}"
         )
         if self.epsilon == math.inf:
             head = "not private (epsilon = inf)"

@@ -18,10 +18,10 @@ from .rows import (
     block_sum,
     checked_rows,
     distinct,
+    dummy_rows,
     gathered,
     in_memory,
     is_lazy,
-    made_up_rows,
     on_labels,
 )
 from .validation import unquoted
@@ -71,7 +71,7 @@ def numeric_rows(estimator, X, y="no_validation", lazily=False, **checks):
         reset = checks.pop("reset", True)
         checks.pop("y_numeric", None)  # for y alone
         unquoted(
-            validate_data, estimator, made_up_rows(X), dtype=np.float64, reset=reset, **checks
+            validate_data, estimator, dummy_rows(X), dtype=np.float64, reset=reset, **checks
         )
         owner = type(estimator).__name__
         X = checked_rows(X, owner, **checks)

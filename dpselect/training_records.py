@@ -64,7 +64,7 @@ def remember(model, X):
 
 
 def share_records(model, twin):
-    """Remember that `twin` is a reading of what `model` released."""
+    """Remember that `twin` is post-processing of what `model` released."""
     if model in _TRAINED_ON:
         _TRAINED_ON[twin] = _TRAINED_ON[model]
 

@@ -45,7 +45,7 @@ def check_number(name, value, *, why, instead, low=0.0, low_included=False, high
     Raises
     ------
     TypeError
-        If `value` is not a number of the wanted type.
+        If `value` is not a number of the required type.
     ValueError
         If it lies outside the interval, or is NaN.
     """

@@ -1,4 +1,4 @@
-"""Certificates under attack: neighbouring data sets at a fixed draw never exceed them."""
+"""Certificates under attack: neighbouring data sets at fixed noise never exceed them."""
 
 import math
 import tracemalloc
@@ -14,22 +14,22 @@ from dpselect.metrics import HingeScore, LogisticScore, RampScore
 from dpselect.metrics.scores import SCORES
 
 
-class GivenDraws:
-    """Unit draws that are given, for the corners that random ones rarely reach."""
+class GivenNoise:
+    """Standard noise that is given, for the corners that random ones rarely reach."""
 
-    def unit_noise(self, n_features, n_problems=1):
+    def standard_noise(self, n_features, n_problems=1):
         return self.draws
 
 
-class FixedDraw(GivenDraws, DPLogisticRegression):
+class FixedNoise(GivenNoise, DPLogisticRegression):
     pass
 
 
-class FixedDrawSVC(GivenDraws, DPLinearSVC):
+class FixedNoiseSVC(GivenNoise, DPLinearSVC):
     pass
 
 
-def with_draws(model, draws):
+def with_noise_samples(model, draws):
     model.draws = draws
     return model
 
@@ -53,7 +53,7 @@ def attack(rng, kind, perturbation, score_name):
     dimension = d + model.fit_intercept
     draws = rng.normal(size=(2, problems, dimension))
     draws *= 10 ** rng.uniform(-2, 2) / np.linalg.norm(draws, axis=2, keepdims=True)
-    with_draws(model, draws)
+    with_noise_samples(model, draws)
     # rows beyond the norm too: they have to be clipped in training and in scoring
     T = rng.normal(size=(n, d)) * R * 10 ** rng.uniform(-1, 1), rng.integers(K, size=n)
     V = rng.normal(size=(m, d)) * R * 10 ** rng.uniform(-1, 1), rng.integers(K, size=m)
@@ -73,7 +73,7 @@ def attack(rng, kind, perturbation, score_name):
     )
 
 
-@pytest.mark.parametrize("kind", [FixedDraw, FixedDrawSVC])
+@pytest.mark.parametrize("kind", [FixedNoise, FixedNoiseSVC])
 @pytest.mark.parametrize("perturbation", ["objective", "output"])
 @pytest.mark.parametrize("score_name", ["brier", "ramp", "logistic", "hinge"])
 def test_random_neighbours_never_exceed_the_certificate(kind, perturbation, score_name):
@@ -84,22 +84,22 @@ def test_random_neighbours_never_exceed_the_certificate(kind, perturbation, scor
 
 
 def corner(score, validation_margin):
-    """A draw, training sets and a validation set at which record 0 moves the score most.
+    """Noise, training sets and a validation set at which record 0 moves the score most.
 
-    A long draw makes w long along the first axis. Record 0 is nearly orthogonal to it and has
-    slope 1 on both data sets, which pull it to opposite sides of the second axis. The
+    Long noise makes w long along the first axis. Record 0 is nearly orthogonal to it and has
+    derivative 1 on both data sets, which pull it to opposite sides of the second axis. The
     validation records lie on that axis.
     """
     n, alpha = 20, 1.0
-    model = FixedDraw(
+    model = FixedNoise(
         epsilon=1.0, alpha=alpha, fit_intercept=False, classes=[-1, 1]
     )
     scales = model._perturbation(n, 2, 1)
     length = 200.0
     draw = np.array([-length * scales.mu / scales.linear_scale, 0.0])
     offset = validation_margin * scales.mu / scales.linear_scale
-    draw[1] = -offset  # puts the margin of the validation records on the slope of the score
-    with_draws(model, np.array([[draw], [[0.0, 0.0]]]))
+    draw[1] = -offset  # puts the margin of the validation records where the score is steep
+    with_noise_samples(model, np.array([[draw], [[0.0, 0.0]]]))
     across = math.sqrt(1 - 0.06**2)
     others = np.zeros((n - 1, 2))
     T = [(np.vstack([[[-0.06, side * across]], others]), np.ones(n)) for side in (1, -1)]
@@ -118,13 +118,13 @@ def test_training_certificate_is_nearly_attained(name, margin):
 
 
 def test_training_certificate_without_the_factor_two_is_caught():
-    # the twin charges R / (n mu), the movement when a record is added or removed
+    # the twin charges R / (n mu), the sensitivity when a record is added or removed
     assert corner(RampScore(), 0.5) > 0.5 * (1 + 1e-3)
 
 
 def test_validation_certificate_is_attained():
-    model = with_draws(
-        FixedDraw(epsilon=1.0, alpha=6.0, fit_intercept=False, classes=[-1, 1],
+    model = with_noise_samples(
+        FixedNoise(epsilon=1.0, alpha=6.0, fit_intercept=False, classes=[-1, 1],
                   perturbation="output"),
         np.full((2, 1, 1), 3.0),
     )
@@ -145,10 +145,10 @@ def published_beta_2(alpha, lambda_min, n, d, k, delta):
 
 
 def erratum_case(score, perturbation):
-    """One training record x = 0; a draw on the edge of the paper's event; margins -1 and 1."""
+    """One training record x = 0; noise on the edge of the paper's event; margins -1 and 1."""
     delta, k = 2 * math.exp(-3), 2
-    model = with_draws(
-        FixedDraw(epsilon=1.0, alpha=6.0, fit_intercept=False, classes=[-1, 1],
+    model = with_noise_samples(
+        FixedNoise(epsilon=1.0, alpha=6.0, fit_intercept=False, classes=[-1, 1],
                   perturbation=perturbation),
         np.full((2, 1, 1), 3.0),
     )
@@ -183,12 +183,12 @@ def test_tail_bound_is_far_below_the_published_one():
     assert round(float(gamma.isf(0.01 / 10, 52))) == 77
 
 
-def test_failure_probability_bounds_all_but_a_share_of_the_draws():
+def test_failure_probability_bounds_all_but_a_share_of_the_noise():
     rng = np.random.default_rng(0)
     model = DPLogisticRegression(epsilon=1.0, alpha=0.1, random_state=rng)
     tail = model.stability_certificate(HingeScore(), 100, 3, failure_probability=0.1).span
     spans = [model.stability_certificate(HingeScore(), 100, 3).span for _ in range(2000)]
-    # half of the probability is kept for the draw that hides the residual
+    # half of the probability is kept for the noise that hides the residual
     assert 0.02 < np.mean(np.array(spans) > tail) < 0.1
 
 

@@ -48,8 +48,8 @@ def needs_no_example(value):
 @pytest.mark.parametrize("name", OBJECTS)
 def test_docstring(name):
     value, own = OBJECTS[name]
-    wanted = WANTED | ({"EX01"} if own and not needs_no_example(value) else set())
-    errors = {code: text for code, text in validate(name)["errors"] if code in wanted}
+    expected = WANTED | ({"EX01"} if own and not needs_no_example(value) else set())
+    errors = {code: text for code, text in validate(name)["errors"] if code in expected}
     # what overrides a documented method means the same
     if inspect.getdoc(value):
         errors.pop("GL08", None)

@@ -22,7 +22,7 @@ SEEDED = [
 LEARNS = [
     clone(MODEL).set_params(random_state=0),
     StabilityGridSearchCV(clone(MODEL), {"alpha": [0.1, 1.0]}, random_state=0),
-    StabilityGridSearchCV(clone(MODEL), {}, strategy="alpha_split", random_state=0),
+    StabilityGridSearchCV(clone(MODEL), {}, strategy="budget_split", random_state=0),
     AccuracyFirstSearchCV(clone(MODEL), {"epsilon": [1.0, 2.0]}, target=9.0, random_state=0),
 ]
 

@@ -72,7 +72,7 @@ def leaves(value, path=(), seen=None):
 
 
 def fitted(estimator, data):
-    """Fit with a fixed draw; return the object, and all that was printed or warned."""
+    """Fit with fixed noise; return the object, and all that was printed or warned."""
     estimator = clone(estimator).set_params(random_state=3)
     printed = io.StringIO()
     with warnings.catch_warnings(record=True) as caught, redirect_stdout(printed):
@@ -117,7 +117,7 @@ ESTIMATORS = [
             clone(MODEL), {"alpha": [0.1, 100.0]}, epsilon=50.0, strategy=strategy
         )
         for strategy in (
-            "public_rule", "risk_bound", "alpha_split", "data_split", "random_stopping", "random"
+            "data_independent", "optimal_risk", "budget_split", "data_split", "random_stopping", "random"
         )
     ),
     # so much to gain that the same candidate is chosen on both data sets
@@ -125,7 +125,7 @@ ESTIMATORS = [
         clone(MODEL), {"alpha": [0.1, 100.0]}, epsilon=50.0, strategy="stability", verbose=1
     ),
     StabilityGridSearchCV(
-        PIPELINE, {"dplogisticregression__alpha": [0.1, 100.0]}, epsilon=50.0, n_draws=2,
+        PIPELINE, {"dplogisticregression__alpha": [0.1, 100.0]}, epsilon=50.0, n_noise_samples=2,
         strategy="stability",
     ),
     StabilityGridSearchCV(
@@ -163,7 +163,7 @@ TESTED = [
     accuracy_first(PIPELINE, "doubling"),
     accuracy_first(DPLinearSVC(alpha=0.1, classes=[0, 1], perturbation="output"), "doubling"),
     accuracy_first(DENSITY, "above_threshold", target=0.01),
-    accuracy_first(clone(DENSITY).set_params(noise="geometric"), "doubling", target=0.01),
+    accuracy_first(clone(DENSITY).set_params(noise="discrete_laplace"), "doubling", target=0.01),
 ]
 ALL = [*ESTIMATORS, *CERTIFIED, *TESTED]
 
@@ -250,7 +250,7 @@ def test_a_certified_search_keeps_no_minimiser(estimator, neighbours):
     assert not holds(one, [*np.ravel(exact.coef_), *np.ravel(exact.intercept_)])
 
 
-# (geometric noise is 0 at a large epsilon, and then no target is too small)
+# (discrete Laplace noise is 0 at a large epsilon, and then no target is too small)
 @pytest.mark.parametrize(
     "estimator", [*CERTIFIED, *TESTED[:-1]], ids=lambda e: getattr(e, "strategy", repr(e)[:50])
 )

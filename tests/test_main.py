@@ -109,17 +109,17 @@ def test_demo_as_a_process():
         capture_output=True, text=True,
     )
     assert done.returncode == 0 and done.stderr == ""
-    wanted = ["Plan for 455 records and 10 columns", "Chosen parameters", "alpha = ",
+    expected = ["Plan for 455 records and 10 columns", "Chosen parameters", "alpha = ",
               "(epsilon = 3, delta = 0) differential privacy", "Not released", "AUC", "only because"]
-    places = [done.stdout.index(text) for text in wanted]
+    places = [done.stdout.index(text) for text in expected]
     assert places == sorted(places)
 
 
-def test_the_demo_is_not_a_coin_toss():
+def test_the_demo_is_not_underpowered():
     search = release.make_search(demo.BOUNDS, [0, 1], demo.ALPHAS, demo.EPSILON)
     plan = search.plan(455, len(demo.BOUNDS))
-    assert (plan.strategy, plan.training_epsilon) == ("public_rule", demo.EPSILON)
-    assert not any("coin toss" in text or "base rate" in text for text in plan.messages)
+    assert (plan.strategy, plan.training_epsilon) == ("data_independent", demo.EPSILON)
+    assert not any("underpowered" in text or "base rate" in text for text in plan.messages)
 
 
 def test_the_demo_plans_before_it_loads_the_records(monkeypatch, capsys):
@@ -138,9 +138,9 @@ def test_the_demo_plans_before_it_loads_the_records(monkeypatch, capsys):
 def test_text(run):
     code, out, err = run(*FULL, "--alpha", "0.03", "0.3")
     assert (code, err) == (0, "")
-    wanted = ["Plan for 200 records and 3 columns", "Chosen parameters", "towards well",
+    expected = ["Plan for 200 records and 3 columns", "Chosen parameters", "towards well",
               "intercept", "  age ", "smoker=never, ever", "bmi", "epsilon = 2", "Not released"]
-    places = [out.index(text) for text in wanted]
+    places = [out.index(text) for text in expected]
     assert places == sorted(places)
     assert SECRET not in out and "the scores of the candidates" not in out
 
@@ -156,7 +156,7 @@ def test_json(run):
     assert list(said["coefficients"]["well"]) == ["age", "smoker", "bmi"]
     assert list(said["coefficients"]["well"]["smoker"]) == SMOKES
     assert said["privacy"]["epsilon"] == 2.0 and len(said["privacy"]["parts"]) == 1
-    assert said["plan"]["strategy"] == "public_rule"
+    assert said["plan"]["strategy"] == "data_independent"
     assert said["best_params"]["dplogisticregression__alpha"] in (0.03, 0.3)
     assert len(said["plan"]["candidates"]) == 2
     assert SECRET not in out

@@ -30,14 +30,14 @@ def test_a_ledger_is_made_and_shown(run, tmp_path):
     assert out.endswith("left:  epsilon 3, delta 1e-06\n")
     ledger = PrivacyLedger(tmp_path / "patients.ledger")
     ledger.spend(0.5, 1e-7, label="ages,\nby hand")
-    ledger.reserve(1.0, label="a path").settle(PrivacyLoss(0.25, kind="ex-post", seeded=True))
+    ledger.reserve(1.0, label="a path").commit(PrivacyLoss(0.25, kind="ex-post", seeded=True))
     ledger.reserve(1.0, label="a crash")
     code, out, err = run("ledger", "patients.ledger")
     assert (code, err) == (0, "")
     lines = [line.split() for line in out.splitlines()]
     assert lines[3][3:] == ["0.5", "1e-07", "differential", "privacy", "ages,\\nby", "hand"]
     assert lines[4][3:] == ["0.25", "0", "1", "ex-post,", "seeded", "a", "path"]
-    assert lines[5][3:] == ["1", "0", "unsettled", "a", "crash"]
+    assert lines[5][3:] == ["1", "0", "uncommitted", "a", "crash"]
     assert "spent: epsilon 1.75 of 3, delta 1e-07 of 1e-06\n" in out
     code, out, _ = run("ledger", "patients.ledger", "--json")
     assert code == 0 and json.loads(out) == json.loads(ledger.to_json())

@@ -33,7 +33,7 @@ from dpselect import (
     PrivacyLoss,
     SeededNoiseWarning,
 )
-from dpselect.ledger import charged
+from dpselect.ledger import spending
 from dpselect.preprocessing import DPBoundsScaler
 
 from .test_leaks import differences
@@ -61,7 +61,7 @@ class Blind(BaseEstimator):
         self.random_state = random_state
 
     def fit(self, X, y=None):
-        with charged(self, PrivacyLoss(self.epsilon)):
+        with spending(self, PrivacyLoss(self.epsilon)):
             write_down(X, y)
             if self.random_state is not None:
                 warnings.warn("seeded", SeededNoiseWarning, stacklevel=2)

@@ -38,11 +38,11 @@ def test_a_total_that_does_not_follow_from_its_parts_is_refused():
 
 
 def test_a_total_promises_no_more_than_its_parts():
-    part = PrivacyLoss(0.5, kind="ex-post", neighbours="replace one pair", seeded=True)
-    promise = {"kind": part.kind, "neighbours": part.neighbours, "seeded": True}
+    part = PrivacyLoss(0.5, kind="ex-post", adjacency="replace one pair", seeded=True)
+    promise = {"kind": part.kind, "adjacency": part.adjacency, "seeded": True}
     PrivacyLoss(0.5, composition="sequential", parts=(part,), **promise)
     for better in (
-        {"kind": "differential privacy"}, {"neighbours": "replace one record"}, {"seeded": False}
+        {"kind": "differential privacy"}, {"adjacency": "replace one record"}, {"seeded": False}
     ):
         with pytest.raises(ValueError, match="more than the parts"):
             PrivacyLoss(0.5, composition="sequential", parts=(part,), **{**promise, **better})
@@ -54,7 +54,7 @@ def test_a_total_beyond_float64_is_infinite():
 
 @pytest.mark.parametrize("bad", [
     {"epsilon": "1"}, {"epsilon": None}, {"epsilon": [1.0]}, {"delta": 1j}, {"label": None},
-    {"neighbours": []}, {"seeded": 1}, {"parts": 5}, {"parts": (0.5,)},
+    {"adjacency": []}, {"seeded": 1}, {"parts": 5}, {"parts": (0.5,)},
 ])  # fmt: skip
 def test_other_types_are_refused(bad):
     with pytest.raises(TypeError, match=next(iter(bad))):
@@ -81,11 +81,11 @@ def test_delta_must_be_a_probability(bad):
         PrivacyLoss(1.0, bad)
 
 
-def test_kind_and_relation_are_checked():
+def test_kind_and_adjacency_are_checked():
     with pytest.raises(ValueError, match="kind"):
         PrivacyLoss(1.0, kind="almost private")
     with pytest.raises(ValueError, match="neighbouring relations"):
-        PrivacyLoss.sequential([PrivacyLoss(1.0), PrivacyLoss(1.0, neighbours="add or remove")])
+        PrivacyLoss.sequential([PrivacyLoss(1.0), PrivacyLoss(1.0, adjacency="add or remove")])
     with pytest.raises(ValueError, match="nothing to compose"):
         PrivacyLoss.parallel([])
 
@@ -108,7 +108,7 @@ def test_text_says_how_the_parts_make_the_total():
     d = PrivacyLoss(0.25, 1e-6, label="d")
     nested = PrivacyLoss.sequential([two, PrivacyLoss.parallel([b, d])])
     assert str(nested).splitlines() == [
-        "(epsilon = 2.5, delta = 1e-06) differential privacy, neighbours replace one record",
+        "(epsilon = 2.5, delta = 1e-06) differential privacy, adjacency: replace one record",
         "  sum of", "    epsilon 0.5: a", "    epsilon 1: b",
         "    epsilon 1, delta 1e-06: larger of", "      epsilon 1: b",
         "      epsilon 0.25, delta 1e-06: d",

@@ -70,8 +70,8 @@ def margin_objective(model, A, sign, mu):
 
     def objective(w):
         u = sign * (A @ w)
-        slope = A.T @ (sign * loss.slope(u)) / len(u)
-        return loss.value(u).mean() + mu / 2 * w @ w, slope + mu * w
+        derivative = A.T @ (sign * loss.derivative(u)) / len(u)
+        return loss.value(u).mean() + mu / 2 * w @ w, derivative + mu * w
 
     return objective
 
@@ -143,11 +143,11 @@ def neighbours(model, p, counts, numbers):
     return (X[first], y[first]), (X[second], y[second])
 
 
-def largest_movement(model, p, counts, reach, seed=0, trials=60):
+def largest_change(model, p, counts, reach, seed=0, trials=60):
     """The largest difference of values that random and then guided search finds."""
     rng = np.random.default_rng(seed)
 
-    def movement(numbers):
+    def change(numbers):
         one, other = neighbours(model, p, counts, numbers)
         return abs(value_of(model, *one, reach) - value_of(model, *other, reach))
 
@@ -157,13 +157,13 @@ def largest_movement(model, p, counts, reach, seed=0, trials=60):
     agreeing = np.tile(np.r_[1.0, np.zeros(p - 1), 1.0], (len(counts) + 1, 1))
     agreeing[-1, 0] = -1.0
     starts.append(agreeing.ravel())
-    starts.sort(key=movement)
+    starts.sort(key=change)
     best = 0.0
     for start in starts[-2:]:
         found = minimize(
-            lambda v: -movement(v), start, method="Nelder-Mead", options={"maxfev": 15 * size}
+            lambda v: -change(v), start, method="Nelder-Mead", options={"maxfev": 15 * size}
         )
-        best = max(best, -found.fun, movement(start))
+        best = max(best, -found.fun, change(start))
     return best
 
 
@@ -176,8 +176,8 @@ SMALL = [(p, (1,) * n) for p, n in [(1, 1), (1, 2), (2, 3), (3, 4)]]
 @pytest.mark.parametrize("p, counts", SMALL)
 def test_no_small_neighbour_moves_a_value_further(kind, reach, alpha, p, counts):
     model = classifier(kind, alpha=alpha, epsilon=1e6)
-    movement = largest_movement(model, p, counts, reach, trials=10)
-    assert 0 < movement <= bound_of(model, len(counts), p, reach).sensitivity
+    change = largest_change(model, p, counts, reach, trials=10)
+    assert 0 < change <= bound_of(model, len(counts), p, reach).sensitivity
 
 
 @pytest.mark.slow
@@ -185,8 +185,8 @@ def test_no_small_neighbour_moves_a_value_further(kind, reach, alpha, p, counts)
 @pytest.mark.parametrize("p, counts", SMALL)
 def test_no_small_neighbour_moves_a_ridge_value_further(reach, alpha, p, counts):
     model = ridge(alpha=alpha)
-    movement = largest_movement(model, p, counts, reach, trials=40)
-    assert 0 < movement <= bound_of(model, len(counts), p, reach).sensitivity
+    change = largest_change(model, p, counts, reach, trials=40)
+    assert 0 < change <= bound_of(model, len(counts), p, reach).sensitivity
 
 
 ATTAINED = [
@@ -249,7 +249,7 @@ def test_three_classes_move_no_further_than_two(reach):
     binary = bound_of(classifier(alpha=0.05, epsilon=1e6), 3, 2, reach).sensitivity
     sensitivity = bound_of(model, 3, 2, reach).sensitivity
     assert sensitivity == pytest.approx(binary, rel=1e-3)
-    assert 0 < largest_movement(model, 2, (1, 1, 1), reach, trials=5) <= sensitivity
+    assert 0 < largest_change(model, 2, (1, 1, 1), reach, trials=5) <= sensitivity
 
 
 def test_candidates_share_one_path():

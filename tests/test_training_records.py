@@ -137,7 +137,7 @@ def test_readings_of_one_release(data):
     [
         StabilityGridSearchCV(MODEL, {"alpha": [0.1, 1.0]}),
         StabilityGridSearchCV(MODEL, {"alpha": [0.1, 1.0]}, strategy="stability"),
-        StabilityGridSearchCV(MODEL, {"alpha": [0.1, 1.0]}, strategy="alpha_split"),
+        StabilityGridSearchCV(MODEL, {"alpha": [0.1, 1.0]}, strategy="budget_split"),
         AccuracyFirstSearchCV(MODEL, {"epsilon": [1.0, 1e6]}, target=0.1),
         AccuracyFirstSearchCV(MODEL, {"epsilon": [1.0, 1e6]}, target=0.1, method="doubling"),
     ],

@@ -136,8 +136,8 @@ def test_the_search_for_public_functions_finds_them():
         "linear_model.classifier.DPLinearClassifier.fit_batch",
         "model_selection.delegation.SearchDelegationMixin.predict",
         "ledger.ledger.PrivacyLedger.from_json", "ledger.ledger.PrivacyLedger.budget",
-        "ledger.ledger.PrivacyLedger.__enter__", "ledger.ledger.Reservation.settle",
-        "metrics.margin.MarginScore.__call__", "metrics.scores.get_score", "noise.lattice.grid_step",
+        "ledger.ledger.PrivacyLedger.__enter__", "ledger.ledger.Reservation.commit",
+        "metrics.margin.MarginScore.__call__", "metrics.scores.get_score", "noise.grid.grid_step",
         "config.config_context", "ledger.accounting.composed_epsilon",
     ):
         assert f"dpselect.{name}" in PUBLIC

@@ -61,7 +61,7 @@ def test_other_checks():
     [
         (DPHistogramDensity(bin_width=0.5), {"epsilon": np.float16(0.3)}),
         (DPHistogramDensity(bin_width=0.5), {"epsilon": np.float16(1e-5)}),
-        (DPHistogramDensity(bin_width=0.5, noise="geometric"), {"epsilon": np.float16(0.3)}),
+        (DPHistogramDensity(bin_width=0.5, noise="discrete_laplace"), {"epsilon": np.float16(0.3)}),
         (DPBoundsScaler(), {"epsilon": np.float16(0.3), "tail": np.float16(0.1)}),
         (DPBoundsScaler(), {"epsilon": Fraction(1, 3), "tail": Fraction(1, 10)}),
         (

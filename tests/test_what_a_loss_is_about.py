@@ -1,7 +1,7 @@
 """Losses of several fits add up if each was handed every record at most once, by public numbers.
 
 The exact loss of models is computed in one dimension: output perturbation adds Laplace noise to a
-minimiser, so the loss of a model is its movement, in units of what one record can move it at most,
+minimiser, so the loss of a model is its change, in units of what one record can move it at most,
 times epsilon.
 """
 
@@ -72,7 +72,7 @@ def worst():
         if moved > best[0] and all(len(a) == len(b) for a, b in zip(*parts)):
             best = moved, (y, y_other, i, parts)
     y, y_other, i, parts = best[1]
-    # margins are small, so the movement is linear in x: climb from several starts
+    # margins are small, so the change is linear in x: climb from several starts
     ways = [np.zeros(N) for _ in range(2 * FITS)]
     for j, (a, b) in enumerate(zip(*parts)):
         ways[j][a] = (2 * y[a] - 1) / len(a)

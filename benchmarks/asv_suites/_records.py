@@ -1,4 +1,4 @@
-"""Made-up records of the suites; the same in each version that is measured."""
+"""Synthetic records of the suites; the same in each version that is measured."""
 
 import numpy as np
 

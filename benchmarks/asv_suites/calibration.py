@@ -32,7 +32,7 @@ class Certificates:
 
 
 class UnitNoise:
-    """The unit draw of one fit."""
+    """The standard noise of one fit."""
 
     params = [list(MODELS), [1, D]]
     param_names = ["model", "columns"]
@@ -43,4 +43,4 @@ class UnitNoise:
         self.model = MODELS[model]
 
     def time_unit_noise(self, model, columns):
-        self.model.unit_noise(columns)
+        self.model.standard_noise(columns)

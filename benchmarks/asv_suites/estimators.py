@@ -59,7 +59,7 @@ class Ridge:
 class Histogram:
     """DPHistogramDensity."""
 
-    params = [[(50_000, 1), (50_000, 2)], ["laplace", "geometric"]]
+    params = [[(50_000, 1), (50_000, 2)], ["laplace", "discrete_laplace"]]
     param_names = ["shape", "noise"]
 
     def setup(self, shape, noise):

@@ -32,11 +32,11 @@ class Spending:
     def time_spend(self, entries):
         self.ledger.spend(EPSILON)
 
-    def time_reserve_and_settle(self, entries):
-        self.ledger.reserve(EPSILON).settle(PrivacyLoss(EPSILON))
+    def time_reserve_and_commit(self, entries):
+        self.ledger.reserve(EPSILON).commit(PrivacyLoss(EPSILON))
 
     def time_remaining(self, entries):
         self.ledger.remaining()
 
-    def time_fit_that_is_charged(self, entries):
+    def time_fit_that_spends(self, entries):
         DPHistogramDensity(EPSILON, ledger=self.ledger).fit(self.X)

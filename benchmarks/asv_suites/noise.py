@@ -1,4 +1,4 @@
-"""Draws of noise, from the cryptographic generator."""
+"""Noise samples, from the cryptographic generator."""
 
 import numpy as np
 
@@ -7,22 +7,22 @@ from dpselect import noise
 SIZE = 10_000
 
 
-class Draws:
-    """Each kind of draw: `SIZE` numbers."""
+class Samples:
+    """Each kind of noise: `SIZE` numbers."""
 
-    params = ["laplace", "exponential", "gaussian", "gumbel", "ball_laplace", "geometric",
-              "lattice_noise", "lattice_laplace", "two_sided_geometric"]
+    params = ["laplace", "exponential", "gaussian", "gumbel", "spherical_laplace", "geometric",
+              "grid_noise", "grid_laplace", "discrete_laplace"]
     param_names = ["kind"]
 
     def setup(self, kind):
         generator = noise.as_generator()
         step = noise.grid_step(1.0)
         self.draw = {
-            "ball_laplace": lambda: noise.ball_laplace(generator, SIZE // 20, 20),
+            "spherical_laplace": lambda: noise.spherical_laplace(generator, SIZE // 20, 20),
             "geometric": lambda: noise.geometric(generator, SIZE, 1e-3),
-            "lattice_noise": lambda: noise.lattice_noise(generator, SIZE, 1.0, step),
-            "lattice_laplace": lambda: noise.lattice_laplace(generator, np.zeros(SIZE), 1.0, 1.0),
-            "two_sided_geometric": lambda: noise.two_sided_geometric(generator, SIZE, 0.5),
+            "grid_noise": lambda: noise.grid_noise(generator, SIZE, 1.0, step),
+            "grid_laplace": lambda: noise.grid_laplace(generator, np.zeros(SIZE), 1.0, 1.0),
+            "discrete_laplace": lambda: noise.discrete_laplace(generator, SIZE, 0.5),
         }.get(kind) or (lambda: getattr(noise, kind)(generator, SIZE))
 
     def time_draw(self, kind):
@@ -42,7 +42,7 @@ class Generators:
 class Paths:
     """Noise-reduction paths: 100 levels from the most private one on."""
 
-    params = ["lattice", "ball_laplace", "brownian"]
+    params = ["discrete_laplace", "spherical_laplace", "brownian"]
     param_names = ["kind"]
 
     def setup(self, kind):
@@ -51,8 +51,8 @@ class Paths:
 
     def time_walk(self, kind):
         path = {
-            "lattice": lambda: noise.LatticePath(self.generator, 400, 0.01, 10.0),
-            "ball_laplace": lambda: noise.BallLaplacePath(self.generator, 1, 20, 0.01, 10.0),
+            "discrete_laplace": lambda: noise.DiscreteLaplacePath(self.generator, 400, 0.01, 10.0),
+            "spherical_laplace": lambda: noise.SphericalLaplacePath(self.generator, 1, 20, 0.01, 10.0),
             "brownian": lambda: noise.BrownianPath(self.generator, 400),
         }[kind]()
         if kind == "brownian":

@@ -40,21 +40,21 @@ class Stability:
         self.search.plan(N, D)
 
 
-class Draws:
-    """The same with several draws of noise for each candidate."""
+class Samples:
+    """The same with several noise samples for each candidate."""
 
     params = [1, 4, 16]
-    param_names = ["draws"]
+    param_names = ["noise_samples"]
     timeout = 300
 
-    def setup(self, draws):
+    def setup(self, samples):
         self.search = StabilityGridSearchCV(
             DPLogisticRegression(classes=[0, 1]), {"alpha": np.geomspace(1e-4, 1, 5)},
-            strategy="stability", n_draws=draws,
+            strategy="stability", n_noise_samples=samples,
         )
         self.X, self.y = labelled(N, D)
 
-    def time_fit(self, draws):
+    def time_fit(self, samples):
         self.search.fit(self.X, self.y)
 
 

@@ -58,7 +58,7 @@ plt.show()
 # --------------
 #
 # The distance from the truth, squared and integrated, for many widths and three privacy losses,
-# and for exact counts; means over six draws of the noise. We can compute this because we know
+# and for exact counts; means over six samples of the noise. We can compute this because we know
 # the truth.
 
 widths = 1 / np.array([2, 5, 10, 20, 40, 80, 200, 400])
@@ -94,7 +94,7 @@ every, few = {"bin_width": widths}, {"bin_width": [0.05, 0.2, 0.1, 0.025]}
 for grid in (every, few):
     search = StabilityGridSearchCV(DPHistogramDensity(), grid, epsilon=0.5)
     plan = search.plan(n, 1)
-    print(f"{len(plan.params)} widths: tells apart {plan.resolution:.2g} of {plan.stake:.2g}")
+    print(f"{len(plan.params)} widths: detects {plan.resolution:.2g} of {plan.stake:.2g}")
 print(search.fit(X).privacy_)
 
 # %%
@@ -122,7 +122,7 @@ plt.show()
 # The best width is a matter of :math:`\varepsilon`: the smaller it is, the wider. What a search
 # adds to the error has two causes: half of the budget goes into the choice, and with a small
 # epsilon the choice sees little. In the left panel the long grid is not searched at all: the
-# plan tells that nothing could be told apart, and the first width is taken, 0.5. So put the
+# plan tells that nothing could be distinguished, and the first width is taken, 0.5. So put the
 # value first that you would take without a search, leave out what you would not want, and if
 # you know without the records how fine the shape is, give ``bin_width`` and keep the whole
 # budget.

@@ -75,7 +75,7 @@ plt.show()
 grid = {"rbfsampler__gamma": [1.0, 0.1, 0.3, 3.0, 10.0, 30.0]}
 search = StabilityGridSearchCV(model, grid, epsilon=1.0)
 print(search.fit(X, y).privacy_)
-print(search.certificate_.strategy, "chose", search.best_params_)
+print(search.plan_.strategy, "chose", search.best_params_)
 
 # %%
 # What the search adds to the risk, as a forecast of the noise that the model will get, is a

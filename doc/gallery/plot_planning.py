@@ -1,5 +1,5 @@
 """
-Planning before data: what a search could tell apart
+Planning before data: what a search could detect
 ====================================================
 
 How many records does a private search need, and what privacy loss? Both can be answered before a
@@ -32,21 +32,21 @@ search = StabilityGridSearchCV(model, grid, epsilon=1.0)
 print(search.plan(n_samples=20_000, n_features=30))
 
 # %%
-# The table at the end sets the strategies beside each other. "tells apart" is the difference of
+# The table at the end sets the strategies beside each other. "detects" is the difference of
 # scores that the choice can see with probability one half or more; "of" is what a perfect model
 # gains over one that says nothing. (Scores are of different kinds: least risks for
-# ``risk_bound``, mean squared errors of probabilities for the others.)
+# ``optimal_risk``, mean squared errors of probabilities for the others.)
 #
 # Many plans
 # ----------
 #
 # The ratio of the two, for growing data and four epsilons. At 1 not even a perfect model would
-# be told from an empty one: a choice would be a coin toss. A ratio of a tenth or less is worth
+# be told from an empty one: a choice would be underpowered. A ratio of a tenth or less is worth
 # having. Dots mark what ``strategy="auto"`` takes.
 
 sizes = np.geomspace(300, 100_000, 6).round().astype(int)
 epsilons = (0.1, 0.5, 2.0, 10.0)
-strategies = ("risk_bound", "random_stopping", "stability")
+strategies = ("optimal_risk", "random_stopping", "stability")
 ratios = {strategy: np.full((len(epsilons), len(sizes)), np.nan) for strategy in strategies}
 taken = np.empty((len(epsilons), len(sizes)), dtype=object)
 for i, epsilon in enumerate(epsilons):
@@ -67,13 +67,13 @@ for ax, (strategy, values) in zip(axes, ratios.items()):
         ax.plot(sizes[here], values[i][here], "o", color=colour, ms=5)
     ax.set(xscale="log", yscale="log", ylim=(0.001, 60), title=strategy)
     ax.set(xlabel="records $n$")
-axes[0].text(330, 28, "a coin toss", color="0.4")
-axes[0].set(ylabel="tells apart, of what there is to gain")
+axes[0].text(330, 28, "underpowered", color="0.4")
+axes[0].set(ylabel="detectable, of what there is to gain")
 axes[2].legend(loc="lower left", fontsize="small")
 plt.show()
 
 # %%
-# ``risk_bound`` has a tenth of epsilon for the choice and compares risks that no noise has
+# ``optimal_risk`` has a tenth of epsilon for the choice and compares risks that no noise has
 # touched. Where it would see too little it does not serve, and its line begins later: there
 # ``"auto"`` chooses nothing, and trains the first value of the grid with the whole of epsilon.
 # ``random_stopping`` sees small differences of trained models, but those were trained with half

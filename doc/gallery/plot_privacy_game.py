@@ -24,7 +24,7 @@ them with what no adversary can beat. Where the article is loose, we say so.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from dpselect.noise import as_generator, laplace, two_sided_geometric
+from dpselect.noise import as_generator, discrete_laplace, laplace
 
 n, n_rounds, threshold = 100, 1000, 1 / 200
 zeros = np.zeros(n)
@@ -78,13 +78,13 @@ plt.show()
 #
 # Laplace noise keeps the adversary of the threshold further off: the guess is wrong with
 # probability :math:`e^{-\varepsilon/2}/2`. With integer noise on the number of ones,
-# :func:`dpselect.noise.two_sided_geometric`, it meets the bound. (A share that was counted in 1000
+# :func:`dpselect.noise.discrete_laplace`, it meets the bound. (A share that was counted in 1000
 # rounds is off by 0.015 or so.)
 
 epsilons = np.array([0.1, 0.25, 0.5, 1, 1.5, 2, 3, 4, 5])
 games = {
     r"Laplace noise, scale $1/(n\varepsilon)$": lambda e: laplace(generator, n_rounds) / (n * e),
-    "integer noise": lambda e: two_sided_geometric(generator, n_rounds, np.exp(-e)) / n,
+    "integer noise": lambda e: discrete_laplace(generator, n_rounds, np.exp(-e)) / n,
     "Laplace noise of the article": lambda e: 20 / e / n_rounds * laplace(generator, n_rounds),
 }
 wrong = {name: [play(noise(epsilon))[2] for epsilon in epsilons] for name, noise in games.items()}

@@ -76,7 +76,7 @@ print("answers that came from the holdout records:", selector.uses_)
 #
 # For each selection the accuracy of the model after each step, on the records it was trained
 # on, on the holdout set, and on fresh records. (The exact holdout accuracies are shown because
-# these records are made up.)
+# these records are synthetic.)
 
 figure, axes = plt.subplots(1, 2, figsize=(10, 4), sharey=True, layout="constrained")
 for ax, order, title in zip(axes, (naive, list(selector.order_)), ("naive", "Thresholdout")):

@@ -154,7 +154,7 @@ plt.show()
 # %%
 # With a small epsilon the search does not choose: it takes the first set, and saves its budget
 # for the model. From some epsilon on it chooses, and the choice differs from run to run: sets
-# whose risks are close cannot be told apart, and with a larger epsilon richer sets bear their
+# whose risks are close cannot be distinguished, and with a larger epsilon richer sets bear their
 # noise. How much of the way from the grey line to the black one is left after the noise:
 
 for epsilon, error in zip(epsilons, errors.mean(axis=1)):

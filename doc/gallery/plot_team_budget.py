@@ -12,7 +12,7 @@ cheaper than feared is refunded.
 # The data holder makes a ledger
 # ------------------------------
 #
-# Five thousand made-up patients: age and blood pressure, and whether they fell ill.
+# Five thousand synthetic patients: age and blood pressure, and whether they fell ill.
 
 import json
 import os
@@ -86,21 +86,21 @@ except BudgetExceededError:
 # A refund
 # --------
 #
-# Ben now asks for the smallest epsilon that gives a wanted accuracy on patients that are set
+# Ben now asks for the smallest epsilon that gives a target accuracy on patients that are set
 # aside. What that will be is not known before, so the largest loss that can come out is
 # reserved, and while the search runs nobody else can spend it. In the end what came out is
 # counted (*ex-post*), and the rest is free again.
 
-wanted = AccuracyFirstSearchCV(
+accurate = AccuracyFirstSearchCV(
     make_pipeline(scaler, DPLogisticRegression(alpha=0.01, classes=[0, 1], perturbation="output")),
     {"dplogisticregression__epsilon": np.geomspace(0.02, 1.0, 30)},
     target=0.24, criterion="brier", method="reduced_above_threshold", on_failure="last",
 )
 with ledger:
-    wanted.fit(patients, ill)
+    accurate.fit(patients, ill)
 last = ledger.history()[-1]
 print(f"reserved {last.reserved_epsilon:.3f}, counted {last.epsilon:.3f}")
-print(wanted.privacy_)
+print(accurate.privacy_)
 
 # %%
 # The account
@@ -125,7 +125,7 @@ spread = PrivacyLedger.from_json(json.dumps(account), os.path.join(folder.name, 
 
 figure, ax = plt.subplots(figsize=(8, 4), layout="constrained")
 display = PrivacyLedgerDisplay.from_ledger(spread).plot(ax=ax)
-names = ("Ana: ages", "Ana: search", "Ben: wanted accuracy", "Ben: table", "died")
+names = ("Ana: ages", "Ana: search", "Ben: target accuracy", "Ben: table", "died")
 for time, total, name in zip(display.times, np.cumsum(display.epsilons), names):
     ax.annotate(name, (time, total), xytext=(6, -14), textcoords="offset points", fontsize="small")
 ax.set_xlim(np.datetime64("2026-02-25"), np.datetime64("2026-06-10"))

@@ -18,7 +18,7 @@ not, beside one that is. Here are both, under attack, with some corrections to t
 # :math:`\alpha`-differentially private, and the score of both is :math:`t_{i^*}`.
 #
 # - The first chooses :math:`i^*` by the exponential mechanism, with :math:`\alpha/2`: a uniform
-#   draw :math:`r_0` goes through the inverse of its distribution function. It adds Laplace noise
+#   sample :math:`r_0` goes through the inverse of its distribution function. It adds Laplace noise
 #   to the means with the other :math:`\alpha/2`.
 # - The second spends all of :math:`\alpha` on the noisy means, and :math:`i^*` is the larger one.
 #
@@ -37,7 +37,7 @@ n, alpha = 100, 0.5
 
 
 def exponential_mechanism_first(r0, r):
-    """The first procedure at a fixed draw, as a function from the votes to the score."""
+    """The first procedure at fixed noise, as a function from the votes to the score."""
 
     def score_of(votes):
         f = votes.mean(axis=0)
@@ -49,7 +49,7 @@ def exponential_mechanism_first(r0, r):
 
 
 def noisy_means_first(r):
-    """The second procedure at a fixed draw."""
+    """The second procedure at fixed noise."""
     return lambda votes: np.max(votes.mean(axis=0) + 2 / (alpha * n) * r)
 
 
@@ -81,15 +81,15 @@ for r0 in (0.5, low - 1e-5, low + 1e-5, high - 1e-5, high + 1e-5):
 print(f"the interval is {high - low:.1e} wide")
 
 # %%
-# In the interval one vote moves the score by almost 1/2, not by 1/100. But that is a rare draw,
+# In the interval one vote moves the score by almost 1/2, not by 1/100. But that is a rare sample,
 # and soon absurdly rare: with :math:`n = 1000`, the interval is :math:`2\cdot10^{-28}` wide. A
 # statement that may fail with probability :math:`10^{-6}` could leave it out.
 #
-# Attack every draw
+# Attack all noise
 # -----------------
 #
-# Stability asks for more: *one* set of good draws that serves *all* neighbours. So let us fix a
-# draw and search the data sets, with :func:`dpselect.audit.stability_violation`.
+# Stability asks for more: *one* set of good noise samples that serves *all* neighbours. So let us
+# fix a noise sample and search the data sets, with :func:`dpselect.audit.stability_violation`.
 
 
 def draw_records(rng, size):
@@ -104,21 +104,21 @@ uniform = expit(np.linspace(-8, 8, 33))
 found = [largest_change(exponential_mechanism_first(r0, no_noise)) for r0 in uniform]
 
 # %%
-# At each draw there are data sets for which it is the one where the winner flips; the means then
-# differ by :math:`4\,|\operatorname{logit} r_0| / (\alpha n)`. With the noise of the means, the
-# largest change is
+# For each noise sample there are data sets for which it is the one where the winner flips; the
+# means then differ by :math:`4\,|\operatorname{logit} r_0| / (\alpha n)`. With the noise of the
+# means, the largest change is
 #
 # .. math:: \frac{4}{\alpha n}\,|\operatorname{logit} r_0 + r_1 - r_2| + \frac1n
 #
 # as long as :math:`|\operatorname{logit} r_0| < n\alpha/4`, up to the rounding of votes. We take
-# forty draws of all the noise and search at each, for both procedures. The generator has a seed
+# forty samples of all the noise and search at each, for both procedures. The generator has a seed
 # so that this page stays the same; noise that protects somebody must not have one.
 
 generator = as_generator(0)
-draws = [(generator.random(), laplace(generator, 2)) for _ in range(40)]
-first = np.sort([largest_change(exponential_mechanism_first(r0, r)) for r0, r in draws])
-second = np.sort([largest_change(noisy_means_first(r)) for _, r in draws])
-law = np.sort([4 / alpha * abs(logit(r0) + r[0] - r[1]) + 1 for r0, r in draws])
+samples = [(generator.random(), laplace(generator, 2)) for _ in range(40)]
+first = np.sort([largest_change(exponential_mechanism_first(r0, r)) for r0, r in samples])
+second = np.sort([largest_change(noisy_means_first(r)) for _, r in samples])
+law = np.sort([4 / alpha * abs(logit(r0) + r[0] - r[1]) + 1 for r0, r in samples])
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
 left.plot(
@@ -134,23 +134,23 @@ left.plot(
 left.axhline(1 / n, color="C2", ls=":", zorder=3, label="second procedure: at most 1/n")
 marks = np.array([0.001, 0.01, 0.1, 0.5, 0.9, 0.99, 0.999])
 left.set_xticks(logit(marks), [f"{mark:g}" for mark in marks])
-left.set(xlabel="uniform draw $r_0$ (logit scale), $r_1 = r_2 = 0$", ylabel="change of the score",
+left.set(xlabel="uniform sample $r_0$ (logit scale), $r_1 = r_2 = 0$", ylabel="change of the score",
          ylim=(0, 0.95), title="One record moves the score")
 left.legend(loc="upper center", fontsize="small")
 
-share = np.arange(1, len(draws) + 1) / len(draws)
+share = np.arange(1, len(samples) + 1) / len(samples)
 right.step(n * second, share, "C2", where="post", label="second procedure, found")
 right.plot(n * first, share, "C1o", ms=4, label="first procedure, found")
 right.plot(law, share, "C1--", lw=1, label="first procedure, formula")
 right.set(xscale="log", xlim=(0.5, 100), ylim=(0, 1.02), xlabel="n times the change",
-          ylabel="share of draws below", title="All noise drawn, forty times")
+          ylabel="share of samples below", title="All noise drawn, forty times")
 right.set_xticks([1, 10, 100], ["1", "10", "100"])
 right.legend(loc="lower right", fontsize="small")
 plt.show()
 
 # %%
-# So the first procedure is unstable at almost every draw, not only at rare ones. On the other
-# hand :math:`n` times the change does not grow with :math:`n`: if the statement may fail with
+# So the first procedure is unstable at almost every noise sample, not only at rare ones. On the
+# other hand :math:`n` times the change does not grow with :math:`n`: if the statement may fail with
 # probability :math:`\delta`, then :math:`\beta_1 = O(\log(1/\delta)/\alpha)` will do. What the
 # paper excludes, a :math:`\beta_1 = o(n)`, is excluded only for a :math:`\delta` that is
 # exponentially small in :math:`n\alpha`.

@@ -61,7 +61,7 @@ def to_text(ledger):
     if len(rows) == 1:
         lines = ["Nothing was spent yet."]
     return "\n".join([
-        printable(f"{ledger.path}, neighbours {ledger.neighbours}"), "", *lines, "",
+        printable(f"{ledger.path}, adjacency: {ledger.adjacency}"), "", *lines, "",
         f"spent: epsilon {spent[0]:.6g} of {epsilon:.6g}, delta {spent[1]:.6g} of {delta:.6g}",
         f"left:  epsilon {left[0]:.6g}, delta {left[1]:.6g}",
     ])

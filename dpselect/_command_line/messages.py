@@ -8,7 +8,7 @@ from ..exceptions import PrivacyLeakWarning
 
 
 class CommandError(Exception):
-    """A mistake that the person at the keyboard can mend; the text is one sentence."""
+    """A mistake that the person at the keyboard can fix; the text is one sentence."""
 
 
 def name_of(name, limit=60):

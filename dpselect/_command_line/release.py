@@ -75,7 +75,7 @@ def _steps(domains):
     return [ColumnTransformer([part for part in parts if part[2]], sparse_threshold=0)]
 
 
-def made_up_row(domains):
+def dummy_row(domains):
     """Return one row that has the form of X and holds nothing of it, for planning.
 
     Parameters
@@ -104,7 +104,7 @@ def plan(search, domains, classes, n_samples):
     -------
     SelectionPlan
     """
-    return search.plan(n_samples, len(domains), len(classes), example=made_up_row(domains))
+    return search.plan(n_samples, len(domains), len(classes), example=dummy_row(domains))
 
 
 class ModelFile:

@@ -30,7 +30,7 @@ def not_released(search):
         "the noise that was drawn, and its keys",
         "the records, and any mean, range or count of their columns",
     ]
-    compared = not math.isnan(search.certificate_.resolution)
+    compared = not math.isnan(search.plan_.minimum_detectable_difference)
     return (selection if compared else []) + always
 
 

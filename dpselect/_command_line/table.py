@@ -184,9 +184,9 @@ def _is_missing(cell):
     return cell.strip().lower() in MISSING
 
 
-def _missing(name, mend):
+def _missing(name, fix):
     return CommandError(
-        f"The column {name_of(name)} has missing values, which are not filled in here; {mend}."
+        f"The column {name_of(name)} has missing values, which are not filled in here; {fix}."
     )
 
 

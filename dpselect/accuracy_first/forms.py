@@ -2,7 +2,7 @@
 
 A private model is often a statistic of the records plus noise, and a function of the sum.
 Such a model can be had at every epsilon of a grid, from the most private one on, either
-along a *noise-reduction path*, where the last reading pays for all before it, or with
+along a *noise-reduction path*, where the last value pays for all before it, or with
 *fresh* noise, where losses add up. How accurate each of them is can be computed from the
 records again and again; what leaves is decided by the mechanisms of
 :mod:`dpselect.mechanisms`.
@@ -23,15 +23,16 @@ import numpy as np
 from ..mechanisms.brownian import brownian_time, mixture_rho
 from ..noise import (
     as_generator,
-    ball_laplace,
-    charged_scale,
+    grid_noise,
     grid_step,
-    lattice_noise,
     nearest_multiple,
     release,
     release_step,
+    scale_with_rounding,
+    spherical_laplace,
 )
-from ..noise.paths import BallLaplacePath, BrownianPath, LatticePath, path_step
+from ..noise.paths import BrownianPath, DiscreteLaplacePath, SphericalLaplacePath, path_step
+from ..validation import check_choice
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class NoiseLevels:
     delta: float = 0.0
 
     def time(self, epsilon):
-        """Return the variance of a Brownian path at a level, for a movement of 1."""
+        """Return the variance of a Brownian path at a level, for a sensitivity of 1."""
         return brownian_time(epsilon, self.delta, self._rho)
 
     @cached_property
@@ -69,19 +70,19 @@ class NoiseLevels:
 
 
 @dataclass(frozen=True)
-class MovementNoise:
+class SensitivityNoise:
     """The noise that hides how far one record moves a statistic.
 
     Parameters
     ----------
-    kind : {"l1", "lattice", "l2"}
-        "l1": independent Laplace variables, on a grid of :meth:`step`, hide a movement in l1
-        norm. "lattice": integers do, for a statistic of integers. "l2": one ball-Laplace vector
-        for each of k vectors hides a movement in l2 norm in all of them at once, at epsilon / k
-        each.
+    kind : {"l1", "integers", "l2"}
+        "l1": independent Laplace variables, on a grid of :meth:`step`, hide a change in l1
+        norm. "integers": integers do, for a statistic of integers. "l2": one spherical Laplace
+        vector for each of k vectors hides a change in l2 norm in all of them at once, at epsilon /
+        k each.
     shape : tuple of int
         Of the statistic; (k, d) for "l2".
-    movement : float
+    sensitivity : float
         In that norm, of the statistic divided by `scales`.
     scales : float or ndarray, default=1.0
         How much longer the noise of each coordinate is.
@@ -89,16 +90,19 @@ class MovementNoise:
 
     kind: str
     shape: tuple
-    movement: float
+    sensitivity: float
     scales: np.ndarray | float = 1.0
+
+    def __post_init__(self):
+        check_choice("kind", self.kind, ("l1", "integers", "l2"), why="its law is unknown")
 
     def deviation(self, levels, epsilon):
         """Return the standard deviation of one coordinate, of scale 1, at a level."""
         if self.kind == "l1":
-            return self.movement * math.sqrt(2) / epsilon
-        if self.kind == "lattice":
-            # 2 p / (1 - p)^2 with p = exp(-epsilon / movement)
-            return 1 / (math.sqrt(2) * math.sinh(min(epsilon / self.movement, 1400.0) / 2))
+            return self.sensitivity * math.sqrt(2) / epsilon
+        if self.kind == "integers":
+            # 2 p / (1 - p)^2 with p = exp(-epsilon / sensitivity)
+            return 1 / (math.sqrt(2) * math.sinh(min(epsilon / self.sensitivity, 1400.0) / 2))
         length = 1.0 if levels.how == "brownian" else math.sqrt(self.shape[-1] + 1)
         return length * self._scale(levels, epsilon)
 
@@ -125,8 +129,8 @@ class MovementNoise:
             )
         noise = self._standard(generator, levels)
         # rounding moves the values, too
-        scales = np.broadcast_to(self.movement * np.asarray(self.scales), self.shape[-1:])
-        charge = charged_scale(scales, step, 1.0) / self.movement
+        scales = np.broadcast_to(self.sensitivity * np.asarray(self.scales), self.shape[-1:])
+        charge = scale_with_rounding(scales, step, 1.0) / self.sensitivity
 
         def put_noise_on(values, epsilon, unit=None):
             scaled = charge * (self._scale(levels, epsilon) * noise(epsilon))
@@ -139,13 +143,13 @@ class MovementNoise:
     def step(self, levels):
         """Return the step of the grid of all that is released, a power of two.
 
-        Multiples of it may be released with noise of kind "l1" or "lattice", without rounding.
+        Multiples of it may be released with noise of kind "l1" or "integers", without rounding.
         """
-        if self.kind == "lattice":
+        if self.kind == "integers":
             return 1.0
         if self.kind == "l2":
             return self._step_at(levels, levels.high)
-        scales = self.movement * np.atleast_1d(self.scales)
+        scales = self.sensitivity * np.atleast_1d(self.scales)
         if levels.how == "fresh":
             return grid_step([scales.min() / levels.high, scales.max() / levels.low], unit=1.0)
         return min(1.0, path_step(float(scales.max()) / levels.low))
@@ -156,30 +160,30 @@ class MovementNoise:
     def _scale(self, levels, epsilon):
         """Return the scale of standard noise of kind "l2" at a level."""
         if levels.how == "brownian":
-            return self.movement * math.sqrt(self.shape[0] * levels.time(epsilon))
-        return self.movement * self.shape[0] / epsilon
+            return self.sensitivity * math.sqrt(self.shape[0] * levels.time(epsilon))
+        return self.sensitivity * self.shape[0] / epsilon
 
     def _standard(self, generator, levels):
         """Return the function from an epsilon to standard noise of kind "l2"."""
         if levels.how == "fresh":
-            return lambda epsilon: ball_laplace(generator, *self.shape)
+            return lambda epsilon: spherical_laplace(generator, *self.shape)
         if levels.how == "brownian":
             path = BrownianPath(generator, self.shape)
             return lambda epsilon: path.read_at(levels.time(epsilon)) / math.sqrt(levels.time(epsilon))
         k = self.shape[0]
-        path = BallLaplacePath(generator, *self.shape, levels.low / k, levels.high / k)
+        path = SphericalLaplacePath(generator, *self.shape, levels.low / k, levels.high / k)
         return lambda epsilon: path.read(epsilon / k) * (epsilon / k)
 
     def _laplace(self, generator, levels, step):
         """Return the function from an epsilon to noise on the grid, of the other kinds."""
         if levels.how == "fresh":
-            scales = self.movement * np.asarray(self.scales)
-            return lambda epsilon: lattice_noise(generator, self.shape, scales / epsilon, step)
-        scales = np.broadcast_to(self.movement * np.asarray(self.scales), self.shape)
+            scales = self.sensitivity * np.asarray(self.scales)
+            return lambda epsilon: grid_noise(generator, self.shape, scales / epsilon, step)
+        scales = np.broadcast_to(self.sensitivity * np.asarray(self.scales), self.shape)
         # of one unit of epsilon, in steps
         rates = step / scales
         paths = [
-            (rate, where, LatticePath(generator, n, levels.low * rate, levels.high * rate))
+            (rate, where, DiscreteLaplacePath(generator, n, levels.low * rate, levels.high * rate))
             for rate, where, n in ((r, rates == r, np.sum(rates == r)) for r in np.unique(rates))
         ]
 

@@ -134,7 +134,7 @@ class PublishedAboveThreshold(AboveThreshold):
 
 
 class ReducedAboveThreshold(AboveThreshold):
-    """The comparisons become more exact, and dearer, along the path."""
+    """The comparisons become more exact, and more expensive, along the path."""
 
     name = "reduced_above_threshold"
     calibrate = staticmethod(reduced_tests)

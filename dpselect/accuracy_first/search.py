@@ -11,18 +11,18 @@ from sklearn.metrics import check_scoring
 from ..capabilities import HasAccuracyForm, PublicShape
 from ..estimator import ReleaseMixin, warn_if_seeded
 from ..exceptions import AccuracyNotReachedError
-from ..ledger import PrivacyLedger, charged, uncharged
+from ..ledger import PrivacyLedger, spending, without_spending
 from ..metrics import Score, get_score
 from ..model_selection.candidates import learn_classes, make_candidates, seed_features, set_classes
 from ..model_selection.delegation import SearchDelegationMixin
-from ..model_selection.evaluation import made_up_records, n_columns, records_of
+from ..model_selection.evaluation import dummy_records, n_columns, records_of
 from ..model_selection.private_steps import freeze, last_private, thaw
 from ..model_selection.release import fit_for_release, release_state
 from ..model_selection.row_steps import public_rows
 from ..model_selection.spending import steps_at_most
 from ..model_selection.splits import disjoint_parts, make_splits
 from ..noise import is_seeded, root_stream
-from ..noise.generators import RandomState, noise_for_made_up_data
+from ..noise.generators import RandomState, noise_for_dummy_data
 from ..privacy import PrivacyLoss
 from ..rows import n_rows, take_records
 from ..type_aliases import CrossValidation, Estimator, MatrixLike
@@ -83,7 +83,7 @@ class AccuracyFirstSearchCV(
         data; nothing is tested. "predict_verify": the excess is forecast from what is
         released, and one question is asked when the forecast is good. "above_threshold":
         every model along a noise-reduction path is compared with a noisy threshold.
-        "reduced_above_threshold": these comparisons get dearer along the path. "brownian":
+        "reduced_above_threshold": these comparisons get more expensive along the path. "brownian":
         likewise, with a Gaussian path; needs `delta`. "doubling": new models with epsilons
         that double, each tested. "theory": one fit whose *expected* excess risk meets the
         target. "published_above_threshold": with the constants of the source, for
@@ -243,7 +243,7 @@ class AccuracyFirstSearchCV(
         estimator = seed_features(self.estimator, stream.child("features"))
         candidate = self._candidate(estimator)
         check_steps_afforded(self)
-        self._rehearse(candidate, epsilons)
+        self._dry_run(candidate, epsilons)
         warn_if_seeded(self)
 
         X, y = records_of(X, y)
@@ -268,7 +268,7 @@ class AccuracyFirstSearchCV(
         self.plan_, self.method_ = plan, plan.method
         if plan.at_most.epsilon == 0.0:
             self._fail([])
-        with charged(self, plan.at_most) as charge:
+        with spending(self, plan.at_most) as charge:
             if not learned:
                 y, classes = learn_classes([candidate], y, type(self).__name__)
             step_losses = []
@@ -294,7 +294,7 @@ class AccuracyFirstSearchCV(
                 index, model, loss = self._walk(method, rows, y, split, stream, charge)
             losses = [*step_losses, loss]
             self.privacy_ = PrivacyLoss.sequential(losses, label=type(self).__name__)
-            charge.settle(self.privacy_)
+            charge.commit(self.privacy_)
         if not self.reached_ and self.on_failure == "raise":
             self._fail(losses)
         self.best_index_, self.best_epsilon_ = index, float(epsilons[index])
@@ -324,7 +324,7 @@ class AccuracyFirstSearchCV(
         n_classes : int, default=2
             Number of labels, for models without `classes`.
         example : array-like of shape (1, n_features), default=None
-            One made-up row in the form of X, of which names, and whether columns hold numbers or
+            One dummy row in the form of X, of which names, and whether columns hold numbers or
             text, are used. Needed if the steps of a Pipeline want them; None is a row of zeros.
 
         Returns
@@ -343,7 +343,7 @@ class AccuracyFirstSearchCV(
 is touched.
         """
         _, epsilons = self._check()
-        n_samples, n_features, n_classes, example = made_up_records(
+        n_samples, n_features, n_classes, example = dummy_records(
             n_samples, n_features, n_classes, example
         )
         stream = root_stream(0)
@@ -368,8 +368,8 @@ is touched.
         )
         return candidate
 
-    def _rehearse(self, candidate, epsilons):
-        """Refuse, on made-up shapes, what cannot work on any records."""
+    def _dry_run(self, candidate, epsilons):
+        """Refuse, on dummy shapes, what cannot work on any records."""
         halves = (np.arange(500), np.arange(500, 1000)) if self._score() else None
         # (with other numbers of records another limit may do)
         make_plan(self._question(candidate, epsilons, 1000, halves, 1), self.method, Limit())
@@ -480,6 +480,6 @@ is touched.
 
 def _width_of_steps(candidate, public):
     """Return the number of columns that reach the model, without spending on private steps."""
-    with uncharged(), noise_for_made_up_data():
+    with without_spending(), noise_for_dummy_data():
         candidate.fit_steps(public)
     return candidate.output.n_columns

@@ -60,7 +60,7 @@ def stability_violation(
     n_steps: int = 100,
     random_state: int | np.random.Generator | None = None,
 ) -> ScoreChange:
-    """Search neighbouring data sets for the largest change of a score at a fixed draw.
+    """Search neighbouring data sets for the largest change of a score at fixed noise.
 
     A private search may score a training procedure only if one record changes the score by
     little while the procedure's noise stays the same. Differential privacy does not imply that.
@@ -73,7 +73,7 @@ def stability_violation(
     ----------
     score_of : callable
         ``score_of(records)``, or ``score_of(X, y)`` if records are drawn as such a pair:
-        trains at a fixed draw of all noise and returns the score on fixed validation records.
+        trains at fixed noise and returns the score on fixed validation records.
     draw_records : callable
         ``draw_records(rng, size)`` returns `size` records as an array, or a tuple of arrays
         such as ``(X, y)``, whose first axes have that length. `rng` is a numpy Generator. The
@@ -167,7 +167,7 @@ def stability_violation(
     check_callable("draw_records", draw_records, call="draw_records(rng, size)")
     rng = numpy_generator(random_state)
     search = _Search(score_of, draw_records, n_samples, rng)
-    search.check_draw_is_fixed()
+    search.check_noise_is_fixed()
     best = max((search.trial(n_steps) for _ in range(n_trials)), key=lambda pair: pair.change)
     return ScoreChange(
         best.change, best.index, search.as_drawn(best.records), search.as_drawn(best.neighbour),
@@ -193,13 +193,13 @@ def attack_certificate(
     ----------
     estimator : estimator
         With `stability_certificate` and `random_state`. It is cloned; a `random_state` of None
-        stands for one new draw, which then stays fixed.
+        stands for new noise, which then stays fixed.
     score : Score
         As for `stability_certificate`.
     draw_records : callable
         ``draw_records(rng, size)`` returns what `fit` and `score` take: X, or ``(X, y)``.
     n_samples, n_validation : int
-        Training and validation records. A single validation record shows a movement of the
+        Training and validation records. A single validation record shows a change of the
         model best.
     n_problems : int, default=1
         As for `stability_certificate`.
@@ -323,7 +323,7 @@ class _Search:
             )
         return score
 
-    def check_draw_is_fixed(self):
+    def check_noise_is_fixed(self):
         records = self.draw(self.n_samples)
         if self.score(records) != self.score(records):
             raise ValueError(

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.stats import binom, gamma
 
-from ..accuracy_first.forms import AccuracyBounds, AccuracyForm, MovementNoise, Reduction
+from ..accuracy_first.forms import AccuracyBounds, AccuracyForm, Reduction, SensitivityNoise
 from ..capabilities import PublicShape
 from ..estimator import Trial
 from ..noise.tails import noise_length
@@ -69,7 +69,7 @@ def excess_quantile(calibration, probability):
     """Return what the excess exceeds with at most this probability; see `excess_bound`."""
     cells, n = calibration.cells, calibration.shape.n_samples
     K, scale = cells.size, SENSITIVITY / (n * calibration.epsilon)
-    # |k| of geometric noise is below that of Laplace noise, rounded up to the grid
+    # |k| of discrete Laplace noise is below that of Laplace noise, rounded up to the grid
     rounded = calibration.step / n
     length = scale * noise_length("l1", K, probability / 2) + rounded * math.sqrt(K)
     side = scale * one_sided_quantile(K, probability / 4) + rounded * K
@@ -94,12 +94,12 @@ def one_sided_quantile(n_cells, probability):
 
 
 def counts_noise(model, n_cells, how):
-    """Return the MovementNoise of the counts."""
+    """Return the SensitivityNoise of the counts."""
     if how == "brownian":
         # one count falls by 1, and another rises
-        return MovementNoise("l2", (1, n_cells), math.sqrt(2))
-    kind = "lattice" if model.noise == "geometric" else "l1"
-    return MovementNoise(kind, (n_cells,), SENSITIVITY)
+        return SensitivityNoise("l2", (1, n_cells), math.sqrt(2))
+    kind = "integers" if model.noise == "discrete_laplace" else "l1"
+    return SensitivityNoise(kind, (n_cells,), SENSITIVITY)
 
 
 class HistogramReduction(Reduction):

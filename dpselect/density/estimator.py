@@ -47,9 +47,9 @@ class DPHistogramDensity(PrivateDensity):
     bounds : (float, float) or array-like of shape (n_features, 2), default=(0.0, 1.0)
         Lower and upper bound of all columns, or of each, from knowledge of the field and never
         from the records. A record outside is counted in the nearest cell.
-    noise : {"laplace", "geometric"}, default="laplace"
+    noise : {"laplace", "discrete_laplace"}, default="laplace"
         Laplace noise is that of Chaudhuri and Vinterbo, on a fine grid that holds the integers:
-        the last bits tell nothing. Geometric noise is made of integers, and its variance is
+        the last bits tell nothing. Discrete Laplace noise is made of integers, and its variance is
         smaller.
     ledger : PrivacyLedger, default=None
         Pays for each fit, in place of one that is open (``with ledger:``). If too little is left,
@@ -106,7 +106,7 @@ class DPHistogramDensity(PrivateDensity):
         *,
         bin_width: npt.ArrayLike = 0.1,
         bounds: npt.ArrayLike = (0.0, 1.0),
-        noise: Literal["laplace", "geometric"] = "laplace",
+        noise: Literal["laplace", "discrete_laplace"] = "laplace",
         ledger: PrivacyLedger | None = None,
         random_state: RandomState = None,
     ) -> None:

@@ -10,7 +10,7 @@ from ..capabilities import PublicShape
 from ..certificates import Certificate
 from ..exceptions import CertificateError
 from ..metrics import IntegratedSquaredErrorScore
-from ..noise import grid_step, lattice_noise, two_sided_geometric
+from ..noise import discrete_laplace, grid_noise, grid_step
 from ..validation import check_number
 from .cells import Cells
 
@@ -27,7 +27,7 @@ class HistogramNoise:
     kind : type
         The estimator's class.
     cells : Cells
-    noise : {"laplace", "geometric"}
+    noise : {"laplace", "discrete_laplace"}
     shape : PublicShape
     epsilon : float
         Of the fit.
@@ -42,7 +42,7 @@ class HistogramNoise:
     @property
     def step(self):
         """float : Step of the grid of the noise, of which counts are multiples."""
-        if self.noise == "geometric":
+        if self.noise == "discrete_laplace":
             return 1.0
         return grid_step(SENSITIVITY / self.epsilon, unit=1.0)
 
@@ -52,10 +52,10 @@ class HistogramNoise:
         if self.epsilon == math.inf:
             return np.zeros(shape)
         if self.noise == "laplace":
-            return lattice_noise(generator, shape, SENSITIVITY / self.epsilon, self.step)
+            return grid_noise(generator, shape, SENSITIVITY / self.epsilon, self.step)
         # rounded up, so that the last bit does not exceed the stated loss
         ratio = np.nextafter(math.exp(-self.epsilon / SENSITIVITY), 1.0)
-        return two_sided_geometric(generator, shape, ratio)
+        return discrete_laplace(generator, shape, ratio)
 
     def certified(self, score):
         """Refuse a score for which no certificate is known."""
@@ -85,7 +85,7 @@ class HistogramNoise:
         check_number(
             "failure_probability", failure_probability, high=1.0,
             why="it is the probability with which the bound may fail",
-            instead="write a number between 0 and 1, or None for the draw that was made",
+            instead="write a number between 0 and 1, or None for the noise that was drawn",
         )
         # the sum is symmetric about 0
         if failure_probability >= 0.5 or self.epsilon == math.inf:

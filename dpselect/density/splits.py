@@ -1,18 +1,42 @@
 """Cross-validation of private histograms: records are counted once for all widths and splits."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 
-from ..rows import block_sum
+from ..estimator import Trial
+from ..metrics import IntegratedSquaredErrorScore
+from ..rows import Parts, block_sum
+from ..type_aliases import FloatArray, MatrixLike
 from .cells import cell_masses
 
 # counts that are held at a time
 MOST_COUNTS = 1 << 23
 
 
-def density_split_scores(trials, score, X, y, parts):
-    """Return the exact scores of trials on J splits, shape (J, k); they are not released.
+def density_split_scores(
+    trials: Sequence[Trial], score: IntegratedSquaredErrorScore, X: MatrixLike, y: Any, parts: Parts
+) -> FloatArray:
+    """Fit on each split's training part and score on its other part.
 
     Records are counted once for all widths that are multiples of one another.
+
+    Parameters
+    ----------
+    trials : list of Trial
+        Of histograms.
+    score : IntegratedSquaredErrorScore
+    X : array-like of shape (n_samples, n_features)
+    y : None
+        Ignored.
+    parts : Parts
+        Of J splits.
+
+    Returns
+    -------
+    ndarray of shape (J, k)
+        Exact functions of the records, not released.
     """
     scores = np.empty((len(parts.test_sizes), len(trials)))
     records = trials[0].records(X, y)

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..config import warn_caller, with_config
 from ..estimator import ReleaseMixin, warn_if_seeded
 from ..exceptions import BudgetExceededError
-from ..ledger import PrivacyLedger, charged, uncharged
+from ..ledger import PrivacyLedger, spending, without_spending
 from ..metrics import Score
 from ..model_selection.splits import check_splitter, disjoint_parts, make_splits
 from ..noise import root_stream
@@ -195,7 +195,7 @@ class ThresholdoutFeatureSelector(ReleaseMixin, SelectorMixin, MetaEstimatorMixi
             ensure_all_finite=not self.__sklearn_tags__().input_tags.allow_nan,
         )
         n_features = X.shape[1]
-        n_wanted = check_number(
+        n_target = check_number(
             "n_features_to_select", self.n_features_to_select, integer=True, high=n_features,
             high_included=True, why=f"X has {n_features} columns",
             instead=f"write 1 to {n_features}",
@@ -208,7 +208,7 @@ class ThresholdoutFeatureSelector(ReleaseMixin, SelectorMixin, MetaEstimatorMixi
         loss = thresholdout_loss(self, answers)
         order = np.random.default_rng(stream.child("order").integer())
         fit_and_score = with_config(_fit_and_score)
-        with charged(self, loss) as charge, Parallel(n_jobs=self.n_jobs) as parallel:
+        with spending(self, loss) as charge, Parallel(n_jobs=self.n_jobs) as parallel:
             charge.begin()
 
             def scores(candidates):
@@ -218,9 +218,9 @@ class ThresholdoutFeatureSelector(ReleaseMixin, SelectorMixin, MetaEstimatorMixi
                 )
 
             chosen, improvements = forward_selection(
-                scores, answers.answer, n_features, n_wanted, float(score.width), order.permutation
+                scores, answers.answer, n_features, n_target, float(score.width), order.permutation
             )
-        self._tell_if_stopped(len(chosen), n_wanted, answers.epsilon)
+        self._tell_if_stopped(len(chosen), n_target, answers.epsilon)
         self.order_ = np.array(chosen)
         self.improvements_ = np.array(improvements)
         self.support_ = np.isin(np.arange(n_features), self.order_)
@@ -229,16 +229,16 @@ class ThresholdoutFeatureSelector(ReleaseMixin, SelectorMixin, MetaEstimatorMixi
         self.privacy_ = loss
         return self
 
-    def _tell_if_stopped(self, n_chosen, n_wanted, epsilon):
+    def _tell_if_stopped(self, n_chosen, n_target, epsilon):
         remedy = "write a larger budget or threshold, or a smaller noise_rate"
         if n_chosen == 0:
             raise BudgetExceededError(
                 f"budget={self.budget} was used up before the first column was chosen, and its "
                 f"epsilon={epsilon:.6g} is spent; {remedy}."
             )
-        if n_chosen < n_wanted:
+        if n_chosen < n_target:
             warn_caller(
-                f"budget={self.budget} was spent after {n_chosen} of {n_wanted} columns, which are "
+                f"budget={self.budget} was spent after {n_chosen} of {n_target} columns, which are "
                 f"the selection; {remedy}.",
                 UserWarning,
             )
@@ -267,7 +267,7 @@ def forward_selection(scores, answer, n_features, n_steps, width, permutation):
         ``answer(train, held, width)`` answers a question of this width from its two values; as
         :meth:`dpselect.mechanisms.reusable_holdout.ReusableHoldout.answer`.
     n_features, n_steps : int
-        How many columns there are, and how many are wanted.
+        How many columns there are, and how many are to be selected.
     width : float
         w, that of the score.
     permutation : callable
@@ -302,7 +302,7 @@ def forward_selection(scores, answer, n_features, n_steps, width, permutation):
 
 def _fit_and_score(model, score, columns, X, y, X_held, y_held):
     """Fit on the training records; return the exact scores on them and on the held ones."""
-    with uncharged():
+    with without_spending():
         model.fit(X[:, columns], y)
     return both_scores(
         score, model, Records(X[:, columns], y), Records(X_held[:, columns], y_held)

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from ..estimator import ReleaseMixin
-from ..ledger import charged
+from ..ledger import spending
 from ..privacy import PrivacyLoss
 from ..type_aliases import MatrixLike
 from ..validation import check_number
@@ -117,7 +117,7 @@ class Ladder(ReleaseMixin, BaseEstimator):
         loss = PrivacyLoss(
             math.inf, label=f"{type(self).__name__}: exact comparisons of holdout losses"
         )
-        with charged(self, loss):
+        with spending(self, loss):
             self._held = Records(X, y)
             self._best_losses = np.zeros(len(self._held))
             self.best_loss_ = math.inf

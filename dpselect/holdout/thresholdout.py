@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..estimator import ReleaseMixin, warn_if_seeded
 from ..exceptions import CertificateError
-from ..ledger import PrivacyLedger, charged
+from ..ledger import PrivacyLedger, spending
 from ..mechanisms.reusable_holdout import ReusableHoldout
 from ..metrics import Score, get_score
 from ..noise import check_random_state, is_seeded
@@ -21,7 +21,7 @@ from ..type_aliases import Estimator, MatrixLike
 from ..validation import check_number
 from .records import Records
 
-NEIGHBOURS = "replace one holdout record"
+ADJACENCY = "replace one holdout record"
 
 
 class Thresholdout(ReleaseMixin, BaseEstimator):
@@ -91,7 +91,7 @@ class Thresholdout(ReleaseMixin, BaseEstimator):
     >>> holdout = Thresholdout(threshold=0.1, noise_rate=0.001, budget=10)
     >>> holdout = holdout.fit(X, y, X_holdout=X_holdout, y_holdout=y_holdout)
     >>> print(holdout.privacy_)
-    (epsilon = 1, delta = 0) differential privacy, neighbours replace one holdout record
+    (epsilon = 1, delta = 0) differential privacy, adjacency: replace one holdout record
       epsilon 1: Thresholdout: at most 10 noisy answers from 20000 holdout records; training
       records are not protected
 
@@ -161,7 +161,7 @@ class Thresholdout(ReleaseMixin, BaseEstimator):
         warn_if_seeded(self)
         answers = make_answers(self, len(held), self.random_state)
         loss = thresholdout_loss(self, answers)
-        with charged(self, loss) as charge:
+        with spending(self, loss) as charge:
             # answers are given later
             charge.begin()
             self._train, self._held, self._answers = train, held, answers
@@ -240,7 +240,7 @@ class Thresholdout(ReleaseMixin, BaseEstimator):
         """PrivacyLoss : The ex-post loss of the answers so far."""
         check_is_fitted(self)
         return PrivacyLoss(
-            self._answers.spent, kind="ex-post", neighbours=NEIGHBOURS,
+            self._answers.spent, kind="ex-post", adjacency=ADJACENCY,
             label=f"{type(self).__name__}: {self.uses_} noisy answers so far; training records are "
             "not protected",
             seeded=is_seeded(self.random_state),
@@ -278,7 +278,7 @@ def make_answers(estimator, n_holdout, random_state):
 def thresholdout_loss(estimator, answers):
     """Return the loss of all answers that `answers` can give."""
     return PrivacyLoss(
-        answers.epsilon, neighbours=NEIGHBOURS,
+        answers.epsilon, adjacency=ADJACENCY,
         label=f"{type(estimator).__name__}: at most {answers.budget} noisy answers from "
         f"{answers.n_holdout} holdout records; training records are not protected",
         seeded=is_seeded(estimator.random_state),

@@ -1,4 +1,4 @@
-"""The way to a wanted accuracy: the models that were released, and what was asked of them."""
+"""The way to a target accuracy: the models that were released, and what was asked of them."""
 
 from typing import Self
 

@@ -22,7 +22,7 @@ class PrivacyLedgerDisplay(Display):
         When each entry was reserved (UTC).
     epsilons : ndarray of shape (n,)
         What each entry counts for.
-    unsettled : ndarray of shape (n,) of bool
+    uncommitted : ndarray of shape (n,) of bool
         Entries whose release may or may not have come out.
     budget : float
         Epsilon in all.
@@ -52,12 +52,12 @@ class PrivacyLedgerDisplay(Display):
         *,
         times: Array,
         epsilons: FloatArray,
-        unsettled: npt.NDArray[np.bool_],
+        uncommitted: npt.NDArray[np.bool_],
         budget: float,
     ) -> None:
         self.times = times
         self.epsilons = epsilons
-        self.unsettled = unsettled
+        self.uncommitted = uncommitted
         self.budget = budget
 
     @classmethod
@@ -80,7 +80,7 @@ class PrivacyLedgerDisplay(Display):
         return cls(
             times=np.array(times, dtype="datetime64[us]"),
             epsilons=np.array([entry.epsilon for entry in history], dtype=float),
-            unsettled=np.array([entry.kind == "unsettled" for entry in history], dtype=bool),
+            uncommitted=np.array([entry.kind == "uncommitted" for entry in history], dtype=bool),
             budget=ledger.budget[0],
         )
 
@@ -90,10 +90,10 @@ class PrivacyLedgerDisplay(Display):
 
         total = np.cumsum(self.epsilons)
         (self.line_,) = ax.step(self.times, total, where="post", marker="o", label="spent")
-        if self.unsettled.any():
+        if self.uncommitted.any():
             ax.plot(
-                self.times[self.unsettled], total[self.unsettled], "o", mfc="white",
-                color=self.line_.get_color(), label="not settled, counts in full",
+                self.times[self.uncommitted], total[self.uncommitted], "o", mfc="white",
+                color=self.line_.get_color(), label="not committed, counts in full",
             )
         ax.axhline(self.budget, color="black", linestyle="--", label="budget")
         locator = AutoDateLocator()

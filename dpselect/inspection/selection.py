@@ -1,4 +1,4 @@
-"""What a search can tell apart: the noise of each candidate beside what a choice can gain."""
+"""What a search can detect: the noise of each candidate beside what a choice can gain."""
 
 import math
 from typing import Self
@@ -66,12 +66,12 @@ class StabilitySearchDisplay(Display):
             If the search is not private: it has no plan.
         """
         check_is_fitted(search)
-        if not hasattr(search, "certificate_"):
+        if not hasattr(search, "plan_"):
             raise ValueError(
                 "search was fitted with epsilon=inf, so its scores are exact and there is no noise to "
                 "show; look at its cv_results_, or fit it with a finite epsilon."
             )
-        return cls(search.certificate_, best_index=search.best_index_)
+        return cls(search.plan_, best_index=search.best_index_)
 
     @classmethod
     def from_plan(cls, plan: SelectionPlan) -> Self:
@@ -100,9 +100,10 @@ class StabilitySearchDisplay(Display):
         ]
 
     def _draw(self, ax):
-        """Draw the noise of each candidate, and what the choice can tell apart."""
+        """Draw the noise of each candidate, and what the choice can detect."""
         plan = self.plan
-        places, compared = np.arange(len(plan.params)), not math.isnan(plan.resolution)
+        places = np.arange(len(plan.params))
+        compared = not math.isnan(plan.minimum_detectable_difference)
         colors = ["tab:orange" if i == self.best_index else "tab:blue" for i in places]
         noise = np.where(plan.considered, plan.noise_scale, np.nan) if compared else np.array([])
         self.points_ = ax.scatter(noise, places[: len(noise)], c=colors[: len(noise)], zorder=3)
@@ -113,9 +114,9 @@ class StabilitySearchDisplay(Display):
         if compared and (plan.noise_scale[plan.considered] > 0).any():
             ax.set_xscale("log")
         if compared:
-            if plan.resolution > 0:
-                ax.axvline(plan.resolution, color="tab:blue", linestyle="--",
-                           label="difference that can be told apart")
+            if plan.minimum_detectable_difference > 0:
+                ax.axvline(plan.minimum_detectable_difference, color="tab:blue", linestyle="--",
+                           label="minimum detectable difference")
             ax.axvline(plan.stake, color="black", label="what a perfect model gains")
             ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.15), frameon=False)
         else:

@@ -1,17 +1,17 @@
-"""A privacy budget on disk, and who is charged for a release."""
+"""A privacy budget on disk, and which ledger a release spends from."""
 
 from .carrying import CarriesLedgerMixin, where_it_came_from
-from .charging import charged, current_ledger, uncharged
 from .entry import LedgerEntry
 from .ledger import PrivacyLedger, Reservation
+from .spending import current_ledger, spending, without_spending
 
 __all__ = [
     "CarriesLedgerMixin",
     "LedgerEntry",
     "PrivacyLedger",
     "Reservation",
-    "charged",
     "current_ledger",
-    "uncharged",
+    "spending",
     "where_it_came_from",
+    "without_spending",
 ]

@@ -22,8 +22,9 @@ def to_dp_event(losses: PrivacyLedger | PrivacyLoss | Iterable[PrivacyLoss]) -> 
     Parameters
     ----------
     losses : PrivacyLedger, PrivacyLoss or iterable of PrivacyLoss
-        About the same records. Entries of a ledger that were settled ex-post count for what was
-        reserved, which is their loss under differential privacy; so do those that were not settled.
+        About the same records. Entries of a ledger that were committed ex-post count for what was
+        reserved, which is their loss under differential privacy; so do those that were not
+        committed.
 
     Returns
     -------

@@ -21,16 +21,16 @@ UNFINISHED = ".dpselect-unfinished-"
 # a process waits this long for the others, in seconds
 PATIENCE = 60.0
 SCHEMA = """
-CREATE TABLE budget (epsilon TEXT NOT NULL, delta TEXT NOT NULL, neighbours TEXT NOT NULL,
+CREATE TABLE budget (epsilon TEXT NOT NULL, delta TEXT NOT NULL, adjacency TEXT NOT NULL,
                      spent_epsilon TEXT NOT NULL, spent_delta TEXT NOT NULL);
 CREATE TABLE entries (id INTEGER PRIMARY KEY AUTOINCREMENT, token TEXT NOT NULL, label TEXT NOT NULL,
                       reserved_epsilon REAL NOT NULL, reserved_delta REAL NOT NULL,
                       epsilon REAL, delta REAL, kind TEXT, seeded INTEGER,
-                      reserved_at REAL NOT NULL, settled_at REAL);
+                      reserved_at REAL NOT NULL, committed_at REAL);
 """
 COLUMNS = (
     "id", "label", "reserved_epsilon", "reserved_delta", "epsilon", "delta", "kind", "seeded",
-    "reserved_at", "settled_at",
+    "reserved_at", "committed_at",
 )
 
 # A fork waits until no other thread has a file open. What SQLite knows of its locks would be copied
@@ -74,7 +74,7 @@ def transaction(path):
 
 
 @contextmanager
-def new_file(path, epsilon, delta, neighbours):
+def new_file(path, epsilon, delta, adjacency):
     """Make a ledger at `path`, and yield its BudgetFile in the transaction that makes it.
 
     The file gets its name when it is whole, and only if no file has it: whatever is at `path`, an
@@ -106,7 +106,7 @@ def new_file(path, epsilon, delta, neighbours):
                 connection.execute(statement)
             connection.execute(
                 "INSERT INTO budget VALUES (?, ?, ?, '0', '0')",
-                (str(exact(epsilon)), str(exact(delta)), str(neighbours)),
+                (str(exact(epsilon)), str(exact(delta)), str(adjacency)),
             )
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             connection.execute(f"PRAGMA user_version = {VERSION}")
@@ -140,9 +140,9 @@ class BudgetFile:
         return tuple(map(Fraction, self._row("SELECT epsilon, delta FROM budget")))
 
     @property
-    def neighbours(self):
-        """str : The relation between data sets that all losses are for."""
-        return self._row("SELECT neighbours FROM budget")[0]
+    def adjacency(self):
+        """str : The adjacency that all losses are for."""
+        return self._row("SELECT adjacency FROM budget")[0]
 
     @property
     def spent(self):
@@ -153,50 +153,50 @@ class BudgetFile:
         """Tell whether a loss fits; sums are rounded once, as losses are: ten times 0.1 is 1."""
         if epsilon == math.inf:
             return False
-        wanted = exact(epsilon), exact(delta)
+        requested = exact(epsilon), exact(delta)
         return all(
             _fits(spent + more, total)
-            for spent, more, total in zip(self.spent, wanted, self.budget)
+            for spent, more, total in zip(self.spent, requested, self.budget)
         )
 
     @property
     def left(self):
         """(float, float) : What can be reserved, rounded down."""
-        return tuple(map(_room, self.budget, self.spent))
+        return tuple(map(_left, self.budget, self.spent))
 
     def enter(self, label, epsilon, delta, loss=None):
-        """Write an entry, settled if `loss` is given, and return its id and token."""
+        """Write an entry, committed if `loss` is given, and return its id and token."""
         token, now = secrets.token_hex(16), time.time()
-        settled = (None,) * 5 if loss is None else (*_settled(loss), now)
+        committed = (None,) * 5 if loss is None else (*_committed(loss), now)
         row = self._connection.execute(
             "INSERT INTO entries (token, label, reserved_epsilon, reserved_delta, reserved_at,"
-            " epsilon, delta, kind, seeded, settled_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (token, str(label), float(epsilon), float(delta), now, *settled),
+            " epsilon, delta, kind, seeded, committed_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (token, str(label), float(epsilon), float(delta), now, *committed),
         ).lastrowid
         self._add(epsilon, delta)
         return row, token
 
-    def settle(self, row, token, loss):
+    def commit(self, row, token, loss):
         """Put what came out in the place of what was reserved.
 
         Raises
         ------
         ValueError
-            If there is no such reservation, it was settled, or the loss exceeds it.
+            If there is no such reservation, it was committed, or the loss exceeds it.
         """
         found = self._connection.execute(
-            "SELECT reserved_epsilon, reserved_delta, settled_at FROM entries"
+            "SELECT reserved_epsilon, reserved_delta, committed_at FROM entries"
             " WHERE id = ? AND token = ?", (row, token)
         ).fetchone()
         if found is None:
             raise ValueError(
                 f"The ledger at {self.path} has no such reservation, so it cannot count what came "
-                "out; settle it in the ledger where it was made."
+                "out; commit it in the ledger where it was made."
             )
-        epsilon, delta, settled_at = found
-        if settled_at is not None:
+        epsilon, delta, committed_at = found
+        if committed_at is not None:
             raise ValueError(
-                f"Reservation {row} was settled before, and a release that is counted once "
+                f"Reservation {row} was committed before, and a release that is counted once "
                 "cannot be another; reserve again."
             )
         if loss.epsilon > epsilon or loss.delta > delta:
@@ -206,8 +206,8 @@ class BudgetFile:
                 "all that the budget was asked for; reserve the largest loss that may come out."
             )
         self._connection.execute(
-            "UPDATE entries SET epsilon = ?, delta = ?, kind = ?, seeded = ?, settled_at = ?"
-            " WHERE id = ?", (*_settled(loss), time.time(), row),
+            "UPDATE entries SET epsilon = ?, delta = ?, kind = ?, seeded = ?, committed_at = ?"
+            " WHERE id = ?", (*_committed(loss), time.time(), row),
         )
         self._add(exact(loss.epsilon) - exact(epsilon), exact(loss.delta) - exact(delta))
 
@@ -219,8 +219,8 @@ class BudgetFile:
             f"INSERT INTO entries (token, {', '.join(COLUMNS)}) VALUES ({marks})",
             (secrets.token_hex(16), *entry),
         )
-        settled = values["settled_at"] is not None
-        self._add(*(values[name if settled else f"reserved_{name}"] for name in ("epsilon", "delta")))
+        committed = values["committed_at"] is not None
+        self._add(*(values[name if committed else f"reserved_{name}"] for name in ("epsilon", "delta")))
 
     @property
     def entries(self):
@@ -245,11 +245,11 @@ def exact(amount):
     return amount if isinstance(amount, Fraction) else Fraction(float(amount))
 
 
-def _settled(loss):
+def _committed(loss):
     return float(loss.epsilon), float(loss.delta), loss.kind, int(loss.seeded)
 
 
-def _room(total, spent):
+def _left(total, spent):
     """Return the largest amount, about, that can be added without exceeding the total."""
     amount = float(max(total - spent, Fraction(0)))
     while amount > 0 and not _fits(spent + exact(amount), total):

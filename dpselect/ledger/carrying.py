@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..config import carried_config, get_config
 from ..processes import this_process
-from .charging import Origin, coming_from, has_ended, open_here, opener
+from .spending import Origin, coming_from, has_ended, open_here, opener
 
 # an attribute of what was unpickled
 ORIGIN = "_origin"

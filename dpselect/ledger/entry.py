@@ -7,12 +7,12 @@ from typing import Any, Self
 from ..privacy import KINDS
 from .budget_file import COLUMNS
 
-UNSETTLED = "unsettled"
+UNCOMMITTED = "uncommitted"
 
 
 @dataclass(frozen=True)
 class LedgerEntry:
-    """One reservation, and what it was settled at.
+    """One reservation, and what was committed.
 
     Attributes
     ----------
@@ -23,12 +23,12 @@ class LedgerEntry:
     reserved_epsilon, reserved_delta : float
         The largest loss that could come out.
     epsilon, delta : float
-        What counts as spent: what came out, or what was reserved if nothing was settled.
+        What counts as spent: what came out, or what was reserved if nothing was committed.
     kind : str
-        "differential privacy", "ex-post", or "unsettled".
+        "differential privacy", "ex-post", or "uncommitted".
     seeded : bool
         Whether noise came from a seed. Whoever knows the seed can remove it.
-    reserved_at, settled_at : float or None
+    reserved_at, committed_at : float or None
         Seconds since 1970.
     """
 
@@ -41,20 +41,20 @@ class LedgerEntry:
     kind: str
     seeded: bool
     reserved_at: float
-    settled_at: float | None
+    committed_at: float | None
 
     @classmethod
     def of(cls, row: Iterable[Any]) -> Self:
         """Return the entry of a row by COLUMNS."""
         values = dict(zip(COLUMNS, row))
-        if values["settled_at"] is None:
+        if values["committed_at"] is None:
             values |= {"epsilon": values["reserved_epsilon"], "delta": values["reserved_delta"],
-                       "kind": UNSETTLED}
+                       "kind": UNCOMMITTED}
         return cls(**values | {"seeded": bool(values["seeded"])})
 
     def __str__(self):
         more = f" and delta {self.delta:.6g}" if self.delta else ""
-        notes = {UNSETTLED: ["unsettled: counts in full"], KINDS[0]: [],
+        notes = {UNCOMMITTED: ["uncommitted: counts in full"], KINDS[0]: [],
                  KINDS[1]: [f"ex-post, of {self.reserved_epsilon:.6g} reserved"]}[self.kind]
         if self.seeded:
             notes = [*notes, "seeded: whoever knows the seed can remove the noise"]

@@ -13,17 +13,17 @@ def write_json(file):
     epsilon, delta = map(float, file.budget)
     entries = [dict(zip(COLUMNS, row)) for row in file.entries]
     return json.dumps(
-        {"epsilon": epsilon, "delta": delta, "neighbours": file.neighbours, "entries": entries},
+        {"epsilon": epsilon, "delta": delta, "adjacency": file.adjacency, "entries": entries},
         indent=1,
     )
 
 
 def read_json(text):
-    """Return budget, relation and rows by COLUMNS, or refuse what `to_json` cannot have written."""
+    """Return budget, adjacency and rows by COLUMNS, or refuse what `to_json` cannot have written."""
     try:
         given = json.loads(text)
         budget = _number(given["epsilon"]), _number(given["delta"])
-        neighbours = _text(given["neighbours"])
+        adjacency = _text(given["adjacency"])
         rows = [_row(entry) for entry in given["entries"]]
         counted = [LedgerEntry.of(row) for row in rows]
         total = (
@@ -41,7 +41,7 @@ def read_json(text):
             "text is not what to_json of a ledger returned, or its entries exceed its budget, so its "
             "sums would not be true; export the ledger again."
         ) from None
-    return *budget, neighbours, rows
+    return *budget, adjacency, rows
 
 
 def _row(entry):
@@ -53,13 +53,13 @@ def _row(entry):
     }
     if type(entry["id"]) is not int:
         raise TypeError
-    if entry["settled_at"] is not None:
+    if entry["committed_at"] is not None:
         loss = PrivacyLoss(_number(entry["epsilon"]), _number(entry["delta"]), kind=entry["kind"])
         if loss.epsilon > reserved.epsilon or loss.delta > reserved.delta:
             raise ValueError
         values |= {
             "epsilon": loss.epsilon, "delta": loss.delta, "kind": loss.kind,
-            "seeded": int(bool(entry["seeded"])), "settled_at": _number(entry["settled_at"]),
+            "seeded": int(bool(entry["seeded"])), "committed_at": _number(entry["committed_at"]),
         }
     return tuple(values[name] for name in COLUMNS)
 

@@ -1,8 +1,8 @@
 """A budget for one data set, kept on disk, that many processes may spend from.
 
 What the loss of a release is, is not known before its noise is drawn, and a process can die in
-between. So a loss is *reserved* before any noise is drawn, and *settled* when the release is
-made. A reservation that was never settled counts as spent: its release may have come out.
+between. So a loss is *reserved* before any noise is drawn, and *committed* when the release is
+made. A reservation that was never committed counts as spent: its release may have come out.
 """
 
 from contextlib import suppress
@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Self
 
 from ..exceptions import BudgetExceededError
-from ..privacy import NEIGHBOURS, PrivacyLoss
+from ..privacy import ADJACENCY, PrivacyLoss
 from ..type_aliases import PathLike
 from ..validation import check_number
 from .budget_file import exact, new_file, transaction
-from .charging import close_ledger, open_ledger
 from .entry import LedgerEntry
 from .export import read_json, write_json
+from .spending import close_ledger, open_ledger
 
 
 class PrivacyLedger:
@@ -36,8 +36,8 @@ class PrivacyLedger:
         Budget, greater than 0; None opens a ledger that exists.
     delta : float, default=0.0
         Budget, in [0, 1).
-    neighbours : str, default="replace one record"
-        The relation between data sets that all losses must be for; that of
+    adjacency : str, default="replace one record"
+        The adjacency that all losses must be for; that of
         :class:`~dpselect.Thresholdout` is "replace one holdout record". Other than that only if
         `epsilon` is given.
 
@@ -87,7 +87,7 @@ class PrivacyLedger:
         epsilon: float | None = None,
         delta: float = 0.0,
         *,
-        neighbours: str | None = None,
+        adjacency: str | None = None,
     ) -> None:
         self.path = str(Path(path).absolute())
         if epsilon is None:
@@ -103,15 +103,15 @@ class PrivacyLedger:
             "delta", delta, low_included=True, high=1.0, why="it is a probability",
             instead="write 0.0 for pure privacy",
         )
-        neighbours = NEIGHBOURS if neighbours is None else str(neighbours)
-        with suppress(FileExistsError), new_file(self.path, epsilon, delta, neighbours):
+        adjacency = ADJACENCY if adjacency is None else str(adjacency)
+        with suppress(FileExistsError), new_file(self.path, epsilon, delta, adjacency):
             return
         with transaction(self.path) as file:
-            if (*file.budget, file.neighbours) != (exact(epsilon), exact(delta), neighbours):
+            if (*file.budget, file.adjacency) != (exact(epsilon), exact(delta), adjacency):
                 raise ValueError(
-                    f"epsilon={epsilon!r}, delta={delta!r} and neighbours={neighbours!r} are not those "
+                    f"epsilon={epsilon!r}, delta={delta!r} and adjacency={adjacency!r} are not those "
                     f"of the ledger at {self.path} (epsilon={float(file.budget[0])}, "
-                    f"delta={float(file.budget[1])}, {file.neighbours}), and a budget that can change "
+                    f"delta={float(file.budget[1])}, {file.adjacency}), and a budget that can change "
                     "protects nobody; leave them out."
                 )
 
@@ -121,7 +121,7 @@ class PrivacyLedger:
         delta: float = 0.0,
         label: str = "release",
         *,
-        neighbours: str = NEIGHBOURS,
+        adjacency: str = ADJACENCY,
     ) -> "Reservation":
         """Set a loss aside, before noise is drawn.
 
@@ -133,8 +133,8 @@ class PrivacyLedger:
             In [0, 1].
         label : str, default="release"
             Public.
-        neighbours : str, default="replace one record"
-            The relation that the loss is for.
+        adjacency : str, default="replace one record"
+            The adjacency that the loss is for.
 
         Returns
         -------
@@ -146,9 +146,9 @@ class PrivacyLedger:
         BudgetExceededError
             If less than that is left.
         ValueError
-            If the loss is for another relation than the ledger.
+            If the loss is for another adjacency than the ledger.
         """
-        loss = PrivacyLoss(float(epsilon), float(delta), label=str(label), neighbours=neighbours)
+        loss = PrivacyLoss(float(epsilon), float(delta), label=str(label), adjacency=adjacency)
         return Reservation(self.path, *self._enter(loss))
 
     def spend(
@@ -157,16 +157,16 @@ class PrivacyLedger:
         delta: float = 0.0,
         label: str = "release",
         *,
-        neighbours: str = NEIGHBOURS,
+        adjacency: str = ADJACENCY,
     ) -> None:
-        """Reserve and settle in one step: for a release that is about to be made elsewhere.
+        """Reserve and commit in one step: for a release that is about to be made elsewhere.
 
         Parameters
         ----------
         epsilon : float
         delta : float, default=0.0
         label : str, default="release"
-        neighbours : str, default="replace one record"
+        adjacency : str, default="replace one record"
             As for `reserve`.
 
         Raises
@@ -174,12 +174,12 @@ class PrivacyLedger:
         BudgetExceededError, ValueError
             As for `reserve`.
         """
-        loss = PrivacyLoss(float(epsilon), float(delta), label=str(label), neighbours=neighbours)
+        loss = PrivacyLoss(float(epsilon), float(delta), label=str(label), adjacency=adjacency)
         self._enter(loss, loss)
 
-    def _enter(self, loss, settled=None):
+    def _enter(self, loss, committed=None):
         with transaction(self.path) as file:
-            _check_relation(loss, file)
+            _check_adjacency(loss, file)
             if not file.affords(loss.epsilon, loss.delta):
                 left = file.left
                 raise BudgetExceededError(
@@ -187,7 +187,7 @@ class PrivacyLedger:
                     f"the ledger at {self.path} has epsilon={left[0]:.6g} and delta={left[1]:.6g} "
                     "left; ask for less, or for other records."
                 )
-            return file.enter(loss.label, loss.epsilon, loss.delta, settled)
+            return file.enter(loss.label, loss.epsilon, loss.delta, committed)
 
     def remaining(self) -> tuple[float, float]:
         """Return what is left.
@@ -201,7 +201,7 @@ class PrivacyLedger:
             return file.left
 
     def spent(self) -> tuple[float, float]:
-        """Return what was spent, unsettled reservations in full.
+        """Return what was spent, uncommitted reservations in full.
 
         Returns
         -------
@@ -219,10 +219,10 @@ class PrivacyLedger:
             return epsilon, delta
 
     @property
-    def neighbours(self) -> str:
-        """str : The relation between data sets that all losses are for."""
+    def adjacency(self) -> str:
+        """str : The adjacency that all losses are for."""
         with transaction(self.path) as file:
-            return file.neighbours
+            return file.adjacency
 
     def history(self) -> list[LedgerEntry]:
         """Return all entries in their order.
@@ -257,7 +257,7 @@ class PrivacyLedger:
         Returns
         -------
         PrivacyLedger
-            Reservations that were not settled count in full; they can be settled in the ledger
+            Reservations that were not committed count in full; they can be committed in the ledger
             where they were made only. Whoever goes on spending from both breaks the promise.
 
         Raises
@@ -268,8 +268,8 @@ class PrivacyLedger:
             If the text is not from `to_json`, or its entries exceed its budget. No ledger is made.
         """
         path = str(Path(path).absolute())
-        epsilon, delta, neighbours, rows = read_json(text)
-        with new_file(path, epsilon, delta, neighbours) as file:
+        epsilon, delta, adjacency, rows = read_json(text)
+        with new_file(path, epsilon, delta, adjacency) as file:
             for row in rows:
                 file.copy(row)
         return cls(path)
@@ -302,7 +302,7 @@ class PrivacyLedger:
 
 @dataclass(frozen=True)
 class Reservation:
-    """A loss that was set aside, and counts as spent until it is settled at what came out.
+    """A loss that was set aside, and counts as spent until what came out is committed.
 
     Attributes
     ----------
@@ -311,14 +311,14 @@ class Reservation:
     id : int
         Of the entry.
     token : str
-        Random; only its holder can settle the entry.
+        Random; only its holder can commit the entry.
     """
 
     path: str
     id: int
     token: str
 
-    def settle(self, loss: PrivacyLoss) -> None:
+    def commit(self, loss: PrivacyLoss) -> None:
         """Count what came out in place of what was reserved.
 
         Parameters
@@ -329,18 +329,18 @@ class Reservation:
         Raises
         ------
         ValueError
-            If the loss exceeds the reservation or is for another relation, or the reservation was
-            settled before or is not in this ledger. The entry then stays as it is.
+            If the loss exceeds the reservation or is for another adjacency, or the reservation was
+            committed before or is not in this ledger. The entry then stays as it is.
         """
         with transaction(self.path) as file:
-            _check_relation(loss, file)
-            file.settle(self.id, self.token, loss)
+            _check_adjacency(loss, file)
+            file.commit(self.id, self.token, loss)
 
 
-def _check_relation(loss, file):
-    if loss.neighbours != file.neighbours:
+def _check_adjacency(loss, file):
+    if loss.adjacency != file.adjacency:
         raise ValueError(
-            f"{loss.label!r} has a loss for neighbours that {loss.neighbours}, and the ledger at "
-            f"{file.path} counts for neighbours that {file.neighbours}; use a ledger that was made "
-            f"with neighbours={loss.neighbours!r}, for these records alone."
+            f"{loss.label!r} has a loss for the adjacency {loss.adjacency!r}, and the ledger at "
+            f"{file.path} counts for {file.adjacency!r}; use a ledger that was made "
+            f"with adjacency={loss.adjacency!r}, for these records alone."
         )

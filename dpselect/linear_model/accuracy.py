@@ -13,15 +13,15 @@ import numpy as np
 from ..accuracy_first.forms import (
     AccuracyBounds,
     AccuracyForm,
-    MovementNoise,
     Reduction,
+    SensitivityNoise,
     root_rounding,
 )
 from ..estimator import Trial
 from ..mechanisms.verification import root_excess_sensitivity
 from ..noise import release
 from ..noise.tails import noise_length
-from .calibration import calibrate, movement, norm_bound
+from .calibration import calibrate, minimiser_sensitivity, norm_bound
 from .design import signed_rows
 from .problems import mean_losses
 from .solver import minimise
@@ -66,7 +66,7 @@ class LinearAccuracy(AccuracyForm):
         s, d, alpha = calibration.scales, calibration.dimension, self.alpha
         curvature = self.loss.curvature * self.radius**2
         objective, expected = self.model.perturbation == "objective", failure_probability is None
-        # the draw that matters gets nearly all of the probability
+        # the noise that matters gets nearly all of the probability
         shares = [None, None] if expected else [
             share * failure_probability / shape.n_problems
             for share in ((0.99, 0.01) if objective else (1.0, 1.0))
@@ -89,7 +89,8 @@ class LinearAccuracy(AccuracyForm):
         root = root_excess_sensitivity(R + n * bare.tau, n, self.alpha) + root_rounding(
             float(self.loss.value(-R * self.ball)) + self.alpha * self.ball**2 / 2
         )
-        noise = MovementNoise("l2", (shape.n_problems, d), movement(R, n, bare.mu, bare.tau))
+        moved = minimiser_sensitivity(R, n, bare.mu, bare.tau)
+        noise = SensitivityNoise("l2", (shape.n_problems, d), moved)
         curvature = self.loss.curvature * R**2 + d * self.alpha
 
         def forecast(levels, epsilon):
@@ -138,8 +139,8 @@ class LinearReduction(Reduction):
         self.bare = form.bare(self.n, self.d)
         self.bounds = form.bounds(self.shape)
         if form.reduces_noise:
-            moved = movement(form.radius, self.n, self.bare.mu, self.bare.tau)
-            self.noise = MovementNoise("l2", (self.K, self.d), moved)
+            moved = minimiser_sensitivity(form.radius, self.n, self.bare.mu, self.bare.tau)
+            self.noise = SensitivityNoise("l2", (self.K, self.d), moved)
             self.put_noise_on = self.noise.start(levels, stream.child("levels"))
 
     @cached_property

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import brentq
 
-from ..noise import charged_scale, release_step
-from ..noise.lattice import NO_GRID
+from ..noise import release_step, scale_with_rounding
+from ..noise.grid import NO_GRID
 from .losses import LogisticLoss
 from .tolerance import attainable, check_steps, longest
 
@@ -28,16 +28,16 @@ class Perturbation:
     """The scales at which unit noise enters one linear classifier.
 
     The model is argmin J(w) + (Delta / 2) ||w||^2 + `linear_scale` r.w, to gradient norm `tau`,
-    plus `output_scale` times a ball-Laplace draw, on a grid of `step`.
+    plus `output_scale` times a spherical Laplace sample, on a grid of `step`.
 
     Attributes
     ----------
     mu : float
         lambda + Delta, the strong convexity of what is minimised.
     linear_scale : float
-        Scale of the unit draw r in the objective; 0 for output perturbation.
+        Scale of the standard noise r in the objective; 0 for output perturbation.
     output_scale : float
-        Scale of the ball-Laplace draw that is added to the minimiser.
+        Scale of the spherical Laplace sample that is added to the minimiser.
     tau : float
         Bound on the gradient norm that the solver reaches; public.
     step : float
@@ -58,7 +58,7 @@ class Perturbation:
         """Return the scales for a minimiser that moves by `moved`, hidden by a share of epsilon."""
         loss = share * epsilon
         step = release_step(moved / loss)
-        output_scale = charged_scale(moved / loss, step, loss, dimension)
+        output_scale = scale_with_rounding(moved / loss, step, loss, dimension)
         if not math.isfinite(mu + linear_scale + output_scale + tau):
             raise ValueError(
                 f"alpha={alpha!r} and epsilon={epsilon!r} with these bounds of the rows need noise "
@@ -94,7 +94,7 @@ def calibrate(
         Relative tolerance of the solver.
     noise_radius : float, default=None
         G: a bound on the l1 norm of the rows if the noise of the objective is made of
-        independent Laplace variables. None is R, for ball-Laplace noise.
+        independent Laplace variables. None is R, for spherical Laplace noise.
 
     Returns
     -------
@@ -114,12 +114,12 @@ def calibrate(
 
     Objective perturbation (CMS11 algorithm 2, with one logarithm in place of two and
     with Delta chosen so that epsilon' never falls below epsilon / 2): the residual is
-    hidden by a second draw of scale 2 tau / (mu epsilon_tau), with
+    hidden by a second noise vector of scale 2 tau / (mu epsilon_tau), with
     epsilon_tau = epsilon / 1000. This needs a tau that depends on neither the data nor
     the draw. One record moves the gradient by at most 2 G in the norm of the noise.
 
     What is added to the minimiser pays for rounding to the grid, too: see
-    :func:`~dpselect.noise.charged_scale`.
+    :func:`~dpselect.noise.scale_with_rounding`.
     """
     n, d, R = n_samples, dimension, radius
     G = R if noise_radius is None else noise_radius
@@ -130,7 +130,7 @@ def calibrate(
     share = 1.0
     if perturbation == "output":
         tau = attainable(loss, R, mu, 0.0, tol)
-        moved = movement(R, n, mu, tau)
+        moved = minimiser_sensitivity(R, n, mu, tau)
     else:
         share = RESIDUAL_SHARE
         main_epsilon = epsilon - share * epsilon
@@ -145,7 +145,7 @@ def calibrate(
     return scales
 
 
-def movement(R, n, mu, tau):
+def minimiser_sensitivity(R, n, mu, tau):
     """Return how far one record moves the computed minimiser, in l2 norm."""
     return (2 * R / n + 2 * tau) / mu
 
@@ -163,9 +163,9 @@ def extra_regularisation(loss, n, R, alpha, epsilon):
 def noise_epsilon(loss, n, R, mu, epsilon):
     """Return epsilon', the part of epsilon that sets the noise of objective perturbation.
 
-    A replaced record moves the noise that explains a given w, and bends the map from
+    A replaced record moves the noise that explains a given w, and curves the map from
     noise to w. With kappa = R^2 / (n mu), a general loss pays log(1 + c kappa) for the
-    bending. For the logistic loss phi'' = |phi'| (1 - |phi'|), so a record that bends
+    curvature. For the logistic loss phi'' = |phi'| (1 - |phi'|), so a record that curves
     moves less, and epsilon' is the largest number with
 
         max over 0 <= s <= 1 of  epsilon' (1 + s) / 2 + log(1 + s (1 - s) kappa) <= epsilon,
@@ -233,7 +233,7 @@ def public_alpha(n_samples, noise_length, radius, epsilon):
 
 
 def norm_bound(loss, perturbation, radius, linear_norm, output_norm):
-    """Bound the l2 norm of the model by public numbers and the lengths of its unit draws.
+    """Bound the l2 norm of the model by public numbers and the lengths of its standard noise vectors.
 
     Parameters
     ----------
@@ -242,7 +242,7 @@ def norm_bound(loss, perturbation, radius, linear_norm, output_norm):
     radius : float
         R, the constant included.
     linear_norm, output_norm : float or ndarray
-        Lengths ||r|| of the two unit draws.
+        Lengths ||r|| of the two standard noise vectors.
 
     Returns
     -------

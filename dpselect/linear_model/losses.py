@@ -1,4 +1,4 @@
-"""Margin losses: convex functions of u = y w.x with slopes between -1 and 0."""
+"""Margin losses: convex functions of u = y w.x with derivatives between -1 and 0."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -27,11 +27,11 @@ class MarginLoss(ABC):
         """Return phi(u), elementwise."""
 
     @abstractmethod
-    def slope(self, u):
+    def derivative(self, u):
         """Return phi'(u), elementwise."""
 
     @abstractmethod
-    def bend(self, u):
+    def second_derivative(self, u):
         """Return phi''(u), elementwise (where it exists; one-sided elsewhere)."""
 
 
@@ -50,14 +50,14 @@ class LogisticLoss(MarginLoss):
     def value(self, u):
         return np.log1p(np.exp(-np.abs(u))) + np.maximum(-u, 0.0)
 
-    def slope(self, u):
+    def derivative(self, u):
         # several times faster than scipy's expit, and as exact: where exp overflows, 0 is right
         with np.errstate(over="ignore"):
-            slope = np.exp(u)
-        slope += 1.0
-        return np.divide(-1.0, slope, out=slope)
+            derivative = np.exp(u)
+        derivative += 1.0
+        return np.divide(-1.0, derivative, out=derivative)
 
-    def bend(self, u):
+    def second_derivative(self, u):
         e = np.exp(-np.abs(u))
         return e / (1.0 + e) ** 2
 
@@ -89,8 +89,8 @@ class HuberHingeLoss(MarginLoss):
         short = np.clip(1 + self.width - u, 0.0, 2 * self.width)
         return short**2 / (4 * self.width) + np.maximum(1 - self.width - u, 0.0)
 
-    def slope(self, u):
+    def derivative(self, u):
         return -np.clip(1 + self.width - u, 0.0, 2 * self.width) / (2 * self.width)
 
-    def bend(self, u):
+    def second_derivative(self, u):
         return np.where(np.abs(1 - u) <= self.width, 0.5 / self.width, 0.0)

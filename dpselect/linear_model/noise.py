@@ -12,7 +12,7 @@ from ..capabilities import PublicShape
 from ..certificates import margin_certificate
 from ..exceptions import CertificateError
 from ..metrics import MarginScore
-from ..noise import ball_laplace, laplace
+from ..noise import laplace, spherical_laplace
 from ..noise.tails import noise_length
 from .calibration import Perturbation, calibrate, norm_bound, public_alpha
 from .design import Design
@@ -70,8 +70,8 @@ class LinearProblem:
         d = self.dimension(n_features)
         if self.norm == "l1":
             linear = laplace(generator, (n_problems, d))
-            return np.stack([linear, ball_laplace(generator, n_problems, d)])
-        return ball_laplace(generator, 2 * n_problems, d).reshape(2, n_problems, d)
+            return np.stack([linear, spherical_laplace(generator, n_problems, d)])
+        return spherical_laplace(generator, 2 * n_problems, d).reshape(2, n_problems, d)
 
     def attributes(self, w):
         """Return what is released for coefficients of shape (K, d), noise included."""

@@ -32,20 +32,20 @@ class _Terms:
         if signs.shape[1] == 1 and 2 * len(columns) > len(W):
             # for many columns a copy costs less than factors, constant and signs in each of them
             A = rows.matrix(signs)
-            slopes = self._left_out(self.loss.slope(A @ W), parts, columns)
-            return (slopes.T @ A).T
+            derivatives = self._left_out(self.loss.derivative(A @ W), parts, columns)
+            return (derivatives.T @ A).T
         y = self._labels(signs, columns)
         u = rows.dot(W)
         u *= y
-        slopes = self.loss.slope(u)
-        slopes *= y
-        return rows.adjoint_dot(self._left_out(slopes, parts, columns))
+        derivatives = self.loss.derivative(u)
+        derivatives *= y
+        return rows.adjoint_dot(self._left_out(derivatives, parts, columns))
 
-    def bends(self, W, columns, rows, signs, parts=None):
+    def second_derivatives(self, W, columns, rows, signs, parts=None):
         """Return the second derivatives, shape (b, k)."""
         u = rows.dot(W)
         u *= self._labels(signs, columns)
-        return self._left_out(self.loss.bend(u), parts, columns)
+        return self._left_out(self.loss.second_derivative(u), parts, columns)
 
     def _labels(self, signs, columns):
         # one column serves all problems without being copied
@@ -117,7 +117,7 @@ class Problems:
         ])
 
     def _factors_at_zero(self, columns):
-        """Return the factors at 0, where every loss bends alike: only mu makes a difference."""
+        """Return the factors at 0, where all losses curve the same: only mu makes a difference."""
         owners = columns % self.shape[1]
         one = columns[owners == owners[0]]
         W = np.zeros((len(self.linear), len(one)))
@@ -135,8 +135,8 @@ class Problems:
         places = [np.flatnonzero(own == i) for i in range(own.max() + 1)]
 
         def grams(rows, *aligned):
-            bends = terms.bends(W, columns, rows, *aligned) / sizes
-            return tuple(rows.gram(bends[:, place].mean(axis=1)) for place in places)
+            second_derivatives = terms.second_derivatives(W, columns, rows, *aligned) / sizes
+            return tuple(rows.gram(second_derivatives[:, place].mean(axis=1)) for place in places)
 
         return self.design.sum(grams, *self.aligned, columns=len(columns))
 
@@ -147,7 +147,7 @@ class Problems:
         def products(rows, *aligned):
             A = rows.matrix(np.ones((1, 1)))
             outer = (A[:, :, None] * A[:, None, :]).reshape(len(A), -1)
-            return (outer.T @ terms.bends(W, columns, rows, *aligned),)
+            return (outer.T @ terms.second_derivatives(W, columns, rows, *aligned),)
 
         (total,) = self.design.sum(products, *self.aligned, columns=len(columns))
         H = np.moveaxis((total / self.sizes[columns]).reshape(len(W), len(W), -1), 2, 0)

@@ -179,33 +179,33 @@ def _line_search(problems, W, G, direction, active, shortest):
 
     The whole step is taken when one of these holds:
 
-    - the slope at its end is still at most 0: for a convex function the value has then
+    - the derivative at its end is still at most 0: for a convex function the value has then
       fallen;
     - the gradient is shorter than 0.9 times the shortest so far, which can happen
       only finitely often before the tolerance is reached.
 
-    Otherwise the lowest point of the line is bracketed by the sign of the slope. Halving
-    the step until the value falls would not do: far from 0 the losses bend in narrow
+    Otherwise the lowest point of the line is bracketed by the sign of the derivative. Halving
+    the step until the value falls would not do: far from 0 the losses curve in narrow
     strips only, the lowest point lies in one, and the curvature has to be taken there.
 
     Steps that lead too far out of the ball that holds all minimisers are cut short, so that
     halving them can find the strips.
     """
-    slope = (G * direction).sum(axis=0)
+    derivative = (G * direction).sum(axis=0)
     whole, farthest = _norms(direction), OUTSIDE * (_norms(W) + problems.longest)
     step = np.where(whole <= farthest, 1.0, farthest / np.where(whole > 0, whole, 1.0))
-    low, high = np.zeros(len(slope)), step.copy()
+    low, high = np.zeros(len(derivative)), step.copy()
     start, W, G = W, W.copy(), G.copy()
     pending = active
     for trial in range(BISECTIONS):
         there = start[:, pending] + step[pending] * direction[:, pending]
         g = problems.gradients(there, pending)
-        slope_there = (g * direction[:, pending]).sum(axis=0)
-        before = slope_there <= 0
+        derivative_there = (g * direction[:, pending]).sum(axis=0)
+        before = derivative_there <= 0
         if trial == 0:
             fine = before | (_norms(g) <= 0.9 * shortest[pending])
         else:
-            fine = before & (-slope_there <= 0.1 * np.abs(slope[pending]))
+            fine = before & (-derivative_there <= 0.1 * np.abs(derivative[pending]))
         # a point before the lowest one is progress too, and is kept until there is a better one
         keep = fine | before
         W[:, pending[keep]], G[:, pending[keep]] = there[:, keep], g[:, keep]

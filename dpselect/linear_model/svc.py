@@ -17,7 +17,7 @@ class DPLinearSVC(DPLinearClassifier):
     Minimises the mean Huber hinge loss plus alpha / 2 times the squared norm of the
     coefficients, the intercept included, with noise in the objective or in the result. The
     Huber hinge is the hinge with its corner rounded off: objective perturbation needs a loss
-    whose slope does not jump.
+    whose derivative is continuous.
 
     Neighbouring data sets differ in one record (row and label). Public are the number of
     records, the columns, the labels in `classes`, and every parameter.

@@ -6,7 +6,7 @@ know nothing of estimators.
 
 Losses, thresholds and noise are brought to a grid that public numbers fix, and compared exactly.
 Rounding moves two losses apart by a step g of it at most, so the noise is that for Delta + g. The
-page "Noise on a lattice" of the documentation has statement and proof.
+page "Noise on a grid" of the documentation has statement and proof.
 """
 
 import math
@@ -15,10 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..noise import (
-    LatticePath,
+    DiscreteLaplacePath,
     as_generator,
+    grid_noise,
     grid_step,
-    lattice_noise,
     nearest_multiple,
     root_stream,
 )
@@ -206,7 +206,7 @@ class Comparisons:
         threshold_scale = test.threshold_scale + 2 * self.step / test.epsilon
         self.query_scale = test.query_scale + 4 * self.step / test.epsilon
         self.threshold = float(nearest_multiple(test.threshold, self.step))
-        self.threshold_noise = float(lattice_noise(
+        self.threshold_noise = float(grid_noise(
             as_generator(root.child("threshold")), (), threshold_scale, self.step
         ))
 
@@ -221,7 +221,7 @@ class Comparisons:
         -------
         bool
         """
-        query_noise = float(lattice_noise(self.noise, (), self.query_scale, self.step))
+        query_noise = float(grid_noise(self.noise, (), self.query_scale, self.step))
         return _at_most(loss, query_noise, self.threshold, self.threshold_noise, self.step)
 
 
@@ -308,12 +308,12 @@ def reduced_above_threshold(losses, tests, random_state=None):
     sensitivity = tests.sensitivity + step
     # integers of this rate times epsilon are multiples of the step, of scale 2 Delta / epsilon
     rate = step / (2 * sensitivity)
-    path = LatticePath(
+    path = DiscreteLaplacePath(
         as_generator(root.child("threshold")), 1, epsilons[0] * rate, epsilons[-1] * rate
     )
     # the losses come last: zip then takes none after the last level
     for index, (epsilon, threshold, loss) in enumerate(zip(epsilons, tests.thresholds, losses)):
-        query_noise = float(lattice_noise(noise, (), 4 * sensitivity / epsilon, step))
+        query_noise = float(grid_noise(noise, (), 4 * sensitivity / epsilon, step))
         threshold_noise = step * float(path.read(epsilon * rate)[0])
         threshold = float(nearest_multiple(threshold, step))
         if _at_most(loss, query_noise, threshold, threshold_noise, step):

@@ -1,4 +1,4 @@
-"""How much Gaussian noise hides a movement, exactly."""
+"""How much Gaussian noise hides a sensitivity, exactly."""
 
 import math
 

@@ -8,7 +8,7 @@ import os
 import threading
 
 from ..exceptions import BudgetExceededError
-from ..noise import as_generator, lattice_laplace, root_stream
+from ..noise import as_generator, grid_laplace, root_stream
 from .above_threshold import Comparisons, ThresholdTest
 
 
@@ -126,7 +126,7 @@ class ReusableHoldout:
             self.uses += 1
             self._begin_round()
             scale, loss = self.noise_rate * width, 1 / (self.noise_rate * self.n_holdout)
-            return float(lattice_laplace(noise, holdout_value, scale, loss))
+            return float(grid_laplace(noise, holdout_value, scale, loss))
 
     def _begin_round(self):
         self._comparisons = Comparisons(self._test, self._root.child("round", self.uses))

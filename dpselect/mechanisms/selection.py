@@ -1,7 +1,7 @@
 """Private selection: the index of a large score, without the scores.
 
 Functions of numbers; they know nothing of estimators. Scores and noise are brought to a grid that
-public numbers fix, and compared exactly: the page "Noise on a lattice" of the documentation has
+public numbers fix, and compared exactly: the page "Noise on a grid" of the documentation has
 statement and proof.
 """
 
@@ -82,7 +82,7 @@ def noisy_argmax(
     -----
     Algorithm 1 of Chaudhuri and Vinterbo 2013, where all sensitivities are equal. With
     different ones, 2 Delta_i / epsilon would not be private: candidate i's noise has to
-    cover the movement of every rival too. Taking 1 off Z_i, a public offset, removes
+    cover the sensitivity of every rival too. Taking 1 off Z_i, a public offset, removes
     the advantage that a larger mean gives to a noisier candidate. Rounding to the grid, of step
     g, is charged for: 2 g / epsilon is added to each scale. Of equal sums the first one wins.
 

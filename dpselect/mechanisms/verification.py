@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from ..noise import as_generator, lattice_laplace
+from ..noise import as_generator, grid_laplace
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def verify(value, target, verification, random_state=None):
     answer = float(value)
     if verification.scale > 0 and math.isfinite(answer):
         generator = as_generator(random_state)
-        answer = float(lattice_laplace(generator, value, verification.scale, verification.epsilon))
+        answer = float(grid_laplace(generator, value, verification.scale, verification.epsilon))
     return answer <= target - verification.margin, answer
 
 

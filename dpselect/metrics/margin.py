@@ -19,13 +19,13 @@ class MarginScore(Score):
     Attributes
     ----------
     lipschitz : float
-        L, the largest slope of g.
+        L, the Lipschitz constant of g.
     """
 
     @property
     @abstractmethod
     def lipschitz(self) -> float:
-        """float : L, the largest slope of g."""
+        """float : L, the Lipschitz constant of g."""
 
     @property
     def stake(self) -> float:  # type: ignore[override]  # is read only
@@ -145,7 +145,7 @@ class RampScore(MarginScore):
 
     The score of Chaudhuri and Vinterbo 2013, section 4.1, with low = 0 and high = 1. It is
     close to the share of errors, but only sees margins between 0 and 1. Where the noise of a
-    choice shrinks with the slope (``strategy="stability"``), RampScore(-4, 4) told classifiers
+    choice shrinks with the derivative (``strategy="stability"``), RampScore(-4, 4) told classifiers
     apart better; the page "Selection by stability" has the numbers.
 
     Parameters
@@ -197,7 +197,7 @@ class RampScore(MarginScore):
 class BrierScore(MarginScore):
     """The squared error of the probability of the true class, g(u) = sigma(-u)^2.
 
-    Its slope is at most 8/27 and its range 1, which makes it the least noisy of the
+    Its derivative is at most 8/27 and its range 1, which makes it the least noisy of the
     scores here and sensitive to calibration as well as to errors.
 
     Examples

@@ -57,7 +57,7 @@ class ClippedSquaredErrorScore(Score):
 
     @property
     def lipschitz(self) -> float:
-        """float : Largest slope of the penalty in the prediction, 2 sqrt(bound)."""
+        """float : Lipschitz constant of the penalty in the prediction, 2 sqrt(bound)."""
         return 2 * np.sqrt(self.bound).item()
 
     def __call__(  # type: ignore[override]  # other scores need no y

@@ -23,11 +23,11 @@ def _planned(name, problem):
     try:
         # strategies set the budgets of candidates, so each has its own
         strategy = make_strategy(name, problem.restricted(range(len(problem.candidates))))
-        strategy.rehearse()
+        strategy.dry_run()
         plan = strategy.plan()
     except ValueError as refusal:  # CertificateError is one
         return PlannedStrategy(name, refusal=str(refusal))
     return PlannedStrategy(
-        name, plan.training_epsilon, plan.training_size, plan.selection_epsilon, plan.resolution,
-        plan.stake,
+        name, plan.training_epsilon, plan.training_size, plan.selection_epsilon,
+        plan.minimum_detectable_difference, plan.stake,
     )

@@ -35,7 +35,8 @@ def exact_scores(candidates, trials, score, X, y, splits, *, n_jobs, pre_dispatc
     Returns
     -------
     ndarray of shape (k,)
-        Means over the splits and draws; zeros for a single candidate, which is not compared.
+        Means over the splits and noise samples; zeros for a single candidate, which is not
+        compared.
     """
     total = np.zeros(len(candidates))
     groups = alike_in_steps(candidates)
@@ -151,7 +152,7 @@ def records_for_steps(candidates, X):
     return public.schema.convert(X), public
 
 
-def made_up_records(n_samples, n_features, n_classes, example):
+def dummy_records(n_samples, n_features, n_classes, example):
     """Check what is said of records that nobody has seen, for a plan.
 
     Parameters
@@ -183,7 +184,7 @@ def made_up_records(n_samples, n_features, n_classes, example):
         return *counts, np.zeros((1, counts[1]))
     n_columns(example, "example")
     if n_rows(example) == 0:
-        raise ValueError("example has no row; write one made-up row in the form of X.")
+        raise ValueError("example has no row; write one dummy row in the form of X.")
     return *counts, example
 
 

@@ -40,7 +40,7 @@ def check_parameters(search):
             instead='write a number between 0 and 1, or "auto"',
         )
     check_number(
-        "n_draws", search.n_draws, integer=True, why="scores are averaged over the draws",
+        "n_noise_samples", search.n_noise_samples, integer=True, why="scores are averaged over them",
         instead="write an integer of 1 or more",
     )
     if not isinstance(search.refit, bool):

@@ -1,4 +1,4 @@
-"""What a selection can tell apart, from public numbers, before any data is read."""
+"""What a selection can detect, from public numbers, before any data is read."""
 
 import math
 from dataclasses import dataclass, replace
@@ -26,8 +26,8 @@ class SelectionPlan:
     epsilon : float
         The whole privacy loss, private steps included.
     strategy : str
-        How the choice is made: a value of the search's `strategy`, "one_release" for readings of
-        one release, or "first_candidate" where nothing is worth choosing.
+        How the choice is made: a value of the search's `strategy`, "one_release" for
+        post-processing of one release, or "first_candidate" where nothing is worth choosing.
     training_epsilon : float
         Privacy loss with which the released model is trained.
     training_size : int
@@ -41,7 +41,7 @@ class SelectionPlan:
         Delta_i, how far one record can move the score averaged over the splits.
     noise_scale : ndarray of shape (k,)
         Scale of the noise that is added to each score.
-    resolution : float
+    minimum_detectable_difference : float
         With probability 1/2 or more, the chosen score is this close to the best, or three times
         this where "stability" gives a head start. 0 if scores are compared without noise, nan if
         none are.
@@ -70,7 +70,7 @@ class SelectionPlan:
     span: np.ndarray
     sensitivity: np.ndarray
     noise_scale: np.ndarray
-    resolution: float
+    minimum_detectable_difference: float
     stake: float
     considered: np.ndarray
     messages: tuple[str, ...]
@@ -94,7 +94,7 @@ class SelectionPlan:
             "training_epsilon": self.training_epsilon,
             "training_size": self.training_size,
             "selection_epsilon": _plain(self.selection_epsilon),
-            "resolution": _plain(self.resolution),
+            "minimum_detectable_difference": _plain(self.minimum_detectable_difference),
             "stake": _plain(self.stake),
             "candidates": [
                 {
@@ -144,7 +144,7 @@ class SelectionPlan:
             f"{self.selection_epsilon:.4g} to select."
         )
         # without a comparison of scores there is nothing to say of each candidate
-        scores = [] if math.isnan(self.resolution) else _aligned([
+        scores = [] if math.isnan(self.minimum_detectable_difference) else _aligned([
             ("candidate", "one record moves", "noise scale", "span of the score"),
             *(
                 (describe(params), *(
@@ -156,7 +156,7 @@ class SelectionPlan:
             ),
         ])
         strategies = [] if not self.comparison else _aligned([
-            ("strategy", "training epsilon", "on records", "selection epsilon", "tells apart", "of"),
+            ("strategy", "training epsilon", "on records", "selection epsilon", "detects", "of"),
             *(planned.row() for planned in self.comparison),
         ])
         return "\n".join([first, *scores, *self.messages, *strategies])
@@ -164,12 +164,12 @@ class SelectionPlan:
 
 @dataclass(frozen=True)
 class PlannedStrategy:
-    """What a strategy would spend on a search, and what it could tell apart.
+    """What a strategy would spend on a search, and what it could detect.
 
     Attributes
     ----------
     strategy : str
-    training_epsilon, training_size, selection_epsilon, resolution, stake
+    training_epsilon, training_size, selection_epsilon, minimum_detectable_difference, stake
         As in :class:`SelectionPlan`; None if the strategy does not serve the search.
     refusal : str
         Why it does not serve; empty otherwise.
@@ -179,7 +179,7 @@ class PlannedStrategy:
     training_epsilon: float | None = None
     training_size: int | None = None
     selection_epsilon: float | None = None
-    resolution: float | None = None
+    minimum_detectable_difference: float | None = None
     stake: float | None = None
     refusal: str = ""
 
@@ -187,8 +187,8 @@ class PlannedStrategy:
         """Return the entries of a line of the table."""
         if self.refusal:
             return self.strategy, "does not serve here"
-        seen = ("-", "-") if math.isnan(self.resolution) else (
-            f"{self.resolution:.2g}", f"{self.stake:.2g}"
+        seen = ("-", "-") if math.isnan(self.minimum_detectable_difference) else (
+            f"{self.minimum_detectable_difference:.2g}", f"{self.stake:.2g}"
         )
         return (
             self.strategy, f"{self.training_epsilon:.4g}", f"{self.training_size}",
@@ -262,8 +262,8 @@ def too_few_records(candidates, n_samples, epsilon):
     )
 
 
-def resolution(scales):
-    """Return the difference of scores that a noisy argmax can tell apart.
+def minimum_detectable_difference(scales):
+    """Return the difference of scores that a noisy argmax can detect.
 
     max s_i ln(2 k): with probability at least 1/2 every exponential variable stays under
     ln(2 k), and the chosen score then lies within this of the best (Chaudhuri and Vinterbo

@@ -40,7 +40,7 @@ def check_grid(estimator, points):
         for name in params:
             if name == "steps":
                 raise ValueError(
-                    "param_grid replaces all 'steps' at once, so they cannot be told apart; name "
+                    "param_grid replaces all 'steps' at once, so they cannot be distinguished; name "
                     "the step that varies."
                 )
             if str(name).partition("__")[0] in fixed:
@@ -102,7 +102,7 @@ def freeze(estimator, X, y, stream, public):
                 part.set_params(random_state=stream.child(i, j).for_release())
             # here, because the fit's own warning is silenced with those of other libraries
             warn_if_seeded(part)
-        # here and in no other thread or process, where the charge of the search is not known
+        # here and in no other thread or process, where the reservation of the search is not known
         with parallel_config(backend="sequential"):
             if private_parts(step):
                 step, public = fit_private(step, X, y, public)

@@ -15,7 +15,7 @@ def release_state(stream, seeded, *path):
     Returns
     -------
     InnerStream or None
-        None is noise from the operating system, independent of every other draw and kept
+        None is noise from the operating system, independent of all other noise and kept
         nowhere; a stored seed would let anyone remove it.
     """
     return stream.child("release", *path).for_release() if seeded else None

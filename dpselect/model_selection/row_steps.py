@@ -18,8 +18,8 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 
-from ..ledger import uncharged
-from ..noise.generators import noise_for_made_up_data
+from ..ledger import without_spending
+from ..noise.generators import noise_for_dummy_data
 from ..preprocessing.kinds_check import check_kinds_inside
 from ..preprocessing.pipeline_check import map_parts, releases_privately
 from ..preprocessing.public_schema import DUMMY_NUMBERS, DUMMY_TEXT, PublicSchema, read_schema
@@ -73,7 +73,7 @@ def fit(steps, public):
     ValueError
         If the steps take no dummy row.
     """
-    # (in one process: what is done to dummies is noted, and not charged)
+    # (in one process: what is done to dummies is noted, and spends nothing)
     with _unknown_categories_ignored(steps), parallel_config(backend="sequential"):
         given, dummies = list(public.dummies), []
         while not dummies:
@@ -214,7 +214,7 @@ def _on_dummy(function, dummy):
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             # in a plan, steps that learn privately see nothing but dummies, too
-            with uncharged(), noise_for_made_up_data():
+            with without_spending(), noise_for_dummy_data():
                 row = function(dummy)
         if len(getattr(row, "shape", ())) == 2:
             return row

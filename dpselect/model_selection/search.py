@@ -13,10 +13,10 @@ from ..capabilities import HasDefaultScore
 from ..config import warn_caller
 from ..estimator import ReleaseMixin, warn_if_seeded
 from ..exceptions import CertificateError
-from ..ledger import PrivacyLedger, charged, uncharged
+from ..ledger import PrivacyLedger, spending, without_spending
 from ..metrics import get_score
 from ..noise import is_seeded, root_stream
-from ..noise.generators import RandomState, noise_for_made_up_data
+from ..noise.generators import RandomState, noise_for_dummy_data
 from ..privacy import PrivacyLoss
 from ..rows import n_rows
 from ..type_aliases import CrossValidation, Estimator, MatrixLike, ParamGrid
@@ -24,7 +24,7 @@ from ..validation import check_epsilon
 from .candidates import learn_classes, make_candidates, seed_features, set_classes
 from .comparison import compare_strategies
 from .delegation import SearchDelegationMixin
-from .evaluation import made_up_records, n_columns, records_for_steps, records_of
+from .evaluation import dummy_records, n_columns, records_for_steps, records_of
 from .nonprivate import fit_twin
 from .parameters import check_parameters
 from .plan import SelectionPlan, with_steps
@@ -42,7 +42,7 @@ class StabilityGridSearchCV(
     """Choose parameters of a private model and release it, within one privacy loss.
 
     Takes the place of :class:`sklearn.model_selection.GridSearchCV`. What needs no look at the
-    records is settled by public numbers, and costs nothing; what does is chosen with noise, in the
+    records is decided by public numbers, and costs nothing; what does is chosen with noise, in the
     way that fits the grid, and the chosen model is trained with the rest of `epsilon`. `plan`
     says what will be done, before any data is read. `strategy` names one way to choose; the class
     has its name from the first that was proved, by stability: with noise that is fixed for each
@@ -69,10 +69,10 @@ class StabilityGridSearchCV(
     delta : float, default=0.0
         "stability": with 0 the certificates hold for the very noise that was drawn, and no
         failure probability is needed. A number in (0, 1) bounds the noise by its tail instead,
-        as Chaudhuri and Vinterbo do; for comparison only, it is never better. "alpha_split": a
+        as Chaudhuri and Vinterbo do; for comparison only, it is never better. "budget_split": a
         number in (0, 1) leaves more to each of many models. Other strategies do not use it.
     selection_fraction : "auto" or float, default="auto"
-        Share of `epsilon` for the selection, in (0, 1); "auto" is a tenth for "risk_bound" and
+        Share of `epsilon` for the selection, in (0, 1); "auto" is a tenth for "optimal_risk" and
         one half for "stability", where a tenth will do if only `alpha` of a classifier varies.
         With a single candidate nothing is selected, and training gets the whole. Other
         strategies need no share.
@@ -80,29 +80,29 @@ class StabilityGridSearchCV(
         The name of a score ("brier", "ramp", ...) or a score of :mod:`dpselect.metrics`;
         None is the estimator's `default_scoring`. "accuracy" has no certificate, but serves
         strategies that choose on held-out records; "logistic" and "hinge" serve "stability"
-        only, for which ``RampScore(-4, 4)`` is better than a classifier's own. "public_rule",
-        "risk_bound" and "random" use none.
+        only, for which ``RampScore(-4, 4)`` is better than a classifier's own. "data_independent",
+        "optimal_risk" and "random" use none.
     strategy : str, default="auto"
         How to select; the page "Strategies of a private search" has the proofs.
 
         - "auto": the one that fits the grid, the shapes and the budget. If only `alpha` of a
-          classifier varies, "public_rule". If features or kernels vary, `alpha` by that rule and
-          the rest by "risk_bound", or the first candidate where there are too few records to
+          classifier varies, "data_independent". If features or kernels vary, `alpha` by that rule
+          and the rest by "optimal_risk", or the first candidate where there are too few records to
           choose. Otherwise "stability" if its noise is small, or "random_stopping".
         - "stability": by scores on all splits, at fixed noise, with a head start for the `alpha`
-          of "public_rule". A grid that only varies how one release is read (`alpha` of
+          of "data_independent". A grid that only varies how one release is read (`alpha` of
           :class:`~dpselect.DPRidge`) trains once, on the first split's training part, and chooses
           on the other, with the whole epsilon each.
-        - "public_rule": `alpha` of a classifier, from public numbers; nothing is selected.
-        - "risk_bound": by the least risk of each linear model, and what its noise will add.
-        - "alpha_split": models that share epsilon, and a choice on held-out records.
+        - "data_independent": `alpha` of a classifier, from public numbers; nothing is selected.
+        - "optimal_risk": by the least risk of each linear model, and what its noise will add.
+        - "budget_split": models that share epsilon, and a choice on held-out records.
         - "data_split": models on parts of the records, and a choice on held-out records.
         - "random_stopping": the best of a random number of runs, each with about half of epsilon.
           Its duration tells how many there were.
         - "random": one candidate by chance.
         - "control": by exact scores on held-out records. Not private; for comparison only.
-    n_draws : int, default=1
-        Draws of noise over which "stability" averages a candidate's score; costs time, not
+    n_noise_samples : int, default=1
+        Noise samples over which "stability" averages a candidate's score; costs time, not
         privacy.
     n_jobs : int, default=None
         Jobs of joblib for the splits of "stability", on whatever backend is active.
@@ -112,8 +112,8 @@ class StabilityGridSearchCV(
     cv : int, splitter, iterable or None, default=None
         None means five shuffled folds and an int that many. Stratified splitters look at
         the labels and are refused. Strategies that choose on held-out records use the first
-        split only, whose parts must be disjoint and name no record twice; "public_rule",
-        "risk_bound" and "random" use none.
+        split only, whose parts must be disjoint and name no record twice; "data_independent",
+        "optimal_risk" and "random" use none.
     verbose : int, default=0
         1 or more prints public facts: which candidates are done, and how many are left.
         scikit-learn's callbacks (``set_callbacks``, from its version 1.9 on) are told the same.
@@ -151,7 +151,7 @@ class StabilityGridSearchCV(
         For each candidate its parameters and the public numbers of the selection:
         `considered`, `training_stability`, `score_span`, `sensitivity`, `noise_scale`. No score
         is among them: none was paid for.
-    certificate_ : SelectionPlan
+    plan_ : SelectionPlan
         The same numbers with their meaning in words, the `strategy` that was taken, and what it
         spent on training and on the choice.
     scorer_ : score
@@ -179,7 +179,7 @@ class StabilityGridSearchCV(
     >>> search.best_params_["alpha"] in (0.01, 0.1, 1.0)
     True
     >>> print(search.privacy_)
-    (epsilon = 1, delta = 0) differential privacy, neighbours replace one record
+    (epsilon = 1, delta = 0) differential privacy, adjacency: replace one record
       epsilon 1: DPLogisticRegression: coefficients by objective perturbation
 
     The values of `alpha` needed no choice. Kernels do:
@@ -193,7 +193,7 @@ class StabilityGridSearchCV(
     ...     kernels, {"rbfsampler__gamma": [0.1, 1.0, 10.0]}, epsilon=4.0
     ... ).fit(X, y)
     >>> print(search.privacy_)
-    (epsilon = 4, delta = 0) differential privacy, neighbours replace one record
+    (epsilon = 4, delta = 0) differential privacy, adjacency: replace one record
       sum of
         epsilon 0.4: choice among 3 candidates
         epsilon 3.6: DPLogisticRegression: coefficients by objective perturbation
@@ -209,7 +209,7 @@ class StabilityGridSearchCV(
         selection_fraction: float | Literal["auto"] = "auto",
         scoring: str | Callable[..., Any] | None = None,
         strategy: str = "auto",
-        n_draws: int = 1,
+        n_noise_samples: int = 1,
         n_jobs: int | None = None,
         refit: bool = True,
         cv: CrossValidation = None,
@@ -229,7 +229,7 @@ class StabilityGridSearchCV(
         self.selection_fraction = selection_fraction
         self.scoring = scoring
         self.strategy = strategy
-        self.n_draws = n_draws
+        self.n_noise_samples = n_noise_samples
         self.n_jobs = n_jobs
         self.refit = refit
         self.cv = cv
@@ -269,7 +269,7 @@ class StabilityGridSearchCV(
         check_epsilon(self.epsilon)
         if self.epsilon == math.inf:
             loss = PrivacyLoss(math.inf, label="exact scores and an exact choice")
-            with charged(self, loss):
+            with spending(self, loss):
                 twin = fit_twin(self, X, y, params)
                 self._forget()
                 self.__dict__.update(twin)
@@ -282,14 +282,14 @@ class StabilityGridSearchCV(
         shares = divide(self.epsilon, estimator)
         candidates = self._candidates(estimator)
         score = self._score(candidates[0].model)
-        # made-up shapes: refuses bad parameters, and what no strategy can do, early
+        # dummy shapes: refuses bad parameters, and what no strategy can do, early
         n = 1000 * len(candidates)
-        made_up = self._problem(candidates, shares, score, [np.split(np.arange(n), 2)], n, 1)
-        strategy = make_strategy(self.strategy, made_up)
-        strategy.rehearse()
+        dummy = self._problem(candidates, shares, score, [np.split(np.arange(n), 2)], n, 1)
+        strategy = make_strategy(self.strategy, dummy)
+        strategy.dry_run()
         warn_if_seeded(self)
         most = PrivacyLoss.sequential([*shares.steps, *strategy.at_most()], label=type(self).__name__)
-        with charged(self, most) as charge:
+        with spending(self, most) as charge:
             with Progress(self) as progress:
                 self._select(
                     X, y, estimator, shares, candidates, score, groups, stream, charge, progress
@@ -335,7 +335,7 @@ class StabilityGridSearchCV(
             PrivacyLoss.sequential(losses, label=type(self).__name__) if losses
             else PrivacyLoss(0.0, label="nothing depends on the data")
         )
-        charge.settle(loss)
+        charge.commit(loss)
         self._forget()
         if self.refit:
             self.best_estimator_ = thaw(estimator)
@@ -343,7 +343,7 @@ class StabilityGridSearchCV(
                 self.feature_names_in_ = estimator.feature_names_in_
         self.best_index_ = best
         self.best_params_ = candidates[best].params
-        self.certificate_ = with_steps(plan, shares)
+        self.plan_ = with_steps(plan, shares)
         self.cv_results_ = plan.to_results()
         self.scorer_ = score
         self.multimetric_ = False
@@ -366,7 +366,7 @@ class StabilityGridSearchCV(
             candidates, score, splits, n_samples, n_features,
             # low-precision numbers would weaken the noise
             epsilon=shares.rest, delta=float(self.delta),
-            selection_fraction=self.selection_fraction, n_draws=self.n_draws,
+            selection_fraction=self.selection_fraction, n_noise_samples=self.n_noise_samples,
             random_state=self.random_state,
             jobs={"n_jobs": self.n_jobs, "pre_dispatch": self.pre_dispatch},
         )
@@ -378,7 +378,7 @@ class StabilityGridSearchCV(
         n_classes: int = 2,
         example: MatrixLike | None = None,
     ) -> SelectionPlan:
-        """Say what would be spent on what, and what a selection could tell apart.
+        """Say what would be spent on what, and what a selection could detect.
 
         From public numbers, before any data is read.
 
@@ -391,7 +391,7 @@ class StabilityGridSearchCV(
         n_classes : int, default=2
             Number of labels, for models without `classes`.
         example : array-like of shape (1, n_features), default=None
-            One made-up row in the form of X, of which names, and whether columns hold numbers or
+            One dummy row in the form of X, of which names, and whether columns hold numbers or
             text, are used. Needed if the steps of a Pipeline want them; None is a row of zeros.
 
         Returns
@@ -411,13 +411,14 @@ class StabilityGridSearchCV(
         ...     print(line)
         alpha=0.0001 sets the noise of all candidates: one record can move its score by 0.8, \
 the next one's by 0.0041. Without it one candidate is left, and nothing is to be selected.
-        This selection would be a coin toss: it can tell scores apart that differ by 11, and \
+        This selection is underpowered: its minimum detectable difference of scores is 11, and \
 a perfect model scores only 1 better than one that says nothing.
         To see differences of 0.05: n_samples >= 11200000, or epsilon >= 223.
-        Where scores cannot be told apart, the public rule decides: it prefers alpha=0.0001, and \
+        Where scores cannot be distinguished, the public rule decides: it prefers alpha=0.0001, and
+        \
 another alpha is taken only if its score is better by about 22.
         >>> search.set_params(strategy="auto").plan(n_samples=10_000, n_features=10).strategy
-        'public_rule'
+        'data_independent'
         """
         check_epsilon(self.epsilon)
         if self.epsilon == math.inf:
@@ -425,7 +426,7 @@ another alpha is taken only if its score is better by about 22.
                 "epsilon=inf adds no noise, so there is nothing to plan; give a finite epsilon."
             )
         check_parameters(self)
-        n_samples, n_features, n_classes, example = made_up_records(
+        n_samples, n_features, n_classes, example = dummy_records(
             n_samples, n_features, n_classes, example
         )
         stream = root_stream(0)
@@ -436,12 +437,12 @@ another alpha is taken only if its score is better by about 22.
         splits = make_splits(self.cv, n_samples, stream.child("splits"))
         score = self._score(candidates[0].model)
         _, public = records_for_steps(candidates, example)
-        with uncharged(), noise_for_made_up_data():
+        with without_spending(), noise_for_dummy_data():
             problem = self._problem(
                 candidates, shares, score, splits, n_samples, n_features, public
             )
         strategy = make_strategy(self.strategy, problem)
-        strategy.rehearse()
+        strategy.dry_run()
         plan = with_steps(strategy.plan(), shares)
         return replace(
             plan, messages=(*plan.messages, *self._ignored_scoring(strategy)),

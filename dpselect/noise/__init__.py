@@ -1,38 +1,38 @@
-"""Noise: from ``random_state`` to generators, and the unit draws of the mechanisms."""
+"""Noise: from ``random_state`` to generators, and the standard noise of the mechanisms."""
 
-from .draws import ball_laplace, exponential, gaussian, gumbel, laplace
-from .gate import charged_scale, lattice_laplace, release, release_step
+from .gate import grid_laplace, release, release_step, scale_with_rounding
 from .generators import InnerStream, as_generator, check_random_state, is_seeded, root_stream
-from .lattice import (
+from .grid import (
+    discrete_laplace,
     geometric,
+    grid_noise,
     grid_step,
-    lattice_noise,
     nearest_multiple,
-    two_sided_geometric,
 )
-from .paths import BallLaplacePath, BrownianPath, LatticePath
+from .paths import BrownianPath, DiscreteLaplacePath, SphericalLaplacePath
+from .standard_noise import exponential, gaussian, gumbel, laplace, spherical_laplace
 
 __all__ = [
-    "BallLaplacePath",
     "BrownianPath",
+    "DiscreteLaplacePath",
     "InnerStream",
-    "LatticePath",
+    "SphericalLaplacePath",
     "as_generator",
-    "ball_laplace",
-    "charged_scale",
     "check_random_state",
+    "discrete_laplace",
     "exponential",
     "gaussian",
     "geometric",
+    "grid_laplace",
+    "grid_noise",
     "grid_step",
     "gumbel",
     "is_seeded",
     "laplace",
-    "lattice_laplace",
-    "lattice_noise",
     "nearest_multiple",
     "release",
     "release_step",
     "root_stream",
-    "two_sided_geometric",
+    "scale_with_rounding",
+    "spherical_laplace",
 ]

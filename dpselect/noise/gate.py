@@ -3,7 +3,7 @@
 Whatever is released as numbers is a sum of values, which are functions of the records, and of noise,
 which is not. Both are rounded to multiples of one power of two that public numbers fix, and
 added exactly. So all data sets reach the same doubles, and the last bits tell nothing. The page "Noise
-on a lattice" has statement and proof.
+on a grid" has statement and proof.
 """
 
 import math
@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from ..type_aliases import FloatArray
 from ..validation import check_number, unquoted
-from .lattice import NO_GRID, grid_step, lattice_noise, nearest_multiple
+from .grid import NO_GRID, grid_noise, grid_step, nearest_multiple
 
 # steps of the grid in a scale of noise of float64, as a power of two
 FINENESS = 24
@@ -56,8 +56,8 @@ def release(
     -----
     For noise of real numbers this is a function of the sum of the rounded values and the noise,
     so it is as private as that sum. Rounding moves two data sets' values apart by up to g in each
-    coordinate, which :func:`charged_scale` pays for. The nearest double is a function of the exact
-    sum.
+    coordinate, which :func:`scale_with_rounding` pays for. The nearest double is a function of the
+    exact sum.
 
     Examples
     --------
@@ -104,7 +104,7 @@ def release_step(scale: npt.ArrayLike) -> float:
     return max(NO_GRID, math.ldexp(1.0, math.frexp(least)[1] - 1 - FINENESS))
 
 
-def charged_scale(
+def scale_with_rounding(
     scale: float | FloatArray,
     step: float,
     loss: float,
@@ -120,8 +120,8 @@ def charged_scale(
     step : float
         g.
     loss : float
-        In units of a standard draw: epsilon for noise of density prop. to ``exp(-||r||_2)``, the
-        sensitivity in standard deviations for Gaussian noise.
+        In units of a standard noise sample: epsilon for noise of density prop. to
+        ``exp(-||r||_2)``, the sensitivity in standard deviations for Gaussian noise.
     dimension : int, default=1
         d, for a `scale` that is one number.
 
@@ -136,8 +136,8 @@ def charged_scale(
 
     Examples
     --------
-    >>> from dpselect.noise import charged_scale
-    >>> charged_scale(2.0, step=0.01, loss=1.0, dimension=4)
+    >>> from dpselect.noise import scale_with_rounding
+    >>> scale_with_rounding(2.0, step=0.01, loss=1.0, dimension=4)
     2.02
     """
     if np.min(scale) == 0:
@@ -147,7 +147,7 @@ def charged_scale(
     return scale * (1 + float(length) / loss)
 
 
-def lattice_laplace(
+def grid_laplace(
     generator: np.random.Generator,
     values: npt.ArrayLike,
     scales: npt.ArrayLike,
@@ -185,8 +185,8 @@ def lattice_laplace(
     Examples
     --------
     >>> import numpy as np
-    >>> from dpselect.noise import as_generator, lattice_laplace
-    >>> noisy = lattice_laplace(as_generator(), np.array([0.1, 0.2]), 1.0, 0.5)
+    >>> from dpselect.noise import as_generator, grid_laplace
+    >>> noisy = grid_laplace(as_generator(), np.array([0.1, 0.2]), 1.0, 0.5)
     >>> (noisy % 2.0**-40).tolist()
     [0.0, 0.0]
     """
@@ -212,4 +212,4 @@ def lattice_laplace(
     )
     step = grid_step(scales)
     wider = scales * (1 + float(np.sum(step / scales)) / epsilon)
-    return release(values, lattice_noise(generator, values.shape, wider, step), step)
+    return release(values, grid_noise(generator, values.shape, wider, step), step)

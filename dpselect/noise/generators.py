@@ -21,12 +21,12 @@ KEY_BYTES = 32
 # how many keys were taken in this process, other than those that a search gives its inner fits
 _keys_taken = itertools.count(1)
 _last_key = 0
-_made_up = ContextVar("made up", default=False)
+_dummy = ContextVar("dummy", default=False)
 
 
 @dataclass(frozen=True)
 class InnerStream:
-    """The key of a stream for one draw inside a search.
+    """The key of a stream for one noise sample inside a search.
 
     A search gives it as `random_state` to models that it never releases, so that
     all training sets of a candidate see the same noise, in any worker process.
@@ -124,7 +124,7 @@ def root_stream(random_state: RandomState = None) -> InnerStream:
     check_random_state(random_state)
     if isinstance(random_state, InnerStream) and not random_state.released:
         return random_state
-    if not _made_up.get():
+    if not _dummy.get():
         _last_key = next(_keys_taken)
     if isinstance(random_state, InnerStream):
         return random_state
@@ -211,13 +211,13 @@ def noise_is_drawn_since(mark):
 
 
 @contextmanager
-def noise_for_made_up_data():
+def noise_for_dummy_data():
     """Do not count the noise of a fit on rows that stand for no records."""
-    before = _made_up.set(True)
+    before = _dummy.set(True)
     try:
         yield
     finally:
-        _made_up.reset(before)
+        _dummy.reset(before)
 
 
 def is_seeded(random_state: object) -> bool:

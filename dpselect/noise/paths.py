@@ -1,10 +1,10 @@
 """Noise-reduction paths: correlated noise, of unit sensitivity, that can be read at many epsilons.
 
-The readings of a path are made one from the other: the noise at a smaller epsilon is the noise
-at a larger one plus something independent of it. So all readings up to epsilon together tell
-what the reading at epsilon tells, and releasing them costs epsilon, not the sum.
+The values of a path are made one from the other: the noise at a smaller epsilon is the noise
+at a larger one plus something independent of it. So all values up to epsilon together tell
+what the value at epsilon tells, and releasing them costs epsilon, not the sum.
 
-Which epsilon to stop at may be chosen by looking at the readings so far, never at those beyond
+Which epsilon to stop at may be chosen by looking at the values so far, never at those beyond
 or at the data. A path lives as long as one fit: who holds it can read all the noise.
 """
 
@@ -16,18 +16,18 @@ import numpy.typing as npt
 
 from ..type_aliases import Array, FloatArray, Shape
 from ..validation import check_number
-from .draws import exponential, gaussian
-from .lattice import geometric, two_sided
+from .grid import discrete_laplace_at_rate, geometric
+from .standard_noise import exponential, gaussian
 
-# all integers of a path are readings, longer than 64 over epsilon with a probability below exp(-64):
+# all integers of a path are values, longer than 64 over epsilon with a probability below exp(-64):
 # doubles hold them
-LOWEST_LATTICE_EPSILON = 1e-14
+LOWEST_DISCRETE_EPSILON = 1e-14
 
 
 class _JumpPath:
     """Independent coordinates, each a sum of jumps at places in epsilon.
 
-    The reading at epsilon is `first` plus all jumps at places of at least epsilon.
+    The value at epsilon is `first` plus all jumps at places of at least epsilon.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ class _JumpPath:
     low, high : float
         The path can be read between them.
     first : ndarray
-        The reading at `high`.
+        The value at `high`.
     places : ndarray of shape (n_jumps,)
         From the largest to the smallest.
     jumps : ndarray of shape (n_jumps,)
@@ -49,7 +49,7 @@ class _JumpPath:
         self._value = np.array(first).ravel()
         self._negative_places = -places
         self._cursor = 0
-        # a table with a row per coordinate: the reading at `high`, then after each of its jumps
+        # a table with a row per coordinate: the value at `high`, then after each of its jumps
         self._coordinates = generator.integers(self._value.size, size=len(places))
         counts = np.bincount(self._coordinates, minlength=self._value.size)
         by_coordinate = np.argsort(self._coordinates, kind="stable")
@@ -83,7 +83,7 @@ class _JumpPath:
         _check_inside(epsilon, self._low, self._high)
         end = int(np.searchsorted(self._negative_places, -epsilon, side="right"))
         # values are assigned, never subtracted, so that rounding does not depend on the order of
-        # the readings; of a coordinate that occurs twice numpy keeps the last assignment
+        # the values; of a coordinate that occurs twice numpy keeps the last assignment
         if end > self._cursor:
             passed = slice(self._cursor, end)
             self._value[self._coordinates[passed]] = self._after[passed]
@@ -94,17 +94,17 @@ class _JumpPath:
         return self._value.reshape(self._shape).copy()
 
 
-class LatticePath(_JumpPath):
-    """Independent two-sided geometric integers of ratio exp(-epsilon), for all epsilons in a range.
+class DiscreteLaplacePath(_JumpPath):
+    """Independent discrete Laplace integers of ratio exp(-epsilon), for all epsilons in a range.
 
-    Added to integers of l1 sensitivity 1, the readings up to epsilon are epsilon-differentially
+    Added to integers of l1 sensitivity 1, the values up to epsilon are epsilon-differentially
     private, without rounding.
 
     Parameters
     ----------
     generator : numpy.random.Generator
     shape : int or tuple of int
-        Of a reading, which is an array of int64.
+        Of a value, which is an array of int64.
     low, high : float
         Smallest and largest epsilon, 1e-14 <= low <= high.
 
@@ -116,21 +116,21 @@ class LatticePath(_JumpPath):
 
     Notes
     -----
-    With p = exp(-e), each coordinate is a two-sided geometric variable at `high` and the jumps of
+    With p = exp(-e), each coordinate is a discrete Laplace variable at `high` and the jumps of
     a Poisson process of intensity ``2 p / (1 - p) de``, that is ``2 log(1 - p)`` cumulated. A
     jump at e is k = 1, 2, ... with probability ``(1 - p) p^(k-1)``, with a random sign.
 
-    *Marginals.* The characteristic function of a two-sided geometric variable is
+    *Marginals.* The characteristic function of a discrete Laplace variable is
     ``(1 - p)^2 / |1 - p z|^2``, ``z = exp(is)``, with logarithmic derivative
     ``2 p / (1 - p) - 2 Re(p z / (1 - p z))`` in e. That is the intensity times one minus
     ``Re((1 - p) z / (1 - p z))``, the characteristic function of a jump: minus the derivative of
     the exponent of the jumps from e on, so the sum has the right function at every epsilon.
 
-    *Privacy.* The jumps below epsilon are independent of the reading at epsilon, so all noisier
-    readings are post-processing of that one.
+    *Privacy.* The jumps below epsilon are independent of the value at epsilon, so all noisier
+    values are post-processing of that one.
 
     On a grid: from level e' to e < e' a coordinate is kept with probability
-    ``sinh(e/2)^2 / sinh(e'/2)^2`` and otherwise takes a two-sided geometric variable of ratio p
+    ``sinh(e/2)^2 / sinh(e'/2)^2`` and otherwise takes a discrete Laplace variable of ratio p
     more. The jumps of that rule, of cumulated intensity ``2 log sinh(e/2)``, are 0 with
     probability ``(1 - p) / (1 + p)``; the process here leaves these out, so that a large `high`
     costs nothing.
@@ -144,8 +144,8 @@ class LatticePath(_JumpPath):
     Examples
     --------
     >>> from dpselect.noise import as_generator
-    >>> from dpselect.noise.paths import LatticePath
-    >>> path = LatticePath(as_generator(), 3, low=0.01, high=800.0)
+    >>> from dpselect.noise.paths import DiscreteLaplacePath
+    >>> path = DiscreteLaplacePath(as_generator(), 3, low=0.01, high=800.0)
     >>> path.read(800.0)
     array([0, 0, 0])
     """
@@ -158,13 +158,13 @@ class LatticePath(_JumpPath):
         high: float,
     ) -> None:
         low, high = _check_bounds(low, high)
-        if low < LOWEST_LATTICE_EPSILON:
+        if low < LOWEST_DISCRETE_EPSILON:
             raise ValueError(
-                f"low={low} would need integers that do not fit; give {LOWEST_LATTICE_EPSILON} "
+                f"low={low} would need integers that do not fit; give {LOWEST_DISCRETE_EPSILON} "
                 "or more."
             )
         # from exponential variables over epsilon itself: exp(-epsilon) would round a small one
-        first = np.asarray(two_sided(generator, shape, high))
+        first = np.asarray(discrete_laplace_at_rate(generator, shape, high))
         # cumulated intensities, negative; up to `high` there is little to come
         start, end = 2 * _log_one_minus_exp(low), 2 * _log_one_minus_exp(high)
         n_jumps = generator.poisson(first.size * (end - start))
@@ -176,7 +176,7 @@ class LatticePath(_JumpPath):
         super().__init__(generator, low, high, first, places, jumps)
 
     def deviation(self, epsilon: float) -> float:
-        """Return the standard deviation of a coordinate of the reading at `epsilon`.
+        """Return the standard deviation of a coordinate of the noise at `epsilon`.
 
         Parameters
         ----------
@@ -192,20 +192,20 @@ class LatticePath(_JumpPath):
 class BrownianPath:
     """Independent Brownian motions, read backwards in time.
 
-    The reading at time t is N(0, t) in each coordinate, and readings at later times are it plus
+    The value at time t is N(0, t) in each coordinate, and values at later times are it plus
     something independent.
 
     Parameters
     ----------
     generator : numpy.random.Generator
     shape : int or tuple of int
-        Of a reading.
+        Of a value.
 
     Notes
     -----
     Given the value x at time T, the value at t <= T is ``N(t/T x, t (T - t) / T)``, independent of
     all values beyond T. Read at random times that do not depend on it, it is still a path: given
-    the times, the noisier readings are post-processing of the last.
+    the times, the noisier values are post-processing of the last.
 
     References
     ----------
@@ -234,8 +234,8 @@ class BrownianPath:
         Parameters
         ----------
         time : float or ndarray
-            Broadcasts to the shape of a reading, for coordinates with times of their own. Nowhere
-            negative or larger than at the reading before.
+            Broadcasts to the shape of a value, for coordinates with times of their own. Nowhere
+            negative or larger than at the value before.
 
         Returns
         -------
@@ -264,10 +264,10 @@ class BrownianPath:
         return self._value.copy()
 
 
-class BallLaplacePath:
+class SphericalLaplacePath:
     """Independent vectors with density prop. to exp(-epsilon ||r||_2), at increasing epsilons.
 
-    Added to k vectors whose changes have l2 lengths of 1 in total, the readings up to epsilon are
+    Added to k vectors whose changes have l2 lengths of 1 in total, the values up to epsilon are
     epsilon-differentially private.
 
     Parameters
@@ -299,7 +299,7 @@ class BallLaplacePath:
     the time: minus the derivative of the exponent of the jumps from e on.
 
     *Privacy.* The jumps of the time below epsilon and the motion after ``tau(epsilon)`` are
-    independent of the reading at epsilon, so all noisier readings are post-processing of it.
+    independent of the value at epsilon, so all noisier values are post-processing of it.
 
     References
     ----------
@@ -310,8 +310,8 @@ class BallLaplacePath:
     Examples
     --------
     >>> from dpselect.noise import as_generator
-    >>> from dpselect.noise.paths import BallLaplacePath
-    >>> path = BallLaplacePath(as_generator(), 2, 3, low=0.01, high=10.0)
+    >>> from dpselect.noise.paths import SphericalLaplacePath
+    >>> path = SphericalLaplacePath(as_generator(), 2, 3, low=0.01, high=10.0)
     >>> noisy, less_noisy = path.read(0.1), path.read(1.0)
     >>> less_noisy.shape
     (2, 3)
@@ -343,7 +343,7 @@ class BallLaplacePath:
         Parameters
         ----------
         epsilon : float
-            Between `low` and `high`, and not below that of the reading before.
+            Between `low` and `high`, and not below that of the value before.
 
         Returns
         -------
@@ -357,14 +357,14 @@ class BallLaplacePath:
         time = self._times.read(epsilon)
         if epsilon < self._epsilon:
             raise ValueError(
-                f"epsilon={epsilon} after {self._epsilon}: a ball-Laplace path is read at "
+                f"epsilon={epsilon} after {self._epsilon}: a spherical Laplace path is read at "
                 "epsilons that do not fall."
             )
         self._epsilon = epsilon
         return self._motion.read_at(time)
 
     def deviation(self, epsilon: float) -> float:
-        """Return the standard deviation of a coordinate of the reading at `epsilon`.
+        """Return the standard deviation of a coordinate of the noise at `epsilon`.
 
         Parameters
         ----------
@@ -378,7 +378,7 @@ class BallLaplacePath:
 
 
 def path_step(longest):
-    """Return the step of a grid for a :class:`LatticePath`, from public numbers.
+    """Return the step of a grid for a :class:`DiscreteLaplacePath`, from public numbers.
 
     Parameters
     ----------
@@ -390,7 +390,7 @@ def path_step(longest):
     float
         The least power of two of which that scale is no more multiples than doubles hold.
     """
-    return 2.0 ** math.ceil(math.log2(longest) + math.log2(LOWEST_LATTICE_EPSILON * (1 + 2.0**-40)))
+    return 2.0 ** math.ceil(math.log2(longest) + math.log2(LOWEST_DISCRETE_EPSILON * (1 + 2.0**-40)))
 
 
 def _check_bounds(low, high, power=1):

@@ -96,8 +96,8 @@ def laplace_length_quantile(dimension, probability):
     return float(np.sqrt(step * (start + np.flatnonzero(failure <= probability)[0])))
 
 
-def ball_laplace_length_quantile(dimension, probability):
-    """Return the length that ball-Laplace noise exceeds with a given probability.
+def spherical_laplace_length_quantile(dimension, probability):
+    """Return the length that spherical Laplace noise exceeds with a given probability.
 
     Parameters
     ----------
@@ -113,8 +113,8 @@ def ball_laplace_length_quantile(dimension, probability):
 
     Examples
     --------
-    >>> from dpselect.noise.tails import ball_laplace_length_quantile
-    >>> round(ball_laplace_length_quantile(1, 0.01), 3)
+    >>> from dpselect.noise.tails import spherical_laplace_length_quantile
+    >>> round(spherical_laplace_length_quantile(1, 0.01), 3)
     4.605
     """
     return float(gammainccinv(dimension, probability))
@@ -126,10 +126,10 @@ def noise_length(norm, dimension, probability=None):
     Parameters
     ----------
     norm : {"l1", "l2"}
-        "l1": independent Laplace variables; "l2": a ball-Laplace vector.
+        "l1": independent Laplace variables; "l2": a spherical Laplace vector.
     dimension : int
     probability : float, default=None
-        Of a longer draw.
+        Of longer noise.
 
     Returns
     -------
@@ -137,5 +137,5 @@ def noise_length(norm, dimension, probability=None):
     """
     if probability is None:
         return math.sqrt(2 * dimension if norm == "l1" else dimension * (dimension + 1))
-    quantile = laplace_length_quantile if norm == "l1" else ball_laplace_length_quantile
+    quantile = laplace_length_quantile if norm == "l1" else spherical_laplace_length_quantile
     return quantile(dimension, probability)

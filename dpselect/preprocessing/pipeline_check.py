@@ -120,11 +120,11 @@ def _check_step(name, step, trusted):
             _check_columns(name, step)
         return
     rule = DATA_INDEPENDENT.get(type(step))
-    mend = _mend(step) if rule is None else rule(step)
-    if mend is not None:
+    fix = _fix(step) if rule is None else rule(step)
+    if fix is not None:
         raise ValueError(
             f"Step {name!r} ({type(step).__name__}) learns from the data, or may, so one record changes "
-            f"every row and the privacy loss of the model no longer holds; {mend}."
+            f"every row and the privacy loss of the model no longer holds; {fix}."
         )
 
 
@@ -338,7 +338,7 @@ _SCALER = "use dpselect.preprocessing.BoundedScaler with bounds from knowledge o
 _PROJECTION = "use GaussianRandomProjection or RBFSampler, which draw their directions"
 _COLUMNS = "choose the columns by knowledge of the field, with ColumnTransformer"
 _CATEGORIES = "use OneHotEncoder(categories=[...]) with all values that each column may have"
-MENDS = {
+FIXES = {
     "StandardScaler": _SCALER,
     "MinMaxScaler": _SCALER,
     "MaxAbsScaler": _SCALER,
@@ -376,8 +376,8 @@ MENDS = {
 }
 
 
-def _mend(step):
-    known = MENDS.get(type(step).__name__)
+def _fix(step):
+    known = FIXES.get(type(step).__name__)
     return known or (
         "if it treats each row by itself with parameters that do not depend on the data, "
         f"name it in trusted_steps=[{type(step).__name__}]"

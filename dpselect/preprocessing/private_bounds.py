@@ -21,7 +21,7 @@ from .scalers import scale_to_bounds
 # Ends of the cells: 0 and plus or minus (1 + j / 8) 2^e. Eight to an octave place a bound
 # within an eighth of its size, and the exponents hold every unit that people measure in.
 STEPS, LEAST, MOST = 8, -40, 40
-# ranks that are wanted are multiples of it, so that no difference of ranks is rounded
+# target ranks are multiples of it, so that no difference of ranks is rounded
 RANK_UNIT = 2.0**-10
 
 
@@ -80,7 +80,7 @@ class DPBoundsScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
     Notes
     -----
     For each of the 2 p bounds the exponential mechanism chooses the cell of a fixed grid that
-    holds the wanted quantile. The utility of a cell is minus the number of records by which
+    holds the target quantile. The utility of a cell is minus the number of records by which
     it misses the rank k of the quantile; replacing one record changes it by at most 1. Smith,
     *Privacy-preserving Statistical Estimation with Optimal Convergence Rates*, 2011, with
     fixed cells in place of the intervals between records, so that no range has to be known.
@@ -133,8 +133,8 @@ class DPBoundsScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
 
     def _release(self, records, calibration, noise):
         grid, tail = bound_grid(), float(self.tail)
-        wanted = nearest_multiple(np.array([tail, 1 - tail]) * records.shape.n_samples, RANK_UNIT)
-        utility = cell_utility(ranks_of(records.X, grid)[:, None, :], wanted[:, None])
+        target = nearest_multiple(np.array([tail, 1 - tail]) * records.shape.n_samples, RANK_UNIT)
+        utility = cell_utility(ranks_of(records.X, grid)[:, None, :], target[:, None])
         cells = np.sort(largest_sum(utility, calibration.scaled(noise)), axis=1)
         # the outer ends, so that a single cell is still an interval
         return {"bounds_": np.column_stack([grid[cells[:, 0]], grid[cells[:, 1] + 1]])}
@@ -164,9 +164,9 @@ def bound_grid():
     return np.concatenate([-positive[::-1], [0.0], positive])
 
 
-def cell_utility(ranks, wanted):
+def cell_utility(ranks, target):
     """Return minus the number of records by which each cell misses a rank; 0 where it holds it."""
-    return -np.maximum(0.0, np.maximum(ranks[..., :-1] - wanted, wanted - ranks[..., 1:]))
+    return -np.maximum(0.0, np.maximum(ranks[..., :-1] - target, target - ranks[..., 1:]))
 
 
 def ranks_of(X, grid):

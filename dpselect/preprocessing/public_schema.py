@@ -178,14 +178,14 @@ def column_kind(column):
     return kind if kind in (NUMBERS, TEXT) else None
 
 
-def _of_kind(column, wanted, name):
+def _of_kind(column, expected, name):
     """Return the values of a column, or refuse those of another kind."""
     kind, values = _read(column)
-    if kind == wanted:
+    if kind == expected:
         return values
     if kind in (NUMBERS, TEXT, None) and all(_is_gap(type(v)) or v != v for v in values):
         # a chunk without a value says nothing
-        return values.astype(object) if wanted == TEXT else np.full(len(values), np.nan)
+        return values.astype(object) if expected == TEXT else np.full(len(values), np.nan)
     raise _refused(name, kind)
 
 

@@ -15,7 +15,7 @@ from .blocks import (
     run_here,
     sample,
 )
-from .checked import checked_rows, made_up_rows
+from .checked import checked_rows, dummy_rows
 from .chunks import RowChunks
 from .cutting import row_blocks, rows_in_block
 from .labels import align, distinct, in_memory, on_labels
@@ -32,10 +32,10 @@ __all__ = [
     "block_sum",
     "checked_rows",
     "distinct",
+    "dummy_rows",
     "gathered",
     "in_memory",
     "is_lazy",
-    "made_up_rows",
     "map_rows",
     "n_rows",
     "on_first_row",

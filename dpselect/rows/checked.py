@@ -9,7 +9,7 @@ from ..validation import unquoted
 from .blocks import map_rows
 
 
-def made_up_rows(X):
+def dummy_rows(X):
     """Return at most one row of zeros of the form of lazy rows, for checks of shape and names."""
     zeros = np.zeros((min(1, len(X)), *X.shape[1:]), dtype=X.dtype)
     if X.names is None:

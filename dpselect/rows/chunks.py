@@ -131,11 +131,11 @@ class ChunkRows(LocalRows):
         chunk = quoting_nothing(source.read, i)
         if not hasattr(chunk, "shape"):
             chunk = unquoted(np.asarray, chunk)
-        wanted = (source.lengths[i], source.n_columns)
-        if chunk.shape != wanted and (chunk.shape, source.n_columns) != (wanted[:1], 1):
+        requested = (source.lengths[i], source.n_columns)
+        if chunk.shape != requested and (chunk.shape, source.n_columns) != (requested[:1], 1):
             raise ValueError(
-                f"read({i}) returned rows of another shape than lengths[{i}]={wanted[0]} and "
-                f"n_columns={wanted[1]} say, on which the noise depends; return the same rows in "
+                f"read({i}) returned rows of another shape than lengths[{i}]={requested[0]} and "
+                f"n_columns={requested[1]} say, on which the noise depends; return the same rows in "
                 "each pass."
             )
         columns = getattr(chunk, "columns", None)
@@ -148,7 +148,7 @@ class ChunkRows(LocalRows):
 
 
 def quoting_nothing(read, *args):
-    """Call a reading function, and leave out of its errors what may be records.
+    """Call a value function, and leave out of its errors what may be records.
 
     Raises
     ------
@@ -166,5 +166,5 @@ def quoting_nothing(read, *args):
     # outside the except block, so that the original does not hang on as __context__
     raise ValueError(
         f"A chunk of rows could not be read ({kind}), and the reason may quote records; try the "
-        "reading function by itself."
+        "function by itself."
     )

@@ -91,9 +91,9 @@ class DistributedRows(RowSource):
 
     def block_map(self, function, aligned, n_jobs, row_elements):
         aligned = [self._cut(array) for array in aligned]
-        made_up = [np.zeros((1, *rows.shape[1:]), rows.dtype) for rows in (self, *aligned)]
+        dummy = [np.zeros((1, *rows.shape[1:]), rows.dtype) for rows in (self, *aligned)]
         with np.errstate(all="ignore"):
-            example = np.asarray(function(*made_up))
+            example = np.asarray(function(*dummy))
         parts = self._tasks(_map_chunk, function, aligned, row_elements)
         return DistributedRows(
             parts, self.lengths, example.shape[1:], dtype=example.dtype
@@ -124,8 +124,8 @@ class DistributedRows(RowSource):
         cuts = np.searchsorted(indices, np.concatenate([[0], np.cumsum(self.lengths)]))
         for part, length, low, high in zip(self.parts, self.lengths, cuts, cuts[1:]):
             if low < high:
-                wanted = _packed_indices(indices[low:high] - start, length)
-                parts.append(_delayed(_picked)(part, wanted))
+                requested = _packed_indices(indices[low:high] - start, length)
+                parts.append(_delayed(_picked)(part, requested))
                 lengths.append(int(high - low))
             start += length
         return self._like(parts, tuple(lengths))
@@ -306,7 +306,7 @@ def _map_chunk(packed, row_elements, shape, *blocks):
 
 def _on_chunk(packed, row_elements, shape, block):
     _run(_check_shapes, shape, block)
-    return _run(_unpack(packed), _settled(block))
+    return _run(_unpack(packed), _aligned_bytes(block))
 
 
 def _on_first(packed, block):
@@ -334,10 +334,10 @@ def _rows_of(block, rows):
 
 
 def _plain(block):
-    return block if hasattr(block, "tocsr") else _settled(np.asarray(block))
+    return block if hasattr(block, "tocsr") else _aligned_bytes(np.asarray(block))
 
 
-def _settled(block):
+def _aligned_bytes(block):
     """Return a block whose bytes lie as they do on every worker.
 
     What came from another worker may begin at any byte, or have lost the order of a slice. Products
@@ -355,10 +355,10 @@ def _packed_indices(indices, length):
     return np.packbits(mask) if np.count_nonzero(mask) == len(indices) else indices
 
 
-def _picked(block, wanted):
-    if wanted.dtype == np.uint8:
-        wanted = np.flatnonzero(np.unpackbits(wanted, count=block.shape[0]))
-    return rows_at(block, wanted)
+def _picked(block, requested):
+    if requested.dtype == np.uint8:
+        requested = np.flatnonzero(np.unpackbits(requested, count=block.shape[0]))
+    return rows_at(block, requested)
 
 
 def _pack(function):

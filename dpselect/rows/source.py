@@ -21,7 +21,7 @@ class RowSource(ABC):
     shape : tuple
         (n, d), or (n,) for labels.
     dtype : dtype, default=float64
-        Of a made-up row.
+        Of a dummy row.
     names : list of str, default=None
         Of the columns.
     """
@@ -119,17 +119,17 @@ class LocalRows(RowSource):
             self.release(rows)
         return X, *(join([array[rows] for rows in runs]) for array in aligned)
 
-    def _runs(self, wanted):
+    def _runs(self, requested):
         n = len(self)
-        if wanted >= n and self.random_access:
+        if requested >= n and self.random_access:
             return [slice(0, n)]
         if self.random_access:
-            starts = np.linspace(0, n - min(RUN, wanted), max(1, -(-wanted // RUN))).astype(int)
-            return [slice(start, start + min(RUN, wanted)) for start in starts.tolist()]
+            starts = np.linspace(0, n - min(RUN, requested), max(1, -(-requested // RUN))).astype(int)
+            return [slice(start, start + min(RUN, requested)) for start in starts.tolist()]
         pieces = self.pieces(1)
-        few = min(FEW, len(pieces), max(1, wanted))
+        few = min(FEW, len(pieces), max(1, requested))
         chosen = [pieces[i] for i in np.linspace(0, len(pieces) - 1, few).astype(int)]
-        share = -(-wanted // few)
+        share = -(-requested // few)
         return [slice(rows.start, min(rows.stop, rows.start + share)) for rows in chosen]
 
     def pick(self, indices):

@@ -3,16 +3,16 @@
 import numpy as np
 import pytest
 
-from dpselect.accuracy_first.forms import MovementNoise, NoiseLevels
+from dpselect.accuracy_first.forms import NoiseLevels, SensitivityNoise
 from dpselect.mechanisms.brownian import brownian_loss, brownian_time
 from dpselect.noise import root_stream
 
 HOW = ("path", "brownian", "fresh")
 NOISES = [
-    MovementNoise("l1", (20_000,), 0.3),
-    MovementNoise("lattice", (20_000,), 2.0),
+    SensitivityNoise("l1", (20_000,), 0.3),
+    SensitivityNoise("integers", (20_000,), 2.0),
     # many vectors share one epsilon
-    MovementNoise("l2", (10_000, 2), 0.3),
+    SensitivityNoise("l2", (10_000, 2), 0.3),
 ]
 
 
@@ -34,7 +34,7 @@ def every_noise(test):
 
 
 @every_noise
-def test_deviation_is_that_of_the_draws(noise, how):
+def test_deviation_is_that_of_the_samples(noise, how):
     scale = noise.shape[0] if noise.kind == "l2" else 1
     drawn = draws(noise, how, 0, (0.5 * scale, 2.0 * scale, 8.0 * scale))
     for _, reading, deviation in drawn:
@@ -62,7 +62,7 @@ def test_same_stream_same_noise(noise, how):
         assert (a != c).any()
 
 
-def test_noise_on_a_lattice_is_integer():
+def test_discrete_noise_is_integer():
     for how in ("path", "fresh"):
         for _, reading, _ in draws(NOISES[1], how, 0):
             assert (reading == np.round(reading)).all()
@@ -105,7 +105,7 @@ def test_brownian_levels_are_tight_in_the_middle_of_the_grid(delta):
 def test_each_coordinate_has_the_scale_of_its_own(kind, how):
     scales = np.repeat([1.0, 7.0], 10_000)
     shape = (20_000,) if kind == "l1" else (1, 20_000)
-    noise = MovementNoise(kind, shape, 0.3, scales)
+    noise = SensitivityNoise(kind, shape, 0.3, scales)
     for _, reading, deviation in draws(noise, how, 5):
         halves = reading.reshape(2, -1).std(axis=1)
         # 10 000 numbers each, as above

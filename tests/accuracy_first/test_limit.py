@@ -103,7 +103,7 @@ def check_spending(search, path):
         reserved = entry.reserved_epsilon, entry.reserved_delta
         assert reserved == (plan.at_most.epsilon, plan.at_most.delta)
         assert (entry.epsilon, entry.delta) == (spent.epsilon, spent.delta)
-        assert entry.settled_at is not None
+        assert entry.committed_at is not None
     if not isinstance(search.max_epsilon, str):
         assert plan.at_most.epsilon <= search.max_epsilon
     elif plan.chosen.total < math.inf:
@@ -202,9 +202,9 @@ def knows_no_limit(monkeypatch):
 
 
 def reserves_what_is_expected(monkeypatch):
-    real = module.charged
+    real = module.spending
     monkeypatch.setattr(
-        module, "charged",
+        module, "spending",
         lambda owner, most: real(owner, type(most)(owner.plan_.chosen.total, most.delta)),
     )
 
@@ -396,7 +396,7 @@ def test_what_a_failed_search_leaves():
 # --- low findings
 
 
-@pytest.mark.parametrize("strategy", ["auto", "random", "alpha_split"])
+@pytest.mark.parametrize("strategy", ["auto", "random", "budget_split"])
 def test_models_that_only_look_private_are_refused_before_any_data(strategy):
     search = StabilityGridSearchCV(
         SGDClassifier(), {"alpha": [0.1, 1.0]}, strategy=strategy, scoring="accuracy"

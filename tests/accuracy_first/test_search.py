@@ -48,7 +48,7 @@ ESTIMATORS = [
     DPLinearSVC(alpha=0.1, classes=LABELS),
     DPLinearSVC(alpha=0.1, classes=LABELS, perturbation="output", norm="l1"),
     DENSITY,
-    clone(DENSITY).set_params(noise="geometric"),
+    clone(DENSITY).set_params(noise="discrete_laplace"),
 ]
 
 
@@ -278,7 +278,7 @@ def test_epsilon_is_known_before_the_data_and_the_least_that_is_enough(estimator
         assert s.best_index_ == np.flatnonzero(np.array(bounds) <= target)[0] > 0
 
 
-@pytest.mark.parametrize("noise", ["laplace", "geometric"])
+@pytest.mark.parametrize("noise", ["laplace", "discrete_laplace"])
 def test_the_bound_of_a_histogram_holds_where_it_is_tightest(noise):
     """All records in one of many cells."""
     n, cells, runs = 200_000, 64, 2000
@@ -286,7 +286,7 @@ def test_the_bound_of_a_histogram_holds_where_it_is_tightest(noise):
     masses = np.eye(cells)[0]
     found = np.empty(runs)
     for i in range(runs):
-        draw = clone(model).set_params(random_state=i).unit_noise(1)
+        draw = clone(model).set_params(random_state=i).standard_noise(1)
         counts = np.maximum(n * masses + draw, 0)
         found[i] = ((counts / counts.sum() - masses) ** 2).sum() * cells
     for p in (0.3, 0.02):
@@ -732,7 +732,7 @@ def test_the_statement_is_printed():
     text = str(search(method="doubling").fit(*records(RIDGE)).privacy_)
     assert "ex-post" in text and "generating: a model" in text and "testing: doubling" in text
     loss = search(method="above_threshold").fit(*records(RIDGE)).privacy_
-    assert isinstance(loss, PrivacyLoss) and loss.neighbours == "replace one record"
+    assert isinstance(loss, PrivacyLoss) and loss.adjacency == "replace one record"
     assert "models along a noise-reduction path" in str(loss)
 
 

@@ -6,7 +6,7 @@ from scipy.stats import binom
 
 from dpselect import DPRidge
 from dpselect.audit import epsilon_lower_bound
-from dpselect.noise import as_generator, laplace, lattice_laplace
+from dpselect.noise import as_generator, grid_laplace, laplace
 
 ZEROS, ONE = np.zeros(5), np.array([1.0, 0, 0, 0, 0])
 
@@ -69,13 +69,13 @@ def test_bits_of_floating_point_give_noise_away():
     def doubles(records):
         return records.sum() + laplace(generator, ())
 
-    def lattice(records):
-        return lattice_laplace(generator, records.sum(), 1.0, 1.0)
+    def on_grid(records):
+        return grid_laplace(generator, records.sum(), 1.0, 1.0)
 
     parameters = dict(n_trials=4_000, confidence=1 - 1e-7, random_state=0)
     assert epsilon_lower_bound(doubles, ZEROS, ONE, **parameters).epsilon > 3
     assert epsilon_lower_bound(doubles, ZEROS, ONE, float_bits=False, **parameters).epsilon < 1
-    assert epsilon_lower_bound(lattice, ZEROS, ONE, **parameters).epsilon < 1
+    assert epsilon_lower_bound(on_grid, ZEROS, ONE, **parameters).epsilon < 1
 
 
 def test_an_estimator_by_its_attributes():

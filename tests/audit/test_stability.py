@@ -21,7 +21,7 @@ from dpselect.noise import InnerStream, root_stream
 n, alpha = 100, 0.5
 VOTES = np.column_stack([np.ones(n), np.repeat([0.0, 1.0], n // 2)])
 NEIGHBOUR = np.vstack([[[0.0, 1.0]], VOTES[1:]])
-# the exponential mechanism picks another winner for the two, when its uniform draw lies between
+# the exponential mechanism picks another winner for the two, when its uniform sample lies between
 INTERVAL = expit(n * alpha / 8 - alpha / 2), expit(n * alpha / 8)
 
 
@@ -52,9 +52,9 @@ def noisy_means(votes, r):
     return votes.mean(axis=0) + 2 / (alpha * n) * np.asarray(r)
 
 
-def all_draws(n_draws):
+def all_samples(n_noise_samples):
     rng = np.random.default_rng(0)
-    return list(zip(rng.random(n_draws), rng.laplace(size=(n_draws, 2))))
+    return list(zip(rng.random(n_noise_samples), rng.laplace(size=(n_noise_samples, 2))))
 
 
 def test_the_winner_flips_in_the_published_interval_only():
@@ -77,9 +77,9 @@ def test_the_unstable_procedure_is_caught_in_the_interval():
     assert found.change == abs(score_of(found.records) - score_of(found.neighbour))
 
 
-def test_it_is_unstable_at_almost_every_draw():
+def test_it_is_unstable_for_almost_all_noise():
     # a flip happens where the means differ by 4 |logit r0| / (alpha n)
-    for r0, r in all_draws(8):
+    for r0, r in all_samples(8):
         largest = 4 / (alpha * n) * abs(logit(r0) + r[0] - r[1]) + 1 / n
         score_of = exponential_mechanism_first(r0, r)
         found = stability_violation(score_of, draw_votes, n, random_state=0)
@@ -89,13 +89,13 @@ def test_it_is_unstable_at_almost_every_draw():
 def test_another_map_from_noise_to_the_same_mechanism_is_unstable_too():
     changes = [
         stability_violation(gumbel_first(root_stream(i), r), draw_votes, n, random_state=0).change
-        for i, (_, r) in enumerate(all_draws(4))
+        for i, (_, r) in enumerate(all_samples(4))
     ]
     assert np.median(changes) > 5 / n
 
 
 def test_the_maximum_of_noisy_means_is_stable():
-    for _, r in all_draws(4):
+    for _, r in all_samples(4):
         found = stability_violation(
             lambda votes: noisy_means(votes, r).max(), draw_votes, n, bound=1 / n, random_state=0
         )
@@ -129,7 +129,7 @@ def draw_numbers(rng, size):
 COMMON = dict(classes=[0, 1], fit_intercept=False, random_state=root_stream(0))
 
 
-# the slopes of the logistic loss on two neighbours add up to about 1, not 2, near w = 0
+# the derivatives of the logistic loss on two neighbours add up to about 1, not 2, near w = 0
 @pytest.mark.parametrize(
     "estimator, score, draw, least",
     [
@@ -154,7 +154,7 @@ def test_certificates_hold_and_come_close(estimator, score, draw, least):
 
 
 class NoiseFromTheRecords(DPLogisticRegression):
-    """Each fit by itself has the law of DPLogisticRegression; no draw is ever fixed."""
+    """Each fit by itself has the law of DPLogisticRegression; no noise is ever fixed."""
 
     def fit(self, X, y):
         digest = hashlib.blake2b(X.tobytes() + y.tobytes(), digest_size=32).digest()
@@ -163,7 +163,7 @@ class NoiseFromTheRecords(DPLogisticRegression):
 
 
 class HalfACertificate(DPLinearSVC):
-    """Charges the movement when a record is added or removed."""
+    """Charges the sensitivity when a record is added or removed."""
 
     def stability_certificate(self, *args, **kwargs):
         right = super().stability_certificate(*args, **kwargs)
@@ -248,14 +248,14 @@ def test_nothing_is_changed_in_place():
         np.testing.assert_array_equal(records, copy)
 
 
-def test_a_new_draw_at_each_call_is_refused():
+def test_new_noise_at_each_call_is_refused():
     model = DPLogisticRegression(alpha=0.1, classes=[0, 1])
     V = draw_rows(np.random.default_rng(0), 5)
-    with pytest.raises(ValueError, match="not at a fixed draw.*root_stream"):
+    with pytest.raises(ValueError, match="not at fixed noise.*root_stream"):
         stability_violation(
             lambda X, y: BrierScore()(clone(model).fit(X, y), *V), draw_rows, 10
         )
-    # attack_certificate takes one draw and keeps it
+    # attack_certificate takes one noise sample and keeps it
     training, validation = attack_certificate(
         model, BrierScore(), draw_rows, 10, n_trials=1, n_steps=5
     )

@@ -35,7 +35,7 @@ def use(density):
         ),
         bin_width=(0.5, [0.5, 0.25], np.float32(0.5), np.float16(0.25), Fraction(1, 2), [0.5], 1),
         bounds=((0, 1), [(0, 1), (-1, 1)], [[0, 2]], np.array([0.0, 3.0])),
-        noise=("laplace", "geometric"),
+        noise=("laplace", "discrete_laplace"),
         random_state=(0, None, np.random.SeedSequence(1)),
     ),
     X=tables(),

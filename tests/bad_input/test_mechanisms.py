@@ -92,18 +92,18 @@ LAWS = {
     "geometric": dict(
         shape=COUNTS, rate=st.sampled_from([0.5, [0.5], 1e-3, np.float16(0.3), float("inf")])
     ),
-    "two_sided_geometric": dict(
+    "discrete_laplace": dict(
         shape=COUNTS, ratio=st.sampled_from([0.0, 0.5, 0.999, np.float32(0.5)])
     ),
-    "lattice_laplace": dict(
+    "grid_laplace": dict(
         values=st.sampled_from([np.array([0.1, -1.0]), [0.5], 0.5, np.array([])]),
         scales=st.sampled_from([1.0, 1e-3, np.float16(0.3), 1e200]),
         epsilon=st.sampled_from([0.5, 10.0]),
     ),
-    "LatticePath": dict(
+    "DiscreteLaplacePath": dict(
         shape=COUNTS, low=st.sampled_from([0.1, 1e-9, 1]), high=st.sampled_from([1, 1e9])
     ),
-    "BallLaplacePath": dict(
+    "SphericalLaplacePath": dict(
         n_vectors=COUNTS,
         dimension=COUNTS,
         low=st.sampled_from([0.1, 1e-9, 1]),
@@ -134,13 +134,13 @@ def test_noise(drawn, seed):
         return "error"
     if name.endswith("Path"):
         low, high = float(given["low"]), float(given["high"])
-        readings = attempt(
+        path_values = attempt(
             lambda: [
                 found.value.read(min(max(epsilon, low), high))
                 for epsilon in (low, low**0.5 * high**0.5, high)
             ]
         )
-        assert readings.error is None and np.isfinite(readings.value).all()
+        assert path_values.error is None and np.isfinite(path_values.value).all()
     else:
         assert np.isfinite(found.value).all()
     return "result"

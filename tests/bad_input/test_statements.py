@@ -15,7 +15,7 @@ NAMES = (
     "epsilon",
     "delta",
     "kind",
-    "neighbours",
+    "adjacency",
     "label",
     "seeded",
     "composition",
@@ -28,7 +28,7 @@ LOSSES = [
     PrivacyLoss(float("inf")),
     PrivacyLoss(0.0, 0.6),
     PrivacyLoss(0.1, kind="ex-post", seeded=True),
-    PrivacyLoss(0.1, neighbours="add one record"),
+    PrivacyLoss(0.1, adjacency="add one record"),
     PrivacyLoss(np.float16(0.3)),
 ]
 
@@ -48,7 +48,7 @@ def check_loss(loss):
         epsilon=(0.0, 0.5, 1, np.float16(0.3), Fraction(1, 3), float("inf"), 1.0),
         delta=(0.0, 0.5, 1),
         kind=("ex-post", "differential privacy"),
-        neighbours=("add one record",),
+        adjacency=("add one record",),
         label=("a",),
         seeded=(True, False),
         composition=("sequential", "parallel", "release"),

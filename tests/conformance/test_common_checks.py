@@ -71,7 +71,7 @@ MORE = [
     DPLogisticRegression(perturbation="output"),
     DPLogisticRegression(epsilon=float("inf")),
     DPLinearSVC(),
-    DPHistogramDensity(bin_width=0.5, noise="geometric"),
+    DPHistogramDensity(bin_width=0.5, noise="discrete_laplace"),
     DPHistogramDensity(epsilon=float("inf"), bin_width=0.5),
     DPRidge(norm="l2"),
     DPRidge(perturbation="output", alpha=1.0),

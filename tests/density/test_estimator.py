@@ -25,20 +25,20 @@ from dpselect.preprocessing import BoundedScaler
 
 INF = float("inf")
 ISE = IntegratedSquaredErrorScore()
-NOISES = ["laplace", "geometric"]
+NOISES = ["laplace", "discrete_laplace"]
 # a p-value below this is a false alarm with probability 1e-7
 ALARM = 1e-7
 
 
-class FixedDraw(DPHistogramDensity):
-    """A density whose draw at unit scale is given, for the corners that random ones rarely reach."""
+class FixedNoise(DPHistogramDensity):
+    """A density whose standard noise is given, for the corners that random ones rarely reach."""
 
     def _standard_noise(self, generator, n_features, n_problems, epsilon):
         shape = super()._standard_noise(generator, n_features, n_problems, epsilon).shape
         return np.broadcast_to(2 / epsilon * self.draw, shape)
 
 
-def with_draw(model, draw):
+def with_noise(model, draw):
     model.draw = np.asarray(draw)
     return model
 
@@ -89,7 +89,7 @@ def test_integrates_to_one(noise, epsilon, D):
 
 
 def test_nothing_left_is_uniform():
-    model = with_draw(FixedDraw(bin_width=0.5, bounds=(0, 4)), -1e6).fit([[1.0, 2.0]] * 3)
+    model = with_noise(FixedNoise(bin_width=0.5, bounds=(0, 4)), -1e6).fit([[1.0, 2.0]] * 3)
     np.testing.assert_allclose(model.density_, np.full((8, 8), 1 / 16))
     assert math.isclose(model.squared_integral(), 1 / 16)
 
@@ -100,7 +100,7 @@ def test_nothing_left_is_uniform():
 def test_laplace_noise_is_added_to_the_counts():
     X = np.random.default_rng(0).uniform(size=(200, 1))
     model = seeded(X, epsilon=0.5)
-    noise = model.unit_noise(1)
+    noise = model.standard_noise(1)
     # the scale is 4, and counts lie on the grid
     assert (noise % 2.0**-38 == 0).all() and (noise % 2.0**-37 != 0).any()
     noisy = np.histogram(X, 10, (0, 1))[0] + noise
@@ -108,10 +108,10 @@ def test_laplace_noise_is_added_to_the_counts():
     np.testing.assert_allclose(model.density_, 10 * expected / expected.sum())
 
 
-def test_geometric_noise_is_added_to_the_counts():
+def test_discrete_laplace_noise_is_added_to_the_counts():
     X = np.random.default_rng(0).uniform(size=(200, 1))
-    model = seeded(X, epsilon=0.5, noise="geometric")
-    noise = model.unit_noise(1)
+    model = seeded(X, epsilon=0.5, noise="discrete_laplace")
+    noise = model.standard_noise(1)
     assert noise.dtype == np.int64 and noise.any()
     expected = np.maximum(np.histogram(X, 10, (0, 1))[0] + noise, 0)
     np.testing.assert_allclose(model.density_, 10 * expected / expected.sum())
@@ -120,17 +120,17 @@ def test_geometric_noise_is_added_to_the_counts():
 @pytest.mark.parametrize("noise", NOISES)
 def test_same_seed_same_noise_on_other_data(noise):
     model = DPHistogramDensity(noise=noise, random_state=5)
-    before = model.unit_noise(2)
+    before = model.standard_noise(2)
     assert before.shape == (10, 10)
     with pytest.warns(SeededNoiseWarning):
         model.fit(np.random.default_rng(0).uniform(size=(30, 2)))
-    assert (model.unit_noise(2) == before).all()
+    assert (model.standard_noise(2) == before).all()
     fresh = DPHistogramDensity(noise=noise, epsilon=0.01)
-    assert (fresh.unit_noise(2) != fresh.unit_noise(2)).any()
+    assert (fresh.standard_noise(2) != fresh.standard_noise(2)).any()
 
 
-def test_geometric_noise_has_the_smaller_variance():
-    draws = DPHistogramDensity(5.0, noise="geometric", bin_width=1e-5).unit_noise(1)
+def test_discrete_laplace_noise_has_the_smaller_variance():
+    draws = DPHistogramDensity(5.0, noise="discrete_laplace", bin_width=1e-5).standard_noise(1)
     ratio = math.exp(-2.5)
     assert math.isclose(draws.var(), 2 * ratio / (1 - ratio) ** 2, rel_tol=0.1)
     assert draws.var() < 8 / 5.0**2
@@ -217,7 +217,7 @@ def test_privacy_statement():
     X = [[0.1], [0.2]]
     loss = DPHistogramDensity(0.7).fit(X).privacy_
     assert (loss.epsilon, loss.delta, loss.kind) == (0.7, 0.0, "differential privacy")
-    assert loss.neighbours == "replace one record" and not loss.seeded
+    assert loss.adjacency == "replace one record" and not loss.seeded
     assert "histogram with laplace noise" in loss.label
     assert seeded(X).privacy_.seeded
 
@@ -235,7 +235,7 @@ def test_only_the_release_is_kept():
     "parameters, error, message",
     [
         (dict(epsilon=0), ValueError, "epsilon=0"),
-        (dict(noise="gaussian"), ValueError, "'laplace', 'geometric'"),
+        (dict(noise="gaussian"), ValueError, "'laplace', 'discrete_laplace'"),
         (dict(bin_width=0.3), ValueError, "write 0.25 or 0.3333333333333333"),
         (dict(bin_width=3.0), ValueError, "write 1.0"),
         (dict(bin_width=1e-320), ValueError, "too small"),
@@ -284,7 +284,7 @@ def test_rounded_widths_divide(k):
     for low, high in [(0.0, 1.0), (-0.1, 0.2), (1e5, 1e5 + 0.3)]:
         assert number_of_bins(low, high, (high - low) / k) == k
     assert number_of_bins(0.0, 1.0, float(np.float32(1 / k))) == k
-    assert DPHistogramDensity(bin_width=np.float32(1 / k)).unit_noise(1).shape == (k,)
+    assert DPHistogramDensity(bin_width=np.float32(1 / k)).standard_noise(1).shape == (k,)
 
 
 def test_too_many_columns_are_refused_before_memory_is_taken():
@@ -310,7 +310,7 @@ def q(masses, w):
 
 
 def attack(n_cases, seed):
-    """Random neighbours at random draws: v times the change of the score, draws, n."""
+    """Random neighbours with random noise: v times the change of the score, noise, n."""
     rng = np.random.default_rng(seed)
     s, n = int(rng.integers(1, 9)), int(rng.integers(1, 40))
     # counts from even to all in one cell, noise from none to drowning, often near the corners
@@ -351,7 +351,7 @@ def test_200_000_neighbours_never_exceed_the_certificate():
 
 def moved_by_one_record(n, epsilon=INF, draw=0.0, **parameters):
     """All records in the first cell, one of them moves to the last, where the test records are."""
-    model = with_draw(FixedDraw(epsilon, bin_width=0.25, **parameters), draw)
+    model = with_noise(FixedNoise(epsilon, bin_width=0.25, **parameters), draw)
     T = np.full((n, 1), 0.1)
     T_neighbour = T.copy()
     T_neighbour[0] = 0.9
@@ -361,7 +361,7 @@ def moved_by_one_record(n, epsilon=INF, draw=0.0, **parameters):
 
 
 def clone_with(model):
-    return with_draw(clone(model), model.draw)
+    return with_noise(clone(model), model.draw)
 
 
 def test_certificate_is_nearly_attained():
@@ -395,7 +395,7 @@ def test_an_unclipped_sum_is_caught():
 
 
 def test_positive_noise_alone_bounds_the_total():
-    model = with_draw(FixedDraw(1.0, bin_width=0.25), np.array([10.0, -100.0, -100.0, 5.0]))
+    model = with_noise(FixedNoise(1.0, bin_width=0.25), np.array([10.0, -100.0, -100.0, 5.0]))
     assert model.stability_certificate(ISE, 20, 1).training == 4 / (0.25 * 2 * 15)
 
 
@@ -454,7 +454,7 @@ def calibrated(epsilon, n_cells, noise="laplace"):
 @pytest.mark.parametrize("noise", NOISES)
 @pytest.mark.parametrize("epsilon", [0.01, 1.0, 10.0])
 @pytest.mark.parametrize("n_cells", [1, 4, 100])
-def test_failure_probability_bounds_all_but_a_share_of_the_draws(noise, epsilon, n_cells):
+def test_failure_probability_bounds_all_but_a_share_of_the_noise(noise, epsilon, n_cells):
     calibration = calibrated(epsilon, n_cells, noise)
     drawn = sums(calibration, 4000)
     for probability in (0.01, 0.1, 0.4, 0.499, 0.5, 0.9):
@@ -520,7 +520,7 @@ def test_search_chooses_a_width():
 def test_search_over_two_columns():
     X = np.random.default_rng(0).uniform(size=(500, 2)) * [1, 100]
     search = StabilityGridSearchCV(
-        DPHistogramDensity(bounds=[(0, 1), (0, 100)], noise="geometric"),
+        DPHistogramDensity(bounds=[(0, 1), (0, 100)], noise="discrete_laplace"),
         {"bin_width": [[0.5, 50], [0.25, 25]]},
     ).fit(X)
     assert search.best_estimator_.density_.shape in ((2, 2), (4, 4))

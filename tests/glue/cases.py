@@ -67,7 +67,7 @@ def _ridge():
 
 
 def _densities():
-    for noise in ("laplace", "geometric"):
+    for noise in ("laplace", "discrete_laplace"):
         yield f"density-{noise}", DPHistogramDensity(
             epsilon=0.6, bounds=(-1, 1), bin_width=0.5, noise=noise
         )
@@ -95,8 +95,8 @@ def n_problems(model):
 def standard_noise(model, p=P):
     """Return the noise that a fit with the model's random state uses."""
     if isinstance(model, (DPLogisticRegression, DPLinearSVC)):
-        return model.unit_noise(p, n_problems(model))
-    return model.unit_noise(p)
+        return model.standard_noise(p, n_problems(model))
+    return model.standard_noise(p)
 
 
 def key(*path):

@@ -95,14 +95,14 @@ def minimiser(kind, A, mu, b, width=None):
         u = A @ w
         if kind == LOGISTIC:
             value = np.logaddexp(0, -u)
-            slope = -1 / (1 + np.exp(u))
-            bend = slope * (-1 - slope)
+            derivative = -1 / (1 + np.exp(u))
+            second_derivative = derivative * (-1 - derivative)
         else:
             short = np.clip(1 + width - u, 0, 2 * width)
             value = short**2 / (4 * width) + np.maximum(1 - width - u, 0)
-            slope, bend = -short / (2 * width), (np.abs(1 - u) <= width) / (2 * width)
-        gradient = A.T @ slope / len(A) + mu * w + b
-        return value.mean() + mu / 2 * w @ w + b @ w, gradient, (A.T * bend) @ A / len(A)
+            derivative, second_derivative = -short / (2 * width), (np.abs(1 - u) <= width) / (2 * width)
+        gradient = A.T @ derivative / len(A) + mu * w + b
+        return value.mean() + mu / 2 * w @ w + b @ w, gradient, (A.T * second_derivative) @ A / len(A)
 
     w = np.zeros(A.shape[1])
     for _ in range(200):

@@ -25,7 +25,7 @@ from dpselect import (
     PrivacyLedger,
     SeededNoiseWarning,
 )
-from dpselect.accuracy_first.forms import MovementNoise, NoiseLevels
+from dpselect.accuracy_first.forms import NoiseLevels, SensitivityNoise
 from dpselect.accuracy_first.methods import METHODS
 from dpselect.density.accuracy import HistogramReduction
 from dpselect.linear_model.accuracy import LinearReduction
@@ -71,7 +71,9 @@ MODELS = {
     "ridge, objective l1": clone(RIDGE).set_params(perturbation="objective"),
     "ridge, objective l2": clone(RIDGE).set_params(perturbation="objective", norm="l2"),
     "density, laplace": DPHistogramDensity(bounds=(-1, 1), bin_width=0.5),
-    "density, geometric": DPHistogramDensity(bounds=(-1, 1), bin_width=0.5, noise="geometric"),
+    "density, discrete_laplace": DPHistogramDensity(
+        bounds=(-1, 1), bin_width=0.5, noise="discrete_laplace"
+    ),
 }
 LEVELS = np.geomspace(2.0, 400.0, 7)
 DELTA = 1e-4
@@ -93,7 +95,7 @@ def hows(model):
 READ = [(name, how) for name, model in MODELS.items() for how in hows(model)]
 
 
-class Reading:
+class Levels:
     """Models of one reduction at all levels, with the noise that they were made with."""
 
     def __init__(self, name, how, seed=0):
@@ -101,7 +103,7 @@ class Reading:
         self.X, self.y = data_of(self.model, seed)
         self.levels = NoiseLevels(how, LEVELS[0], LEVELS[-1], DELTA)
         self.noises, self.units = [], []
-        start = MovementNoise.start
+        start = SensitivityNoise.start
 
         def recorded(noise, levels, stream):
             self.noise = noise
@@ -116,32 +118,32 @@ class Reading:
             return put_recorded
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(MovementNoise, "start", recorded)
+            patch.setattr(SensitivityNoise, "start", recorded)
             for kind in (DPLinearClassifier, DPRidge):
-                patch.setattr(kind, "unit_noise", self._recorded(kind.unit_noise))
+                patch.setattr(kind, "standard_noise", self._recorded(kind.standard_noise))
             form = self.model.accuracy_form()
             self.reduction = form.reduction(self.X, self.y, self.levels, key("reduction"))
             self.models = [np.array(self.reduction.read(float(e))) for e in LEVELS]
 
-    def _recorded(self, unit_noise):
+    def _recorded(self, standard_noise):
         def wrapper(*args, **kwargs):
-            self.units.append(unit_noise(*args, **kwargs))
+            self.units.append(standard_noise(*args, **kwargs))
             return self.units[-1]
 
         return wrapper
 
 
 @cache
-def reading(name, how, seed=0):
-    return Reading(name, how, seed)
+def levels_of(name, how, seed=0):
+    return Levels(name, how, seed)
 
 
-# ---- each reading is the documented function of its noise
+# ---- each model is the documented function of its noise
 
 
 @pytest.mark.parametrize("name, how", [case for case in READ if "objective" in case[0]])
 def test_fresh_models_with_noise_in_the_objective(name, how):
-    found = reading(name, how)
+    found = levels_of(name, how)
     assert len(found.units) == len(LEVELS)
     for epsilon, unit, w in zip(LEVELS, found.units, found.models):
         model = clone(found.model).set_params(epsilon=float(epsilon))
@@ -164,7 +166,7 @@ def in_ball(model, w):
 
 @pytest.mark.parametrize("name, how", [case for case in READ if "output" in case[0]])
 def test_models_with_noise_that_is_added(name, how):
-    found = reading(name, how)
+    found = levels_of(name, how)
     model = clone(found.model).set_params(epsilon=1.0)
     for noise, w in zip(found.noises, found.models):
         if "ridge" in name:
@@ -183,7 +185,7 @@ def test_models_with_noise_that_is_added(name, how):
 
 @pytest.mark.parametrize("name, how", [case for case in READ if "density" in case[0]])
 def test_histograms_of_noisy_counts(name, how):
-    found = reading(name, how)
+    found = levels_of(name, how)
     counts = reference.histogram_counts(found.model, found.X)
     for noise, masses in zip(found.noises, found.models):
         assert masses == pytest.approx(reference.masses_of(counts + np.ravel(noise)), abs=1e-9)
@@ -191,8 +193,8 @@ def test_histograms_of_noisy_counts(name, how):
 
 @pytest.mark.parametrize("name, how", [case for case in READ if "sums" in case[0]])
 def test_sums_are_read_with_their_own_noise(name, how, monkeypatch):
-    # what is read of noisy sums is the minimiser of `Reading`; the sums are taken from it
-    from dpselect.linear_model.ridge.noise import Reading as Statistics
+    # what is read of noisy sums is the minimiser of `PostProcessing`; the sums are taken from it
+    from dpselect.linear_model.ridge.noise import Levels as Statistics
 
     seen, of = [], Statistics.of.__func__
 
@@ -201,7 +203,7 @@ def test_sums_are_read_with_their_own_noise(name, how, monkeypatch):
         return of(kind, gram, moment, rho)
 
     monkeypatch.setattr(Statistics, "of", classmethod(recorded))
-    found = Reading(name, how)
+    found = Levels(name, how)
     model, noisy = found.model, seen[-len(LEVELS) :]
     gram, moment = reference.ridge_statistics(model, found.X, found.y)
     norm = "l2" if how == "brownian" else model.norm
@@ -217,48 +219,48 @@ def test_sums_are_read_with_their_own_noise(name, how, monkeypatch):
 
 
 @pytest.mark.parametrize("name, how", [case for case in READ if "objective" not in case[0]])
-def test_the_noise_of_a_path_is_that_of_the_documented_movement(name, how):
-    found = reading(name, how)
+def test_the_noise_of_a_path_is_that_of_the_documented_sensitivity(name, how):
+    found = levels_of(name, how)
     noise, model = found.noise, clone(found.model).set_params(epsilon=1.0)
     if "density" in name:
-        kind = {"laplace": "l1", "geometric": "lattice"}[model.noise]
+        kind = {"laplace": "l1", "discrete_laplace": "integers"}[model.noise]
         moved = 2.0
         if how == "brownian":
             kind, moved = "l2", math.sqrt(2)
-        assert noise.kind == kind and noise.movement == pytest.approx(moved, rel=1e-5)
+        assert noise.kind == kind and noise.sensitivity == pytest.approx(moved, rel=1e-5)
         assert np.prod(noise.shape) == 4
     elif "sums" in name:
         kind = "l2" if how == "brownian" else model.norm
         scales = reference.statistic_scales(clone(model).set_params(norm=kind), P)
         scales = scales[np.nonzero(np.triu(scales))]
-        assert noise.kind == kind and noise.movement == pytest.approx(1.0, rel=1e-5)
-        # for a vector in l2 norm, all of it shares one draw
+        assert noise.kind == kind and noise.sensitivity == pytest.approx(1.0, rel=1e-5)
+        # for a vector in l2 norm, all of it shares one noise vector
         assert noise.scales == pytest.approx(scales, rel=1e-5)
         assert noise.shape == ((len(scales),) if kind == "l1" else (1, len(scales)))
     else:
         scales = reference.ridge_scales if "ridge" in name else reference.linear_scales
         shape = (N, P) if "ridge" in name else (N, P, 1)
         assert noise.kind == "l2" and noise.shape == (n_problems(model), P + 1)
-        assert noise.movement == pytest.approx(scales(model, *shape)[2], rel=1e-5)
+        assert noise.sensitivity == pytest.approx(scales(model, *shape)[2], rel=1e-5)
 
 
 @pytest.mark.parametrize("how", ["path", "brownian", "fresh"])
 def test_vectors_that_move_together_share_the_loss(how):
-    levels, noise = NoiseLevels(how, 0.5, 8.0, DELTA), MovementNoise("l2", (3, 2), 0.7)
+    levels, noise = NoiseLevels(how, 0.5, 8.0, DELTA), SensitivityNoise("l2", (3, 2), 0.7)
     for epsilon in (0.5, 3.0):
-        draws = np.array([
+        samples = np.array([
             noise.start(levels, key("law", how, epsilon, i))(np.zeros((3, 2)), epsilon)
             for i in range(300)
         ])
         if how == "brownian":
-            lengths = np.square(draws).sum(axis=2) / (3 * 0.7**2 * levels.time(epsilon))
+            lengths = np.square(samples).sum(axis=2) / (3 * 0.7**2 * levels.time(epsilon))
             law = gamma(1, scale=2).cdf
         else:
             # each of three vectors has a third of epsilon
-            lengths, law = np.linalg.norm(draws, axis=2) * epsilon / 3 / 0.7, gamma(2).cdf
+            lengths, law = np.linalg.norm(samples, axis=2) * epsilon / 3 / 0.7, gamma(2).cdf
         for problem in lengths.T:
             assert kstest(problem, law).pvalue > 1e-7
-        signs = np.sign(draws).reshape(300, -1)
+        signs = np.sign(samples).reshape(300, -1)
         assert np.abs(signs.T @ signs / 300 - np.eye(6)).max() < 7 / math.sqrt(300)
 
 
@@ -273,12 +275,12 @@ def vectors_of(found, how):
 
 @pytest.mark.parametrize("name, how", READ)
 def test_no_two_vectors_of_noise_are_alike(name, how):
-    found = reading(name, how)
+    found = levels_of(name, how)
     vectors = vectors_of(found, how)
     vectors = vectors[np.linalg.norm(vectors, axis=1) > 0]
     directions = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     cosines = np.abs(np.triu(directions @ directions.T, 1))
-    if "geometric" in name and how != "brownian":
+    if "discrete_laplace" in name and how != "brownian":
         # small integers are often alike; all of them never
         assert len(np.unique(np.abs(vectors))) > 1
         return
@@ -315,7 +317,7 @@ def exact_risks(model, X, y, models):
 
 @pytest.mark.parametrize("name, how", READ)
 def test_risks_and_excesses_are_exact(name, how):
-    found = reading(name, how)
+    found = levels_of(name, how)
     risks = exact_risks(found.model, found.X, found.y, found.models)
     assert found.reduction.risks(found.models) == pytest.approx(np.array(risks), abs=1e-6)
     least = found.reduction.minimum
@@ -327,7 +329,7 @@ def test_risks_and_excesses_are_exact(name, how):
 
 @pytest.mark.parametrize("name, how", READ)
 def test_what_is_published_is_what_was_read(name, how):
-    found = reading(name, how)
+    found = levels_of(name, how)
     fitted = found.reduction.publish(found.models[2], LEVELS[2])
     assert fitted.epsilon == LEVELS[2] and fitted.random_state is None
     if "density" in name:
@@ -342,7 +344,7 @@ def test_what_is_published_is_what_was_read(name, how):
 
 @pytest.mark.parametrize("name, how", READ)
 def test_a_forecast_reads_what_is_released_and_no_records(name, how):
-    found = reading(name, how)
+    found = levels_of(name, how)
     others = found.model.accuracy_form().reduction(
         *data_of(found.model, seed=1), found.levels, key("other")
     )
@@ -364,7 +366,7 @@ TARGETS = {
 }
 SEARCHED = (
     "logistic, objective", "logistic, output", "ridge, sums l1", "ridge, output",
-    "ridge, objective l2", "density, laplace", "density, geometric",
+    "ridge, objective l2", "density, laplace", "density, discrete_laplace",
 )
 SCORES = {"density": "integrated_squared_error", "ridge": "clipped_squared_error"}
 
@@ -619,7 +621,7 @@ FREE = [case for case in WALKS if case[1] in ("predict_verify", "doubling")]
 def decisions(case, seed, answers):
     """Return what a search reads and asks, where models and answers are given."""
     name = case[0]
-    given = reading(name, "fresh" if "objective" in name else "path").models
+    given = levels_of(name, "fresh" if "objective" in name else "path").models
     said = []
 
     def read(self, epsilon):

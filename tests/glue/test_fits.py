@@ -14,7 +14,7 @@ from scipy.stats import gamma, kstest
 from sklearn.base import clone
 
 from dpselect.metrics import ClippedSquaredErrorScore, IntegratedSquaredErrorScore, LogisticScore
-from dpselect.noise import lattice_noise, two_sided_geometric
+from dpselect.noise import discrete_laplace, grid_noise
 from dpselect.rows import Parts
 
 from . import reference
@@ -71,7 +71,7 @@ def gaussian_loss(mu, epsilon):
 
 @pytest.mark.parametrize("name", COVARIANCE)
 def test_ridge_releases_sums_with_noise_of_the_documented_scales(name, monkeypatch):
-    recorder = Recorder(monkeypatch).watch(lattice_noise)
+    recorder = Recorder(monkeypatch).watch(grid_noise)
     model, unit = fitted(COVARIANCE[name], "fit", name)
     X, y = records_for(model)
     noise = reference.released_statistics(model) - reference.exact_statistics(model, X, y)
@@ -90,7 +90,7 @@ def test_ridge_releases_sums_with_noise_of_the_documented_scales(name, monkeypat
     assert noise[upper][~released] == pytest.approx(0.0, abs=1e-9)
     assert (noise == noise.T).all()
     if model.norm == "l1":
-        drawn = recorder.of("lattice_noise")[0]
+        drawn = recorder.of("grid_noise")[0]
         assert np.asarray(drawn["scales"]) == pytest.approx(scales[released], rel=1e-4)
         scales = np.ones_like(scales)
     precision = 1e-4 * np.max(reference.statistic_scales(model, P, mu))
@@ -100,17 +100,17 @@ def test_ridge_releases_sums_with_noise_of_the_documented_scales(name, monkeypat
 @pytest.mark.parametrize("n_features", [1, 2])
 @pytest.mark.parametrize("name", DENSITY)
 def test_histograms_release_the_masses_of_the_noisy_counts(name, n_features, monkeypatch):
-    recorder = Recorder(monkeypatch).watch(lattice_noise, two_sided_geometric)
+    recorder = Recorder(monkeypatch).watch(grid_noise, discrete_laplace)
     model = clone(DENSITY[name]).set_params(random_state=key("fit", name))
     X = records_for(model, p=n_features)[0]
     model.fit(X)
-    drawn = recorder.of("lattice_noise", "two_sided_geometric")[0]
+    drawn = recorder.of("grid_noise", "discrete_laplace")[0]
     # one record leaves a cell and enters another: the counts move by 2 in all
     if model.noise == "laplace":
         assert np.asarray(drawn["scales"]) == pytest.approx(2 / model.epsilon, rel=1e-4)
     else:
         assert drawn["ratio"] == pytest.approx(np.exp(-model.epsilon / 2), rel=1e-9)
-    noise = model.unit_noise(n_features)
+    noise = model.standard_noise(n_features)
     masses = reference.masses_of(reference.histogram_counts(model, X) + noise)
     assert model.density_ * model.bin_width**n_features == pytest.approx(masses, abs=1e-5)
 
@@ -123,28 +123,28 @@ def test_no_two_vectors_of_one_fit_are_alike(name):
     model = clone(ALL[name]).set_params(random_state=key("noise", name))
     noise = standard_noise(model)
     numbers = noise[noise != 0]
-    if model.get_params().get("noise") != "geometric":
+    if model.get_params().get("noise") != "discrete_laplace":
         assert len(np.unique(np.abs(numbers))) == len(numbers) == noise.size
     vectors = noise.reshape(-1, noise.shape[-1])
     for one, other in itertools.combinations(vectors, 2):
         # neither the same, nor one a multiple of the other
         assert abs(one @ other) < (1 - 1e-9) * np.linalg.norm(one) * np.linalg.norm(other)
     again = clone(model).set_params(random_state=key("other noise", name))
-    assert not np.any((standard_noise(again) == noise) & (noise != 0)) or "geometric" in name
+    assert not np.any((standard_noise(again) == noise) & (noise != 0)) or "discrete_laplace" in name
 
 
 @pytest.mark.parametrize("name", LINEAR)
 def test_the_law_of_each_problem_s_noise(name):
     model = clone(LINEAR[name]).set_params(random_state=np.random.RandomState(0))
-    draws = np.array([standard_noise(model) for _ in range(300)])
-    d = draws.shape[-1]
-    for where, problem in itertools.product(range(2), range(draws.shape[2])):
-        vectors = draws[:, where, problem]
+    samples = np.array([standard_noise(model) for _ in range(300)])
+    d = samples.shape[-1]
+    for where, problem in itertools.product(range(2), range(samples.shape[2])):
+        vectors = samples[:, where, problem]
         if model.norm == "l1" and where == 0:
             assert kstest(np.abs(vectors).ravel(), "expon").pvalue > 1e-7
         else:
             assert kstest(np.linalg.norm(vectors, axis=1), gamma(d).cdf).pvalue > 1e-7
-    flat = np.sign(draws.reshape(len(draws), -1))
+    flat = np.sign(samples.reshape(len(samples), -1))
     products = flat.T @ flat / len(flat)
     # signs of independent numbers; the largest of 300 products of 300 stays below with 1 - 1e-7
     assert np.abs(products - np.eye(len(products))).max() < 7 / np.sqrt(len(flat))
@@ -245,7 +245,7 @@ def test_scores_of_histograms_on_splits(name):
     found = type(models[0]).split_scores(models, score, X, None, Parts.from_splits(splits, X))
     for (train, test), row in zip(splits, found):
         for model, value in zip(models, row):
-            counts = reference.histogram_counts(model, X[train]) + model.unit_noise(2)
+            counts = reference.histogram_counts(model, X[train]) + model.standard_noise(2)
             density = reference.masses_of(counts) / model.bin_width**2
             kept = X[test][(np.abs(X[test]) <= 1).all(axis=1)]
             seen = reference.histogram_counts(model, kept) if len(kept) else 0

@@ -35,7 +35,7 @@ def bounds_of(monkeypatch, X, epsilon=0.7, tail=0.0213):
 def test_each_column_s_bounds_have_noise_of_their_own_at_their_share_of_epsilon(monkeypatch):
     X = table()
     scaler, call = bounds_of(monkeypatch, X)
-    unit = scaler.unit_noise(3)
+    unit = scaler.standard_noise(3)
     # 2 p bounds share epsilon, and a rank moves by 1: a Gumbel scale of 2 / (epsilon / (2 p))
     assert call["noise"] == pytest.approx(2 / (0.7 / 6) * unit, abs=1e-3)
     vectors = unit.reshape(6, -1)
@@ -127,7 +127,7 @@ def test_questions_have_the_width_of_the_score_and_the_records_of_the_holdout(
         model = DPLogisticRegression(epsilon=np.inf, classes=[0, 1])
     model.fit(X[:40], y[:40])
     ledger = PrivacyLedger(
-        tmp_path / "records.ledger", epsilon=1e9, neighbours="replace one holdout record"
+        tmp_path / "records.ledger", epsilon=1e9, adjacency="replace one holdout record"
     )
     holdout = Thresholdout(noise_rate=0.03, budget=4, ledger=ledger).fit(
         X[:40], y[:40], X_holdout=X[40:], y_holdout=y[40:]
@@ -141,7 +141,7 @@ def test_questions_have_the_width_of_the_score_and_the_records_of_the_holdout(
     assert (question["width"], question.noted) == (1.0, 30)
     assert question["holdout_value"] == pytest.approx(np.mean(X[40:, 0] > 0))
     assert holdout.privacy_.epsilon == pytest.approx(2 * 4 / (0.03 * 30))
-    assert holdout.privacy_.neighbours == "replace one holdout record"
+    assert holdout.privacy_.adjacency == "replace one holdout record"
     assert ledger.spent()[0] == pytest.approx(holdout.privacy_.epsilon)
 
 
@@ -154,7 +154,7 @@ def test_a_selector_asks_about_its_holdout_with_the_width_of_a_difference(monkey
     y = X @ [1.0, 0.5, 0.0]
     parts = np.arange(60), np.arange(60, 90)
     ledger = PrivacyLedger(
-        tmp_path / "records.ledger", epsilon=1e9, neighbours="replace one holdout record"
+        tmp_path / "records.ledger", epsilon=1e9, adjacency="replace one holdout record"
     )
     selector = ThresholdoutFeatureSelector(
         LinearRegression(), n_features_to_select=2, scoring=ClippedSquaredErrorScore(2.0),
@@ -169,7 +169,7 @@ def test_a_selector_asks_about_its_holdout_with_the_width_of_a_difference(monkey
     assert {call.noted for call in calls} == {30}
     loss = selector.privacy_
     assert loss.epsilon == pytest.approx(2 * 20 / (0.02 * 30)) == ledger.spent()[0]
-    assert loss.neighbours == "replace one holdout record"
+    assert loss.adjacency == "replace one holdout record"
 
     def score_of(columns, part):
         model = LinearRegression().fit(X[parts[0]][:, columns], y[parts[0]])

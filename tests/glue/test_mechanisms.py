@@ -22,12 +22,12 @@ from dpselect.mechanisms.reusable_holdout import ReusableHoldout
 from dpselect.mechanisms.selection import largest_sum
 from dpselect.mechanisms.verification import Verification, verify
 from dpselect.noise import (
-    LatticePath,
+    DiscreteLaplacePath,
     geometric,
+    grid_laplace,
+    grid_noise,
     grid_step,
     gumbel,
-    lattice_laplace,
-    lattice_noise,
 )
 from dpselect.noise.paths import path_step
 
@@ -70,12 +70,12 @@ def test_the_exponential_mechanism(sensitivity, monkeypatch):
 
 
 def test_one_answer(monkeypatch):
-    recorder = Recorder(monkeypatch).watch(lattice_laplace, lattice_noise)
+    recorder = Recorder(monkeypatch).watch(grid_laplace, grid_noise)
     question = Verification(0.3, 0.02, 0.05)
     accepted, answer = verify(0.4, 0.5, question, key("verify"))
-    (called,) = recorder.of("lattice_laplace")
+    (called,) = recorder.of("grid_laplace")
     assert (called["values"], called["scales"], called["epsilon"]) == (0.4, 0.02 / 0.3, 0.3)
-    (drawn,) = recorder.of("lattice_noise")
+    (drawn,) = recorder.of("grid_noise")
     assert drawn["scales"] == pytest.approx(0.02 / 0.3, rel=1e-9)
     assert answer == float(called.result)
     assert accepted == (answer <= 0.5 - 0.02 / 0.3 * math.log(10))
@@ -83,10 +83,10 @@ def test_one_answer(monkeypatch):
 
 @pytest.mark.parametrize("calibrate", [published_test, tighter_test])
 def test_above_threshold(calibrate, monkeypatch):
-    recorder = Recorder(monkeypatch).watch(lattice_noise)
+    recorder = Recorder(monkeypatch).watch(grid_noise)
     test = calibrate(0.2, 0.01, 5, 0.1)
     found = above_threshold([0.5, 0.4, 0.3, 0.2, 0.1], test, key("above"))
-    threshold, *queries = recorder.of("lattice_noise")
+    threshold, *queries = recorder.of("grid_noise")
     step = threshold["step"]
     assert threshold["scales"] == pytest.approx((2 * 0.01 + 2 * step) / test.epsilon, rel=1e-9)
     assert len(queries) == (5 if found is None else found + 1)
@@ -98,10 +98,10 @@ def test_above_threshold(calibrate, monkeypatch):
 
 def test_a_threshold_pays_for_its_grid(monkeypatch):
     # noise of such different scales that the grid of the longer one is coarse for the shorter
-    recorder = Recorder(monkeypatch).watch(lattice_noise)
+    recorder = Recorder(monkeypatch).watch(grid_noise)
     test = ThresholdTest(1e-3, 0.0, 1.0, 1e11)
     above_threshold([1.0], test, key("coarse"))
-    threshold, query = recorder.of("lattice_noise")
+    threshold, query = recorder.of("grid_noise")
     step = threshold["step"]
     assert 2 * step / test.epsilon > 1e-2
     assert threshold["scales"] == pytest.approx(1.0 + 2 * step / test.epsilon, rel=1e-12)
@@ -110,18 +110,18 @@ def test_a_threshold_pays_for_its_grid(monkeypatch):
 
 @pytest.mark.parametrize("low", [0.1, 1e-9])
 def test_the_reduced_test_pays_for_its_grid(low, monkeypatch):
-    recorder = Recorder(monkeypatch).watch(lattice_noise)
-    paths, make = [], LatticePath.__init__
+    recorder = Recorder(monkeypatch).watch(grid_noise)
+    paths, make = [], DiscreteLaplacePath.__init__
 
     def recorded(self, generator, shape, lowest, highest):
         paths.append((lowest, highest))
         make(self, generator, shape, lowest, highest)
 
-    monkeypatch.setattr(LatticePath, "__init__", recorded)
+    monkeypatch.setattr(DiscreteLaplacePath, "__init__", recorded)
     sensitivity, epsilons = 0.01, np.array([low, 1.0, 3.0])
     tests = ReducedTests(epsilons, np.array([0.1, 0.2, 0.3]), sensitivity)
     reduced_above_threshold([50.0 / low, 40.0 / low, 30.0 / low], tests, key("reduced", low))
-    queries = recorder.of("lattice_noise")
+    queries = recorder.of("grid_noise")
     step = queries[0]["step"]
     assert step <= grid_step([2 * sensitivity / 3.0, 4 * sensitivity / low]) or (
         step == path_step(1.1 * 2 * sensitivity / low)
@@ -148,7 +148,7 @@ def test_reduced_tests_cost_what_the_comparison_up_to_there_costs():
 
 
 def test_a_holdout_draws_anew_for_each_round_and_answer(monkeypatch):
-    recorder = Recorder(monkeypatch).watch(lattice_noise, lattice_laplace).watch_keys()
+    recorder = Recorder(monkeypatch).watch(grid_noise, grid_laplace).watch_keys()
     holdout = ReusableHoldout(0.1, 0.01, 3, 500, key("holdout"))
     assert holdout.epsilon == pytest.approx(2 * 3 / (0.01 * 500))
     for used, width in enumerate((1.0, 2.5, 0.5)):
@@ -157,13 +157,13 @@ def test_a_holdout_draws_anew_for_each_round_and_answer(monkeypatch):
         assert holdout.answer(0.4 * width, 0.4 * width, width) == 0.4 * width
         assert holdout.spent == pytest.approx((2 * used + 0.5) / (0.01 * 500))
         holdout.answer(0.9 * width, 0.2 * width, width)
-    answers = recorder.of("lattice_laplace")
+    answers = recorder.of("grid_laplace")
     loss = 1 / (0.01 * 500)
     for call, width in zip(answers, (1.0, 2.5, 0.5)):
         # one record moves the mean by a 500th of the width, at a fifth of epsilon each
         assert call["scales"] == pytest.approx(width / 500 / loss)
         assert call["epsilon"] == pytest.approx(loss)
-    own = [c for c in recorder.of("lattice_noise") if not c.within]
+    own = [c for c in recorder.of("grid_noise") if not c.within]
     thresholds = [c for c in own if c["scales"] == pytest.approx(0.02, rel=1e-4)]
     queries = [c for c in own if c["scales"] == pytest.approx(0.04, rel=1e-4)]
     # one more round has begun

@@ -28,7 +28,7 @@ def test_the_statement_and_the_ledger_name_the_loss_of_the_parameters(name, tmp_
     model.set_params(ledger=ledger).fit(*records_for(model))
     loss, delta = model.privacy_, model.get_params().get("delta", 0.0)
     assert (loss.epsilon, loss.delta, loss.kind) == (model.epsilon, delta, "differential privacy")
-    assert loss.neighbours == "replace one record" and not loss.seeded and not loss.parts
+    assert loss.adjacency == "replace one record" and not loss.seeded and not loss.parts
     assert loss.label.startswith(type(model).__name__)
     if hasattr(model, "perturbation"):
         assert model.perturbation in loss.label
@@ -102,7 +102,7 @@ def linear_records(name):
 @pytest.mark.parametrize("name", [n for n in (*LINEAR, *NOISY_RIDGE) if n in USUAL])
 def test_sparse_rows_release_the_same(name):
     model, X, y = linear_records(name)
-    unit = model.unit_noise(*[X.shape[1], n_problems(model)][: 2 if name in LINEAR else 1])
+    unit = model.standard_noise(*[X.shape[1], n_problems(model)][: 2 if name in LINEAR else 1])
     model.fit(sparse.csr_matrix(X), y)
     if name in LINEAR:
         expected, precision = reference.linear_release(model, X, y, unit)

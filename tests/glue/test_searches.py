@@ -38,7 +38,7 @@ from dpselect.metrics import (
     MarginScore,
 )
 from dpselect.model_selection.strategies import STRATEGIES
-from dpselect.noise import InnerStream, lattice_laplace
+from dpselect.noise import InnerStream, grid_laplace
 from dpselect.preprocessing import DPBoundsScaler
 
 from . import reference
@@ -103,17 +103,19 @@ def splits(n=N):
 
 
 def _cases():
-    served = sorted(set(STRATEGIES) - {"control", "public_rule"})
+    served = sorted(set(STRATEGIES) - {"control", "data_independent"})
     for strategy, (name, model) in itertools.product(served, MODELS.items()):
         yield f"{strategy}, {name}", Case(strategy, model)
-    unequal = {"cv": splits(), "public_splits": True, "n_draws": 2}
+    unequal = {"cv": splits(), "public_splits": True, "n_noise_samples": 2}
     for name, model in MODELS.items():
         yield f"stability, {name}, splits", Case("stability", model, parameters=unequal)
         if hasattr(model, "classes"):
-            yield f"public_rule, {name}", Case("public_rule", model, {"alpha": [0.01, 0.1, 1.0]})
+            yield f"data_independent, {name}", Case(
+                "data_independent", model, {"alpha": [0.01, 0.1, 1.0]}
+            )
             yield f"stability, {name}, alpha", Case("stability", model, {"alpha": [0.01, 0.1, 1.0]})
     held_out = {"cv": splits()[1:], "public_splits": True}
-    for strategy in ("alpha_split", "data_split", "random_stopping"):
+    for strategy in ("budget_split", "data_split", "random_stopping"):
         yield f"{strategy}, splits", Case(strategy, MODELS["ridge"], parameters=held_out)
     density = DPHistogramDensity(bounds=(-1, 1))
     widths = {"bin_width": [0.25, 0.5, 1.0]}
@@ -124,26 +126,26 @@ def _cases():
     )
     for norm in ("l1", "l2"):
         covariance = DPRidge(norm=norm)
-        yield f"stability, readings {norm}", Case(
+        yield f"stability, processed {norm}", Case(
             "stability", covariance, {"alpha": [0.01, 0.1, 1.0]}, held_out
         )
-    yield "auto, readings", Case("auto", DPRidge(), {"alpha": [0.01, 0.1, 1.0]})
+    yield "auto, processed", Case("auto", DPRidge(), {"alpha": [0.01, 0.1, 1.0]})
     gaussian = DPRidge(norm="l2", delta=1e-6)
-    yield "alpha_split, delta of the models", Case(
-        "alpha_split", gaussian, ROWS, {"delta": 1e-6, "epsilon": 1.0}
+    yield "budget_split, delta of the models", Case(
+        "budget_split", gaussian, ROWS, {"delta": 1e-6, "epsilon": 1.0}
     )
-    yield "alpha_split, delta", Case(
-        "alpha_split", MODELS["logistic"], {"data_norm": [0.5 + i / 10 for i in range(MANY)]},
+    yield "budget_split, delta", Case(
+        "budget_split", MODELS["logistic"], {"data_norm": [0.5 + i / 10 for i in range(MANY)]},
         {"delta": 0.01, "epsilon": 1.0},
     )
     yield "stability, delta", Case(
-        "stability", MODELS["logistic, three classes"], ROWS, {"delta": 1e-3, "n_draws": 2}
+        "stability", MODELS["logistic, three classes"], ROWS, {"delta": 1e-3, "n_noise_samples": 2}
     )
     yield "stability, delta, density", Case(
-        "stability", density, widths, {"delta": 1e-3, "n_draws": 2, "epsilon": 1.0}
+        "stability", density, widths, {"delta": 1e-3, "n_noise_samples": 2, "epsilon": 1.0}
     )
     scaled = make_pipeline(DPBoundsScaler(epsilon=3.0), MODELS["logistic"])
-    for strategy in ("stability", "risk_bound", "alpha_split", "random_stopping", "random"):
+    for strategy in ("stability", "optimal_risk", "budget_split", "random_stopping", "random"):
         yield f"{strategy}, private step", Case(
             strategy, scaled, {"dplogisticregression__data_norm": [0.5, 1.0, 2.0]}
         )
@@ -157,7 +159,7 @@ def _cases():
     )
     yield "random, delta of the models", Case("random", gaussian, ROWS)
     yield "data_split, delta of the models", Case("data_split", gaussian, ROWS)
-    yield "stability, readings, delta of the models", Case(
+    yield "stability, processed, delta of the models", Case(
         "stability", gaussian, {"alpha": [0.01, 0.1, 1.0]}
     )
 
@@ -175,11 +177,11 @@ def cases(names):
     ]
 
 
-STABLE = {name: case for name, case in CASES.items() if "stability" in name and "readings" not in name}
+STABLE = {name: case for name, case in CASES.items() if "stability" in name and "processed" not in name}
 CERTAIN = {name: case for name, case in STABLE.items() if "delta" not in name}
 HELD_OUT = {
     name: case for name, case in CASES.items()
-    if "readings" in name or case.strategy in ("alpha_split", "data_split", "random_stopping")
+    if "processed" in name or case.strategy in ("budget_split", "data_split", "random_stopping")
 }
 
 
@@ -216,7 +218,7 @@ class Run:
     def __init__(self, case, monkeypatch, seed, random_state, **parameters):
         self.case, self.recorder = case, Recorder(monkeypatch)
         self.recorder.watch(
-            noisy_argmax, exponential_mechanism, lattice_laplace, random_stopping
+            noisy_argmax, exponential_mechanism, grid_laplace, random_stopping
         ).watch_keys()
         for kind in FITTED:
             self.recorder.watch_methods(kind, "fit", note=note_fit)
@@ -255,15 +257,15 @@ class Run:
 
     @property
     def held(self):
-        """set of bytes : The keys of the draws that train candidates on all splits."""
+        """set of bytes : The keys of the noise samples that train candidates on all splits."""
         return {
             model["random_state"] for call in self.recorder.of("split_scores")
             for model in call.noted
         }
 
     @property
-    def draws(self):
-        """dict : From the value of a candidate's parameter to the keys of its draws."""
+    def noise_keys(self):
+        """dict : From the value of a candidate's parameter to the keys of its noise."""
         found = {}
         for call in self.recorder.of("split_scores"):
             for model in call.noted:
@@ -323,8 +325,8 @@ def test_what_is_stated_is_what_was_spent(name):
         return
     trained = [fit.epsilon for fit in run.fits]
     chosen = [call["epsilon"] for call in run.choices]
-    assert not run.recorder.of("lattice_laplace")
-    if name == "alpha_split, delta":
+    assert not run.recorder.of("grid_laplace")
+    if name == "budget_split, delta":
         # many models, whose losses add up as those of zero-concentrated privacy
         rho, delta = math.fsum(map(pure_to_zcdp, trained)), run.search.delta
         assert len(trained) == MANY and max(trained) > 1.0 / MANY
@@ -332,7 +334,7 @@ def test_what_is_stated_is_what_was_spent(name):
         trained = stated[:1]
     assert sorted(trained + chosen) == pytest.approx(sorted(stated), rel=1e-12)
     # what the plan says in advance
-    plan = run.search.certificate_
+    plan = run.search.plan_
     (planned,) = {fit.epsilon for fit in run.fits if fit.kind != "DPBoundsScaler"}
     assert plan.training_epsilon == pytest.approx(planned, rel=1e-12)
     if not chosen:
@@ -357,7 +359,7 @@ def own_delta(run):
 def check_random_stopping(run, stated):
     models = [fit for fit in run.fits if fit.kind != "DPBoundsScaler"]
     steps = [fit.epsilon for fit in run.fits if fit.kind == "DPBoundsScaler"]
-    scores = run.recorder.of("lattice_laplace")
+    scores = run.recorder.of("grid_laplace")
     assert len(models) == len(scores) >= 1
     (stopping,) = run.recorder.of("random_stopping")
     # model and score read different records, so a run costs the larger of the two
@@ -376,16 +378,17 @@ def test_the_model_that_is_released_is_one_that_was_paid_for(name):
     model = model[-1] if hasattr(model, "steps") else model
     assert model.random_state is None
     chosen = {key.rpartition("__")[2]: v for key, v in run.search.best_params_.items()}
-    readings = isinstance(model, DPRidge) and model.perturbation == "covariance" and (
+    processed = isinstance(model, DPRidge) and model.perturbation == "covariance" and (
         run.case.parameter == "alpha"
     )
     own = [
         call for call in run.calls("fit")
         if len(call.noted.rows) > 10 and call.noted.kind == type(model).__name__
-        and (readings or all(call.noted.params[key] == v for key, v in chosen.items()))
+        and (processed or all(call.noted.params[key] == v for key, v in chosen.items()))
     ]
     assert own
-    if run.case.strategy in ("stability", "risk_bound", "public_rule", "random") and not readings:
+    without_split = ("stability", "optimal_risk", "data_independent", "random")
+    if run.case.strategy in without_split and not processed:
         # it alone was trained, on all records
         assert len(own) == 1 and len(own[0].noted.rows) == N
     assert {fit.epsilon for fit in (call.noted for call in own)} == {model.epsilon}
@@ -417,23 +420,23 @@ def test_no_key_draws_two_noises(name):
         if key not in run.held:
             assert len(calls) == 1, f"{len(calls)} generators have one key"
             continue
-        # one draw trains a candidate on all splits and is certified; it is never released
+        # one noise sample trains a candidate on all splits and is certified; it is never released
         for call in calls:
             within = {other.name for other in call.within}
             assert within & {"split_scores", "stability_certificate"}, (
-                "the key of a draw that trains candidates has another use"
+                "the key of noise that trains candidates has another use"
             )
     fits = [fit.key for fit in run.fits]
     assert len(set(fits)) == len(fits) and not run.held & set(fits)
 
 
 @pytest.mark.parametrize("name", cases(STABLE))
-def test_each_candidate_and_draw_has_a_key_of_its_own(name):
+def test_each_candidate_and_noise_sample_has_a_key_of_its_own(name):
     run = run_of(name)
     (values,) = run.case.grid.values()
-    keys = [key for keys in run.draws.values() for key in keys]
-    assert sorted(run.draws) == sorted(values)
-    assert {len(keys) for keys in run.draws.values()} == {run.search.n_draws}
+    keys = [key for keys in run.noise_keys.values() for key in keys]
+    assert sorted(run.noise_keys) == sorted(values)
+    assert {len(keys) for keys in run.noise_keys.values()} == {run.search.n_noise_samples}
     assert len(set(keys)) == len(keys)
 
 
@@ -456,7 +459,7 @@ def test_without_a_seed_a_search_spends_the_same_from_a_ledger_and_keeps_no_key(
 
 
 @pytest.mark.parametrize("name", cases(CERTAIN))
-def test_the_draws_that_train_are_those_that_are_certified(name):
+def test_the_noise_samples_that_train_are_those_that_are_certified(name):
     run = run_of(name)
     certified = {
         (model[run.case.parameter], model["random_state"])
@@ -464,7 +467,7 @@ def test_the_draws_that_train_are_those_that_are_certified(name):
         for model in call.noted
         if call["failure_probability"] is None and model["epsilon"] == run.training_epsilon
     }
-    assert certified == {(value, key) for value, keys in run.draws.items() for key in keys}
+    assert certified == {(value, key) for value, keys in run.noise_keys.items() for key in keys}
 
 
 @pytest.mark.parametrize("name", cases(n for n in STABLE if "step" not in n))
@@ -472,13 +475,13 @@ def test_the_sensitivities_of_a_choice_by_stability(name):
     run = run_of(name)
     search, case = run.search, run.case
     delta = float(search.delta)
-    # the bounds hold for all draws at once with probability 1 - delta
-    tail = delta / sum(map(len, run.draws.values())) if delta else None
+    # the bounds hold for all noise samples at once with probability 1 - delta
+    tail = delta / sum(map(len, run.noise_keys.values())) if delta else None
     used = {call["failure_probability"] for call in run.recorder.of("stability_certificate")}
     assert used - {0.5} == {tail}
     K = len(getattr(case.model, "classes", [0, 1]))
     parts, expected = parts_of(run), []
-    for value, keys in run.draws.items():
+    for value, keys in run.noise_keys.items():
         moved = np.zeros(N)
         for train, test in parts:
             bounds = [
@@ -499,7 +502,7 @@ def test_the_sensitivities_of_a_choice_by_stability(name):
         expected.append(moved.max())
     (choice,) = run.choices
     assert choice["sensitivities"] == pytest.approx(np.array(expected), rel=1e-9)
-    assert search.certificate_.sensitivity == pytest.approx(np.array(expected), rel=1e-9)
+    assert search.plan_.sensitivity == pytest.approx(np.array(expected), rel=1e-9)
 
 
 def parts_of(run):
@@ -519,7 +522,7 @@ def test_the_scores_of_a_choice_by_stability_are_the_candidates_own(name):
     X, y = run.records
     parts = parts_of(run)
     means = []
-    for value, keys in run.draws.items():
+    for value, keys in run.noise_keys.items():
         found = []
         for key, (train, test) in itertools.product(keys, parts):
             model = clone(run.case.model).set_params(
@@ -532,20 +535,21 @@ def test_the_scores_of_a_choice_by_stability_are_the_candidates_own(name):
     (choice,) = run.choices
     starts = np.zeros(len(means))
     if run.case.parameter == "alpha":
-        # the regularisation that public numbers prefer has a head start of twice the resolution
+        # the regularisation that public numbers prefer has a head start of twice the minimum
+        # detectable difference
         K = len(run.case.model.classes)
         costs = [
             clone(run.case.model).set_params(alpha=value, epsilon=run.training_epsilon)
             .regularisation_cost(N, P, 1 if K == 2 else K)
-            for value in run.draws
+            for value in run.noise_keys
         ]
-        starts[np.argmin(costs)] = 2 * run.search.certificate_.resolution
+        starts[np.argmin(costs)] = 2 * run.search.plan_.minimum_detectable_difference
     assert choice["scores"] == pytest.approx(np.array(means) + starts, abs=1e-6)
 
 
 BOUNDED = [
     name for name, case in CASES.items()
-    if case.strategy in ("risk_bound", "auto") and "readings" not in name and "step" not in name
+    if case.strategy in ("optimal_risk", "auto") and "processed" not in name and "step" not in name
 ]
 
 
@@ -606,7 +610,7 @@ def test_models_and_choice_read_different_records(name):
 def public_calls(run):
     """Return which calls were made up to the choice, with all numbers that are no records'."""
     said = []
-    for call in run.calls(*CHOICES, "lattice_laplace", "stability_certificate", "fit"):
+    for call in run.calls(*CHOICES, "grid_laplace", "stability_certificate", "fit"):
         if call.name == "fit":
             fit = call.noted
             numbers = fit.kind, fit.params.keys(), fit.epsilon, fit.key, fit.rows.shape
@@ -629,7 +633,7 @@ def public_calls(run):
 def test_other_records_change_nothing_but_scores_and_choice(name):
     run, other = run_of(name), run_of(name, seed=1)
     assert public_calls(run) == public_calls(other)
-    assert repr(run.search.certificate_) == repr(other.search.certificate_)
+    assert repr(run.search.plan_) == repr(other.search.plan_)
     assert str(run.search.privacy_) == str(other.search.privacy_)
     assert repr(run.search.cv_results_) == repr(other.search.cv_results_)
     # which candidate is best is released, and the model
@@ -684,7 +688,7 @@ def test_candidates_are_certified_for_the_rows_that_they_see(model):
     pipeline = Pipeline([("powers", PolynomialFeatures()), ("model", last)])
     grid = {"powers__degree": [1, 2], "model__data_norm": [0.5, 1.0]}
     widths = {}
-    for strategy in ("stability", "risk_bound", "alpha_split", "random_stopping"):
+    for strategy in ("stability", "optimal_risk", "budget_split", "random_stopping"):
         case = Case(strategy, pipeline, grid)
         with pytest.MonkeyPatch.context() as patch:
             recorder = Recorder(patch)
@@ -716,7 +720,7 @@ def test_candidates_are_certified_for_the_rows_that_they_see(model):
         ]
         assert solved == sorted(bounded)
         widths[strategy] = trained or solved
-    assert all(widths[strategy] for strategy in ("stability", "risk_bound"))
+    assert all(widths[strategy] for strategy in ("stability", "optimal_risk"))
 
 
 # ---- what fails late is paid for
@@ -749,7 +753,7 @@ def test_a_search_that_fails_after_a_mechanism_answered_has_spent(name, monkeypa
 
         return wrapper
 
-    for function in (noisy_argmax, exponential_mechanism, lattice_laplace):
+    for function in (noisy_argmax, exponential_mechanism, grid_laplace):
         replace_everywhere(monkeypatch, function, stops(function))
     for kind in FITTED:
         monkeypatch.setattr(kind, "fit", stops(kind.fit))

@@ -73,7 +73,7 @@ def test_output_perturbation_charges_what_one_record_moves(K, intercept, norm):
         for records in neighbours(K, intercept)
     )
     moved = np.linalg.norm(first - second, axis=1)
-    # short models: all margins lie where the hinge has slope 1
+    # short models: all margins lie where the hinge has derivative -1
     model = svc(K, norm, intercept, epsilon=1.0)
     assert moved.max() == pytest.approx(reference.linear_scales(model, N, 2, 1)[2], rel=1e-6)
     assert model._perturbation(N, 2, 1).output_scale == pytest.approx(moved.max(), rel=1e-4)
@@ -84,8 +84,8 @@ def test_output_perturbation_charges_what_one_record_moves(K, intercept, norm):
 def test_objective_perturbation_charges_what_one_record_moves_the_gradient(norm, kind):
     loss = LogisticLoss() if kind is DPLogisticRegression else HuberHingeLoss(0.5)
     row = np.array([0.8, 0.0, 0.5])
-    slopes = loss.slope(np.array([-40.0, -40.0]))
-    change = slopes[0] * row + slopes[1] * row  # of the labels 1 and -1
+    derivatives = loss.derivative(np.array([-40.0, -40.0]))
+    change = derivatives[0] * row + derivatives[1] * row  # of the labels 1 and -1
     longest = np.abs(change).sum() if norm == "l1" else np.linalg.norm(change)
     # so strong a regularisation that all of epsilon goes to the noise
     model = kind(alpha=1e6, epsilon=1.0, norm=norm, data_norm=0.8, intercept_scaling=0.5,
@@ -96,7 +96,7 @@ def test_objective_perturbation_charges_what_one_record_moves_the_gradient(norm,
 
 @pytest.mark.parametrize("K", [2, 3])
 def test_a_certificate_of_margins_is_attained(K):
-    # a ramp so wide that no margin leaves it, and validation records along the movement
+    # a ramp so wide that no margin leaves it, and validation records along the change
     score = RampScore(-50, 50)
     (X, y), (X2, y2) = neighbours(K, False)
     model = svc(K, epsilon=5.0, random_state=key("certificate", K))
@@ -121,7 +121,7 @@ def test_the_span_of_a_certificate_is_that_of_the_longest_model(perturbation, K)
     problems = 1 if K == 2 else K
     model = svc(K, epsilon=2.0, random_state=key("span", K)).set_params(perturbation=perturbation)
     mu, linear, output = reference.linear_scales(model, N, 2, problems)
-    lengths = np.linalg.norm(model.unit_noise(2, problems), axis=2)
+    lengths = np.linalg.norm(model.standard_noise(2, problems), axis=2)
     R, pull = 0.8, 1.5**2 / 4
     t = linear * lengths[0]
     longest = np.minimum((R + t) / mu, (t + np.sqrt(t * t + 4 * mu * pull)) / (2 * mu))
@@ -202,7 +202,7 @@ def test_the_change_of_the_gradients_of_ridge(norm, r, s, attained, Y, B):
     change = reference.ridge_change(model, norm)
     share = attained[[(0.9, 0.7), (0.01, 1.0), (1.0, 0.01)].index((Y, B))]
     assert share * change <= longest <= change * (1 + 1e-9)
-    # the estimator charges for it: here without any bending of the map from noise to model
+    # the estimator charges for it: here without any curvature of the map from noise to model
     strong = clone(model).set_params(alpha=1e6, coef_bound=None)
     noise = strong._noise(N, d).linear_scale
     change = reference.ridge_change(strong, norm)
@@ -402,15 +402,15 @@ MARGIN_SCORES = (
 
 @pytest.mark.parametrize("score", MARGIN_SCORES, ids=repr)
 @pytest.mark.parametrize("bound", [0.3, 1.0, 2.5, 40.0])
-def test_the_span_and_the_slope_of_a_score_are_exact(score, bound):
+def test_the_span_and_the_derivative_of_a_score_are_exact(score, bound):
     u = np.linspace(-bound, bound, 20001)
     values = score.penalty(u)
     assert score.span(bound) == pytest.approx(values.max() - values.min(), rel=1e-6)
-    slopes = np.abs(np.diff(values) / np.diff(u))
-    assert slopes.max() <= score.lipschitz * (1 + 1e-6)
+    derivatives = np.abs(np.diff(values) / np.diff(u))
+    assert derivatives.max() <= score.lipschitz * (1 + 1e-6)
     if bound == 2.5:
         least = 0.92 if isinstance(score, LogisticScore) else 0.999
-        assert slopes.max() >= least * score.lipschitz
+        assert derivatives.max() >= least * score.lipschitz
     if math.isfinite(score.width) and bound == 40.0:
         assert score.span(bound) == pytest.approx(score.width)
 

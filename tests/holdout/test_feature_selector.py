@@ -57,7 +57,7 @@ def test_finds_what_carries_signal(data):
 def test_privacy(data):
     loss = selector(budget=3, noise_rate=0.01, cv=KFold(2)).fit(*data).privacy_
     assert loss.epsilon == pytest.approx(2 * 3 / (0.01 * 1000))
-    assert loss.neighbours == "replace one holdout record" and loss.seeded
+    assert loss.adjacency == "replace one holdout record" and loss.seeded
     assert "1000 holdout records; training records are not protected" in loss.label
     assert loss.delta == 0.0 and loss.kind == "differential privacy"
 
@@ -106,7 +106,7 @@ def test_improvements_are_not_clipped():
     assert paper(table, lambda t, h, w: max(0.0, h), n_steps=2)[0] == [0, 1]
 
 
-def test_equal_answers_are_settled_by_the_shuffled_order():
+def test_equal_answers_are_decided_by_the_shuffled_order():
     rng = np.random.default_rng(0)
     first = [paper([(0.5, 0.5)] * 8, permutation=rng.permutation)[0][0] for _ in range(400)]
     counts = np.bincount(first, minlength=8)

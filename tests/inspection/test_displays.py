@@ -46,12 +46,12 @@ def test_a_selection_shows_its_noise_and_its_choice(data):
     display = StabilitySearchDisplay.from_search(search)
     assert display.plot() is display
     widths = np.asarray(display.points_.get_offsets())[:, 0]
-    assert widths == pytest.approx(search.certificate_.noise_scale)
+    assert widths == pytest.approx(search.plan_.noise_scale)
     assert [label.get_text() for label in display.ax_.get_yticklabels()] == display.names
     chosen = display.ax_.get_yticklabels()[search.best_index_].get_color()
     assert chosen == "tab:orange" and "what a perfect model gains" in texts(display)
     lines = [line.get_xdata()[0] for line in display.ax_.lines]
-    assert search.certificate_.resolution in lines and search.certificate_.stake in lines
+    assert search.plan_.minimum_detectable_difference in lines and search.plan_.stake in lines
 
 
 def test_a_plan_shows_what_is_left_out(data):
@@ -63,8 +63,8 @@ def test_a_plan_shows_what_is_left_out(data):
 
 
 @pytest.mark.parametrize("strategy, says", [
-    ("public_rule", "nothing is compared"), ("random", "nothing is compared"),
-    ("alpha_split", "can be told apart"),
+    ("data_independent", "nothing is compared"), ("random", "nothing is compared"),
+    ("budget_split", "can be told apart"),
 ])  # fmt: skip
 def test_strategies_with_and_without_noise(strategy, says):
     plan = search_over({"alpha": [0.1, 1.0]}, strategy=strategy).plan(20_000, 10)
@@ -74,7 +74,7 @@ def test_strategies_with_and_without_noise(strategy, says):
 
 
 def test_many_candidates_are_numbered(data):
-    plan = search_over({"alpha": np.geomspace(0.01, 1, 40)}, strategy="alpha_split").plan(20_000, 10)
+    plan = search_over({"alpha": np.geomspace(0.01, 1, 40)}, strategy="budget_split").plan(20_000, 10)
     assert StabilitySearchDisplay.from_plan(plan).names == [str(i) for i in range(40)]
 
 

@@ -11,7 +11,7 @@ matplotlib.use("Agg")
 def ledger(tmp_path):
     ledger = PrivacyLedger(tmp_path / "ledger", epsilon=2.0)
     ledger.spend(0.5)
-    ledger.reserve(1.0).settle(PrivacyLoss(0.25, kind="ex-post"))
+    ledger.reserve(1.0).commit(PrivacyLoss(0.25, kind="ex-post"))
     ledger.reserve(0.25)
     return ledger
 
@@ -22,7 +22,7 @@ def test_a_ledger_is_drawn(ledger):
     display = PrivacyLedgerDisplay.from_ledger(ledger)
     assert display.plot() is display
     assert display.line_.get_ydata().tolist() == [0.5, 0.75, 1.0]
-    assert display.unsettled.tolist() == [False, False, True]
+    assert display.uncommitted.tolist() == [False, False, True]
     assert (np.diff(display.times) >= np.timedelta64(0)).all()
     heights = [line.get_ydata()[0] for line in display.ax_.lines]
     assert 2.0 in heights and display.ax_.get_ylim()[1] > 2.0

@@ -55,8 +55,8 @@ def test_no_release_is_exported_with_less_than_its_loss():
 def test_a_ledger_counts_what_holds_for_all_outcomes(tmp_path):
     ledger = PrivacyLedger(tmp_path / "ledger", epsilon=10.0)
     ledger.spend(0.25)
-    ledger.reserve(1.0).settle(PrivacyLoss(0.125, kind="ex-post"))
-    ledger.reserve(2.0).settle(PrivacyLoss(0.5))
+    ledger.reserve(1.0).commit(PrivacyLoss(0.125, kind="ex-post"))
+    ledger.reserve(2.0).commit(PrivacyLoss(0.5))
     ledger.reserve(3.0)
     found = [2 / part.noise_parameter - 1 for part in to_dp_event(ledger).events]
     assert [math.log(odds) for odds in found] == pytest.approx([0.25, 1.0, 0.5, 3.0])
@@ -69,7 +69,7 @@ def test_the_delta_of_what_is_reserved_counts(came_out, tmp_path):
     reservation = ledger.reserve(1.0, 8e-6)
     if came_out is not None:
         # an ex-post loss says nothing of the other outcomes
-        reservation.settle(came_out)
+        reservation.commit(came_out)
     with pytest.raises(ValueError, match="8e-06"):
         composed_epsilon(ledger, 8e-6)
     assert composed_epsilon(ledger, 8.1e-6) <= 1.0

@@ -35,11 +35,11 @@ from dpselect import (
     Thresholdout,
     ThresholdoutFeatureSelector,
 )
-from dpselect.ledger import CarriesLedgerMixin, uncharged
+from dpselect.ledger import CarriesLedgerMixin, without_spending
 from dpselect.preprocessing import DPBoundsScaler
 from dpselect.processes import VARIABLE
 
-from .test_charging import ESTIMATORS, HOLDOUT, classifier
+from .test_spending import ESTIMATORS, HOLDOUT, classifier
 
 BACKENDS = ["loky", "threading", "multiprocessing", "dask"]
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
@@ -257,7 +257,7 @@ def test_what_is_sent_to_a_stranger_is_paid_for(fit, strangers, data, ledger):
     with ledger:
         strangers.apply(fit, (classifier(), *data))
         assert ledger.spent() == (1.0, 0.0)
-        with uncharged():  # is for this thread
+        with without_spending():  # is for this thread
             strangers.apply(fit, (classifier(), *data))
         assert ledger.spent() == (2.0, 0.0)
     strangers.apply(fit, (classifier(), *data))
@@ -360,7 +360,7 @@ def pickle_of(estimator):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks here")
 @pytest.mark.filterwarnings("ignore:This process")
 def test_a_pool_that_was_forked_for_what_is_free_is_not_free(data, ledger):
-    with uncharged():
+    with without_spending():
         pool = multiprocessing.get_context("fork").Pool(1)
         pool.apply(os.getpid)
     with pool, ledger:
@@ -452,7 +452,7 @@ def fitted(estimator, data):
 
 def for_its_kind(name, tmp_path):
     if name in HOLDOUTS:
-        return PrivacyLedger(tmp_path / "holdout", epsilon=16.0, neighbours=HOLDOUT)
+        return PrivacyLedger(tmp_path / "holdout", epsilon=16.0, adjacency=HOLDOUT)
     return PrivacyLedger(tmp_path / "plain", epsilon=8.0, delta=1e-3)
 
 
@@ -461,7 +461,7 @@ def sent(estimator):
 
 
 def private_classes():
-    """All classes of the library that have a `fit` which charges a ledger."""
+    """All classes of the library that have a `fit` which spends from a ledger."""
     modules = [dpselect, dpselect.preprocessing, dpselect.holdout, dpselect.linear_model]
     found = {
         kind for module in modules for name in module.__all__

@@ -18,23 +18,23 @@ def faults():
 
 @pytest.mark.parametrize("kills", [20, pytest.param(100, marks=pytest.mark.slow)])
 def test_killed_processes_leave_a_true_ledger(faults, tmp_path, kills):
-    seen = faults.run(kills, n_workers=2, charged_first=True, seed=0, folder=tmp_path)
+    seen = faults.run(kills, n_workers=2, reserved_first=True, seed=0, folder=tmp_path)
     assert seen["kills"] == kills and seen["searches"] > 0
     assert seen["not covered"] == seen["corrupt"] == seen["refused after release"] == 0
     assert seen["released"] <= seen["spent"]
 
 
 @pytest.mark.slow
-def test_a_twin_that_is_charged_after_its_release_is_caught(faults, tmp_path):
+def test_a_twin_that_spends_after_its_release_is_caught(faults, tmp_path):
     def is_caught(seed):
         folder = tmp_path / str(seed)
         folder.mkdir()
-        seen = faults.run(50, n_workers=2, charged_first=False, seed=seed, folder=folder)
+        seen = faults.run(50, n_workers=2, reserved_first=False, seed=seed, folder=folder)
         return seen["not covered"] > 0
 
     assert any(map(is_caught, range(10)))  # the first will do
 
 
 def test_eight_processes_lose_no_spend(faults, tmp_path):
-    wanted, found, _, entries = faults.spend_together(tmp_path, 8, 50)
-    assert found == wanted and entries == 400
+    expected, found, _, entries = faults.spend_together(tmp_path, 8, 50)
+    assert found == expected and entries == 400

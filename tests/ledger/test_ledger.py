@@ -39,20 +39,20 @@ def test_a_new_ledger_has_all_of_its_budget(ledger):
 
 def test_what_is_reserved_counts_until_less_came_out(ledger):
     reservation = ledger.reserve(0.75, 5e-7, label="a path")
-    assert ledger.remaining() == (0.25, 5e-7) and ledger.history()[0].kind == "unsettled"
-    reservation.settle(PrivacyLoss(0.25, kind="ex-post"))
+    assert ledger.remaining() == (0.25, 5e-7) and ledger.history()[0].kind == "uncommitted"
+    reservation.commit(PrivacyLoss(0.25, kind="ex-post"))
     assert ledger.remaining() == (0.75, 1e-6)
     (entry,) = ledger.history()
     assert (entry.epsilon, entry.delta, entry.kind) == (0.25, 0.0, "ex-post")
     assert (entry.reserved_epsilon, entry.reserved_delta) == (0.75, 5e-7)
-    assert entry.reserved_at <= entry.settled_at
+    assert entry.reserved_at <= entry.committed_at
     assert str(ledger).endswith("0.25: a path (ex-post, of 0.75 reserved)")
 
 
-def test_a_reservation_that_is_never_settled_counts(ledger):
+def test_a_reservation_that_is_never_committed_counts(ledger):
     ledger.reserve(0.5, label="failed")
     assert ledger.remaining() == (0.5, 1e-6)
-    assert "unsettled" in str(ledger)
+    assert "uncommitted" in str(ledger)
 
 
 @pytest.mark.parametrize("epsilon, delta", [(0.6, 0.0), (0.0, 6e-7), (math.inf, 0.0)])
@@ -82,17 +82,17 @@ def test_all_that_remains_can_be_spent(path):
     assert ledger.remaining()[0] < 1e-15 and ledger.spent()[0] == math.pi
 
 
-def test_nothing_can_be_settled_twice_or_above_what_was_reserved(ledger):
+def test_nothing_can_be_committed_twice_or_above_what_was_reserved(ledger):
     reservation = ledger.reserve(0.5)
     for loss in (PrivacyLoss(0.6), PrivacyLoss(0.5, 1e-9)):
         with pytest.raises(ValueError, match="exceeds the reservation"):
-            reservation.settle(loss)
+            reservation.commit(loss)
     with pytest.raises(ValueError, match="add or remove"):
-        reservation.settle(PrivacyLoss(0.1, neighbours="add or remove one record"))
+        reservation.commit(PrivacyLoss(0.1, adjacency="add or remove one record"))
     assert ledger.remaining()[0] == 0.5
-    reservation.settle(PrivacyLoss(0.25))
-    with pytest.raises(ValueError, match="settled before"):
-        reservation.settle(PrivacyLoss(0.0))
+    reservation.commit(PrivacyLoss(0.25))
+    with pytest.raises(ValueError, match="committed before"):
+        reservation.commit(PrivacyLoss(0.0))
     assert ledger.remaining()[0] == 0.75
 
 
@@ -156,7 +156,7 @@ def test_copies_are_the_same_ledger(ledger, path):
 def test_json_there_and_back(ledger, tmp_path):
     ledger.spend(0.25, label="a")
     ledger.reserve(0.25, label="b")
-    ledger.reserve(0.25, 1e-7, label="c").settle(PrivacyLoss(0.125, 1e-8, kind="ex-post"))
+    ledger.reserve(0.25, 1e-7, label="c").commit(PrivacyLoss(0.125, 1e-8, kind="ex-post"))
     text = ledger.to_json()
     other = PrivacyLedger.from_json(text, tmp_path / "copy")
     assert other.history() == ledger.history() and other.remaining() == ledger.remaining()
@@ -285,44 +285,44 @@ def test_processes_make_one_ledger(tmp_path):
     assert sorted(file.name for file in tmp_path.iterdir()) == [str(i) for i in range(5)]
 
 
-def test_only_its_holder_settles_a_reservation(ledger, tmp_path):
+def test_only_its_holder_commits_a_reservation(ledger, tmp_path):
     reservation = ledger.reserve(0.5)
     forged = replace(reservation, token="0" * 32)
     with pytest.raises(ValueError, match="no such reservation"):
-        forged.settle(PrivacyLoss(0.0))
+        forged.commit(PrivacyLoss(0.0))
     # the same id in a file that was made again
     other = PrivacyLedger(tmp_path / "other", epsilon=1.0)
     other.reserve(0.25)
     with pytest.raises(ValueError, match="no such reservation"):
-        replace(reservation, path=other.path).settle(PrivacyLoss(0.0))
+        replace(reservation, path=other.path).commit(PrivacyLoss(0.0))
     assert ledger.spent()[0] == 0.5 and other.spent()[0] == 0.25
-    pickle.loads(pickle.dumps(reservation)).settle(PrivacyLoss(0.125))
+    pickle.loads(pickle.dumps(reservation)).commit(PrivacyLoss(0.125))
     assert ledger.spent()[0] == 0.125
 
 
 def test_losses_of_any_float_are_counted(ledger):
-    ledger.reserve(np.float32(0.5)).settle(PrivacyLoss(np.float32(0.25), np.float64(0.0)))
+    ledger.reserve(np.float32(0.5)).commit(PrivacyLoss(np.float32(0.25), np.float64(0.0)))
     ledger.spend(np.float16(0.25))
     assert ledger.spent() == (0.5, 0.0)
     assert [type(entry.epsilon) for entry in ledger.history()] == [float, float]
 
 
 def test_seeded_noise_is_told(ledger):
-    ledger.reserve(0.5, label="a test").settle(PrivacyLoss(0.5, seeded=True))
+    ledger.reserve(0.5, label="a test").commit(PrivacyLoss(0.5, seeded=True))
     assert ledger.history()[0].seeded and "whoever knows the seed" in str(ledger)
 
 
-def test_a_ledger_is_for_one_relation(tmp_path):
+def test_a_ledger_is_for_one_adjacency(tmp_path):
     holdout = "replace one holdout record"
-    ledger = PrivacyLedger(tmp_path / "holdout", epsilon=1.0, neighbours=holdout)
-    assert ledger.neighbours == PrivacyLedger(ledger.path).neighbours == holdout
-    with pytest.raises(ValueError, match="made with neighbours='replace one record'"):
+    ledger = PrivacyLedger(tmp_path / "holdout", epsilon=1.0, adjacency=holdout)
+    assert ledger.adjacency == PrivacyLedger(ledger.path).adjacency == holdout
+    with pytest.raises(ValueError, match="made with adjacency='replace one record'"):
         ledger.spend(0.5)
     with pytest.raises(ValueError, match="are not those"):
         PrivacyLedger(ledger.path, epsilon=1.0)
-    ledger.spend(0.5, neighbours=holdout)
+    ledger.spend(0.5, adjacency=holdout)
     assert ledger.remaining() == (0.5, 0.0)
-    assert PrivacyLedger.from_json(ledger.to_json(), tmp_path / "copy").neighbours == holdout
+    assert PrivacyLedger.from_json(ledger.to_json(), tmp_path / "copy").adjacency == holdout
 
 
 def tampered(text, how):

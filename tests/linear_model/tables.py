@@ -1,4 +1,4 @@
-"""Made-up tables of problems, for the tests of the solver."""
+"""Synthetic tables of problems, for the tests of the solver."""
 
 import numpy as np
 
@@ -21,7 +21,7 @@ def problem(n, d, k, seed, K=1, R=1.0, spread=1.0):
 
 def gradient_norms(p, loss, W):
     y, A = p["signs"][:, p["which"]], rows_of(p["design"])
-    G = A.T @ (y * loss.slope(y * (A @ W))) / len(A) + p["mu"] * W + p["linear"]
+    G = A.T @ (y * loss.derivative(y * (A @ W))) / len(A) + p["mu"] * W + p["linear"]
     return np.linalg.norm(G, axis=0)
 
 

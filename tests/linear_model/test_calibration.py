@@ -26,8 +26,8 @@ def log_density(w, Z, loss, mu, linear_scale, counts=1.0):
     u = Z @ w
     counts = np.broadcast_to(counts, len(Z))
     n, d = counts.sum(), Z.shape[1]
-    gradient = Z.T @ (counts * loss.slope(u)) / n + mu * w
-    hessian = (Z.T * counts * loss.bend(u)) @ Z / n + np.diag(np.broadcast_to(mu, d))
+    gradient = Z.T @ (counts * loss.derivative(u)) / n + mu * w
+    hessian = (Z.T * counts * loss.second_derivative(u)) @ Z / n + np.diag(np.broadcast_to(mu, d))
     return -np.linalg.norm(gradient) / linear_scale + np.linalg.slogdet(hessian)[1]
 
 
@@ -99,7 +99,7 @@ def test_huber_attains_epsilon(h, epsilon):
 def logistic_edge(n, mu, linear_scale, s, angle=0.01):
     """Two records nearly opposite to each other and nearly orthogonal to a long w.
 
-    The first has slope s at w; its neighbour, and all other records, are saturated there.
+    The first has derivative s at w; its neighbour, and all other records, are saturated there.
     """
     u = math.log((1 - s) / s)
     length = (abs(u) + 60) / angle
@@ -223,5 +223,5 @@ def test_norm_bound_needs_the_tolerance():
     s = Perturbation(mu=10.0, linear_scale=0.0, output_scale=0.0, tau=tau)
     w = (1 + tau) / 10
     loss = HuberHingeLoss(0.5)
-    assert abs(loss.slope(np.array(w)) + 10 * w) <= tau * (1 + 1e-9)
+    assert abs(loss.derivative(np.array(w)) + 10 * w) <= tau * (1 + 1e-9)
     assert 1 / 10 < w <= norm_bound(loss, s, 1.0, 0.0, 0.0) * (1 + 1e-12)

@@ -74,7 +74,7 @@ def test_output_perturbation_is_the_minimiser_plus_scaled_noise(data):
     X, y = data
     model = seeded(X, y, alpha=0.1, perturbation="output")
     exact = fit(X, y, alpha=0.1, epsilon=float("inf"))
-    noise = model.unit_noise(4)[1, 0]
+    noise = model.standard_noise(4)[1, 0]
     scale = 2 * np.sqrt(2) / (500 * 0.1 * 1.0)
     np.testing.assert_allclose(model.coef_ - exact.coef_, scale * noise[None, :4], rtol=1e-5)
     np.testing.assert_allclose(model.intercept_ - exact.intercept_, scale * noise[4], rtol=1e-5)
@@ -88,14 +88,14 @@ def test_objective_perturbation_tilts_the_objective(data):
     s = np.where(y == "well", 1, -1)
     gradient = A.T @ (-s / (1 + np.exp(s * (A @ w)))) / 500 + 0.05 * w
     R = np.sqrt(1 + 4)
-    expected = -2 * R / (500 * (1 - 1e-3)) * model.unit_noise(4)[0, 0]
-    # the second draw, which hides the residual, moves the model by about 1e-4
+    expected = -2 * R / (500 * (1 - 1e-3)) * model.standard_noise(4)[0, 0]
+    # the second noise vector, which hides the residual, moves the model by about 1e-4
     np.testing.assert_allclose(gradient, expected, atol=1e-4)
 
 
 @pytest.mark.parametrize("norm", ["l1", "l2"])
 def test_classes_have_independent_noise(norm):
-    noise = DPLogisticRegression(random_state=0, norm=norm).unit_noise(3, n_problems=5)
+    noise = DPLogisticRegression(random_state=0, norm=norm).standard_noise(3, n_problems=5)
     assert noise.shape == (2, 5, 4)
     correlation = np.corrcoef(noise.reshape(10, 4))
     assert np.abs(correlation - np.eye(10)).max() < 0.9999
@@ -125,7 +125,7 @@ def test_l1_noise_tilts_the_objective(data):
     w, s = np.append(model.coef_, model.intercept_ / 2), np.where(y == "well", 1, -1)
     gradient = A.T @ (-s / (1 + np.exp(s * (A @ w)))) / 500 + 0.05 * w
     # the l1 norm of a row, the constant included
-    expected = -2 * 2.8 / (500 * (1 - 1e-3)) * model.unit_noise(4)[0, 0]
+    expected = -2 * 2.8 / (500 * (1 - 1e-3)) * model.standard_noise(4)[0, 0]
     np.testing.assert_allclose(gradient, expected, atol=1e-4)
 
 
@@ -140,10 +140,10 @@ def test_output_perturbation_of_l1_rows_has_the_noise_of_l2(data):
 def test_the_noise_of_the_objective_suits_the_norm():
     for norm, variance, correlated in (("l1", 2.0, False), ("l2", 4.0, True)):
         noise = np.array([
-            DPLogisticRegression(random_state=i, norm=norm).unit_noise(2) for i in range(4000)
+            DPLogisticRegression(random_state=i, norm=norm).standard_noise(2) for i in range(4000)
         ])
         assert noise.shape == (4000, 2, 1, 3)
-        # independent Laplace variables; a ball-Laplace vector of 3 has length Gamma(3)
+        # independent Laplace variables; a spherical Laplace vector of 3 has length Gamma(3)
         assert noise[:, 0].var() == pytest.approx(variance, rel=0.15)
         both = np.corrcoef(np.abs(noise[:, 0, 0, :2]).T)[0, 1]
         assert both > 0.12 if correlated else abs(both) < 0.09
@@ -193,7 +193,7 @@ def test_no_neighbour_moves_the_score_beyond_the_certificate_of_l1_rows(kind, pe
     assert 0.1 < largest <= 1 + 1e-6
 
 
-def test_l1_certificate_for_all_draws_but_a_share():
+def test_l1_certificate_for_all_noise_but_a_share():
     model = DPLogisticRegression(epsilon=0.1, alpha=0.01, norm="l1", random_state=0)
     spans = [
         clone(model).set_params(random_state=i).stability_certificate(HingeScore(), 200, 4).span
@@ -238,7 +238,8 @@ def test_excess_bound(norm, perturbation, tightness):
 def test_same_seed_same_noise_on_other_data(data):
     X, y = data
     one = DPLogisticRegression(random_state=5)
-    assert (one.unit_noise(4) == DPLogisticRegression(random_state=5, epsilon=3.0).unit_noise(4)).all()
+    other = DPLogisticRegression(random_state=5, epsilon=3.0)
+    assert (one.standard_noise(4) == other.standard_noise(4)).all()
     assert (seeded(X, y).coef_ == seeded(X, y).coef_).all()
     assert (fit(X, y).coef_ != fit(X, y).coef_).all()
 
@@ -247,7 +248,7 @@ def test_privacy_statement(data):
     X, y = data
     loss = fit(X, y, epsilon=0.7).privacy_
     assert (loss.epsilon, loss.delta, loss.kind) == (0.7, 0.0, "differential privacy")
-    assert loss.neighbours == "replace one record" and not loss.seeded
+    assert loss.adjacency == "replace one record" and not loss.seeded
     assert seeded(X, y).privacy_.seeded
 
 

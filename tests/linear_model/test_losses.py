@@ -12,19 +12,19 @@ U = np.linspace(-40, 40, 800_001)
 def test_derivatives(loss):
     step = U[1] - U[0]
     middle = (U[1:] + U[:-1]) / 2
-    np.testing.assert_allclose(np.diff(loss.value(U)) / step, loss.slope(middle), atol=1e-4)
+    np.testing.assert_allclose(np.diff(loss.value(U)) / step, loss.derivative(middle), atol=1e-4)
     kinks = np.abs(np.abs(1 - middle) - getattr(loss, "width", np.inf)) < 2 * step
     np.testing.assert_allclose(
-        (np.diff(loss.slope(U)) / step)[~kinks], loss.bend(middle)[~kinks], atol=1e-4
+        (np.diff(loss.derivative(U)) / step)[~kinks], loss.second_derivative(middle)[~kinks], atol=1e-4
     )
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
 def test_constants_are_bounds_and_tight(loss):
-    assert loss.slope(U).min() >= -1 and loss.slope(U).max() <= 0
-    assert loss.bend(U).min() >= 0
-    assert loss.curvature * 0.999 <= loss.bend(U).max() <= loss.curvature
-    pulls = -U * loss.slope(U)
+    assert loss.derivative(U).min() >= -1 and loss.derivative(U).max() <= 0
+    assert loss.second_derivative(U).min() >= 0
+    assert loss.curvature * 0.999 <= loss.second_derivative(U).max() <= loss.curvature
+    pulls = -U * loss.derivative(U)
     assert loss.pull * (1 - 1e-6) <= pulls.max() <= loss.pull
 
 
@@ -33,4 +33,4 @@ def test_extreme_margins_do_not_overflow():
     for loss in LOSSES:
         with np.errstate(over="raise", invalid="raise"):
             assert np.isfinite(loss.value(u)).all()
-            assert np.isfinite(loss.slope(u)).all() and np.isfinite(loss.bend(u)).all()
+            assert np.isfinite(loss.derivative(u)).all() and np.isfinite(loss.second_derivative(u)).all()

@@ -30,12 +30,12 @@ def check_factors(p, curvature, factors, numbers, d, k):
     q = np.random.default_rng(9).normal(size=(d + 1, J * k))
     solved = factors.solve(q, k)
     for number in range(J * k):
-        wanted = np.zeros(d + 1)
+        expected = np.zeros(d + 1)
         if number % k in numbers % k:
             H = curvature(number) + p["mu"][number % k] * np.eye(d + 1)
-            wanted = np.linalg.solve(H, q[:, number])
+            expected = np.linalg.solve(H, q[:, number])
         np.testing.assert_allclose(
-            solved[:, number], wanted, rtol=1e-6, atol=1e-9 * np.abs(wanted).max()
+            solved[:, number], expected, rtol=1e-6, atol=1e-9 * np.abs(expected).max()
         )
 
 
@@ -53,9 +53,9 @@ def test_gradients(loss, K, chosen):
         j, column = divmod(number, k)
         rows = parts.train[:, j]
         y, a = p["signs"][rows, p["which"][column]], A[rows]
-        wanted = a.T @ (y * loss.slope(y * (a @ w))) / rows.sum()
-        wanted += p["mu"][column] * w + p["linear"][:, column]
-        np.testing.assert_allclose(g, wanted, rtol=1e-10, atol=1e-10 * np.abs(wanted).max())
+        expected = a.T @ (y * loss.derivative(y * (a @ w))) / rows.sum()
+        expected += p["mu"][column] * w + p["linear"][:, column]
+        np.testing.assert_allclose(g, expected, rtol=1e-10, atol=1e-10 * np.abs(expected).max())
 
 
 def test_curvatures_are_means_over_the_parts_of_a_column():
@@ -72,7 +72,7 @@ def test_curvatures_are_means_over_the_parts_of_a_column():
             if n % k == column:
                 rows = parts.train[:, n // k]
                 y, a = p["signs"][rows, p["which"][column]], A[rows]
-                total.append((a.T * loss.bend(y * (a @ w))) @ a / rows.sum())
+                total.append((a.T * loss.second_derivative(y * (a @ w))) @ a / rows.sum())
         return np.mean(total, axis=0)
 
     factors = table(p, loss, parts).curvature_factors(W, numbers)
@@ -88,7 +88,7 @@ def test_at_zero_one_curvature_serves_all_columns(d, k, monkeypatch):
     monkeypatch.setattr(Rows, "gram", lambda *args: made.append(1) or gram(*args))
     factors = table(p, loss, parts).curvature_factors(np.zeros((d + 1, J * k)), everything)
     assert len(made) == 1
-    H = sum(A[t].T @ A[t] / t.sum() for t in parts.train.T) / J * loss.bend(np.zeros(1))
+    H = sum(A[t].T @ A[t] / t.sum() for t in parts.train.T) / J * loss.second_derivative(np.zeros(1))
     check_factors(p, lambda number: H, factors, everything, d, k)
 
 

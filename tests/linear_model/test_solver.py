@@ -92,12 +92,12 @@ def test_cycling_start_does_not_trap_newton():
     tau = np.array([1e-10])
     W = minimise(loss=LogisticLoss(), tau=tau, **p)
     u = np.array([1.0, -1.0]) * W[0, 0]
-    gradient = (np.array([1.0, -1.0]) * LogisticLoss().slope(u)).mean() + 1e-9 * W[0, 0] + 0.49
+    gradient = (np.array([1.0, -1.0]) * LogisticLoss().derivative(u)).mean() + 1e-9 * W[0, 0] + 0.49
     assert abs(gradient) <= 2e-10
 
 
 @pytest.mark.parametrize("alpha, epsilon, norm", [(1e-8, 100.0, 5.0), (1e-5, 30.0, 10.0)])
-def test_newton_suffices_far_out_where_losses_bend_in_narrow_strips(
+def test_newton_suffices_far_out_where_losses_curve_in_narrow_strips(
     alpha, epsilon, norm, monkeypatch
 ):
     """Weak regularisation and a large linear term: models of length 10^5, margins to match."""
@@ -118,7 +118,7 @@ def test_newton_suffices_far_out_where_losses_bend_in_narrow_strips(
 
 
 def hinge_problem(n, d, J, loss, seed=1):
-    """Few records a coefficient, weak regularisation: each part bends elsewhere."""
+    """Few records a coefficient, weak regularisation: each part curves elsewhere."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, d)) / np.sqrt(d)
     mu = np.full((J, 1), 1e-6)

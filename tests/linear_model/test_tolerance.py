@@ -141,11 +141,11 @@ def exact_residual(design, signs, loss, mu, linear, w):
     u, y = (A @ w) * signs[:, 0], signs[:, 0]
     if isinstance(loss, LogisticLoss):
         with np.errstate(over="ignore"):
-            slopes = -1 / (1 + np.exp(u))
+            derivatives = -1 / (1 + np.exp(u))
     else:
         h = np.longdouble(loss.width)
-        slopes = -np.clip(1 + h - u, 0, 2 * h) / (2 * h)
-    G = A.T @ (slopes * y) / len(A) + mu * w + linear[:, 0]
+        derivatives = -np.clip(1 + h - u, 0, 2 * h) / (2 * h)
+    G = A.T @ (derivatives * y) / len(A) + mu * w + linear[:, 0]
     return float(np.sqrt((G * G).sum()))
 
 
@@ -165,7 +165,7 @@ def passes_and_residuals(monkeypatch, cases, max_iter, looser=1.0):
             refused += 1
             continue
         design, signs, _ = classification_problems(model, X, y)
-        loss, linear = model._loss(), s.linear_scale * model.unit_noise(X.shape[1])[0].T
+        loss, linear = model._loss(), s.linear_scale * model.standard_noise(X.shape[1])[0].T
         d, t = len(linear), float(np.linalg.norm(linear))
         steps = min(guaranteed_steps(loss, design.radius, s.mu, t, s.tau, d))
         assert steps <= 2 * MAX_STEPS

@@ -299,8 +299,8 @@ def test_rounding_of_losses_is_paid_for(fineness, monkeypatch):
         scales.append(scale)
         return np.zeros(shape)
 
-    monkeypatch.setattr("dpselect.noise.lattice.FINENESS", fineness)
-    monkeypatch.setattr(module, "lattice_noise", spy)
+    monkeypatch.setattr("dpselect.noise.grid.FINENESS", fineness)
+    monkeypatch.setattr(module, "grid_noise", spy)
     epsilon, delta = 0.5, 0.1
     comparisons = Comparisons(ThresholdTest(epsilon, 0.0, 2 * delta / epsilon, 4 * delta / epsilon), 0)
     comparisons.accepts(0.0)

@@ -125,12 +125,12 @@ def test_a_fixed_number_of_runs_is_caught(mean):
 
 
 def test_a_law_other_than_the_stated_one_is_caught():
-    charged = total_epsilon(1.0, geometric(2))
-    assert worst_loss(masses(geometric(10)), 1.0) > 1.3 * charged
+    spending = total_epsilon(1.0, geometric(2))
+    assert worst_loss(masses(geometric(10)), 1.0) > 1.3 * spending
     poisson_runs = poisson.pmf(np.arange(100), 10)
     assert worst_loss(poisson_runs, 1.0) > 3.0
-    charged = total_epsilon(1.0, logarithmic(10))
-    assert worst_loss(masses(geometric(10)), 1.0) > 1.1 * charged
+    spending = total_epsilon(1.0, logarithmic(10))
+    assert worst_loss(masses(geometric(10)), 1.0) > 1.1 * spending
 
 
 def test_scores_without_noise_are_caught():

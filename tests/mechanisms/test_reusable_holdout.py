@@ -31,7 +31,7 @@ def test_a_question_of_another_width():
     holdout = exact()
     assert holdout.answer(7.0, 7.39, width=4.0) == 7.0
     assert holdout.answer(7.0, 7.41, width=4.0) == pytest.approx(7.41, abs=1e-6)
-    # the same draws, in units of the width
+    # the same noise, in units of the width
     for width in (1.0, 0.25, 8.0):
         one, other = (ReusableHoldout(0.0, 0.1, 50, 100, random_state=3) for _ in range(2))
         scaled = [one.answer(0.2 * width, 0.5 * width, width) / width for _ in range(30)]

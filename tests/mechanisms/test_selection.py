@@ -40,7 +40,7 @@ def test_the_largest_sum_is_exact():
     assert (found != np.argmax(values + noise, axis=1)).sum() > 50
 
 
-def lattice_loss(charge, fineness, k=3, epsilon=1.0):
+def grid_loss(charge, fineness, k=3, epsilon=1.0):
     """The largest log-ratio of a choice of `noisy_argmax` on a coarse grid, by its exact law.
 
     ``charge`` 1 is that of the library, for scores that are rounded apart by a step each.
@@ -72,11 +72,11 @@ def lattice_loss(charge, fineness, k=3, epsilon=1.0):
 
 @pytest.mark.parametrize("fineness", [0, 2, 5])
 def test_rounding_of_scores_is_paid_for(fineness):
-    assert 0.85 < lattice_loss(1, fineness) <= 1 + 1e-9
+    assert 0.85 < grid_loss(1, fineness) <= 1 + 1e-9
 
 
 def test_rounding_that_is_not_paid_for_is_caught():
-    assert lattice_loss(0, 0) > 1.5 and lattice_loss(0, 2) > 1.05
+    assert grid_loss(0, 0) > 1.5 and grid_loss(0, 2) > 1.05
 
 
 def test_the_noise_of_a_choice_is_drawn_for_what_is_charged(monkeypatch):
@@ -87,7 +87,7 @@ def test_the_noise_of_a_choice_is_drawn_for_what_is_charged(monkeypatch):
         return geometric(generator, shape, rate)
 
     monkeypatch.setattr("dpselect.mechanisms.selection.geometric", spy)
-    monkeypatch.setattr("dpselect.noise.lattice.FINENESS", 2)
+    monkeypatch.setattr("dpselect.noise.grid.FINENESS", 2)
     noisy_argmax([0.0, 1.0, 2.0], [1.0, 2.0, 2.0], 0.5, random_state=0)
     # scales 6, 8 and 8: the least needs a step of 2 at most
     np.testing.assert_allclose(rates[0], 2.0 / (np.array([6.0, 8.0, 8.0]) + 2 * 2.0 / 0.5))

@@ -80,12 +80,12 @@ def test_laws_that_do_not_exist_are_refused(make):
 
 
 @pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
-def test_draws_have_the_law(law):
+def test_samples_have_the_law(law):
     rng = np.random.default_rng(0)
-    draws = np.array([law.draw(rng) for _ in range(2500)])
+    samples = np.array([law.draw(rng) for _ in range(2500)])
     p = masses(law)
     classes = np.minimum(np.cumsum(p) * 40, 39).astype(int)  # of about equal probability
-    counts = np.bincount(classes[draws], minlength=40)
+    counts = np.bincount(classes[samples], minlength=40)
     expected = np.bincount(classes, weights=p, minlength=40)
     seen = expected > 1e-3
     assert counts[~seen].sum() <= 8 and seen.sum() > 2
@@ -93,16 +93,16 @@ def test_draws_have_the_law(law):
     assert chisquare(counts[seen], expected).pvalue > FALSE_ALARM
 
 
-def test_draws_beyond_the_first_block():
+def test_samples_beyond_the_first_block():
     law = logarithmic(2000)
     rng = np.random.default_rng(0)
-    draws = [law.draw(rng) for _ in range(500)]
+    samples = [law.draw(rng) for _ in range(500)]
     far = law.pmf(np.arange(5000)).sum()
-    above = sum(draw >= 5000 for draw in draws)
+    above = sum(draw >= 5000 for draw in samples)
     assert abs(above - 500 * (1 - far)) < 5.5 * math.sqrt(500 * far * (1 - far)) and above > 10
 
 
-def test_draws_do_not_depend_on_the_blocks(monkeypatch):
-    draws = [law.draw(i) for law in LAWS.values() for i in range(40)]
+def test_samples_do_not_depend_on_the_blocks(monkeypatch):
+    samples = [law.draw(i) for law in LAWS.values() for i in range(40)]
     monkeypatch.setattr("dpselect.mechanisms.stopping_laws.BLOCK", 3)
-    assert draws == [law.draw(i) for law in LAWS.values() for i in range(40)]
+    assert samples == [law.draw(i) for law in LAWS.values() for i in range(40)]

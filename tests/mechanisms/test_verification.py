@@ -95,14 +95,14 @@ class Logistic:
             return cls.loss(records, t).mean() + penalty / 2 * t @ t
 
         for _ in range(100):
-            slope = cls.gradients(records, t).mean(axis=0) + penalty * t
+            derivative = cls.gradients(records, t).mean(axis=0) + penalty * t
             s = np.exp(-np.logaddexp(0, records @ t))
             curvature = (records.T * (s * (1 - s))) @ records / len(records)
-            step = np.linalg.solve(curvature + penalty * np.eye(len(t)), slope)
-            while slope @ step > 1e-20 and objective(t - step) > objective(t):
+            step = np.linalg.solve(curvature + penalty * np.eye(len(t)), derivative)
+            while derivative @ step > 1e-20 and objective(t - step) > objective(t):
                 step /= 2
             t = t - step
-            if slope @ step < 1e-24:
+            if derivative @ step < 1e-24:
                 break
         return t
 

@@ -25,9 +25,9 @@ GRID = np.linspace(-30, 30, 400_001)
 
 @pytest.mark.parametrize("score", ALL, ids=repr)
 def test_lipschitz_constant_is_right_and_tight(score):
-    slopes = np.abs(np.diff(score.penalty(GRID)) / np.diff(GRID))
-    assert slopes.max() <= score.lipschitz * (1 + 1e-9)
-    assert slopes.max() >= score.lipschitz * 0.999
+    derivatives = np.abs(np.diff(score.penalty(GRID)) / np.diff(GRID))
+    assert derivatives.max() <= score.lipschitz * (1 + 1e-9)
+    assert derivatives.max() >= score.lipschitz * 0.999
 
 
 @pytest.mark.parametrize("score", ALL, ids=repr)
@@ -78,7 +78,7 @@ def test_refused_scores_say_what_to_use(refused):
         get_score(refused)
 
 
-def test_ramp_needs_a_slope():
+def test_ramp_needs_a_width():
     with pytest.raises(ValueError, match="low=1.0"):
         RampScore(1.0, 1.0)
 
@@ -88,8 +88,8 @@ def test_clipped_squared_error():
     y = np.array([0.5, 1.0, 100.0])
     assert np.isclose(ClippedSquaredErrorScore(4.0)(model, np.zeros((3, 1)), y), -(0.25 + 4) / 3)
     r = np.linspace(-5, 5, 100_001)
-    slopes = np.abs(np.diff(np.minimum(r * r, 4.0)) / np.diff(r))
-    assert 0.999 * 4.0 <= slopes.max() <= ClippedSquaredErrorScore(4.0).lipschitz
+    derivatives = np.abs(np.diff(np.minimum(r * r, 4.0)) / np.diff(r))
+    assert 0.999 * 4.0 <= derivatives.max() <= ClippedSquaredErrorScore(4.0).lipschitz
 
 
 @pytest.mark.parametrize("bound", [0, -1.0, np.inf, np.nan])

@@ -119,9 +119,9 @@ SEARCHES = {
     "behind a private step": stability("auto", pipeline(SAFE, DPBoundsScaler(epsilon=1.0)), {}),
     "beside a private step": stability("auto", pipeline(BESIDE, BoundedScaler((-2, 2))), {}),
     **{name: stability(name) for name in (
-        "stability", "alpha_split", "data_split", "random_stopping", "random", "risk_bound",
+        "stability", "budget_split", "data_split", "random_stopping", "random", "optimal_risk",
     )},
-    "readings": stability(
+    "processed": stability(
         "stability", pipeline(SAFE, model=DPRidge(target_bound=1.0)), {"model__alpha": [0.1, 1.0]}
     ),
     "accuracy first": AccuracyFirstSearchCV(

@@ -1,4 +1,4 @@
-"""The sweep over all candidates, draws and splits against one fit after the other."""
+"""The sweep over all candidates, noise samples and splits against one fit after the other."""
 
 import numpy as np
 import pytest
@@ -151,20 +151,20 @@ def test_records_outside_of_a_training_part_move_its_model_by_the_residual_only(
 
 
 def test_the_plan_charges_for_the_residual():
-    # so weak a regularisation that the movement of a training record is the whole span
+    # so weak a regularisation that the sensitivity to a training record is the whole span
     model = clone(LOGISTIC).set_params(alpha=1e-9, perturbation="output")
     candidates = make_candidates(
         model, {"alpha": [1e-9, 2e-9]}, epsilon=2.0, trusted_steps=()
     )
     for candidate in candidates:
         candidate.n_features = 4
-    draws = [[root_stream(i)] for i in range(2)]
+    noise_streams = [[root_stream(i)] for i in range(2)]
     splits = list(KFold(5).split(np.zeros((1000, 1))))
     plan = make_plan(
-        candidates, draws, BrierScore(), splits, 1000, 4, epsilon=2.0, selection_epsilon=1.0
+        candidates, noise_streams, BrierScore(), splits, 1000, 4, epsilon=2.0, selection_epsilon=1.0
     )
     for i, candidate in enumerate(candidates):
-        trained = clone(candidate.model).set_params(epsilon=1.0, random_state=draws[i][0])
+        trained = clone(candidate.model).set_params(epsilon=1.0, random_state=noise_streams[i][0])
         bound = trained.stability_certificate(BrierScore(), 800, 4)
         assert bound.residual > 0.05
         expected = (4 * bound.training + bound.span / 200 + bound.residual) / 5
@@ -208,7 +208,7 @@ def test_ridge_on_training_parts_of_very_different_sizes(records):
 
 
 @pytest.mark.usefixtures("swept")
-@pytest.mark.parametrize("noise", ["laplace", "geometric"])
+@pytest.mark.parametrize("noise", ["laplace", "discrete_laplace"])
 @pytest.mark.parametrize("cv", CV.values(), ids=CV)
 def test_histograms(records, cv, noise):
     X = records[0][:, 2:]
@@ -260,13 +260,13 @@ def test_more_splits_than_are_worked_on_together(records, monkeypatch):
     candidates = make_candidates(
         LOGISTIC, {"alpha": [0.1, 1.0]}, epsilon=2.0, trusted_steps=()
     )
-    draws = [[root_stream(i)] for i in range(2)]
+    noise_streams = [[root_stream(i)] for i in range(2)]
     splits = list(LeaveOneOut().split(X))
     scores = evaluation.exact_scores(
-        candidates, draws, BrierScore(), X, y, splits, n_jobs=1, pre_dispatch="all",
+        candidates, noise_streams, BrierScore(), X, y, splits, n_jobs=1, pre_dispatch="all",
         progress=Progress(),
     )
     assert sum(sizes) == 40 and max(sizes) <= MOST_SPLITS
-    models = [clone(c.model).set_params(random_state=d) for c, (d,) in zip(candidates, draws)]
+    models = [clone(c.model).set_params(random_state=d) for c, (d,) in zip(candidates, noise_streams)]
     expected = evaluation._score_splits(models, X, y, splits, BrierScore()).mean(axis=0)
     np.testing.assert_allclose(scores, expected, atol=1e-8)

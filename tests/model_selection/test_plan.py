@@ -26,22 +26,22 @@ def test_the_smallest_lambda_of_the_papers_grid_sets_the_noise():
     with_it, without = plan(CV13_GRID), plan(CV13_GRID[1:])
     said = " ".join(with_it.messages)
     assert "alpha=0.001 sets the noise of all candidates" in said
-    assert "coin toss" in said and "drop alpha=0.001" in said
-    assert not any("coin toss" in text for text in without.messages)
+    assert "underpowered" in said and "drop alpha=0.001" in said
+    assert not any("underpowered" in text for text in without.messages)
     gain = with_it.noise_scale.max() / without.noise_scale.max()
     assert f"{gain:.3g} times less" in said and gain > 50
 
 
-def test_the_mends_it_names_are_enough():
+def test_the_fixes_it_names_are_enough():
     poor = plan([0.01, 0.1, 1.0], n=1000)
-    mends = next(text for text in poor.messages if text.startswith("To see differences"))
-    n = int(mends.partition("n_samples >= ")[2].split(",")[0].rstrip("."))
-    epsilon = float(mends.partition("epsilon >= ")[2].rstrip("."))
+    fixes = next(text for text in poor.messages if text.startswith("To see differences"))
+    n = int(fixes.partition("n_samples >= ")[2].split(",")[0].rstrip("."))
+    epsilon = float(fixes.partition("epsilon >= ")[2].rstrip("."))
     goal = 0.05
-    assert plan([0.01, 0.1, 1.0], n=1000).resolution > 0.25
-    assert plan([0.01, 0.1, 1.0], n=n).resolution <= 1.01 * goal
-    assert plan([0.01, 0.1, 1.0], n=n // 2).resolution > goal
-    assert plan([0.01, 0.1, 1.0], n=1000, epsilon=epsilon).resolution <= 1.01 * goal
+    assert plan([0.01, 0.1, 1.0], n=1000).minimum_detectable_difference > 0.25
+    assert plan([0.01, 0.1, 1.0], n=n).minimum_detectable_difference <= 1.01 * goal
+    assert plan([0.01, 0.1, 1.0], n=n // 2).minimum_detectable_difference > goal
+    assert plan([0.01, 0.1, 1.0], n=1000, epsilon=epsilon).minimum_detectable_difference <= 1.01 * goal
 
 
 def test_few_records_for_many_columns():
@@ -108,14 +108,17 @@ def test_every_strategy_is_planned_beside_the_others():
         own = plan(
             grid["alpha"], scoring=None, strategy=planned.strategy, estimator=DPLogisticRegression()
         )
-        for name in ("training_epsilon", "training_size", "selection_epsilon", "resolution", "stake"):
+        for name in (
+            "training_epsilon", "training_size", "selection_epsilon",
+            "minimum_detectable_difference", "stake",
+        ):
             np.testing.assert_equal(getattr(planned, name), getattr(own, name))
         assert planned.refusal == ""
     lines = str(whole).splitlines()[-len(names):]
     assert [line.split()[0] for line in lines] == names
     assert json.loads(json.dumps(whole.to_dict(), allow_nan=False))["comparison"][-1] == {
         "strategy": "control", "training_epsilon": 1.0, "training_size": 13_694,
-        "selection_epsilon": "inf", "resolution": 0.0, "stake": 0.25, "refusal": "",
+        "selection_epsilon": "inf", "minimum_detectable_difference": 0.0, "stake": 0.25, "refusal": "",
     }
 
 
@@ -124,17 +127,17 @@ def test_what_does_not_serve_is_listed_with_the_reason():
     planned = {row.strategy: row for row in search.plan(10_000, 1).comparison}
     served = {name for name, row in planned.items() if not row.refusal}
     assert served == {"stability", "random"}
-    assert "IntegratedSquaredErrorScore" in planned["alpha_split"].refusal
-    assert planned["risk_bound"].training_epsilon is None
-    assert "alpha_split      does not serve here" in str(search.plan(10_000, 1)).splitlines()
+    assert "IntegratedSquaredErrorScore" in planned["budget_split"].refusal
+    assert planned["optimal_risk"].training_epsilon is None
+    assert "budget_split      does not serve here" in str(search.plan(10_000, 1)).splitlines()
 
 
 def test_what_a_choice_can_tell_apart():
-    """By simulation: the chosen score is within the resolution of the best half of the time."""
+    """By simulation: the chosen score is within what is detected of the best half of the time."""
     rng = np.random.default_rng(0)
     k, runs = 10, 4000
     scores = np.linspace(0, 1, k)
-    for name in ("stability", "risk_bound", "random_stopping"):
+    for name in ("stability", "optimal_risk", "random_stopping"):
         found = plan(CV13_GRID, strategy=name, n=50_000)
         scale = found.noise_scale.max()
         spread = scores * 20 * scale
@@ -145,4 +148,4 @@ def test_what_a_choice_can_tell_apart():
                 chosen.append(ran[np.argmax(spread[ran] + rng.laplace(scale=scale, size=3 * k))])
         else:
             chosen = np.argmax(spread + rng.exponential(scale, size=(runs, k)), axis=1)
-        assert np.mean(spread.max() - spread[chosen] <= found.resolution) > 0.5
+        assert np.mean(spread.max() - spread[chosen] <= found.minimum_detectable_difference) > 0.5

@@ -52,7 +52,7 @@ def search(strategy, **parameters):
     )
 
 
-@pytest.mark.parametrize("strategy", ["stability", "risk_bound", "alpha_split", "data_split"])
+@pytest.mark.parametrize("strategy", ["stability", "optimal_risk", "budget_split", "data_split"])
 def test_lines_and_callbacks_tell_which_candidates_are_done(strategy, data, capsys):
     recorder = Recorder()
     fitted = search(strategy, verbose=1).set_callbacks(recorder).fit(*data)

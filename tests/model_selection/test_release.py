@@ -25,13 +25,13 @@ def data():
 @pytest.fixture
 def states(monkeypatch):
     """Random states with which noise was drawn."""
-    drawn, original = [], DPLogisticRegression.unit_noise
+    drawn, original = [], DPLogisticRegression.standard_noise
 
     def spy(self, *shape):
         drawn.append(self.random_state)
         return original(self, *shape)
 
-    monkeypatch.setattr(DPLogisticRegression, "unit_noise", spy)
+    monkeypatch.setattr(DPLogisticRegression, "standard_noise", spy)
     return drawn
 
 

@@ -84,10 +84,10 @@ def test_exact_scores_are_those_of_one_by_one_fits(data):
     X, y = data
     stream = root_stream(0)
     candidates = make_candidates(MODEL, GRID, epsilon=0.5, trusted_steps=())
-    draws = [[stream.child("draw", i, j) for j in range(2)] for i in range(3)]
+    noise_streams = [[stream.child("draw", i, j) for j in range(2)] for i in range(3)]
     cv = KFold(4, shuffle=True, random_state=0)
     scores = evaluation.exact_scores(
-        candidates, draws, RampScore(), X, y, list(cv.split(X)), n_jobs=1,
+        candidates, noise_streams, RampScore(), X, y, list(cv.split(X)), n_jobs=1,
         pre_dispatch="2*n_jobs", progress=Progress(),
     )
     expected = [
@@ -96,7 +96,7 @@ def test_exact_scores_are_those_of_one_by_one_fits(data):
                 clone(MODEL).set_params(alpha=alpha, epsilon=0.5, random_state=draw),
                 X, y, cv=cv, scoring=RampScore(),
             )
-            for draw in draws[i]
+            for draw in noise_streams[i]
         ])
         for i, alpha in enumerate(GRID["alpha"])
     ]
@@ -112,27 +112,28 @@ def test_candidates_that_see_rows_differently_are_trained_apart(data):
     candidates = make_candidates(
         clone(MODEL).set_params(alpha=0.1), grid, epsilon=5.0, trusted_steps=()
     )
-    draws = [[stream.child("draw", i)] for i in range(len(candidates))]
+    noise_streams = [[stream.child("draw", i)] for i in range(len(candidates))]
     split = [(np.arange(2000), np.arange(2000, 3000))]
     scores = evaluation.exact_scores(
-        candidates, draws, BrierScore(), X, y, split, n_jobs=1, pre_dispatch="all", progress=Progress()
+        candidates, noise_streams, BrierScore(), X, y, split, n_jobs=1, pre_dispatch="all",
+        progress=Progress(),
     )
-    for candidate, (draw,), score in zip(candidates, draws, scores):
+    for candidate, (draw,), score in zip(candidates, noise_streams, scores):
         model = clone(candidate.model).set_params(random_state=draw).fit(X[:2000], y[:2000])
         np.testing.assert_allclose(BrierScore()(model, X[2000:], y[2000:]), score, atol=1e-8)
 
 
-def test_every_candidate_and_draw_has_its_own_noise_the_same_for_all_splits(data, monkeypatch):
+def test_every_candidate_and_noise_sample_has_its_own_noise_the_same_for_all_splits(data, monkeypatch):
     seen = []
 
     def spy(models, X, y, train, test, score):
-        seen.append([model.unit_noise(4).tobytes() for model in models])
+        seen.append([model.standard_noise(4).tobytes() for model in models])
         return [0.0] * len(models)
 
     # one split after the other, as for splits that cannot be swept
     monkeypatch.setattr(evaluation, "_scores_of", spy)
     monkeypatch.delattr(DPLinearClassifier, "split_scores")
-    s = search(n_draws=3).fit(*data)
+    s = search(n_noise_samples=3).fit(*data)
     assert len(seen) == 5 and all(noise == seen[0] for noise in seen)
     assert len(set(seen[0])) == 9
     assert s.n_splits_ == 5
@@ -140,14 +141,14 @@ def test_every_candidate_and_draw_has_its_own_noise_the_same_for_all_splits(data
 
 def test_the_released_noise_is_none_of_the_selections(data, monkeypatch):
     used = []
-    original = DPLogisticRegression.unit_noise
+    original = DPLogisticRegression.standard_noise
 
     def spy(self, *shape):
         noise = original(self, *shape)
         used.append((type(self.random_state), noise.tobytes()))
         return noise
 
-    monkeypatch.setattr(DPLogisticRegression, "unit_noise", spy)
+    monkeypatch.setattr(DPLogisticRegression, "standard_noise", spy)
     search().fit(*data)
     *inner, released = used
     assert all(kind is InnerStream for kind, _ in inner)
@@ -193,7 +194,7 @@ def test_pipeline(data):
     assert s.best_estimator_[-1].privacy_.epsilon == 0.5 and s.privacy_.epsilon == 1.0
     assert len(s.cv_results_["params"]) == 8
     assert s.predict(data[0]).shape == (3000,)
-    # the feature maps that were compared and the one that is released are the same draw
+    # the feature maps that were compared and the one that is released are the same sample
     assert isinstance(s.best_estimator_.named_steps["rbfsampler"].random_state, int)
     assert pipeline.named_steps["rbfsampler"].random_state is None
 
@@ -204,7 +205,7 @@ def test_pipeline_draws_the_same_noise_as_the_model_alone(data):
         alone = clone(MODEL).set_params(random_state=1).fit(X, y)
         piped = make_pipeline(BoundedScaler((-1, 1)), clone(MODEL).set_params(random_state=1))
         piped.fit(np.clip(X, -1, 1), y)
-    np.testing.assert_array_equal(alone.unit_noise(4), piped[-1].unit_noise(4))
+    np.testing.assert_array_equal(alone.standard_noise(4), piped[-1].standard_noise(4))
 
 
 def test_models_as_candidates(data):
@@ -241,8 +242,8 @@ def test_delta_bounds_the_tail(data):
     assert (s.cv_results_["score_span"] >= exact.cv_results_["score_span"]).all()
 
 
-def test_several_draws_cost_time_and_no_privacy(data):
-    assert search(n_draws=4).fit(*data).privacy_.epsilon == 1.0
+def test_several_noise_samples_cost_time_and_no_privacy(data):
+    assert search(n_noise_samples=4).fit(*data).privacy_.epsilon == 1.0
 
 
 def test_more_classes(data):
@@ -350,12 +351,12 @@ def test_threads_do_not_share_models(data, monkeypatch):
     monkeypatch.setattr(DPLogisticRegression, "decision_function", slow)
     monkeypatch.delattr(DPLinearClassifier, "split_scores")
     candidates = make_candidates(MODEL, GRID, epsilon=0.5, trusted_steps=())
-    draws = [[root_stream(0).child("draw", i)] for i in range(3)]
+    noise_streams = [[root_stream(0).child("draw", i)] for i in range(3)]
 
     def scores(n_jobs):
         with parallel_config(backend="threading"):
             return evaluation.exact_scores(
-                candidates, draws, BrierScore(), X[order], y[order], list(cv.split(X)),
+                candidates, noise_streams, BrierScore(), X[order], y[order], list(cv.split(X)),
                 n_jobs=n_jobs, pre_dispatch="all", progress=Progress(),
             )
 
@@ -400,7 +401,7 @@ def test_warnings_of_steps_are_not_passed_on(data):
         search(pipeline, {"dplogisticregression__alpha": [0.1, 1.0]}).fit(np.abs(X), y)
 
 
-def test_two_feature_maps_are_two_draws(data):
+def test_two_feature_maps_are_independent(data):
     union = FeatureUnion(
         [("a", RBFSampler(gamma=1.0, n_components=3)), ("b", RBFSampler(gamma=1.0, n_components=3))]
     )
@@ -437,7 +438,7 @@ def test_a_batch_fit_leaves_no_statement_behind(data):
         ({"selection_fraction": 0}, ValueError, "selection_fraction"),
         ({"selection_fraction": 1}, ValueError, "selection_fraction"),
         ({"strategy": "best"}, ValueError, "stability"),
-        ({"n_draws": 0}, ValueError, "n_draws"),
+        ({"n_noise_samples": 0}, ValueError, "n_noise_samples"),
         ({"refit": "accuracy"}, ValueError, "refit"),
         ({"refit": len}, ValueError, "refit"),
         ({"return_train_score": True}, ValueError, "return_train_score"),
@@ -577,8 +578,8 @@ def test_a_users_own_estimator_joins_by_its_methods(data):
 
 
 @pytest.mark.parametrize("strategy, ignored", [
-    ("public_rule", True), ("risk_bound", True), ("random", True), ("auto", True),
-    ("stability", False), ("alpha_split", False), ("data_split", False), ("random_stopping", False),
+    ("data_independent", True), ("optimal_risk", True), ("random", True), ("auto", True),
+    ("stability", False), ("budget_split", False), ("data_split", False), ("random_stopping", False),
 ])
 def test_a_score_that_takes_no_part_in_the_choice_is_said(strategy, ignored, data):
     text = f"scoring='ramp' has no part in the choice, because strategy={strategy!r}"

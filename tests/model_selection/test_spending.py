@@ -23,7 +23,7 @@ from dpselect.preprocessing import DPBoundsScaler
 ALPHAS = [10.0**-j for j in range(5)]
 
 
-def settled(search, tmp_path, name="records.ledger"):
+def committed(search, tmp_path, name="records.ledger"):
     rng = np.random.default_rng(0)
     X = rng.uniform(-0.5, 0.5, size=(120, 2))
     y = X[:, 0] if "ridge" in str(search.estimator).lower() else (X[:, 0] > 0).astype(int)
@@ -32,7 +32,7 @@ def settled(search, tmp_path, name="records.ledger"):
         warnings.simplefilter("ignore")
         search.fit(X, y)
     (entry,) = ledger.history()
-    assert entry.settled_at is not None
+    assert entry.committed_at is not None
     assert (entry.epsilon, entry.delta) == (search.privacy_.epsilon, search.privacy_.delta)
 
 
@@ -74,7 +74,7 @@ def test_epsilons_that_add_up_above_by_rounding(tmp_path):
             DPLinearSVC(classes=[0, 1]), {"alpha": ALPHAS[:2]}, epsilon=epsilon,
             strategy="stability", cv=2,
         )
-        settled(search, tmp_path, str(i))
+        committed(search, tmp_path, str(i))
         assert search.privacy_.epsilon == epsilon
 
 
@@ -86,22 +86,22 @@ def test_steps_and_model_are_one_sum(epsilon, steps, tmp_path):
         make_pipeline(*steps, DPLinearSVC(classes=[0, 1])), {"dplinearsvc__alpha": ALPHAS[:2]},
         epsilon=epsilon, strategy="stability", selection_fraction=0.1,
     )
-    settled(search, tmp_path)
+    committed(search, tmp_path)
 
 
 @pytest.mark.parametrize("delta, k", [(1e-6, 6), (1e-7, 14)])
 def test_many_deltas_are_one_sum(delta, k, tmp_path):
     assert sum([delta] * k) < k * delta  # in floating point, one by one
     search = StabilityGridSearchCV(
-        DPRidge(delta=delta, norm="l2"), {"alpha": np.geomspace(0.1, 1, k)}, strategy="alpha_split",
+        DPRidge(delta=delta, norm="l2"), {"alpha": np.geomspace(0.1, 1, k)}, strategy="budget_split",
     )
-    settled(search, tmp_path)
+    committed(search, tmp_path)
 
 
 @pytest.mark.parametrize("epsilon, delta, k", [(2e-9, 2e-7, 5), (1e-5, 1e-10, 3), (1.0, 1e-6, 4)])
 def test_concentrated_shares_are_rounded_down(epsilon, delta, k, tmp_path):
     search = StabilityGridSearchCV(
         DPLogisticRegression(classes=[0, 1]), {"alpha": np.geomspace(0.1, 1, k)},
-        epsilon=epsilon, delta=delta, strategy="alpha_split",
+        epsilon=epsilon, delta=delta, strategy="budget_split",
     )
-    settled(search, tmp_path)
+    committed(search, tmp_path)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from dpselect import DPLinearSVC, DPLogisticRegression, DPRidge
-from dpselect.accuracy_first.forms import MovementNoise, NoiseLevels
+from dpselect.accuracy_first.forms import NoiseLevels, SensitivityNoise
 from dpselect.linear_model import calibration
 from dpselect.linear_model.calibration import Perturbation, norm_bound
 from dpselect.linear_model.ridge import calibration as ridge_calibration
@@ -55,7 +55,9 @@ def worst_loss(noise, scales, loss, step):
 def with_noise(unit, model):
     """The estimator with a number in place of all noise of unit scale."""
     kind = type(model)
-    noise = {"unit_noise": lambda self, *shape: np.full_like(kind.unit_noise(self, *shape), unit)}
+    noise = {
+        "standard_noise": lambda self, *shape: np.full_like(kind.standard_noise(self, *shape), unit)
+    }
     return type(kind.__name__, (kind,), noise)(**model.get_params())
 
 
@@ -81,7 +83,8 @@ def ridge_scales(model, n, d):
     if model.perturbation == "objective":
         loss = ridge_calibration.RESIDUAL_SHARE * EPSILON
         return 2 * s.tau / s.mu / loss, loss
-    return ridge_calibration.movement(model._gradient_change("l2"), n, s.mu) / EPSILON, EPSILON
+    change = model._gradient_change("l2")
+    return ridge_calibration.minimiser_sensitivity(change, n, s.mu) / EPSILON, EPSILON
 
 
 MODELS = [
@@ -122,11 +125,12 @@ def test_noise_pays_for_rounding_in_every_place(model, fineness, released, monke
 def test_noise_of_all_levels_pays_for_one_rounding(how, fineness, released, monkeypatch):
     monkeypatch.setattr(gate, "FINENESS", fineness)
     monkeypatch.setattr(
-        MovementNoise, "_standard", lambda self, generator, levels: lambda epsilon: np.ones(self.shape)
+        SensitivityNoise, "_standard",
+        lambda self, generator, levels: lambda epsilon: np.ones(self.shape),
     )
     k, scales = 3, np.array([5.0, 1.0, 2.0, 0.7])
     levels = NoiseLevels(how, 0.01, 10.0, delta=1e-6)
-    noise = MovementNoise("l2", (k, 4), 0.3, scales)
+    noise = SensitivityNoise("l2", (k, 4), 0.3, scales)
     put_noise_on = noise.start(levels, None)
     values = np.random.default_rng(0).normal(size=(k, 4))
     for level in (0.01, 0.5, 10.0):
@@ -163,13 +167,13 @@ def test_certificates_count_what_rounding_moves(kind, perturbation, monkeypatch)
         monkeypatch.setattr(gate, "FINENESS", fineness)
         if scales().step > 1.5 * bare:
             break
-    score, slope = (ClippedSquaredErrorScore(1e6), 2e3) if ridge else (HingeScore(), 1.0)
+    score, derivative = (ClippedSquaredErrorScore(1e6), 2e3) if ridge else (HingeScore(), 1.0)
     bound = model.stability_certificate(score, n, d).training
     X, labels = np.full((n, d), d**-0.5), np.tri(n + 1, n, -1, dtype=int)
     w = [model.fit_batch([model], X, y)[0].coef_.ravel() for y in labels]
-    moved = slope * np.linalg.norm(np.diff(w, axis=0), axis=1)
+    moved = derivative * np.linalg.norm(np.diff(w, axis=0), axis=1)
     # further than the record, and a step in a single coordinate
-    assert slope * (1.001 * bare + scales().step) < max(moved) <= bound
+    assert derivative * (1.001 * bare + scales().step) < max(moved) <= bound
 
 
 def test_the_bound_on_the_norm_counts_rounding(monkeypatch):
@@ -177,7 +181,7 @@ def test_the_bound_on_the_norm_counts_rounding(monkeypatch):
     monkeypatch.setattr(gate, "FINENESS", -6)
 
     class HalfAStep(DPLogisticRegression):
-        def unit_noise(self, n_features, n_problems=1):
+        def standard_noise(self, n_features, n_problems=1):
             s = self._perturbation(30, n_features, n_problems)
             return np.full((2, n_problems, n_features), 0.51 * s.step / s.output_scale)
 
@@ -186,7 +190,7 @@ def test_the_bound_on_the_norm_counts_rounding(monkeypatch):
     )
     X = np.random.default_rng(0).normal(size=(30, 1))
     model.fit_batch([model], X, np.arange(30) % 2)
-    s, length = model._perturbation(30, 1, 1), np.linalg.norm(model.unit_noise(1)[1])
+    s, length = model._perturbation(30, 1, 1), np.linalg.norm(model.standard_noise(1)[1])
     bound = norm_bound(model._loss(), s, 1.0, 0.0, length)
     assert bound - s.rounding < abs(model.coef_.item()) <= bound
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpselect.noise import charged_scale, release, release_step
+from dpselect.noise import release, release_step, scale_with_rounding
 from dpselect.noise.gate import FINENESS
 
 numbers = st.floats(-1e12, 1e12)
@@ -61,7 +61,7 @@ def test_the_step_is_a_power_of_two_below_the_scale(scale):
 
 def test_no_noise_needs_no_grid():
     assert release([0.1, 1e300], [0.0, 0.0], release_step(0.0)).tolist() == [0.1, 1e300]
-    assert charged_scale(0.0, release_step(0.0), math.inf) == 0
+    assert scale_with_rounding(0.0, release_step(0.0), math.inf) == 0
 
 
 @given(st.integers(0, 2**32), st.integers(1, 30), st.floats(0.01, 10.0))
@@ -74,9 +74,9 @@ def test_the_charge_covers_what_rounding_moves(seed, d, loss):
     difference *= loss / np.linalg.norm(difference / scale)
     value = rng.uniform(-10, 10, size=d)
     moved = release(value, 0.0, step) - release(value + difference, 0.0, step)
-    assert np.linalg.norm(moved / charged_scale(scale, step, loss)) <= loss * (1 + 1e-12)
-    alike = charged_scale(2.0, step, loss, d)
-    assert alike == pytest.approx(charged_scale(np.full(d, 2.0), step, loss)[0])
+    assert np.linalg.norm(moved / scale_with_rounding(scale, step, loss)) <= loss * (1 + 1e-12)
+    alike = scale_with_rounding(2.0, step, loss, d)
+    assert alike == pytest.approx(scale_with_rounding(np.full(d, 2.0), step, loss)[0])
 
 
 def test_the_charge_cannot_be_smaller():
@@ -85,8 +85,8 @@ def test_the_charge_cannot_be_smaller():
     tiny = 1e-9
     value, other = np.full(d, step / 2 - tiny), np.full(d, step / 2 + tiny)
     moved = np.linalg.norm(release(other, 0.0, step) - release(value, 0.0, step))
-    charged = charged_scale(scale, step, loss, d) * loss - scale * loss
-    assert moved == pytest.approx(charged)
+    spending = scale_with_rounding(scale, step, loss, d) * loss - scale * loss
+    assert moved == pytest.approx(spending)
 
 
 def test_values_that_the_grid_does_not_hold_are_refused():

@@ -35,8 +35,8 @@ def test_stateful_kinds_advance_as_in_scikit_learn():
 
 
 def test_none_is_new_each_time():
-    draws = {tuple(draw()) for _ in range(200)}
-    assert len(draws) == 200
+    samples = {tuple(draw()) for _ in range(200)}
+    assert len(samples) == 200
 
 
 def test_every_byte_of_the_key_counts():
@@ -87,21 +87,21 @@ def test_is_seeded():
 # what follows holds for estimators: noise is drawn in the call that uses it
 
 
-def unit_noise(random_state=None):
-    return DPLogisticRegression(random_state=random_state).unit_noise(3).ravel().tolist()
+def standard_noise(random_state=None):
+    return DPLogisticRegression(random_state=random_state).standard_noise(3).ravel().tolist()
 
 
 def test_same_noise_through_clone():
     model = DPLogisticRegression(random_state=3)
-    assert (model.unit_noise(5) == clone(model).unit_noise(5)).all()
+    assert (model.standard_noise(5) == clone(model).standard_noise(5)).all()
 
 
 @pytest.mark.parametrize("backend", ["loky", "threading", "multiprocessing"])
 def test_workers_share_seeded_noise_and_never_fresh_noise(backend):
     with Parallel(n_jobs=2, backend=backend) as parallel:
-        seeded = parallel(delayed(unit_noise)(3) for _ in range(4))
-        fresh = parallel(delayed(unit_noise)() for _ in range(40))
-    assert all(noise == unit_noise(3) for noise in seeded)
+        seeded = parallel(delayed(standard_noise)(3) for _ in range(4))
+        fresh = parallel(delayed(standard_noise)() for _ in range(40))
+    assert all(noise == standard_noise(3) for noise in seeded)
     assert len(set(map(tuple, fresh))) == 40
 
 
@@ -112,13 +112,13 @@ def test_fork_does_not_repeat_noise():
 import os
 from dpselect import DPLogisticRegression
 model = DPLogisticRegression()
-model.unit_noise(2)
+model.standard_noise(2)
 for _ in range(3):
     if os.fork() == 0:
-        print(model.unit_noise(2).ravel().tolist(), flush=True)
+        print(model.standard_noise(2).ravel().tolist(), flush=True)
         os._exit(0)
     os.wait()
-print(model.unit_noise(2).ravel().tolist())
+print(model.standard_noise(2).ravel().tolist())
 """
     output = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True

@@ -5,11 +5,11 @@ import pytest
 from scipy import stats
 from scipy.signal import fftconvolve
 
-from dpselect.noise import as_generator, ball_laplace, laplace, tails
+from dpselect.noise import as_generator, laplace, spherical_laplace, tails
 from dpselect.noise.tails import (
-    ball_laplace_length_quantile,
     laplace_length_quantile,
     noise_length,
+    spherical_laplace_length_quantile,
 )
 
 PROBABILITIES = [1e-9, 1e-4, 0.05, 0.5]
@@ -102,20 +102,20 @@ def test_one_transform_and_remembered(dimension, largest, monkeypatch):
 @pytest.mark.parametrize("dimension", [1, 2, 50])
 def test_ball_laplace(dimension):
     n = 100_000
-    lengths = np.linalg.norm(ball_laplace(as_generator(dimension), n, dimension), axis=1)
+    lengths = np.linalg.norm(spherical_laplace(as_generator(dimension), n, dimension), axis=1)
     for probability in (0.001, 0.05, 0.5):
-        q = ball_laplace_length_quantile(dimension, probability)
+        q = spherical_laplace_length_quantile(dimension, probability)
         assert q == pytest.approx(stats.gamma.isf(probability, dimension))
         assert stats.binomtest(int((lengths > q).sum()), n, probability).pvalue > ALARM
-    assert ball_laplace_length_quantile(1, 1e-9) == pytest.approx(9 * np.log(10))
+    assert spherical_laplace_length_quantile(1, 1e-9) == pytest.approx(9 * np.log(10))
 
 
 @pytest.mark.parametrize("norm, unit", [
     ("l1", lambda n, d: laplace(as_generator(0), (n, d))),
-    ("l2", lambda n, d: ball_laplace(as_generator(0), n, d)),
+    ("l2", lambda n, d: spherical_laplace(as_generator(0), n, d)),
 ])
 @pytest.mark.parametrize("dimension", [1, 2, 7, 40])
-def test_noise_length_is_that_of_the_draws(norm, unit, dimension):
+def test_noise_length_is_that_of_the_samples(norm, unit, dimension):
     n = 40_000
     lengths = np.linalg.norm(unit(n, dimension), axis=1)
     assert np.sqrt((lengths**2).mean()) == pytest.approx(noise_length(norm, dimension), rel=0.05)
@@ -128,7 +128,7 @@ def test_noise_length_is_that_of_the_draws(norm, unit, dimension):
 
 
 def test_l1_noise_is_shorter_than_l2_noise_in_high_dimension():
-    # sqrt(2 d) against d, for the same movement
+    # sqrt(2 d) against d, for the same sensitivity
     for p in (None, 0.1):
         assert noise_length("l1", 100, p) < 0.2 * noise_length("l2", 100, p)
 

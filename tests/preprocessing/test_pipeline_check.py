@@ -121,9 +121,9 @@ def test_safe_steps_pass(step):
     check(step)
 
 
-@pytest.mark.parametrize("step, mend", UNSAFE, ids=lambda step: repr(step).partition(" at 0x")[0][:60])
-def test_unsafe_steps_are_refused_with_a_mend(step, mend):
-    with pytest.raises(ValueError, match=mend):
+@pytest.mark.parametrize("step, fix", UNSAFE, ids=lambda step: repr(step).partition(" at 0x")[0][:60])
+def test_unsafe_steps_are_refused_with_a_fix(step, fix):
+    with pytest.raises(ValueError, match=fix):
         check(step)
 
 

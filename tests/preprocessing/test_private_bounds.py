@@ -25,7 +25,7 @@ def seeded(X, seed=0, **parameters):
         return DPBoundsScaler(random_state=seed, **parameters).fit(X)
 
 
-def test_bounds_hold_about_the_wanted_share(X):
+def test_bounds_hold_about_the_target_share(X):
     scaler = DPBoundsScaler(epsilon=4.0, tail=0.05).fit(X)
     below, above = (X < scaler.bounds_[:, 0]).mean(axis=0), (X > scaler.bounds_[:, 1]).mean(axis=0)
     assert below.max() < 0.08 and above.max() < 0.08
@@ -78,7 +78,7 @@ def test_law_is_the_exponential_mechanism():
     p = exact_law(column, 3.0, 0.4, grid)
     likely = p > 2e-3
     model = DPBoundsScaler(epsilon=3.0, tail=0.4, random_state=np.random.default_rng(0))
-    noise = np.array([model.unit_noise(1)[0, 0] for _ in range(8_000)])
+    noise = np.array([model.standard_noise(1)[0, 0] for _ in range(8_000)])
     utility = cell_utility(ranks_of(column[:, None], grid)[0], 16.0)
     chosen = np.argmax(utility + 4 / 3.0 * noise, axis=1)
     counts = np.bincount(chosen, minlength=len(p))
@@ -163,7 +163,7 @@ def test_it_is_fitted_once(records, monkeypatch):
         DPLogisticRegression(classes=[0, 1]),
     )
     search = StabilityGridSearchCV(
-        pipeline, {"polynomialfeatures__degree": [1, 2]}, epsilon=1.0, n_draws=2
+        pipeline, {"polynomialfeatures__degree": [1, 2]}, epsilon=1.0, n_noise_samples=2
     ).fit(*records)
     assert [n for n in fits if n > 1] == [30_000]  # the others are dummy rows
     assert search.privacy_.epsilon == 1.0
@@ -219,4 +219,4 @@ def test_the_check_lets_it_pass():
 def test_plan_needs_no_bounds():
     pipeline = make_pipeline(DPBoundsScaler(0.5), DPLogisticRegression())
     search = StabilityGridSearchCV(pipeline, {"dplogisticregression__alpha": [0.1, 1.0]})
-    assert search.plan(10_000, 3).strategy == "public_rule"
+    assert search.plan(10_000, 3).strategy == "data_independent"

@@ -143,13 +143,13 @@ def kill_a_worker(client, after):
 
 def test_a_killed_worker_changes_nothing(client, records, monkeypatch):
     X, _, targets = records
-    draws, draw = [], ridge.lattice_noise
+    calls, original = [], ridge.grid_noise
 
     def counting(*args):
-        draws.append(args)
-        return draw(*args)
+        calls.append(args)
+        return original(*args)
 
-    monkeypatch.setattr(ridge, "lattice_noise", counting)
+    monkeypatch.setattr(ridge, "grid_noise", counting)
     expected = DPRidge(random_state=0).fit(X, targets)
     slow = spread(X, 100).map_blocks(slowly, dtype=float)
     pid, timer = kill_a_worker(client, 0.7)
@@ -157,7 +157,7 @@ def test_a_killed_worker_changes_nothing(client, records, monkeypatch):
     timer.join()
     np.testing.assert_array_equal(model.gram_, expected.gram_)
     np.testing.assert_array_equal(model.coef_, expected.coef_)
-    assert len(draws) == 2  # one for each fit
+    assert len(calls) == 2  # one for each fit
     client.wait_for_workers(2)
     assert pid not in client.run(os.getpid).values()
 
@@ -222,15 +222,15 @@ def test_chunks_have_the_shape_that_dask_says(records):
     """The number of rows is in gram_ without noise, and one column would stand for all."""
     X, _, targets = records
     filtered = spread(X).map_blocks(lambda rows: rows[targets[: len(rows)] > 0], dtype=float)
-    wanted = spread(targets).map_blocks(lambda y: y[targets[: len(y)] > 0], dtype=float)
+    expected = spread(targets).map_blocks(lambda y: y[targets[: len(y)] > 0], dtype=float)
     narrow = spread(X).map_blocks(lambda rows: rows[:, :1], dtype=float)
-    assert filtered.shape == narrow.shape == X.shape and wanted.shape == targets.shape
-    for rows, y in ((filtered, wanted), (filtered, targets), (spread(X), wanted), (narrow, targets)):
+    assert filtered.shape == narrow.shape == X.shape and expected.shape == targets.shape
+    for rows, y in ((filtered, expected), (filtered, targets), (spread(X), expected), (narrow, targets)):
         with pytest.raises(ValueError, match="another shape than its Dask collection says"):
             DPRidge().fit(rows, y)
     filtered.compute_chunk_sizes()
-    wanted.compute_chunk_sizes()
-    model = DPRidge().fit(filtered, wanted)
+    expected.compute_chunk_sizes()
+    model = DPRidge().fit(filtered, expected)
     assert model.gram_[-1, -1] == model.n_samples_ == len(filtered)
 
 

@@ -53,10 +53,10 @@ def test_sums_and_maps(records, tmp_path):
 
 def test_parts_of_the_rows(records, tmp_path):
     X, labels, _ = records
-    wanted = np.random.default_rng(1).permutation(2000)[:900]
-    twice = np.append(wanted, wanted[0])
+    expected = np.random.default_rng(1).permutation(2000)[:900]
+    twice = np.append(expected, expected[0])
     for name, given in forms(X, labels, tmp_path).items():
-        for indices in (wanted, twice):
+        for indices in (expected, twice):
             rows, y = take_records(*align(*given), indices)
             total, count = block_sum(gram, rows, y)
             expected = gram(X[indices], labels[indices])

@@ -27,7 +27,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::dpselect.PrivacyLeakWarning"),
 ]
 
-STRATEGIES = ["auto", "stability", "public_rule", "risk_bound", "alpha_split", "data_split",
+STRATEGIES = ["auto", "stability", "data_independent", "optimal_risk", "budget_split", "data_split",
               "random", "control"]
 
 

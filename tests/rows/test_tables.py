@@ -14,18 +14,18 @@ def test_take_keeps_the_container(X):
     import pandas as pd
     import polars as pl
 
-    wanted = np.array([3, 1, 1])
-    assert (take(X, wanted) == X[wanted]).all()
-    assert take(X.tolist(), wanted) == X[wanted].tolist()
-    assert (take(sparse.csr_array(X), wanted).toarray() == X[wanted]).all()
-    assert (take(pd.DataFrame(X, index=range(1000, 2000)), wanted).to_numpy() == X[wanted]).all()
-    assert (take(pl.DataFrame(X), wanted).to_numpy() == X[wanted]).all()
+    expected = np.array([3, 1, 1])
+    assert (take(X, expected) == X[expected]).all()
+    assert take(X.tolist(), expected) == X[expected].tolist()
+    assert (take(sparse.csr_array(X), expected).toarray() == X[expected]).all()
+    assert (take(pd.DataFrame(X, index=range(1000, 2000)), expected).to_numpy() == X[expected]).all()
+    assert (take(pl.DataFrame(X), expected).to_numpy() == X[expected]).all()
     assert n_rows(X) == n_rows(X.tolist()) == n_rows(pl.DataFrame(X)) == 1000
 
 
 def test_records_are_rows_with_their_labels(X):
-    wanted = np.array([3, 1, 1])
-    rows, labels = take_records(X, list(range(1000)), wanted)
-    assert (rows == X[wanted]).all() and labels == [3, 1, 1]
-    rows, labels = take_records(X, None, wanted)
-    assert (rows == X[wanted]).all() and labels is None
+    expected = np.array([3, 1, 1])
+    rows, labels = take_records(X, list(range(1000)), expected)
+    assert (rows == X[expected]).all() and labels == [3, 1, 1]
+    rows, labels = take_records(X, None, expected)
+    assert (rows == X[expected]).all() and labels is None

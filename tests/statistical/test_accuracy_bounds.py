@@ -41,7 +41,7 @@ SLACK = 1 + 1e-6
 
 
 def errors(model, X, y, theta):
-    """Risk, minimum, excess and its root of one model, and the bounds on their movement."""
+    """Risk, minimum, excess and its root of one model, and the bounds on their change."""
     reduction = model.accuracy_form().reduction(X, y, LEVELS, STREAM)
     risk, excess = float(reduction.risks(theta)[0]), float(reduction.excesses(theta)[0])
     b = reduction.bounds
@@ -50,7 +50,7 @@ def errors(model, X, y, theta):
 
 
 def ratios(model, data, theta):
-    """Movements of the four errors between two neighbours, in units of their bounds."""
+    """Changes of the four errors between two neighbours, in units of their bounds."""
     (before, bounds), (after, _) = (errors(model, X, y, theta) for X, y in data)
     return np.abs(after - before) / bounds
 
@@ -71,7 +71,7 @@ def linear_pair(model, v, n, p):
 
 
 def worst_ratios(model, n, p, seed, starts=6, steps=100):
-    """The largest movements that random and optimised data sets give, in units of the bounds."""
+    """The largest change that random and optimised data sets give, in units of the bounds."""
     rng = np.random.default_rng(seed)
     d = p + bool(model.fit_intercept)
     worst = np.zeros(4)
@@ -193,7 +193,7 @@ def excess_samples(model, X, y, size):
     reduction = model.accuracy_form().reduction(X, y, LEVELS, STREAM)
     if isinstance(model, DPHistogramDensity):
         counts, _, _ = model._count(X)
-        noise = [m.unit_noise(X.shape[1]).ravel() for m in batch]
+        noise = [m.standard_noise(X.shape[1]).ravel() for m in batch]
         return reduction.excesses([cell_masses(counts + r) for r in noise])
     fitted = type(model).fit_batch(batch, X, y)
     if isinstance(model, DPRidge):
@@ -234,7 +234,7 @@ def promise_cases():
             yield DPLinearSVC(epsilon, classes=[0, 1], **more), n, p
         yield DPLogisticRegression(3.0, alpha=0.05, classes=[0, 1, 2], **how), 100, 2
         yield DPLinearSVC(1.0, alpha=20.0, classes=[0, 1, 2], **how), 30, 1
-    for noise in ("laplace", "geometric"):
+    for noise in ("laplace", "discrete_laplace"):
         for epsilon, n, width in ((1.0, 500, 0.25), (0.1, 100, 0.1), (5.0, 1000, 0.5), (20.0, 50, 0.05)):
             yield DPHistogramDensity(epsilon, bin_width=width, noise=noise), n, 1
 

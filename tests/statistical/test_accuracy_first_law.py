@@ -23,7 +23,7 @@ from dpselect import (
     DPLogisticRegression,
     DPRidge,
 )
-from dpselect.accuracy_first.forms import MovementNoise
+from dpselect.accuracy_first.forms import SensitivityNoise
 from dpselect.accuracy_first.methods import METHODS
 from dpselect.accuracy_first.question import Question, outcome_loss
 from dpselect.density.accuracy import HistogramReduction, counts_noise
@@ -173,9 +173,9 @@ class Search:
         return reduction
 
     def made_for(self, noise):
-        """The noise that is drawn: a twin's is made for a part of the movement."""
-        share = {"half movement": 2, "quarter movement": 4}.get(self.twin, 1)
-        return dataclasses.replace(noise, movement=noise.movement / share)
+        """The noise that is drawn: a twin's is made for a part of the sensitivity."""
+        share = {"half sensitivity": 2, "quarter sensitivity": 4}.get(self.twin, 1)
+        return dataclasses.replace(noise, sensitivity=noise.sensitivity / share)
 
     def noise(self, reduction):
         if getattr(self.model, "perturbation", "") == "objective":
@@ -232,7 +232,7 @@ class Search:
                     memory[key] = loss + 1e-9 * (len(outcome.tests) + 0.5 * outcome.accepted)
                 stated.append(memory[key])
             values = np.array([statistic(self, outcome) for outcome in outcomes])
-            # the ratios of Laplace draws have atoms, which quantiles cannot tell apart
+            # the ratios of Laplace variables have atoms, which quantiles cannot tell apart
             values += 1e-6 * np.random.default_rng(which).random(len(values))
             runs.append((np.array(stated), values))
         return loss_ratio(*runs)
@@ -251,14 +251,14 @@ def center(reduction):
 
 
 def log_law(noise, levels, epsilon, r):
-    """Log-density of a reading, up to a constant."""
-    k, movement = noise.shape[0] if noise.kind == "l2" else 1, noise.movement
+    """Log-density of a value, up to a constant."""
+    k, sensitivity = noise.shape[0] if noise.kind == "l2" else 1, noise.sensitivity
     r = r / noise.scales
     if levels.how == "brownian":
-        return -(r * r).sum() / (2 * movement**2 * k * levels.time(epsilon))
+        return -(r * r).sum() / (2 * sensitivity**2 * k * levels.time(epsilon))
     if noise.kind == "l2":
-        return -np.linalg.norm(r.reshape(noise.shape), axis=1).sum() * epsilon / (k * movement)
-    return -np.abs(r).sum() * epsilon / movement
+        return -np.linalg.norm(r.reshape(noise.shape), axis=1).sum() * epsilon / (k * sensitivity)
+    return -np.abs(r).sum() * epsilon / sensitivity
 
 
 def model_ratio(search, outcome, which=0):
@@ -303,8 +303,8 @@ def objective_ratio(search, here, there, epsilon, model):
 def margin_log_density(w, signed, s, loss, norm):
     n, d = signed.shape
     u = signed @ w
-    hessian = (signed * loss.bend(u)[:, None]).T @ signed / n + s.mu * np.eye(d)
-    b = -(s.mu * w + signed.T @ loss.slope(u) / n) / s.linear_scale
+    hessian = (signed * loss.second_derivative(u)[:, None]).T @ signed / n + s.mu * np.eye(d)
+    b = -(s.mu * w + signed.T @ loss.derivative(u) / n) / s.linear_scale
     return log_noise(b, norm) + np.linalg.slogdet(hessian)[1]
 
 
@@ -410,8 +410,8 @@ RIDGE = (DPRidge(perturbation="output", norm="l2", **SHORT), FLIP, LEVELS)
 SVC = (DPLinearSVC(perturbation="output", **CLASSES), SIGNS, LEVELS)
 LOGISTIC = (DPLogisticRegression(perturbation="output", **CLASSES), SIGNS, LEVELS)
 LAPLACE = (DPHistogramDensity(bin_width=0.5), cells(0.25, 0.75, (0, 60)), LEVELS)
-GEOMETRIC = (
-    DPHistogramDensity(bin_width=0.5, noise="geometric"), cells(0.25, 0.75, (30, 31)), LEVELS
+DISCRETE = (
+    DPHistogramDensity(bin_width=0.5, noise="discrete_laplace"), cells(0.25, 0.75, (30, 31)), LEVELS
 )
 SUMS_L1 = (DPRidge(alpha=0.25, fit_intercept=False), one_record(3, (1.0, 1.0), (1.0, -1.0)), LEVELS)
 SUMS_L2 = (
@@ -438,8 +438,8 @@ CASES = [
     (LOGISTIC, "published_above_threshold", 4.0, 0.05), (LOGISTIC, "doubling", 1.0, 0.3),
     (LAPLACE, "predict_verify", 0.5, 0.95), (LAPLACE, "above_threshold", 4.0, 0.4),
     (LAPLACE, "published_above_threshold", 4.0, 0.1), (LAPLACE, "reduced_above_threshold", 4.0, 0.5),
-    (LAPLACE, "doubling", 0.5, 0.4), (GEOMETRIC, "predict_verify", 0.1, 0.95),
-    (GEOMETRIC, "above_threshold", 0.3, 0.05), (GEOMETRIC, "doubling", 0.3, 0.3),
+    (LAPLACE, "doubling", 0.5, 0.4), (DISCRETE, "predict_verify", 0.1, 0.95),
+    (DISCRETE, "above_threshold", 0.3, 0.05), (DISCRETE, "doubling", 0.3, 0.3),
     (SUMS_L1, "predict_verify", 0.3, 0.3), (SUMS_L1, "reduced_above_threshold", 5.0, 0.1),
     (SUMS_L2, "predict_verify", 0.3, 0.2), (SUMS_L2, "doubling", 5.0, 0.3),
     *[(case, "predict_verify", 0.1, 0.2) for norm in ("l1", "l2") for case in OBJECTIVE[norm]],
@@ -487,10 +487,10 @@ def test_nor_does_any_on_random_neighbours(seed):
     (RIDGE, "predict_verify", 0.04, "half root", ""), (SVC, "predict_verify", 0.1, "half root", ""),
     (LAPLACE, "predict_verify", 0.5, "half root", ""),
     # noise for half of a record's effect
-    (RIDGE, "predict_verify", 0.04, "half movement", ""),
-    (SVC, "above_threshold", 8.0, "half movement", ""),
-    (LAPLACE, "above_threshold", 8.0, "half movement", ""),
-    (GEOMETRIC, "predict_verify", 0.1, "half movement", ""),
+    (RIDGE, "predict_verify", 0.04, "half sensitivity", ""),
+    (SVC, "above_threshold", 8.0, "half sensitivity", ""),
+    (LAPLACE, "above_threshold", 8.0, "half sensitivity", ""),
+    (DISCRETE, "predict_verify", 0.1, "half sensitivity", ""),
     # new noise at each level, charged as a path
     (RIDGE, "predict_verify", 0.02, "independent levels", ""),
     (SVC, "predict_verify", 0.02, "independent levels", ""),
@@ -500,7 +500,7 @@ def test_nor_does_any_on_random_neighbours(seed):
     # models alone, or the larger of both losses where tests read the same records
     (RIDGE, "predict_verify", 0.04, "", "no testing"), (RIDGE, "predict_verify", 0.04, "", "max"),
     (LAPLACE, "predict_verify", 0.5, "", "no testing"), (LAPLACE, "predict_verify", 0.5, "", "max"),
-    (GEOMETRIC, "predict_verify", 0.1, "", "max"),
+    (DISCRETE, "predict_verify", 0.1, "", "max"),
     (OBJECTIVE["l1"][2], "predict_verify", 0.1, "", "no testing"),
 ])
 def test_what_is_broken_is_caught(case, method, target, how, twin):
@@ -597,9 +597,9 @@ def exceeding(case, target, twin="", size=700):
 def test_gaussian_noise_exceeds_the_stated_loss_with_probability_delta(case, target):
     most = binom.isf(1e-9, 700, 0.1) / 700
     assert exceeding(case, target) <= most
-    # a twin with noise for a part of the movement; the published bound leaves room
+    # a twin with noise for a part of the sensitivity; the published bound leaves room
     if case is not SUMS_L2:
-        assert exceeding(case, target, "quarter movement") > most
+        assert exceeding(case, target, "quarter sensitivity") > most
 
 
 # ---- sampled: what is released, and nothing else ----
@@ -608,7 +608,7 @@ def test_gaussian_noise_exceeds_the_stated_loss_with_probability_delta(case, tar
 def seen(search, outcome):
     """The ratio of the last model, had nothing been cut off, and of the answers."""
     here, there = (np.ravel(r.minimiser) for r in search.reductions)
-    moved = search.noise(search.reductions[0]).movement
+    moved = search.noise(search.reductions[0]).sensitivity
     model, epsilon = np.ravel(outcome.models[-1]), outcome.epsilons[-1]
     away = np.linalg.norm(model - there) - np.linalg.norm(model - here)
     return away * epsilon / moved + test_ratio(search, outcome)
@@ -634,7 +634,7 @@ def mass_of_the_neighbour(search, size=400):
 @pytest.mark.slow
 @pytest.mark.parametrize("case, method, target", [
     (RIDGE, "predict_verify", 0.04), (SVC, "above_threshold", 8.0), (LAPLACE, "doubling", 2.0),
-    (LAPLACE, "reduced_above_threshold", 8.0), (GEOMETRIC, "predict_verify", 0.3),
+    (LAPLACE, "reduced_above_threshold", 8.0), (DISCRETE, "predict_verify", 0.3),
     (SUMS_L1, "predict_verify", 3.0), (SUMS_L2, "brownian", 40.0), (OBJECTIVE["l2"][0], "doubling", 2.0),
     (OBJECTIVE["l1"][1], "predict_verify", 0.1),
 ])
@@ -647,12 +647,12 @@ def test_runs_have_the_law_that_the_exact_ratios_are_made_of(case, method, targe
 @pytest.mark.parametrize("case, target", [(RIDGE, 0.04), (SVC, 0.1), (LAPLACE, 0.5)])
 def test_noise_of_another_length_does_not(case, target, monkeypatch):
     search = Search(*case, target, "predict_verify")
-    drawn = MovementNoise.start
+    drawn = SensitivityNoise.start
 
     def shorter(self, levels, stream):
-        return drawn(dataclasses.replace(self, movement=self.movement / 6), levels, stream)
+        return drawn(dataclasses.replace(self, sensitivity=self.sensitivity / 6), levels, stream)
 
-    monkeypatch.setattr(MovementNoise, "start", shorter)
+    monkeypatch.setattr(SensitivityNoise, "start", shorter)
     assert mass_of_the_neighbour(search, size=1000) > 6
 
 
@@ -664,7 +664,7 @@ def test_noise_of_another_length_does_not(case, target, monkeypatch):
     (RIDGE, "predict_verify", 0.04), (RIDGE, "brownian", 0.5), (SVC, "above_threshold", 4.0),
     (LOGISTIC, "reduced_above_threshold", 4.0), (SUMS_L1, "doubling", 5.0), (SUMS_L2, "brownian", 20.0),
     (OBJECTIVE["l1"][1], "predict_verify", 0.1), (OBJECTIVE["l2"][0], "doubling", 0.3),
-    (GEOMETRIC, "predict_verify", 0.1), (LAPLACE, "published_above_threshold", 4.0),
+    (DISCRETE, "predict_verify", 0.1), (LAPLACE, "published_above_threshold", 4.0),
 ])
 def test_a_search_releases_and_states_what_these_runs_do(case, method, target):
     delta = 0.1 if method == "brownian" else 0.0

@@ -47,18 +47,18 @@ def audit(model):
     )
 
 
-@pytest.mark.parametrize("noise", ["laplace", "geometric"])
+@pytest.mark.parametrize("noise", ["laplace", "discrete_laplace"])
 def test_loss_stays_under_the_claim(noise):
     assert 0.8 < audit(DPHistogramDensity(1.0, noise=noise)) <= 1.0
 
 
-@pytest.mark.parametrize("noise", ["laplace", "geometric"])
+@pytest.mark.parametrize("noise", ["laplace", "discrete_laplace"])
 def test_half_the_noise_is_caught(noise):
     # scale 1 / epsilon, as if one record changed one count only
     assert audit(DPHistogramDensity(2.0, noise=noise)) > 1.0
 
 
-@pytest.mark.parametrize("noise", ["laplace", "geometric"])
+@pytest.mark.parametrize("noise", ["laplace", "discrete_laplace"])
 def test_the_sampler_is_the_estimator(noise):
     model = DPHistogramDensity(1.0, bin_width=0.25, noise=noise, random_state=7)
     counts = np.array([6, 5, 0, 20])

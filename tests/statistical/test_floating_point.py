@@ -1,7 +1,7 @@
 """Attacks on the last bits of what is released (Mironov 2012), 200,000 numbers each.
 
 The doubles that value + noise can reach may depend on the value, and then tell it. Every release
-that has a form on a lattice must reach the same doubles from all data sets: multiples of a step
+that has a form on a grid must reach the same doubles from all data sets: multiples of a step
 that public numbers fix, whose last digits have one law. The same attacks find out sums of doubles
 and standard Laplace noise.
 """
@@ -18,7 +18,7 @@ from dpselect.density.accuracy import counts_noise
 from dpselect.mechanisms import above_threshold, reusable_holdout, selection, verification
 from dpselect.mechanisms.above_threshold import Comparisons, ReducedTests, ThresholdTest
 from dpselect.model_selection.strategies import random_stopping
-from dpselect.noise import as_generator, grid_step, laplace, lattice_laplace, root_stream
+from dpselect.noise import as_generator, grid_laplace, grid_step, laplace, root_stream
 from dpselect.preprocessing import private_bounds
 
 N = 200_000
@@ -71,7 +71,7 @@ def test_the_attacks_find_sums_of_doubles_out():
 def test_values_that_are_rounded_to_a_grid():
     """All answers that are released one by one go through this function: see below."""
     pair = [
-        lattice_laplace(as_generator(stream("lattice", i)), np.full(N, value), 1.0, 1.0)
+        grid_laplace(as_generator(stream("integers", i)), np.full(N, value), 1.0, 1.0)
         for i, value in enumerate((0.0, 1.0, 1 / 3))
     ]
     assert [reached(numbers) for numbers in pair] == [0, 0, 0]
@@ -86,7 +86,7 @@ CELLS = 1000
 COUNTED = [np.full((20, 1), 0.0005), np.append(np.full((19, 1), 0.0005), [[0.9]], axis=0)]
 
 
-@pytest.mark.parametrize("noise", ["laplace", "geometric"])
+@pytest.mark.parametrize("noise", ["laplace", "discrete_laplace"])
 def test_histograms(noise, monkeypatch):
     noisy = []
     monkeypatch.setattr(
@@ -103,7 +103,7 @@ def test_histograms(noise, monkeypatch):
         pair.append(np.concatenate(noisy))
     step = 2.0**-39 if noise == "laplace" else 1.0
     assert pair[0].size == N and [reached(numbers) for numbers in pair] == [0, 0]
-    if noise == "geometric":
+    if noise == "discrete_laplace":
         assert not any(off_the_grid(numbers, 1.0) for numbers in pair)
     else:
         assert digits_p_value(pair, step) > FALSE_ALARM
@@ -198,21 +198,21 @@ def test_covariance_perturbation_at_every_level(how, monkeypatch):
 
 
 def answers(module, monkeypatch, ask, value):
-    """Ask once, and N times at once what was then asked of `lattice_laplace`."""
+    """Ask once, and N times at once what was then asked of `grid_laplace`."""
     asked = []
 
     def spy(generator, value, scale, epsilon):
         asked.append((value, scale, epsilon))
-        return lattice_laplace(generator, value, scale, epsilon)
+        return grid_laplace(generator, value, scale, epsilon)
 
-    monkeypatch.setattr(module, "lattice_laplace", spy)
+    monkeypatch.setattr(module, "grid_laplace", spy)
     answer = ask(value)
     (center, scale, epsilon), = asked
     step = grid_step(scale)
     # nothing is added to it or taken off afterwards
     assert off_the_grid(answer, step) == 0
     generator = as_generator(stream("answers", str(value)))
-    return lattice_laplace(generator, np.full(N, center), scale, epsilon), step
+    return grid_laplace(generator, np.full(N, center), scale, epsilon), step
 
 
 def verified(value):

@@ -36,7 +36,7 @@ def stream(*path):
 
 @functools.cache
 def quiet_kind(kind):
-    noise = {"unit_noise": lambda self, *shape: 0 * kind.unit_noise(self, *shape)}
+    noise = {"standard_noise": lambda self, *shape: 0 * kind.standard_noise(self, *shape)}
     return type(kind.__name__, (kind,), noise)
 
 
@@ -88,10 +88,10 @@ def explained_by_doubles(released, value, scale):
 
 def explained_on_the_grid(released, values, scales, step):
     """Tell whether doubles r give the released numbers through the gate."""
-    wanted = released - nearest_multiple(values, step)
-    r = wanted / scales
+    expected = released - nearest_multiple(values, step)
+    r = expected / scales
     reached = [
-        nearest_multiple(scales * q, step) == wanted
+        nearest_multiple(scales * q, step) == expected
         for q in (r, np.nextafter(r, np.inf), np.nextafter(r, -np.inf))
     ]
     return bool(np.any(reached, axis=0).all())
@@ -154,7 +154,7 @@ def scales_and_step(model, n, d):
     return s.output_scale, s.step
 
 
-def told_apart(model, read, d, n_pairs, n_draws, on_grid, n=500):
+def told_apart(model, read, d, n_pairs, n_noise_samples, on_grid, n=500):
     """The attack on fits of one estimator: shares explained, (true records, neighbour)."""
     rng, shares = np.random.default_rng(d), []
     for pair in range(n_pairs):
@@ -163,7 +163,7 @@ def told_apart(model, read, d, n_pairs, n_draws, on_grid, n=500):
             data = [(X, y > 0) for X, y in data]
         copies = [
             type(model)(**model.get_params() | {"random_state": stream(d, pair, draw)})
-            for draw in range(n_draws)
+            for draw in range(n_noise_samples)
         ]
         releases = [read(copy) for copy in type(model).fit_batch(copies, *data[0])]
         scales, step = scales_and_step(model, n, d)
@@ -223,20 +223,20 @@ REDUCED = {
 }
 
 
-def path_told_apart(model, how, d, n_draws, on_grid):
+def path_told_apart(model, how, d, n_noise_samples, on_grid):
     """The attack on the last model of a path, which is released with those before it."""
     levels, n = NoiseLevels(how, 0.5, 2.0, delta=1e-6), 500
     data = neighbours(np.random.default_rng(d), n, d)
     if not isinstance(model, DPRidge):
         data = [(X, y > 0) for X, y in data]
     form, releases = model.accuracy_form(), []
-    for draw in range(n_draws):
+    for draw in range(n_noise_samples):
         reduction = form.reduction(*data[0], levels, stream(how, d, draw))
         released = [np.ravel(reduction.read(epsilon)) for epsilon in (0.5, 2.0)][-1]
         releases.append(released)
     ball = getattr(reduction, "ball", np.inf) * (1 - 1e-9)
     releases = [w for w in releases if np.linalg.norm(w) < ball]
-    assert len(releases) > n_draws / 2
+    assert len(releases) > n_noise_samples / 2
     candidates = [
         [np.ravel(form.reduction(*records, levels, stream(0)).minimiser)] * len(releases)
         for records in data
@@ -286,7 +286,7 @@ class NoiseOfItsOwn(DPRidge):
 
     def fit(self, X, y):
         super().fit(X, y)
-        self.coef_ = np.mean(X, axis=0) + self.unit_noise(X.shape[1])[: X.shape[1]]
+        self.coef_ = np.mean(X, axis=0) + self.standard_noise(X.shape[1])[: X.shape[1]]
         return self
 
 
@@ -304,7 +304,7 @@ def every_release():
                     perturbation=perturbation, norm=norm, fit_intercept=fit_intercept, **key
                 )
     yield DPRidge(norm="l2", delta=1e-6, **key)
-    for noise in ("laplace", "geometric"):
+    for noise in ("laplace", "discrete_laplace"):
         yield DPHistogramDensity(noise=noise, bin_width=0.5, **key)
 
 
@@ -369,18 +369,18 @@ def test_models_of_a_path_come_through_the_gate(model, how, monkeypatch):
 
 def with_noise(model, unit):
     kind = type(model)
-    return type(kind.__name__, (kind,), {"unit_noise": lambda self, *shape: unit})(
+    return type(kind.__name__, (kind,), {"standard_noise": lambda self, *shape: unit})(
         **model.get_params()
     )
 
 
-def inverted(n_draws, n=50):
+def inverted(n_noise_samples, n=50):
     """The attack on noise in the objective: the noise that explains a release, from its gradient.
 
     It is looked for among the doubles next to what the exact gradient says.
     """
     rng, shares = np.random.default_rng(3), np.zeros(2)
-    for draw in range(n_draws):
+    for draw in range(n_noise_samples):
         data = [(X, y > 0) for X, y in neighbours(rng, n, 1)]
         model = DPLogisticRegression(
             fit_intercept=False, random_state=stream("inversion", draw), **LINEAR
@@ -397,7 +397,7 @@ def inverted(n_draws, n=50):
                 W = type(twin).fit_batch([twin], X, y)[0].coef_[0]
                 near = abs(w - W).max() < 50 * s.output_scale
                 if near and explained_on_the_grid(w, W, s.output_scale, s.step):
-                    shares[which] += 1 / n_draws
+                    shares[which] += 1 / n_noise_samples
                     break
     return shares
 

@@ -13,7 +13,7 @@ import pytest
 from dpselect import DPLinearSVC, DPLogisticRegression
 from dpselect.linear_model.design import Design
 from dpselect.linear_model.solver import minimise
-from dpselect.noise import as_generator, ball_laplace
+from dpselect.noise import as_generator, spherical_laplace
 
 from .audit import OUTSIDE, loss_lower_bound
 
@@ -25,7 +25,7 @@ def sample(model, scales, X, y, size, seed):
     """Released coefficients (size, d) of `size` fits that differ in their noise."""
     design = Design(X, model.data_norm, model._constant())
     d = design.n_columns
-    r = ball_laplace(as_generator(seed), 2 * size, d).reshape(2, size, d)
+    r = spherical_laplace(as_generator(seed), 2 * size, d).reshape(2, size, d)
     W = minimise(
         design, y[:, None].astype(np.int8), np.zeros(size, dtype=int), model._loss(),
         mu=np.full(size, scales.mu), linear=scales.linear_scale * r[0].T,
@@ -80,7 +80,7 @@ def test_loss_stays_under_the_claim(classifier, least, perturbation, R, d):
     assert least < audit(model, model._perturbation(n, d, 1), R, d) <= 1.0
 
 
-# the slopes of the logistic loss on two neighbours add up to about 1, not 2, near w = 0: its
+# the derivatives of the logistic loss on two neighbours add up to about 1, not 2, near w = 0: its
 # noise can be halved before these data sets show it, and a fifth of it is a fair test
 @pytest.mark.slow
 @pytest.mark.parametrize("classifier, factor", [(DPLogisticRegression, 0.2), (DPLinearSVC, 0.5)])
@@ -137,7 +137,7 @@ def test_an_intercept_without_penalty_is_caught():
     right = [sample(model, scales, X, labels, N, seed) for seed, labels in enumerate((y, y_neighbour))]
     assert loss_lower_bound(right[0][:, 1], right[1][:, 1]) <= 1.0
 
-    noise = scales.output_scale * ball_laplace(as_generator(3), 2 * N, 2)[:, 1]
+    noise = scales.output_scale * spherical_laplace(as_generator(3), 2 * N, 2)[:, 1]
     solver_limit = 40.0  # where log(1 + exp(-b)) rounds to 0
     broken = [solver_limit + noise[:N], math.log(n - 1) + noise[N:]]
     assert loss_lower_bound(*broken) > 1.0

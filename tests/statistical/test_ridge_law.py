@@ -22,10 +22,10 @@ from dpselect.metrics import ClippedSquaredErrorScore
 from dpselect.noise import (
     InnerStream,
     as_generator,
-    ball_laplace,
     gaussian,
+    grid_noise,
     laplace,
-    lattice_noise,
+    spherical_laplace,
 )
 
 from ..trials import fitted
@@ -36,7 +36,7 @@ R, Y = 0.7, 1.5
 
 
 def exact(X, y, norm, fit_intercept=True, bits=None):
-    """The released sums without noise, as a vector in the order of the draws."""
+    """The released sums without noise, as a vector in the order of the noise."""
     sums = outer_sums(X, y, bits, problem(norm, fit_intercept))
     p = X.shape[1]
     return (sums.values * sums.units)[released_entries(p, p + fit_intercept + 1)]
@@ -73,8 +73,8 @@ def adversaries(p, norm, fit_intercept):
         yield (x, 9.0), (x_new, y_new)
 
 
-def worst_movement(p, noise, norm, fit_intercept, bits=None):
-    """The largest movement of the sums in units of their noise, in the norm of the proof."""
+def worst_change(p, noise, norm, fit_intercept, bits=None):
+    """The largest change of the sums in units of their noise, in the norm of the proof."""
     scale = scales(p, noise, fit_intercept)
     others = np.random.default_rng(0).normal(size=(2, p))
     worst = 0.0
@@ -93,25 +93,25 @@ def worst_movement(p, noise, norm, fit_intercept, bits=None):
 @pytest.mark.parametrize("p", [2, 3, 6])
 def test_no_record_moves_the_sums_further_than_their_noise_covers(p, norm, fit_intercept):
     noise = statistic_noise(p, fit_intercept=fit_intercept, norm=norm, epsilon=0.8, delta=0.0)
-    worst = worst_movement(p, noise, norm, fit_intercept)
+    worst = worst_change(p, noise, norm, fit_intercept)
     assert 0.9 * 0.8 <= worst <= 0.8 * (1 + 1e-9)
     # truncated records are no longer, however few bits they have
     for bits in (4, 19):
-        assert 0.7 * 0.8 <= worst_movement(p, noise, norm, fit_intercept, bits) <= 0.8 * (1 + 1e-9)
+        assert 0.7 * 0.8 <= worst_change(p, noise, norm, fit_intercept, bits) <= 0.8 * (1 + 1e-9)
     # twins: half the noise, the diagonal at the scale of the rest, and half the rest
     for broken in (
         dict(diagonal=noise.diagonal / 2, off_diagonal=noise.off_diagonal / 2),
         dict(diagonal=noise.off_diagonal),
         dict(off_diagonal=noise.diagonal / 2 if norm == "l2" else noise.diagonal / 4),
     ):
-        assert worst_movement(p, dataclasses.replace(noise, **broken), norm, fit_intercept) > 0.8
+        assert worst_change(p, dataclasses.replace(noise, **broken), norm, fit_intercept) > 0.8
 
 
 def test_the_constant_has_to_be_counted():
     noise = statistic_noise(3, fit_intercept=True, norm="l1", epsilon=1.0, delta=0.0)
     without = ridge_noise.statistic_sensitivity(False, "l1")
     broken = dataclasses.replace(noise, diagonal=without, off_diagonal=without / 2)
-    assert worst_movement(3, broken, "l1", True) > 1.0
+    assert worst_change(3, broken, "l1", True) > 1.0
 
 
 @pytest.mark.parametrize("norm", ["l1", "l2"])
@@ -142,7 +142,7 @@ n = 10
 def neighbours(norm):
     """Data sets of n records that differ in record 0, by the worst pair of the proofs.
 
-    Without an intercept: the fewer sums there are, the likelier is noise along the movement.
+    Without an intercept: the fewer sums there are, the likelier is noise along the change.
     """
     rest, targets = np.zeros((n - 1, 2)), np.zeros(n - 1)
     *_, ((x, y), (x_new, y_new)) = adversaries(2, norm, False)
@@ -153,25 +153,25 @@ def neighbours(norm):
 
 
 def log_ratios(noise, law, norm):
-    """Log-likelihood ratios of the released sums of two neighbours, N draws each.
+    """Log-likelihood ratios of the released sums of two neighbours, N samples each.
 
-    The draws have the scales of `noise`; the ratio is that of the same law.
+    The samples have the scales of `noise`; the ratio is that of the same law.
     """
     sums = [exact(X, y, norm=norm, fit_intercept=False) for X, y in neighbours(norm)]
     scale = scales(2, noise, False)
     size = {
         laplace: lambda v: np.abs(v).sum(axis=1),
-        ball_laplace: lambda v: np.linalg.norm(v, axis=1),
+        spherical_laplace: lambda v: np.linalg.norm(v, axis=1),
         gaussian: lambda v: (v * v).sum(axis=1) / 2,
     }[law]
     result = []
     for seed, center in enumerate(sums):
         generator = as_generator(seed)
         shape = (N, len(center))
-        unit = law(generator, *shape) if law is ball_laplace else law(generator, shape)
+        unit = law(generator, *shape) if law is spherical_laplace else law(generator, shape)
         z = center + scale * unit
         ratio = size((z - sums[1]) / scale) - size((z - sums[0]) / scale)
-        # the ratios of Laplace draws have atoms, which quantiles cannot tell apart
+        # the ratios of Laplace variables have atoms, which quantiles cannot tell apart
         result.append(ratio + 1e-6 * generator.random(N))
     return result
 
@@ -180,7 +180,7 @@ def halved(noise):
     return dataclasses.replace(noise, diagonal=noise.diagonal / 2, off_diagonal=noise.off_diagonal / 2)
 
 
-@pytest.mark.parametrize("norm, law, least", [("l1", laplace, 0.8), ("l2", ball_laplace, 0.6)])
+@pytest.mark.parametrize("norm, law, least", [("l1", laplace, 0.8), ("l2", spherical_laplace, 0.6)])
 def test_loss_stays_under_the_claim(norm, law, least):
     noise = statistic_noise(2, fit_intercept=False, norm=norm, epsilon=1.0, delta=0.0)
     assert least < loss_lower_bound(*log_ratios(noise, law, norm)) <= 1.0
@@ -216,7 +216,7 @@ def test_gaussian_noise_stays_under_the_claim():
 
 
 @pytest.mark.parametrize("norm, delta, law", [
-    ("l1", 0.0, laplace), ("l2", 0.0, ball_laplace), ("l2", 1e-3, gaussian),
+    ("l1", 0.0, laplace), ("l2", 0.0, spherical_laplace), ("l2", 1e-3, gaussian),
 ])
 def test_the_sampler_is_the_estimator(norm, delta, law):
     (X, y), _ = neighbours(norm)
@@ -227,11 +227,11 @@ def test_the_sampler_is_the_estimator(norm, delta, law):
     size = len(released)
     if law is laplace:
         step, sizes = 2.0**-38, units(2, True)[released_entries(2, 4)]
-        unit = lattice_noise(as_generator(state), size, noise.scales(2), step)
+        unit = grid_noise(as_generator(state), size, noise.scales(2), step)
         # 19 bits: the least scale is 2.24, and the greatest power of two up to a 2^-40-th of it 4^-19
         expected = exact(X, y, norm, bits=19) + sizes * unit
     else:
-        unit = law(as_generator(state), *((1, size) if law is ball_laplace else (size,)))
+        unit = law(as_generator(state), *((1, size) if law is spherical_laplace else (size,)))
         expected = exact(X, y, norm) + scales(2, noise, True) * np.ravel(unit)
     # noise that is not drawn on a grid is rounded to one, with the sums
     atol = 1e-12 if law is laplace else noise.step * max(R * R, R * Y)
@@ -249,7 +249,7 @@ def test_output_perturbation_stays_under_the_claim():
     X, y, y_new = output_neighbours()
     model = DPRidge(alpha=4.0, perturbation="output", norm="l2", fit_intercept=False)
     centers = [clone_fit(model, X, t).coef_[0] for t in (y, y_new)]
-    unit = ball_laplace(as_generator(0), 2 * N, 1)[:, 0]
+    unit = spherical_laplace(as_generator(0), 2 * N, 1)[:, 0]
     for share, broken in ((1.0, False), (0.5, True)):
         noise = share * model.calibration(PublicShape(n, 1)).scales.output_scale * unit
         bound = loss_lower_bound(centers[0] + noise[:N], centers[1] + noise[N:])
@@ -263,8 +263,8 @@ def clone_fit(model, X, y):
 # ---- the certificate ----
 
 
-def score_movement(model, X, y, x_new, y_new, score, probe):
-    """How far the score at `probe` moves when record 0 is replaced, at the same draw."""
+def score_change(model, X, y, x_new, y_new, score, probe):
+    """How far the score at `probe` moves when record 0 is replaced, with the same noise."""
     X_new, y_swapped = X.copy(), y.copy()
     X_new[0], y_swapped[0] = x_new, y_new
     models = [fitted(model, X, y), fitted(model, X_new, y_swapped)]
@@ -276,7 +276,7 @@ def score_movement(model, X, y, x_new, y_new, score, probe):
 
 
 def attack(model, score, seed):
-    """The movement that was found, as a share of a certificate that is below its clip."""
+    """The change that was found, as a share of a certificate that is below its clip."""
     rng = np.random.default_rng(seed)
     size = int(rng.choice([30, 200, 1000]))
     X, y = rng.normal(size=(size, 2)), rng.normal(size=size)
@@ -290,7 +290,7 @@ def attack(model, score, seed):
     certificate = model.stability_certificate(score, size, 2)
     if certificate.training == certificate.span:
         return 0.0
-    moved = score_movement(model, X, y, x_new, y_new, score, probe)
+    moved = score_change(model, X, y, x_new, y_new, score, probe)
     return moved / certificate.training
 
 

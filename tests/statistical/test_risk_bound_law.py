@@ -18,7 +18,7 @@ from dpselect.linear_model.risk_bound import (
     linear_risk_bound,
 )
 from dpselect.linear_model.solver import minimise
-from dpselect.noise import as_generator, ball_laplace
+from dpselect.noise import as_generator, spherical_laplace
 
 from .audit import loss_lower_bound
 
@@ -53,7 +53,7 @@ def release(features, size, seed, noise):
     released = np.empty(size)
     for i, X in enumerate(features):
         runs = np.flatnonzero(chosen == i)
-        unit = ball_laplace(as_generator(seed + 10 + i), 2 * len(runs), 1).reshape(2, len(runs), 1)
+        unit = spherical_laplace(as_generator(seed + 10 + i), 2 * len(runs), 1).reshape(2, len(runs), 1)
         W = minimise(
             Design(X, 1.0, None), np.ones((n, 1), dtype=np.int8), np.zeros(len(runs), dtype=int),
             model()._loss(), mu=np.full(len(runs), s.mu), linear=noise * s.linear_scale * unit[0].T,

@@ -21,9 +21,9 @@ from dpselect.model_selection.candidates import Candidate
 from dpselect.model_selection.strategies import Problem
 from dpselect.model_selection.strategies.auto import Auto
 from dpselect.model_selection.strategies.data_free import FirstCandidate, Random
-from dpselect.model_selection.strategies.held_out import AlphaSplit, DataSplit
+from dpselect.model_selection.strategies.held_out import BudgetSplit, DataSplit
+from dpselect.model_selection.strategies.optimal_risk import OptimalRisk
 from dpselect.model_selection.strategies.random_stopping import RandomStopping
-from dpselect.model_selection.strategies.risk_bound import RiskBound
 from dpselect.noise import as_generator, root_stream
 
 from .audit import FALSE_ALARM
@@ -169,7 +169,7 @@ def by_risk():
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "strategy, answer, least",
-    [(AlphaSplit, 0, 0.3), (DataSplit, 0, 0.2), (RandomStopping, 1, 0.3), (Random, 0, 0.6),
+    [(BudgetSplit, 0, 0.3), (DataSplit, 0, 0.2), (RandomStopping, 1, 0.3), (Random, 0, 0.6),
      (Auto, 0, 0.6)],
 )
 def test_a_training_record_stays_under_the_claim(strategy, answer, least):
@@ -177,7 +177,7 @@ def test_a_training_record_stays_under_the_claim(strategy, answer, least):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("strategy", [AlphaSplit, DataSplit])
+@pytest.mark.parametrize("strategy", [BudgetSplit, DataSplit])
 def test_a_validation_record_stays_under_the_claim(strategy):
     assert 0.3 < audit(strategy, **BY_SIDES) <= EPSILON
 
@@ -188,7 +188,7 @@ def test_the_score_of_a_run_stays_under_the_claim():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("strategy", [RiskBound, Auto])  # which takes it here
+@pytest.mark.parametrize("strategy", [OptimalRisk, Auto])  # which takes it here
 def test_a_choice_by_risk_and_the_model_stay_under_the_claim(strategy):
     assert 0.5 < audit(strategy, **by_risk()) <= EPSILON
 
@@ -196,7 +196,7 @@ def test_a_choice_by_risk_and_the_model_stay_under_the_claim(strategy):
 # --- twins that are broken
 
 
-class FullShares(AlphaSplit):
+class FullShares(BudgetSplit):
     """Trains every model with the whole epsilon."""
 
     def prepare(self):
@@ -219,7 +219,7 @@ class ExactScores(RandomStopping):
         self.scale = 0.0
 
 
-class ChargedAsOneRun(RandomStopping):
+class CountedAsOneRun(RandomStopping):
     """Every run spends the whole epsilon."""
 
     def prepare(self):
@@ -239,7 +239,7 @@ class SameRecords(DataSplit):
         return np.array_split(self.train, len(self.problem.candidates))
 
 
-class HalfTheSensitivity(RiskBound):
+class HalfTheSensitivity(OptimalRisk):
     def prepare(self):
         super().prepare()
         self.bounds = [
@@ -247,7 +247,7 @@ class HalfTheSensitivity(RiskBound):
         ]
 
 
-class SpentTwice(RiskBound):
+class SpentTwice(OptimalRisk):
     """Trains with the whole epsilon after it has paid for the choice."""
 
     def prepare(self):
@@ -266,7 +266,7 @@ class LooksAtTheRecords(Auto):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "broken, answer", [(FullShares, 0), (OverlappingParts, 0), (ChargedAsOneRun, 1)]
+    "broken, answer", [(FullShares, 0), (OverlappingParts, 0), (CountedAsOneRun, 1)]
 )
 def test_models_that_spend_too_much_are_caught(broken, answer):
     assert audit(broken, answer=answer, **BY_ANSWERS) > EPSILON

@@ -13,8 +13,8 @@ import numpy as np
 from ...accuracy_first.forms import (
     AccuracyBounds,
     AccuracyForm,
-    MovementNoise,
     Reduction,
+    SensitivityNoise,
     root_rounding,
 )
 from ...estimator import Trial
@@ -22,8 +22,8 @@ from ...exceptions import CertificateError
 from ...mechanisms.verification import root_excess_sensitivity
 from ...noise.tails import noise_length
 from ...rows import block_sum
-from .calibration import RESIDUAL, movement
-from .noise import Reading, statistic_noise
+from .calibration import RESIDUAL, minimiser_sensitivity
+from .noise import PostProcessing, statistic_noise
 from .sums import entry_bits, outer_sums, scaled_targets, truncated
 from .trust_region import length_of
 
@@ -68,17 +68,17 @@ class RidgeAccuracy(AccuracyForm):
         if problem.perturbation == "output":
             o = s.output_scale * noise_length("l2", d, failure_probability)
             # the computed minimiser is not exact
-            slope = steepest if problem.coef_bound else RESIDUAL * problem.gradient_change()
+            derivative = steepest if problem.coef_bound else RESIDUAL * problem.gradient_change()
             # what is rounded has no random direction
             steepened = math.sqrt(R**2 / (d if expected else 1) + alpha) * o
             steepened += math.sqrt(R**2 + alpha) * s.rounding
-            return float(slope * (o + s.rounding) + steepened**2 / 2)
-        # the draw that matters gets nearly all of the probability
+            return float(derivative * (o + s.rounding) + steepened**2 / 2)
+        # the noise that matters gets nearly all of the probability
         shares = [None if expected else share * failure_probability for share in (0.99, 0.01)]
         b = s.linear_scale * noise_length(problem.norm, d, shares[0]) + (s.mu - alpha) * B + s.tau
         o = s.output_scale * noise_length("l2", d, shares[1]) + s.rounding
-        slope = steepest if problem.coef_bound else b
-        return float(b**2 / (2 * alpha) + slope * o + (R**2 + alpha) * o**2 / 2)
+        derivative = steepest if problem.coef_bound else b
+        return float(b**2 / (2 * alpha) + derivative * o + (R**2 + alpha) * o**2 / 2)
 
     def bounds(self, shape):
         problem, n, p = self.problem, shape.n_samples, shape.n_features
@@ -109,7 +109,7 @@ class RidgeAccuracy(AccuracyForm):
         return float(score.bound)
 
     def statistics_noise(self, n_features, how):
-        """Return the MovementNoise of covariance perturbation, and the StatisticNoise at epsilon 1.
+        """Return the SensitivityNoise of covariance perturbation, and the StatisticNoise at epsilon 1.
 
         The sums are in units of R and Y.
         """
@@ -120,12 +120,12 @@ class RidgeAccuracy(AccuracyForm):
         )
         scales = scale.scales(n_features)
         shape = scales.shape if norm == "l1" else (1, len(scales))
-        return MovementNoise(norm, shape, 1.0, scales), scale
+        return SensitivityNoise(norm, shape, 1.0, scales), scale
 
     def output_noise(self, n_samples, n_features):
-        """Return the MovementNoise of output perturbation."""
-        moved = movement(self.problem.gradient_change(), n_samples, self.problem.alpha)
-        return MovementNoise("l2", (1, self.problem.dimension(n_features)), moved)
+        """Return the SensitivityNoise of output perturbation."""
+        moved = minimiser_sensitivity(self.problem.gradient_change(), n_samples, self.problem.alpha)
+        return SensitivityNoise("l2", (1, self.problem.dimension(n_features)), moved)
 
     def forecast_excess(self, scale, deviation, n_samples, length):
         """Guess the excess after covariance perturbation from the length of the coefficients.
@@ -188,7 +188,7 @@ class RidgeReduction(Reduction):
         noisy *= self.sums.units / self.n
         spread = self.scale.off_diagonal * self.noise.deviation(self.levels, epsilon)
         rho = spread * problem.data_norm**2 * math.sqrt(len(self.minimiser)) / self.n
-        reading = Reading.of(noisy[:-1, :-1], noisy[:-1, -1], rho)
+        reading = PostProcessing.of(noisy[:-1, :-1], noisy[:-1, -1], rho)
         return reading.minimiser(problem.alpha, problem.ball)
 
     def forecast(self, model, epsilon):

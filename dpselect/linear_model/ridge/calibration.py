@@ -51,7 +51,7 @@ def gradient_change(norm, data_norm, constant, target_bound, radius):
     return 2 * (r + s) * Y + r * B * math.sqrt(2 * r**2 + 4 * r * s + 8 * s**2)
 
 
-def movement(change, n_samples, alpha):
+def minimiser_sensitivity(change, n_samples, alpha):
     """Return how far one record moves the minimiser on the ball, its residual included."""
     return (change / n_samples + 2 * RESIDUAL * change) / alpha
 
@@ -79,6 +79,6 @@ def output_noise(problem, n_samples, n_features, epsilon):
     if epsilon == math.inf:
         return Perturbation(alpha, 0.0, 0.0, tau)
     return Perturbation.on_grid(
-        alpha, 0.0, movement(change, n_samples, alpha), tau, problem.dimension(n_features),
+        alpha, 0.0, minimiser_sensitivity(change, n_samples, alpha), tau, problem.dimension(n_features),
         alpha=alpha, epsilon=epsilon,
     )

@@ -98,8 +98,8 @@ class DPRidge(PrivateRegressor):
     ----------
     Ligett, Neel, Roth, Waggoner and Wu, *Accuracy First: Selecting a Differential Privacy
     Level for Accuracy-Constrained ERM*, NeurIPS 2017, section 3.1. The calibration and the
-    reading of the noisy matrix differ from theirs; the page "Ridge regression" has statement
-    and proof.
+    post-processing of the noisy matrix differ from theirs; the page "Ridge regression" has
+    statement and proof.
 
     Examples
     --------

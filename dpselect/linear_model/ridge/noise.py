@@ -18,8 +18,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ...mechanisms.gaussian import gaussian_mu
-from ...noise import charged_scale, grid_step, release_step
-from ...noise.lattice import NO_GRID
+from ...noise import grid_step, release_step, scale_with_rounding
+from ...noise.grid import NO_GRID
 from .trust_region import minimise_on_ball
 
 # (tau, kappa), public constants: the larger a weight, the less noise in its sums and the more in
@@ -38,7 +38,7 @@ class StatisticNoise:
     weights : ndarray of shape (q,)
         Weights of the columns, in the order features, constant, target.
     diagonal, off_diagonal : float
-        Scale of a unit draw on the diagonal, and above it.
+        Scale of the standard noise on the diagonal, and above it.
     spread : float
         Standard deviation of the noise above the diagonal.
     step : float
@@ -95,13 +95,13 @@ def statistic_noise(n_features, *, fit_intercept, norm, epsilon, delta):
 
     Notes
     -----
-    "l1": independent Laplace draws of scale S / epsilon on the diagonal and S / (2 epsilon)
+    "l1": independent Laplace variables of scale S / epsilon on the diagonal and S / (2 epsilon)
     above it, S = 2 ((1 + tau + kappa)^2 - tau^2 - kappa^2). "l2": with the entries above the
     diagonal counted sqrt(2)-fold, the sums move by at most S = sqrt(2) (1 + tau^2 + kappa^2)
-    in l2 norm. One ball-Laplace draw of scale S / epsilon hides that, or Gaussian draws of
-    standard deviation S / mu, mu from :func:`~dpselect.mechanisms.gaussian.gaussian_mu`; both are
-    a little longer, to hide that the sums are rounded to a grid: see
-    :func:`~dpselect.noise.charged_scale`.
+    in l2 norm. One spherical Laplace sample of scale S / epsilon hides that, or Gaussian variables
+    of standard deviation S / mu, mu from :func:`~dpselect.mechanisms.gaussian.gaussian_mu`; both
+    are a little longer, to hide that the sums are rounded to a grid: see
+    :func:`~dpselect.noise.scale_with_rounding`.
     """
     weights = column_weights(n_features, fit_intercept, norm)
     n_entries = len(released_entries(n_features, len(weights))[0])
@@ -112,20 +112,20 @@ def statistic_noise(n_features, *, fit_intercept, norm, epsilon, delta):
         scale = sensitivity / epsilon
         noise = StatisticNoise(weights, scale, scale / 2, math.sqrt(2) * scale / 2)
         return replace(noise, step=grid_step(noise.scales(n_features), unit=1.0))
-    # a ball-Laplace draw in D dimensions has E ||r||^2 = D (D + 1)
+    # a spherical Laplace sample in D dimensions has E ||r||^2 = D (D + 1)
     loss, deviation = (epsilon, math.sqrt(n_entries + 1)) if delta == 0 else (
         gaussian_mu(epsilon, delta), 1.0
     )
     bare = l2_noise(weights, sensitivity / loss)
     scales = bare.scales(n_features)
     step = release_step(scales)
-    charge = charged_scale(scales, step, loss)[0] / scales[0]
+    charge = scale_with_rounding(scales, step, loss)[0] / scales[0]
     noise = l2_noise(weights, charge * bare.diagonal)
     return replace(noise, spread=deviation * noise.off_diagonal, step=step)
 
 
 def l2_noise(weights, scale):
-    """Return noise of which a draw of length 1 moves the weighted sums by `scale` in l2 norm."""
+    """Return noise of which a vector of length 1 moves the weighted sums by `scale` in l2 norm."""
     off_diagonal = scale / math.sqrt(2)
     return StatisticNoise(weights, scale, off_diagonal, off_diagonal)
 
@@ -140,7 +140,7 @@ def statistic_sensitivity(fit_intercept, norm):
 
 
 @dataclass(frozen=True)
-class Reading:
+class PostProcessing:
     """One eigendecomposition of a Gram matrix, from which every alpha is served.
 
     Attributes
@@ -165,7 +165,7 @@ class Reading:
         return cls(spectrum, basis, basis.T @ moment, rho)
 
     def with_moment(self, moment):
-        """Return the reading with other mean moments."""
+        """Return the same with other mean moments."""
         return replace(self, linear=self.basis.T @ moment)
 
     def minimiser(self, alpha, radius):

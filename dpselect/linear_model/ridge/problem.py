@@ -11,11 +11,11 @@ from ...capabilities import PublicShape
 from ...certificates import Certificate
 from ...exceptions import CertificateError
 from ...metrics import ClippedSquaredErrorScore
-from ...noise import ball_laplace, gaussian, laplace, lattice_noise, release
+from ...noise import gaussian, grid_noise, laplace, release, spherical_laplace
 from ...noise.tails import noise_length
 from ..calibration import Perturbation
 from .calibration import ball_radius, gradient_change, objective_noise, output_noise
-from .noise import Reading, StatisticNoise, released_entries, statistic_noise
+from .noise import PostProcessing, StatisticNoise, released_entries, statistic_noise
 from .risk_bound import ridge_risk_bound
 from .sums import entry_bits
 from .trust_region import length_of
@@ -75,19 +75,19 @@ class RidgeProblem:
         """Return the noise of one fit, of shape (n_entries,), (2, d) or (d,): see DPRidge."""
         d = self.dimension(n_features)
         if self.perturbation == "output":
-            return ball_laplace(generator, 1, d)[0]
+            return spherical_laplace(generator, 1, d)[0]
         if self.perturbation == "objective":
             if self.norm == "l1":
-                return np.stack([laplace(generator, d), ball_laplace(generator, 1, d)[0]])
-            return ball_laplace(generator, 2, d)
+                return np.stack([laplace(generator, d), spherical_laplace(generator, 1, d)[0]])
+            return spherical_laplace(generator, 2, d)
         n_entries = len(released_entries(n_features, d + 1)[0])
         if self.norm == "l1":
             if epsilon == math.inf:
                 return np.zeros(n_entries)
             scales = self.statistic_noise(n_features, epsilon)
-            return lattice_noise(generator, n_entries, scales.scales(n_features), scales.step)
+            return grid_noise(generator, n_entries, scales.scales(n_features), scales.step)
         if self.delta == 0:
-            return ball_laplace(generator, 1, n_entries)[0]
+            return spherical_laplace(generator, 1, n_entries)[0]
         return gaussian(generator, n_entries)
 
     def attributes(self, theta):
@@ -166,7 +166,7 @@ class CovarianceNoise(RidgeNoise):
 
     @property
     def on_lattice(self):
-        """bool : Whether the sums are released on a lattice; without noise there is none."""
+        """bool : Whether the sums are released on a grid; without noise there is none."""
         return self.problem.norm == "l1" and self.epsilon < math.inf
 
     @property
@@ -202,7 +202,7 @@ class CovarianceNoise(RidgeNoise):
         gram, moment = noisy[:-1, :-1].copy(), noisy[:-1, -1].copy()
         # rho^2 n^2 ||theta||^2 is about the expected squared length of (noise theta)
         rho = self.scales.spread * problem.data_norm**2 * math.sqrt(self.dimension) / n
-        reading = Reading.of(gram / n, moment / n, rho)
+        reading = PostProcessing.of(gram / n, moment / n, rho)
         theta = reading.minimiser(problem.alpha, problem.ball)
         return {
             "gram_": gram, "moment_": moment, "_reading": reading, "n_samples_": n,
@@ -227,8 +227,8 @@ class MinimiserNoise(RidgeNoise):
         # move a coefficient to the next multiple of the step, too
         residual = 2 * s.tau / s.mu + s.rounding
         moved = self.problem.gradient_change() / self.shape.n_samples / s.mu + residual
-        slope = 2 * math.sqrt(score.bound) * self.problem.radius
-        training, apart = (min(score.bound, slope * far) for far in (moved, residual))
+        derivative = 2 * math.sqrt(score.bound) * self.problem.radius
+        training, apart = (min(score.bound, derivative * far) for far in (moved, residual))
         return Certificate(float(training), float(score.bound), float(apart))
 
     def gradient_noise(self, length):

@@ -1,16 +1,40 @@
 """Cross-validation of private ridge models: one pass to train them all, one to score them."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 
-from ...rows import block_sum
+from ...estimator import Trial
+from ...metrics import ClippedSquaredErrorScore
+from ...rows import Parts, block_sum
+from ...type_aliases import FloatArray, MatrixLike
 from ..sweep import alike
 from .sums import clipped_rows, split_sums
 
 
-def ridge_split_scores(trials, score, X, y, parts):
-    """Return the exact scores of trials on J splits, shape (J, k); they are not released."""
+def ridge_split_scores(
+    trials: Sequence[Trial], score: ClippedSquaredErrorScore, X: MatrixLike, y: npt.ArrayLike,
+    parts: Parts,
+) -> FloatArray:
+    """Train on each split's training part and score on its other part, in two passes.
+
+    Parameters
+    ----------
+    trials : list of Trial
+        Of ridge regressions.
+    score : ClippedSquaredErrorScore
+    X : array-like or sparse matrix of shape (n_samples, n_features)
+    y : array-like of shape (n_samples,)
+    parts : Parts
+        Of J splits.
+
+    Returns
+    -------
+    ndarray of shape (J, k)
+        Exact functions of the records, not released.
+    """
     scores = np.empty((len(parts.test_sizes), len(trials)))
     for problem, places in alike(trials):
         problem.certified(score)

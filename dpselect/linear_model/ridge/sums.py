@@ -1,9 +1,9 @@
-"""Sums of outer products of clipped records, and their release on a lattice.
+"""Sums of outer products of clipped records, and their release on a grid.
 
-For a lattice, entries of the clipped records are truncated to multiples of 2^-b, so that products
+For a grid, entries of the clipped records are truncated to multiples of 2^-b, so that products
 and sums are integers which no step rounds: the sums depend neither on the order of the records nor
 on how they are cut into blocks. Noise is a multiple of a power of two that divides the unit of the
-sums. The page "Noise on a lattice" of the documentation has statement and proof.
+sums. The page "Noise on a grid" of the documentation has statement and proof.
 """
 
 import math
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...rows import block_sum, rows_in_block
-from .noise import Reading, released_entries, symmetric
+from .noise import PostProcessing, released_entries, symmetric
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class OuterSums:
     @cached_property
     def reading(self):
         """Reading : Of the exact means."""
-        return Reading.of(*self.means, 0.0)
+        return PostProcessing.of(*self.means, 0.0)
 
     def noisy(self, put_noise_on):
         """Return the matrix of sums, in `units`, with noise on those that are not public.

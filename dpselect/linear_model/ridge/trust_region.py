@@ -84,8 +84,8 @@ def _secular_root(gaps, linear, radius, low):
         step = np.nan
         if 0 < length < np.inf:
             direction = t / length
-            bend = (direction * direction / (gaps + sigma)).sum()
-            step = sigma + (length - radius) / radius / bend
+            second_derivative = (direction * direction / (gaps + sigma)).sum()
+            step = sigma + (length - radius) / radius / second_derivative
         if step == sigma or high <= low * (1 + 2**-52):
             break
         sigma = step if low < step < high else np.sqrt(low) * np.sqrt(high)

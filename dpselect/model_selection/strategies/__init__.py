@@ -1,20 +1,21 @@
 """Strategies of a private search: how a candidate is chosen, and what that costs."""
 
-from . import reading
+from . import post_processing
 from .auto import Auto
 from .base import Choice, Problem, Strategy
 from .data_free import Random
-from .held_out import AlphaSplit, Control, DataSplit
-from .public_rule import PublicRule
+from .data_independent import DataIndependent
+from .held_out import BudgetSplit, Control, DataSplit
+from .optimal_risk import OptimalRisk
+from .post_processing import PostProcessing
 from .random_stopping import RandomStopping
-from .reading import Reading
-from .risk_bound import RiskBound
 from .stability import Stability
 
 STRATEGIES = {
     strategy.name: strategy
     for strategy in (
-        Auto, PublicRule, RiskBound, Stability, AlphaSplit, DataSplit, RandomStopping, Random, Control,
+        Auto, DataIndependent, OptimalRisk, Stability, BudgetSplit, DataSplit, RandomStopping, Random,
+        Control,
     )
 }
 
@@ -33,8 +34,8 @@ def make_strategy(name, problem):
     Strategy
         "stability" reads one release where a grid only post-processes it.
     """
-    if name == "stability" and reading.applies(problem.candidates):
-        return Reading(problem)
+    if name == "stability" and post_processing.applies(problem.candidates):
+        return PostProcessing(problem)
     return STRATEGIES[name](problem)
 
 

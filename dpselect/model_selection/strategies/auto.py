@@ -6,16 +6,16 @@ from dataclasses import replace
 import numpy as np
 
 from ...exceptions import CertificateError
-from . import public_rule, reading
+from . import data_independent, post_processing
 from .base import Strategy
 from .data_free import FirstCandidate
-from .held_out import AlphaSplit
-from .public_rule import PublicRule
+from .data_independent import DataIndependent
+from .held_out import BudgetSplit
+from .optimal_risk import SHARE, TOO_SHORT, OptimalRisk
+from .post_processing import PostProcessing
 from .random_stopping import RandomStopping
-from .reading import Reading
-from .risk_bound import SHARE, TOO_SHORT, RiskBound
 from .stability import Stability
-from .stability_plan import COIN_TOSS, USEFUL
+from .stability_plan import UNDERPOWERED, USEFUL
 
 # A choice by scores that sees less than this many times the stake was worse than one by chance.
 # Found by experiment, on histograms of four columns of Adult and MAGIC.
@@ -35,8 +35,8 @@ class Auto(Strategy):
         self.strategy, self.members, self.reason = choose_strategy(self.problem)
         self.compares_scores = self.strategy.compares_scores
 
-    def rehearse(self):
-        self.strategy.rehearse()
+    def dry_run(self):
+        self.strategy.dry_run()
 
     def plan(self):
         return self._expanded(self.strategy.plan())
@@ -46,8 +46,8 @@ class Auto(Strategy):
         return min(1.0, math.fsum(self.deltas))
 
     def choose(self, X, y, stream):
-        # another strategy may have been rehearsed, for other shapes
-        self.strategy.rehearse()
+        # another strategy may have had its dry run, for other shapes
+        self.strategy.dry_run()
         choice = self.strategy.choose(X, y, stream)
         return replace(
             choice, best=self.members[choice.best], plan=self._expanded(choice.plan)
@@ -97,14 +97,14 @@ def choose_strategy(problem):
     everything = list(range(k))
     if k == 1:
         return FirstCandidate(problem), everything, "there is one candidate"
-    if reading.applies(problem.candidates) and math.isfinite(problem.score.width):
-        reason = "all candidates are readings of one release, so comparing them costs no training"
-        return Reading(problem), everything, reason
-    if public_rule.applies(problem.candidates):
+    if post_processing.applies(problem.candidates) and math.isfinite(problem.score.width):
+        reason = "all candidates post-process one release, so comparing them costs no training"
+        return PostProcessing(problem), everything, reason
+    if data_independent.applies(problem.candidates):
         reason = "only alpha varies, and no choice that pays for looking at the records was better"
-        return PublicRule(problem), everything, reason
+        return DataIndependent(problem), everything, reason
     members = _shortlist(problem, 1 - SHARE)
-    bound, _ = _attempt(RiskBound, problem.restricted(members))
+    bound, _ = _attempt(OptimalRisk, problem.restricted(members))
     if bound is None:
         return _by_scores(problem)
     if bound.reach is None:
@@ -118,10 +118,10 @@ def choose_strategy(problem):
 
 def _shortlist(problem, share):
     """Return the candidates that are left when the public rule has chosen alpha for each rest."""
-    if not public_rule.has_costs(problem.candidates):
+    if not data_independent.has_costs(problem.candidates):
         return list(range(len(problem.candidates)))
     everything = problem.restricted(range(len(problem.candidates)))
-    return public_rule.best_regularisations(everything, share * problem.epsilon)
+    return data_independent.best_regularisations(everything, share * problem.epsilon)
 
 
 def _by_scores(problem):
@@ -131,25 +131,25 @@ def _by_scores(problem):
     stability, no_stability = _attempt(Stability, few)
     if stability is not None:
         plan = stability.plan()
-        if plan.resolution <= USEFUL * plan.stake:
+        if plan.minimum_detectable_difference <= USEFUL * plan.stake:
             reason = "one record hardly moves the scores of models trained with fixed noise"
             return stability, members, reason
     stopping, no_stopping = _attempt(RandomStopping, few)
     if stopping is not None:
         plan = stopping.plan()
-        if plan.resolution > COIN_TOSS * plan.stake:
-            return _first(problem, members, "a choice on so few held-out records is a coin toss")
+        if plan.minimum_detectable_difference > UNDERPOWERED * plan.stake:
+            return _first(problem, members, "a choice on so few held-out records is underpowered")
         reason = "models that may be of any kind can be compared on held-out records only"
         return stopping, members, reason
     if stability is None:
-        split, no_split = _attempt(AlphaSplit, few)
+        split, no_split = _attempt(BudgetSplit, few)
         if split is not None:
             return split, members, "models with a delta of their own can only share the loss"
         raise CertificateError(
             "No strategy serves these candidates with this scoring: "
-            f"stability: {no_stability} random_stopping: {no_stopping} alpha_split: {no_split}"
+            f"stability: {no_stability} random_stopping: {no_stopping} budget_split: {no_split}"
         )
-    if plan.resolution > HOPELESS * plan.stake:
+    if plan.minimum_detectable_difference > HOPELESS * plan.stake:
         reason = "a choice by scores would be left to chance, and cost half of the loss"
         return _first(problem, members, reason)
     return stability, members, "no other strategy has a bound for this score"
@@ -163,7 +163,7 @@ def _attempt(kind, problem):
     """Return the strategy and None, or None and why it does not serve."""
     try:
         strategy = kind(problem.restricted(range(len(problem.candidates))))
-        strategy.rehearse()
+        strategy.dry_run()
     except CertificateError as refusal:
         return None, refusal
     return strategy, None

@@ -31,8 +31,8 @@ class Problem:
         The whole privacy loss.
     selection_fraction : "auto" or float
         Share of epsilon for the choice.
-    n_draws : int
-        Draws of noise over which a candidate's score is averaged.
+    n_noise_samples : int
+        Noise samples over which a candidate's score is averaged.
     random_state : object
         Whether it is None says where noise comes from.
     jobs : dict
@@ -49,7 +49,7 @@ class Problem:
     epsilon: float
     delta: float = 0.0
     selection_fraction: object = "auto"
-    n_draws: int = 1
+    n_noise_samples: int = 1
     random_state: object = None
     jobs: dict = field(default_factory=dict)
     progress: Progress = field(default_factory=Progress)
@@ -125,8 +125,8 @@ class Strategy(ABC):
     def prepare(self):
         """Check what is needed, and split the budget."""
 
-    def rehearse(self):
-        """Refuse early, on made-up records, what `choose` would refuse later."""
+    def dry_run(self):
+        """Refuse early, on dummy records, what `choose` would refuse later."""
 
     @abstractmethod
     def plan(self):
@@ -172,7 +172,7 @@ class Strategy(ABC):
 
     def bare_plan(
         self, training_epsilon, selection_epsilon, messages, *, training_size=None,
-        sensitivity=0.0, scales=0.0, span=0.0, resolution=math.nan, stake=math.nan,
+        sensitivity=0.0, scales=0.0, span=0.0, minimum_detectable_difference=math.nan, stake=math.nan,
     ):
         """Return a plan for scores whose training cannot move them, or is paid for otherwise."""
         problem, k = self.problem, len(self.problem.candidates)
@@ -184,7 +184,8 @@ class Strategy(ABC):
             training_size=problem.n_samples if training_size is None else training_size,
             selection_epsilon=selection_epsilon, training=np.zeros(k), span=_column(span, k),
             sensitivity=_column(sensitivity, k), noise_scale=_column(scales, k),
-            resolution=resolution, stake=stake, considered=np.ones(k, dtype=bool),
+            minimum_detectable_difference=minimum_detectable_difference, stake=stake,
+            considered=np.ones(k, dtype=bool),
             messages=few + tuple(messages),
         )
 

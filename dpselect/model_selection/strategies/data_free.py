@@ -2,7 +2,7 @@
 
 from ...noise import as_generator
 from .base import Choice, Strategy
-from .rehearsal import rehearse_fit
+from .dry_run import dry_run_fit
 
 
 class DataFree(Strategy):
@@ -11,10 +11,10 @@ class DataFree(Strategy):
     compares_scores = False
     said: tuple[str, ...] = ()
 
-    def rehearse(self):
+    def dry_run(self):
         # a model that is not taken would never be checked
         for candidate in self.problem.candidates:
-            rehearse_fit(candidate, self.problem.epsilon)
+            dry_run_fit(candidate, self.problem.epsilon)
 
     def plan(self):
         return self.bare_plan(self.problem.epsilon, 0.0, self.said)

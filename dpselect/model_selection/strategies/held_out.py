@@ -18,11 +18,11 @@ from ...noise import as_generator
 from ...privacy import KINDS, PrivacyLoss
 from ...rows import take_records
 from ..evaluation import alike_in_steps
-from ..plan import resolution
+from ..plan import minimum_detectable_difference
 from ..release import fit_for_release, release_state
 from ..splits import disjoint_parts
 from .base import Choice, Strategy
-from .rehearsal import rehearse_fit
+from .dry_run import dry_run_fit
 
 # Budgets of zero-concentrated differential privacy are found by a search. What comes back from them
 # was off by up to 4e-12 of epsilon.
@@ -44,20 +44,20 @@ class HeldOut(Strategy):
         # a low-precision number would weaken the noise
         self.sensitivity = float(score.width) / len(self.test)
 
-    def rehearse(self):
+    def dry_run(self):
         for candidate in self.problem.candidates:
-            self.rehearse_candidate(candidate)
+            self.dry_run_candidate(candidate)
 
-    def rehearse_candidate(self, candidate):
-        return rehearse_fit(candidate, self.training_epsilon, self.problem.score)
+    def dry_run_candidate(self, candidate):
+        return dry_run_fit(candidate, self.training_epsilon, self.problem.score)
 
     def plan(self):
         scale = 2 * self.sensitivity / self.problem.epsilon
-        blur = resolution(np.full(len(self.problem.candidates), scale))
+        blur = minimum_detectable_difference(np.full(len(self.problem.candidates), scale))
         said = (
             f"{self.name}: the chosen model is trained with epsilon {self.training_epsilon:.3g} on "
             f"{self.training_size} records; the choice is made on {len(self.test)} others.",
-            f"Scores that differ by less than about {blur:.2g} cannot be told apart.",
+            f"Scores that differ by less than about {blur:.2g} cannot be distinguished.",
         )
         return self.held_out_plan(self.problem.epsilon, said, scale, blur)
 
@@ -66,8 +66,8 @@ class HeldOut(Strategy):
         score = self.problem.score
         return self.bare_plan(
             self.training_epsilon, selection_epsilon, messages, training_size=self.training_size,
-            sensitivity=self.sensitivity, scales=scale, span=score.width, resolution=blur,
-            stake=score.stake or score.width,
+            sensitivity=self.sensitivity, scales=scale, span=score.width,
+            minimum_detectable_difference=blur, stake=score.stake or score.width,
         )
 
     @property
@@ -120,14 +120,14 @@ class TrainedApart(HeldOut):
         return Choice(best, self.plan(), [loss], problem.candidates[best].with_steps(models[best]))
 
 
-class AlphaSplit(TrainedApart):
+class BudgetSplit(TrainedApart):
     """All candidates are trained on the same records and share the privacy loss.
 
     Chaudhuri and Vinterbo 2013, section 5. With delta the shares are those of zero-concentrated
     differential privacy, which fall with sqrt(k) only.
     """
 
-    name = "alpha_split"
+    name = "budget_split"
 
     def prepare(self):
         super().prepare()

@@ -5,7 +5,7 @@ import math
 from ...exceptions import CertificateError
 from ...mechanisms.random_stopping import random_stopping, run_epsilon
 from ...mechanisms.stopping_laws import logarithmic
-from ...noise import as_generator, lattice_laplace
+from ...noise import as_generator, grid_laplace
 from ...privacy import KINDS, PrivacyLoss
 from .base import Choice
 from .held_out import HeldOut
@@ -30,8 +30,8 @@ class RandomStopping(HeldOut):
         self.training_epsilon = run_epsilon(float(self.problem.epsilon), self.law)
         self.scale = self.sensitivity / self.training_epsilon
 
-    def rehearse_candidate(self, candidate):
-        model = super().rehearse_candidate(candidate)
+    def dry_run_candidate(self, candidate):
+        model = super().dry_run_candidate(candidate)
         self.check_run(model)
         return model
 
@@ -42,18 +42,18 @@ class RandomStopping(HeldOut):
             raise CertificateError(
                 f"strategy='random_stopping' needs models with delta=0 and the epsilon that they "
                 f"are given, and {type(model).__name__} states (epsilon = {loss.epsilon:.4g}, "
-                f"delta = {loss.delta:.4g}); write delta=0.0, or use strategy='alpha_split'."
+                f"delta = {loss.delta:.4g}); write delta=0.0, or use strategy='budget_split'."
             )
 
     def plan(self):
-        # the largest of r two-sided draws stays under ln(2 r) with probability 1/2 or more, and
-        # the score of the best run and that of the chosen one may both be off by it
+        # the largest of r two-sided noise samples stays under ln(2 r) with probability 1/2 or more,
+        # and the score of the best run and that of the chosen one may both be off by it
         blur = 2 * self.scale * math.log(2 * self.law.mean)
         said = (
             f"random_stopping: about {self.law.mean:.0f} runs, each with epsilon "
             f"{self.training_epsilon:.3g} for the model on {len(self.train)} records and for its "
             f"score on {len(self.test)} others.",
-            f"Runs whose scores differ by less than about {blur:.2g} cannot be told apart.",
+            f"Runs whose scores differ by less than about {blur:.2g} cannot be distinguished.",
         )
         return self.held_out_plan(self.problem.epsilon, said, self.scale, blur)
 
@@ -69,7 +69,7 @@ class RandomStopping(HeldOut):
             score = self.score(model, rows, y)
             if self.scale > 0:
                 generator = as_generator(noise.child("score"))
-                score = float(lattice_laplace(generator, score, self.scale, self.training_epsilon))
+                score = float(grid_laplace(generator, score, self.scale, self.training_epsilon))
             return score, model
 
         best, model = random_stopping(

@@ -10,14 +10,14 @@ from ...mechanisms import noisy_argmax
 from ...noise import root_stream
 from ..evaluation import exact_scores
 from ..plan import describe
-from . import public_rule
+from . import data_independent
 from .base import Choice, Strategy
 from .stability_plan import make_plan
 
-# Shares of epsilon for the choice. Where the public rule settles all that varies, records only
+# Shares of epsilon for the choice. Where the public rule decides all that varies, records only
 # have to overrule it, and what is left for the model counts for more. Found by experiment.
-SETTLED, OPEN = 0.1, 0.5
-# What the public rule's alpha is ahead of other alphas, as a multiple of the resolution.
+DECIDED, OPEN = 0.1, 0.5
+# What the public rule's alpha is ahead of other alphas, in minimum detectable differences.
 HEAD_START = 2.0
 
 
@@ -32,8 +32,8 @@ class Stability(Strategy):
 
     def prepare(self):
         problem = self.problem
-        settled = public_rule.applies(problem.candidates)
-        self.epsilon = problem.selection_epsilon(SETTLED if settled else OPEN)
+        decided = data_independent.applies(problem.candidates)
+        self.epsilon = problem.selection_epsilon(DECIDED if decided else OPEN)
         self.training_epsilon = float(problem.epsilon) - self.epsilon
         for candidate in problem.candidates:
             require(Certified, candidate.model, "strategy='stability'", "use 'random_stopping'")
@@ -43,7 +43,7 @@ class Stability(Strategy):
         self.preferred = self._preferred()
 
     def plan(self):
-        # the tail bounds all draws, so that any will do
+        # the tail bounds all noise samples, so that any will do
         return self._plan(self._trials(root_stream(0)), tail=0.5)
 
     def choose(self, X, y, stream):
@@ -54,7 +54,7 @@ class Stability(Strategy):
             progress=problem.progress, **problem.jobs,
         )
         k = len(problem.candidates)
-        tail = problem.delta / (k * problem.n_draws) if problem.delta > 0 else None
+        tail = problem.delta / (k * problem.n_noise_samples) if problem.delta > 0 else None
         plan = self._plan(trials, tail)
         if k == 1:
             return Choice(0, plan, [], training_epsilon=self.training_epsilon)
@@ -69,7 +69,7 @@ class Stability(Strategy):
         return [
             [
                 Trial(candidate.model, self.training_epsilon, stream.child("draw", i, j))
-                for j in range(self.problem.n_draws)
+                for j in range(self.problem.n_noise_samples)
             ]
             for i, candidate in enumerate(self.problem.candidates)
         ]
@@ -84,20 +84,20 @@ class Stability(Strategy):
             return plan
         names = "; ".join(describe(plan.params[i]) for i in self.preferred)
         said = (
-            "Where scores cannot be told apart, the public rule decides: it prefers "
+            "Where scores cannot be distinguished, the public rule decides: it prefers "
             f"{names}, and another alpha is taken only if its score is better by about "
-            f"{HEAD_START * plan.resolution:.2g}."
+            f"{HEAD_START * plan.minimum_detectable_difference:.2g}."
         )
         return replace(plan, messages=(*plan.messages, said))
 
     def _preferred(self):
         """Return the candidates with the public rule's alpha; none if that makes no difference."""
-        if not public_rule.has_costs(self.problem.candidates):
+        if not data_independent.has_costs(self.problem.candidates):
             return []
-        best = public_rule.best_regularisations(self.problem, self.training_epsilon)
+        best = data_independent.best_regularisations(self.problem, self.training_epsilon)
         return best if len(best) < len(self.problem.candidates) else []
 
     def _head_starts(self, plan):
         starts = np.zeros(len(plan.params))
-        starts[self.preferred] = HEAD_START * plan.resolution
+        starts[self.preferred] = HEAD_START * plan.minimum_detectable_difference
         return starts

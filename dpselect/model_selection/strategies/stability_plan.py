@@ -1,4 +1,4 @@
-"""The plan of a selection by stability: what its noise can tell apart, and what would mend it."""
+"""The plan of a selection by stability: what its noise can detect, and what would fix it."""
 
 import math
 from dataclasses import replace
@@ -9,11 +9,11 @@ from scipy.optimize import brentq
 
 from ...certificates import SplitPatterns
 from ...mechanisms import exponential_noise_scales
-from ..plan import SelectionPlan, describe, resolution, too_few_records
+from ..plan import SelectionPlan, describe, minimum_detectable_difference, too_few_records
 
 # Shares of what a perfect model gains over one that says nothing. A selection that cannot see
 # a quarter of that is decided by its noise; candidates worth tuning differ by a twentieth or less.
-COIN_TOSS, USEFUL = 0.25, 0.05
+UNDERPOWERED, USEFUL = 0.25, 0.05
 # More than 2^20 times the records, or the epsilon, are no help.
 MOST_DOUBLINGS = 20.0
 
@@ -64,7 +64,10 @@ def make_plan(candidates, trials, score, splits, n_samples, n_features, *, epsil
         strategy="stability", training_epsilon=epsilon - selection_epsilon,
         training_size=n_samples, selection_epsilon=selection_epsilon,
         training=training.max(axis=1), span=span.max(axis=1), sensitivity=sensitivity,
-        noise_scale=scales, resolution=resolution(scales) if len(params) > 1 else math.nan,
+        noise_scale=scales,
+        minimum_detectable_difference=(
+            minimum_detectable_difference(scales) if len(params) > 1 else math.nan
+        ),
         stake=stake if len(params) > 1 else math.nan, considered=np.ones(len(params), dtype=bool),
         messages=few + messages(
             params, sensitivity, stake, epsilon, selection_epsilon, n_samples, noise
@@ -102,7 +105,7 @@ def certificates(candidates, trials, score, sizes, epsilon, tail):
 
 
 def messages(params, sensitivity, stake, epsilon, selection_epsilon, n_samples, noise):
-    """Say in words what a selection can do, and what would mend one that cannot.
+    """Say in words what a selection can do, and what would fix one that cannot.
 
     Parameters
     ----------
@@ -136,32 +139,32 @@ def messages(params, sensitivity, stake, epsilon, selection_epsilon, n_samples, 
             + (f"Without it the noise is {gain:.3g} times less." if gain < math.inf else
                "Without it one candidate is left, and nothing is to be selected.")
         )
-    blur, goal = resolution(scales), USEFUL * stake
-    if blur <= COIN_TOSS * stake:
+    blur, goal = minimum_detectable_difference(scales), USEFUL * stake
+    if blur <= UNDERPOWERED * stake:
         said.append(
-            f"Scores that differ by less than about {blur:.2g} cannot be told apart; a perfect "
+            f"Scores that differ by less than about {blur:.2g} cannot be distinguished; a perfect "
             f"model scores {stake:.2g} better than one that says nothing."
         )
         return tuple(said)
     said.append(
-        f"This selection would be a coin toss: it can tell scores apart that differ by {blur:.2g}, "
+        f"This selection is underpowered: its minimum detectable difference of scores is {blur:.2g}, "
         f"and a perfect model scores only {stake:.2g} better than one that says nothing."
     )
-    mends = [
+    fixes = [
         _dropping(params, sensitivity, selection_epsilon, order, goal),
-        _at_least("n_samples", n_samples, lambda c: resolution(noise(c, 1)), goal),
-        _at_least("epsilon", epsilon, lambda c: resolution(noise(1, c)), goal),
+        _at_least("n_samples", n_samples, lambda c: minimum_detectable_difference(noise(c, 1)), goal),
+        _at_least("epsilon", epsilon, lambda c: minimum_detectable_difference(noise(1, c)), goal),
     ]
-    mends = [mend for mend in mends if mend is not None]
-    if mends:
-        said.append(f"To see differences of {goal:.2g}: {', or '.join(mends)}.")
+    fixes = [fix for fix in fixes if fix is not None]
+    if fixes:
+        said.append(f"To see differences of {goal:.2g}: {', or '.join(fixes)}.")
     return tuple(said)
 
 
 def _dropping(params, sensitivity, epsilon, order, goal):
     for dropped in range(1, len(params) - 1):
         rest = exponential_noise_scales(sensitivity[order[dropped:]], epsilon)
-        if resolution(rest) <= goal:
+        if minimum_detectable_difference(rest) <= goal:
             names = "; ".join(describe(params[i]) for i in sorted(order[:dropped]))
             return f"drop {names}"
     return None

@@ -110,7 +110,7 @@ def test_each_sum_has_the_noise_of_the_documentation(data, norm, delta, fit_inte
     sums = outer_sums(*data, calibration.bits, noisy.problem())
     exact = sums.values * sums.units
     gram, moment = noisy.gram_ - exact[:-1, :-1], noisy.moment_ - exact[:-1, -1]
-    unit = noisy.unit_noise(4)
+    unit = noisy.standard_noise(4)
     if norm == "l1":
         # the very noise: its law has these scales
         unit = unit / calibration.scales.scales(4)
@@ -158,7 +158,7 @@ def test_gaussian_noise_spends_exactly_delta(epsilon, delta):
 def test_spread_is_the_standard_deviation():
     for parameters in KINDS[:3]:
         draws = np.array([
-            DPRidge(0.5, random_state=i, **parameters).unit_noise(3) for i in range(4000)
+            DPRidge(0.5, random_state=i, **parameters).standard_noise(3) for i in range(4000)
         ])
         noise = statistic_noise(3, fit_intercept=True, epsilon=0.5,
                                 **{"delta": 0.0, **parameters})
@@ -174,7 +174,7 @@ def test_output_perturbation_is_the_minimiser_plus_scaled_noise():
     exact = DPRidge(INF, alpha=0.5, perturbation="output", norm="l2").fit(X, y)
     B = 1 / (2 * np.sqrt(0.5))
     S = np.sqrt(2) * (2 + np.sqrt(2) * B)
-    noise = S / (50_000 * 0.5) * model.unit_noise(4)
+    noise = S / (50_000 * 0.5) * model.standard_noise(4)
     np.testing.assert_allclose(model.coef_ - exact.coef_, noise[:4], rtol=1e-4)
     np.testing.assert_allclose(model.intercept_ - exact.intercept_, noise[4], rtol=1e-4)
     assert not hasattr(model, "gram_") and not hasattr(model, "_reading")
@@ -195,7 +195,7 @@ def test_objective_perturbation_tilts_the_objective(data, norm):
         S = 1.8 * 1.8 + 0.8 * B * np.sqrt(2 * 0.64 + 4 * 0.8 + 8)
     epsilon = 0.995 - np.log1p(R**2 / (500 * 0.5))
     gradient = A.T @ (A @ theta - y) / 500 + 0.5 * theta
-    np.testing.assert_allclose(gradient, -S / (500 * epsilon) * model.unit_noise(4)[0], atol=1e-6)
+    np.testing.assert_allclose(gradient, -S / (500 * epsilon) * model.standard_noise(4)[0], atol=1e-6)
     assert not hasattr(model, "gram_") and model.post_processing_params == ()
 
 
@@ -215,16 +215,18 @@ def test_unit_noise_has_one_number_for_each_released_one(fit_intercept):
     d, public = 3 + fit_intercept, {"fit_intercept": fit_intercept}
     entries = d * (d + 1) // 2 + d - fit_intercept
     for parameters, shape in zip(KINDS, [(entries,)] * 3 + [(d,)] * 2 + [(2, d)] * 2):
-        noise = DPRidge(random_state=0, **public, **parameters).unit_noise(3)
+        noise = DPRidge(random_state=0, **public, **parameters).standard_noise(3)
         assert noise.shape == shape and len(np.unique(noise)) == noise.size
 
 
 @pytest.mark.parametrize("norm", ["l1", "l2"])
 def test_the_noise_of_the_objective_suits_the_norm(norm):
     noise = np.array([
-        DPRidge(random_state=i, perturbation="objective", norm=norm).unit_noise(2) for i in range(4000)
+        DPRidge(random_state=i, perturbation="objective", norm=norm).standard_noise(2)
+        for i in range(4000)
     ])
-    # independent Laplace variables have variance 2; a ball-Laplace vector of 3 has length Gamma(3)
+    # independent Laplace variables have variance 2; a spherical Laplace vector of 3 has length
+    # Gamma(3)
     assert noise[:, 0].var() == pytest.approx(2.0 if norm == "l1" else 4.0, rel=0.15)
     assert np.linalg.norm(noise[:, 1], axis=1).mean() == pytest.approx(3.0, rel=0.06)
     both = np.corrcoef(np.abs(noise[:, 0, :2]).T)[0, 1]
@@ -300,18 +302,18 @@ def test_same_seed_same_noise_on_other_data(data):
     X, y = data
     for parameters in KINDS:
         one = DPRidge(random_state=5, **parameters)
-        # noise on a lattice is made for its epsilon
+        # noise on a grid is made for its epsilon
         epsilon = 1.0 if parameters == KINDS[0] else 3.0
         other = DPRidge(random_state=5, epsilon=epsilon, alpha=1.0, **parameters)
-        assert (one.unit_noise(4) == other.unit_noise(4)).all()
-        assert (DPRidge(**parameters).unit_noise(4) != one.unit_noise(4)).all()
+        assert (one.standard_noise(4) == other.standard_noise(4)).all()
+        assert (DPRidge(**parameters).standard_noise(4) != one.standard_noise(4)).all()
     assert (seeded(X, y).coef_ == seeded(X, y).coef_).all()
 
 
 def test_privacy_statement(data):
     loss = DPRidge(0.7).fit(*data).privacy_
     assert (loss.epsilon, loss.delta, loss.kind) == (0.7, 0.0, "differential privacy")
-    assert loss.neighbours == "replace one record" and not loss.seeded
+    assert loss.adjacency == "replace one record" and not loss.seeded
     assert "Gram" in loss.label
     assert seeded(*data).privacy_.seeded
     gaussian = DPRidge(0.7, norm="l2", delta=1e-6).fit(*data).privacy_
@@ -433,7 +435,7 @@ def test_a_record_outside_of_a_training_part_moves_its_model_within_the_certific
             thetas.append(coef[-1, 0])
         largest = max(largest, np.linalg.norm(thetas[0] - thetas[1]))
     residual = model.stability_certificate(score, 300, 4).residual
-    # 2 sqrt(1) for the slope of the score, and rows of norm 1
+    # 2 sqrt(1) for the derivative of the score, and rows of norm 1
     assert 0 < 2 * largest <= residual < 1e-6
 
 
@@ -576,7 +578,7 @@ def test_sample_weight_is_refused(data):
 @pytest.mark.parametrize("parameters", KINDS, ids=str)
 def test_extreme_parameters_stay_finite(data, parameters):
     for extreme in (
-        {"epsilon": 1e-9}, {"epsilon": 1e9}, {"alpha": 1e-15}, {"alpha": 1e15},
+        {"epsilon": 1e-9}, {"epsilon": 1e9}, {"epsilon": 1e300}, {"alpha": 1e-15}, {"alpha": 1e15},
         {"data_norm": 1e-100}, {"data_norm": 1e100}, {"target_bound": 1e-100},
         {"target_bound": 1e100}, {"alpha": 1e-15, "epsilon": INF}, {"coef_bound": 1e-100},
     ):
@@ -628,7 +630,7 @@ def test_the_extra_regularisation_is_in_what_is_minimised(norm):
         8.0, alpha=1e-5, perturbation="objective", norm=norm, fit_intercept=False,
         random_state=root_stream(3),
     )
-    s, unit = model.calibration(PublicShape(n, 2)).scales, model.unit_noise(2)
+    s, unit = model.calibration(PublicShape(n, 2)).scales, model.standard_noise(2)
     model.fit(X, y)
     assert s.mu > 10 * model.alpha and np.linalg.norm(model.coef_) < 0.9 * model.problem().ball
     moment = X.T @ y / n - s.linear_scale * unit[0]

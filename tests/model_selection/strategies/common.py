@@ -12,7 +12,7 @@ LOGISTIC = DPLogisticRegression(classes=[0, 1])
 SVC = DPLinearSVC(classes=[0, 1])
 RIDGE = DPRidge(perturbation="objective", norm="l2")
 GRID = {"alpha": [0.01, 0.1, 1.0]}
-HELD_OUT = ("alpha_split", "data_split", "random_stopping")
+HELD_OUT = ("budget_split", "data_split", "random_stopping")
 
 
 def records(n=1000, p=3, seed=0):

@@ -29,19 +29,19 @@ COVARIANCE = DPRidge(norm="l2")
 
 
 @pytest.mark.parametrize("model, grid, n, expected", [
-    (LOGISTIC, GRID, 50, "public_rule"),
-    (LOGISTIC, GRID, 50_000, "public_rule"),
-    (SVC, GRID, 50_000, "public_rule"),
+    (LOGISTIC, GRID, 50, "data_independent"),
+    (LOGISTIC, GRID, 50_000, "data_independent"),
+    (SVC, GRID, 50_000, "data_independent"),
     # only alpha varies, although more is named
-    (LOGISTIC, {"alpha": ALPHAS, "norm": ["l2"]}, 50_000, "public_rule"),
+    (LOGISTIC, {"alpha": ALPHAS, "norm": ["l2"]}, 50_000, "data_independent"),
     (LOGISTIC, {"alpha": [0.1]}, 50_000, "first_candidate"),
-    (KERNELS, GAMMAS, 50_000, "risk_bound"),
-    (KERNELS, {**GAMMAS, "dplogisticregression__alpha": ALPHAS}, 50_000, "risk_bound"),
+    (KERNELS, GAMMAS, 50_000, "optimal_risk"),
+    (KERNELS, {**GAMMAS, "dplogisticregression__alpha": ALPHAS}, 50_000, "optimal_risk"),
     (KERNELS, GAMMAS, 1_000, "first_candidate"),
-    (RIDGE, GRID, 50_000, "risk_bound"),
+    (RIDGE, GRID, 50_000, "optimal_risk"),
     (COVARIANCE, GRID, 50_000, "one_release"),
     (COVARIANCE, {"target_bound": [0.5, 1.0]}, 50_000, "random_stopping"),
-    (clone(COVARIANCE).set_params(delta=1e-6), {"target_bound": [0.5, 1.0]}, 5_000, "alpha_split"),
+    (clone(COVARIANCE).set_params(delta=1e-6), {"target_bound": [0.5, 1.0]}, 5_000, "budget_split"),
     (*LOSSES, 50_000, "random_stopping"),
     (*LOSSES, 100, "first_candidate"),
     (LOSSES[0], {"m": [clone(SVC).set_params(alpha=1.0), clone(LOGISTIC).set_params(alpha=1.0)]},
@@ -68,7 +68,7 @@ def test_it_does_what_the_strategy_does_for_the_same_loss(model, grid, n):
     y = targets(X) if isinstance(model, DPRidge) else None if model is DENSITY else y
     s = search("auto", model, grid).fit(X, y)
     plan = s.plan(n, 3)
-    assert s.privacy_.epsilon == 1.0 and s.certificate_.strategy == plan.strategy
+    assert s.privacy_.epsilon == 1.0 and s.plan_.strategy == plan.strategy
     best = s.best_estimator_
     best = best[-1] if isinstance(best, Pipeline) else best
     assert best.epsilon == plan.training_epsilon
@@ -86,7 +86,7 @@ def test_alpha_is_settled_by_the_public_rule_and_the_rest_by_the_records():
     X, y = records(20_000)
     grid = {**GAMMAS, "dplogisticregression__alpha": ALPHAS}
     s = search("auto", KERNELS, grid).fit(X, y)
-    plan, results = s.certificate_, s.cv_results_
+    plan, results = s.plan_, s.cv_results_
     considered = results["considered"]
     assert considered.sum() == 3 and considered[s.best_index_]
     assert s.best_params_ == results["params"][s.best_index_]
@@ -112,7 +112,7 @@ def test_few_records_are_not_spent_on_a_choice(n):
     grid = {**GAMMAS, "dplogisticregression__alpha": ALPHAS}
     s = search("auto", KERNELS, grid, epsilon=0.5).fit(X, y)
     plan = s.plan(n, 3)
-    assert plan.strategy == s.certificate_.strategy == "first_candidate"
+    assert plan.strategy == s.plan_.strategy == "first_candidate"
     assert [loss.epsilon for loss in s.privacy_.releases] == [0.5] and plan.training_epsilon == 0.5
     # the first features of the grid, with the alpha that suits them
     assert s.best_params_["rbfsampler__gamma"] == 0.1 and plan.considered.sum() == 1
@@ -129,7 +129,7 @@ def test_no_record_moves_the_decision():
     X, y = records(6_000)
     for model, grid in ((LOGISTIC, GRID), (KERNELS, GAMMAS), LOSSES):
         found = {
-            repr(search("auto", model, grid, refit=False).fit(*data).certificate_)
+            repr(search("auto", model, grid, refit=False).fit(*data).plan_)
             for data in ((X, y), (-X, y), (0 * X, y), (X, 1 - y), (X, np.ones(6_000, dtype=int)))
         }
         assert len(found) == 1
@@ -146,12 +146,12 @@ def test_a_seed_gives_the_same_again(model, grid):
 
 def test_when_nothing_serves_it_says_why():
     score = IntegratedSquaredErrorScore()
-    with pytest.raises(CertificateError, match="No strategy serves.*stability:.*alpha_split:"):
+    with pytest.raises(CertificateError, match="No strategy serves.*stability:.*budget_split:"):
         search("auto", *LOSSES, scoring=score).fit(Untouchable(), Untouchable())
 
 
 def test_a_model_that_states_no_loss_is_refused_before_the_data():
-    for strategy in ("auto", "random", "alpha_split", "random_stopping"):
+    for strategy in ("auto", "random", "budget_split", "random_stopping"):
         s = search(strategy, SGDRegressor(), GRID, scoring="clipped_squared_error")
         with pytest.raises(CertificateError, match="SGDRegressor.*privacy_"):
             s.fit(Untouchable(), Untouchable())
@@ -189,14 +189,14 @@ def test_splits_that_no_held_out_strategy_takes_leave_the_others():
     model, grid = LOSSES
     s = search("auto", model, {"m": [clone(SVC).set_params(alpha=1.0), clone(LOGISTIC)]}, cv=cv,
                public_splits=True).fit(X, y)  # fmt: skip
-    assert s.certificate_.strategy in ("stability", "first_candidate")
+    assert s.plan_.strategy in ("stability", "first_candidate")
 
 
 @pytest.mark.parametrize("grid, n", [({"bin_width": [0.5]}, 100), ({"bin_width": [0.5, 1.0]}, 10)])
-def test_a_model_that_lists_its_columns_is_rehearsed_with_them(grid, n):
+def test_a_model_that_lists_its_columns_has_a_dry_run_with_them(grid, n):
     density = DPHistogramDensity(bounds=[(-1, 1)] * 3)
     s = search("auto", density, grid, epsilon=0.1).fit(records(n)[0])
-    assert s.certificate_.strategy == "first_candidate" and s.n_features_in_ == 3
+    assert s.plan_.strategy == "first_candidate" and s.n_features_in_ == 3
 
 
 def test_a_model_without_a_score_of_its_own_asks_for_one():

@@ -43,14 +43,14 @@ from .common import (
 PRIVATE = sorted(set(STRATEGIES) - {"control"})
 # the losses that are listed: the shares of the choice and the model, or of both parts
 SPENT = {
-    "auto": [1.0], "public_rule": [1.0], "random": [1.0], "risk_bound": [0.1, 0.9],
-    "stability": [0.1, 0.9], "alpha_split": [1 / 3, 1 / 3, 1 / 3, 1.0],
+    "auto": [1.0], "data_independent": [1.0], "random": [1.0], "optimal_risk": [0.1, 0.9],
+    "stability": [0.1, 0.9], "budget_split": [1 / 3, 1 / 3, 1 / 3, 1.0],
     "data_split": [1.0, 1.0, 1.0, 1.0], "random_stopping": [1.0],
 }
 # of these, what is paid if no model is released
-CHOICE = {"auto": 0.0, "public_rule": 0.0, "random": 0.0, "risk_bound": 0.1, "stability": 0.1}
+CHOICE = {"auto": 0.0, "data_independent": 0.0, "random": 0.0, "optimal_risk": 0.1, "stability": 0.1}
 # where only alpha varies
-NAMED = {"auto": "public_rule"}
+NAMED = {"auto": "data_independent"}
 # enough for a comparison by risk bounds
 MANY = 20_000
 
@@ -69,14 +69,14 @@ def test_the_total_is_epsilon_and_computed_from_what_was_done(strategy, model, d
     assert not loss.seeded
     assert [release.epsilon for release in loss.releases] == pytest.approx(SPENT[strategy])
     parallel = any(part.composition == "parallel" for part in loss.parts)
-    assert parallel == (strategy in ("alpha_split", "data_split"))
+    assert parallel == (strategy in ("budget_split", "data_split"))
     assert s.best_params_ == {"alpha": GRID["alpha"][s.best_index_]}
     best = s.best_estimator_
     assert best.alpha == s.best_params_["alpha"] and best.random_state is None
     assert type(best) is type(model) and s.predict(data[0]).shape == (MANY,)
 
 
-@pytest.mark.parametrize("strategy", sorted(set(PRIVATE) - {"public_rule"}))
+@pytest.mark.parametrize("strategy", sorted(set(PRIVATE) - {"data_independent"}))
 def test_ridge(strategy, data):
     X, _ = data
     s = search(strategy, RIDGE).fit(X, targets(X))
@@ -113,7 +113,7 @@ def test_three_classes(strategy, data):
     assert s.best_estimator_.coef_.shape == (3, 3) and s.privacy_.epsilon == 1.0
 
 
-@pytest.mark.parametrize("strategy", sorted(set(PRIVATE) - {"public_rule"}))
+@pytest.mark.parametrize("strategy", sorted(set(PRIVATE) - {"data_independent"}))
 def test_steps_that_vary(strategy, data):
     pipeline = make_pipeline(BoundedScaler((-2, 2)), RBFSampler(n_components=6), clone(LOGISTIC))
     grid = {"rbfsampler__gamma": [0.1, 1.0], "dplogisticregression__alpha": [0.01, 1.0],
@@ -149,10 +149,10 @@ def check_that_epsilon_is_the_total(strategy, data, folder):
     alone = search(strategy, grid={"alpha": [0.1, 1.0]}, epsilon=0.75).fit(*data)
     rest = [loss.epsilon for loss in s.privacy_.releases[2:]]
     assert rest == [loss.epsilon for loss in alone.privacy_.releases]
-    for plan in (s.certificate_, s.plan(MANY, 3)):
+    for plan in (s.plan_, s.plan(MANY, 3)):
         assert (plan.epsilon, plan.steps_epsilon) == (1.0, 0.25) and "0.25" in plan.messages[0]
-        assert plan.training_epsilon == alone.certificate_.training_epsilon
-        assert plan.selection_epsilon == alone.certificate_.selection_epsilon
+        assert plan.training_epsilon == alone.plan_.training_epsilon
+        assert plan.selection_epsilon == alone.plan_.selection_epsilon
 
 
 @pytest.mark.parametrize("strategy", PRIVATE)
@@ -167,7 +167,7 @@ def test_steps_that_are_not_counted_are_caught(data, tmp_path, monkeypatch):
 
     monkeypatch.setattr(search_module, "divide", forgetful)
     with pytest.raises((AssertionError, BudgetExceededError)):
-        check_that_epsilon_is_the_total("public_rule", data, tmp_path)
+        check_that_epsilon_is_the_total("data_independent", data, tmp_path)
 
 
 @pytest.mark.parametrize("strategy", [*PRIVATE, "control"])
@@ -195,16 +195,16 @@ def test_a_seed_gives_the_same_again_and_is_marked(strategy, data):
 
 @pytest.mark.parametrize("strategy", PRIVATE)
 def test_without_a_seed_noise_is_new_and_the_systems(strategy, data, monkeypatch):
-    states, original = [], DPLogisticRegression.unit_noise
+    states, original = [], DPLogisticRegression.standard_noise
 
     def spy(self, *shape):
         states.append(self.random_state)
         return original(self, *shape)
 
-    monkeypatch.setattr(DPLogisticRegression, "unit_noise", spy)
+    monkeypatch.setattr(DPLogisticRegression, "standard_noise", spy)
     found = {tuple(coefficients(search(strategy).fit(*data)).ravel()) for _ in range(3)}
     assert len(found) == 3
-    # rehearsals and the models of a selection by stability have streams, and are not released
+    # dry runs and the models of a selection by stability have streams, and are not released
     assert states[-1] is None and any(not is_seeded(state) for state in states)
 
 
@@ -225,7 +225,7 @@ def test_the_plan_needs_no_data_and_is_what_is_done(strategy, n, data):
     s = search(strategy, delta=1e-6 if strategy == "stability" else 0.0)
     plan = s.plan(n, 3)
     s.fit(data[0][:n], data[1][:n])
-    done = s.certificate_
+    done = s.plan_
     assert (plan.strategy, plan.params) == (NAMED.get(strategy, strategy), done.params)
     assert (plan.selection_epsilon, plan.training_epsilon, plan.epsilon) == (
         done.selection_epsilon, done.training_epsilon, 1.0
@@ -248,7 +248,7 @@ def test_low_precision_numbers_do_not_weaken_the_noise(strategy, kind, data, mon
     s = search(strategy, epsilon=kind(0.7), delta=kind(0.0)).fit(*data)
     assert {type(problem.epsilon) for problem in problems} == {float}
     assert s.privacy_.epsilon == pytest.approx(float(kind(0.7)), rel=1e-15)
-    assert s.certificate_.noise_scale.dtype == np.float64
+    assert s.plan_.noise_scale.dtype == np.float64
 
 
 @pytest.mark.parametrize("strategy", ["control", *HELD_OUT])
@@ -288,11 +288,11 @@ def test_bad_parameters_are_refused_before_the_data(strategy):
 
 
 def test_an_unknown_strategy_lists_the_known_ones():
-    with pytest.raises(ValueError, match="strategy='best'.*'risk_bound', 'stability'"):
+    with pytest.raises(ValueError, match="strategy='best'.*'optimal_risk', 'stability'"):
         search("best").fit(Untouchable(), Untouchable())
 
 
-@pytest.mark.parametrize("strategy", ["stability", "risk_bound", *HELD_OUT])
+@pytest.mark.parametrize("strategy", ["stability", "optimal_risk", *HELD_OUT])
 def test_a_target_that_is_not_a_number_is_refused_wherever_it_lies(strategy, data):
     X, y = data[0], targets(data[0])
     cv = [(np.arange(10_000), np.arange(10_000, MANY))]

@@ -55,11 +55,11 @@ def fits(monkeypatch):
     return made
 
 
-# --- alpha_split
+# --- budget_split
 
 
 def test_all_models_share_epsilon(data, fits):
-    s = search("alpha_split").fit(*data)
+    s = search("budget_split").fit(*data)
     assert [(i, epsilon, len(part)) for i, part, epsilon, _, _ in fits] == [
         (i, 1 / 3, 800) for i in range(3)
     ]
@@ -74,14 +74,14 @@ def test_the_share_of_every_model_never_adds_up_to_more():
     # (a plain 7.3 / 7 seven times is more than 7.3)
     for k, epsilon in [*itertools.product((3, 7, 14), (0.1, 1.0, 1.9, 7.3)), (49, 7.3)]:
         grid = {"alpha": np.geomspace(0.01, 1, k)}
-        share = search("alpha_split", grid=grid, epsilon=epsilon).plan(100, 2).training_epsilon
+        share = search("budget_split", grid=grid, epsilon=epsilon).plan(100, 2).training_epsilon
         assert epsilon * (1 - 1e-15) <= math.fsum([share] * k) <= epsilon
 
 
 @pytest.mark.parametrize("k, better", [(3, False), (80, True)])
 def test_delta_is_spent_only_where_it_makes_the_shares_larger(k, better, data, fits):
     grid = {"alpha": np.geomspace(0.01, 1, k)}
-    s = search("alpha_split", grid=grid, delta=1e-6).fit(*data)
+    s = search("budget_split", grid=grid, delta=1e-6).fit(*data)
     share = fits[0][2]
     assert (s.privacy_.epsilon, s.privacy_.delta) == (1.0, 1e-6 if better else 0.0)
     assert (share > 1.5 / k) == better
@@ -94,7 +94,7 @@ def test_models_with_a_delta_are_no_concentrated_differential_privacy(data):
     """Gaussian noise for (epsilon, delta) has no rho of epsilon^2 / 2, so the losses add up."""
     X, _ = data
     grid = {"alpha": np.geomspace(0.01, 1, 80)}
-    s = search("alpha_split", GAUSSIAN, grid, delta=1e-6).fit(X, targets(X))
+    s = search("budget_split", GAUSSIAN, grid, delta=1e-6).fit(X, targets(X))
     assert s.best_estimator_.epsilon == pytest.approx(1 / 80)
     assert s.privacy_.epsilon == 1.0 and s.privacy_.delta == pytest.approx(80e-6)
 
@@ -110,10 +110,10 @@ class Overspends(DPLogisticRegression):
 
 def test_the_total_is_that_of_what_the_models_state(data):
     model = Overspends(classes=[0, 1])
-    for strategy in ("alpha_split", "data_split"):
+    for strategy in ("budget_split", "data_split"):
         assert search(strategy, model).fit(*data).privacy_.epsilon == 2.0
     many = {"alpha": np.geomspace(0.01, 1, 80)}
-    loss = search("alpha_split", model, many, delta=1e-6).fit(*data).privacy_
+    loss = search("budget_split", model, many, delta=1e-6).fit(*data).privacy_
     assert loss.delta == 1e-6 and 1.9 < loss.epsilon < 2.5
     with pytest.raises(CertificateError, match="random_stopping"):
         search("random_stopping", model).fit(Untouchable(), Untouchable())
@@ -179,7 +179,7 @@ def test_training_and_choice_see_disjoint_records(strategy, data, fits, monkeypa
 
     monkeypatch.setattr(AccuracyScore, "__call__", spy)
     search(strategy, scoring="accuracy").fit(X, y)
-    scored = np.concatenate([rows for rows in seen if len(rows) > 2])  # without the rehearsals
+    scored = np.concatenate([rows for rows in seen if len(rows) > 2])  # without the dry runs
     trained = np.concatenate([X[part, -1] for _, part, _, _, _ in fits])
     assert len(np.unique(scored)) == 200 and not np.isin(scored, trained).any()
 
@@ -234,13 +234,13 @@ def test_scores_that_do_not_serve_are_refused_before_the_data(strategy):
             search(strategy, model, scoring=score).fit(Untouchable(), Untouchable())
 
 
-@pytest.mark.parametrize("strategy", ["alpha_split", "data_split"])
+@pytest.mark.parametrize("strategy", ["budget_split", "data_split"])
 def test_with_much_to_spend_the_best_is_chosen(strategy, data):
     s = search(strategy, grid={"alpha": [100.0, 1e-3, 30.0]}, epsilon=1000.0).fit(*data)
     assert s.best_index_ == 1
 
 
-@pytest.mark.parametrize("strategy", ["control", "alpha_split", "data_split"])
+@pytest.mark.parametrize("strategy", ["control", "budget_split", "data_split"])
 def test_rows_are_transformed_once_for_all_candidates_with_the_same_steps(
     strategy, data, fits, monkeypatch
 ):
@@ -302,12 +302,12 @@ def test_a_random_choice_trains_on_all_records_with_everything(data, monkeypatch
         lambda self, X, y: (trained.append((len(X), self.epsilon)), original(self, X, y))[1],
     )
     search("random").fit(*data)
-    # made-up rows first, to refuse bad parameters early
+    # dummy rows first, to refuse bad parameters early
     assert trained == [(2, 1.0)] * 3 + [(1000, 1.0)]
 
 
 @pytest.mark.parametrize("strategy", HELD_OUT)
-def test_every_candidate_is_rehearsed_once(strategy, data, monkeypatch):
+def test_every_candidate_has_one_dry_run(strategy, data, monkeypatch):
     sizes, original = [], DPLogisticRegression.fit
     monkeypatch.setattr(
         DPLogisticRegression, "fit",

@@ -48,7 +48,7 @@ def test_what_a_run_may_spend(data):
     s = search("random_stopping").fit(*data)
     law = logarithmic(9.0)  # three runs for each of three candidates
     run = run_epsilon(1.0, law)
-    assert s.best_estimator_.epsilon == s.certificate_.training_epsilon == run
+    assert s.best_estimator_.epsilon == s.plan_.training_epsilon == run
     assert 0.5 < run < 0.6 and 1 - 1e-12 < total_epsilon(run, law) <= 1.0
     # the score of a run is as private as its model
     np.testing.assert_allclose(s.cv_results_["noise_scale"], 1 / (200 * run))
@@ -86,14 +86,14 @@ def test_the_number_of_runs_is_not_kept(data, models, number_of_runs):
 
 
 def test_every_run_has_noise_of_its_own(data, monkeypatch, number_of_runs):
-    drawn, original = [], module.lattice_laplace
+    drawn, original = [], module.grid_laplace
 
     def spy(generator, score, *args):
         # the noise alone
         drawn.append(float(original(generator, 0.0, *args)))
         return score + drawn[-1]
 
-    monkeypatch.setattr(module, "lattice_laplace", spy)
+    monkeypatch.setattr(module, "grid_laplace", spy)
     number_of_runs(30)
     search("random_stopping").fit(*data)
     search("random_stopping").fit(*data)
@@ -125,7 +125,7 @@ def test_no_key_and_no_score_is_kept(data, monkeypatch, number_of_runs):
 def test_a_delta_of_a_run_is_refused_before_the_data():
     """The best of many runs would fail more often than one of them does."""
     model = DPRidge(perturbation="covariance", norm="l2", delta=1e-6)
-    with pytest.raises(CertificateError, match="delta=0.0.*alpha_split"):
+    with pytest.raises(CertificateError, match="delta=0.0.*budget_split"):
         search("random_stopping", model).fit(Untouchable(), Untouchable())
 
 

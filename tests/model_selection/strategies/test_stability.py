@@ -39,7 +39,7 @@ def choices(monkeypatch, scores, runs):
 def test_the_noise_of_fits_varies_around_that_of_the_plan():
     plan = search("stability").plan(1000, 3)
     spans = [
-        seeded(search("stability"), seed).fit(*records()).certificate_.span[0] for seed in range(12)
+        seeded(search("stability"), seed).fit(*records()).plan_.span[0] for seed in range(12)
     ]
     assert min(spans) < plan.span[0] < max(spans)
 
@@ -92,9 +92,9 @@ def test_where_scores_say_nothing_the_public_rule_decides(monkeypatch):
 
 def test_scores_that_are_clearly_better_overrule_the_public_rule(monkeypatch):
     runs = 40
-    # proved: one half, if the difference is more than three times the resolution
+    # proved: one half, if the difference is more than three times what it detects
     limit = binom.ppf(1e-6, runs, 0.5)
-    better = [0.0, 0.0, 3.5 * strategy().plan().resolution]
+    better = [0.0, 0.0, 3.5 * strategy().plan().minimum_detectable_difference]
     assert choices(monkeypatch, better, runs)[2] >= limit
     monkeypatch.setattr(module, "HEAD_START", 20.0)
     assert choices(monkeypatch, better, runs)[2] < limit
@@ -120,16 +120,16 @@ def test_the_head_start_is_public(monkeypatch):
     one, two = (np.asarray(g) - e for g, e in zip(given, exact))
     assert (exact[0] != exact[1]).all()
     np.testing.assert_allclose(one, two, rtol=0, atol=1e-12)
-    expected = 2 * fits[0].certificate_.resolution * np.array([1, 0, 0])
+    expected = 2 * fits[0].plan_.minimum_detectable_difference * np.array([1, 0, 0])
     np.testing.assert_allclose(one, expected, rtol=0, atol=1e-12)
-    assert fits[0].certificate_.messages == fits[1].certificate_.messages
+    assert fits[0].plan_.messages == fits[1].plan_.messages
 
 
 def test_each_set_of_other_parameters_has_its_preferred_alpha():
     plan = search("stability", KERNELS, BOTH).plan(1000, 3)
     said = plan.messages[-1]
     assert said.count("alpha=") == 2 and "gamma=0.1;" in said and "gamma=1," in said
-    assert f"better by about {2 * plan.resolution:.2g}" in said
+    assert f"better by about {2 * plan.minimum_detectable_difference:.2g}" in said
 
 
 @pytest.mark.parametrize("model, grid", [

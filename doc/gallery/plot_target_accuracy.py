@@ -1,5 +1,5 @@
 """
-Ridge regression to a wanted accuracy
+Ridge regression to a target accuracy
 =====================================
 
 Often it is not the privacy loss that is fixed in advance but the accuracy: a forecast that is

@@ -7,15 +7,15 @@ from scipy import stats
 
 from dpselect.noise import (
     as_generator,
+    discrete_laplace,
     geometric,
+    grid_laplace,
+    grid_noise,
     grid_step,
     laplace,
-    lattice_laplace,
-    lattice_noise,
     nearest_multiple,
-    two_sided_geometric,
 )
-from dpselect.noise.lattice import FINENESS
+from dpselect.noise.grid import FINENESS
 
 N = 100_000
 # probability of a false alarm of one test
@@ -24,7 +24,7 @@ ALARM = 1e-7
 
 @pytest.mark.parametrize("ratio", [1e-3, 0.3, 0.6, 0.95, 0.999])
 def test_two_sided_geometric(ratio):
-    r = two_sided_geometric(as_generator(2), (N // 2, 2), ratio)
+    r = discrete_laplace(as_generator(2), (N // 2, 2), ratio)
     assert r.shape == (N // 2, 2) and r.dtype == np.int64
     # cut where the expected counts become small, and compare all pieces
     edge = max(1, int(np.log(50 / (N * (1 - ratio))) / np.log(ratio)))
@@ -37,11 +37,11 @@ def test_two_sided_geometric(ratio):
 
 
 def test_two_sided_geometric_limits():
-    assert not two_sided_geometric(as_generator(), 100, 0.0).any()
+    assert not discrete_laplace(as_generator(), 100, 0.0).any()
     # a scale of 2e9, that of the smallest epsilon, and a scale below 1
-    wide = two_sided_geometric(as_generator(0), N, np.exp(-5e-10))
+    wide = discrete_laplace(as_generator(0), N, np.exp(-5e-10))
     assert stats.kstest(wide * 5e-10, stats.laplace().cdf).pvalue > ALARM
-    assert (two_sided_geometric(as_generator(0), N, np.exp(-5.0)) != 0).mean() < 0.02
+    assert (discrete_laplace(as_generator(0), N, np.exp(-5.0)) != 0).mean() < 0.02
 
 
 @pytest.mark.parametrize("rate", [3.0, 0.7, 0.05])
@@ -102,11 +102,11 @@ def test_the_grid_is_a_power_of_two_from_public_numbers():
 
 
 def test_the_law_is_that_of_laplace_noise():
-    noisy = lattice_laplace(as_generator(3), np.full(N, 0.1), 0.7, 1.0)
+    noisy = grid_laplace(as_generator(3), np.full(N, 0.1), 0.7, 1.0)
     # 100,000 values on the grid cost some scale, which this states
     wider = 0.7 * (1 + N * 2.0 ** -FINENESS / 0.7)
     assert stats.kstest(noisy - 0.1, stats.laplace(scale=wider).cdf).pvalue > ALARM
-    unequal = lattice_laplace(as_generator(3), np.zeros((N, 2)), [0.1, 10.0], 1.0)
+    unequal = grid_laplace(as_generator(3), np.zeros((N, 2)), [0.1, 10.0], 1.0)
     assert np.median(np.abs(unequal), axis=0) == pytest.approx(np.log(2) * np.array([0.1, 10]), rel=0.03)
 
 
@@ -114,19 +114,19 @@ def test_rounding_is_paid_for(monkeypatch):
     """The rates at which integers are drawn, against how far apart places can lie."""
     rates = []
     monkeypatch.setattr(
-        "dpselect.noise.lattice.geometric",
+        "dpselect.noise.grid.geometric",
         lambda generator, shape, rate: (rates.append(rate), np.zeros(shape, dtype=np.int64))[1],
     )
     rng = np.random.default_rng(0)
     for fineness in (FINENESS, 3):
-        monkeypatch.setattr("dpselect.noise.lattice.FINENESS", fineness)
+        monkeypatch.setattr("dpselect.noise.grid.FINENESS", fineness)
         for _ in range(50):
             d, epsilon = rng.integers(1, 20), rng.exponential()
             scales = rng.exponential(size=d) + 0.01
             change = rng.dirichlet(np.ones(d)) * epsilon * scales * rng.choice([-1, 1], size=d)
             values = rng.uniform(-1, 1, size=d)
             one, two = (
-                lattice_laplace(None, v, scales, epsilon) for v in (values, values + change)
+                grid_laplace(None, v, scales, epsilon) for v in (values, values + change)
             )
             step = grid_step(scales)
             assert np.sum(np.abs(one - two) / step * rates[-1]) <= epsilon * (1 + 1e-9)
@@ -146,27 +146,27 @@ def test_the_nearest_multiple_is_exact():
 
 def test_noise_is_a_multiple_of_any_step():
     for step in (2.0**-40, 2.0**-3, 4.0):
-        noise = lattice_noise(as_generator(5), (N, 2), [1.0, 30.0], step)
+        noise = grid_noise(as_generator(5), (N, 2), [1.0, 30.0], step)
         assert (noise % step == 0).all() and (noise % (2 * step) != 0).any()
         rate = step / np.array([1.0, 30.0])
         variance = step**2 / (2 * np.sinh(rate / 2) ** 2)
         assert noise.var(axis=0) == pytest.approx(variance, rel=0.06)
-    assert not lattice_noise(as_generator(5), 3, 0.0, 1.0).any()
+    assert not grid_noise(as_generator(5), 3, 0.0, 1.0).any()
 
 
 def test_noise_that_doubles_would_not_hold_is_refused():
-    lattice_noise(as_generator(), 3, 2.0**47, 1.0)
+    grid_noise(as_generator(), 3, 2.0**47, 1.0)
     for scale in (2.0**47 * 1.001, np.inf, np.nan):
         with pytest.raises(ValueError, match="larger step"):
-            lattice_noise(as_generator(), 3, [1.0, 1.0, scale], 1.0)
+            grid_noise(as_generator(), 3, [1.0, 1.0, scale], 1.0)
 
 
 def test_batches_of_digits_do_not_matter(monkeypatch):
     one = geometric(as_generator(1), (50, 2), [1e-9, 0.3])
-    monkeypatch.setattr("dpselect.noise.lattice.BATCH", 100)
+    monkeypatch.setattr("dpselect.noise.grid.BATCH", 100)
     assert (geometric(as_generator(1), (50, 2), [1e-9, 0.3]) == one).all()
     # the rates go with the numbers
-    monkeypatch.setattr("dpselect.noise.lattice.BATCH", 7)
+    monkeypatch.setattr("dpselect.noise.grid.BATCH", 7)
     k = geometric(as_generator(1), (50, 2), [1e-9, 0.3])
     assert k[:, 1].max() < 100 and np.median(k[:, 0]) > 1e8
 
@@ -182,7 +182,7 @@ def test_the_last_bits_tell_nothing():
     here, there = (value + laplace(as_generator(i), runs) for i, value in enumerate((0.0, 1.0)))
     assert reached(here) > 0.2 and reached(there) == 0
     for i, value in enumerate((0.0, 1.0, 1 / 3)):
-        noisy = lattice_laplace(as_generator(i), np.full(runs, value), 1.0, 1.0)
+        noisy = grid_laplace(as_generator(i), np.full(runs, value), 1.0, 1.0)
         assert reached(noisy) == 0
         # every double is reached from all values: all lie on one grid
         assert (noisy % grid_step(1.0) == 0).all()
@@ -197,7 +197,7 @@ def test_rates_that_would_give_no_noise_or_too_much_are_refused(rate):
 @pytest.mark.parametrize("ratio", [np.nan, -0.5, 1.0, 1.5])
 def test_bad_ratios_are_refused(ratio):
     with pytest.raises(ValueError, match="ratio"):
-        two_sided_geometric(as_generator(), 3, ratio)
+        discrete_laplace(as_generator(), 3, ratio)
 
 
 @pytest.mark.parametrize("name, value", [
@@ -207,18 +207,18 @@ def test_bad_ratios_are_refused(ratio):
 def test_bad_numbers_never_leave_values_without_noise(name, value):
     parameters = {"scales": 1.0, "epsilon": 1.0, name: value}
     with pytest.raises(ValueError, match=name):
-        lattice_laplace(as_generator(), np.array([0.1, 0.2]), **parameters)
+        grid_laplace(as_generator(), np.array([0.1, 0.2]), **parameters)
 
 
 def test_no_sign_of_a_zero_tells_a_value(monkeypatch):
-    monkeypatch.setattr("dpselect.noise.lattice.FINENESS", 0)
+    monkeypatch.setattr("dpselect.noise.grid.FINENESS", 0)
     values = np.tile([0.0, -0.0, 1e-9, -1e-9, 0.4, -0.4, 1.0, -1.0], 100)
-    noisy = lattice_laplace(as_generator(1), values, 1.0, 1e4).reshape(100, 8)
+    noisy = grid_laplace(as_generator(1), values, 1.0, 1e4).reshape(100, 8)
     # rounding alone would leave signs
     assert np.signbit(nearest_multiple(values, grid_step(1.0))[[1, 3, 5]]).all()
     assert (noisy == 0).any(axis=0).all() and not np.signbit(noisy[noisy == 0]).any()
-    assert not np.signbit(lattice_noise(as_generator(2), 100, 0.1, 1.0)).any()
+    assert not np.signbit(grid_noise(as_generator(2), 100, 0.1, 1.0)).any()
 
 
 def test_nothing_stays_nothing():
-    assert lattice_laplace(as_generator(), np.zeros(0), 1.0, 1.0).shape == (0,)
+    assert grid_laplace(as_generator(), np.zeros(0), 1.0, 1.0).shape == (0,)

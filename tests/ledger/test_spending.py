@@ -24,7 +24,7 @@ from dpselect import (
     Thresholdout,
     ThresholdoutFeatureSelector,
 )
-from dpselect.ledger import charged, current_ledger, uncharged
+from dpselect.ledger import current_ledger, spending, without_spending
 from dpselect.model_selection.strategies import STRATEGIES
 from dpselect.noise import InnerStream, as_generator
 from dpselect.preprocessing import DPBoundsScaler
@@ -86,7 +86,7 @@ def test_what_a_fit_states_is_what_the_ledger_counts(name, data, ledger):
     assert ledger.spent()[0] == inside.privacy_.epsilon + given.privacy_.epsilon
     clone(ESTIMATORS[name]).fit(*data)
     assert len(ledger.history()) == 2
-    assert all(entry.settled_at for entry in ledger.history())
+    assert all(entry.committed_at for entry in ledger.history())
 
 
 @pytest.mark.parametrize("name", sorted(set(ESTIMATORS) - {"accuracy first"}))
@@ -109,7 +109,7 @@ def test_an_accuracy_first_search_is_refused_before_anything_is_released(data, t
 
 
 @pytest.mark.parametrize("name", sorted(set(ESTIMATORS) - {"histogram"}))
-def test_what_is_not_private_cannot_be_charged(name, data, ledger):
+def test_what_is_not_private_cannot_spend(name, data, ledger):
     estimator = clone(ESTIMATORS[name]).set_params(ledger=ledger)
     if name == "accuracy first":
         return
@@ -137,20 +137,20 @@ STREAM = InnerStream(bytes(32))
     lambda charge: as_generator(STREAM.for_release().child("choice")),
 ])  # fmt: skip
 def test_a_failure_after_the_noise_counts_in_full(ledger, draw):
-    with pytest.raises(ZeroDivisionError), ledger, charged(None, PrivacyLoss(0.5)) as charge:
+    with pytest.raises(ZeroDivisionError), ledger, spending(None, PrivacyLoss(0.5)) as charge:
         draw(charge)
         1 / 0
-    assert ledger.spent() == (0.5, 0.0) and ledger.history()[0].kind == "unsettled"
+    assert ledger.spent() == (0.5, 0.0) and ledger.history()[0].kind == "uncommitted"
 
 
 def test_noise_that_is_not_released_is_free(ledger):
-    with pytest.raises(ZeroDivisionError), ledger, charged(None, PrivacyLoss(0.5)):
+    with pytest.raises(ZeroDivisionError), ledger, spending(None, PrivacyLoss(0.5)):
         as_generator(STREAM)
         raise ZeroDivisionError
     assert ledger.spent() == (0.0, 0.0)
 
 
-@pytest.mark.parametrize("strategy", ["stability", "risk_bound"])
+@pytest.mark.parametrize("strategy", ["stability", "optimal_risk"])
 def test_an_interrupt_after_the_choice_counts_in_full(strategy, data, ledger, monkeypatch):
     def interrupt(*_):
         raise KeyboardInterrupt
@@ -162,10 +162,10 @@ def test_an_interrupt_after_the_choice_counts_in_full(strategy, data, ledger, mo
     assert ledger.spent() == (4.0, 0.0)
 
 
-def test_a_charge_is_settled_once(ledger):
-    with ledger, charged(None, PrivacyLoss(0.5)) as charge:
-        charge.settle(PrivacyLoss(0.125, kind="ex-post"))
-        charge.settle(PrivacyLoss(0.0))
+def test_a_loss_is_committed_once(ledger):
+    with ledger, spending(None, PrivacyLoss(0.5)) as charge:
+        charge.commit(PrivacyLoss(0.125, kind="ex-post"))
+        charge.commit(PrivacyLoss(0.0))
     assert ledger.spent() == (0.125, 0.0)
 
 
@@ -176,7 +176,7 @@ def test_the_innermost_ledger_pays(ledger, tmp_path, data):
             clone(ESTIMATORS["ridge"]).fit(*data)
             clone(ESTIMATORS["ridge"]).set_params(ledger=ledger).fit(*data)
         assert current_ledger() == ledger
-        with uncharged():
+        with without_spending():
             assert current_ledger() is None
     assert current_ledger() is None
     assert ledger.spent() == other.spent() == (0.5, 0.0)
@@ -294,14 +294,14 @@ def test_a_search_is_paid_for_once(strategy, n_jobs, data, ledger):
 
 
 @pytest.mark.filterwarnings("ignore:n_samples")
-def test_a_control_cannot_be_charged(data, ledger):
+def test_a_control_cannot_spend(data, ledger):
     search = StabilityGridSearchCV(classifier(), {"alpha": [0.1, 1.0]}, strategy="control")
     with ledger, pytest.raises(BudgetExceededError, match="epsilon=inf"):
         search.fit(*data)
     assert not hasattr(search, "best_estimator_")
 
 
-@pytest.mark.parametrize("strategy", ["alpha_split", "data_split", "random", "auto"])
+@pytest.mark.parametrize("strategy", ["budget_split", "data_split", "random", "auto"])
 def test_deltas_of_models_are_covered(strategy, data, ledger):
     search = StabilityGridSearchCV(
         DPRidge(delta=1e-6, norm="l2"), {"data_norm": [0.5, 1.0]}, strategy=strategy, ledger=ledger
@@ -329,7 +329,7 @@ def test_steps_that_learn_are_paid_for_with_the_search(data, ledger):
 
 @pytest.mark.parametrize("n_jobs, seed", [(None, None), (2, None), (None, 0)])
 @pytest.mark.filterwarnings("ignore::dpselect.exceptions.SeededNoiseWarning")
-def test_steps_are_charged_whoever_fits_them(n_jobs, seed, data, ledger):
+def test_steps_spend_whoever_fits_them(n_jobs, seed, data, ledger):
     parts = [(str(j), DPBoundsScaler(epsilon=0.25), [j]) for j in range(2)]
     search = StabilityGridSearchCV(
         make_pipeline(ColumnTransformer(parts, n_jobs=n_jobs), classifier(alpha=0.1)), {},
@@ -355,7 +355,7 @@ def test_seeded_steps_are_told(data, ledger):
     assert [entry.seeded for entry in ledger.history()] == [True]
 
 
-def test_a_ladder_cannot_be_charged(data, ledger):
+def test_a_ladder_cannot_spend(data, ledger):
     with ledger, pytest.raises(BudgetExceededError, match="Ladder.*epsilon=inf"):
         Ladder().fit(*data)
     Ladder().fit(*data)
@@ -383,9 +383,9 @@ def ridge_data(n=2000):
 def test_a_holdout_set_has_a_ledger_of_its_own(data, ledger, tmp_path):
     X, y = data
     held = {"X_holdout": X[:200], "y_holdout": y[:200]}
-    with ledger, pytest.raises(ValueError, match="neighbours='replace one holdout record'"):
+    with ledger, pytest.raises(ValueError, match="adjacency='replace one holdout record'"):
         Thresholdout(budget=1).fit(X[200:], y[200:], **held)
-    own = PrivacyLedger(tmp_path / "holdout", epsilon=8.0, neighbours=HOLDOUT)
+    own = PrivacyLedger(tmp_path / "holdout", epsilon=8.0, adjacency=HOLDOUT)
     holdout = Thresholdout(noise_rate=0.1, budget=10, ledger=own)
     holdout.fit(X[200:], y[200:], **held)
     assert own.spent()[0] == holdout.privacy_.epsilon == 1.0
@@ -397,11 +397,11 @@ def test_a_holdout_set_has_a_ledger_of_its_own(data, ledger, tmp_path):
         clone(holdout).set_params(budget=100).fit(X[200:], y[200:], **held)
 
 
-def test_failed_charges_that_cannot_be_returned_stay(ledger, monkeypatch):
+def test_failed_reservations_that_cannot_be_returned_stay(ledger, monkeypatch):
     def broken(*_):
         raise OSError
 
-    with pytest.raises(ZeroDivisionError), ledger, charged(None, PrivacyLoss(0.5)) as charge:
-        monkeypatch.setattr(type(charge.reservation), "settle", broken)
+    with pytest.raises(ZeroDivisionError), ledger, spending(None, PrivacyLoss(0.5)) as charge:
+        monkeypatch.setattr(type(charge.reservation), "commit", broken)
         1 / 0
     assert ledger.spent() == (0.5, 0.0)

@@ -1,4 +1,4 @@
-"""Who is charged for a release: the ledger of an estimator, or the one that is open."""
+"""Which ledger a release spends from: the ledger of an estimator, or the one that is open."""
 
 import os
 import threading
@@ -13,7 +13,7 @@ from ..processes import this_process
 
 # what this thread has opened, the innermost last
 _opened = ContextVar("opened ledgers", default=())
-# whether releases here are part of one that is charged as a whole, or are none at all
+# whether releases here are part of one that spends as a whole, or are none at all
 _included = ContextVar("included", default=False)
 # what any thread has opened: a worker thread spends from its parent's
 _everywhere: list["Opening"] = []
@@ -159,7 +159,7 @@ def opener():
 
 @contextmanager
 def coming_from(origin):
-    """Charge what was open where an estimator was pickled, unless one is opened here."""
+    """Spend from what was open where an estimator was pickled, unless one is opened here."""
     before = _origin.set(origin)
     try:
         yield
@@ -168,19 +168,19 @@ def coming_from(origin):
 
 
 def current_ledger(owner=None):
-    """Return the ledger that a release is charged to.
+    """Return the ledger that a release spends from.
 
     Parameters
     ----------
     owner : object, default=None
-        What makes the release; its attribute `ledger`, if not None, is charged.
+        What makes the release; from its attribute `ledger`, if not None.
 
     Returns
     -------
     PrivacyLedger or None
-        None inside of :func:`uncharged`, and where no ledger is open: neither in this thread, nor
-        where the estimator was pickled that is fitted, nor in another thread or in a process that
-        this one descends from.
+        None inside of :func:`without_spending`, and where no ledger is open: neither in this
+        thread, nor where the estimator was pickled that is fitted, nor in another thread or in a
+        process that this one descends from.
 
     Raises
     ------
@@ -232,8 +232,8 @@ def _ledger_at(path):
 
 
 @contextmanager
-def uncharged():
-    """Charge nothing in this thread: for fits that are not released, or are part of what is charged.
+def without_spending():
+    """Spend nothing in this thread: for fits that are not released, or that another release includes.
 
     Other threads and processes do not know of it: enter it there.
     """
@@ -244,7 +244,7 @@ def uncharged():
         _included.reset(before)
 
 
-class Charge:
+class Spending:
     """What a release has cost so far, in the ledger that pays for it.
 
     Attributes
@@ -266,16 +266,16 @@ class Charge:
     def begun(self):
         return self._begun or noise_is_drawn_since(self._mark)
 
-    def settle(self, loss):
-        """Count what came out. Nothing else can come out under this charge."""
+    def commit(self, loss):
+        """Count what came out. Nothing else can come out under this reservation."""
         reservation, self.reservation = self.reservation, None
         if reservation is not None:
-            reservation.settle(loss)
+            reservation.commit(loss)
 
 
 @contextmanager
-def charged(owner, most):
-    """Reserve a loss for what the block releases; charges of the block's own are included.
+def spending(owner, most):
+    """Reserve a loss for what the block releases; what the block itself spends is included.
 
     Parameters
     ----------
@@ -286,10 +286,10 @@ def charged(owner, most):
 
     Yields
     ------
-    Charge
-        Settled by the block, or else at its end at `most`. If the block fails before any noise was
-        drawn, nothing came out and nothing is counted; if it fails later, the reservation stays,
-        and counts in full.
+    Spending
+        Committed by the block, or else at its end at `most`. If the block fails before any noise
+        was drawn, nothing came out and nothing is counted; if it fails later, the reservation
+        stays, and counts in full.
 
     Raises
     ------
@@ -300,16 +300,16 @@ def charged(owner, most):
     reservation = None
     if ledger is not None:
         reservation = ledger.reserve(
-            most.epsilon, most.delta, label=most.label, neighbours=most.neighbours
+            most.epsilon, most.delta, label=most.label, adjacency=most.adjacency
         )
-    charge = Charge(reservation)
-    with uncharged():
+    charge = Spending(reservation)
+    with without_spending():
         try:
             yield charge
         except BaseException:
             if not charge.begun:
                 # where this does not work, the reservation stays, and the first error is told
                 with suppress(Exception):
-                    charge.settle(PrivacyLoss(0.0, neighbours=most.neighbours))
+                    charge.commit(PrivacyLoss(0.0, adjacency=most.adjacency))
             raise
-    charge.settle(most)
+    charge.commit(most)

@@ -6,7 +6,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 
 from dpselect import CertificateError, DPHistogramDensity, DPLinearSVC, DPLogisticRegression
 from dpselect.certificates import public_reach
-from dpselect.model_selection.strategies import risk_bound as module
+from dpselect.model_selection.strategies import optimal_risk as module
 
 from .common import GRID, LOGISTIC, RIDGE, SVC, Untouchable, records, search, targets
 
@@ -33,32 +33,32 @@ def selections(monkeypatch):
 
 @pytest.mark.parametrize("fraction, share", [("auto", 0.1), (0.3, 0.3)])
 def test_the_choice_has_its_share_and_the_model_the_rest(fraction, share, data):
-    s = search("risk_bound", epsilon=2.0, selection_fraction=fraction).fit(*data)
+    s = search("optimal_risk", epsilon=2.0, selection_fraction=fraction).fit(*data)
     choice, model = s.privacy_.releases
     assert (choice.epsilon, model.epsilon) == pytest.approx((2 * share, 2 - 2 * share))
     assert s.privacy_.composition == "sequential" and s.privacy_.epsilon == 2.0
     assert "choice among 3 candidates" in choice.label
-    assert s.best_estimator_.epsilon == s.certificate_.training_epsilon == model.epsilon
+    assert s.best_estimator_.epsilon == s.plan_.training_epsilon == model.epsilon
 
 
 def test_few_records_train_the_first_candidate_with_everything(data, selections):
     X, y = data[0][:500], data[1][:500]
     assert public_reach(500, 3, 0.1) is None
-    s = search("risk_bound", grid={"alpha": [1.0, 0.01, 0.1]}).fit(X, y)
+    s = search("optimal_risk", grid={"alpha": [1.0, 0.01, 0.1]}).fit(X, y)
     assert s.best_params_ == {"alpha": 1.0} and not selections
     assert [loss.epsilon for loss in s.privacy_.releases] == [1.0]
     assert s.best_estimator_.epsilon == 1.0
-    assert "first candidate is trained with the whole epsilon" in s.certificate_.messages[0]
-    assert search("risk_bound", refit=False).fit(X, y).privacy_.epsilon == 0.0
+    assert "first candidate is trained with the whole epsilon" in s.plan_.messages[0]
+    assert search("optimal_risk", refit=False).fit(X, y).privacy_.epsilon == 0.0
 
 
 def test_a_single_candidate_is_not_compared(data, selections):
-    s = search("risk_bound", grid={"alpha": [0.1]}).fit(*data)
+    s = search("optimal_risk", grid={"alpha": [0.1]}).fit(*data)
     assert s.best_estimator_.epsilon == 1.0 and not selections
 
 
 def test_bounds_are_for_the_models_that_will_be_trained(data, selections):
-    s = search("risk_bound").fit(*data)
+    s = search("optimal_risk").fit(*data)
     (values, bounds, epsilon), = selections
     assert epsilon == pytest.approx(0.1, rel=1e-12)
     reach = public_reach(MANY, 3, 0.1)
@@ -77,7 +77,7 @@ def test_candidates_that_see_other_columns_have_their_own_values(data, selection
     """gamma and alpha vary together, so that groups are not consecutive."""
     pipeline = make_pipeline(RBFSampler(n_components=5), clone(LOGISTIC))
     grid = {"dplogisticregression__alpha": [0.001, 0.1], "rbfsampler__gamma": [0.5, 5.0]}
-    s = search("risk_bound", pipeline, grid).fit(*data)
+    s = search("optimal_risk", pipeline, grid).fit(*data)
     (values, bounds, _), = selections
     seed = s.best_estimator_[0].random_state
     for params, value, bound in zip(s.cv_results_["params"], values, bounds):
@@ -98,14 +98,14 @@ def test_candidates_that_see_other_columns_have_their_own_values(data, selection
 def test_with_much_to_spend_the_best_is_chosen(model, data):
     X, y = data
     labels = targets(X) if model is RIDGE else y
-    s = search("risk_bound", model, {"alpha": [100.0, 1e-3, 30.0]}, epsilon=1000.0).fit(X, labels)
+    s = search("optimal_risk", model, {"alpha": [100.0, 1e-3, 30.0]}, epsilon=1000.0).fit(X, labels)
     assert s.best_index_ == 1
 
 
 def test_no_value_is_kept(data, selections):
     import pickle
 
-    s = search("risk_bound").fit(*data)
+    s = search("optimal_risk").fit(*data)
     content = pickle.dumps(s)
     assert not any(np.float64(v).tobytes() in content for v in (*selections[0][0], *-selections[0][0]))
 
@@ -117,10 +117,10 @@ def test_different_losses_are_refused_before_the_data():
         ({"m__classes": [[0, 1], [0, 1, 2]]}, "of 1 problems.*of 3 problems"),
     ):
         with pytest.raises(CertificateError, match=f"{match}.*stability"):
-            search("risk_bound", pipeline, grid).fit(Untouchable(), Untouchable())
+            search("optimal_risk", pipeline, grid).fit(Untouchable(), Untouchable())
 
 
 def test_models_without_a_bound_are_refused_before_the_data():
     density = DPHistogramDensity(bounds=(-1, 1))
     with pytest.raises(CertificateError, match="risk_bound.*DPHistogramDensity.*'stability'"):
-        search("risk_bound", density, {"bin_width": [0.5, 1.0]}).fit(Untouchable())
+        search("optimal_risk", density, {"bin_width": [0.5, 1.0]}).fit(Untouchable())

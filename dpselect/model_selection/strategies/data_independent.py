@@ -5,14 +5,14 @@ from ...exceptions import CertificateError
 from .data_free import DataFree
 
 
-class PublicRule(DataFree):
+class DataIndependent(DataFree):
     """Of candidates that differ in their regularisation only, the one that the rule prefers.
 
     Each model has a `regularisation_cost`, the least of which is best for data of ordinary
     difficulty. The whole privacy loss trains the winner.
     """
 
-    name = "public_rule"
+    name = "data_independent"
     said = (
         "alpha follows from public numbers, and the whole epsilon goes to training: no private "
         "choice of alpha was better on average on the data it was tried on.",
@@ -21,9 +21,9 @@ class PublicRule(DataFree):
     def prepare(self):
         if not applies(self.problem.candidates):
             raise CertificateError(
-                "strategy='public_rule' needs candidates that differ in alpha only, and models with "
-                "the method regularisation_cost, such as DPLogisticRegression; use 'risk_bound' or "
-                "'stability'."
+                "strategy='data_independent' needs candidates that differ in alpha only, and models "
+                "with the method regularisation_cost, such as DPLogisticRegression; use "
+                "'optimal_risk' or 'stability'."
             )
         self.best = best_regularisations(self.problem, float(self.problem.epsilon))[0]
 

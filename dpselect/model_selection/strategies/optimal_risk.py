@@ -6,7 +6,7 @@ from ...capabilities import BoundsRisk, require
 from ...certificates import check_units, public_reach, select_by_risk_bound
 from ...estimator import Trial
 from ...mechanisms import exponential_noise_scales
-from ..plan import resolution
+from ..plan import minimum_detectable_difference
 from .base import Choice, Strategy
 
 # share of epsilon for the choice
@@ -14,14 +14,14 @@ SHARE = 0.1
 TOO_SHORT = "a choice could only compare models that say little"
 
 
-class RiskBound(Strategy):
+class OptimalRisk(Strategy):
     """Candidates are judged by their optimal values, and only the winner is trained.
 
     It takes no validation records. Where the noise of the choice would leave nothing to see, the
     first candidate is trained with the whole privacy loss.
     """
 
-    name = "risk_bound"
+    name = "optimal_risk"
     compares_scores = False
 
     def prepare(self):
@@ -56,14 +56,15 @@ class RiskBound(Strategy):
                 )
             return self.bare_plan(self.training_epsilon, 0.0, said)
         scales = exponential_noise_scales(sensitivity, self.epsilon)
-        blur = resolution(scales)
+        blur = minimum_detectable_difference(scales)
         said = (
-            f"Mean losses that differ by less than about {blur:.2g} cannot be told apart; only the "
+            f"Mean losses that differ by less than about {blur:.2g} cannot be distinguished; only the "
             "chosen candidate is trained, on all records.",
         )
         return self.bare_plan(
             self.training_epsilon, self.epsilon, said, sensitivity=sensitivity, scales=scales,
-            span=problem.n_samples * sensitivity, resolution=blur, stake=self.bounds[0].stake,
+            span=problem.n_samples * sensitivity, minimum_detectable_difference=blur,
+            stake=self.bounds[0].stake,
         )
 
     def choose(self, X, y, stream):

@@ -1,6 +1,6 @@
 """A grid that only post-processes one private release: its candidates cost nothing.
 
-The model is trained once, on the training part, and each candidate is another reading of
+The model is trained once, on the training part, and each candidate is another post-processing of
 what was released. The choice is made on the validation part, which shares no record with
 the training part, so the two losses do not add: the larger one counts.
 """
@@ -11,13 +11,13 @@ from ...capabilities import PostProcesses
 from ...exceptions import CertificateError
 from ...mechanisms import exponential_noise_scales, noisy_argmax
 from ...privacy import PrivacyLoss
-from ..plan import resolution
+from ..plan import minimum_detectable_difference
 from .base import Choice
 from .held_out import HeldOut
 
 
-class Reading(HeldOut):
-    """One release on the training part, read in k ways, of which the validation part chooses."""
+class PostProcessing(HeldOut):
+    """One release on the training part, post-processed in k ways; the validation part chooses."""
 
     name = "one_release"
 
@@ -32,19 +32,19 @@ class Reading(HeldOut):
         super().prepare()
         self.training_epsilon = self.problem.epsilon
 
-    def rehearse(self):
-        made_up = self.rehearse_candidate(self.problem.candidates[0])
+    def dry_run(self):
+        dummy = self.dry_run_candidate(self.problem.candidates[0])
         for candidate in self.problem.candidates:
-            _reading(made_up, candidate)
+            _post_process(dummy, candidate)
 
     def plan(self):
         k, epsilon = len(self.problem.candidates), self.problem.epsilon
         scales = exponential_noise_scales(np.full(k, self.sensitivity), epsilon)
-        blur = resolution(scales)
+        blur = minimum_detectable_difference(scales)
         said = (
-            "All candidates are readings of one release on the training part; the choice is made "
+            "All candidates post-process one release on the training part; the choice is made "
             "on the validation part, and the larger of the two losses counts.",
-            f"Scores that differ by less than about {blur:.2g} cannot be told apart.",
+            f"Scores that differ by less than about {blur:.2g} cannot be distinguished.",
         )
         return self.held_out_plan(epsilon, said, scales, blur)
 
@@ -52,23 +52,23 @@ class Reading(HeldOut):
         problem, plan = self.problem, self.plan()
         rows = problem.candidates[0].transform(X)
         model = self.fit(0, rows, y, self.train, problem.epsilon, self.release_state(stream))
-        readings = [_reading(model, candidate) for candidate in problem.candidates]
-        scores = [self.score(reading, rows, y) for reading in readings]
+        models = [_post_process(model, candidate) for candidate in problem.candidates]
+        scores = [self.score(processed, rows, y) for processed in models]
         best = noisy_argmax(
             scores, plan.sensitivity, problem.epsilon, stream.child("selection").for_release()
         )
         choice = PrivacyLoss(
             problem.epsilon, seeded=problem.seeded,
-            label=f"choice among {len(readings)} readings, on the validation part",
+            label=f"choice among {len(models)} models of one release, on the validation part",
         )
         loss = PrivacyLoss.parallel(
             [model.privacy_, choice], label="one release and one choice, on disjoint parts"
         )
-        return Choice(best, plan, [loss], problem.candidates[best].with_steps(readings[best]))
+        return Choice(best, plan, [loss], problem.candidates[best].with_steps(models[best]))
 
 
 def applies(candidates):
-    """Tell whether all candidates are readings of one release.
+    """Tell whether all candidates post-process one release.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def applies(candidates):
     )
 
 
-def _reading(model, candidate):
-    """Return the candidate's reading of what `model` released."""
+def _post_process(model, candidate):
+    """Return the candidate's post-processing of what `model` released."""
     params = candidate.model.get_params()
     return model.post_process(**{name: params[name] for name in model.post_processing_params})

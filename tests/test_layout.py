@@ -1,4 +1,4 @@
-"""Arrows between the rooms of the library point downwards: imports have no circle."""
+"""Arrows between the packages of the library point downwards: imports have no circle."""
 
 import ast
 import re
@@ -24,15 +24,15 @@ def imported(source, path):
                 yield from ((*start, name.name) for name in node.names)
 
 
-def rooms(sources):
-    """Which rooms each room imports; a room is a module or folder at the top of the library.
+def packages(sources):
+    """Which packages each package imports; a module or folder at the top is one.
 
     `sources` maps paths, such as ("linear_model", "svc"), to source code.
     """
     graph = {}
     for path, source in sources.items():
         graph.setdefault(path[0], set()).update(target[0] for target in imported(source, path))
-    return {room: targets - {room} for room, targets in graph.items()}
+    return {package: targets - {package} for package, targets in graph.items()}
 
 
 def order(graph):
@@ -41,7 +41,7 @@ def order(graph):
 
 @pytest.fixture(scope="module")
 def graph():
-    return rooms({
+    return packages({
         path.relative_to(PACKAGE).with_suffix("").parts: path.read_text()
         for path in PACKAGE.rglob("*.py")
     })
@@ -54,11 +54,11 @@ def test_no_circles(graph):
 
 
 def against(plan, graph):
-    """Imports of a room from one that stands before it in the plan."""
+    """Imports of a package from one that stands before it in the plan."""
     return [(a, b) for i, b in enumerate(plan) for a in plan[i:] if b in graph[a]]
 
 
-def test_the_plan_of_the_house_is_true(graph):
+def test_the_documented_layout_is_true(graph):
     _, columns, table, *_ = re.split(r"^(=+) +=+$", CONTRIBUTING.read_text(), flags=re.MULTILINE)
     plan = re.findall(r"``(\w+)``", "".join(line[: len(columns)] for line in table.splitlines()))
     assert len(plan) > 15 and against(plan, graph) == []
@@ -67,11 +67,11 @@ def test_the_plan_of_the_house_is_true(graph):
 
 def test_a_circle_is_found():
     sources = {
-        ("noise", "draws"): "from ..mechanisms import selection",
+        ("noise", "noise_samples"): "from ..mechanisms import selection",
         ("mechanisms", "selection"): "def late():\n    from .. import noise",
     }
     with pytest.raises(CycleError):
-        order(rooms(sources))
+        order(packages(sources))
 
 
 # of scikit-learn, for those who support its callbacks

@@ -25,12 +25,12 @@ def test_one_release_and_one_choice_on_disjoint_parts(data):
     loss = search.privacy_
     assert loss.epsilon == 1.0 and loss.parts[0].composition == "parallel"
     assert [release.epsilon for release in loss.releases] == [1.0, 1.0]
-    assert "choice among 4 readings" in str(loss)
+    assert "choice among 4 models of one release" in str(loss)
     best = search.best_estimator_
     assert best.epsilon == 1.0 and best.n_samples_ == 16_000
     assert best.alpha == search.best_params_["alpha"] < 1.0
     assert -0.05 < search.score(data[0].copy(), data[1]) and search.n_splits_ == 5
-    assert "cannot be told apart" in search.certificate_.messages[-1]
+    assert "cannot be distinguished" in search.plan_.messages[-1]
     assert (search.cv_results_["sensitivity"] == 1 / 4000).all()
 
 
@@ -40,7 +40,7 @@ def test_the_model_is_trained_once_on_the_training_part(data, monkeypatch):
         DPRidge, "fit", lambda self, X, y: (fits.append(len(X)), original(self, X, y))[1]
     )
     StabilityGridSearchCV(model(), {"alpha": np.geomspace(1e-4, 10, 50)}).fit(*data)
-    # two made-up rows, to refuse bad parameters early, for made-up shapes and for the true ones
+    # two dummy rows, to refuse bad parameters early, for dummy shapes and for the true ones
     assert fits == [2, 2, 16_000]
 
 

@@ -1,17 +1,17 @@
-"""A model's first fit, on made-up rows: what it would refuse later, it refuses before any data."""
+"""A dry run of a model, on dummy rows: what it would refuse later, it refuses before any data."""
 
 import numpy as np
 from sklearn.base import clone, is_classifier
 
 from ...exceptions import CertificateError
-from ...ledger import uncharged
-from ...noise.generators import noise_for_made_up_data
+from ...ledger import without_spending
+from ...noise.generators import noise_for_dummy_data
 from ...privacy import PrivacyLoss
 from ..release import fit_for_release
 
 
-def rehearse_fit(candidate, epsilon, score=None):
-    """Return the candidate's model, fitted on two made-up rows.
+def dry_run_fit(candidate, epsilon, score=None):
+    """Return the candidate's model, fitted on two dummy rows.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def rehearse_fit(candidate, epsilon, score=None):
     bounds = model.get_params().get("bounds")
     n_columns = len(bounds) if np.ndim(bounds) == 2 else candidate.n_features or 1
     rows = np.zeros((2, n_columns))
-    with uncharged(), noise_for_made_up_data():
+    with without_spending(), noise_for_dummy_data():
         fit_for_release(model, epsilon, None, rows, labels)
     if not isinstance(getattr(model, "privacy_", None), PrivacyLoss):
         raise CertificateError(

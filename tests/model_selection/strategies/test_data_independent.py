@@ -14,7 +14,7 @@ ALPHAS = [1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0]
 @pytest.mark.parametrize("n", [100, 10_000])
 def test_the_choice_is_that_of_the_public_cost(model, n):
     X, y = records(n)
-    s = search("public_rule", model, {"alpha": ALPHAS}, epsilon=0.5).fit(X, y)
+    s = search("data_independent", model, {"alpha": ALPHAS}, epsilon=0.5).fit(X, y)
     costs = [
         type(model)(epsilon=0.5, alpha=alpha, classes=[0, 1]).regularisation_cost(n, 3)
         for alpha in ALPHAS
@@ -26,7 +26,7 @@ def test_the_choice_is_that_of_the_public_cost(model, n):
 
 def test_more_records_need_less_regularisation():
     chosen = [
-        search("public_rule", grid={"alpha": ALPHAS}, refit=False).fit(*records(n)).best_index_
+        search("data_independent", grid={"alpha": ALPHAS}, refit=False).fit(*records(n)).best_index_
         for n in (30, 30_000)
     ]
     assert chosen[1] < chosen[0]
@@ -35,7 +35,7 @@ def test_more_records_need_less_regularisation():
 def test_no_record_moves_the_choice():
     X, y = records(300)
     chosen = {
-        search("public_rule", grid={"alpha": ALPHAS}, refit=False).fit(*data).best_index_
+        search("data_independent", grid={"alpha": ALPHAS}, refit=False).fit(*data).best_index_
         for data in ((X, y), (-X, y), (0 * X, y), (X, 1 - y), (X, np.ones(300, dtype=int)))
     }
     assert len(chosen) == 1
@@ -46,8 +46,8 @@ def test_the_columns_that_reach_the_model_count():
     X, y = records(3000)
     kernel = RBFSampler(gamma=1.0, n_components=500)
     pipeline = make_pipeline(kernel, DPLogisticRegression(classes=[0, 1]))
-    s = search("public_rule", pipeline, {"dplogisticregression__alpha": ALPHAS}, refit=False)
-    alone = search("public_rule", grid={"alpha": ALPHAS}, refit=False)
+    s = search("data_independent", pipeline, {"dplogisticregression__alpha": ALPHAS}, refit=False)
+    alone = search("data_independent", grid={"alpha": ALPHAS}, refit=False)
     chosen = s.fit(X, y).best_params_["dplogisticregression__alpha"]
     assert chosen > alone.fit(X, y).best_params_["alpha"]
     assert s.best_index_ == np.argmin([
@@ -67,5 +67,5 @@ def test_the_columns_that_reach_the_model_count():
     ],
 )
 def test_other_grids_are_refused_before_the_data(model, grid):
-    with pytest.raises(CertificateError, match="strategy='public_rule'.*alpha only.*'risk_bound'"):
-        search("public_rule", model, grid).fit(Untouchable(), Untouchable())
+    with pytest.raises(CertificateError, match="'data_independent'.*alpha only.*'optimal_risk'"):
+        search("data_independent", model, grid).fit(Untouchable(), Untouchable())

@@ -4,11 +4,11 @@ from scipy import stats
 
 from dpselect.noise import (
     as_generator,
-    ball_laplace,
     exponential,
     gaussian,
     gumbel,
     laplace,
+    spherical_laplace,
 )
 
 N = 100_000
@@ -18,7 +18,7 @@ ALARM = 1e-7
 
 @pytest.mark.parametrize("d", [1, 2, 7, 100])
 def test_ball_laplace(d):
-    r = ball_laplace(as_generator(d), N, d)
+    r = spherical_laplace(as_generator(d), N, d)
     assert r.shape == (N, d)
     assert stats.kstest(np.linalg.norm(r, axis=1), stats.gamma(d).cdf).pvalue > ALARM
     # a coordinate of a uniform direction: (c + 1) / 2 is Beta((d - 1) / 2, (d - 1) / 2)
@@ -31,12 +31,12 @@ def test_ball_laplace(d):
 
 
 def test_ball_laplace_in_one_dimension_is_laplace():
-    r = ball_laplace(as_generator(0), N, 1).ravel()
+    r = spherical_laplace(as_generator(0), N, 1).ravel()
     assert stats.kstest(r, stats.laplace().cdf).pvalue > ALARM
 
 
 @pytest.mark.parametrize(
-    "unit_draw, law",
+    "noise_sample, law",
     [
         (laplace, stats.laplace()),
         (exponential, stats.expon()),
@@ -44,7 +44,7 @@ def test_ball_laplace_in_one_dimension_is_laplace():
         (gumbel, stats.gumbel_r()),
     ],
 )
-def test_laws(unit_draw, law):
-    r = unit_draw(as_generator(1), (N // 2, 2))
+def test_laws(noise_sample, law):
+    r = noise_sample(as_generator(1), (N // 2, 2))
     assert r.shape == (N // 2, 2)
     assert stats.kstest(r.ravel(), law.cdf).pvalue > ALARM

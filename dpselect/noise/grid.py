@@ -1,4 +1,4 @@
-"""Noise on a lattice: numbers whose floating-point bits tell nothing of what they were.
+"""Noise on a grid: numbers whose floating-point bits tell nothing of what they were.
 
 A sum of a double and Laplace noise lies on a grid that depends on the double, so its last bits
 tell data sets apart. Here the values and the noise are multiples of one power of two, which is fixed
@@ -53,7 +53,7 @@ def geometric(generator: np.random.Generator, shape: Shape, rate: npt.ArrayLike)
     -----
     The binary digits of such an integer are independent: digit j is 1 with probability
     1 / (1 + exp(rate 2^j)). Each is decided by 64 random bits; digits whose probability is below
-    2^-65 are 0. The page "Noise on a lattice" says how close the law is to the exact one.
+    2^-65 are 0. The page "Noise on a grid" says how close the law is to the exact one.
 
     Examples
     --------
@@ -94,7 +94,7 @@ def _limits(rates):
     return limits[limits.any(axis=1)].astype(np.uint64)
 
 
-def two_sided_geometric(
+def discrete_laplace(
     generator: np.random.Generator,
     shape: Shape,
     ratio: npt.ArrayLike,
@@ -122,8 +122,8 @@ def two_sided_geometric(
 
     Examples
     --------
-    >>> from dpselect.noise import as_generator, two_sided_geometric
-    >>> two_sided_geometric(as_generator(), 3, ratio=0.0)
+    >>> from dpselect.noise import as_generator, discrete_laplace
+    >>> discrete_laplace(as_generator(), 3, ratio=0.0)
     array([0, 0, 0])
     """
     ratio = unquoted(np.asarray, ratio, dtype=np.float64, what="ratio")
@@ -135,10 +135,10 @@ def two_sided_geometric(
     unquoted(np.broadcast_to, ratio, shape, what="ratio")
     with np.errstate(divide="ignore"):
         rate = -np.log(ratio)
-    return two_sided(generator, shape, rate)
+    return discrete_laplace_at_rate(generator, shape, rate)
 
 
-def lattice_noise(
+def grid_noise(
     generator: np.random.Generator,
     shape: Shape,
     scales: npt.ArrayLike,
@@ -170,8 +170,8 @@ def lattice_noise(
 
     Examples
     --------
-    >>> from dpselect.noise import as_generator, lattice_noise
-    >>> noise = lattice_noise(as_generator(), 3, scales=0.7, step=2.0**-40)
+    >>> from dpselect.noise import as_generator, grid_noise
+    >>> noise = grid_noise(as_generator(), 3, scales=0.7, step=2.0**-40)
     >>> (noise % 2.0**-40).tolist()
     [0.0, 0.0, 0.0]
     """
@@ -184,10 +184,10 @@ def lattice_noise(
     with np.errstate(divide="ignore"):
         # not by the ratio exp(-rate), which is so near 1 that its logarithm would be off
         rate = step / scales
-    return two_sided(generator, shape, rate).astype(np.float64) * step
+    return discrete_laplace_at_rate(generator, shape, rate).astype(np.float64) * step
 
 
-def two_sided(generator, shape, rate):
+def discrete_laplace_at_rate(generator, shape, rate):
     """Draw independent integers k with probabilities proportional to ``exp(-rate |k|)``."""
     return geometric(generator, shape, rate) - geometric(generator, shape, rate)
 

@@ -1,11 +1,11 @@
-"""Unit draws: noise before it is scaled, from a generator and public shapes alone."""
+"""Standard noise: before it is scaled, from a generator and public shapes alone."""
 
 import numpy as np
 
 from ..type_aliases import FloatArray, Shape
 
 
-def ball_laplace(generator: np.random.Generator, n_draws: int, dimension: int) -> FloatArray:
+def spherical_laplace(generator: np.random.Generator, n_vectors: int, dimension: int) -> FloatArray:
     """Draw vectors with density proportional to ``exp(-||r||_2)``.
 
     A uniform direction times a Gamma(`dimension`, 1) length.
@@ -13,14 +13,14 @@ def ball_laplace(generator: np.random.Generator, n_draws: int, dimension: int) -
     Parameters
     ----------
     generator : numpy.random.Generator
-    n_draws : int
+    n_vectors : int
         Number of independent vectors.
     dimension : int
         Number of coordinates d of each, 1 or more.
 
     Returns
     -------
-    ndarray of shape (n_draws, dimension)
+    ndarray of shape (n_vectors, dimension)
 
     References
     ----------
@@ -29,13 +29,13 @@ def ball_laplace(generator: np.random.Generator, n_draws: int, dimension: int) -
 
     Examples
     --------
-    >>> from dpselect.noise import as_generator, ball_laplace
-    >>> ball_laplace(as_generator(), 2, dimension=3).shape
+    >>> from dpselect.noise import as_generator, spherical_laplace
+    >>> spherical_laplace(as_generator(), 2, dimension=3).shape
     (2, 3)
     """
-    direction = generator.standard_normal((n_draws, dimension))
+    direction = generator.standard_normal((n_vectors, dimension))
     direction /= np.linalg.norm(direction, axis=1, keepdims=True)
-    return direction * generator.standard_gamma(dimension, size=(n_draws, 1))
+    return direction * generator.standard_gamma(dimension, size=(n_vectors, 1))
 
 
 def laplace(generator: np.random.Generator, shape: Shape) -> FloatArray:
