@@ -77,7 +77,7 @@ def forced_optimal_risk(game, plan, epsilon):
 def bounded(game, e, share, reach):
     n = game.size("T+V")
     bounds = [
-        game.model(i, e).risk_bound(n, candidate.n_features, reach=reach)
+        game.trial(i, e).calibration(candidate.shape(n)).risk_bound(reach)
         for i, candidate in enumerate(game.candidates)
     ]
     values = [game.optimal_values(i, e, reach) for i in range(game.k)]
@@ -95,8 +95,10 @@ def stability(game, plan, epsilon):
     models = yield orders
     score = BrierScore()
     bounds = [
-        model.stability_certificate(score, game.size("T"), game.candidates[i].n_features)
-        for i, model in enumerate(models)
+        game.trial(i, order.epsilon, order.noise).certificate(
+            score, game.candidates[i].shape(game.size("T"))
+        )
+        for i, order in enumerate(orders)
     ]
     patterns = SplitPatterns.from_splits(game.problem.splits, game.size("T+V"))
     sensitivities = patterns.sensitivities(

@@ -7,10 +7,10 @@ Noise of the choice is common too. Between rounds everything is independent but 
 
 import math
 from collections import namedtuple
-from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
+from _together import fitted_together
 from scipy.special import expit
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.metrics import roc_auc_score
@@ -18,6 +18,7 @@ from sklearn.model_selection import KFold
 
 from dpselect import DPLogisticRegression, StabilityGridSearchCV
 from dpselect.certificates import public_reach
+from dpselect.estimator import Trial
 from dpselect.metrics import AccuracyScore, BrierScore
 from dpselect.model_selection.candidates import make_candidates
 from dpselect.model_selection.strategies import Problem
@@ -115,9 +116,7 @@ class Contest:
         train, validation, _ = self.parts(number)
         n_samples = len(train) + len(validation)
         split = tuple(np.split(np.arange(n_samples), [len(train)]))
-        candidates = make_candidates(
-            self.estimator, self.grid(number), epsilon=epsilon, trusted_steps=()
-        )
+        candidates = make_candidates(self.estimator, self.grid(number), trusted_steps=())
         for candidate in candidates:
             candidate.n_features = candidate.transform(self.X[:1]).shape[1]
         return Problem(
@@ -169,12 +168,9 @@ class Round:
     def size(self, part):
         return len(self.parts[part])
 
-    def model(self, i, epsilon, noise=None):
-        """Return candidate i's model, not fitted."""
-        # thousands of clones would take longer than their training
-        model = copy(self.candidates[i].model)
-        model.epsilon, model.random_state = epsilon, noise
-        return model
+    def trial(self, i, epsilon, noise=None):
+        """Return the trial of candidate i's model."""
+        return Trial(self.candidates[i].model, epsilon, noise)
 
     def for_choice(self, epsilon):
         """Return orders of all candidates on T with the noise that choices see."""
@@ -192,14 +188,15 @@ class Round:
         """Return a dict from orders to fitted models; those that see the same rows are a batch."""
         models, batches = {}, {}
         for order in dict.fromkeys(orders):
-            models[order] = self.model(order.candidate, order.epsilon, order.noise)
             key = self.candidates[order.candidate].steps_key, order.part
-            batches.setdefault(key, []).append(models[order])
+            batches.setdefault(key, []).append(order)
         for (steps_key, part), batch in batches.items():
             records = self.parts[part]
-            DPLogisticRegression.fit_batch(
-                batch, self.features[steps_key][records], self.contest.y[records]
+            trials = [self.trial(*order[:3]) for order in batch]
+            trained = fitted_together(
+                trials, self.features[steps_key][records], self.contest.y[records]
             )
+            models.update(zip(batch, trained))
         return models
 
     def decisions(self, orders, models, part):
@@ -240,7 +237,7 @@ class Round:
                 groups.setdefault(candidate.steps_key, []).extend((j, e) for e in sorted(epsilons))
             for key, members in groups.items():
                 found = DPLogisticRegression.optimal_values(
-                    [self.model(j, e) for j, e in members],
+                    [self.trial(j, e) for j, e in members],
                     self.features[key][records], self.contest.y[records], reach,
                 )
                 self.values.update({(j, e, reach): v for (j, e), v in zip(members, found)})

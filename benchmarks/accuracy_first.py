@@ -49,6 +49,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from _data import blogfeedback, kdd_numeric, load
+from _together import fitted_together
 from joblib import Parallel, delayed
 from private_tuning import markdown, mean_and_error, split, versions
 from scipy.stats import beta
@@ -65,6 +66,8 @@ from dpselect import (
 )
 from dpselect.accuracy_first.methods import METHODS, Static
 from dpselect.accuracy_first.question import Method, Question, outcome_loss
+from dpselect.capabilities import PublicShape
+from dpselect.estimator import Trial
 from dpselect.linear_model.calibration import public_alpha
 from dpselect.metrics import get_score
 from dpselect.noise import as_generator, laplace, root_stream
@@ -271,7 +274,7 @@ def cases(problem):
     for row in problem.rows:
         name, noise = ROWS[row]
         form = problem.perturbed(noise).accuracy_form()
-        sensitivity = form.bounds(n, p).excess
+        sensitivity = form.bounds(PublicShape(n, p)).excess
         if row == "OUTPUTNR, as published":
             # the source's bound on the norm of the minimiser
             sensitivity = 2 * math.sqrt(2 * math.log(2) / LAMBDA) / n
@@ -279,7 +282,7 @@ def cases(problem):
             question = Question(
                 epsilons=problem.epsilons, absolute=False, target=target, slack=target,
                 sensitivity=sensitivity, failure_probability=FAILURE_PROBABILITY,
-                delta=DELTA if name == "brownian" else 0.0, form=form, shape=(n, p, 1),
+                delta=DELTA if name == "brownian" else 0.0, form=form, shape=PublicShape(n, p),
             )
             planned.append(Case(row, target, METHODS[name](question)))
     return planned
@@ -423,12 +426,11 @@ def trial(problem, planned):
     """
     static = [case for case in planned if isinstance(case.method, Static)]
     levels = [-1 if case.method.level is None else case.method.level for case in static]
-    models = [
-        clone(case.method.model).set_params(epsilon=float(problem.epsilons[level]))
+    trials = [
+        Trial(case.method.model, float(problem.epsilons[level]))
         for case, level in zip(static, levels)
     ]
-    # trains what fit() would, in shared passes over the rows
-    type(problem.model).fit_batch(models, problem.X, problem.y)
+    models = fitted_together(trials, problem.X, problem.y)
     rows = [
         result(problem, case, model.coef_, PrivacyLoss(model.epsilon), level >= 0)
         for case, model, level in zip(static, models, levels)

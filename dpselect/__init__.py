@@ -1,6 +1,6 @@
 """Tune and release machine-learning models under differential privacy."""
 
-from . import audit, mechanisms, noise, preprocessing
+from . import audit, mechanisms, metrics, noise, preprocessing
 from .accuracy_first import AccuracyFirstSearchCV
 from .composition import privacy_of
 from .config import config_context, get_config, set_config
@@ -21,10 +21,9 @@ from .inspection import (
     StabilitySearchDisplay,
 )
 from .ledger import PrivacyLedger
-from .linear_model import DPLinearSVC, DPLogisticRegression, DPRidge
-from .metrics import scores as metrics
+from .linear_model import DPLinearSVC, DPLogisticRegression, DPPoissonRegressor, DPRidge
 from .model_selection import StabilityGridSearchCV
-from .privacy import PrivacyLoss
+from .privacy import Adjacency, PrivacyLoss
 from .rows import RowChunks
 
 __version__ = "0.1.0"
@@ -33,11 +32,13 @@ __all__ = [
     "AccuracyFirstDisplay",
     "AccuracyFirstSearchCV",
     "AccuracyNotReachedError",
+    "Adjacency",
     "BudgetExceededError",
     "CertificateError",
     "DPHistogramDensity",
     "DPLinearSVC",
     "DPLogisticRegression",
+    "DPPoissonRegressor",
     "DPRidge",
     "DensityDisplay",
     "Ladder",

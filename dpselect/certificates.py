@@ -52,7 +52,7 @@ def margin_certificate(score, radius, sensitivity, norm, residual=0.0):
     sensitivity : float
         How far one training record can move w, in l2 norm.
     norm : float or ndarray
-        Bound on ||w|| at the draw.
+        Bound on ||w|| with this noise.
     residual : float, default=0.0
         How far two solutions for the same training records can be apart.
 

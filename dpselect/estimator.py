@@ -101,6 +101,8 @@ class PrivateEstimator(ReleaseMixin, BaseEstimator, ABC):
         Names of private attributes that are functions of what was released, and forgotten with it.
     """
 
+    epsilon: float
+    random_state: Any
     parameter_checks: ClassVar[dict[str, Callable[[str, Any], Any]]] = {}
     reads: ClassVar[dict[str, Any]] = {}
     keeps: ClassVar[tuple[str, ...]] = ()
@@ -298,8 +300,8 @@ class Trial:
         return model
 
 
-class CertifiedMixin:
-    """An estimator whose calibration has a method ``certificate(score, noise, failure_probability)``."""
+class CertifiedEstimator(PrivateEstimator):
+    """Base of estimators whose calibration has ``certificate(score, noise, failure_probability)``."""
 
     def stability_certificate(
         self,
@@ -339,7 +341,7 @@ class CertifiedMixin:
         return trial.certificate(score, shape, failure_probability)
 
 
-class PrivateClassifier(CertifiedMixin, ClassifierMixin, PrivateEstimator):
+class PrivateClassifier(ClassifierMixin, CertifiedEstimator):
     """Base of private classifiers: labels are public, in a parameter `classes`.
 
     `_release` gets records with ``classes`` and labels that all belong to them; `classes_` is set.
@@ -362,7 +364,7 @@ class PrivateClassifier(CertifiedMixin, ClassifierMixin, PrivateEstimator):
         return tags
 
 
-class PrivateRegressor(CertifiedMixin, RegressorMixin, PrivateEstimator):
+class PrivateRegressor(RegressorMixin, CertifiedEstimator):
     """Base of private regressors: `_release` gets targets of float64, which it clips."""
 
     def _check_records(self, X, y):
@@ -375,7 +377,7 @@ class PrivateRegressor(CertifiedMixin, RegressorMixin, PrivateEstimator):
         return tags
 
 
-class PrivateDensity(CertifiedMixin, DensityMixin, PrivateEstimator):
+class PrivateDensity(DensityMixin, CertifiedEstimator):
     """Base of private densities, of rows alone."""
 
 

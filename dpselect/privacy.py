@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from enum import StrEnum
 from html import escape
 from typing import Any, Self
 
@@ -18,7 +19,30 @@ import numpy as np
 from .validation import check_choice, check_flag, check_number
 
 KINDS = ("differential privacy", "ex-post")
-ADJACENCY = "replace one record"
+
+
+class Adjacency(StrEnum):
+    """Which data sets a loss compares; losses for different ones do not add up.
+
+    Wherever an adjacency is asked for, its text serves as well.
+
+    Examples
+    --------
+    >>> from dpselect import Adjacency, PrivacyLoss
+    >>> PrivacyLoss(1.0).adjacency is Adjacency.REPLACE_RECORD
+    True
+    >>> print(Adjacency.REPLACE_RECORD)
+    replace one record
+    """
+
+    REPLACE_RECORD = "replace one record"
+    """One record is replaced by any other; the number of records is public."""
+    REPLACE_HOLDOUT_RECORD = "replace one holdout record"
+    """Likewise for the holdout records; training records are not protected."""
+    ADD_OR_REMOVE_RECORD = "add or remove one record"
+    """One record comes or goes. No release of this library; for a ledger of others' releases."""
+
+    __repr__ = str.__repr__
 
 
 @dataclass(frozen=True)
@@ -35,7 +59,7 @@ class PrivacyLoss:
     kind : {"differential privacy", "ex-post"}, default="differential privacy"
         ``"ex-post"`` bounds the loss of the outcome that came out. It is not
         differential privacy for an epsilon that is fixed in advance.
-    adjacency : str, default="replace one record"
+    adjacency : Adjacency or str, default="replace one record"
         The adjacency: how neighbouring data sets differ. The number of records is
         public.
     label : str, default="release"
@@ -85,7 +109,7 @@ class PrivacyLoss:
     epsilon: float
     delta: float = 0.0
     kind: str = KINDS[0]
-    adjacency: str = ADJACENCY
+    adjacency: Adjacency | str = Adjacency.REPLACE_RECORD
     label: str = "release"
     seeded: bool = False
     composition: str = "release"
@@ -109,12 +133,15 @@ class PrivacyLoss:
             "composition", self.composition, tuple(compose), why="its total is unknown"
         )
         check_flag("seeded", self.seeded, why="noise came from a seed, or did not")
-        for name in ("adjacency", "label"):
-            if not isinstance(getattr(self, name), str):
-                raise TypeError(
-                    f"{name} must be a text, not a {type(getattr(self, name)).__name__}, because "
-                    "it is read by people; say it in words."
-                )
+        check_choice(
+            "adjacency", self.adjacency, tuple(Adjacency), why="which records it protects is unknown"
+        )
+        object.__setattr__(self, "adjacency", Adjacency(self.adjacency))
+        if not isinstance(self.label, str):
+            raise TypeError(
+                f"label must be a text, not a {type(self.label).__name__}, because it is read by "
+                "people; say it in words."
+            )
         _check_losses("parts", self.parts)
         if bool(self.parts) != (self.composition != "release"):
             raise ValueError(

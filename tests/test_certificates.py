@@ -12,30 +12,11 @@ from dpselect import CertificateError, DPLinearSVC, DPLogisticRegression
 from dpselect.certificates import Certificate, SplitPatterns, margin_certificate
 from dpselect.metrics import HingeScore, LogisticScore, RampScore
 from dpselect.metrics.scores import SCORES
-
-
-class GivenNoise:
-    """Standard noise that is given, for the corners that random ones rarely reach."""
-
-    def standard_noise(self, n_features, n_problems=1):
-        return self.draws
-
-
-class FixedNoise(GivenNoise, DPLogisticRegression):
-    pass
-
-
-class FixedNoiseSVC(GivenNoise, DPLinearSVC):
-    pass
-
-
-def with_noise_samples(model, draws):
-    model.draws = draws
-    return model
+from tests.trials import fitted, scales_of, with_noise
 
 
 def q(model, T, V, score):
-    return score(model.fit_batch([model], *T)[0], *V)
+    return score(fitted(model, *T), *V)
 
 
 def attack(rng, kind, perturbation, score_name):
@@ -53,7 +34,7 @@ def attack(rng, kind, perturbation, score_name):
     dimension = d + model.fit_intercept
     draws = rng.normal(size=(2, problems, dimension))
     draws *= 10 ** rng.uniform(-2, 2) / np.linalg.norm(draws, axis=2, keepdims=True)
-    with_noise_samples(model, draws)
+    model = with_noise(model, draws)
     # rows beyond the norm too: they have to be clipped in training and in scoring
     T = rng.normal(size=(n, d)) * R * 10 ** rng.uniform(-1, 1), rng.integers(K, size=n)
     V = rng.normal(size=(m, d)) * R * 10 ** rng.uniform(-1, 1), rng.integers(K, size=m)
@@ -73,7 +54,7 @@ def attack(rng, kind, perturbation, score_name):
     )
 
 
-@pytest.mark.parametrize("kind", [FixedNoise, FixedNoiseSVC])
+@pytest.mark.parametrize("kind", [DPLogisticRegression, DPLinearSVC])
 @pytest.mark.parametrize("perturbation", ["objective", "output"])
 @pytest.mark.parametrize("score_name", ["brier", "ramp", "logistic", "hinge"])
 def test_random_neighbours_never_exceed_the_certificate(kind, perturbation, score_name):
@@ -91,15 +72,15 @@ def corner(score, validation_margin):
     validation records lie on that axis.
     """
     n, alpha = 20, 1.0
-    model = FixedNoise(
+    model = DPLogisticRegression(
         epsilon=1.0, alpha=alpha, fit_intercept=False, classes=[-1, 1]
     )
-    scales = model._perturbation(n, 2, 1)
+    scales = scales_of(model, n, 2)
     length = 200.0
     draw = np.array([-length * scales.mu / scales.linear_scale, 0.0])
     offset = validation_margin * scales.mu / scales.linear_scale
     draw[1] = -offset  # puts the margin of the validation records where the score is steep
-    with_noise_samples(model, np.array([[draw], [[0.0, 0.0]]]))
+    model = with_noise(model, np.array([[draw], [[0.0, 0.0]]]))
     across = math.sqrt(1 - 0.06**2)
     others = np.zeros((n - 1, 2))
     T = [(np.vstack([[[-0.06, side * across]], others]), np.ones(n)) for side in (1, -1)]
@@ -123,11 +104,10 @@ def test_training_certificate_without_the_factor_two_is_caught():
 
 
 def test_validation_certificate_is_attained():
-    model = with_noise_samples(
-        FixedNoise(epsilon=1.0, alpha=6.0, fit_intercept=False, classes=[-1, 1],
-                  perturbation="output"),
-        np.full((2, 1, 1), 3.0),
+    model = DPLogisticRegression(
+        epsilon=1.0, alpha=6.0, fit_intercept=False, classes=[-1, 1], perturbation="output"
     )
+    model = with_noise(model, np.full((2, 1, 1), 3.0))
     T = np.zeros((1, 1)), np.ones(1)
     change = abs(
         q(model, T, (np.array([[1.0]]), [1]), HingeScore())
@@ -147,11 +127,10 @@ def published_beta_2(alpha, lambda_min, n, d, k, delta):
 def erratum_case(score, perturbation):
     """One training record x = 0; noise on the edge of the paper's event; margins -1 and 1."""
     delta, k = 2 * math.exp(-3), 2
-    model = with_noise_samples(
-        FixedNoise(epsilon=1.0, alpha=6.0, fit_intercept=False, classes=[-1, 1],
-                  perturbation=perturbation),
-        np.full((2, 1, 1), 3.0),
+    model = DPLogisticRegression(
+        epsilon=1.0, alpha=6.0, fit_intercept=False, classes=[-1, 1], perturbation=perturbation
     )
+    model = with_noise(model, np.full((2, 1, 1), 3.0))
     assert math.isclose(3.0, math.log(k / delta))
     T = np.zeros((1, 1)), np.ones(1)
     change = abs(q(model, T, (np.ones((1, 1)), [1]), score)

@@ -13,6 +13,7 @@ from dpselect import (
     SeededNoiseWarning,
     StabilityGridSearchCV,
 )
+from tests.trials import trial
 
 MODEL = DPLogisticRegression(alpha=0.1)
 SEEDED = [
@@ -56,7 +57,7 @@ def test_warnings_of_labels_point_to_the_callers_line(estimator, data):
 
 def test_so_do_those_of_functions_for_many_models(data):
     for call in (
-        lambda: MODEL.fit_batch([clone(MODEL)], *data),
-        lambda: MODEL.optimal_values([clone(MODEL)], *data, reach=10.0),
+        lambda: trial(MODEL).fitted(*data),
+        lambda: MODEL.optimal_values([trial(MODEL)], *data, reach=10.0),
     ):
         assert warned(call) == {PrivacyLeakWarning}

@@ -221,8 +221,10 @@ def reductions(monkeypatch):
 
 def exact_numbers(reduction, models):
     """The exact numbers of a search that are long enough to be told from public ones."""
-    names = ("minimiser", "minimum", "sums", "gram", "moment", "energy", "masses")
+    names = ("minimiser", "minimum", "energy", "masses")
     exact = [getattr(reduction, name) for name in names if hasattr(reduction, name)]
+    if hasattr(reduction, "sums"):  # of a regression
+        exact += [reduction.sums.values * reduction.sums.units, *reduction.sums.means]
     exact += [reduction.risks(models), reduction.excesses(models)]
     numbers = np.unique(np.abs(np.concatenate([np.ravel(part) for part in exact])))
     numbers = np.concatenate([numbers, -numbers, np.sqrt(numbers)])

@@ -38,7 +38,7 @@ def test_a_total_that_does_not_follow_from_its_parts_is_refused():
 
 
 def test_a_total_promises_no_more_than_its_parts():
-    part = PrivacyLoss(0.5, kind="ex-post", adjacency="replace one pair", seeded=True)
+    part = PrivacyLoss(0.5, kind="ex-post", adjacency="replace one holdout record", seeded=True)
     promise = {"kind": part.kind, "adjacency": part.adjacency, "seeded": True}
     PrivacyLoss(0.5, composition="sequential", parts=(part,), **promise)
     for better in (
@@ -54,7 +54,7 @@ def test_a_total_beyond_float64_is_infinite():
 
 @pytest.mark.parametrize("bad", [
     {"epsilon": "1"}, {"epsilon": None}, {"epsilon": [1.0]}, {"delta": 1j}, {"label": None},
-    {"adjacency": []}, {"seeded": 1}, {"parts": 5}, {"parts": (0.5,)},
+    {"seeded": 1}, {"parts": 5}, {"parts": (0.5,)},
 ])  # fmt: skip
 def test_other_types_are_refused(bad):
     with pytest.raises(TypeError, match=next(iter(bad))):
@@ -84,8 +84,12 @@ def test_delta_must_be_a_probability(bad):
 def test_kind_and_adjacency_are_checked():
     with pytest.raises(ValueError, match="kind"):
         PrivacyLoss(1.0, kind="almost private")
-    with pytest.raises(ValueError, match="neighbouring relations"):
-        PrivacyLoss.sequential([PrivacyLoss(1.0), PrivacyLoss(1.0, adjacency="add or remove")])
+    with pytest.raises(ValueError, match="different adjacenc"):
+        PrivacyLoss.sequential([
+            PrivacyLoss(1.0), PrivacyLoss(1.0, adjacency="add or remove one record")
+        ])
+    with pytest.raises(ValueError, match="adjacency='one pair'"):
+        PrivacyLoss(1.0, adjacency="one pair")
     with pytest.raises(ValueError, match="nothing to compose"):
         PrivacyLoss.parallel([])
 

@@ -8,17 +8,11 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse
 from scipy.optimize import minimize
+from sklearn.base import clone
 
 from dpselect import CertificateError, DPLinearSVC, DPLogisticRegression, DPRidge
 from dpselect.certificates import RiskBound, public_reach, select_by_risk_bound
-from dpselect.linear_model.ridge.risk_bound import (
-    ridge_optimal_values,
-    ridge_risk_bound,
-)
-from dpselect.linear_model.risk_bound import (
-    linear_optimal_values,
-    linear_risk_bound,
-)
+from tests.trials import scales_of, solved, trial
 
 CLASSIFIERS = [DPLogisticRegression, DPLinearSVC]
 
@@ -34,15 +28,12 @@ def ridge(**params):
 
 
 def bound_of(model, n, p, reach):
-    if isinstance(model, DPRidge):
-        return ridge_risk_bound(model, n, p, reach)
-    K = 1 if len(model.classes) == 2 else len(model.classes)
-    return linear_risk_bound(model, n, p, K, reach)
+    K = len(getattr(model, "classes", [0, 1]))
+    return model.risk_bound(n, p, 1 if K == 2 else K, reach)
 
 
 def values_of(models, X, y, reach):
-    kind = ridge_optimal_values if isinstance(models[0], DPRidge) else linear_optimal_values
-    return kind(models, X, y, reach)
+    return models[0].optimal_values(list(map(trial, models)), X, y, reach)
 
 
 def value_of(model, X, y, reach):
@@ -66,7 +57,7 @@ def least_on_ball(objective, d, radius):
 
 
 def margin_objective(model, A, sign, mu):
-    loss = model._loss()
+    loss = model.problem().loss
 
     def objective(w):
         u = sign * (A @ w)
@@ -88,10 +79,10 @@ def test_values_are_those_of_another_solver(kind, perturbation, classes, reach):
     ]
     A, R = np.hstack([X, np.ones((300, 1))]), math.sqrt(2)
     positive = classes[1:] if len(classes) == 2 else classes
-    values = linear_optimal_values(models, X, y, reach)
+    values = values_of(models, X, y, reach)
     for model, value in zip(models, values):
         bound = bound_of(model, 300, 3, reach)
-        mu = model._perturbation(300, 3, len(positive)).mu
+        mu = scales_of(model, 300, 3, len(positive)).mu
         exact = np.mean([
             least_on_ball(margin_objective(model, A, np.where(y == c, 1, -1), mu), 4, reach / R)
             for c in positive
@@ -112,9 +103,9 @@ def test_ridge_values_are_those_of_another_solver(perturbation, reach):
         ridge(alpha=alpha, perturbation=perturbation, target_bound=2.0) for alpha in (0.3, 0.001)
     ]
     models.append(ridge(alpha=0.01, perturbation=perturbation, target_bound=2.0, coef_bound=0.5))
-    for model, value in zip(models, ridge_optimal_values(models, X, y, reach)):
+    for model, value in zip(models, values_of(models, X, y, reach)):
         bound = bound_of(model, 300, 3, reach)
-        mu = model._noise(300, 3).mu if perturbation == "objective" else model.alpha
+        mu = scales_of(model, 300, 3).mu if perturbation == "objective" else model.alpha
 
         def objective(w, mu=mu):
             r = X @ w - y
@@ -259,7 +250,7 @@ def test_candidates_share_one_path():
         classifier(kind, alpha=alpha, norm=norm)
         for alpha in (1e-4, 3.0, 1e-2) for kind in CLASSIFIERS for norm in ("l1", "l2")
     ]
-    together = linear_optimal_values(models, X, y, 2.0)
+    together = values_of(models, X, y, 2.0)
     for model, value in zip(models, together):
         gap = 2 * bound_of(model, 200, 2, 2.0).inexactness
         assert value_of(model, X, y, 2.0) == pytest.approx(value, abs=gap)
@@ -331,13 +322,11 @@ def test_forecast_is_of_the_right_size():
     A, sign = X, np.where(y == 1, 1, -1)
     for perturbation, low, high in (("objective", 0.03, 1.0), ("output", 0.7, 1.3)):
         model = classifier(alpha=0.02, perturbation=perturbation)
-        mu = model._perturbation(n, d, 1).mu
+        mu = scales_of(model, n, d).mu
         risk = margin_objective(model, A, sign, mu)
-        fits = DPLogisticRegression.fit_batch([
-            classifier(alpha=0.02, perturbation=perturbation, random_state=seed)
-            for seed in range(300)
-        ], X, y)
-        excess = np.mean([risk(fit.coef_[0])[0] for fit in fits]) - value_of(model, X, y, 1e3)
+        models = [clone(model).set_params(random_state=seed) for seed in range(300)]
+        risks = [risk(w)[0] for w in solved(models, X, y)[0, :, 0]]
+        excess = np.mean(risks) - value_of(model, X, y, 1e3)
         assert low * excess < bound_of(model, n, d, 1e3).forecast < high * excess
 
 

@@ -6,12 +6,11 @@ from pathlib import Path
 import pytest
 
 import dpselect
-from dpselect import audit, mechanisms, noise, preprocessing
+from dpselect import audit, mechanisms, metrics, noise, preprocessing
 from dpselect.accuracy_first.plan import AccuracyPlan
 from dpselect.ledger import accounting
 from dpselect.ledger.entry import LedgerEntry
 from dpselect.ledger.ledger import Reservation
-from dpselect.metrics import scores as metrics
 from dpselect.model_selection.plan import SelectionPlan
 
 ROOT = Path(dpselect.__file__).parents[1]
@@ -42,7 +41,7 @@ ridge: DPRidge = DPRidge(random_state=root_stream(0)).fit(X, y).post_process(alp
 
 ledger = PrivacyLedger(Path("patients.ledger"), epsilon=1.0)
 with ledger as opened:
-    opened.reserve(0.5).settle(PrivacyLoss(0.25))
+    opened.reserve(0.5).commit(PrivacyLoss(0.25))
 left: float = sum(ledger.remaining()) + ledger.history()[0].epsilon
 total: float = composed_epsilon(ledger, delta=1e-6)
 
@@ -132,8 +131,7 @@ PUBLIC = {
 def test_the_search_for_public_functions_finds_them():
     for name in (
         "linear_model.logistic.DPLogisticRegression.__init__",
-        "linear_model.classifier.DPLinearClassifier.fit",
-        "linear_model.classifier.DPLinearClassifier.fit_batch",
+        "estimator.PrivateEstimator.fit", "linear_model.base.LinearModel.risk_bound",
         "model_selection.delegation.SearchDelegationMixin.predict",
         "ledger.ledger.PrivacyLedger.from_json", "ledger.ledger.PrivacyLedger.budget",
         "ledger.ledger.PrivacyLedger.__enter__", "ledger.ledger.Reservation.commit",

@@ -1,10 +1,11 @@
 from fractions import Fraction
+from typing import Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
 import pytest
 from sklearn.base import clone
 
-from dpselect import DPHistogramDensity, DPLogisticRegression, DPRidge
+from dpselect import DPHistogramDensity, DPLinearSVC, DPLogisticRegression, DPRidge
 from dpselect.preprocessing import DPBoundsScaler
 from dpselect.validation import (
     check_callable,
@@ -87,3 +88,16 @@ def test_numbers_of_low_precision_do_not_round_the_noise(estimator, odd):
     exact = {name: float(value) for name, value in odd.items()}
     for one, other in zip(released(odd), released(exact), strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("kind", [DPHistogramDensity, DPLinearSVC, DPLogisticRegression, DPRidge])
+def test_choices_are_those_of_the_signature(kind):
+    for name, hint in get_type_hints(kind.__init__).items():
+        if get_origin(hint) is Literal:
+            check = kind.parameter_checks[name]
+            for choice in get_args(hint):
+                check(name, choice)
+            with pytest.raises(ValueError) as refused:
+                check(name, "another")
+            offered = str(refused.value).partition("write one of ")[2].rstrip(".").split(", ")
+            assert sorted(offered) == sorted(map(repr, get_args(hint)))

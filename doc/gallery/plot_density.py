@@ -94,7 +94,8 @@ every, few = {"bin_width": widths}, {"bin_width": [0.05, 0.2, 0.1, 0.025]}
 for grid in (every, few):
     search = StabilityGridSearchCV(DPHistogramDensity(), grid, epsilon=0.5)
     plan = search.plan(n, 1)
-    print(f"{len(plan.params)} widths: detects {plan.resolution:.2g} of {plan.stake:.2g}")
+    detected = plan.minimum_detectable_difference
+    print(f"{len(plan.params)} widths: detects {detected:.2g} of {plan.stake:.2g}")
 print(search.fit(X).privacy_)
 
 # %%

@@ -55,7 +55,7 @@ for i, epsilon in enumerate(epsilons):
         taken[i, j] = plan.strategy
         for row in plan.comparison:
             if row.strategy in strategies and not row.refusal:
-                ratios[row.strategy][i, j] = row.resolution / row.stake
+                ratios[row.strategy][i, j] = row.minimum_detectable_difference / row.stake
 
 figure, axes = plt.subplots(1, 3, figsize=(10, 4), sharey=True, layout="constrained")
 for ax, (strategy, values) in zip(axes, ratios.items()):

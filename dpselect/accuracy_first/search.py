@@ -63,7 +63,7 @@ class AccuracyFirstSearchCV(
     Parameters
     ----------
     estimator : estimator
-        DPRidge, DPLogisticRegression, DPLinearSVC or DPHistogramDensity, or a Pipeline that
+        A private linear model, ridge regression or density of this library, or a Pipeline that
         ends with one and whose other steps treat each row by itself. Its `epsilon` and
         `random_state` are set by the search.
     param_grid : dict

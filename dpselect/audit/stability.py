@@ -135,7 +135,7 @@ def stability_violation(
     >>> found.ratio > 5
     True
 
-    For an estimator of your own, clone it, with the draw in its `random_state`, and score it on
+    For an estimator of your own, clone it, with the noise in its `random_state`, and score it on
     records that stay the same:
 
     >>> from sklearn.base import BaseEstimator, clone

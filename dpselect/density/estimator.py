@@ -97,7 +97,7 @@ class DPHistogramDensity(PrivateDensity):
 
     default_scoring = "integrated_squared_error"
     reads = {"lazily": True}
-    parameter_checks = {"noise": one_of("laplace", "geometric", why="only these have a proof")}
+    parameter_checks = {"noise": one_of("laplace", "discrete_laplace", why="only these have a proof")}
     split_scores = staticmethod(density_split_scores)
 
     def __init__(

@@ -16,12 +16,10 @@ from ..mechanisms.reusable_holdout import ReusableHoldout
 from ..metrics import Score, get_score
 from ..noise import check_random_state, is_seeded
 from ..noise.generators import RandomState
-from ..privacy import PrivacyLoss
+from ..privacy import Adjacency, PrivacyLoss
 from ..type_aliases import Estimator, MatrixLike
 from ..validation import check_number
 from .records import Records
-
-ADJACENCY = "replace one holdout record"
 
 
 class Thresholdout(ReleaseMixin, BaseEstimator):
@@ -240,7 +238,7 @@ class Thresholdout(ReleaseMixin, BaseEstimator):
         """PrivacyLoss : The ex-post loss of the answers so far."""
         check_is_fitted(self)
         return PrivacyLoss(
-            self._answers.spent, kind="ex-post", adjacency=ADJACENCY,
+            self._answers.spent, kind="ex-post", adjacency=Adjacency.REPLACE_HOLDOUT_RECORD,
             label=f"{type(self).__name__}: {self.uses_} noisy answers so far; training records are "
             "not protected",
             seeded=is_seeded(self.random_state),
@@ -278,7 +276,7 @@ def make_answers(estimator, n_holdout, random_state):
 def thresholdout_loss(estimator, answers):
     """Return the loss of all answers that `answers` can give."""
     return PrivacyLoss(
-        answers.epsilon, adjacency=ADJACENCY,
+        answers.epsilon, adjacency=Adjacency.REPLACE_HOLDOUT_RECORD,
         label=f"{type(estimator).__name__}: at most {answers.budget} noisy answers from "
         f"{answers.n_holdout} holdout records; training records are not protected",
         seeded=is_seeded(estimator.random_state),

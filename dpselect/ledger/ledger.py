@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Self
 
 from ..exceptions import BudgetExceededError
-from ..privacy import ADJACENCY, PrivacyLoss
+from ..privacy import Adjacency, PrivacyLoss
 from ..type_aliases import PathLike
-from ..validation import check_number
+from ..validation import check_choice, check_number
 from .budget_file import exact, new_file, transaction
 from .entry import LedgerEntry
 from .export import read_json, write_json
@@ -36,7 +36,7 @@ class PrivacyLedger:
         Budget, greater than 0; None opens a ledger that exists.
     delta : float, default=0.0
         Budget, in [0, 1).
-    adjacency : str, default="replace one record"
+    adjacency : Adjacency or str, default="replace one record"
         The adjacency that all losses must be for; that of
         :class:`~dpselect.Thresholdout` is "replace one holdout record". Other than that only if
         `epsilon` is given.
@@ -87,7 +87,7 @@ class PrivacyLedger:
         epsilon: float | None = None,
         delta: float = 0.0,
         *,
-        adjacency: str | None = None,
+        adjacency: Adjacency | str | None = None,
     ) -> None:
         self.path = str(Path(path).absolute())
         if epsilon is None:
@@ -103,7 +103,10 @@ class PrivacyLedger:
             "delta", delta, low_included=True, high=1.0, why="it is a probability",
             instead="write 0.0 for pure privacy",
         )
-        adjacency = ADJACENCY if adjacency is None else str(adjacency)
+        adjacency = Adjacency.REPLACE_RECORD if adjacency is None else adjacency
+        check_choice(
+            "adjacency", adjacency, tuple(Adjacency), why="which records it protects is unknown"
+        )
         with suppress(FileExistsError), new_file(self.path, epsilon, delta, adjacency):
             return
         with transaction(self.path) as file:
@@ -121,7 +124,7 @@ class PrivacyLedger:
         delta: float = 0.0,
         label: str = "release",
         *,
-        adjacency: str = ADJACENCY,
+        adjacency: Adjacency | str = Adjacency.REPLACE_RECORD,
     ) -> "Reservation":
         """Set a loss aside, before noise is drawn.
 
@@ -133,7 +136,7 @@ class PrivacyLedger:
             In [0, 1].
         label : str, default="release"
             Public.
-        adjacency : str, default="replace one record"
+        adjacency : Adjacency or str, default="replace one record"
             The adjacency that the loss is for.
 
         Returns
@@ -157,7 +160,7 @@ class PrivacyLedger:
         delta: float = 0.0,
         label: str = "release",
         *,
-        adjacency: str = ADJACENCY,
+        adjacency: Adjacency | str = Adjacency.REPLACE_RECORD,
     ) -> None:
         """Reserve and commit in one step: for a release that is about to be made elsewhere.
 
@@ -166,7 +169,7 @@ class PrivacyLedger:
         epsilon : float
         delta : float, default=0.0
         label : str, default="release"
-        adjacency : str, default="replace one record"
+        adjacency : Adjacency or str, default="replace one record"
             As for `reserve`.
 
         Raises

@@ -1,7 +1,8 @@
 """Private linear models."""
 
 from .logistic import DPLogisticRegression
+from .poisson import DPPoissonRegressor
 from .ridge import DPRidge
 from .svc import DPLinearSVC
 
-__all__ = ["DPLinearSVC", "DPLogisticRegression", "DPRidge"]
+__all__ = ["DPLinearSVC", "DPLogisticRegression", "DPPoissonRegressor", "DPRidge"]

@@ -1,6 +1,6 @@
-"""How accurate private linear classifiers are, and their models at every noise level.
+"""How accurate private linear models are, and their models at every noise level.
 
-The risk L is what the classifier minimises without noise, the mean loss of the clipped rows
+The risk L is what the model minimises without noise, the mean loss of the clipped rows
 plus alpha / 2 times the squared norm of the coefficients, averaged over the one-vs-rest
 problems. Symbols as in :mod:`~dpselect.linear_model.calibration`.
 """
@@ -22,7 +22,7 @@ from ..mechanisms.verification import root_excess_sensitivity
 from ..noise import release
 from ..noise.tails import noise_length
 from .calibration import calibrate, minimiser_sensitivity, norm_bound
-from .design import signed_rows
+from .design import design_and_targets
 from .problems import mean_losses
 from .solver import minimise
 
@@ -31,7 +31,7 @@ CHUNK = 64
 
 
 class LinearAccuracy(AccuracyForm):
-    """The accuracy of a private linear classifier with a number for `alpha`."""
+    """The accuracy of a private linear model with a number for `alpha`."""
 
     # a small residual needs little noise to hide it
     certified_params = {"perturbation": "objective", "tol": 1e-12}
@@ -46,7 +46,8 @@ class LinearAccuracy(AccuracyForm):
         self.problem, self.alpha = model.problem(), float(model.alpha)
         self.loss, self.radius = self.problem.loss, self.problem.radius
         # within which every minimiser lies
-        self.ball = min(self.radius / self.alpha, math.sqrt(self.loss.pull / self.alpha))
+        L, pull = self.loss.lipschitz, self.loss.pull
+        self.ball = min(L * self.radius / self.alpha, math.sqrt(pull / self.alpha))
 
     @property
     def reduces_noise(self):
@@ -84,12 +85,13 @@ class LinearAccuracy(AccuracyForm):
     def bounds(self, shape):
         n, d, R = shape.n_samples, self.problem.dimension(shape.n_features), self.radius
         bare = self.bare(n, d)
-        span = float(self.loss.value(-R * self.ball) - self.loss.value(R * self.ball)) / n
+        L, U = self.loss.lipschitz, R * self.ball
+        span = float(self.loss.span(U)) / n
         # the computed minimum lies up to tau^2 / (2 lambda) above the true one
-        root = root_excess_sensitivity(R + n * bare.tau, n, self.alpha) + root_rounding(
-            float(self.loss.value(-R * self.ball)) + self.alpha * self.ball**2 / 2
+        root = root_excess_sensitivity(L * R + n * bare.tau, n, self.alpha) + root_rounding(
+            float(self.loss.largest(U)) + self.alpha * self.ball**2 / 2
         )
-        moved = minimiser_sensitivity(R, n, bare.mu, bare.tau)
+        moved = minimiser_sensitivity(self.loss, R, n, bare.mu, bare.tau)
         noise = SensitivityNoise("l2", (shape.n_problems, d), moved)
         curvature = self.loss.curvature * R**2 + d * self.alpha
 
@@ -117,7 +119,7 @@ class LinearAccuracy(AccuracyForm):
 
 
 class LinearReduction(Reduction):
-    """Models of a linear classifier at increasing epsilon.
+    """Linear models at increasing epsilon.
 
     Parameters
     ----------
@@ -133,13 +135,13 @@ class LinearReduction(Reduction):
     def __init__(self, form, X, y, levels, stream):
         self.form, self.levels, self.stream, self.n_read = form, levels, stream, 0
         records = Trial(form.model, levels.high).records(X, y)
-        self.design, self.signs = signed_rows(form.problem, records)
+        self.design, self.targets = design_and_targets(form.problem, records)
         self.public, self.shape = records.public, records.shape
-        self.n, self.d, self.K = self.design.n_rows, self.design.n_columns, self.signs.shape[1]
+        self.n, self.d, self.K = self.design.n_rows, self.design.n_columns, self.targets.shape[1]
         self.bare = form.bare(self.n, self.d)
         self.bounds = form.bounds(self.shape)
         if form.reduces_noise:
-            moved = minimiser_sensitivity(form.radius, self.n, self.bare.mu, self.bare.tau)
+            moved = minimiser_sensitivity(form.loss, form.radius, self.n, self.bare.mu, self.bare.tau)
             self.noise = SensitivityNoise("l2", (self.K, self.d), moved)
             self.put_noise_on = self.noise.start(levels, stream.child("levels"))
 
@@ -164,8 +166,8 @@ class LinearReduction(Reduction):
     def _solve(self, mu, linear, tau):
         K = self.K
         return minimise(
-            self.design, self.signs, np.arange(K), self.form.loss, mu=np.full(K, mu), linear=linear,
-            tau=np.full(K, tau), max_iter=self.form.problem.max_iter,
+            self.design, self.targets, np.arange(K), self.form.loss, mu=np.full(K, mu),
+            linear=linear, tau=np.full(K, tau), max_iter=self.form.problem.max_iter,
         ).T
 
     def risks(self, models):
@@ -174,7 +176,7 @@ class LinearReduction(Reduction):
         for start in range(0, len(models), CHUNK):
             chunk = np.arange(start, min(start + CHUNK, len(models)))
             risks[chunk] = mean_losses(
-                self.design, self.signs, chunk % self.K, self.form.loss, models[chunk].T
+                self.design, self.targets, chunk % self.K, self.form.loss, models[chunk].T
             )
         risks += self.form.alpha / 2 * (models * models).sum(axis=1)
         return risks.reshape(-1, self.K).mean(axis=1)

@@ -1,10 +1,10 @@
-"""How much noise a linear classifier needs: output and objective perturbation.
+"""How much noise a linear model needs: output and objective perturbation.
 
 Symbols, as in Chaudhuri, Monteleoni and Sarwate (2011): n records, rows of l2 norm
 at most R in d dimensions (the intercept's constant included in both), G a bound on the
 rows in the norm that the noise of the objective is made for, lambda the
-regularisation, c the largest second derivative of the loss, Delta the extra
-regularisation of objective perturbation, mu = lambda + Delta, and tau the solver's
+regularisation, L and c the largest first and second derivative of the loss, Delta the
+extra regularisation of objective perturbation, mu = lambda + Delta, and tau the solver's
 tolerance. The proofs are on the page "Linear classifiers" of the documentation.
 """
 
@@ -25,7 +25,7 @@ RESIDUAL_SHARE = 1e-3
 
 @dataclass(frozen=True)
 class Perturbation:
-    """The scales at which unit noise enters one linear classifier.
+    """The scales at which unit noise enters one linear model.
 
     The model is argmin J(w) + (Delta / 2) ||w||^2 + `linear_scale` r.w, to gradient norm `tau`,
     plus `output_scale` times a spherical Laplace sample, on a grid of `step`.
@@ -71,15 +71,15 @@ class Perturbation:
 def calibrate(
     perturbation, loss, *, n_samples, dimension, radius, alpha, epsilon, tol, noise_radius=None
 ):
-    """Return the noise that makes one linear classifier epsilon-differentially private.
+    """Return the noise that makes one linear model epsilon-differentially private.
 
-    Neighbouring data sets differ in one record; n, d, R, the labels and all
+    Neighbouring data sets differ in one record; n, d, R, the loss and all
     parameters are public.
 
     Parameters
     ----------
     perturbation : {"output", "objective"}
-    loss : MarginLoss
+    loss : Loss
     n_samples : int
         n.
     dimension : int
@@ -89,7 +89,7 @@ def calibrate(
     alpha : float
         lambda, greater than 0.
     epsilon : float
-        Privacy loss of this one classifier; ``inf`` for no noise.
+        Privacy loss of this one model; ``inf`` for no noise.
     tol : float
         Relative tolerance of the solver.
     noise_radius : float, default=None
@@ -110,13 +110,13 @@ def calibrate(
     Notes
     -----
     Output perturbation (CMS11 algorithm 1): the minimiser moves by at most
-    2 R / (n lambda), and the computed one by 2 tau / lambda more; both are charged.
+    2 L R / (n lambda), and the computed one by 2 tau / lambda more; both are charged.
 
     Objective perturbation (CMS11 algorithm 2, with one logarithm in place of two and
     with Delta chosen so that epsilon' never falls below epsilon / 2): the residual is
     hidden by a second noise vector of scale 2 tau / (mu epsilon_tau), with
     epsilon_tau = epsilon / 1000. This needs a tau that depends on neither the data nor
-    the draw. One record moves the gradient by at most 2 G in the norm of the noise.
+    the noise. One record moves the gradient by at most 2 L G / n in the norm of the noise.
 
     What is added to the minimiser pays for rounding to the grid, too: see
     :func:`~dpselect.noise.scale_with_rounding`.
@@ -130,12 +130,12 @@ def calibrate(
     share = 1.0
     if perturbation == "output":
         tau = attainable(loss, R, mu, 0.0, tol)
-        moved = minimiser_sensitivity(R, n, mu, tau)
+        moved = minimiser_sensitivity(loss, R, n, mu, tau)
     else:
         share = RESIDUAL_SHARE
         main_epsilon = epsilon - share * epsilon
         mu += extra_regularisation(loss, n, R, alpha, main_epsilon)
-        linear_scale = 2 * G / (n * noise_epsilon(loss, n, R, mu, main_epsilon))
+        linear_scale = 2 * (loss.lipschitz * G) / (n * noise_epsilon(loss, n, R, mu, main_epsilon))
         tau = attainable(loss, R, mu, linear_scale * d, tol)
         moved = 2 * tau / mu
     scales = Perturbation.on_grid(
@@ -145,9 +145,9 @@ def calibrate(
     return scales
 
 
-def minimiser_sensitivity(R, n, mu, tau):
+def minimiser_sensitivity(loss, R, n, mu, tau):
     """Return how far one record moves the computed minimiser, in l2 norm."""
-    return (2 * R / n + 2 * tau) / mu
+    return (2 * (loss.lipschitz * R) / n + 2 * tau) / mu
 
 
 def extra_regularisation(loss, n, R, alpha, epsilon):
@@ -211,7 +211,8 @@ def public_alpha(n_samples, noise_length, radius, epsilon):
 
     At this lambda the bias of regularising balances the noise of privacy for data of
     ordinary difficulty. It is bounded below by R^2 / (100 n), which is what the
-    non-private twin (epsilon = inf) uses.
+    non-private twin (epsilon = inf) uses. It is made for derivatives up to 1 and a typical model
+    that predicts up to 5; a loss with other numbers needs 5 L / reach times as much.
 
     Parameters
     ----------
@@ -223,7 +224,7 @@ def public_alpha(n_samples, noise_length, radius, epsilon):
     radius : float
         R, the constant included.
     epsilon : float
-        Privacy loss of one binary classifier.
+        Privacy loss of one model.
 
     Returns
     -------
@@ -237,7 +238,7 @@ def norm_bound(loss, perturbation, radius, linear_norm, output_norm):
 
     Parameters
     ----------
-    loss : MarginLoss
+    loss : Loss
     perturbation : Perturbation
     radius : float
         R, the constant included.
@@ -251,7 +252,7 @@ def norm_bound(loss, perturbation, radius, linear_norm, output_norm):
     Notes
     -----
     With t = linear_scale ||r|| + tau, setting the gradient to within tau of 0 gives
-    mu ||w|| <= R + t; its product with w gives mu ||w||^2 <= kappa_l + t ||w||. The second
+    mu ||w|| <= L R + t; its product with w gives mu ||w||^2 <= kappa_l + t ||w||. The second
     draw adds its own length, and the grid what is rounded.
     """
     mu, t = perturbation.mu, perturbation.linear_scale * np.asarray(linear_norm) + perturbation.tau

@@ -1,154 +1,22 @@
-"""What private linear classifiers share: their parameters, and predictions."""
+"""Predictions of private linear classifiers."""
 
-from abc import abstractmethod
-
-import numpy as np
 import numpy.typing as npt
-from sklearn.utils.validation import check_is_fitted
 
-from ..capabilities import PublicShape
-from ..certificates import RiskBound
 from ..estimator import PrivateClassifier
 from ..metrics.plain import accuracy
-from ..records import numeric_rows
 from ..rows import block_map
 from ..training_records import warns_of_training_records
 from ..type_aliases import Array, FloatArray, MatrixLike
-from ..validation import SMALLEST_BOUND, check_n_jobs, check_number, flag, number, one_of, unless
-from .accuracy import LinearAccuracy
-from .design import Design, signed_rows
-from .noise import LinearNoise, LinearProblem
-from .risk_bound import linear_optimal_values
-from .sweep import scores_of_splits, solve
-
-TOL = 1e-10
+from .base import LinearModel
 
 
-class DPLinearClassifier(PrivateClassifier):
-    """Base of linear classifiers trained by output or objective perturbation.
+class DPLinearClassifier(LinearModel, PrivateClassifier):
+    """Base of linear classifiers, with the parameters of :class:`DPLogisticRegression`.
 
-    A subclass has the parameters of :class:`DPLogisticRegression` and says which margin
-    loss it minimises.
+    A subclass says which MarginLoss it minimises.
     """
 
     default_scoring = "brier"
-    reads = {"lazily": True, "accept_sparse": "csr"}
-    parameter_checks = {
-        "alpha": unless("auto", number(
-            why="the noise is proportional to 1 / alpha, and without regularisation one record "
-            "can move the model without limit",
-            instead='write a number greater than 0, or "auto"',
-        )),
-        "perturbation": one_of("objective", "output", why="only these have a proof"),
-        "norm": one_of("l2", "l1", why="only these norms are known here"),
-        "data_norm": number(
-            low=SMALLEST_BOUND, low_included=True,
-            why="the noise is proportional to the largest norm that a row may have, and squares of "
-            "smaller numbers are 0 in float64",
-            instead="write the norm to which rows are scaled down, such as 1.0",
-        ),
-        "fit_intercept": flag(why="the noise depends on the number of columns"),
-        "tol": number(
-            high=TOL, high_included=True,
-            why=f"the noise is calibrated for a solver that is at least as exact as {TOL}",
-            instead=f"write {TOL} or a smaller number",
-        ),
-        "max_iter": number(
-            integer=True, low_included=True, why="it counts steps of the solver",
-            instead="write an integer of 0 or more, such as 100",
-        ),
-    }
-    split_scores = staticmethod(scores_of_splits)
-    optimal_values = staticmethod(linear_optimal_values)
-
-    @abstractmethod
-    def _loss(self):
-        """Return the MarginLoss of this classifier."""
-
-    def _check_parameters(self):
-        super()._check_parameters()
-        if self.fit_intercept:
-            check_number(
-                "intercept_scaling", self.intercept_scaling,
-                why="it is the constant column from which the intercept is learned",
-                instead="write a number greater than 0, or fit_intercept=False",
-            )
-        check_n_jobs(self.n_jobs)
-
-    def problem(self) -> LinearProblem:
-        """Return what is minimised without noise, in public numbers.
-
-        Returns
-        -------
-        LinearProblem
-        """
-        classes = None if self.classes is None else tuple(np.asarray(self.classes).tolist())
-        return LinearProblem(
-            type(self), self._loss(), self.norm, float(self.data_norm),
-            float(self.intercept_scaling) if self.fit_intercept else None,
-            classes, float(self.tol), self.max_iter, self.n_jobs,
-        )
-
-    def _what(self):
-        return f"coefficients by {self.perturbation} perturbation"
-
-    def _calibration(self, shape, epsilon):
-        return LinearNoise.of(self.problem(), shape, epsilon, self.perturbation, self.alpha)
-
-    def _standard_noise(self, generator, n_features, n_problems, epsilon):
-        return self.problem().standard_noise(generator, n_features, n_problems)
-
-    def _release(self, records, calibration, noise):
-        ((w,),) = solve([[calibration]], [noise], *signed_rows(calibration.problem, records))
-        return calibration.problem.attributes(w)
-
-    def accuracy_form(self) -> LinearAccuracy:
-        """Return what is known of the accuracy of this estimator's models, for accuracy first.
-
-        Returns
-        -------
-        LinearAccuracy
-        """
-        self._check_parameters()
-        return LinearAccuracy(self)
-
-    def risk_bound(
-        self, n_samples: int, n_features: int, n_problems: int = 1, reach: float = 10.0,
-    ) -> RiskBound:
-        """Return public numbers about the least risk over a ball, for training with `epsilon`.
-
-        Parameters
-        ----------
-        n_samples, n_features : int
-            Shape of X.
-        n_problems : int, default=1
-            1 for two classes, otherwise the number of classes.
-        reach : float, default=10.0
-            Largest prediction of a model in the ball.
-
-        Returns
-        -------
-        RiskBound
-        """
-        return self.calibration(PublicShape(n_samples, n_features, n_problems)).risk_bound(reach)
-
-    def regularisation_cost(self, n_samples: int, n_features: int, n_problems: int = 1) -> float:
-        """Return what the public rule for `alpha` minimises over a grid.
-
-        Parameters
-        ----------
-        n_samples, n_features : int
-            Shape of X.
-        n_problems : int, default=1
-            1 for two classes, otherwise the number of classes.
-
-        Returns
-        -------
-        float
-            An eighth of the squared length of the noise over mu, and 12.5 mu / R^2 for the bias.
-            A rule for choosing; no bound.
-        """
-        return self.calibration(PublicShape(n_samples, n_features, n_problems)).regularisation_cost()
 
     def decision_function(self, X: MatrixLike) -> FloatArray:
         """Return the confidence scores w.x + b of rows, clipped as the training rows were.
@@ -162,10 +30,7 @@ class DPLinearClassifier(PrivateClassifier):
         ndarray of shape (n_samples,) or (n_samples, n_classes)
             Positive for the second class; with more than two classes, one column each.
         """
-        check_is_fitted(self)
-        X = numeric_rows(self, X, **self.reads, reset=False)
-        rows = Design(X, self.data_norm, None, self.n_jobs, self.norm)
-        decision = rows.dot(self.coef_.T) + self.intercept_
+        decision = self._predictor(X)
         return decision[:, 0] if decision.shape[1] == 1 else decision
 
     def predict(self, X: MatrixLike) -> Array:

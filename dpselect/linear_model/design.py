@@ -130,8 +130,8 @@ class Design:
         return self.map(lambda rows: rows.dot(W), columns=W.shape[1])
 
 
-def signed_rows(problem, records):
-    """Return the records of a classification as the solver needs them.
+def design_and_targets(problem, records):
+    """Return the records of a linear model as the solver needs them.
 
     Parameters
     ----------
@@ -142,15 +142,18 @@ def signed_rows(problem, records):
     -------
     design : Design
         The rows, n of them.
-    signs : ndarray of shape (n, K)
-        Labels, -1 or 1, of the one-vs-rest problems: one for two classes, else one for each.
+    targets : ndarray of shape (n, K)
+        Of a classification the labels, -1 or 1, of the one-vs-rest problems: one for two classes,
+        else one for each. Otherwise the targets, with K = 1.
     """
+    design = problem.design(records.X)
+    if "classes_" not in records.public:
+        return design, block_map(lambda y: y[:, None], records.y)
     positive = records.classes[1:] if len(records.classes) == 2 else records.classes
-    signs = block_map(
+    return design, block_map(
         lambda y: np.where(y[:, None] == positive, 1, -1).astype(np.int8), records.y,
         row_elements=len(positive),
     )
-    return problem.design(records.X), signs
 
 
 def _clip_factor(block, data_norm, norm):

@@ -10,7 +10,8 @@ from ..ledger import PrivacyLedger
 from ..noise.generators import RandomState
 from ..rows import block_map
 from ..type_aliases import FloatArray, MatrixLike
-from .classifier import TOL, DPLinearClassifier
+from .base import TOL
+from .classifier import DPLinearClassifier
 from .losses import LogisticLoss
 
 

@@ -1,38 +1,131 @@
-"""Margin losses: convex functions of u = y w.x with derivatives between -1 and 0."""
+"""Losses: convex functions of a linear prediction and a target, with bounded derivatives."""
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import lambertw
+from scipy.special import lambertw, xlogy
+
+from ..metrics import MarginScore, PoissonDevianceScore, Score
+
+# norms and noise are bounded by what a computed supremum is rounded up to
+UP = 1 + 2**-50
 
 
-class MarginLoss(ABC):
-    """A convex loss phi(u) of the margin, with |phi'| <= 1 and 0 <= phi'' <= c.
+class Loss(ABC):
+    """A loss phi(z, t), convex in the prediction z, with |phi'| <= L and 0 <= phi'' <= c.
+
+    Derivatives are in z. What is handed over as predictions may be overwritten.
 
     Attributes
     ----------
+    lipschitz : float
+        L.
     curvature : float
-        c, the largest second derivative.
+        c; phi' is c-Lipschitz, and phi'' may be missing at single points.
     pull : float
-        kappa_l = sup over u of -u phi'(u): bounds how far the loss can pull w
+        kappa_l = sup over z and t of -z phi'(z, t): bounds how far the loss can pull w
         away from 0, lambda ||w||^2 <= kappa_l at the minimiser without noise.
+    stake : float
+        What a perfect model gains over one that predicts 0, at most; for plans only.
+    reach : float
+        How far from 0 a typical model predicts; for rules on alpha only. Found by experiment.
+    certifies : type
+        Of the scores whose Lipschitz constant and span in the prediction are known.
+    certified_score : str
+        Such a score, for messages.
+    smoother : tuple of str
+        For messages: the estimator's parameter that sets the curvature, and how to change it.
     """
 
+    lipschitz: float
     curvature: float
     pull: float
+    stake: float
+    reach: float
+    certifies: type[Score]
+    certified_score: str
+    smoother: tuple[str, str] = ("", "")
 
     @abstractmethod
-    def value(self, u):
-        """Return phi(u), elementwise."""
+    def value(self, prediction, target):
+        """Return phi(z, t), elementwise."""
 
     @abstractmethod
-    def derivative(self, u):
-        """Return phi'(u), elementwise."""
+    def derivative(self, prediction, target):
+        """Return phi'(z, t), elementwise."""
 
     @abstractmethod
-    def second_derivative(self, u):
-        """Return phi''(u), elementwise (where it exists; one-sided elsewhere)."""
+    def second_derivative(self, prediction, target):
+        """Return phi''(z, t), elementwise (where it exists; one-sided elsewhere)."""
+
+    @abstractmethod
+    def penalties(self, score, prediction, target):
+        """Return the sums over the rows of what a score charges for linear predictions."""
+
+    @abstractmethod
+    def largest(self, bound):
+        """Return the largest loss of a prediction between -bound and bound."""
+
+    @abstractmethod
+    def span(self, bound):
+        """Return the largest difference of the losses of two such predictions."""
+
+
+class MarginLoss(Loss):
+    """A decreasing function phi(u) of the margin u = t z, t being -1 or 1, with |phi'| <= 1.
+
+    Without a target, what is handed over are margins, and derivatives are in u.
+    """
+
+    lipschitz = 1.0
+    reach = 5.0
+    certifies = MarginScore
+    certified_score = "a score of margins, such as 'brier' or 'ramp'"
+
+    @property
+    def stake(self):
+        return self.value(np.float64(0.0))
+
+    def value(self, prediction, target=None):
+        return self._value(_margins(prediction, target))
+
+    def derivative(self, prediction, target=None):
+        derivative = self._derivative(_margins(prediction, target))
+        if target is not None:
+            derivative *= target
+        return derivative
+
+    def second_derivative(self, prediction, target=None):
+        return self._second_derivative(_margins(prediction, target))
+
+    def penalties(self, score, prediction, target):
+        return score.total(_margins(prediction, target))
+
+    def largest(self, bound):
+        return self.value(np.float64(-bound))
+
+    def span(self, bound):
+        return self.largest(bound) - self.value(np.float64(bound))
+
+    @abstractmethod
+    def _value(self, u):
+        """Return phi(u)."""
+
+    @abstractmethod
+    def _derivative(self, u):
+        """Return phi'(u)."""
+
+    @abstractmethod
+    def _second_derivative(self, u):
+        """Return phi''(u)."""
+
+
+def _margins(prediction, target):
+    if target is not None:
+        prediction *= target
+    return prediction
 
 
 @dataclass(frozen=True)
@@ -44,20 +137,19 @@ class LogisticLoss(MarginLoss):
     """
 
     curvature = 0.25
-    # rounded up, since it bounds a norm
-    pull = float(lambertw(np.exp(-1.0)).real) * (1 + 2**-50)
+    pull = float(lambertw(np.exp(-1.0)).real) * UP
 
-    def value(self, u):
+    def _value(self, u):
         return np.log1p(np.exp(-np.abs(u))) + np.maximum(-u, 0.0)
 
-    def derivative(self, u):
+    def _derivative(self, u):
         # several times faster than scipy's expit, and as exact: where exp overflows, 0 is right
         with np.errstate(over="ignore"):
             derivative = np.exp(u)
         derivative += 1.0
         return np.divide(-1.0, derivative, out=derivative)
 
-    def second_derivative(self, u):
+    def _second_derivative(self, u):
         e = np.exp(-np.abs(u))
         return e / (1.0 + e) ** 2
 
@@ -85,12 +177,97 @@ class HuberHingeLoss(MarginLoss):
         h = self.width
         return (1 + h) ** 2 / (8 * h) if h >= 1 / 3 else 1 - h
 
-    def value(self, u):
+    @property
+    def smoother(self):
+        return f" and huber_width={self.width!r}", ", a larger huber_width"
+
+    def _value(self, u):
         short = np.clip(1 + self.width - u, 0.0, 2 * self.width)
         return short**2 / (4 * self.width) + np.maximum(1 - self.width - u, 0.0)
 
-    def derivative(self, u):
+    def _derivative(self, u):
         return -np.clip(1 + self.width - u, 0.0, 2 * self.width) / (2 * self.width)
 
-    def second_derivative(self, u):
+    def _second_derivative(self, u):
         return np.where(np.abs(1 - u) <= self.width, 0.5 / self.width, 0.0)
+
+
+@dataclass(frozen=True)
+class PoissonLoss(Loss):
+    """Half the Poisson deviance of a target at the rate exp(z), straight beyond the rate B.
+
+    phi(z, t) = exp(z) - t z + t log t - t, tangent to itself from exp(z) = B on, so that
+    phi' = min(exp(z), B) - t: L = c = B. Targets are clipped to [0, B] here, so that no caller
+    can forget it. The page "Poisson regression" of the documentation has the proofs.
+
+    Parameters
+    ----------
+    target_bound : float
+        B, greater than 0.
+    """
+
+    target_bound: float
+    reach = 1.5
+    certifies = PoissonDevianceScore
+    certified_score = "PoissonDevianceScore of dpselect.metrics"
+
+    @property
+    def lipschitz(self):
+        return self.target_bound
+
+    @property
+    def curvature(self):
+        return self.target_bound
+
+    @property
+    def pull(self):
+        B = self.target_bound
+        # a target of 0 pulls predictions down, and one of B up
+        down = math.exp(-1.0) if B >= math.exp(-1.0) else -B * math.log(B)
+        z = max(0.0, float(lambertw(math.e * B).real) - 1)
+        return max(down, z * z * math.exp(z)) * UP
+
+    @property
+    def stake(self):
+        return self.value(np.float64(0.0), self.target_bound)
+
+    @property
+    def smoother(self):
+        return f" and target_bound={self.target_bound!r}", ", a smaller target_bound"
+
+    def rate(self, prediction):
+        """Return the target that is expected, at most B."""
+        with np.errstate(over="ignore"):
+            rate = np.exp(prediction)
+        return np.minimum(rate, self.target_bound)
+
+    def value(self, prediction, target):
+        target, highest = self._clipped(target), math.log(self.target_bound)
+        z = np.minimum(prediction, highest)
+        value = np.exp(z) - target * z + (xlogy(target, target) - target)
+        # rounding must not make a perfect prediction better than perfect
+        return np.maximum(value, 0.0) + (self.target_bound - target) * (
+            np.maximum(prediction, highest) - highest
+        )
+
+    def derivative(self, prediction, target):
+        derivative = self.rate(prediction)
+        derivative -= self._clipped(target)
+        return derivative
+
+    def second_derivative(self, prediction, target):
+        rate = self.rate(prediction)
+        return np.where(rate < self.target_bound, rate, 0.0)
+
+    def penalties(self, score, prediction, target):
+        return score.total(target, self.rate(prediction))
+
+    def largest(self, bound):
+        B = self.target_bound
+        return max(self.value(np.float64(bound), 0.0), self.value(np.float64(-bound), B))
+
+    def span(self, bound):
+        return self.largest(bound)  # where a target is met, the loss is 0
+
+    def _clipped(self, target):
+        return np.clip(target, 0.0, self.target_bound)

@@ -1,4 +1,4 @@
-"""What is public of a linear classifier before any data: its problem, and the noise of a fit.
+"""What is public of a linear model before any data: its problem, and the noise of a fit.
 
 Symbols as in :mod:`~dpselect.linear_model.calibration`.
 """
@@ -11,12 +11,11 @@ import numpy as np
 from ..capabilities import PublicShape
 from ..certificates import margin_certificate
 from ..exceptions import CertificateError
-from ..metrics import MarginScore
 from ..noise import laplace, spherical_laplace
 from ..noise.tails import noise_length
 from .calibration import Perturbation, calibrate, norm_bound, public_alpha
 from .design import Design
-from .losses import MarginLoss
+from .losses import Loss, MarginLoss
 from .risk_bound import linear_risk_bound
 
 
@@ -28,7 +27,7 @@ class LinearProblem:
     ----------
     kind : type
         The estimator's class.
-    loss : MarginLoss
+    loss : Loss
     norm : {"l2", "l1"}
         In which rows are bounded.
     data_norm : float
@@ -36,13 +35,13 @@ class LinearProblem:
     constant : float or None
         The column from which the intercept is learned.
     classes : tuple or None
-        The public labels.
+        The public labels of a classifier.
     tol, max_iter, n_jobs
         Of the solver.
     """
 
     kind: type
-    loss: MarginLoss
+    loss: Loss
     norm: str
     data_norm: float
     constant: float | None
@@ -75,26 +74,26 @@ class LinearProblem:
 
     def attributes(self, w):
         """Return what is released for coefficients of shape (K, d), noise included."""
-        if self.constant is None:
-            return {"coef_": w, "intercept_": np.zeros(len(w)), "n_iter_": self.max_iter}
+        coef, intercept = w, np.zeros(len(w))
+        if self.constant is not None:
+            coef, intercept = w[:, :-1].copy(), self.constant * w[:, -1]
+        if not isinstance(self.loss, MarginLoss):  # as scikit-learn's regressions have them
+            coef, intercept = coef[0], float(intercept[0])
         # the public limit: the number of steps that were needed depends on the data
-        return {
-            "coef_": w[:, :-1].copy(), "intercept_": self.constant * w[:, -1],
-            "n_iter_": self.max_iter,
-        }
+        return {"coef_": coef, "intercept_": intercept, "n_iter_": self.max_iter}
 
     def certified(self, score):
         """Refuse a score for which no certificate is known."""
-        if not isinstance(score, MarginScore):
+        if not isinstance(score, self.loss.certifies):
             raise CertificateError(
                 f"No certificate exists for {self.kind.__name__} with {type(score).__name__}; "
-                "use a score of margins, such as 'brier' or 'ramp'."
+                f"use {self.loss.certified_score}."
             )
 
 
 @dataclass(frozen=True)
 class LinearNoise:
-    """The noise of one fit of a linear classifier, and what follows from it before any data.
+    """The noise of one fit of a linear model, and what follows from it before any data.
 
     Attributes
     ----------
@@ -126,7 +125,8 @@ class LinearNoise:
             length = math.sqrt(2 * d) * noise_radius / R
         share = epsilon / shape.n_problems
         if isinstance(alpha, str):
-            alpha = public_alpha(shape.n_samples, length, R, share)
+            scale = 5 * problem.loss.lipschitz / problem.loss.reach
+            alpha = scale * public_alpha(shape.n_samples, length, R, share)
         scales = calibrate(
             perturbation, problem.loss, n_samples=shape.n_samples, dimension=d, radius=R,
             alpha=float(alpha), epsilon=share, tol=problem.tol, noise_radius=noise_radius,
@@ -139,8 +139,9 @@ class LinearNoise:
         return self.problem.dimension(self.shape.n_features)
 
     def certificate(self, score, noise=None, failure_probability=None):
-        """Return the Certificate of a margin score, at a noise sample or for nearly all of them."""
+        """Return the Certificate of a score, at a noise sample or for nearly all of them."""
         problem, s = self.problem, self.scales
+        loss, R = problem.loss, problem.radius
         problem.certified(score)
         if failure_probability is None:
             lengths = np.linalg.norm(noise, axis=2)
@@ -150,9 +151,8 @@ class LinearNoise:
             lengths[0] = noise_length(problem.norm, self.dimension, share)
             lengths[1] = noise_length("l2", self.dimension, share)
         residual = 2 * s.tau / s.mu + s.rounding
-        moved = 2 * problem.radius / self.shape.n_samples / s.mu + residual
-        norms = norm_bound(problem.loss, s, problem.radius, *lengths)
-        return margin_certificate(score, problem.radius, moved, norms, residual)
+        moved = 2 * (loss.lipschitz * R) / self.shape.n_samples / s.mu + residual
+        return margin_certificate(score, R, moved, norm_bound(loss, s, R, *lengths), residual)
 
     def risk_bound(self, reach):
         """Return the RiskBound over the ball of models that reach as far as `reach`."""
@@ -166,4 +166,5 @@ class LinearNoise:
             noise = s.linear_scale**2 * squared_length / (8 * s.mu)
         else:
             noise = s.output_scale**2 * d * (d + 1) * s.mu / 8
-        return float(noise + 12.5 * s.mu / self.problem.radius**2)
+        bias = self.problem.loss.reach**2 / 2 * s.mu / self.problem.radius**2
+        return float(noise + bias)

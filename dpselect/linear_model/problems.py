@@ -1,8 +1,8 @@
-"""A table of regularised margin-loss problems: what one pass over the rows tells of them.
+"""A table of regularised problems: what one pass over the rows tells of them.
 
 The problem of column k on part j of the rows is
 
-    minimise  J_jk(w) = (1/n_j) sum_(i in part j) phi(y_ik a_i.w) + (mu_jk / 2) ||w||^2 + b_jk.w
+    minimise  J_jk(w) = (1/n_j) sum_(i in part j) phi(a_i.w, t_ik) + (mu_jk / 2) ||w||^2 + b_jk.w
 
 A part is what a split of cross-validation trains on; without parts there is one, of all rows.
 """
@@ -12,46 +12,45 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from .losses import MarginLoss
+from .losses import Loss, MarginLoss
 from .tolerance import longest
 
 # with at most so many coefficients, more than so many columns have their curvatures inverted at once
 SMALL, MANY = 16, 64
+ONE = np.ones((1, 1))
 
 
 @dataclass(frozen=True)
 class _Terms:
     """What one row adds to gradients and curvatures; this is all that goes to where the rows are."""
 
-    loss: MarginLoss
+    loss: Loss
     which: np.ndarray
     n_parts: int
 
-    def gradients(self, W, columns, rows, signs, parts=None):
+    def gradients(self, W, columns, rows, targets, parts=None):
         """Return the sums of the chosen problems' gradients over a block, shape (d, k)."""
-        if signs.shape[1] == 1 and 2 * len(columns) > len(W):
-            # for many columns a copy costs less than factors, constant and signs in each of them
-            A = rows.matrix(signs)
-            derivatives = self._left_out(self.loss.derivative(A @ W), parts, columns)
-            return (derivatives.T @ A).T
-        y = self._labels(signs, columns)
-        u = rows.dot(W)
-        u *= y
-        derivatives = self.loss.derivative(u)
-        derivatives *= y
+        if targets.shape[1] == 1 and 2 * len(columns) > len(W):
+            # for many columns a copy costs less than factors, constant and labels in each of them
+            weights = ONE
+            if isinstance(self.loss, MarginLoss):
+                weights, targets = targets, None
+            A = rows.matrix(weights)
+            derivatives = self.loss.derivative(A @ W, targets)
+            return (self._left_out(derivatives, parts, columns).T @ A).T
+        derivatives = self.loss.derivative(rows.dot(W), self._targets(targets, columns))
         return rows.adjoint_dot(self._left_out(derivatives, parts, columns))
 
-    def second_derivatives(self, W, columns, rows, signs, parts=None):
+    def second_derivatives(self, W, columns, rows, targets, parts=None):
         """Return the second derivatives, shape (b, k)."""
-        u = rows.dot(W)
-        u *= self._labels(signs, columns)
-        return self._left_out(self.loss.second_derivative(u), parts, columns)
+        targets = self._targets(targets, columns)
+        return self._left_out(self.loss.second_derivative(rows.dot(W), targets), parts, columns)
 
-    def _labels(self, signs, columns):
+    def _targets(self, targets, columns):
         # one column serves all problems without being copied
-        if signs.shape[1] > 1:
-            signs = signs[:, self.which[columns % len(self.which)]]
-        return signs.astype(np.float64)
+        if targets.shape[1] > 1:
+            targets = targets[:, self.which[columns % len(self.which)]]
+        return targets.astype(np.float64, copy=False)
 
     def _left_out(self, values, parts, columns):
         """Set to 0 what rows outside of a problem's part would add; parts follow each other."""
@@ -66,7 +65,7 @@ class _Terms:
 class Problems:
     """Gradients and curvatures of k columns on J parts, which are numbered j k + column."""
 
-    def __init__(self, design, signs, which, loss, mu, linear, parts=None):
+    def __init__(self, design, targets, which, loss, mu, linear, parts=None):
         self.design, self.terms = design, _Terms(loss, which, len(mu))
         self.shape = mu.shape
         self.mu = mu.ravel()
@@ -74,18 +73,18 @@ class Problems:
         # bounds on the norms of the minimisers
         self.longest = longest(loss, design.radius, self.mu, np.linalg.norm(self.linear, axis=0))
         if parts is None:
-            self.aligned, self.sizes = (signs,), np.full(mu.size, float(design.n_rows))
+            self.aligned, self.sizes = (targets,), np.full(mu.size, float(design.n_rows))
         else:
-            self.aligned = (signs, parts.train)
+            self.aligned = (targets, parts.train)
             self.sizes = np.repeat(parts.train_sizes.astype(float), len(which))
 
     def sample(self, n_rows):
         """Return each column's problem on a sample of the rows, where parts make no difference."""
-        design, signs = self.design.sample(n_rows, self.aligned[0])
+        design, targets = self.design.sample(n_rows, self.aligned[0])
         mu = self.mu.reshape(self.shape).mean(axis=0)
         linear = self.linear.reshape(-1, *self.shape).mean(axis=1)
         return Problems(
-            design, signs, self.terms.which, self.terms.loss, mu[None], linear[None]
+            design, targets, self.terms.which, self.terms.loss, mu[None], linear[None]
         )
 
     def gradients(self, W, columns):
@@ -117,7 +116,7 @@ class Problems:
         ])
 
     def _factors_at_zero(self, columns):
-        """Return the factors at 0, where all losses curve the same: only mu makes a difference."""
+        """Return the factors at 0, where the losses of all columns are alike: only mu is different."""
         owners = columns % self.shape[1]
         one = columns[owners == owners[0]]
         W = np.zeros((len(self.linear), len(one)))
@@ -135,8 +134,8 @@ class Problems:
         places = [np.flatnonzero(own == i) for i in range(own.max() + 1)]
 
         def grams(rows, *aligned):
-            second_derivatives = terms.second_derivatives(W, columns, rows, *aligned) / sizes
-            return tuple(rows.gram(second_derivatives[:, place].mean(axis=1)) for place in places)
+            curvatures = terms.second_derivatives(W, columns, rows, *aligned) / sizes
+            return tuple(rows.gram(curvatures[:, place].mean(axis=1)) for place in places)
 
         return self.design.sum(grams, *self.aligned, columns=len(columns))
 
@@ -145,7 +144,7 @@ class Problems:
         terms = self.terms
 
         def products(rows, *aligned):
-            A = rows.matrix(np.ones((1, 1)))
+            A = rows.matrix(ONE)
             outer = (A[:, :, None] * A[:, None, :]).reshape(len(A), -1)
             return (outer.T @ terms.second_derivatives(W, columns, rows, *aligned),)
 
@@ -206,12 +205,12 @@ def _factor(curvature, mu):
     return cho_factor(H, overwrite_a=True, check_finite=False)
 
 
-def mean_losses(design, signs, which, loss, W):
+def mean_losses(design, targets, which, loss, W):
     """Return the mean loss of each column of W over the rows, in one pass.
 
     Parameters
     ----------
-    design, signs, which, loss
+    design, targets, which, loss
         As for :func:`minimise`.
     W : ndarray of shape (d, k)
 
@@ -220,10 +219,8 @@ def mean_losses(design, signs, which, loss, W):
     ndarray of shape (k,)
     """
 
-    def losses(rows, signs):
-        margins = rows.dot(W)
-        margins *= signs[:, which]
-        return (loss.value(margins).sum(axis=0),)
+    def losses(rows, targets):
+        return (loss.value(rows.dot(W), targets[:, which]).sum(axis=0),)
 
-    (total,) = design.sum(losses, signs, columns=W.shape[1])
+    (total,) = design.sum(losses, targets, columns=W.shape[1])
     return total / design.n_rows

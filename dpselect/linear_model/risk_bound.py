@@ -1,16 +1,20 @@
-"""The least regularised risk of a linear classifier over a ball, and how far one record moves it.
+"""The least regularised risk of a linear model over a ball, and how far one record moves it.
 
 Symbols as in :mod:`~dpselect.linear_model.calibration`; B is the radius of the ball. With several
 classes, all is averaged over the one-vs-rest problems.
 """
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from ..certificates import INEXACTNESS, RiskBound
+from ..estimator import Trial
 from ..noise.tails import noise_length
-from .design import signed_rows
+from ..type_aliases import FloatArray, MatrixLike
+from .design import design_and_targets
 from .problems import mean_losses
 from .solver import minimise
 from .sweep import alike
@@ -25,14 +29,14 @@ CONCENTRATION = 30.0
 
 
 def linear_risk_bound(calibration, reach):
-    """Return the RiskBound of a linear classifier.
+    """Return the RiskBound of a linear model.
 
     Parameters
     ----------
     calibration : LinearNoise
         Of what it will be trained with.
     reach : float
-        Largest margin |a.w| that a model in the ball has: B = reach / R.
+        Largest prediction |a.w| that a model in the ball has: B = reach / R.
 
     Returns
     -------
@@ -42,7 +46,7 @@ def linear_risk_bound(calibration, reach):
     -----
     Let w minimise J over the ball for records D, and let D' have z' in place of z. Then
     min J' <= J'(w) = min J + (l(w, z') - l(w, z)) / n, and vice versa: the value moves by
-    at most phi(-U) - phi(U) over n, where U bounds |a.w|. A minimiser on the ball is one
+    at most the span of the loss at U over n, where U bounds |a.w|. A minimiser on the ball is one
     without the ball for mu + nu in place of mu, nu >= 0, so its length is at most
     sqrt(kappa_l / mu) as well as B.
 
@@ -60,12 +64,15 @@ def linear_risk_bound(calibration, reach):
         forecast = (s.output_scale * noise_length("l2", d)) ** 2 * (average + s.mu) / 2
     shape = calibration.shape
     unit = (f"mean {loss!r}", f"of {shape.n_problems} problems")
-    stake = loss.value(np.float64(0.0))
-    return RiskBound.of(ball.span, shape.n_samples, ball.residual, forecast, ball.length, unit, stake)
+    return RiskBound.of(
+        ball.span, shape.n_samples, ball.residual, forecast, ball.length, unit, loss.stake
+    )
 
 
-def linear_optimal_values(trials, X, y, reach):
-    """Return the least regularised risks of linear classifiers over their balls.
+def linear_optimal_values(
+    trials: Sequence[Trial], X: MatrixLike, y: npt.ArrayLike, reach: float
+) -> FloatArray:
+    """Return the least regularised risks of linear models over their balls.
 
     Those that see the rows alike are solved together.
 
@@ -87,7 +94,8 @@ def linear_optimal_values(trials, X, y, reach):
     for problem, members in alike(trials):
         records = trials[members[0]].records(X, y)
         balls = [_Ball(trials[i].calibration(records.shape), reach) for i in members]
-        path = _Path(problem, *signed_rows(problem, records), balls)
+        design, targets = design_and_targets(problem, records)
+        path = _Path(problem, design, targets, balls)
         values[members] = [path.values(ball.mu).mean() for ball in balls]
     return values
 
@@ -130,7 +138,7 @@ class _Ball:
         self.radius = reach / R
         self.length = min(self.radius, natural)
         U = R * self.length
-        self.span = float(loss.value(np.float64(-U)) - loss.value(np.float64(U)))
+        self.span = float(loss.span(U))
         self.goal = INEXACTNESS * self.span / calibration.shape.n_samples
         steepness, tol = 0.0, problem.tol
         if self.radius < natural:
@@ -152,10 +160,10 @@ class _Path:
     see the same rows. Where it enters the ball, at M*, all with mu < M* have their maximum.
     """
 
-    def __init__(self, problem, design, signs, balls):
-        self.problem, self.design, self.signs = problem, design, signs
+    def __init__(self, problem, design, targets, balls):
+        self.problem, self.design, self.targets = problem, design, targets
         self.loss, self.B = problem.loss, balls[0].radius
-        self.K = signs.shape[1]
+        self.K = targets.shape[1]
         self.goal, self.taus = min(b.goal for b in balls), [b.tau for b in balls]
         self.mus = mus = np.array([b.mu for b in balls])
         # M, and there the value and the length for each problem
@@ -170,12 +178,12 @@ class _Path:
         # close enough for all candidates whose value may lie there
         tau = np.min(np.where(self.mus[:, None] <= M, np.array(self.taus)[:, None], np.inf), axis=0)
         W = minimise(
-            self.design, self.signs, which, self.loss, mu=M,
+            self.design, self.targets, which, self.loss, mu=M,
             linear=np.zeros((self.design.n_columns, len(M))), tau=tau,
             max_iter=self.problem.max_iter,
         )
         squares = (W * W).sum(axis=0)
-        values = mean_losses(self.design, self.signs, which, self.loss, W) + M / 2 * squares
+        values = mean_losses(self.design, self.targets, which, self.loss, W) + M / 2 * squares
         for m, k, value, length in zip(M, which, values, np.sqrt(squares)):
             self.known[k][0][float(m)], self.known[k][1][float(m)] = float(value), float(length)
 

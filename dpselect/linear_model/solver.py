@@ -1,4 +1,4 @@
-"""A globally convergent solver for a whole table of regularised margin-loss problems.
+"""A globally convergent solver for a whole table of regularised problems.
 
 All problems J_jk of :mod:`~dpselect.linear_model.problems` are advanced together: each pass over
 the rows is one matrix product for all of them.
@@ -28,18 +28,18 @@ MEMORY = 10
 BISECTIONS, OUTSIDE = 50, 2**10
 
 
-def minimise(design, signs, which, loss, mu, linear, tau, max_iter=100, parts=None):
+def minimise(design, targets, which, loss, mu, linear, tau, max_iter=100, parts=None):
     """Minimise all problems until every gradient's l2 norm is at most its `tau`.
 
     Parameters
     ----------
     design : Design
         The rows a_i, n of them with d coordinates and l2 norm at most R.
-    signs : ndarray of shape (n, K)
-        Labels, -1 or 1, of the K one-vs-rest problems.
+    targets : ndarray of shape (n, K)
+        t; for a MarginLoss the labels, -1 or 1, of the K one-vs-rest problems.
     which : ndarray of int, shape (k,)
-        The column of `signs` that holds column k's labels.
-    loss : MarginLoss
+        The column of `targets` that holds column k's targets.
+    loss : Loss
         phi.
     mu : ndarray of shape (k,), or (J, k)
         Regularisation; greater than 0.
@@ -62,14 +62,14 @@ def minimise(design, signs, which, loss, mu, linear, tau, max_iter=100, parts=No
         ``MAX_STEPS`` steps are certain to suffice.
     """
     if mu.ndim == 1:
-        (W,) = minimise(design, signs, which, loss, mu[None], linear[None], tau[None], max_iter)
+        (W,) = minimise(design, targets, which, loss, mu[None], linear[None], tau[None], max_iter)
         return W
     W = np.empty(linear.shape)
     size = max(1, GROUP_ELEMENTS // design.n_columns**2)
     for start in range(0, len(which), size):
         group = slice(start, start + size)
         problems = Problems(
-            design, signs, which[group], loss, mu[:, group], linear[:, :, group], parts
+            design, targets, which[group], loss, mu[:, group], linear[:, :, group], parts
         )
         W[:, :, group] = _solve(problems, tau[:, group], max_iter)
     return W
@@ -111,7 +111,7 @@ def _start(problems, tau, max_iter):
         return W, problems.curvature_factors(W, np.arange(len(problems.mu)))
     smaller = problems.sample(n_sample)
     # where the sample's own error begins to count, there is no use to go on
-    enough = 0.1 * problems.design.radius / math.sqrt(n_sample)
+    enough = 0.1 * (problems.terms.loss.lipschitz * problems.design.radius) / math.sqrt(n_sample)
     goal = np.maximum(tau.reshape(problems.shape).max(axis=0), enough)
     # a start need not be a solution, so that there is no last resort here
     W, _ = _descend_together(smaller, goal, max_iter)
@@ -230,8 +230,8 @@ def _last_resort(problems, k, w, gradient, tau):
     steps = int(min(accelerated, ellipsoids, 2 * MAX_STEPS))
     length = float(np.linalg.norm(gradient))
     if accelerated <= ellipsoids:
-        # no gradient at 0 is longer than R + t
-        start = w if length <= R + t else np.zeros_like(w)
+        # no gradient at 0 is longer than this
+        start = w if length <= loss.lipschitz * R + t else np.zeros_like(w)
         return _accelerated_descent(problems, k, start, tau, steps)
     reach = float(problems.longest[k])
     M = loss.curvature * R**2 + mu

@@ -7,7 +7,8 @@ import numpy.typing as npt
 from ..ledger import PrivacyLedger
 from ..noise.generators import RandomState
 from ..validation import check_number
-from .classifier import TOL, DPLinearClassifier
+from .base import TOL
+from .classifier import DPLinearClassifier
 from .losses import HuberHingeLoss
 
 

@@ -1,11 +1,17 @@
 """Linear models that see the same rows are trained, and scored on splits, all together."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 
+from ..estimator import Trial
+from ..metrics import Score
 from ..noise import release
-from .design import signed_rows
+from ..rows import Parts
+from ..type_aliases import FloatArray, MatrixLike
+from .design import design_and_targets
 from .solver import minimise
 
 
@@ -17,7 +23,7 @@ def alike(trials):
     return groups.items()
 
 
-def solve(calibrations, noises, design, signs, parts=None):
+def solve(calibrations, noises, design, targets, parts=None):
     """Return the noisy coefficients on each part of the rows, shape (J, k, K, d).
 
     Parameters
@@ -26,17 +32,17 @@ def solve(calibrations, noises, design, signs, parts=None):
         Entry [j][i]: of model i for the size of part j.
     noises : list of ndarray
         Standard noise of each model.
-    design, signs, parts
+    design, targets, parts
         As for :func:`~dpselect.linear_model.solver.minimise`.
     """
-    problem, J, k, K = calibrations[0][0].problem, len(calibrations), len(noises), signs.shape[1]
+    problem, J, k, K = calibrations[0][0].problem, len(calibrations), len(noises), targets.shape[1]
     noises = np.array(noises)
     mu, tau, linear, output, step = (
         np.array([[getattr(c.scales, name) for c in row] for row in calibrations])
         for name in ("mu", "tau", "linear_scale", "output_scale", "step")
     )
     W = minimise(
-        design, signs, np.tile(np.arange(K), k), problem.loss,
+        design, targets, np.tile(np.arange(K), k), problem.loss,
         mu=np.repeat(mu, K, axis=1), tau=np.repeat(tau, K, axis=1),
         # (J, k, K, d) becomes (J, d, k K)
         linear=np.moveaxis(linear[:, :, None, None] * noises[:, 0], 3, 1).reshape(J, -1, k * K),
@@ -46,14 +52,17 @@ def solve(calibrations, noises, design, signs, parts=None):
     return release(W, output[:, :, None, None] * noises[:, 1], step[:, :, None, None])
 
 
-def scores_of_splits(trials, score, X, y, parts):
+def scores_of_splits(
+    trials: Sequence[Trial], score: Score, X: MatrixLike, y: npt.ArrayLike, parts: Parts,
+) -> FloatArray:
     """Train on each split's training part and score on its other part, in one sweep.
 
     Parameters
     ----------
     trials : list of Trial
         Of linear models.
-    score : MarginScore
+    score : Score
+        That the loss of the models certifies.
     X : array-like or sparse matrix of shape (n_samples, n_features)
     y : array-like of shape (n_samples,)
     parts : Parts
@@ -73,24 +82,23 @@ def scores_of_splits(trials, score, X, y, parts):
 
 
 def _scores_alike(problem, trials, score, records, parts):
-    design, signs = signed_rows(problem, records)
+    design, targets = design_and_targets(problem, records)
     calibrations = [
         [trial.calibration(replace(records.shape, n_samples=int(n))) for trial in trials]
         for n in parts.train_sizes
     ]
     noises = [trial.noise(records.shape) for trial in trials]
-    W = solve(calibrations, noises, design, signs, parts)
+    W = solve(calibrations, noises, design, targets, parts)
     J, k, K, d = W.shape
     columns = W.reshape(J, k * K, d).transpose(0, 2, 1)
 
-    def penalties(rows, signs, test):
+    def penalties(rows, targets, test):
         total = np.zeros((J, k * K))
         for j, chosen in enumerate(test.T):
             chosen = np.flatnonzero(chosen)
-            margins = rows.take(chosen).dot(columns[j]).reshape(-1, k, K)
-            margins *= signs[chosen, None]
-            total[j] = score.total(margins).ravel()
+            predictions = rows.take(chosen).dot(columns[j]).reshape(-1, k, K)
+            total[j] = problem.loss.penalties(score, predictions, targets[chosen, None]).ravel()
         return (total,)
 
-    (total,) = design.sum(penalties, signs, parts.test, columns=k * K)
+    (total,) = design.sum(penalties, targets, parts.test, columns=k * K)
     return -total.reshape(J, k, K).mean(axis=2) / parts.test_sizes[:, None]

@@ -19,17 +19,18 @@ MAX_STEPS = 2**20
 def attainable(loss, R, mu, t, tol):
     """Return tau, the gradient norm to which the solver works: a function of public numbers.
 
-    tol (R + t), t being the mean length of the noise in the gradient, or what rounding of
+    tol (L R + t), t being the mean length of the noise in the gradient, or what rounding of
     the margins leaves of it when mu is so small that the model may be very long.
     """
     length = longest(loss, R, mu, t)
-    return float(max(tol * (R + t), ROUNDING * loss.curvature * R * (R * length)))
+    return float(max(tol * (loss.lipschitz * R + t), ROUNDING * loss.curvature * R * (R * length)))
 
 
 def longest(loss, R, mu, t):
     """Bound ||w|| where mu w differs by at most t from the negative gradient of the loss."""
     with np.errstate(over="ignore"):
-        return np.minimum((R + t) / mu, (t + np.sqrt(t * t + 4 * mu * loss.pull)) / (2 * mu))
+        by_norm = (loss.lipschitz * R + t) / mu
+        return np.minimum(by_norm, (t + np.sqrt(t * t + 4 * mu * loss.pull)) / (2 * mu))
 
 
 def guaranteed_steps(loss, R, mu, t, tau, d):
@@ -37,7 +38,7 @@ def guaranteed_steps(loss, R, mu, t, tau, d):
 
     Parameters
     ----------
-    loss : MarginLoss
+    loss : Loss
     R : float
         Bound on the l2 norm of the rows.
     mu : float
@@ -53,8 +54,8 @@ def guaranteed_steps(loss, R, mu, t, tau, d):
     -------
     accelerated, ellipsoids : float
         Whole numbers, or ``inf``. Of Nesterov's method for strongly convex functions, from any
-        point with a gradient no longer than R + t: with M = c R^2 + mu, the squared gradient after
-        N steps is at most 2 M (R + t)^2 / mu (1 - sqrt(mu / M))^N. Of the ellipsoid method, from a
+        point with a gradient no longer than G = L R + t: with M = c R^2 + mu, the squared gradient
+        after N steps is at most 2 M G^2 / mu (1 - sqrt(mu / M))^N. Of the ellipsoid method, from a
         ball of radius W that holds the minimiser: N steps leave less than the volume of a ball of
         radius tau / M.
 
@@ -77,7 +78,7 @@ def guaranteed_steps(loss, R, mu, t, tau, d):
     if not 0 < rate:
         return math.inf, math.inf
     # logarithms one by one: in small units the squares would be 0
-    fall = math.log(2 * M / mu) + 2 * (math.log(R + t) - math.log(tau))
+    fall = math.log(2 * M / mu) + 2 * (math.log(loss.lipschitz * R + t) - math.log(tau))
     accelerated = fall / -math.log1p(-rate)
     width = float(longest(loss, R, mu, t)) * M / tau
     along, across = ellipsoid_factors(d)
@@ -114,15 +115,13 @@ def check_steps(loss, R, mu, t, tol, d, alpha):
     needed = min(guaranteed_steps(loss, R, mu, t, attainable(loss, R, mu, t, tol), d))
     if needed <= MAX_STEPS:
         return
-    enough, tau = 2 * mu, tol * (R + t)
+    enough, tau = 2 * mu, tol * (loss.lipschitz * R + t)
     while min(guaranteed_steps(loss, R, enough, t, tau, d)) > MAX_STEPS:
         enough *= 2
-    width = getattr(loss, "width", None)
-    hinge = "" if width is None else f" and huber_width={width!r}"
-    wider = "" if width is None else ", a larger huber_width"
+    given, smoother = loss.smoother
     raise ValueError(
-        f"alpha={alpha!r} for rows of norm up to {R!r} (data_norm with intercept_scaling){hinge} might "
+        f"alpha={alpha!r} for rows of norm up to {R!r} (data_norm with intercept_scaling){given} might "
         f"take the solver {needed:.2g} passes over the records, where {MAX_STEPS} are the most, and "
         "the privacy loss covers only what is solved whatever the records are; write "
-        f"alpha={enough:.2g}{wider} or a smaller intercept_scaling."
+        f"alpha={enough:.2g}{smoother} or a smaller intercept_scaling."
     )

@@ -13,6 +13,7 @@ from .scores import (
     AccuracyScore,
     ClippedSquaredErrorScore,
     IntegratedSquaredErrorScore,
+    PoissonDevianceScore,
     get_score,
 )
 
@@ -24,6 +25,7 @@ __all__ = [
     "IntegratedSquaredErrorScore",
     "LogisticScore",
     "MarginScore",
+    "PoissonDevianceScore",
     "RampScore",
     "Score",
     "get_score",

@@ -1,10 +1,13 @@
-"""scikit-learn's accuracy and R^2, also for predictions that are not in memory.
+"""scikit-learn's accuracy, R^2 and D^2, also for predictions that are not in memory.
 
 They are means over records, without any privacy: see :mod:`~dpselect.training_records`.
 """
 
+from functools import partial
+
 import numpy as np
-from sklearn.metrics import accuracy_score, r2_score
+from scipy.special import kl_div
+from sklearn.metrics import accuracy_score, d2_tweedie_score, r2_score
 
 from ..rows import align, as_lazy, block_sum, is_lazy, on_labels
 
@@ -44,16 +47,37 @@ def r_squared(predicted, y, sample_weight=None):
     -------
     float
     """
-    predicted, y, weights = _aligned(predicted, y, sample_weight)
+    return _explained(r2_score, lambda y, p: (y - p) ** 2, predicted, y, sample_weight)
+
+
+def d_squared(predicted, y, sample_weight=None):
+    """Return the share of the Poisson deviance that is explained; see sklearn.metrics.d2_tweedie_score.
+
+    Parameters
+    ----------
+    predicted, y : array of shape (n,)
+    sample_weight : array of shape (n,), default=None
+
+    Returns
+    -------
+    float
+    """
+    in_memory = partial(d2_tweedie_score, power=1)
+    return _explained(in_memory, kl_div, predicted, y, sample_weight)
+
+
+def _explained(in_memory, error, predicted, y, weights):
+    """Return 1 less the error over that of predicting the mean."""
+    predicted, y, weights = _aligned(predicted, y, weights)
     if not is_lazy(predicted):
-        return r2_score(y, predicted, sample_weight=weights)
+        return float(in_memory(y, predicted, sample_weight=weights))
     moved, total = block_sum(lambda y, w: ((w * y).sum(), w.sum()), y, weights)
     mean = moved / total
 
-    def squares(predicted, y, weights):
-        return (weights * (y - predicted) ** 2).sum(), (weights * (y - mean) ** 2).sum()
+    def errors(predicted, y, weights):
+        return (weights * error(y, predicted)).sum(), (weights * error(y, mean)).sum()
 
-    residual, spread = block_sum(squares, predicted, y, weights)
+    residual, spread = block_sum(errors, predicted, y, weights)
     if spread == 0:  # as in scikit-learn
         return float(residual == 0)
     return float(1 - residual / spread)

@@ -1,22 +1,80 @@
 """Scores of regressions, densities and labels, and all scores by their names."""
 
 import operator
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import kl_div
 
 from ..exceptions import CertificateError
 from ..rows import block_map, block_sum
-from ..type_aliases import Estimator, FloatArray, MatrixLike
+from ..type_aliases import Estimator, FloatArray, FloatOrArray, MatrixLike
 from ..validation import check_number
 from .margin import BrierScore, HingeScore, LogisticScore, RampScore
 from .score import Score, check_shape, predicted_by, with_labels
 
 
+class TargetScore(Score):
+    """A score -(1/m) sum_i g(t_i, p_i) of targets and predictions."""
+
+    @abstractmethod
+    def penalty(self, y: FloatOrArray, predicted: FloatOrArray) -> FloatOrArray:
+        """Return g(y, predicted), elementwise; of what is not a number, the worst.
+
+        Parameters
+        ----------
+        y, predicted : float or ndarray
+            Of shapes that go together.
+
+        Returns
+        -------
+        float or ndarray
+        """
+
+    def __call__(  # type: ignore[override]  # other scores need no y
+        self,
+        estimator: Estimator,
+        X: MatrixLike,
+        y: npt.ArrayLike,
+    ) -> float:
+        """Score a fitted regressor.
+
+        Parameters
+        ----------
+        estimator : regressor
+        X : array-like of shape (m, p)
+        y : array-like of shape (m,)
+
+        Returns
+        -------
+        float
+            Minus the mean penalty.
+        """
+        predicted, y = with_labels(predicted_by(estimator, "predict", X), y, np.float64)
+        check_shape(predicted.shape, y.shape)
+        (total,) = block_sum(lambda predicted, y: (self.total(y, predicted),), predicted, y)
+        return -float(total / len(y))
+
+    def total(self, y: FloatArray, predicted: FloatArray) -> FloatArray:
+        """Return the sums of the penalties over the rows.
+
+        Parameters
+        ----------
+        y, predicted : ndarray of shape (m, ...)
+            Of shapes that go together.
+
+        Returns
+        -------
+        ndarray of shape (...)
+        """
+        return self.penalty(y, predicted).sum(axis=0)
+
+
 @dataclass(frozen=True)
-class ClippedSquaredErrorScore(Score):
+class ClippedSquaredErrorScore(TargetScore):
     """The mean of min(residual^2, bound), for regression.
 
     In the prediction it has Lipschitz constant 2 sqrt(bound), and it spans `bound`.
@@ -60,46 +118,78 @@ class ClippedSquaredErrorScore(Score):
         """float : Lipschitz constant of the penalty in the prediction, 2 sqrt(bound)."""
         return 2 * np.sqrt(self.bound).item()
 
-    def __call__(  # type: ignore[override]  # other scores need no y
-        self,
-        estimator: Estimator,
-        X: MatrixLike,
-        y: npt.ArrayLike,
-    ) -> float:
-        """Score a fitted regressor.
-
-        Parameters
-        ----------
-        estimator : regressor
-        X : array-like of shape (m, p)
-        y : array-like of shape (m,)
-
-        Returns
-        -------
-        float
-            Minus the mean clipped squared error.
-        """
-        predicted, y = with_labels(predicted_by(estimator, "predict", X), y, np.float64)
-        check_shape(predicted.shape, y.shape)
-        (total,) = block_sum(lambda predicted, y: (self.total(y, predicted),), predicted, y)
-        return -float(total / len(y))
-
-    def total(self, y: FloatArray, predicted: FloatArray) -> FloatArray:
-        """Return the sums of the clipped squared errors over the rows.
-
-        Parameters
-        ----------
-        y, predicted : ndarray of shape (m, ...)
-            Of shapes that go together.
-
-        Returns
-        -------
-        ndarray of shape (...)
-        """
-        # fmin: no target, not even one that is not a number, adds more than the bound
+    def penalty(self, y: FloatOrArray, predicted: FloatOrArray) -> FloatOrArray:
         with np.errstate(over="ignore", invalid="ignore"):
             residual = y - predicted
-            return np.fmin(residual * residual, self.bound).sum(axis=0)
+            return np.fmin(residual * residual, self.bound)
+
+
+@dataclass(frozen=True)
+class PoissonDevianceScore(TargetScore):
+    """The mean of half the Poisson deviance, up to a bound, for counts.
+
+    The penalty is min(B, r - t + t log(t / r)) for the target t, clipped to [0, B], and the predicted
+    rate r, at most B. In the logarithm of the rate it has Lipschitz constant B.
+
+    Parameters
+    ----------
+    target_bound : float
+        B, the largest count that is told apart; greater than 0.
+
+    Raises
+    ------
+    ValueError
+        If `target_bound` is not greater than 0 and finite.
+
+    Examples
+    --------
+    >>> from dpselect.metrics import PoissonDevianceScore
+    >>> PoissonDevianceScore(target_bound=10.0).lipschitz
+    10.0
+    """
+
+    target_bound: float
+
+    def __post_init__(self):
+        bound = check_number(
+            "target_bound", self.target_bound, why="it limits what one record can add to the score",
+            instead="write a count that few records exceed, such as 10.0",
+        )
+        object.__setattr__(self, "target_bound", bound)
+
+    @property
+    def stake(self) -> float:  # type: ignore[override]  # is read only
+        return self.target_bound
+
+    @property
+    def width(self) -> float:  # type: ignore[override]  # is read only
+        return self.target_bound
+
+    @property
+    def lipschitz(self) -> float:
+        """float : Largest slope of the penalty in the logarithm of the rate, B."""
+        return self.target_bound
+
+    def span(self, bound: npt.ArrayLike) -> FloatOrArray:
+        """Return the largest difference of two penalties where the rates' logarithms are bounded.
+
+        Parameters
+        ----------
+        bound : float or ndarray
+            U, greater than or equal to 0: the rates lie between exp(-U) and exp(U).
+
+        Returns
+        -------
+        float or ndarray
+        """
+        with np.errstate(over="ignore", under="ignore"):
+            low, high = np.exp(-np.asarray(bound)), np.exp(bound)
+        most, none = np.float64(self.target_bound), np.float64(0.0)
+        return np.maximum(self.penalty(most, low), self.penalty(none, high))
+
+    def penalty(self, y: FloatOrArray, predicted: FloatOrArray) -> FloatOrArray:
+        y, rate = np.clip(y, 0.0, self.target_bound), np.clip(predicted, 0.0, self.target_bound)
+        return np.fmin(kl_div(y, rate), self.target_bound)
 
 
 @dataclass(frozen=True)

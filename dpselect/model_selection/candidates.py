@@ -198,6 +198,9 @@ def _keep_to_memory(estimator):
 
 
 def _check_model(model, needs, search):
+    # (first: not every search has a twin without privacy to send to)
+    if needs is not None:
+        require(needs, model, search, "use a private estimator of dpselect as the last step")
     missing = [name for name in OWNED if name not in getattr(model, "get_params", dict)()]
     if missing:
         raise CertificateError(
@@ -205,8 +208,6 @@ def _check_model(model, needs, search):
             f"{' and '.join(missing)}; use a private estimator of dpselect as the last step, or "
             "epsilon=float('inf') for a search that is not private."
         )
-    if needs is not None:
-        require(needs, model, search, "use a private estimator of dpselect as the last step")
 
 
 def seed_features(estimator, stream):

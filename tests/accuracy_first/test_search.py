@@ -25,6 +25,7 @@ from dpselect import (
     PrivacyLoss,
     SeededNoiseWarning,
 )
+from dpselect.capabilities import PublicShape
 from dpselect.mechanisms.above_threshold import HIGH_SHARE, LOW_SHARE
 from dpselect.metrics import BrierScore, ClippedSquaredErrorScore
 from dpselect.preprocessing import BoundedScaler, DPBoundsScaler, NormClipper
@@ -271,10 +272,8 @@ def test_epsilon_is_known_before_the_data_and_the_least_that_is_enough(estimator
         assert plan.chosen == s.plan_.chosen and plan.chosen.testing == 0.0
         assert s.privacy_.epsilon == s.best_epsilon_ == plan.chosen.total
         model, gamma = s.best_estimator_, 0.1 if method == "certified" else None
-        bounds = [
-            clone(model).set_params(epsilon=epsilon).accuracy_form().excess_bound(*X.shape, 1, gamma)
-            for epsilon in GRID["epsilon"]
-        ]
+        form, shape = model.accuracy_form(), PublicShape(*X.shape)
+        bounds = [form.excess_bound(shape, epsilon, gamma) for epsilon in GRID["epsilon"]]
         assert s.best_index_ == np.flatnonzero(np.array(bounds) <= target)[0] > 0
 
 
@@ -290,7 +289,7 @@ def test_the_bound_of_a_histogram_holds_where_it_is_tightest(noise):
         counts = np.maximum(n * masses + draw, 0)
         found[i] = ((counts / counts.sum() - masses) ** 2).sum() * cells
     for p in (0.3, 0.02):
-        bound = model.accuracy_form().excess_bound(n, 1, failure_probability=p)
+        bound = model.accuracy_form().excess_bound(PublicShape(n, 1), 0.05, p)
         assert (found > bound).mean() < p and bound < 1.8 * np.quantile(found, 1 - p)
 
 

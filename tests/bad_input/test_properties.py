@@ -1,6 +1,7 @@
 """Twins that do what must not be done, to see that each is caught."""
 
 import warnings
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -25,11 +26,14 @@ class Honest(BaseEstimator):
         if self.epsilon != 1.0:
             # the tests take this file for the library
             raise ValueError("epsilon must be 1.")
-        with all_or_nothing(self):
+        with self.around():
             self.mean_ = X.mean()
             self.check(X)
             self.privacy_ = PrivacyLoss(self.epsilon)
         return self
+
+    def around(self):
+        return all_or_nothing(self)
 
     def check(self, X):
         if X is BAD:
@@ -81,7 +85,8 @@ class NamesNothing(Honest):
 
 
 class HalfFitted(Honest):
-    fit = Honest.fit.__wrapped__
+    def around(self):
+        return nullcontext()
 
 
 class LosesItsLoss(Honest):

@@ -5,8 +5,8 @@ from fractions import Fraction
 import numpy as np
 from hypothesis import strategies as st
 
-from dpselect import DPHistogramDensity, DPLogisticRegression, DPRidge, PrivacyLoss
-from dpselect.metrics import scores as metrics
+from dpselect import DPHistogramDensity, DPLogisticRegression, DPRidge, PrivacyLoss, metrics
+from dpselect.metrics.scores import SCORES
 
 from .properties import attempt, cases, check_error
 from .values import GOOD_LABELS, NUMBERS, changes, junk, records
@@ -28,7 +28,7 @@ LOSSES = [
     PrivacyLoss(float("inf")),
     PrivacyLoss(0.0, 0.6),
     PrivacyLoss(0.1, kind="ex-post", seeded=True),
-    PrivacyLoss(0.1, adjacency="add one record"),
+    PrivacyLoss(0.1, adjacency="add or remove one record"),
     PrivacyLoss(np.float16(0.3)),
 ]
 
@@ -48,7 +48,7 @@ def check_loss(loss):
         epsilon=(0.0, 0.5, 1, np.float16(0.3), Fraction(1, 3), float("inf"), 1.0),
         delta=(0.0, 0.5, 1),
         kind=("ex-post", "differential privacy"),
-        adjacency=("add one record",),
+        adjacency=("add or remove one record",),
         label=("a",),
         seeded=(True, False),
         composition=("sequential", "parallel", "release"),
@@ -107,7 +107,7 @@ def test_composition(how, losses, more):
         ),
         st.builds(
             lambda scoring: (metrics.get_score, {"scoring": scoring}),
-            st.one_of(junk(), st.sampled_from([*metrics.SCORES, metrics.BrierScore()])),
+            st.one_of(junk(), st.sampled_from([*SCORES, metrics.BrierScore()])),
         ),
     ),
 )
@@ -132,7 +132,7 @@ CLASSIFIER = DPLogisticRegression(classes=[0, 1]).fit(ROWS, LABELS)
 SCORED = [
     *(
         (score, CLASSIFIER)
-        for name, score in metrics.SCORES.items()
+        for name, score in SCORES.items()
         if name not in ("clipped_squared_error", "integrated_squared_error")
     ),
     (metrics.BrierScore(), DPLogisticRegression(classes=[0, 1, 2]).fit(ROWS, LABELS)),

@@ -12,6 +12,7 @@ from dpselect import (
     DPHistogramDensity,
     DPLinearSVC,
     DPLogisticRegression,
+    DPPoissonRegressor,
     DPRidge,
     StabilityGridSearchCV,
     ThresholdoutFeatureSelector,
@@ -53,12 +54,14 @@ ESTIMATORS = [
     NormClipper(),
     DPLogisticRegression(),
     DPLinearSVC(perturbation="output"),
+    DPPoissonRegressor(),
     # (a check fits ten columns, and 0.1 would cut them into 10^10 cells)
     DPHistogramDensity(bin_width=0.5),
     DPRidge(),
     DPRidge(norm="l2", delta=1e-6),
     StabilityGridSearchCV(DPLogisticRegression(), {"alpha": [0.01, 0.1]}),
     StabilityGridSearchCV(DPRidge(), {"alpha": [0.01, 0.1]}),
+    StabilityGridSearchCV(DPPoissonRegressor(), {"alpha": [0.01, 0.1]}),
     selector(LogisticRegression(), "accuracy"),
     accuracy_first(DPRidge(alpha=1.0)),
     accuracy_first(DPLogisticRegression(alpha=1.0), criterion="brier"),
@@ -71,6 +74,7 @@ MORE = [
     DPLogisticRegression(perturbation="output"),
     DPLogisticRegression(epsilon=float("inf")),
     DPLinearSVC(),
+    DPPoissonRegressor(perturbation="output"),
     DPHistogramDensity(bin_width=0.5, noise="discrete_laplace"),
     DPHistogramDensity(epsilon=float("inf"), bin_width=0.5),
     DPRidge(norm="l2"),
@@ -84,6 +88,7 @@ MORE = [
         DPLogisticRegression(alpha=1.0, perturbation="output"), method="reduced_above_threshold"
     ),
     accuracy_first(DPLinearSVC(alpha=1.0), method="doubling"),
+    accuracy_first(DPPoissonRegressor(alpha=1.0), method="predict_verify"),
     accuracy_first(DPHistogramDensity(bin_width=0.5), method="predict_verify"),
     # the other searches that scikit-learn checks GridSearchCV with
     twin(LogisticRegression(), {"C": [0.1, 1.0]}),

@@ -64,7 +64,7 @@ class Recorder:
         """Record calls of methods of a class; the argument "self" is the object."""
         for name in names:
             recorded = self._recorded(getattr(kind, name), name, note)
-            if isinstance(vars(kind)[name], staticmethod):
+            if isinstance(inspect.getattr_static(kind, name), staticmethod):
                 recorded = staticmethod(recorded)
             self.monkeypatch.setattr(kind, name, recorded)
         return self

@@ -27,9 +27,10 @@ from dpselect import (
 )
 from dpselect.accuracy_first.forms import NoiseLevels, SensitivityNoise
 from dpselect.accuracy_first.methods import METHODS
+from dpselect.capabilities import PublicShape
 from dpselect.density.accuracy import HistogramReduction
+from dpselect.estimator import PrivateEstimator
 from dpselect.linear_model.accuracy import LinearReduction
-from dpselect.linear_model.classifier import DPLinearClassifier
 from dpselect.linear_model.ridge.accuracy import RidgeReduction
 from dpselect.mechanisms.above_threshold import (
     above_threshold,
@@ -52,7 +53,6 @@ from .recording import Call, Recorder, replace_everywhere
 
 N = 150
 REDUCTIONS = (LinearReduction, RidgeReduction, HistogramReduction)
-FITTED = (DPLinearClassifier, DPRidge, DPHistogramDensity)
 SCORED = (MarginScore, ClippedSquaredErrorScore, IntegratedSquaredErrorScore)
 LOGISTIC = DPLogisticRegression(classes=[0, 1, 2], alpha=0.1, data_norm=0.8)
 SVC = DPLinearSVC(classes=[0, 1, 2], alpha=0.1, data_norm=0.8, norm="l1")
@@ -119,15 +119,15 @@ class Levels:
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(SensitivityNoise, "start", recorded)
-            for kind in (DPLinearClassifier, DPRidge):
-                patch.setattr(kind, "standard_noise", self._recorded(kind.standard_noise))
+            recorded = self._recorded(PrivateEstimator._noise_sample)
+            patch.setattr(PrivateEstimator, "_noise_sample", recorded)
             form = self.model.accuracy_form()
             self.reduction = form.reduction(self.X, self.y, self.levels, key("reduction"))
             self.models = [np.array(self.reduction.read(float(e))) for e in LEVELS]
 
-    def _recorded(self, standard_noise):
-        def wrapper(*args, **kwargs):
-            self.units.append(standard_noise(*args, **kwargs))
+    def _recorded(self, noise_sample):
+        def wrapper(*args):
+            self.units.append(noise_sample(*args))
             return self.units[-1]
 
         return wrapper
@@ -414,8 +414,7 @@ class Run:
         self.recorder = Recorder(monkeypatch).watch(verify).watch_keys()
         for kind in REDUCTIONS:
             self.recorder.watch_methods(kind, "read", "__init__")
-        for kind in FITTED:
-            self.recorder.watch_methods(kind, "fit", note=note_fit)
+        self.recorder.watch_methods(PrivateEstimator, "fit", note=note_fit)
         for kind in SCORED:
             self.recorder.watch_methods(kind, "__call__")
         self.records = data_of(MODELS[self.name])
@@ -524,7 +523,7 @@ def test_questions_are_asked_with_the_sensitivity_of_their_value(case):
     assert n_train == N or n_train < N and run.criterion == "score"
     model = MODELS[run.name]
     form, p = model.accuracy_form(), columns(model)
-    bounds = form.bounds(n_train, p, n_problems(model))
+    bounds = form.bounds(PublicShape(n_train, p, n_problems(model)))
     if run.criterion == "score":
         sensitivity = form.score_span(run.search.scorer_, p) / n_asked
     elif run.criterion == "risk":

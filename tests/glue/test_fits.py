@@ -16,6 +16,7 @@ from sklearn.base import clone
 from dpselect.metrics import ClippedSquaredErrorScore, IntegratedSquaredErrorScore, LogisticScore
 from dpselect.noise import discrete_laplace, grid_noise
 from dpselect.rows import Parts
+from tests.trials import fitted_together, trial
 
 from . import reference
 from .cases import (
@@ -169,14 +170,12 @@ def variants(model):
     return kind
 
 
-@pytest.mark.parametrize("name", [*LINEAR, *NOISY_RIDGE])
-def test_each_model_of_a_batch_has_its_own_noise_and_scales(name):
-    models = variants({**LINEAR, **NOISY_RIDGE}[name])
+@pytest.mark.parametrize("name", LINEAR)
+def test_models_that_are_solved_together_have_their_own_noise_and_scales(name):
+    models = variants(LINEAR[name])
     X, y = records_for(models[0])
-    type(models[0]).fit_batch(models, X, y)
-    check = check_linear if name in LINEAR else check_ridge
-    for model in models:
-        check(model, X, y, standard_noise(model))
+    for model, trained in zip(models, fitted_together(models, X, y)):
+        check_linear(trained, X, y, standard_noise(model))
 
 
 def unequal_parts():
@@ -200,7 +199,8 @@ def test_scores_on_splits_are_those_of_the_documented_models(name):
     X, y = records_for(models[0])
     splits, linear = unequal_parts(), name in LINEAR
     score = LogisticScore() if linear else ClippedSquaredErrorScore(0.81)
-    found = type(models[0]).split_scores(models, score, X, y, Parts.from_splits(splits, X))
+    trials, parts = list(map(trial, models)), Parts.from_splits(splits, X)
+    found = models[0].split_scores(trials, score, X, y, parts)
     release = reference.linear_release if linear else reference.ridge_release
     for (train, test), row in zip(splits, found):
         for model, value in zip(models, row):
@@ -216,7 +216,8 @@ def test_scores_of_released_sums_on_splits(name):
     ]
     X, y = records_for(models[0])
     splits, score = unequal_parts(), ClippedSquaredErrorScore(0.81)
-    found = type(models[0]).split_scores(models, score, X, y, Parts.from_splits(splits, X))
+    trials, parts = list(map(trial, models)), Parts.from_splits(splits, X)
+    found = models[0].split_scores(trials, score, X, y, parts)
     for (train, test), row in zip(splits, found):
         for model, value in zip(models, row):
             alone = clone(model).set_params(random_state=model.random_state).fit(X[train], y[train])
@@ -242,7 +243,8 @@ def test_scores_of_histograms_on_splits(name):
     ]
     X, splits = records_for(models[0], p=2)[0], unequal_parts()
     score = IntegratedSquaredErrorScore()
-    found = type(models[0]).split_scores(models, score, X, None, Parts.from_splits(splits, X))
+    trials, parts = list(map(trial, models)), Parts.from_splits(splits, X)
+    found = models[0].split_scores(trials, score, X, None, parts)
     for (train, test), row in zip(splits, found):
         for model, value in zip(models, row):
             counts = reference.histogram_counts(model, X[train]) + model.standard_noise(2)

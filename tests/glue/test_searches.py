@@ -27,7 +27,10 @@ from dpselect import (
     StabilityGridSearchCV,
 )
 from dpselect.certificates import public_reach
+from dpselect.estimator import PrivateEstimator, Trial
 from dpselect.linear_model.classifier import DPLinearClassifier
+from dpselect.linear_model.noise import LinearNoise
+from dpselect.linear_model.ridge.problem import RidgeNoise
 from dpselect.mechanisms import exponential_mechanism, noisy_argmax
 from dpselect.mechanisms.random_stopping import random_stopping, total_epsilon
 from dpselect.mechanisms.renyi import pure_to_zcdp, zcdp_to_epsilon
@@ -40,6 +43,7 @@ from dpselect.metrics import (
 from dpselect.model_selection.strategies import STRATEGIES
 from dpselect.noise import InnerStream, grid_laplace
 from dpselect.preprocessing import DPBoundsScaler
+from tests.trials import trial
 
 from . import reference
 from .cases import P, records_for, standard_noise
@@ -60,7 +64,7 @@ MODELS = {
 ROWS = {"data_norm": [0.5, 1.0, 2.0]}
 # so many models that zero-concentrated privacy gives each of them more than the k-th part
 MANY = 12
-FITTED = (DPLinearClassifier, DPRidge, DPHistogramDensity, DPBoundsScaler)
+SWEPT = (DPLinearClassifier, DPRidge, DPHistogramDensity)
 SCORES = (MarginScore, ClippedSquaredErrorScore, IntegratedSquaredErrorScore)
 CHOICES = ("noisy_argmax", "exponential_mechanism")
 
@@ -204,11 +208,15 @@ def note_fit(call):
     return Fit(type(model).__name__, params, float(params.pop("epsilon")), key, X)
 
 
-def note_models(call):
-    models = call["estimators"] if "estimators" in call.arguments else [call["self"]]
+def note_trials(call):
+    """Return the parameters of the models, with the epsilon and the key that they are trained with."""
+    trials = call["trials"] if "trials" in call.arguments else [call["self"]]
     return [
-        {**model.get_params(deep=False), "random_state": getattr(model.random_state, "key", None)}
-        for model in models
+        {
+            **trial.model.get_params(deep=False), "epsilon": trial.epsilon,
+            "random_state": getattr(trial.random_state, "key", None),
+        }
+        for trial in trials
     ]
 
 
@@ -220,12 +228,10 @@ class Run:
         self.recorder.watch(
             noisy_argmax, exponential_mechanism, grid_laplace, random_stopping
         ).watch_keys()
-        for kind in FITTED:
-            self.recorder.watch_methods(kind, "fit", note=note_fit)
-        for kind in FITTED[:3]:
-            self.recorder.watch_methods(
-                kind, "split_scores", "stability_certificate", note=note_models
-            )
+        self.recorder.watch_methods(PrivateEstimator, "fit", note=note_fit)
+        self.recorder.watch_methods(Trial, "certificate", note=note_trials)
+        for kind in SWEPT:
+            self.recorder.watch_methods(kind, "split_scores", note=note_trials)
         for kind in SCORES:
             self.recorder.watch_methods(kind, "__call__", note=lambda call: np.asarray(call["X"]))
         self.records = case.records(seed)
@@ -423,7 +429,7 @@ def test_no_key_draws_two_noises(name):
         # one noise sample trains a candidate on all splits and is certified; it is never released
         for call in calls:
             within = {other.name for other in call.within}
-            assert within & {"split_scores", "stability_certificate"}, (
+            assert within & {"split_scores", "certificate"}, (
                 "the key of noise that trains candidates has another use"
             )
     fits = [fit.key for fit in run.fits]
@@ -463,7 +469,7 @@ def test_the_noise_samples_that_train_are_those_that_are_certified(name):
     run = run_of(name)
     certified = {
         (model[run.case.parameter], model["random_state"])
-        for call in run.recorder.of("stability_certificate")
+        for call in run.recorder.of("certificate")
         for model in call.noted
         if call["failure_probability"] is None and model["epsilon"] == run.training_epsilon
     }
@@ -477,7 +483,7 @@ def test_the_sensitivities_of_a_choice_by_stability(name):
     delta = float(search.delta)
     # the bounds hold for all noise samples at once with probability 1 - delta
     tail = delta / sum(map(len, run.noise_keys.values())) if delta else None
-    used = {call["failure_probability"] for call in run.recorder.of("stability_certificate")}
+    used = {call["failure_probability"] for call in run.recorder.of("certificate")}
     assert used - {0.5} == {tail}
     K = len(getattr(case.model, "classes", [0, 1]))
     parts, expected = parts_of(run), []
@@ -566,7 +572,7 @@ def test_a_choice_by_risk_bounds_compares_each_candidate_s_own(name):
     ]
     K = len(getattr(run.case.model, "classes", [0, 1]))
     bounds = [model.risk_bound(N, P, 1 if K == 2 else K, reach) for model in models]
-    least = [type(model).optimal_values([model], X, y, reach)[0] for model in models]
+    least = [model.optimal_values([trial(model)], X, y, reach)[0] for model in models]
     worst = [value + bound.forecast for value, bound in zip(least, bounds)]
     rounding = max(bound.inexactness for bound in bounds)
     assert choice["scores"] == pytest.approx(-np.array(worst), abs=2 * rounding)
@@ -610,13 +616,12 @@ def test_models_and_choice_read_different_records(name):
 def public_calls(run):
     """Return which calls were made up to the choice, with all numbers that are no records'."""
     said = []
-    for call in run.calls(*CHOICES, "grid_laplace", "stability_certificate", "fit"):
+    for call in run.calls(*CHOICES, "grid_laplace", "certificate", "fit"):
         if call.name == "fit":
             fit = call.noted
             numbers = fit.kind, fit.params.keys(), fit.epsilon, fit.key, fit.rows.shape
-        elif call.name == "stability_certificate":
-            names = "n_samples", "n_features", "n_problems", "failure_probability"
-            numbers = *(call[name] for name in names), call.noted
+        elif call.name == "certificate":
+            numbers = call["shape"], call["failure_probability"], call.noted
         else:
             state = call.arguments.get("random_state")
             names = "sensitivities", "sensitivity", "scales"
@@ -692,10 +697,12 @@ def test_candidates_are_certified_for_the_rows_that_they_see(model):
         case = Case(strategy, pipeline, grid)
         with pytest.MonkeyPatch.context() as patch:
             recorder = Recorder(patch)
-            kind = DPRidge if model == "ridge" else DPLinearClassifier
-            recorder.watch_methods(
-                kind, "split_scores", "stability_certificate", note=note_models
-            ).watch_methods(kind, "optimal_values", "risk_bound").watch(noisy_argmax)
+            kind, noise = DPLinearClassifier, LinearNoise
+            if model == "ridge":
+                kind, noise = DPRidge, RidgeNoise
+            recorder.watch_methods(kind, "split_scores", note=note_trials)
+            recorder.watch_methods(Trial, "certificate", note=note_trials)
+            recorder.watch_methods(kind, "optimal_values").watch_methods(noise, "optimal_risk")
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", SeededNoiseWarning)
                 search = case.search(random_state=0).fit(*case.records())
@@ -706,18 +713,17 @@ def test_candidates_are_certified_for_the_rows_that_they_see(model):
             for call in recorder.of("split_scores") for m in call.noted
         }
         certified = {
-            (m["random_state"], call["n_features"])
-            for call in recorder.of("stability_certificate") for m in call.noted
+            (m["random_state"], call["shape"].n_features)
+            for call in recorder.of("certificate") for m in call.noted
             if m["random_state"] is not None
         }
         assert certified == set(trained.items())
         solved = sorted(
             call["X"].shape[1] for call in recorder.of("optimal_values")
-            for _ in call["estimators"]
+            for _ in call["trials"]
         )
-        bounded = [
-            call["n_features"] for call in recorder.of("risk_bound") if call["n_samples"] == N
-        ]
+        shapes = [call["self"].shape for call in recorder.of("risk_bound")]
+        bounded = [shape.n_features for shape in shapes if shape.n_samples == N]
         assert solved == sorted(bounded)
         widths[strategy] = trained or solved
     assert all(widths[strategy] for strategy in ("stability", "optimal_risk"))
@@ -755,8 +761,7 @@ def test_a_search_that_fails_after_a_mechanism_answered_has_spent(name, monkeypa
 
     for function in (noisy_argmax, exponential_mechanism, grid_laplace):
         replace_everywhere(monkeypatch, function, stops(function))
-    for kind in FITTED:
-        monkeypatch.setattr(kind, "fit", stops(kind.fit))
+    monkeypatch.setattr(PrivateEstimator, "fit", stops(PrivateEstimator.fit))
     # (a private step's own error may quote records, and is told in other words)
     with pytest.raises((Stop, ValueError)):
         search.fit(*case.records())

@@ -15,6 +15,7 @@ from sklearn.base import clone
 
 from dpselect import DPHistogramDensity, DPLinearSVC, DPLogisticRegression, DPRidge
 from dpselect.accuracy_first.forms import NoiseLevels
+from dpselect.capabilities import PublicShape
 from dpselect.linear_model.losses import HuberHingeLoss, LogisticLoss
 from dpselect.mechanisms.verification import root_excess_sensitivity
 from dpselect.metrics import (
@@ -30,6 +31,7 @@ from dpselect.metrics import (
 from dpselect.metrics.scores import SCORES
 from dpselect.noise import root_stream
 from dpselect.rows import Parts
+from tests.trials import scales_of, trial
 
 from . import reference
 from .cases import key
@@ -76,7 +78,7 @@ def test_output_perturbation_charges_what_one_record_moves(K, intercept, norm):
     # short models: all margins lie where the hinge has derivative -1
     model = svc(K, norm, intercept, epsilon=1.0)
     assert moved.max() == pytest.approx(reference.linear_scales(model, N, 2, 1)[2], rel=1e-6)
-    assert model._perturbation(N, 2, 1).output_scale == pytest.approx(moved.max(), rel=1e-4)
+    assert scales_of(model, N, 2).output_scale == pytest.approx(moved.max(), rel=1e-4)
 
 
 @pytest.mark.parametrize("kind", [DPLogisticRegression, DPLinearSVC])
@@ -90,7 +92,7 @@ def test_objective_perturbation_charges_what_one_record_moves_the_gradient(norm,
     # so strong a regularisation that all of epsilon goes to the noise
     model = kind(alpha=1e6, epsilon=1.0, norm=norm, data_norm=0.8, intercept_scaling=0.5,
                  classes=[0, 1])
-    scale = model._perturbation(N, 2, 1).linear_scale
+    scale = scales_of(model, N, 2).linear_scale
     assert scale * N * (1 - reference.RESIDUAL_SHARE) == pytest.approx(longest, rel=1e-4)
 
 
@@ -132,7 +134,7 @@ def test_the_span_of_a_certificate_is_that_of_the_longest_model(perturbation, K)
     moved = np.minimum(R * longest, R * 2 * R / (N * mu))
     assert found.training == pytest.approx(np.mean(moved), rel=1e-4)
     # two solutions, each within tau of the minimiser's gradient, and rounded to the grid
-    scales = model._perturbation(N, 2, problems)
+    scales = scales_of(model, N, 2, problems)
     apart = np.minimum(R * longest, R * (2 * scales.tau / mu + scales.rounding))
     assert found.residual == pytest.approx(np.mean(apart), rel=1e-6, abs=0)
     assert 0 < found.residual < 1e-3 * found.training
@@ -204,7 +206,7 @@ def test_the_change_of_the_gradients_of_ridge(norm, r, s, attained, Y, B):
     assert share * change <= longest <= change * (1 + 1e-9)
     # the estimator charges for it: here without any curvature of the map from noise to model
     strong = clone(model).set_params(alpha=1e6, coef_bound=None)
-    noise = strong._noise(N, d).linear_scale
+    noise = scales_of(strong, N, 2).linear_scale
     change = reference.ridge_change(strong, norm)
     assert noise * N * (1 - reference.RIDGE_RESIDUAL_SHARE) == pytest.approx(change, rel=1e-5)
 
@@ -287,7 +289,7 @@ def test_the_certificate_of_a_histogram_is_nearly_attained():
 @pytest.mark.parametrize("n", [40, 1000])
 def test_the_bounds_of_a_histogram_s_risk_are_attained(n):
     form, v = DENSITY.accuracy_form(), 0.5
-    bounds = form.bounds(n, 1)
+    bounds = form.bounds(PublicShape(n, 1))
     X = np.full((n, 1), LOW)
     other = X.copy()
     other[0] = HIGH
@@ -313,7 +315,7 @@ def test_the_bound_of_a_classifier_s_risk_is_attained(kind, K):
                  perturbation="output")
     form = model.accuracy_form()
     problems = 1 if K == 2 else K
-    bounds = form.bounds(N, 2, problems)
+    bounds = form.bounds(PublicShape(N, 2, problems))
     pull = 0.2784645427610738 if kind is DPLogisticRegression else 1.5**2 / 4
     ball = min(0.8 / 0.05, math.sqrt(pull / 0.05))
     (X, y), (X2, y2) = neighbours(K, False)
@@ -337,7 +339,7 @@ def test_the_bound_of_a_regression_s_risk_is_attained():
     model = DPRidge(alpha=0.3, data_norm=0.8, target_bound=0.9, norm="l2", fit_intercept=False,
                     perturbation="output")
     form = model.accuracy_form()
-    bounds, B = form.bounds(N, 2), 0.9 / (2 * math.sqrt(0.3))
+    bounds, B = form.bounds(PublicShape(N, 2)), 0.9 / (2 * math.sqrt(0.3))
     X, y = np.zeros((N, 2)), np.zeros(N)
     X[0, 0], y[0] = 0.8, -0.9
     X2, y2 = X.copy(), y.copy()
@@ -465,4 +467,4 @@ def test_no_target_adds_more_than_the_width_on_splits(bad):
     assert score.total(np.array([bad, 0.0]), np.zeros(2)) <= 0.5
     parts = Parts.from_splits([(np.arange(20), np.arange(20, N))], X)
     model = DPRidge(perturbation="output", alpha=1.0, random_state=key("splits"))
-    assert np.isfinite(DPRidge.split_scores([model], score, X, y, parts)).all()
+    assert np.isfinite(DPRidge.split_scores([trial(model)], score, X, y, parts)).all()

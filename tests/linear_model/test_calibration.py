@@ -18,16 +18,17 @@ from dpselect.linear_model.calibration import (
     norm_bound,
     public_alpha,
 )
-from dpselect.linear_model.losses import HuberHingeLoss, LogisticLoss
+from dpselect.linear_model.losses import HuberHingeLoss, LogisticLoss, PoissonLoss
 
 
-def log_density(w, Z, loss, mu, linear_scale, counts=1.0):
-    """Log-density of the exact minimiser at w, up to a constant, for signed rows Z = y x."""
+def log_density(w, Z, loss, mu, linear_scale, counts=1.0, targets=1.0):
+    """Log-density of the exact minimiser at w, up to a constant; rows Z are signed by labels."""
     u = Z @ w
     counts = np.broadcast_to(counts, len(Z))
     n, d = counts.sum(), Z.shape[1]
-    gradient = Z.T @ (counts * loss.derivative(u)) / n + mu * w
-    hessian = (Z.T * counts * loss.second_derivative(u)) @ Z / n + np.diag(np.broadcast_to(mu, d))
+    gradient = Z.T @ (counts * loss.derivative(u.copy(), targets)) / n + mu * w
+    hessian = (Z.T * counts * loss.second_derivative(u, targets)) @ Z / n
+    hessian += np.diag(np.broadcast_to(mu, d))
     return -np.linalg.norm(gradient) / linear_scale + np.linalg.slogdet(hessian)[1]
 
 
@@ -118,6 +119,32 @@ def logistic_edge(n, mu, linear_scale, s, angle=0.01):
 
 def worst_logistic_edge(n, mu, e):
     return max(logistic_edge(n, mu, 2 / (n * e), s) for s in np.linspace(0.02, 0.999, 200))
+
+
+def poisson_edge(loss, R, n, mu, linear_scale):
+    """Records R and -R of count 0, w just below the corner; the others stand at x = 0."""
+    w, others = np.array([math.log(loss.target_bound) / R * (1 + 1e-9)]), np.zeros((n - 1, 1))
+    first, second = (
+        log_density(w, np.vstack([[[x]], others]), loss, mu, linear_scale, targets=0.0)
+        for x in (R, -R)
+    )
+    return first - second
+
+
+@pytest.mark.parametrize("R, n, alpha", [(1.0, 1, 10.0), (3.0, 4, 0.6)])
+@pytest.mark.parametrize("epsilon", [0.5, 2.0])
+def test_poisson_attains_epsilon(epsilon, R, n, alpha):
+    loss = PoissonLoss(0.1)
+    mu = alpha + extra_regularisation(loss, n, R, alpha, epsilon)
+    e = noise_epsilon(loss, n, R, mu, epsilon)
+
+    def worst(bound, e):
+        return poisson_edge(loss, R, n, mu, 2 * bound * R / (n * e))
+
+    assert worst(0.1, e) == pytest.approx(epsilon, rel=1e-6)
+    # broken twins: half the noise, and nothing for the curvature
+    assert worst(0.05, e) > 1.4 * epsilon
+    assert worst(0.1, epsilon) > epsilon * (1 + 1e-6)
 
 
 @pytest.mark.parametrize("epsilon, kappa", [(1.0, 0.8), (1.0, 2.0), (0.3, 0.5), (4.0, 15.0)])

@@ -3,8 +3,9 @@ import pytest
 from scipy import sparse
 
 from dpselect import DPLogisticRegression
-from dpselect.linear_model.design import Design, classification_problems
+from dpselect.linear_model.design import Design, design_and_targets
 from dpselect.validation import SMALLEST_BOUND
+from tests.trials import trial
 
 
 def explicit(X, R, s):
@@ -68,8 +69,9 @@ def test_one_problem_for_two_classes_and_else_one_for_each(labels):
     X = np.arange(12.0).reshape(6, 2)
     y = np.array(labels)[np.arange(6) % len(labels)]
     model = DPLogisticRegression(classes=labels, data_norm=2.0, intercept_scaling=0.5)
-    design, signs, classes = classification_problems(model, X, y)
-    assert list(classes) == sorted(labels) and model.n_features_in_ == 2
+    records = trial(model).records(X, y)
+    design, signs = design_and_targets(model.problem(), records)
+    assert list(records.classes) == sorted(labels) and records.public["n_features_in_"] == 2
     positive = ["b"] if len(labels) == 2 else ["a", "b", "c"]
     assert signs.dtype == np.int8
     assert (signs == np.where(y[:, None] == positive, 1, -1)).all()

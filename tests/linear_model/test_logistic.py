@@ -12,7 +12,9 @@ from dpselect import (
     PrivacyLeakWarning,
     SeededNoiseWarning,
 )
+from dpselect.capabilities import PublicShape
 from dpselect.metrics import HingeScore
+from tests.trials import fitted, scales_of, solved
 
 
 @pytest.fixture(scope="module")
@@ -131,7 +133,7 @@ def test_l1_noise_tilts_the_objective(data):
 
 def test_output_perturbation_of_l1_rows_has_the_noise_of_l2(data):
     one, other = (
-        DPLogisticRegression(alpha=0.1, perturbation="output", norm=norm)._perturbation(500, 4, 1)
+        scales_of(DPLogisticRegression(alpha=0.1, perturbation="output", norm=norm), 500, 4)
         for norm in ("l1", "l2")
     )
     assert one == other
@@ -187,7 +189,7 @@ def test_no_neighbour_moves_the_score_beyond_the_certificate_of_l1_rows(kind, pe
         other = X.copy(), y.copy()
         other[0][0], other[1][0] = rng.choice([-1, 1]) * X[0][::rng.choice([-1, 1])], rng.integers(2)
         V = np.eye(2) * 9, rng.integers(2, size=2)
-        scores = [score(kind.fit_batch([clone(model)], *T)[0], *V) for T in ((X, y), other)]
+        scores = [score(fitted(clone(model), *T), *V) for T in ((X, y), other)]
         bound = model.stability_certificate(score, n, 2).training
         largest = max(largest, abs(scores[0] - scores[1]) / bound)
     assert 0.1 < largest <= 1 + 1e-6
@@ -220,7 +222,7 @@ def test_excess_bound(norm, perturbation, tightness):
     dense /= np.linalg.norm(dense, ord=int(norm[1]), axis=1, keepdims=True)
     for X in (hard, dense):
         models = [clone(model).set_params(random_state=i) for i in range(runs)]
-        W = np.array([m.coef_[0] for m in model.fit_batch(models, X, y)])
+        W = solved(models, X, y)[0, :, 0]
         exact = clone(model).set_params(epsilon=float("inf")).fit(X, y).coef_
 
         def risks(W, X=X):
@@ -229,10 +231,10 @@ def test_excess_bound(norm, perturbation, tightness):
 
         found = risks(W) - risks(exact)
         for p in (0.3, 0.05):
-            bound = form.excess_bound(n, d, failure_probability=p)
+            bound = form.excess_bound(PublicShape(n, d), 1.0, failure_probability=p)
             assert (found > bound).mean() < p + 6 * np.sqrt(p / runs)
             assert X is not hard or bound < tightness * np.quantile(found, 1 - p)
-        assert found.mean() < 1.2 * form.excess_bound(n, d)
+        assert found.mean() < 1.2 * form.excess_bound(PublicShape(n, d), 1.0)
 
 
 def test_same_seed_same_noise_on_other_data(data):
@@ -299,37 +301,6 @@ def test_learned_labels_warn(data):
     X, y = data
     with pytest.warns(PrivacyLeakWarning, match="classes"):
         DPLogisticRegression().fit(X, y)
-
-
-def test_batch_equals_one_by_one(data):
-    X, y = data
-    def make():
-        return [
-            DPLogisticRegression(
-                classes=["ill", "well"], random_state=i, alpha=alpha, data_norm=norm,
-                perturbation=perturbation, fit_intercept=intercept,
-            )
-            for i, (alpha, norm, perturbation, intercept) in enumerate(
-                (a, R, p, c)
-                for a in (0.01, 1.0) for R in (0.5, 2.0) for p in ("objective", "output")
-                for c in (True, False)
-            )
-        ]
-
-    together = DPLogisticRegression.fit_batch(make(), X, y)
-    for one, model in zip(make(), together):
-        with pytest.warns(SeededNoiseWarning):
-            one.fit(X, y)
-        np.testing.assert_allclose(model.coef_, one.coef_, atol=1e-7)
-        np.testing.assert_allclose(model.intercept_, one.intercept_, atol=1e-7)
-        assert not hasattr(model, "privacy_")
-
-
-def test_equal_models_of_a_batch_have_noise_of_their_own(data):
-    X, y = data
-    models = [DPLogisticRegression(classes=["ill", "well"], norm=n) for n in ("l2", "l1") * 4]
-    DPLogisticRegression.fit_batch(models, X, y)
-    assert len({model.coef_.tobytes() for model in models}) == 8
 
 
 def test_predict_log_proba(data):

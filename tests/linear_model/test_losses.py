@@ -1,36 +1,67 @@
 import numpy as np
 import pytest
 
-from dpselect.linear_model.losses import HuberHingeLoss, LogisticLoss
+from dpselect.linear_model.losses import HuberHingeLoss, LogisticLoss, PoissonLoss
 
 LOSSES = [LogisticLoss(), HuberHingeLoss(), HuberHingeLoss(0.1), HuberHingeLoss(1 / 3),
-          HuberHingeLoss(2.0)]
-U = np.linspace(-40, 40, 800_001)
+          HuberHingeLoss(2.0), *map(PoissonLoss, (0.05, 0.7, 1.0, 3.0, 40.0))]
+Z = np.linspace(-40, 40, 200_001)
+
+
+def targets(loss):
+    """The extreme targets, and others."""
+    bound = getattr(loss, "target_bound", None)
+    # what lies beyond is clipped
+    return np.array([-1.0, 1.0]) if bound is None else bound * np.array([-2.0, 0.0, 0.3, 1.0, 9.0])
+
+
+def on_grid(function, loss, z=Z):
+    return np.array([function(z.copy(), t) for t in targets(loss)])
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
 def test_derivatives(loss):
-    step = U[1] - U[0]
-    middle = (U[1:] + U[:-1]) / 2
-    np.testing.assert_allclose(np.diff(loss.value(U)) / step, loss.derivative(middle), atol=1e-4)
-    kinks = np.abs(np.abs(1 - middle) - getattr(loss, "width", np.inf)) < 2 * step
-    np.testing.assert_allclose(
-        (np.diff(loss.derivative(U)) / step)[~kinks], loss.second_derivative(middle)[~kinks], atol=1e-4
-    )
+    middle, tolerance = (Z[1:] + Z[:-1]) / 2, {"rtol": 1e-4, "atol": 1e-4 * loss.lipschitz}
+    first, second = (np.diff(on_grid(f, loss)) / (Z[1] - Z[0]) for f in (loss.value, loss.derivative))
+    np.testing.assert_allclose(first, on_grid(loss.derivative, loss, middle), **tolerance)
+    expected = on_grid(loss.second_derivative, loss, middle)
+    corners = ~np.isclose(second, expected, **tolerance)
+    assert corners.sum(axis=1).max() <= 4
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
 def test_constants_are_bounds_and_tight(loss):
-    assert loss.derivative(U).min() >= -1 and loss.derivative(U).max() <= 0
-    assert loss.second_derivative(U).min() >= 0
-    assert loss.curvature * 0.999 <= loss.second_derivative(U).max() <= loss.curvature
-    pulls = -U * loss.derivative(U)
-    assert loss.pull * (1 - 1e-6) <= pulls.max() <= loss.pull
+    first, second = (on_grid(f, loss) for f in (loss.derivative, loss.second_derivative))
+    for bound, found in [
+        (loss.lipschitz, np.abs(first)), (loss.curvature, second), (loss.pull, -Z * first)
+    ]:
+        assert 0.999 * bound <= found.max() <= bound
+    assert second.min() >= 0 and on_grid(loss.value, loss).min() >= 0
 
 
-def test_extreme_margins_do_not_overflow():
-    u = np.array([-1e308, -800.0, 800.0, 1e308])
+@pytest.mark.parametrize("bound", [0.5, 3.0, 8.0])
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+def test_spans_are_bounds_and_tight(loss, bound):
+    z = Z[np.abs(Z) <= bound]
+    values = on_grid(loss.value, loss, z)
+    assert values.max() == pytest.approx(loss.largest(bound), rel=1e-3)
+    assert np.ptp(values) <= loss.span(bound) * (1 + 1e-12)
+    # the targets of this grid meet the rate at no prediction if the ball is small
+    assert bound < 3 or np.ptp(values) >= 0.9 * loss.span(bound)
+    assert values.max() <= loss.largest(bound) * (1 + 1e-12)
+
+
+def test_a_rate_that_meets_its_target_costs_nothing():
+    loss, rates = PoissonLoss(7.0), np.array([1e-9, 0.3, 1.0, 6.99, 7.0])
+    z = np.log(rates)
+    np.testing.assert_allclose(loss.rate(z), rates, rtol=1e-14)
+    np.testing.assert_allclose(loss.value(z, rates), 0.0, atol=1e-14)
+    np.testing.assert_allclose(loss.derivative(z, rates), 0.0, atol=1e-14)
+
+
+def test_extreme_predictions_do_not_overflow():
+    z = np.array([-1e306, -800.0, 800.0, 1e306])
     for loss in LOSSES:
         with np.errstate(over="raise", invalid="raise"):
-            assert np.isfinite(loss.value(u)).all()
-            assert np.isfinite(loss.derivative(u)).all() and np.isfinite(loss.second_derivative(u)).all()
+            for function in (loss.value, loss.derivative, loss.second_derivative):
+                assert np.isfinite(on_grid(function, loss, z)).all()

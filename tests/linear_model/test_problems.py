@@ -5,7 +5,7 @@ import pytest
 from sklearn.model_selection import KFold
 
 from dpselect.linear_model.design import Rows
-from dpselect.linear_model.losses import HuberHingeLoss, LogisticLoss
+from dpselect.linear_model.losses import HuberHingeLoss, LogisticLoss, PoissonLoss
 from dpselect.linear_model.problems import Problems, mean_losses
 from dpselect.rows import Parts
 
@@ -22,7 +22,7 @@ def split(p):
 def table(p, loss, parts):
     """The problems on all parts; those of one column differ by their part only."""
     mu, linear = (np.repeat(p[name][None], J, axis=0) for name in ("mu", "linear"))
-    return Problems(p["design"], p["signs"], p["which"], loss, mu, linear, parts)
+    return Problems(p["design"], p["targets"], p["which"], loss, mu, linear, parts)
 
 
 def check_factors(p, curvature, factors, numbers, d, k):
@@ -41,10 +41,10 @@ def check_factors(p, curvature, factors, numbers, d, k):
 
 @pytest.mark.parametrize("chosen", [slice(None), slice(1, None, 3)], ids=["all", "some"])
 @pytest.mark.parametrize("K", [1, 3])
-@pytest.mark.parametrize("loss", [LogisticLoss(), HuberHingeLoss()], ids=repr)
+@pytest.mark.parametrize("loss", [LogisticLoss(), HuberHingeLoss(), PoissonLoss(2.0)], ids=repr)
 def test_gradients(loss, K, chosen):
     d, k = 5, 7
-    p = problem(60, d, k, seed=6, K=K)
+    p = problem(60, d, k, seed=6, K=K, loss=loss)
     parts, A = split(p), rows_of(p["design"])
     numbers = np.arange(J * k)[chosen]
     W = np.random.default_rng(6).normal(size=(d + 1, len(numbers)))
@@ -52,8 +52,8 @@ def test_gradients(loss, K, chosen):
     for w, g, number in zip(W.T, found.T, numbers):
         j, column = divmod(number, k)
         rows = parts.train[:, j]
-        y, a = p["signs"][rows, p["which"][column]], A[rows]
-        expected = a.T @ (y * loss.derivative(y * (a @ w))) / rows.sum()
+        y, a = p["targets"][rows, p["which"][column]], A[rows]
+        expected = a.T @ loss.derivative(a @ w, y) / rows.sum()
         expected += p["mu"][column] * w + p["linear"][:, column]
         np.testing.assert_allclose(g, expected, rtol=1e-10, atol=1e-10 * np.abs(expected).max())
 
@@ -71,8 +71,8 @@ def test_curvatures_are_means_over_the_parts_of_a_column():
         for w, n in zip(W.T, numbers):
             if n % k == column:
                 rows = parts.train[:, n // k]
-                y, a = p["signs"][rows, p["which"][column]], A[rows]
-                total.append((a.T * loss.second_derivative(y * (a @ w))) @ a / rows.sum())
+                y, a = p["targets"][rows, p["which"][column]], A[rows]
+                total.append((a.T * loss.second_derivative(a @ w, y)) @ a / rows.sum())
         return np.mean(total, axis=0)
 
     factors = table(p, loss, parts).curvature_factors(W, numbers)
@@ -92,9 +92,10 @@ def test_at_zero_one_curvature_serves_all_columns(d, k, monkeypatch):
     check_factors(p, lambda number: H, factors, everything, d, k)
 
 
-def test_mean_losses():
-    p, loss = problem(300, 4, 7, seed=4, K=3), HuberHingeLoss()
+@pytest.mark.parametrize("loss", [HuberHingeLoss(), PoissonLoss(2.0)], ids=repr)
+def test_mean_losses(loss):
+    p = problem(300, 4, 7, seed=4, K=3, loss=loss)
     W = np.random.default_rng(4).normal(size=(5, 7))
-    expected = loss.value(p["signs"][:, p["which"]] * (rows_of(p["design"]) @ W)).mean(axis=0)
-    found = mean_losses(p["design"], p["signs"], p["which"], loss, W)
+    expected = loss.value(rows_of(p["design"]) @ W, p["targets"][:, p["which"]]).mean(axis=0)
+    found = mean_losses(p["design"], p["targets"], p["which"], loss, W)
     np.testing.assert_allclose(found, expected, rtol=1e-12)

@@ -5,19 +5,24 @@ from sklearn.model_selection import KFold
 
 from dpselect.linear_model import problems, solver
 from dpselect.linear_model.design import Design
-from dpselect.linear_model.losses import HuberHingeLoss, LogisticLoss
+from dpselect.linear_model.losses import HuberHingeLoss, LogisticLoss, PoissonLoss
 from dpselect.linear_model.solver import minimise
 from dpselect.linear_model.tolerance import attainable
 from dpselect.rows import Parts
+from tests.trials import fitted, solved
 
 from .tables import gradient_norms, problem
 
 
-@pytest.mark.parametrize("loss", [LogisticLoss(), HuberHingeLoss(), HuberHingeLoss(0.01)], ids=repr)
+@pytest.mark.parametrize(
+    "loss",
+    [LogisticLoss(), HuberHingeLoss(), HuberHingeLoss(0.01), PoissonLoss(0.2), PoissonLoss(30.0)],
+    ids=repr,
+)
 @pytest.mark.parametrize("R", [0.01, 1.0, 100.0])
 @pytest.mark.parametrize("n, d, k, K", [(1, 1, 1, 1), (5, 30, 4, 1), (500, 6, 40, 3)])
 def test_reaches_the_tolerance(loss, R, n, d, k, K):
-    p = problem(n, d, k, seed=n + d, K=K, R=R)
+    p = problem(n, d, k, seed=n + d, K=K, R=R, loss=loss)
     t = np.linalg.norm(p["linear"], axis=0)
     tau = np.array([attainable(loss, np.sqrt(2) * R, *column, 1e-10) for column in zip(p["mu"], t)])
     W = minimise(loss=loss, tau=tau, **p)
@@ -30,7 +35,7 @@ def test_agrees_with_a_generic_optimiser():
     p["mu"] = np.array([0.01, 0.3])
     W = minimise(loss=LogisticLoss(), tau=np.full(2, 1e-12), **p)
     A = np.hstack([p["design"].factor * p["design"].X, np.ones((300, 1))])
-    y = p["signs"][:, 0]
+    y = p["targets"][:, 0]
     for k in range(2):
         def J(w, k=k):
             return (np.logaddexp(0, -y * (A @ w)).mean() + p["mu"][k] / 2 * w @ w
@@ -87,7 +92,7 @@ def test_the_last_resort_reaches_the_tolerance_too(loss, max_iter):
 def test_cycling_start_does_not_trap_newton():
     # undamped Newton diverges here: a huge linear term throws the first step far out
     design = Design(np.array([[1.0], [-1.0]]), 1.0, None)
-    p = dict(design=design, signs=np.array([[1], [1]], np.int8), which=np.array([0]),
+    p = dict(design=design, targets=np.array([[1], [1]], np.int8), which=np.array([0]),
              mu=np.array([1e-9]), linear=np.array([[0.49]]))
     tau = np.array([1e-10])
     W = minimise(loss=LogisticLoss(), tau=tau, **p)
@@ -112,9 +117,9 @@ def test_newton_suffices_far_out_where_losses_curve_in_narrow_strips(
         DPLogisticRegression(epsilon, alpha=alpha, data_norm=norm, classes=[0, 1], random_state=seed)
         for seed in range(100)
     ]
-    for model in models:  # one by one: a batch shares its curvature
-        model.fit_batch([model], X, X[:, 0] > 0)
-    DPLogisticRegression.fit_batch(models, X, X[:, 0] > 0)
+    for model in models:  # one by one: models that are solved together share their curvature
+        fitted(model, X, X[:, 0] > 0)
+    solved(models, X, X[:, 0] > 0)
 
 
 def hinge_problem(n, d, J, loss, seed=1):
@@ -125,7 +130,7 @@ def hinge_problem(n, d, J, loss, seed=1):
     R = np.sqrt(2)
     return dict(
         design=Design(X, 1.0, 1.0), which=np.array([0]), loss=loss, mu=mu,
-        signs=np.where(X @ rng.normal(size=d) + 0.3 * rng.logistic(size=n) > 0, 1, -1)[:, None],
+        targets=np.where(X @ rng.normal(size=d) + 0.3 * rng.logistic(size=n) > 0, 1, -1)[:, None],
         linear=np.zeros((J, d + 1, 1)), tau=np.full((J, 1), attainable(loss, R, 1e-6, 0.0, 1e-10)),
         parts=None if J == 1 else Parts.from_splits(list(KFold(J).split(X)), X),
     )
@@ -146,7 +151,7 @@ def test_stragglers_are_solved_by_newtons_method(n, d, J, loss, monkeypatch):
     for j, w in enumerate(W):
         rows = slice(None) if J == 1 else p["parts"].train[:, j]
         part = {
-            "design": Design(p["design"].X[rows], 1.0, 1.0), "signs": p["signs"][rows],
+            "design": Design(p["design"].X[rows], 1.0, 1.0), "targets": p["targets"][rows],
             "which": p["which"], "mu": p["mu"][j], "linear": p["linear"][j],
         }
         assert (gradient_norms(part, loss, w) <= 2 * p["tau"][j]).all()
@@ -160,7 +165,7 @@ def test_a_large_constant_hides_no_curvature(monkeypatch):
     rng = np.random.default_rng(1)
     X = rng.normal(size=(300, 5)) / 3
     design = Design(X, 1.0, 1e7)
-    p = dict(design=design, signs=np.where(X[:, :1] + X[:, 1:2] > 0, 1, -1), which=np.array([0]),
+    p = dict(design=design, targets=np.where(X[:, :1] + X[:, 1:2] > 0, 1, -1), which=np.array([0]),
              mu=np.array([1e-3]), linear=np.zeros((6, 1)))
     tau = np.array([attainable(LogisticLoss(), design.radius, 1e-3, 0.0, 1e-10)])
     W = minimise(loss=LogisticLoss(), tau=tau, **p)

@@ -9,14 +9,17 @@ import pytest
 from dpselect import DPLinearSVC, DPLogisticRegression
 from dpselect.linear_model import solver, tolerance
 from dpselect.linear_model.calibration import calibrate, public_alpha
-from dpselect.linear_model.design import Design, classification_problems
-from dpselect.linear_model.losses import HuberHingeLoss, LogisticLoss
+from dpselect.linear_model.design import Design, design_and_targets
+from dpselect.linear_model.losses import HuberHingeLoss, LogisticLoss, PoissonLoss
 from dpselect.linear_model.problems import Problems
 from dpselect.linear_model.solver import minimise
 from dpselect.linear_model.tolerance import MAX_STEPS, attainable, guaranteed_steps
+from tests.trials import fitted, scales_of, trial
+
+from .tables import targets_for
 
 INF = float("inf")
-LOSSES = [LogisticLoss(), HuberHingeLoss(0.1)]
+LOSSES = [LogisticLoss(), HuberHingeLoss(0.1), PoissonLoss(3.0)]
 R = 100.0  # so that R and its square are told apart
 
 
@@ -33,7 +36,8 @@ def adversarial(kind, d, loss, seed=0):
     b = rng.normal(size=(d, 1))
     mu, b = R * R * 1e-3, R / 2 * b / np.linalg.norm(b)
     signs = rng.choice(np.array([-1, 1], np.int8), (20, 1))
-    return Problems(Design(A, R, None), signs, np.array([0]), loss, np.array([[mu]]), b[None])
+    targets = targets_for(loss, signs)
+    return Problems(Design(A, R, None), targets, np.array([0]), loss, np.array([[mu]]), b[None])
 
 
 def run(method, problems, tau, steps):
@@ -159,13 +163,13 @@ def passes_and_residuals(monkeypatch, cases, max_iter, looser=1.0):
     for k in cases:
         model, X, y = draw(k)
         try:
-            s = model._perturbation(*X.shape, 1)
+            s = scales_of(model, *X.shape)
         except ValueError as error:
             assert "passes over the records" in str(error)
             refused += 1
             continue
-        design, signs, _ = classification_problems(model, X, y)
-        loss, linear = model._loss(), s.linear_scale * model.standard_noise(X.shape[1])[0].T
+        design, signs = design_and_targets(model.problem(), trial(model).records(X, y))
+        loss, linear = model.problem().loss, s.linear_scale * model.standard_noise(X.shape[1])[0].T
         d, t = len(linear), float(np.linalg.norm(linear))
         steps = min(guaranteed_steps(loss, design.radius, s.mu, t, s.tau, d))
         assert steps <= 2 * MAX_STEPS
@@ -216,13 +220,13 @@ def test_problems_with_a_large_constant_or_a_narrow_hinge_do_not_crawl(
         1.0, alpha=1e-3, perturbation="output", intercept_scaling=constant, huber_width=width,
         classes=[False, True], random_state=0,
     )
-    model.fit_batch([model], X, y)
+    fitted(model, X, y)
     assert len(asked) < 600
 
 
 def refused(epsilon=1.0, n=1000, d=300, **parameters):
     with pytest.raises(ValueError, match="passes over the records") as caught:
-        DPLinearSVC(epsilon, perturbation="output", **parameters)._perturbation(n, d, 1)
+        scales_of(DPLinearSVC(epsilon, perturbation="output", **parameters), n, d)
     return str(caught.value)
 
 
@@ -236,7 +240,7 @@ def test_what_the_refusal_says_to_write_is_taken(parameters):
         assert name in message
     enough = float(re.search(r"write alpha=(\S+?),", message)[1])
     alpha = {**parameters, "alpha": enough}
-    DPLinearSVC(perturbation="output", **alpha)._perturbation(1000, 300, 1)
+    scales_of(DPLinearSVC(perturbation="output", **alpha), 1000, 300)
 
 
 def test_the_refusal_is_the_same_whatever_the_records():

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import brier_score_loss, hinge_loss, log_loss
+from sklearn.metrics import brier_score_loss, hinge_loss, log_loss, mean_poisson_deviance
 
 from dpselect import CertificateError
 from dpselect.metrics import (
@@ -12,6 +12,7 @@ from dpselect.metrics import (
     IntegratedSquaredErrorScore,
     LogisticScore,
     MarginScore,
+    PoissonDevianceScore,
     RampScore,
     get_score,
     margins,
@@ -96,6 +97,35 @@ def test_clipped_squared_error():
 def test_clipped_squared_error_needs_a_bound(bound):
     with pytest.raises(ValueError, match="bound"):
         ClippedSquaredErrorScore(bound)
+
+
+def test_poisson_deviance():
+    score, z = PoissonDevianceScore(4.0), np.linspace(-3, 3, 60_001)
+    t = np.array([0.0, 1.0, 2.5, 4.0])
+    penalty = score.penalty(t[:, None], np.exp(z))
+    # half of scikit-learn's where nothing is clipped
+    deviance = [mean_poisson_deviance(t[1:3], np.full(2, rate)) for rate in (0.5, 3.0)]
+    np.testing.assert_allclose(
+        score.penalty(t[1:3, None], np.array([0.5, 3.0])).mean(axis=0), np.array(deviance) / 2
+    )
+    derivatives = np.abs(np.diff(penalty) / np.diff(z))
+    assert 0.999 * score.lipschitz <= derivatives.max() <= score.lipschitz
+    for bound in (0.5, 1.0, 3.0, 800.0):
+        near = np.abs(z) <= bound + 1e-9
+        assert np.ptp(penalty[:, near]) == pytest.approx(score.span(bound), rel=1e-6)
+    assert score.span(800.0) == score.width == 4.0
+    # targets beyond the bound count as the bound, negative ones as 0, what is no number as the worst
+    wild, tame = np.array([-3.0, 1e300]), np.array([0.0, 4.0])
+    np.testing.assert_array_equal(score.penalty(wild, 2.0), score.penalty(tame, 2.0))
+    assert (score.penalty(np.array([1.0, np.nan]), np.array([np.nan, 1.0])) == 4.0).all()
+    model = DummyRegressor(strategy="constant", constant=2.0).fit([[0]], [0])
+    assert score(model, np.zeros((2, 1)), wild) == -score.penalty(tame, 2.0).mean()
+
+
+@pytest.mark.parametrize("bound", [0, -1.0, np.inf, np.nan])
+def test_poisson_deviance_needs_a_bound(bound):
+    with pytest.raises(ValueError, match="target_bound"):
+        PoissonDevianceScore(bound)
 
 
 def test_integrated_squared_error():

@@ -14,8 +14,7 @@ from sklearn.model_selection import (
 
 from dpselect import DPHistogramDensity, DPLinearSVC, DPLogisticRegression, DPRidge
 from dpselect.density import splits as density_splits
-from dpselect.linear_model.design import classification_problems
-from dpselect.linear_model.sweep import solve_alike
+from dpselect.estimator import Trial
 from dpselect.metrics import (
     BrierScore,
     ClippedSquaredErrorScore,
@@ -30,6 +29,7 @@ from dpselect.model_selection.progress import Progress
 from dpselect.model_selection.strategies.stability_plan import make_plan
 from dpselect.noise import root_stream
 from dpselect.rows import MOST_SPLITS, Parts
+from tests.trials import fitted, scales_of, solved, trial
 
 CV = {
     "folds": KFold(5, shuffle=True, random_state=0),
@@ -73,11 +73,11 @@ def compare(models, score, X, y, splits, tolerance=1e-8):
         clone(model).set_params(random_state=root_stream(0).child("draw", i))
         for i, model in enumerate(models)
     ]
-    sweep = evaluation._score_splits(models, X, y, splits, score)
+    sweep = evaluation._score_splits(list(map(trial, models)), X, y, splits, score)
 
     def one_by_one(model, train, test):
-        fitted = clone(model).fit(X[train], None if y is None else y[train])
-        return score(fitted, X[test], None if y is None else y[test])
+        alone = fitted(model, X[train], None if y is None else y[train])
+        return score(alone, X[test], None if y is None else y[test])
 
     expected = [[one_by_one(model, *split) for model in models] for split in splits]
     np.testing.assert_allclose(sweep, expected, rtol=0, atol=tolerance)
@@ -121,11 +121,10 @@ def test_coefficients_of_the_sweep_are_those_of_single_fits(records):
         for i, a in enumerate(np.geomspace(1e-3, 10, 6))
     ]
     splits = list(CV["folds"].split(X))
-    design, signs, _ = classification_problems(models[0], X, y)
-    W = solve_alike(models, design, signs, Parts.from_splits(splits, X))
+    W = solved(models, X, y, Parts.from_splits(splits, X))
     for j, (train, _) in enumerate(splits):
         for i, model in enumerate(models):
-            (alone,) = model.fit_batch([clone(model)], X[train], y[train])
+            alone = fitted(model, X[train], y[train])
             expected = np.append(alone.coef_, alone.intercept_)
             np.testing.assert_allclose(W[j, i, 0], expected, rtol=0, atol=1e-8)
 
@@ -133,19 +132,18 @@ def test_coefficients_of_the_sweep_are_those_of_single_fits(records):
 def test_records_outside_of_a_training_part_move_its_model_by_the_residual_only(records):
     """But they do move it: where the descent starts depends on all records."""
     X, y = records
-    models = [clone(LOGISTIC).set_params(alpha=0.01, random_state=root_stream(0))]
+    model = clone(LOGISTIC).set_params(alpha=0.01, random_state=root_stream(0))
     train = np.arange(len(X)) < 2000
     parts = Parts.from_splits([(np.flatnonzero(train), np.flatnonzero(~train))], X)
 
     def coefficients(X, y):
-        design, signs, _ = classification_problems(models[0], X, y)
-        return solve_alike(models, design, signs, parts)[0, 0, 0]
+        return solved([model], X, y, parts)[0, 0, 0]
 
     others = np.where(train[:, None], X, -5.0)
     moved = np.linalg.norm(coefficients(X, y) - coefficients(others, np.where(train, y, 1)))
-    scales = models[0]._perturbation(2000, 4, 1)
-    certificate = models[0].stability_certificate(BrierScore(), 2000, 4)
-    allowed = BrierScore().lipschitz * models[0]._radius() * 2 * scales.tau / scales.mu
+    scales = scales_of(model, 2000, 4)
+    certificate = model.stability_certificate(BrierScore(), 2000, 4)
+    allowed = BrierScore().lipschitz * model.problem().radius * 2 * scales.tau / scales.mu
     assert certificate.residual == pytest.approx(allowed, rel=1e-12)
     assert 0 < moved <= 2 * scales.tau / scales.mu
 
@@ -153,19 +151,16 @@ def test_records_outside_of_a_training_part_move_its_model_by_the_residual_only(
 def test_the_plan_charges_for_the_residual():
     # so weak a regularisation that the sensitivity to a training record is the whole span
     model = clone(LOGISTIC).set_params(alpha=1e-9, perturbation="output")
-    candidates = make_candidates(
-        model, {"alpha": [1e-9, 2e-9]}, epsilon=2.0, trusted_steps=()
-    )
+    candidates = make_candidates(model, {"alpha": [1e-9, 2e-9]}, trusted_steps=())
     for candidate in candidates:
         candidate.n_features = 4
-    noise_streams = [[root_stream(i)] for i in range(2)]
+    trials = [[Trial(c.model, 1.0, root_stream(i))] for i, c in enumerate(candidates)]
     splits = list(KFold(5).split(np.zeros((1000, 1))))
     plan = make_plan(
-        candidates, noise_streams, BrierScore(), splits, 1000, 4, epsilon=2.0, selection_epsilon=1.0
+        candidates, trials, BrierScore(), splits, 1000, 4, epsilon=2.0, selection_epsilon=1.0
     )
     for i, candidate in enumerate(candidates):
-        trained = clone(candidate.model).set_params(epsilon=1.0, random_state=noise_streams[i][0])
-        bound = trained.stability_certificate(BrierScore(), 800, 4)
+        bound = trials[i][0].certificate(BrierScore(), candidate.shape(800))
         assert bound.residual > 0.05
         expected = (4 * bound.training + bound.span / 200 + bound.residual) / 5
         assert plan.sensitivity[i] == pytest.approx(expected, rel=1e-12)
@@ -257,16 +252,14 @@ def test_more_splits_than_are_worked_on_together(records, monkeypatch):
     monkeypatch.setattr(
         Parts, "from_splits", lambda splits, n: sizes.append(len(splits)) or original(splits, n)
     )
-    candidates = make_candidates(
-        LOGISTIC, {"alpha": [0.1, 1.0]}, epsilon=2.0, trusted_steps=()
-    )
-    noise_streams = [[root_stream(i)] for i in range(2)]
+    candidates = make_candidates(LOGISTIC, {"alpha": [0.1, 1.0]}, trusted_steps=())
+    trials = [[Trial(c.model, 2.0, root_stream(i))] for i, c in enumerate(candidates)]
     splits = list(LeaveOneOut().split(X))
     scores = evaluation.exact_scores(
-        candidates, noise_streams, BrierScore(), X, y, splits, n_jobs=1, pre_dispatch="all",
+        candidates, trials, BrierScore(), X, y, splits, n_jobs=1, pre_dispatch="all",
         progress=Progress(),
     )
     assert sum(sizes) == 40 and max(sizes) <= MOST_SPLITS
-    models = [clone(c.model).set_params(random_state=d) for c, (d,) in zip(candidates, noise_streams)]
-    expected = evaluation._score_splits(models, X, y, splits, BrierScore()).mean(axis=0)
+    together = [t for (t,) in trials]
+    expected = evaluation._score_splits(together, X, y, splits, BrierScore()).mean(axis=0)
     np.testing.assert_allclose(scores, expected, atol=1e-8)

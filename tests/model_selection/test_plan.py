@@ -69,7 +69,7 @@ def test_text_and_json():
     assert json.loads(json.dumps(p.to_dict()))["candidates"][1]["params"] == {"alpha": 1.0}
 
 
-def test_a_made_up_row_stands_for_categories():
+def test_a_dummy_row_stands_for_categories():
     pipeline = make_pipeline(
         OneHotEncoder(categories=[["a", "b", "c"]], handle_unknown="ignore"), DPLogisticRegression()
     )

@@ -5,13 +5,10 @@ from sklearn.pipeline import Pipeline
 
 from dpselect import DPLogisticRegression
 from dpselect.model_selection.candidates import make_candidates
-from dpselect.model_selection.release import (
-    fit_candidate,
-    fit_for_release,
-    release_state,
-)
+from dpselect.model_selection.release import fit_for_release, release_state
 from dpselect.noise import root_stream
 from dpselect.preprocessing import BoundedScaler
+from tests.trials import watch_noise
 
 MODEL = DPLogisticRegression(classes=[0, 1])
 
@@ -24,15 +21,8 @@ def data():
 
 @pytest.fixture
 def states(monkeypatch):
-    """Random states with which noise was drawn."""
-    drawn, original = [], DPLogisticRegression.standard_noise
-
-    def spy(self, *shape):
-        drawn.append(self.random_state)
-        return original(self, *shape)
-
-    monkeypatch.setattr(DPLogisticRegression, "standard_noise", spy)
-    return drawn
+    """Random states with which noise was drawn, and the noise."""
+    return watch_noise(monkeypatch, DPLogisticRegression)
 
 
 def test_only_a_seeded_search_has_noise_that_can_be_drawn_again():
@@ -48,7 +38,7 @@ def test_a_model_has_its_own_loss_and_noise_and_keeps_no_key(data, states):
     one, two, three, *fresh = [
         fit_for_release(clone(MODEL), 2, state, *data) for state in (*seeded, None, None)
     ]
-    assert states == [*seeded, None, None]
+    assert [state for state, _ in states] == [*seeded, None, None]
     for model in (one, two, three, *fresh):
         assert model.random_state is None and model.epsilon == model.privacy_.epsilon == 2.0
     assert (one.coef_ == two.coef_).all()
@@ -61,11 +51,14 @@ def test_a_model_has_its_own_loss_and_noise_and_keeps_no_key(data, states):
 ])
 def test_a_candidate_stays_in_its_pipeline(steps, data, states):
     estimator = clone(MODEL) if steps is None else Pipeline(steps)
-    (candidate,) = make_candidates(estimator, {}, epsilon=1.0, trusted_steps=())
-    fitted = fit_candidate(candidate, 0.5, None, *data)
+    (candidate,) = make_candidates(estimator, {}, trusted_steps=())
+    X, y = data
+    trained = fit_for_release(candidate.model, 0.5, None, candidate.transform(X), y)
+    fitted = candidate.with_steps(trained)
     model = fitted if steps is None else fitted[-1]
     assert isinstance(fitted, Pipeline) == (steps is not None)
-    assert states == [None] and model.privacy_.epsilon == 0.5 and model.random_state is None
+    ((state, _),) = states
+    assert state is None and model.privacy_.epsilon == 0.5 and model.random_state is None
     assert model is candidate.model and fitted.predict(data[0]).shape == (200,)
     # what was rescaled in training is rescaled in prediction
     rows = data[0] / 2 if steps and len(steps) == 2 else data[0]

@@ -22,14 +22,17 @@ from dpselect import (
     SeededNoiseWarning,
     StabilityGridSearchCV,
 )
+from dpselect.capabilities import PublicShape
 from dpselect.certificates import Certificate
-from dpselect.linear_model.classifier import DPLinearClassifier
+from dpselect.estimator import Trial
 from dpselect.metrics import BrierScore, RampScore
 from dpselect.model_selection import evaluation
 from dpselect.model_selection.candidates import make_candidates
 from dpselect.model_selection.progress import Progress
 from dpselect.noise import InnerStream, root_stream
 from dpselect.preprocessing import BoundedScaler, DPBoundsScaler
+from dpselect.rows import Parts
+from tests.trials import scales_of, watch_noise
 
 MODEL = DPLogisticRegression(classes=["ill", "well"])
 GRID = {"alpha": [0.01, 0.1, 1.0]}
@@ -79,15 +82,23 @@ def test_with_a_large_budget_it_chooses_the_best(data):
     assert s.best_index_ == 0
 
 
+def trials_of(candidates, epsilon, noise_streams):
+    return [
+        [Trial(candidate.model, epsilon, draw) for draw in some]
+        for candidate, some in zip(candidates, noise_streams)
+    ]
+
+
 def test_exact_scores_are_those_of_one_by_one_fits(data):
     """The batch, the splits and the scores, against scikit-learn's own cross-validation."""
     X, y = data
     stream = root_stream(0)
-    candidates = make_candidates(MODEL, GRID, epsilon=0.5, trusted_steps=())
+    candidates = make_candidates(MODEL, GRID, trusted_steps=())
     noise_streams = [[stream.child("draw", i, j) for j in range(2)] for i in range(3)]
+    trials = trials_of(candidates, 0.5, noise_streams)
     cv = KFold(4, shuffle=True, random_state=0)
     scores = evaluation.exact_scores(
-        candidates, noise_streams, RampScore(), X, y, list(cv.split(X)), n_jobs=1,
+        candidates, trials, RampScore(), X, y, list(cv.split(X)), n_jobs=1,
         pre_dispatch="2*n_jobs", progress=Progress(),
     )
     expected = [
@@ -109,30 +120,28 @@ def test_candidates_that_see_rows_differently_are_trained_apart(data):
     grid = {"data_norm": [0.3, 3.0], "fit_intercept": [True, False],
             "perturbation": ["objective", "output"], "max_iter": [3, 100]}
     stream = root_stream(0)
-    candidates = make_candidates(
-        clone(MODEL).set_params(alpha=0.1), grid, epsilon=5.0, trusted_steps=()
-    )
+    candidates = make_candidates(clone(MODEL).set_params(alpha=0.1), grid, trusted_steps=())
     noise_streams = [[stream.child("draw", i)] for i in range(len(candidates))]
+    trials = trials_of(candidates, 5.0, noise_streams)
     split = [(np.arange(2000), np.arange(2000, 3000))]
     scores = evaluation.exact_scores(
-        candidates, noise_streams, BrierScore(), X, y, split, n_jobs=1, pre_dispatch="all",
-        progress=Progress(),
+        candidates, trials, BrierScore(), X, y, split, n_jobs=1, pre_dispatch="all", progress=Progress()
     )
-    for candidate, (draw,), score in zip(candidates, noise_streams, scores):
-        model = clone(candidate.model).set_params(random_state=draw).fit(X[:2000], y[:2000])
+    for (trial,), score in zip(trials, scores):
+        model = trial.fitted(X[:2000], y[:2000])
         np.testing.assert_allclose(BrierScore()(model, X[2000:], y[2000:]), score, atol=1e-8)
 
 
 def test_every_candidate_and_noise_sample_has_its_own_noise_the_same_for_all_splits(data, monkeypatch):
     seen = []
 
-    def spy(models, X, y, train, test, score):
-        seen.append([model.standard_noise(4).tobytes() for model in models])
-        return [0.0] * len(models)
+    def spy(trials, X, y, train, test, score):
+        seen.append([trial.noise(PublicShape(*X.shape)).tobytes() for trial in trials])
+        return [0.0] * len(trials)
 
     # one split after the other, as for splits that cannot be swept
     monkeypatch.setattr(evaluation, "_scores_of", spy)
-    monkeypatch.delattr(DPLinearClassifier, "split_scores")
+    monkeypatch.setattr(Parts, "from_splits", lambda splits, X: None)
     s = search(n_noise_samples=3).fit(*data)
     assert len(seen) == 5 and all(noise == seen[0] for noise in seen)
     assert len(set(seen[0])) == 9
@@ -140,22 +149,15 @@ def test_every_candidate_and_noise_sample_has_its_own_noise_the_same_for_all_spl
 
 
 def test_the_released_noise_is_none_of_the_selections(data, monkeypatch):
-    used = []
-    original = DPLogisticRegression.standard_noise
-
-    def spy(self, *shape):
-        noise = original(self, *shape)
-        used.append((type(self.random_state), noise.tobytes()))
-        return noise
-
-    monkeypatch.setattr(DPLogisticRegression, "standard_noise", spy)
+    used = watch_noise(monkeypatch, DPLogisticRegression)
     search().fit(*data)
     *inner, released = used
-    assert all(kind is InnerStream for kind, _ in inner)
-    assert released[0] is type(None) and released[1] not in {noise for _, noise in inner}
+    assert len(inner) > 3 and all(type(state) is InnerStream for state, _ in inner)
+    assert released[0] is None
+    assert released[1].tobytes() not in {noise.tobytes() for _, noise in inner}
     used.clear()
     seeded_fit(data)
-    assert used[-1][1] not in {noise for _, noise in used[:-1]}
+    assert used[-1][1].tobytes() not in {noise.tobytes() for _, noise in used[:-1]}
 
 
 @pytest.mark.parametrize("backend", ["loky", "threading"])
@@ -349,14 +351,15 @@ def test_threads_do_not_share_models(data, monkeypatch):
         return decision
 
     monkeypatch.setattr(DPLogisticRegression, "decision_function", slow)
-    monkeypatch.delattr(DPLinearClassifier, "split_scores")
-    candidates = make_candidates(MODEL, GRID, epsilon=0.5, trusted_steps=())
+    monkeypatch.setattr(Parts, "from_splits", lambda splits, X: None)
+    candidates = make_candidates(MODEL, GRID, trusted_steps=())
     noise_streams = [[root_stream(0).child("draw", i)] for i in range(3)]
+    trials = trials_of(candidates, 0.5, noise_streams)
 
     def scores(n_jobs):
         with parallel_config(backend="threading"):
             return evaluation.exact_scores(
-                candidates, noise_streams, BrierScore(), X[order], y[order], list(cv.split(X)),
+                candidates, trials, BrierScore(), X[order], y[order], list(cv.split(X)),
                 n_jobs=n_jobs, pre_dispatch="all", progress=Progress(),
             )
 
@@ -372,7 +375,7 @@ def test_threads_do_not_share_models(data, monkeypatch):
 def test_low_precision_numbers_do_not_weaken_the_noise(data, kind):
     full = clone(MODEL).set_params(alpha=1e-5, perturbation="output")
     low = clone(full).set_params(epsilon=kind(1.0))
-    assert low._perturbation(1000, 4, 1) == full._perturbation(1000, 4, 1)
+    assert scales_of(low, 1000, 4) == scales_of(full, 1000, 4)
 
 
 def test_no_key_stays_with_a_seeded_release(data):
@@ -416,12 +419,6 @@ def test_inf_takes_the_noise_out_of_models_that_the_grid_brings_in(data):
         pipeline, {"m": [clone(MODEL).set_params(epsilon=0.01)]}, epsilon=float("inf")
     ).fit(*data)
     assert s.best_estimator_[-1].privacy_.epsilon == float("inf")
-
-
-def test_a_batch_fit_leaves_no_statement_behind(data):
-    model = clone(MODEL).fit(*data)
-    model.fit_batch([model], *data)
-    assert not hasattr(model, "privacy_")
 
 
 # --- refusals

@@ -12,6 +12,7 @@ import pytest
 
 from dpselect import DPLinearSVC, DPLogisticRegression, DPRidge
 from dpselect.accuracy_first.forms import NoiseLevels, SensitivityNoise
+from dpselect.capabilities import PublicShape
 from dpselect.linear_model import calibration
 from dpselect.linear_model.calibration import Perturbation, norm_bound
 from dpselect.linear_model.ridge import calibration as ridge_calibration
@@ -23,6 +24,7 @@ from dpselect.linear_model.ridge.noise import (
 from dpselect.mechanisms.gaussian import gaussian_mu
 from dpselect.metrics import ClippedSquaredErrorScore, HingeScore
 from dpselect.noise import gate, nearest_multiple, root_stream
+from tests.trials import fitted, scales_of, solved, with_noise
 
 EPSILON = 0.3
 
@@ -52,18 +54,9 @@ def worst_loss(noise, scales, loss, step):
     return np.linalg.norm((apart + step) / noise)
 
 
-def with_noise(unit, model):
-    """The estimator with a number in place of all noise of unit scale."""
-    kind = type(model)
-    noise = {
-        "standard_noise": lambda self, *shape: np.full_like(kind.standard_noise(self, *shape), unit)
-    }
-    return type(kind.__name__, (kind,), noise)(**model.get_params())
-
-
 def linear_scales(model, n, d, k):
     """Scales without a charge for rounding, and the loss that is left for what they hide."""
-    s, epsilon = model._perturbation(n, d - 1, k), EPSILON / k
+    s, epsilon = scales_of(model, n, d - 1, k), EPSILON / k
     if model.perturbation == "objective":
         epsilon *= calibration.RESIDUAL_SHARE
         return 2 * s.tau / s.mu / epsilon, epsilon
@@ -79,11 +72,11 @@ def ridge_scales(model, n, d):
         ).weights
         scale = statistic_sensitivity(True, "l2") / loss * np.where(rows == columns, 1, 0.5**0.5)
         return scale / weights[rows] / weights[columns], loss
-    s = model._noise(n, d)
+    s = scales_of(model, n, d - 1)
     if model.perturbation == "objective":
         loss = ridge_calibration.RESIDUAL_SHARE * EPSILON
         return 2 * s.tau / s.mu / loss, loss
-    change = model._gradient_change("l2")
+    change = model.problem().gradient_change()
     return ridge_calibration.minimiser_sensitivity(change, n, s.mu) / EPSILON, EPSILON
 
 
@@ -109,8 +102,7 @@ def test_noise_pays_for_rounding_in_every_place(model, fineness, released, monke
     monkeypatch.setattr(gate, "FINENESS", fineness)
     rng, n, d = np.random.default_rng(0), 50, 4
     X, y = rng.normal(size=(n, d - 1)), rng.integers(len(getattr(model, "classes", [0, 1])), size=n)
-    model = with_noise(1, model)
-    model.fit_batch([model], X, y)
+    fitted(with_noise(model, np.ones_like), X, y)
     (noise, step), = released
     ridge, k = isinstance(model, DPRidge), 1 if y.max() == 1 else 3
     scales, loss = ridge_scales(model, n, d) if ridge else linear_scales(model, n, d, k)
@@ -157,41 +149,37 @@ def test_certificates_count_what_rounding_moves(kind, perturbation, monkeypatch)
     All coordinates are equal, so that they move together.
     """
     n, d, ridge = 40, 4, kind is DPRidge
-    model = with_noise(0, kind(
+    model = with_noise(kind(
         10.0, perturbation=perturbation, norm="l2", alpha=1.0, fit_intercept=False,
         **({} if ridge else {"classes": [0, 1]}),
-    ))
-    scales = (lambda: model._noise(n, d)) if ridge else (lambda: model._perturbation(n, d, 1))
-    bare = (model._gradient_change("l2") if ridge else 2.0) / n / scales().mu
+    ), np.zeros_like)
+    bare = (model.problem().gradient_change() if ridge else 2.0) / n / scales_of(model, n, d).mu
     for fineness in range(0, -40, -1):
         monkeypatch.setattr(gate, "FINENESS", fineness)
-        if scales().step > 1.5 * bare:
+        if scales_of(model, n, d).step > 1.5 * bare:
             break
     score, derivative = (ClippedSquaredErrorScore(1e6), 2e3) if ridge else (HingeScore(), 1.0)
     bound = model.stability_certificate(score, n, d).training
     X, labels = np.full((n, d), d**-0.5), np.tri(n + 1, n, -1, dtype=int)
-    w = [model.fit_batch([model], X, y)[0].coef_.ravel() for y in labels]
+    w = [fitted(model, X, y).coef_.ravel() for y in labels]
     moved = derivative * np.linalg.norm(np.diff(w, axis=0), axis=1)
     # further than the record, and a step in a single coordinate
-    assert derivative * (1.001 * bare + scales().step) < max(moved) <= bound
+    assert derivative * (1.001 * bare + scales_of(model, n, d).step) < max(moved) <= bound
 
 
 def test_the_bound_on_the_norm_counts_rounding(monkeypatch):
     """Noise of little more than half a step makes a coefficient of a whole one."""
     monkeypatch.setattr(gate, "FINENESS", -6)
 
-    class HalfAStep(DPLogisticRegression):
-        def standard_noise(self, n_features, n_problems=1):
-            s = self._perturbation(30, n_features, n_problems)
-            return np.full((2, n_problems, n_features), 0.51 * s.step / s.output_scale)
-
-    model = HalfAStep(
+    model = DPLogisticRegression(
         1.0, perturbation="output", alpha=1.0, fit_intercept=False, classes=[0, 1]
     )
+    s = scales_of(model, 30, 1)
+    model = with_noise(model, np.full((2, 1, 1), 0.51 * s.step / s.output_scale))
     X = np.random.default_rng(0).normal(size=(30, 1))
-    model.fit_batch([model], X, np.arange(30) % 2)
-    s, length = model._perturbation(30, 1, 1), np.linalg.norm(model.standard_noise(1)[1])
-    bound = norm_bound(model._loss(), s, 1.0, 0.0, length)
+    model = fitted(model, X, np.arange(30) % 2)
+    length = np.linalg.norm(model.standard_noise(1)[1])
+    bound = norm_bound(model.problem().loss, s, 1.0, 0.0, length)
     assert bound - s.rounding < abs(model.coef_.item()) <= bound
 
 
@@ -207,24 +195,26 @@ def test_bounds_on_the_excess_count_rounding(kind, perturbation, monkeypatch):
     form = model.accuracy_form()
     reduction = form.reduction(X, y, NoiseLevels("fresh", 1.0, 2.0), root_stream(0))
     (exact,) = np.ravel(reduction.minimiser)
-    scales = model._noise if kind is DPRidge else model._perturbation
     for fineness in range(0, -60, -1):
         monkeypatch.setattr(gate, "FINENESS", fineness)
-        if scales(*((n, 1) if kind is DPRidge else (n, 1, 1))).step > 2.1 * exact:
+        if scales_of(model, n, 1).step > 2.1 * exact:
             break
-    model.fit_batch([model], X, y)
+    model = fitted(model, X, y)
     assert model.coef_.item() == 0
     (excess,) = reduction.excesses(np.zeros((1, *np.shape(reduction.minimiser))))
-    assert 0 < excess <= form.excess_bound(n, 1)
+    assert 0 < excess <= form.excess_bound(PublicShape(n, 1), 1e6)
     whole = Perturbation.on_grid
-    monkeypatch.setattr(Perturbation, "on_grid", lambda *scales: replace(whole(*scales), rounding=0.0))
-    assert excess > form.excess_bound(n, 1)
+    monkeypatch.setattr(
+        Perturbation, "on_grid",
+        lambda *scales, **public: replace(whole(*scales, **public), rounding=0.0),
+    )
+    assert excess > form.excess_bound(PublicShape(n, 1), 1e6)
 
 
 def test_models_that_are_solved_together_have_steps_of_their_own(released):
     X, y = np.random.default_rng(0).normal(size=(50, 3)), np.arange(50) % 2
     models = [DPLogisticRegression(epsilon, classes=[0, 1], random_state=0) for epsilon in (1e-3, 1e3)]
-    models[0].fit_batch(models, X, y)
+    solved(models, X, y)
     (_, steps), = released
-    own = [model._perturbation(50, 3, 1).step for model in models]
+    own = [scales_of(model, 50, 3).step for model in models]
     assert np.ravel(steps).tolist() == own and own[0] > own[1]

@@ -23,7 +23,7 @@ ALARM = 1e-7
 
 
 @pytest.mark.parametrize("ratio", [1e-3, 0.3, 0.6, 0.95, 0.999])
-def test_two_sided_geometric(ratio):
+def test_discrete_laplace(ratio):
     r = discrete_laplace(as_generator(2), (N // 2, 2), ratio)
     assert r.shape == (N // 2, 2) and r.dtype == np.int64
     # cut where the expected counts become small, and compare all pieces
@@ -36,7 +36,7 @@ def test_two_sided_geometric(ratio):
     assert stats.chisquare(counts, expected).pvalue > ALARM
 
 
-def test_two_sided_geometric_limits():
+def test_discrete_laplace_limits():
     assert not discrete_laplace(as_generator(), 100, 0.0).any()
     # a scale of 2e9, that of the smallest epsilon, and a scale below 1
     wide = discrete_laplace(as_generator(0), N, np.exp(-5e-10))

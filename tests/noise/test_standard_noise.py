@@ -17,7 +17,7 @@ ALARM = 1e-7
 
 
 @pytest.mark.parametrize("d", [1, 2, 7, 100])
-def test_ball_laplace(d):
+def test_spherical_laplace(d):
     r = spherical_laplace(as_generator(d), N, d)
     assert r.shape == (N, d)
     assert stats.kstest(np.linalg.norm(r, axis=1), stats.gamma(d).cdf).pvalue > ALARM
@@ -30,7 +30,7 @@ def test_ball_laplace(d):
         assert stats.kstest((cosine + 1) / 2, law.cdf).pvalue > ALARM
 
 
-def test_ball_laplace_in_one_dimension_is_laplace():
+def test_spherical_laplace_in_one_dimension_is_laplace():
     r = spherical_laplace(as_generator(0), N, 1).ravel()
     assert stats.kstest(r, stats.laplace().cdf).pvalue > ALARM
 

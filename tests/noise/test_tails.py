@@ -100,7 +100,7 @@ def test_one_transform_and_remembered(dimension, largest, monkeypatch):
 
 
 @pytest.mark.parametrize("dimension", [1, 2, 50])
-def test_ball_laplace(dimension):
+def test_spherical_laplace(dimension):
     n = 100_000
     lengths = np.linalg.norm(spherical_laplace(as_generator(dimension), n, dimension), axis=1)
     for probability in (0.001, 0.05, 0.5):

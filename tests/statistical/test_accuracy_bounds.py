@@ -16,6 +16,7 @@ from scipy.stats import binom
 
 from dpselect import DPHistogramDensity, DPLinearSVC, DPLogisticRegression, DPRidge
 from dpselect.accuracy_first.forms import NoiseLevels
+from dpselect.capabilities import PublicShape
 from dpselect.density.cells import cell_masses
 from dpselect.linear_model.calibration import calibrate
 from dpselect.linear_model.losses import LogisticLoss
@@ -29,6 +30,7 @@ from dpselect.metrics import (
     RampScore,
 )
 from dpselect.noise import InnerStream
+from tests.trials import fitted_together, scales_of
 
 LEVELS = NoiseLevels("fresh", 1.0, 1.0)
 STREAM = InnerStream(bytes(32))
@@ -59,7 +61,7 @@ def linear_pair(model, v, n, p):
     """Neighbours and a model in the ball from a vector of any numbers: n - 1 equal records."""
     rows, targets, theta = v[: 3 * p].reshape(3, p), v[3 * p : 3 * p + 3], v[3 * p + 3 :]
     if isinstance(model, DPRidge):
-        ball = model._ball_radius()
+        ball = model.problem().ball
     else:
         ball, targets = model.accuracy_form().ball, np.where(targets > 0, 1, -1)
     data = []
@@ -134,7 +136,7 @@ def test_no_record_moves_the_errors_further_than_stated(model, n, p, least):
 def test_half_of_a_sensitivity_of_the_errors_is_caught(model, n):
     """Twins: an excess charged for the risk alone, and a root for one gradient in place of two."""
     worst = worst_ratios(model, n, 2, seed=0, starts=2, steps=20)
-    b = model.accuracy_form().bounds(n, 2)
+    b = model.accuracy_form().bounds(PublicShape(n, 2))
     assert worst[2] * b.excess / b.risk > 1
     assert worst[3] / 0.5 > 1
 
@@ -192,14 +194,13 @@ def excess_samples(model, X, y, size):
     ]
     reduction = model.accuracy_form().reduction(X, y, LEVELS, STREAM)
     if isinstance(model, DPHistogramDensity):
-        counts, _, _ = model._count(X)
         noise = [m.standard_noise(X.shape[1]).ravel() for m in batch]
-        return reduction.excesses([cell_masses(counts + r) for r in noise])
-    fitted = type(model).fit_batch(batch, X, y)
+        return reduction.excesses([cell_masses(reduction.counts + r) for r in noise])
+    fitted = fitted_together(batch, X, y)
     if isinstance(model, DPRidge):
         thetas = [np.append(m.coef_, m.intercept_) if m.fit_intercept else m.coef_ for m in fitted]
     else:
-        s = model._constant()
+        s = model.problem().constant
         thetas = [
             m.coef_ if s is None else np.column_stack([m.coef_, m.intercept_ / s]) for m in fitted
         ]
@@ -248,10 +249,10 @@ def kept(model, n, p, half=False):
     """Share of the promise that fits use: failures, their 90 % quantile, and their mean."""
     n_problems = len(model.classes) if len(getattr(model, "classes", ())) > 2 else 1
     form = model.accuracy_form()
-    if half:  # a twin that thinks the noise half as long
-        form = type(model)(**{**model.get_params(), "epsilon": 2 * model.epsilon}).accuracy_form()
-    bound = form.excess_bound(n, p, n_problems, GAMMA)
-    expected = form.excess_bound(n, p, n_problems)
+    # a twin that thinks the noise half as long
+    shape, epsilon = PublicShape(n, p, n_problems), (1 + half) * model.epsilon
+    bound = form.excess_bound(shape, epsilon, GAMMA)
+    expected = form.excess_bound(shape, epsilon)
     failures, quantile, mean = 0, 0.0, 0.0
     for seed in range(3):
         excess = excess_samples(model, *records(model, n, p, seed), FITS)
@@ -271,8 +272,8 @@ def test_the_excess_exceeds_its_bound_no_oftener_than_promised():
         failures, quantile, mean = kept(model, n, p)
         assert failures <= MOST and mean <= 1, (model, n, p, failures, quantile, mean)
         closest = max(closest, quantile)
-        if getattr(model, "perturbation", "") == "objective" and hasattr(model, "_noise"):
-            extra = max(extra, model._noise(n, 5).mu - model.alpha)
+        if isinstance(model, DPRidge) and model.perturbation == "objective":
+            extra = max(extra, scales_of(model, n, 5).mu - model.alpha)
     assert closest > 0.8 and extra > 1
 
 
@@ -314,7 +315,7 @@ def test_no_record_moves_a_score_of_a_classifier_further_than_stated(model, scor
         theta[0] += trial <= 3
         if model.fit_intercept and trial <= 3:  # along the longest row
             theta[:] = 0
-            theta[0], theta[-1] = model.data_norm, model._constant()
+            theta[0], theta[-1] = model.data_norm, model.problem().constant
         theta *= ball / np.linalg.norm(theta)
         x, x_new = rng.normal(size=(2, 2)) * 99
         if trial <= 3:
@@ -431,7 +432,8 @@ class RidgeAttack:
     p: int
 
     def noise(self, twin=None):
-        s, S = self.model._noise(self.n, 1), self.model._gradient_change(self.model.norm)
+        problem = self.model.problem()
+        s, S = scales_of(self.model, self.n, 1), problem.gradient_change(problem.norm)
         if twin == "half":
             return s.mu, s.linear_scale / 2
         if twin == "no determinant":
@@ -446,7 +448,7 @@ class RidgeAttack:
 
     def log_ratio(self, v, twin=None, inside=False):
         mu, scale = self.noise(twin)
-        B, u = self.model._ball_radius(), v[3 * self.p + 3 :]
+        B, u = self.model.problem().ball, v[3 * self.p + 3 :]
         if inside:
             u = u * (0.999 * B / max(B, np.linalg.norm(u)))
         laws = [
@@ -456,7 +458,7 @@ class RidgeAttack:
         return abs(laws[0] - laws[1])
 
     def search(self, twin=None, inside=False, starts=4):
-        p, B = self.p, self.model._ball_radius()
+        p, B = self.p, self.model.problem().ball
         d = p + bool(self.model.fit_intercept)
         rng = np.random.default_rng(0)
         v = rng.normal(size=(500, 3 * p + 3 + d)) * rng.choice([0.5, 9.0], size=(500, 1))
@@ -510,7 +512,7 @@ def test_the_density_of_ridge_is_that_of_the_estimator():
     """The noise that the density is made of leads the estimator to the model, inside or not."""
     rng = np.random.default_rng(0)
     model = DPRidge(perturbation="objective", alpha=0.3, fit_intercept=False)
-    s, B = model._noise(4, 1), model._ball_radius()
+    s, B = scales_of(model, 4, 1), model.problem().ball
     for length in (0.5, 1.7):
         X, y, u = rng.normal(size=(4, 2)) / 3, rng.uniform(-1, 1, 4), rng.normal(size=2)
         u *= length * B / np.linalg.norm(u)
@@ -543,11 +545,11 @@ def logistic_log_density(w, signed, s):
 def logistic_attack(model, n, p, noise_radius, starts=3):
     """The largest log-ratio of the law of logistic regression, for l1 noise of a given radius."""
     s = calibrate(
-        "objective", LogisticLoss(), n_samples=n, dimension=model._dimension(p),
-        radius=model._radius(), alpha=model.alpha, epsilon=model.epsilon, tol=1e-10,
+        "objective", LogisticLoss(), n_samples=n, dimension=model.problem().dimension(p),
+        radius=model.problem().radius, alpha=model.alpha, epsilon=model.epsilon, tol=1e-10,
         noise_radius=noise_radius,
     )
-    constant = model._constant() or 0.0
+    constant = model.problem().constant or 0.0
     d = p + bool(constant)
 
     def log_ratio(v):
@@ -586,17 +588,17 @@ def test_the_law_of_logistic_regression_with_laplace_noise(params, n, p, least):
     model = DPLogisticRegression(
         **{"epsilon": 1.0, "norm": "l1", "classes": [-1, 1], **params}
     )
-    G = model.data_norm + (model._constant() or 0.0)
+    G = model.data_norm + (model.problem().constant or 0.0)
     assert least * model.epsilon < logistic_attack(model, n, p, G) <= model.epsilon
     # the calibration that the estimator uses
-    s = model._perturbation(n, p, 1)
+    s = scales_of(model, n, p)
     assert s.linear_scale == pytest.approx(
-        calibrate("objective", LogisticLoss(), n_samples=n, dimension=model._dimension(p),
-                  radius=model._radius(), alpha=model.alpha, epsilon=model.epsilon, tol=model.tol,
-                  noise_radius=G).linear_scale
+        calibrate("objective", LogisticLoss(), n_samples=n, dimension=model.problem().dimension(p),
+                  radius=model.problem().radius, alpha=model.alpha, epsilon=model.epsilon,
+                  tol=model.tol, noise_radius=G).linear_scale
     )
     if p > 1:  # twin: the l2 norm of the rows, constant included, in place of the l1 norm
-        assert logistic_attack(model, n, p, model._radius()) > model.epsilon
+        assert logistic_attack(model, n, p, model.problem().radius) > model.epsilon
 
 
 def test_the_root_bound_covers_the_rounding_of_the_risks():
@@ -612,5 +614,5 @@ def test_the_root_bound_covers_the_rounding_of_the_risks():
     a, b = (model.accuracy_form().reduction(X, t, levels, stream) for t in (y, changed))
     models = a.minimiser * np.linspace(0.9, 1.1, 401)[:, None]
     moved = np.abs(np.sqrt(a.excesses(models)) - np.sqrt(b.excesses(models))).max()
-    exact = model._gradient_change("l2") / (n * np.sqrt(2 * alpha))
+    exact = model.problem().gradient_change() / (n * np.sqrt(2 * alpha))
     assert exact < moved <= a.bounds.root

@@ -26,6 +26,7 @@ from dpselect import (
 from dpselect.accuracy_first.forms import SensitivityNoise
 from dpselect.accuracy_first.methods import METHODS
 from dpselect.accuracy_first.question import Question, outcome_loss
+from dpselect.capabilities import PublicShape
 from dpselect.density.accuracy import HistogramReduction, counts_noise
 from dpselect.linear_model.ridge.noise import released_entries
 from dpselect.mechanisms.above_threshold import (
@@ -35,6 +36,7 @@ from dpselect.mechanisms.above_threshold import (
 )
 from dpselect.metrics import BrierScore
 from dpselect.noise import InnerStream
+from tests.trials import scales_of
 
 from .audit import FALSE_ALARM
 from .test_accuracy_bounds import log_noise, ridge_log_density
@@ -131,8 +133,8 @@ class Search:
     def setup(self):
         form = self.model.accuracy_form()
         X, _ = self.data[0]
-        shape, absolute = (len(X), X.shape[1], 1), self.absolute or self.held_out is not None
-        bounds = form.bounds(*shape)
+        shape, absolute = PublicShape(*X.shape), self.absolute or self.held_out is not None
+        bounds = form.bounds(shape)
         sensitivity = bounds.risk if absolute else bounds.excess
         if self.held_out:
             sensitivity = form.score_span(BrierScore(), X.shape[1]) / len(self.held_out[0][0])
@@ -140,7 +142,7 @@ class Search:
             sensitivity /= 2
         if self.twin == "half root":
             right = form.bounds
-            form.bounds = lambda *shape: dataclasses.replace(right(*shape), root=right(*shape).root / 2)
+            form.bounds = lambda shape: dataclasses.replace(right(shape), root=right(shape).root / 2)
         slack = 0.2 * abs(self.target) if absolute else self.target
         return METHODS[self.method](Question(
             np.array(self.epsilons, dtype=float), absolute, self.target, slack, sensitivity, self.gamma,
@@ -181,7 +183,7 @@ class Search:
         if getattr(self.model, "perturbation", "") == "objective":
             return None
         if isinstance(reduction, HistogramReduction):
-            return counts_noise(reduction.estimator, reduction.cells.size, reduction.levels.how)
+            return counts_noise(reduction.form.model, reduction.cells.size, reduction.levels.how)
         return reduction.noise
 
     def losses(self, which, reduction):
@@ -247,7 +249,8 @@ def center(reduction):
         return reduction.counts
     if getattr(reduction, "scale", None) is None:
         return reduction.minimiser
-    return reduction.outer.values[released_entries(reduction.p, len(reduction.sums))]
+    values = reduction.sums.values
+    return values[released_entries(reduction.shape.n_features, len(values))]
 
 
 def log_law(noise, levels, epsilon, r):
@@ -288,14 +291,14 @@ def objective_ratio(search, here, there, epsilon, model):
     for X, y in (search.data[search.reductions.index(r)] for r in (here, there)):
         # these data sets have rows of length 1 at most, and no intercept
         if isinstance(estimator, DPRidge):
-            s = estimator._noise(*X.shape)
+            s = scales_of(estimator, *X.shape)
             laws.append(ridge_log_density(
-                model, X, y, s.mu, s.linear_scale, estimator.norm, estimator._ball_radius()
+                model, X, y, s.mu, s.linear_scale, estimator.norm, estimator.problem().ball
             ))
         else:
-            s, signs = estimator._perturbation(len(X), X.shape[1], 1), np.where(y == 1, 1, -1)
+            s, signs = scales_of(estimator, len(X), X.shape[1]), np.where(y == 1, 1, -1)
             laws.append(margin_log_density(
-                model[0], signs[:, None] * X, s, estimator._loss(), estimator.norm
+                model[0], signs[:, None] * X, s, estimator.problem().loss, estimator.norm
             ))
     return laws[0] - laws[1]
 
@@ -710,6 +713,6 @@ def test_a_certified_search_is_one_fit_at_a_level_that_is_known(case):
         assert search.privacy_.epsilon == search.best_epsilon_
         assert search.privacy_.kind == "differential privacy" and search.path_ == {}
         form = search.best_estimator_.accuracy_form()
-        assert form.excess_bound(len(X), X.shape[1], 1, 0.1) <= target
+        assert form.excess_bound(PublicShape(*X.shape), search.best_epsilon_, 0.1) <= target
     # whatever the records
     assert levels[0] == levels[1]

@@ -20,6 +20,7 @@ from dpselect.mechanisms.above_threshold import Comparisons, ReducedTests, Thres
 from dpselect.model_selection.strategies import random_stopping
 from dpselect.noise import as_generator, grid_laplace, grid_step, laplace, root_stream
 from dpselect.preprocessing import private_bounds
+from tests.trials import fitted, scales_of
 
 N = 200_000
 FALSE_ALARM = 1e-7
@@ -141,7 +142,7 @@ def covariance_releases(**parameters):
         numbers = []
         for t in range(N // 5149 + 1):
             model = DPRidge(random_state=stream("ridge", i, t), **parameters)
-            DPRidge.fit_batch([model], X, y)
+            model = fitted(model, X, y)
             numbers.append(released(model.gram_, model.moment_))
         pair.append(np.concatenate(numbers))
     return pair
@@ -155,7 +156,7 @@ def test_covariance_perturbation():
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_covariance_perturbation_in_l2(delta, monkeypatch):
-    step = DPRidge(norm="l2", delta=delta)._statistic_noise(P).step
+    step = scales_of(DPRidge(norm="l2", delta=delta), 10, P).step
     pair = covariance_releases(norm="l2", delta=delta)
     assert pair[0].size >= N and digits_p_value(pair, step) > FALSE_ALARM
     # the twin rounds the noise alone

@@ -6,7 +6,6 @@ the very doubles that were released. Sums of doubles and noise of float64 are ex
 true records and by few others; through the gate every candidate explains them.
 """
 
-import functools
 import pickle
 import sys
 
@@ -22,6 +21,7 @@ from dpselect import (
 from dpselect.accuracy_first.forms import NoiseLevels
 from dpselect.linear_model.ridge.noise import released_entries
 from dpselect.noise import gate, nearest_multiple, root_stream
+from tests.trials import fitted, fitted_together, scales_of, with_noise
 
 # the largest advantage that the stated loss allows in telling two data sets apart
 EPSILON = 0.1
@@ -34,15 +34,9 @@ def stream(*path):
     return root_stream(29).child(*path)
 
 
-@functools.cache
-def quiet_kind(kind):
-    noise = {"standard_noise": lambda self, *shape: 0 * kind.standard_noise(self, *shape)}
-    return type(kind.__name__, (kind,), noise)
-
-
 def quiet(estimator):
     """The estimator without noise: what an attacker computes."""
-    return quiet_kind(type(estimator))(**estimator.get_params())
+    return with_noise(estimator, np.zeros_like)
 
 
 def sum_of_doubles(values, noise, step, unit=None):
@@ -148,9 +142,9 @@ ATTACKED = {
 
 def scales_and_step(model, n, d):
     if isinstance(model, DPRidge) and model.perturbation == "covariance":
-        noise = model._statistic_noise(d)
+        noise = scales_of(model, n, d)
         return noise.scales(d), noise.step
-    s = model._noise(n, d + 1) if isinstance(model, DPRidge) else model._perturbation(n, d, 1)
+    s = scales_of(model, n, d)
     return s.output_scale, s.step
 
 
@@ -165,14 +159,14 @@ def told_apart(model, read, d, n_pairs, n_noise_samples, on_grid, n=500):
             type(model)(**model.get_params() | {"random_state": stream(d, pair, draw)})
             for draw in range(n_noise_samples)
         ]
-        releases = [read(copy) for copy in type(model).fit_batch(copies, *data[0])]
+        releases = list(map(read, fitted_together(copies, *data[0])))
         scales, step = scales_and_step(model, n, d)
         # as many at once as before, for the last bits of a solver's result depend on that
         bare = [quiet(copy) for copy in copies]
-        candidates = [list(map(read, type(bare[0]).fit_batch(bare, *records))) for records in data]
+        candidates = [list(map(read, fitted_together(bare, *records))) for records in data]
         if isinstance(model, DPRidge) and read is coefficients:
             # a model that was brought back to the ball is a function of one that was not
-            inside = [np.linalg.norm(w) < model._ball_radius() * (1 - 1e-9) for w in releases]
+            inside = [np.linalg.norm(w) < model.problem().ball * (1 - 1e-9) for w in releases]
             assert np.mean(inside) > 0.5
             releases, *candidates = (
                 [w for w, kept in zip(some, inside) if kept] for some in (releases, *candidates)
@@ -367,13 +361,6 @@ def test_models_of_a_path_come_through_the_gate(model, how, monkeypatch):
 # ---- noise in the objective ----
 
 
-def with_noise(model, unit):
-    kind = type(model)
-    return type(kind.__name__, (kind,), {"standard_noise": lambda self, *shape: unit})(
-        **model.get_params()
-    )
-
-
 def inverted(n_noise_samples, n=50):
     """The attack on noise in the objective: the noise that explains a release, from its gradient.
 
@@ -385,8 +372,8 @@ def inverted(n_noise_samples, n=50):
         model = DPLogisticRegression(
             fit_intercept=False, random_state=stream("inversion", draw), **LINEAR
         )
-        w = DPLogisticRegression.fit_batch([model], *data[0])[0].coef_[0]
-        s = model._perturbation(n, 1, 1)
+        w = fitted(model, *data[0]).coef_[0]
+        s = scales_of(model, n, 1)
         for which, (X, y) in enumerate(data):
             signs = 2.0 * y - 1
             gradient = -(signs / (1 + np.exp(signs * (X @ w)))) @ X / n + s.mu * w
@@ -394,7 +381,7 @@ def inverted(n_noise_samples, n=50):
             for ulps in range(-4, 5):
                 unit = np.stack([r * (1 + ulps * 2.0**-52), np.zeros(1)])[:, None]
                 twin = with_noise(model, unit)
-                W = type(twin).fit_batch([twin], X, y)[0].coef_[0]
+                W = fitted(twin, X, y).coef_[0]
                 near = abs(w - W).max() < 50 * s.output_scale
                 if near and explained_on_the_grid(w, W, s.output_scale, s.step):
                     shares[which] += 1 / n_noise_samples

@@ -14,6 +14,7 @@ from dpselect import DPLinearSVC, DPLogisticRegression
 from dpselect.linear_model.design import Design
 from dpselect.linear_model.solver import minimise
 from dpselect.noise import as_generator, spherical_laplace
+from tests.trials import scales_of
 
 from .audit import OUTSIDE, loss_lower_bound
 
@@ -23,11 +24,11 @@ n = 10
 
 def sample(model, scales, X, y, size, seed):
     """Released coefficients (size, d) of `size` fits that differ in their noise."""
-    design = Design(X, model.data_norm, model._constant())
+    design = Design(X, model.data_norm, model.problem().constant)
     d = design.n_columns
     r = spherical_laplace(as_generator(seed), 2 * size, d).reshape(2, size, d)
     W = minimise(
-        design, y[:, None].astype(np.int8), np.zeros(size, dtype=int), model._loss(),
+        design, y[:, None].astype(np.int8), np.zeros(size, dtype=int), model.problem().loss,
         mu=np.full(size, scales.mu), linear=scales.linear_scale * r[0].T,
         tau=np.full(size, scales.tau),
     )
@@ -77,7 +78,7 @@ def model_for(perturbation, R, d, classifier=DPLogisticRegression):
 @pytest.mark.parametrize("R", [1.0, 100.0])
 def test_loss_stays_under_the_claim(classifier, least, perturbation, R, d):
     model = model_for(perturbation, R, d, classifier)
-    assert least < audit(model, model._perturbation(n, d, 1), R, d) <= 1.0
+    assert least < audit(model, scales_of(model, n, d), R, d) <= 1.0
 
 
 # the derivatives of the logistic loss on two neighbours add up to about 1, not 2, near w = 0: its
@@ -89,7 +90,7 @@ def test_loss_stays_under_the_claim(classifier, least, perturbation, R, d):
 @pytest.mark.parametrize("R", [10.0])
 def test_too_little_noise_is_caught(classifier, factor, perturbation, d, R):
     model = model_for(perturbation, R, d, classifier)
-    right = model._perturbation(n, d, 1)
+    right = scales_of(model, n, d)
     broken = dataclasses.replace(
         right, linear_scale=factor * right.linear_scale, output_scale=factor * right.output_scale
     )
@@ -104,7 +105,7 @@ def test_norm_in_place_of_its_square_is_caught(R, d):
     # the calibration sees R only through R^2 and the scale of the noise: give it sqrt(R)
     # and put the scale right
     twin = model_for("objective", math.sqrt(R), d).set_params(alpha=model.alpha)
-    broken = twin._perturbation(n, d, 1)
+    broken = scales_of(twin, n, d)
     broken = dataclasses.replace(broken, linear_scale=broken.linear_scale * math.sqrt(R))
     assert audit(model, broken, R, d) > 1.0
 
@@ -116,7 +117,7 @@ def test_the_sampler_is_the_estimator():
         model = model_for(perturbation, 1.0, 2).set_params(random_state=7)
         with pytest.warns(match="seed"):
             model.fit(X, y)
-        s = model._perturbation(n, 2, 1)
+        s = scales_of(model, n, 2)
         w = sample(model, s, X, y, 1, seed=7)
         # what is released lies on a grid
         np.testing.assert_allclose(model.coef_, w, rtol=1e-9, atol=s.step)
@@ -132,7 +133,7 @@ def test_an_intercept_without_penalty_is_caught():
     """
     y, y_neighbour = np.ones(n), np.concatenate([[-1.0], np.ones(n - 1)])
     model = DPLogisticRegression(epsilon=1.0, alpha=0.1, perturbation="output", classes=[-1, 1])
-    scales = model._perturbation(n, 1, 1)
+    scales = scales_of(model, n, 1)
     X = np.zeros((n, 1))
     right = [sample(model, scales, X, labels, N, seed) for seed, labels in enumerate((y, y_neighbour))]
     assert loss_lower_bound(right[0][:, 1], right[1][:, 1]) <= 1.0

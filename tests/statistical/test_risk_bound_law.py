@@ -13,12 +13,9 @@ import pytest
 from dpselect import DPLinearSVC
 from dpselect.certificates import select_by_risk_bound
 from dpselect.linear_model.design import Design
-from dpselect.linear_model.risk_bound import (
-    linear_optimal_values,
-    linear_risk_bound,
-)
 from dpselect.linear_model.solver import minimise
 from dpselect.noise import as_generator, spherical_laplace
+from tests.trials import scales_of, trial
 
 from .audit import loss_lower_bound
 
@@ -40,24 +37,24 @@ def release(features, size, seed, noise):
     y = np.ones(n)
     bounds, values = [], []
     for X, offset in zip(features, (OFFSET, 0.0)):
-        bound = linear_risk_bound(model(), n, 1, 1, REACH)
+        bound = model().risk_bound(n, 1, 1, REACH)
         bounds.append(dataclasses.replace(
             bound, forecast=bound.forecast + offset, sensitivity=bound.sensitivity * noise
         ))
-        values.append(linear_optimal_values([model()], X, y, REACH)[0])
+        values.append(model().optimal_values([trial(model())], X, y, REACH)[0])
     stream = as_generator(seed)
     chosen = np.array([
         select_by_risk_bound(values, bounds, CHOICE, stream) for _ in range(size)
     ])
-    s = model()._perturbation(n, 1, 1)
+    s = scales_of(model(), n, 1)
     released = np.empty(size)
     for i, X in enumerate(features):
         runs = np.flatnonzero(chosen == i)
         unit = spherical_laplace(as_generator(seed + 10 + i), 2 * len(runs), 1).reshape(2, len(runs), 1)
         W = minimise(
             Design(X, 1.0, None), np.ones((n, 1), dtype=np.int8), np.zeros(len(runs), dtype=int),
-            model()._loss(), mu=np.full(len(runs), s.mu), linear=noise * s.linear_scale * unit[0].T,
-            tau=np.full(len(runs), s.tau),
+            model().problem().loss, mu=np.full(len(runs), s.mu),
+            linear=noise * s.linear_scale * unit[0].T, tau=np.full(len(runs), s.tau),
         )
         w = W.T + noise * s.output_scale * unit[1]
         released[runs] = 1000 * i + np.clip(w[:, 0], -400, 400)
@@ -86,8 +83,8 @@ def test_the_choice_alone_is_tight():
     """With two candidates the probabilities are known, and their ratio is exp(epsilon)."""
     y, features = np.ones(n), [np.ones((n, 1)) for _ in range(2)]
     features[1][0] = -1.0
-    bound = linear_risk_bound(model(), n, 1, 1, REACH)
-    one, other = (linear_optimal_values([model()], X, y, REACH)[0] for X in features)
+    bound = model().risk_bound(n, 1, 1, REACH)
+    one, other = (model().optimal_values([trial(model())], X, y, REACH)[0] for X in features)
     scale = 2 * bound.sensitivity / CHOICE
     # candidate 1 needs to overcome a gap; the record makes it narrower
     gaps = np.array([2, 0]) * (other - one)

@@ -8,6 +8,7 @@ may be. One record decides on what a model tells, another one on what a score is
 
 import math
 from dataclasses import dataclass
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -68,12 +69,15 @@ class Telling(BaseEstimator):
         return self
 
     # the least risk of a side is the share of records on the other one
-    def risk_bound(self, n_samples, n_features, n_problems, reach):
-        return Bound(1 / n_samples, 0.0, 0.0, 1.0, ("share",))
+    def calibration(self, shape, epsilon=None):
+        bound = Bound(1 / shape.n_samples, 0.0, 0.0, 1.0, ("share",))
+        return SimpleNamespace(risk_bound=lambda reach: bound)
+
+    risk_bound = None
 
     @staticmethod
-    def optimal_values(models, X, y, reach):
-        return [np.mean(X[:, 0] != model.side) for model in models]
+    def optimal_values(trials, X, y, reach):
+        return [np.mean(X[:, 0] != trial.model.side) for trial in trials]
 
 
 @dataclass(frozen=True)

@@ -570,11 +570,6 @@ def test_bad_data(data, change, match):
     assert not [a for a in vars(model) if a.endswith("_") and not a.startswith("n_features")]
 
 
-def test_sample_weight_is_refused(data):
-    with pytest.raises(TypeError, match="sample_weight.*leave it out"):
-        DPRidge().fit(*data, sample_weight=np.ones(500))
-
-
 @pytest.mark.parametrize("parameters", KINDS, ids=str)
 def test_extreme_parameters_stay_finite(data, parameters):
     for extreme in (

@@ -82,7 +82,7 @@ def test_it_does_what_the_strategy_does_for_the_same_loss(model, grid, n):
         ]
 
 
-def test_alpha_is_settled_by_the_public_rule_and_the_rest_by_the_records():
+def test_alpha_is_decided_by_the_public_rule_and_the_rest_by_the_records():
     X, y = records(20_000)
     grid = {**GAMMAS, "dplogisticregression__alpha": ALPHAS}
     s = search("auto", KERNELS, grid).fit(X, y)

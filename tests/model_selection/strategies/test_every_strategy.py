@@ -25,6 +25,7 @@ from dpselect.model_selection.spending import divide
 from dpselect.model_selection.strategies import STRATEGIES
 from dpselect.noise import is_seeded
 from dpselect.preprocessing import BoundedScaler, DPBoundsScaler
+from tests.trials import watch_noise
 
 from .common import (
     GRID,
@@ -195,15 +196,10 @@ def test_a_seed_gives_the_same_again_and_is_marked(strategy, data):
 
 @pytest.mark.parametrize("strategy", PRIVATE)
 def test_without_a_seed_noise_is_new_and_the_systems(strategy, data, monkeypatch):
-    states, original = [], DPLogisticRegression.standard_noise
-
-    def spy(self, *shape):
-        states.append(self.random_state)
-        return original(self, *shape)
-
-    monkeypatch.setattr(DPLogisticRegression, "standard_noise", spy)
+    seen = watch_noise(monkeypatch, DPLogisticRegression)
     found = {tuple(coefficients(search(strategy).fit(*data)).ravel()) for _ in range(3)}
     assert len(found) == 3
+    states = [state for state, _ in seen]
     # dry runs and the models of a selection by stability have streams, and are not released
     assert states[-1] is None and any(not is_seeded(state) for state in states)
 

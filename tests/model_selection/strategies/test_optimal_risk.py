@@ -7,6 +7,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from dpselect import CertificateError, DPHistogramDensity, DPLinearSVC, DPLogisticRegression
 from dpselect.certificates import public_reach
 from dpselect.model_selection.strategies import optimal_risk as module
+from tests.trials import trial
 
 from .common import GRID, LOGISTIC, RIDGE, SVC, Untouchable, records, search, targets
 
@@ -66,7 +67,7 @@ def test_bounds_are_for_the_models_that_will_be_trained(data, selections):
         model = DPLogisticRegression(epsilon=0.9, alpha=alpha, classes=[0, 1])
         assert bound == model.risk_bound(MANY, 3, 1, reach)
         np.testing.assert_allclose(
-            value, model.optimal_values([model], *data, reach)[0], atol=2 * bound.inexactness
+            value, model.optimal_values([trial(model)], *data, reach)[0], atol=2 * bound.inexactness
         )
     np.testing.assert_array_equal(
         s.cv_results_["sensitivity"], [bound.sensitivity for bound in bounds]
@@ -88,7 +89,7 @@ def test_candidates_that_see_other_columns_have_their_own_values(data, selection
         rows = RBFSampler(gamma=gamma, n_components=5, random_state=seed).fit_transform(data[0])
         reach = public_reach(MANY, 4, 0.1)
         np.testing.assert_allclose(
-            value, model.optimal_values([model], rows, data[1], reach)[0],
+            value, model.optimal_values([trial(model)], rows, data[1], reach)[0],
             atol=2 * bound.inexactness,
         )
     assert len(set(np.round(values, 4))) == 4

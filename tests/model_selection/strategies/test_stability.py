@@ -21,7 +21,7 @@ BOTH = {**WIDTHS, "dplogisticregression__alpha": [0.003, 0.03, 0.3]}
 
 def strategy(n=1000, p=3):
     """The strategy itself, for a grid over alpha."""
-    candidates = make_candidates(LOGISTIC, GRID, epsilon=1.0, trusted_steps=())
+    candidates = make_candidates(LOGISTIC, GRID, trusted_steps=())
     for candidate in candidates:
         candidate.n_features = p
     splits = [tuple(np.split(np.arange(n), [4 * n // 5]))]
@@ -47,9 +47,9 @@ def test_the_noise_of_fits_varies_around_that_of_the_plan():
 def test_selection_and_training_use_their_shares(monkeypatch):
     used, original = [], module.exact_scores
 
-    def spy(candidates, *args, **kwargs):
-        used.append({candidate.model.epsilon for candidate in candidates})
-        return original(candidates, *args, **kwargs)
+    def spy(candidates, trials, *args, **kwargs):
+        used.append({trial.epsilon for some in trials for trial in some})
+        return original(candidates, trials, *args, **kwargs)
 
     monkeypatch.setattr(module, "exact_scores", spy)
     s = search("stability", selection_fraction=0.25).fit(*records())

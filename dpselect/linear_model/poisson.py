@@ -1,0 +1,211 @@
+"""Differentially private Poisson regression."""
+
+from typing import ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from ..estimator import PrivateRegressor
+from ..ledger import PrivacyLedger
+from ..metrics import PoissonDevianceScore
+from ..metrics.plain import d_squared
+from ..noise.generators import RandomState
+from ..rows import block_map
+from ..training_records import warns_of_training_records
+from ..type_aliases import FloatArray, MatrixLike
+from ..validation import SMALLEST_BOUND, number
+from .base import TOL, LinearModel
+from .losses import PoissonLoss
+
+# the logarithm of the least rate that is predicted, so that deviances are finite
+LEAST = -700.0
+
+
+class DPPoissonRegressor(LinearModel, PrivateRegressor):
+    """Poisson regression of counts, released with epsilon-differential privacy.
+
+    Minimises half the mean Poisson deviance at the rate exp(w.x + b), plus alpha / 2 times the
+    squared norm of the coefficients, the intercept included, with noise in the objective or in
+    the result. Counts and rates beyond `target_bound` count as `target_bound`, which gives the
+    deviance a bounded derivative.
+
+    Neighbouring data sets differ in one record (row and count). Public are the number of
+    records, the columns, and every parameter.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Privacy loss of the fit, greater than 0; ``inf`` fits without noise.
+    alpha : float or "auto", default="auto"
+        Strength lambda of the regularisation of the *mean* loss, as in scikit-learn's
+        PoissonRegressor. "auto" is a function of public numbers, 2 B R^2 d / (3 n epsilon) for
+        the bounds B on counts and R on rows, and costs nothing. It is made for objective
+        perturbation.
+    perturbation : {"objective", "output"}, default="objective"
+        Where the noise enters. Objective perturbation is the more accurate one on most
+        data.
+    target_bound : float, default=10.0
+        Larger counts are clipped to it, negative ones to 0, and no larger rate is predicted. The
+        noise is proportional to it: write a number that few records exceed, from knowledge of the
+        field.
+    norm : {"l2", "l1"}, default="l2"
+        Norm in which rows are bounded. "l2" suits dense rows. "l1" suits sparse ones, such as
+        one-hot columns; the noise of objective perturbation is then made of independent
+        Laplace variables, and about sqrt(2 d) long instead of d.
+    data_norm : float, default=1.0
+        Rows with a larger norm are scaled down to it, in training and in prediction.
+        Bring the columns to comparable scales first, by public bounds: see
+        :class:`~dpselect.preprocessing.BoundedScaler`.
+    fit_intercept : bool, default=True
+        Whether to learn an intercept.
+    intercept_scaling : float, default=1.0
+        The constant column s from which it is learned; it is regularised, and the norm of
+        a row becomes sqrt(data_norm^2 + s^2), or data_norm + s for "l1".
+    tol : float, default=1e-10
+        Accuracy of the solver, relative to the norm of a row and the expected noise; at
+        most 1e-10. The remaining error is covered by the proof.
+    max_iter : int, default=100
+        Steps of the solver, after which a slower method with a fixed number of steps takes over.
+    n_jobs : int, default=None
+        Threads that share passes over the rows; results do not depend on it.
+    ledger : PrivacyLedger, default=None
+        Pays for each fit, in place of one that is open (``with ledger:``). If too little is left,
+        BudgetExceededError is raised before any data is touched.
+    random_state : None, int, SeedSequence, RandomState or Generator, default=None
+        None draws noise from a cryptographic generator keyed by the operating system, new
+        at each fit. Everything else is for tests: the noise can be drawn again.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+        Released coefficients.
+    intercept_ : float
+        Released intercept.
+    privacy_ : PrivacyLoss
+        What the fit spent.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the columns, if X had names.
+    n_iter_ : int
+        The limit `max_iter`. The number of steps that were needed depends on the data
+        and is not released.
+
+    See Also
+    --------
+    dpselect.StabilityGridSearchCV : Tunes `alpha` and the steps before the model.
+
+    Notes
+    -----
+    With ``epsilon=float("inf")`` and ``fit_intercept=False`` the coefficients are those of
+    scikit-learn's PoissonRegressor, if no row, count or rate of its model is beyond the bounds.
+    scikit-learn leaves its intercept without a penalty; the one here is that of a constant
+    column. The page "Poisson regression" of the documentation has statement and proof.
+
+    References
+    ----------
+    Chaudhuri, Monteleoni and Sarwate, *Differentially Private Empirical Risk
+    Minimization*, JMLR 12, 2011, algorithms 1 and 2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpselect import DPPoissonRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-0.7, 0.7, size=(20_000, 2))
+    >>> y = rng.poisson(np.exp(1 + X[:, 0] - X[:, 1]))
+    >>> model = DPPoissonRegressor(epsilon=1.0, target_bound=15.0).fit(X[:10_000], y[:10_000])
+    >>> model.privacy_.epsilon
+    1.0
+    >>> bool(model.score(X[10_000:], y[10_000:]) > 0.2)  # other records
+    True
+    """
+
+    parameter_checks: ClassVar = {
+        **LinearModel.parameter_checks,
+        "target_bound": number(
+            low=SMALLEST_BOUND, low_included=True, high=1 / SMALLEST_BOUND, high_included=True,
+            why="the noise is proportional to the largest count that a record may have",
+            instead="write a count that few records exceed, from knowledge of the field, such as 10.0",
+        ),
+    }
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        alpha: float | Literal["auto"] = "auto",
+        perturbation: Literal["objective", "output"] = "objective",
+        target_bound: float = 10.0,
+        norm: Literal["l2", "l1"] = "l2",
+        data_norm: float = 1.0,
+        fit_intercept: bool = True,
+        intercept_scaling: float = 1.0,
+        tol: float = TOL,
+        max_iter: int = 100,
+        n_jobs: int | None = None,
+        ledger: PrivacyLedger | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.alpha = alpha
+        self.perturbation = perturbation
+        self.target_bound = target_bound
+        self.norm = norm
+        self.data_norm = data_norm
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.tol = tol
+        self.max_iter = max_iter
+        self.n_jobs = n_jobs
+        self.ledger = ledger
+        self.random_state = random_state
+
+    @property
+    def default_scoring(self) -> PoissonDevianceScore:
+        """PoissonDevianceScore : Half the deviance, up to `target_bound`."""
+        return PoissonDevianceScore(float(self.target_bound))
+
+    def _loss(self):
+        return PoissonLoss(float(self.target_bound))
+
+    def predict(self, X: MatrixLike) -> FloatArray:
+        """Predict the rates of rows, clipped as the training rows were; at most `target_bound`.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        loss = self._loss()
+        return block_map(lambda z: loss.rate(np.maximum(z[:, 0], LEAST)), self._predictor(X))
+
+    @warns_of_training_records
+    def score(
+        self,
+        X: MatrixLike,
+        y: npt.ArrayLike,
+        sample_weight: npt.ArrayLike | None = None,
+    ) -> float:
+        """Return D^2, the share of the Poisson deviance of the mean count that is explained.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Records that took no part in training.
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        float
+
+        Warns
+        -----
+        PrivacyLeakWarning
+            If `X` is what the model was trained on, or a part of it.
+        """
+        return d_squared(self.predict(X), y, sample_weight)
