@@ -29,7 +29,7 @@ from dpselect.mechanisms.random_stopping import random_stopping
 from dpselect.mechanisms.stopping_laws import logarithmic
 from dpselect.metrics import AccuracyScore, BrierScore, RampScore
 from dpselect.model_selection.plan import minimum_detectable_difference
-from dpselect.model_selection.strategies import STRATEGIES, make_strategy
+from dpselect.model_selection.strategies import STRATEGIES
 from dpselect.model_selection.strategies.data_independent import best_regularisations
 from dpselect.model_selection.strategies.optimal_risk import SHARE
 from dpselect.model_selection.strategies.random_stopping import RUNS
@@ -241,7 +241,7 @@ def plans(contest):
     for method in contest.methods:
         strategy, delta = BUDGETS.get(method, (None, 0.0))
         for epsilon in contest.epsilons if strategy else ():
-            plan = make_strategy(strategy, contest.problem(0, epsilon, delta)).plan
+            plan = STRATEGIES[strategy].of(contest.problem(0, epsilon, delta)).plan
             # a slow one, of which only the shares are needed: they are always the same
             first = plans.get((method, contest.epsilons[0])) if method == "stability" else None
             plans[method, epsilon] = first or plan()

@@ -44,10 +44,12 @@ SCIKIT_LEARN = (
     "OneToOneFeatureMixin", "SelectorMixin", "MetaEstimatorMixin", "_MetadataRequester",
     "_SetOutputMixin",
 )
+# and what Python gives to texts and errors, there
+PYTHON = ("StrEnum", "str", "RuntimeError", "ValueError", "UserWarning")
 METHODS = ("decision_function", "fit", "predict", "predict_proba", "score", "transform")
 autodoc_default_options = {
     "members": True,
-    "inherited-members": ", ".join((*SCIKIT_LEARN, "RuntimeError", "ValueError", "UserWarning")),
+    "inherited-members": ", ".join((*SCIKIT_LEARN, *PYTHON)),
     "exclude-members": ", ".join(f"set_{method}_request" for method in METHODS),
 }
 # docstrings say what types are, in words

@@ -18,6 +18,14 @@ class PublicShape:
         Columns of X.
     n_problems : int, default=1
         1 for two classes and for other tasks, otherwise the number of classes.
+
+    Examples
+    --------
+    >>> from dpselect import DPLogisticRegression
+    >>> from dpselect.capabilities import PublicShape
+    >>> calibration = DPLogisticRegression().calibration(PublicShape(1000, 3), epsilon=0.5)
+    >>> calibration.epsilon
+    0.5
     """
 
     n_samples: int

@@ -41,27 +41,15 @@ class Certificate:
 
 
 def margin_certificate(score, radius, sensitivity, norm, residual=0.0):
-    """Return the certificate of a margin score for a linear classifier.
+    """Return the Certificate of a margin score, of Lipschitz constant L, for linear classifiers.
 
-    Parameters
-    ----------
-    score : MarginScore
-        With Lipschitz constant L.
-    radius : float
-        R, bound on the l2 norm of a row.
-    sensitivity : float
-        How far one training record can move w, in l2 norm.
-    norm : float or ndarray
-        Bound on ||w|| with this noise.
-    residual : float, default=0.0
-        How far two solutions for the same training records can be apart.
+    Rows have l2 norms of at most `radius`, R. One training record moves w by at most `sensitivity`,
+    and two solutions for the same training records are at most `residual` apart. `norm` bounds
+    ||w|| at the noise sample.
 
-    Returns
-    -------
-    Certificate
-        a = min(span, L R sensitivity) and the span of g over margins up to R ||w||, both
-        averaged over the entries of `norm` (one for each one-vs-rest problem); c as a, with
-        `residual` as the sensitivity.
+    a = min(span, L R sensitivity) and the span of g over margins up to R ||w||, both averaged over
+    the entries of `norm` (one for each one-vs-rest problem); c as a, with `residual` as the
+    sensitivity.
     """
     span = np.asarray(score.span(radius * np.asarray(norm)))
     training, apart = (
@@ -74,12 +62,8 @@ def margin_certificate(score, radius, sensitivity, norm, residual=0.0):
 class SplitPatterns:
     """The distinct ways in which records take part in J splits, and the splits' sizes.
 
-    Attributes
-    ----------
-    in_train, in_test : ndarray of shape (n_patterns, J)
-        How often a record of each pattern occurs in T_j and V_j.
-    train_sizes, test_sizes : ndarray of shape (J,)
-        |T_j| and |V_j|.
+    `in_train` and `in_test`, of shape (n_patterns, J), count how often a record of each pattern
+    occurs in T_j and V_j; `train_sizes` and `test_sizes` are |T_j| and |V_j|.
     """
 
     in_train: np.ndarray
@@ -89,19 +73,9 @@ class SplitPatterns:
 
     @classmethod
     def from_splits(cls, splits, n_samples):
-        """Count the patterns of `splits`.
+        """Count the patterns of J pairs of index arrays, fixed without looking at the records.
 
-        Parameters
-        ----------
-        splits : list of (train, test)
-            J pairs of index arrays, fixed without looking at the records; an index may
-            occur several times.
-        n_samples : int
-            Number of records n.
-
-        Returns
-        -------
-        SplitPatterns
+        An index may occur several times.
         """
         counts = [_counts(part, n_samples) for split in splits for part in split]
         # merge one column after the other, so that the labels stay small integers
@@ -125,22 +99,12 @@ class SplitPatterns:
         return SplitPatterns(self.in_train, self.in_test, train, test)
 
     def sensitivities(self, training, span, residual=0.0):
-        """Return how far one record moves each candidate's score averaged over the splits.
+        """Return how far one record moves each of k candidates' scores averaged over the splits.
 
-        Delta_i = max over records r of
-        (1/J) sum_j [(count of r in T_j) a_ij + (count of r in V_j) span_ij / |V_j|
-        + c_ij unless r is in T_j].
-
-        Parameters
-        ----------
-        training, span : ndarray of shape (k, J)
-            The certificates of candidate i trained on T_j.
-        residual : ndarray of shape (k, J), default=0.0
-            Likewise. 0 where each model is a function of the records of T_j alone.
-
-        Returns
-        -------
-        ndarray of shape (k,)
+        Delta_i = max over records r of (1/J) sum_j [(count of r in T_j) a_ij + (count of r in V_j)
+        span_ij / |V_j| + c_ij unless r is in T_j]. `training`, `span` and `residual`, of shape (k,
+        J), are the certificates a, span and c of candidate i trained on T_j; c is 0 where each
+        model is a function of the records of T_j alone.
         """
         sensitivity = training @ self.in_train.T + (span / self.test_sizes) @ self.in_test.T
         sensitivity += np.broadcast_to(residual, training.shape) @ (self.in_train == 0).T
@@ -204,23 +168,7 @@ class RiskBound:
 
     @classmethod
     def of(cls, span, n_samples, residual, forecast, ball, unit, stake):
-        """Put the bound together.
-
-        Parameters
-        ----------
-        span : float
-            Largest difference of two records' losses at a minimiser.
-        n_samples : int
-            n.
-        residual : float
-            The `inexactness`.
-        forecast, ball, unit, stake
-            As above.
-
-        Returns
-        -------
-        RiskBound
-        """
+        """Put the bound together, from the largest difference of two records' losses at a minimiser."""
         sensitivity = span / n_samples + 2 * residual
         return cls(
             float(sensitivity), float(residual), float(forecast), float(ball), unit, float(stake)
@@ -228,36 +176,10 @@ class RiskBound:
 
 
 def select_by_risk_bound(values, bounds, epsilon, random_state=None):
-    """Select the candidate with the least bound on its risk, epsilon-differentially private.
+    """Return the candidate with the least bound on its risk, epsilon-differentially private.
 
-    Parameters
-    ----------
-    values : array-like of shape (k,)
-        The optimal values. They are exact functions of the records and must not leave a
-        search.
-    bounds : list of RiskBound
-        Of the candidates, from public numbers.
-    epsilon : float
-        Privacy loss of the choice.
-    random_state : None, int, SeedSequence, RandomState, Generator or InnerStream
-        See :func:`dpselect.noise.root_stream`.
-
-    Returns
-    -------
-    int
-
-    Raises
-    ------
-    CertificateError
-        If the values are means of different losses.
-
-    Examples
-    --------
-    >>> from dpselect.certificates import RiskBound, select_by_risk_bound
-    >>> small = RiskBound(1e-4, 0.0, 0.01, 5.0, ("logistic",))
-    >>> noisy = RiskBound(1e-4, 0.0, 0.30, 5.0, ("logistic",))
-    >>> select_by_risk_bound([0.45, 0.40], [small, noisy], epsilon=1.0)
-    0
+    `values`, of shape (k,), are the optimal values: exact functions of the records, which must not
+    leave a search. `bounds` are the candidates' RiskBounds, from public numbers, all of one unit.
     """
     check_units(bounds)
     forecasts = np.array([bound.forecast for bound in bounds])
@@ -266,16 +188,7 @@ def select_by_risk_bound(values, bounds, epsilon, random_state=None):
 
 
 def check_units(bounds):
-    """Refuse candidates whose values are means of different losses.
-
-    Parameters
-    ----------
-    bounds : list of RiskBound
-
-    Raises
-    ------
-    CertificateError
-    """
+    """Refuse candidates whose values are means of different losses."""
     units = sorted({bound.unit for bound in bounds}, key=repr)
     if len(units) > 1:
         raise CertificateError(
@@ -288,34 +201,12 @@ def check_units(bounds):
 def public_reach(n_samples, n_candidates, epsilon):
     """Return how far models may reach whose risks are compared, or None for no comparison.
 
-    Parameters
-    ----------
-    n_samples : int
-        n.
-    n_candidates : int
-        k.
-    epsilon : float
-        Privacy loss of the choice.
+    The largest prediction of a model in the ball, in units of the largest target, which is 1 for
+    classifiers. None if models that say little are all that could be compared; it is then better to
+    spend everything on one candidate that was named in advance.
 
-    Returns
-    -------
-    float or None
-        Largest prediction of a model in the ball, in units of the largest target, which is 1
-        for classifiers. None if models that say little are all that could be compared; it is
-        then better to spend everything on one candidate that was named in advance.
-
-    Notes
-    -----
-    A choice among k candidates whose values move by 2 U / n is off by about
-    2 U ln(k) / (n epsilon): this U makes it ``LARGEST_LOSS``. Found by experiment.
-
-    Examples
-    --------
-    >>> from dpselect.certificates import public_reach
-    >>> public_reach(n_samples=50_000, n_candidates=10, epsilon=0.05)
-    10.0
-    >>> public_reach(n_samples=1_000, n_candidates=10, epsilon=0.05) is None
-    True
+    A choice among k candidates whose values move by 2 U / n is off by about 2 U ln(k) / (n
+    epsilon): this U makes it ``LARGEST_LOSS``. Found by experiment.
     """
     reach = LARGEST_LOSS * n_samples * epsilon / (2 * math.log(max(n_candidates, 2)))
     return min(reach, FARTHEST_REACH) if reach >= LEAST_REACH else None

@@ -5,7 +5,6 @@ whoever sent it. The same holds for processes.
 """
 
 import inspect
-import os
 import threading
 import warnings
 import weakref
@@ -14,7 +13,7 @@ from contextlib import contextmanager
 from functools import partial
 
 from .exceptions import PrivacyLeakError, PrivacyLeakWarning, SeededNoiseWarning
-from .processes import this_process
+from .processes import lock_that_forks_wait_for, this_process
 
 
 class _Settings:
@@ -29,16 +28,7 @@ class _Settings:
 # (a ContextVar would be forgotten from one cell of a notebook to the next)
 _local = threading.local()
 _of_all_threads: weakref.WeakSet[_Settings] = weakref.WeakSet()
-_lock = threading.Lock()
-
-
-def _new_lock():
-    global _lock
-    _lock = threading.Lock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_new_lock)  # another thread may hold it
+_lock = lock_that_forks_wait_for()
 
 
 def _settings():

@@ -16,6 +16,7 @@ from .certificates import Certificate
 from .config import warn_caller
 from .exceptions import SeededNoiseWarning
 from .ledger import CarriesLedgerMixin, spending, where_it_came_from, without_spending
+from .metrics.plain import accuracy
 from .noise import InnerStream, as_generator, check_random_state, is_seeded
 from .privacy import PrivacyLoss
 from .records import (
@@ -24,8 +25,9 @@ from .records import (
     regression_records,
     table_records,
 )
-from .training_records import remember
-from .type_aliases import MatrixLike
+from .rows import block_map
+from .training_records import remember, warns_of_training_records
+from .type_aliases import Array, FloatArray, MatrixLike
 from .validation import check_epsilon
 
 
@@ -93,7 +95,7 @@ class PrivateEstimator(ReleaseMixin, BaseEstimator, ABC):
     ----------
     parameter_checks : dict
         For each parameter a function of its name and value that refuses what breaks the guarantee:
-        see :func:`~dpselect.validation.number` and its neighbours.
+        see :func:`~dpselect.validation.number` and what follows it there.
     reads : dict
         How the records are read: ``lazily=True`` for estimators that read rows by
         :mod:`dpselect.rows` alone, ``accept_sparse="csr"`` if they may be sparse.
@@ -156,7 +158,7 @@ class PrivateEstimator(ReleaseMixin, BaseEstimator, ABC):
         return self
 
     def _train(self, X, y, epsilon, random_state):
-        """Set what is released, with an epsilon and the noise of a random state; charges nothing."""
+        """Set what is released, with an epsilon and the noise of a random state; spends nothing."""
         # of an earlier fit, whose loss `privacy_` no longer states
         for name in [name for name in vars(self) if _is_released(name) or name in self.keeps]:
             del vars(self)[name]
@@ -262,6 +264,15 @@ class Trial:
     epsilon : float
     random_state : InnerStream or None
         Of its noise.
+
+    Examples
+    --------
+    >>> from dpselect import DPLogisticRegression
+    >>> from dpselect.estimator import Trial
+    >>> X, y = [[-1.0], [1.0]] * 50, [0, 1] * 50
+    >>> trial = Trial(DPLogisticRegression(classes=[0, 1]), epsilon=2.0)
+    >>> hasattr(trial.fitted(X, y), "privacy_")
+    False
     """
 
     model: Any
@@ -293,7 +304,7 @@ class Trial:
         return model
 
     def fitted(self, X, y):
-        """Return the trained model; nothing is charged, and it states no loss."""
+        """Return the trained model; nothing is spent, and it states no loss."""
         model = clone(self.model)
         with without_spending():
             model._train(X, y, self.epsilon, self.random_state)
@@ -345,9 +356,11 @@ class PrivateClassifier(ClassifierMixin, CertifiedEstimator):
     """Base of private classifiers: labels are public, in a parameter `classes`.
 
     `_release` gets records with ``classes`` and labels that all belong to them; `classes_` is set.
+    A subclass writes `decision_function` as well, from which labels are predicted.
     """
 
     classes: npt.ArrayLike | None
+    classes_: Array
 
     def _check_parameters(self):
         super()._check_parameters()
@@ -362,6 +375,68 @@ class PrivateClassifier(ClassifierMixin, CertifiedEstimator):
         # on small data the noise of privacy can be larger than the signal
         tags.classifier_tags.poor_score = True
         return tags
+
+    @abstractmethod
+    def decision_function(self, X: MatrixLike) -> FloatArray:
+        """Return the confidence scores of rows, brought within the bounds of `fit`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Positive for the second class; with more than two classes, one column each.
+        """
+
+    def predict(self, X: MatrixLike) -> Array:
+        """Predict the class of rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        decisions = self.decision_function(X)
+        classes = self.classes_
+
+        def labels(decision):
+            if decision.ndim == 1:
+                return classes[(decision > 0).astype(int)]
+            return classes[decision.argmax(axis=1)]
+
+        return block_map(labels, decisions)
+
+    @warns_of_training_records
+    def score(
+        self,
+        X: MatrixLike,
+        y: npt.ArrayLike,
+        sample_weight: npt.ArrayLike | None = None,
+    ) -> float:
+        """Return the share of labels that are predicted right.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Records that took no part in training.
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        float
+
+        Warns
+        -----
+        PrivacyLeakWarning
+            If `X` is what the classifier was trained on, or a part of it.
+        """
+        return accuracy(self.predict(X), y, sample_weight)
 
 
 class PrivateRegressor(RegressorMixin, CertifiedEstimator):

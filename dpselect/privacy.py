@@ -42,7 +42,8 @@ class Adjacency(StrEnum):
     ADD_OR_REMOVE_RECORD = "add or remove one record"
     """One record comes or goes. No release of this library; for a ledger of others' releases."""
 
-    __repr__ = str.__repr__
+    def __repr__(self) -> str:
+        return str.__repr__(self)
 
 
 @dataclass(frozen=True)

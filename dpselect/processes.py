@@ -98,6 +98,16 @@ class Process:
         return found
 
 
+def lock_that_forks_wait_for():
+    """Return a lock that no other thread holds when this process forks, so that the child's is free."""
+    lock = threading.RLock()
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(
+            before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release
+        )
+    return lock
+
+
 def _user():
     return os.getuid() if hasattr(os, "getuid") else ""  # (elsewhere folders are a user's own)
 

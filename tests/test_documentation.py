@@ -3,25 +3,39 @@
 import ast
 import doctest
 import re
+import sys
+import warnings
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 import pytest
+from sklearn.utils.estimator_checks import check_estimator
 
 import dpselect
 
 DOC = Path(__file__).parents[1] / "doc"
 PACKAGE = Path(dpselect.__file__).parent
-MODULES = ("", "audit", "mechanisms", "metrics", "noise", "preprocessing", "ledger.accounting")
-# of these modules the public names are not in __all__
-NAMES = {
-    "ledger.accounting": ["composed_epsilon", "to_dp_event"],
-}
+MODULES = (
+    "", "audit", "capabilities", "estimator", "mechanisms", "metrics", "noise", "preprocessing",
+    "ledger.accounting",
+)
+
+
+def public_names(name):
+    """Those in `__all__`, or else the classes of a module for authors, or else its functions."""
+    module = import_module(f"dpselect.{name}".rstrip("."))
+    own = {
+        key: value for key, value in vars(module).items()
+        if not key.startswith("_") and getattr(value, "__module__", None) == module.__name__
+    }
+    classes = [key for key, value in own.items() if isinstance(value, type)]
+    return getattr(module, "__all__", None) or classes or list(own)
 
 
 @pytest.mark.parametrize("module", MODULES)
 def test_the_api_page_lists_every_public_name(module):
-    names = NAMES.get(module) or import_module(f"dpselect.{module}".rstrip(".")).__all__
+    names = public_names(module)
     page = (DOC / "api.rst").read_text()
     listed = {*re.findall(r"^   ([\w.]+)$", page, re.MULTILINE), *re.findall(r"``([\w.]+)``", page)}
     prefix = f"{module}." if module else ""
@@ -78,3 +92,18 @@ def test_an_example_that_stratifies_is_found():
     assert [*stratified_by_default("cross_validate(model, X, y, cv=5)\nms.GridSearchCV(m, g)")]
     assert not [*stratified_by_default("cross_validate(model, X, y, cv=KFold(5))")]
     assert sum("KFold" in source for _, source in programs()) >= 4
+
+
+def test_the_estimator_of_contributing_is_scikit_learns(monkeypatch):
+    examples = doctest.DocTestParser().get_examples((DOC.parent / "CONTRIBUTING.rst").read_text())
+    module = ModuleType("contributing")
+    # pickles look for the class in its module
+    monkeypatch.setitem(sys.modules, "contributing", module)
+    for example in examples:
+        exec(example.source, vars(module))  # noqa: S102
+        if "class SignedMean(" in example.source:
+            break
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of seeds, and of labels that are learned
+        results = check_estimator(module.SignedMean())
+    assert len(results) > 40 and {result["status"] for result in results} <= {"passed", "skipped"}

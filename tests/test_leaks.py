@@ -34,7 +34,7 @@ from dpselect.preprocessing import BoundedScaler, NormClipper
 RELEASED = {
     "coef_", "intercept_", "best_index_", "best_params_", "gram_", "moment_", "density_",
     # the eigenvectors of gram_
-    "_reading",
+    "_decomposed",
     # models along a path, and noisy answers
     "path_",
 }

@@ -27,10 +27,17 @@ def test_composition_keeps_what_weakens_the_statement():
     assert PrivacyLoss.sequential([PrivacyLoss(1, 0.7), PrivacyLoss(1, 0.7)]).delta == 1.0
 
 
-def test_a_total_that_does_not_follow_from_its_parts_is_refused():
-    parts = (PrivacyLoss(0.5), PrivacyLoss(0.5))
+@pytest.mark.parametrize("compose", [PrivacyLoss.sequential, PrivacyLoss.parallel])
+@pytest.mark.parametrize("name", ["epsilon", "delta"])
+@pytest.mark.parametrize("factor", [0.5, 2.0])
+def test_a_total_that_does_not_follow_from_its_parts_is_refused(compose, name, factor):
+    loss = compose([PrivacyLoss(0.5, 1e-6), PrivacyLoss(0.25, 2e-6)])
     with pytest.raises(ValueError, match="do not follow"):
-        PrivacyLoss(0.5, composition="sequential", parts=parts)
+        dataclasses.replace(loss, **{name: factor * getattr(loss, name)})
+
+
+def test_a_total_without_its_composition_is_refused():
+    parts = (PrivacyLoss(0.5), PrivacyLoss(0.5))
     with pytest.raises(ValueError, match="disagree"):
         PrivacyLoss(1.0, parts=parts)
     with pytest.raises(ValueError, match="unknown"):

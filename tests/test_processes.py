@@ -4,6 +4,8 @@ import os
 import stat
 import subprocess
 import sys
+import threading
+import time
 
 import pytest
 
@@ -126,6 +128,33 @@ def test_a_fork_is_a_process_of_its_own():
         # it has not taken away what its parent says
         assert os.path.exists(before[-1])
     assert not os.path.exists(before[-1])
+
+
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="no forks here")
+@pytest.mark.filterwarnings("ignore:This process")
+def test_a_fork_waits_for_a_lock_that_another_thread_holds():
+    def free_in_a_fork(lock):
+        inside = threading.Event()
+
+        def hold():
+            with lock:
+                inside.set()
+                time.sleep(0.2)
+
+        holder = threading.Thread(target=hold)
+        holder.start()
+        inside.wait(60)
+        worker = multiprocessing.get_context("fork").Process(
+            target=lambda: os._exit(lock.acquire(timeout=1))
+        )
+        worker.start()
+        worker.join()
+        holder.join()
+        return worker.exitcode == 1
+
+    assert free_in_a_fork(processes.lock_that_forks_wait_for())
+    # the twin that forks do not wait for is held by nobody in the child, and never free
+    assert not free_in_a_fork(threading.RLock())
 
 
 def test_a_process_that_ends_leaves_no_file(tmp_path):

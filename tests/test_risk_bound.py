@@ -12,6 +12,7 @@ from sklearn.base import clone
 
 from dpselect import CertificateError, DPLinearSVC, DPLogisticRegression, DPRidge
 from dpselect.certificates import RiskBound, public_reach, select_by_risk_bound
+from dpselect.linear_model import risk_bound
 from tests.trials import scales_of, solved, trial
 
 CLASSIFIERS = [DPLogisticRegression, DPLinearSVC]
@@ -241,6 +242,29 @@ def test_three_classes_move_no_further_than_two(reach):
     sensitivity = bound_of(model, 3, 2, reach).sensitivity
     assert sensitivity == pytest.approx(binary, rel=1e-3)
     assert 0 < largest_change(model, 2, (1, 1, 1), reach, trials=5) <= sensitivity
+
+
+@pytest.mark.parametrize("kind", CLASSIFIERS)
+@pytest.mark.parametrize("classes", [(0, 1), (2, 5, 7)])
+def test_every_solve_is_as_exact_as_each_bound_counts_on(kind, classes, monkeypatch):
+    X, y = some_records(200, 2, classes)
+    models = [classifier(kind, classes, alpha=alpha, epsilon=1e3) for alpha in (3.0, 1e-8, 1e-4)]
+    solves, minimise_all = [], risk_bound.minimise
+
+    def seen(*args, mu, tau, **kwargs):
+        solves.append((mu, tau))
+        return minimise_all(*args, mu=mu, tau=tau, **kwargs)
+
+    monkeypatch.setattr(risk_bound, "minimise", seen)
+    values_of(models, X, y, 0.3)
+    M, taus = (np.concatenate(column) for column in zip(*solves))
+    balls = [
+        risk_bound._Ball(t.calibration(t.records(X, y).shape), 0.3) for t in map(trial, models)
+    ]
+    assert len({ball.tau for ball in balls}) == 3
+    for ball in balls:
+        # a candidate's value lies on the path from its own mu on
+        assert (M == ball.mu).any() and (taus[M >= ball.mu] <= ball.tau).all()
 
 
 def test_candidates_share_one_path():

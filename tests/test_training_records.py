@@ -139,7 +139,9 @@ def test_readings_of_one_release(data):
         StabilityGridSearchCV(MODEL, {"alpha": [0.1, 1.0]}, strategy="stability"),
         StabilityGridSearchCV(MODEL, {"alpha": [0.1, 1.0]}, strategy="budget_split"),
         AccuracyFirstSearchCV(MODEL, {"epsilon": [1.0, 1e6]}, target=0.1),
-        AccuracyFirstSearchCV(MODEL, {"epsilon": [1.0, 1e6]}, target=0.1, method="doubling"),
+        AccuracyFirstSearchCV(
+            MODEL, {"epsilon": [1.0, 1e6]}, target=0.1, method="doubling", on_failure="last"
+        ),
     ],
     ids=lambda search: type(search).__name__,
 )

@@ -19,19 +19,10 @@ TIMES_EXPECTED = 8
 class Limit:
     """How much a search may spend.
 
-    Attributes
-    ----------
-    steps : tuple of PrivacyLoss
-        What the steps before the model spend.
-    max_epsilon : float or None
-        Of all together; None is TIMES_EXPECTED times what the models and tests of a method are
-        expected to cost, besides the steps.
-    disjoint : bool
-        Whether models and tests read different records.
-    seeded : bool
-        Whether the noise is drawn from a seed.
-    releases_last : bool
-        Whether the last model is released if none is accurate enough.
+    `steps` are what the steps before the model spend. `max_epsilon` is of all together; None is
+    TIMES_EXPECTED times what the models and tests of a method are expected to cost, besides the steps.
+    `disjoint` tells whether models and tests read different records, and `releases_last` whether the
+    last model is released if none is accurate enough.
     """
 
     steps: tuple[PrivacyLoss, ...] = ()
@@ -63,21 +54,7 @@ class Limit:
     def within(self, kind, question):
         """Set up a method on the longest beginning of the grid that the limit allows.
 
-        Parameters
-        ----------
-        kind : type
-            A subclass of Method.
-        question : Question
-
-        Returns
-        -------
-        Method or None
-            None if not even the first level is allowed.
-
-        Raises
-        ------
-        CertificateError
-            If the method does not serve the estimator or the question.
+        None if not even the first level is allowed; a CertificateError if the method does not serve.
         """
         whole, found = kind(question), None
         if self.allows(whole):

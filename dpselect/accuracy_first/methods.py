@@ -9,6 +9,8 @@ proofs.
 import math
 from abc import abstractmethod
 from bisect import bisect_left
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
@@ -21,7 +23,7 @@ from ..mechanisms.above_threshold import (
     reduced_tests,
     tighter_test,
 )
-from ..mechanisms.verification import Verification, failure_share, verify
+from ..mechanisms.verification import Verification, failure_share
 from ..privacy import PrivacyLoss
 from ..validation import SMALLEST_EPSILON
 from .question import Method, Outcome, Walk
@@ -84,6 +86,7 @@ class Theory(Static):
     """As `Certified`, for the expected excess of the estimator as it is."""
 
     name = "theory"
+    for_comparison = True
 
     def static_model(self):
         return clone(self.question.form.model)
@@ -94,20 +97,31 @@ class AboveThreshold(Walk):
 
     name = "above_threshold"
     calibrate = staticmethod(tighter_test)
+    compare: Callable[..., Any] = staticmethod(above_threshold)
 
     def prepare(self):
         q = self.question
         self.test = self.calibrate(q.slack, q.sensitivity, len(q.epsilons), q.failure_probability)
-        self.testing = self.test.epsilon
-        self.generating = float(q.epsilons[self.planned_index(self.test.threshold)])
+        index = self.planned_index(self.goals())
+        self.generating, self.testing = float(q.epsilons[index]), self.price(index)
+
+    def goals(self):
+        return self.test.threshold
+
+    def price(self, last):
+        """Return the loss of the comparisons up to a level."""
+        return self.test.epsilon
+
+    def most_expensive(self):
+        most = max(self.price(level) for level in range(len(self.question.epsilons)))
+        return Outcome(epsilons=self.question.epsilons, tests=[most])
 
     def run(self, reduction, losses, stream):
         outcome = Outcome()
-        found = above_threshold(self.sequence(reduction, losses, outcome), self.test, stream)
-        return self.finish(outcome, found, self.test.epsilon)
-
-    def most_expensive(self):
-        return Outcome(epsilons=self.question.epsilons, tests=[self.test.epsilon])
+        found = self.compare(self.sequence(reduction, losses, outcome), self.test, stream)
+        outcome.accepted = found is not None
+        outcome.tests = [self.price(len(self.question.epsilons) - 1 if found is None else found)]
+        return outcome
 
     def sequence(self, reduction, losses, outcome):
         """Yield the losses one by one, above what the slack leaves of the target."""
@@ -120,16 +134,12 @@ class AboveThreshold(Walk):
                 outcome.models.append(model)
                 yield float(loss) - (q.target - q.slack)
 
-    def finish(self, outcome, found, testing):
-        outcome.accepted = found is not None
-        outcome.tests = [testing]
-        return outcome
-
 
 class PublishedAboveThreshold(AboveThreshold):
     """As `AboveThreshold`, with the constants of theorem 3.2 of Ligett et al. 2017."""
 
     name = "published_above_threshold"
+    for_comparison = True
     calibrate = staticmethod(published_test)
 
 
@@ -138,22 +148,13 @@ class ReducedAboveThreshold(AboveThreshold):
 
     name = "reduced_above_threshold"
     calibrate = staticmethod(reduced_tests)
+    compare = staticmethod(reduced_above_threshold)
 
-    def prepare(self):
-        q = self.question
-        self.test = self.calibrate(q.slack, q.sensitivity, len(q.epsilons), q.failure_probability)
-        index = self.planned_index(self.test.thresholds)
-        self.generating, self.testing = float(q.epsilons[index]), float(self.test.epsilons[index])
+    def goals(self):
+        return self.test.thresholds
 
-    def most_expensive(self):
-        return Outcome(epsilons=self.question.epsilons, tests=[max(self.test.epsilons)])
-
-    def run(self, reduction, losses, stream):
-        outcome = Outcome()
-        sequence = self.sequence(reduction, losses, outcome)
-        found = reduced_above_threshold(sequence, self.test, stream)
-        last = len(self.test.epsilons) - 1 if found is None else found
-        return self.finish(outcome, found, float(self.test.epsilons[last]))
+    def price(self, last):
+        return float(self.test.epsilons[last])
 
 
 class Brownian(ReducedAboveThreshold):
@@ -201,16 +202,8 @@ class Doubling(Walk):
     def run(self, reduction, losses, stream):
         q, outcome = self.question, Outcome()
         for k, index in enumerate(self.doubled):
-            epsilon = float(q.epsilons[index])
-            model = reduction.read(epsilon)
-            outcome.epsilons.append(epsilon)
-            outcome.models.append(model)
-            (loss,) = losses([model])
-            outcome.accepted, answer = verify(loss, q.target, self.verification, stream.child(k))
-            outcome.tests.append(self.verification.epsilon)
-            outcome.answers.append(answer)
-            outcome.tested.append(len(outcome.models) - 1)
-            if outcome.accepted:
+            (loss,) = losses([outcome.read(reduction, float(q.epsilons[index]))])
+            if outcome.ask(loss, q.target, self.verification, stream.child(k)):
                 break
         return outcome
 
@@ -295,30 +288,19 @@ class PredictVerify(Walk):
         levels = q.epsilons[self.schedule] if self.how == "fresh" else q.epsilons
         for epsilon in map(float, levels):
             last = epsilon == q.epsilons[-1]
-            model = reduction.read(epsilon)
-            outcome.epsilons.append(epsilon)
-            outcome.models.append(model)
+            model = outcome.read(reduction, epsilon)
             if self.how == "path":
                 # the last question is for the last level
                 goal = -math.inf if k == len(self.schedule) else goal
                 forecast = reduction.forecast(model, epsilon)
             if forecast > goal and not last:
                 continue
-            outcome.accepted = self._ask(outcome, model, losses, k, stream)
-            if outcome.accepted:
+            (loss,) = losses([model])
+            value, target = (loss, q.target) if q.absolute else map(math.sqrt, (loss, q.target))
+            if outcome.ask(value, target, self._verification(k, self.share), stream.child(k)):
                 break
             goal, k = self._next_goal(goal), k + 1
         return outcome
-
-    def _ask(self, outcome, model, losses, k, stream):
-        q, verification = self.question, self._verification(k, self.share)
-        (loss,) = losses([model])
-        value, target = (loss, q.target) if q.absolute else (math.sqrt(loss), math.sqrt(q.target))
-        accepted, answer = verify(value, target, verification, stream.child(k))
-        outcome.tests.append(verification.epsilon)
-        outcome.answers.append(answer)
-        outcome.tested.append(len(outcome.models) - 1)
-        return accepted
 
 
 def _verification(scale, sensitivity, failure_probability):

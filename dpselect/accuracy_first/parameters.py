@@ -1,43 +1,25 @@
 """The parameters of an accuracy-first search, checked before any data is touched."""
 
+import math
+
 import numpy as np
 from sklearn.pipeline import Pipeline
 
 from ..exceptions import CertificateError
 from ..metrics import AccuracyScore, get_score
 from ..metrics.scores import SCORES
+from ..model_selection.parameters import check_what_all_searches_have
 from ..model_selection.spending import steps_at_most
-from ..model_selection.splits import check_splitter
-from ..noise import check_random_state
-from ..preprocessing.pipeline_check import check_trusted_steps
-from ..privacy import PrivacyLoss
-from ..validation import (
-    SMALLEST_EPSILON,
-    check_choice,
-    check_estimator,
-    check_flag,
-    check_number,
-)
+from ..validation import SMALLEST_EPSILON, check_choice, check_number
 from .methods import METHODS
 
 RISKS = ("excess_risk", "risk")
 
 
 def check_parameters(search):
-    """Refuse parameters under which the search would not keep its promises.
-
-    Parameters
-    ----------
-    search : AccuracyFirstSearchCV
-
-    Raises
-    ------
-    ValueError, TypeError, CertificateError
-    """
-    check_estimator(search.estimator)
-    check_choice(
-        "method", search.method, ("auto", *METHODS), why="only these have a proof here"
-    )
+    """Refuse parameters under which the search would not keep its promises."""
+    check_what_all_searches_have(search)
+    check_choice("method", search.method, ("auto", *METHODS), why="only these have a proof here")
     if not is_risk(search.criterion):
         score = get_score(search.criterion, "criterion", RISKS)
         if isinstance(score, AccuracyScore):
@@ -75,12 +57,6 @@ def check_parameters(search):
         "on_failure", search.on_failure, ("raise", "last"),
         why="a model without noise would have no finite privacy loss",
     )
-    check_flag(
-        "public_splits", search.public_splits, why="it is your word that splits are public"
-    )
-    check_trusted_steps(search.trusted_steps)
-    check_splitter(search.cv, search.public_splits)
-    check_random_state(search.random_state)
 
 
 def check_steps_afforded(search):
@@ -88,7 +64,7 @@ def check_steps_afforded(search):
     if isinstance(search.max_epsilon, str):
         return
     steps = steps_at_most(search.estimator)
-    asked = PrivacyLoss.sequential(steps).epsilon if steps else 0.0
+    asked = math.fsum(step.epsilon for step in steps)
     if asked and not asked < search.max_epsilon:
         names = ", ".join(f"{step.epsilon:.6g} for {step.label}" for step in steps)
         raise ValueError(
@@ -105,12 +81,13 @@ def is_risk(criterion):
 
 def check_target(target, form, criterion):
     """Refuse a target that no model can meet; a density's risk may be negative, others not."""
-    if target == 0 and not form.nonnegative and criterion != "excess_risk":
+    negative = not form.nonnegative and criterion != "excess_risk"
+    if target == 0 and negative:
         raise ValueError(
             "target=0 leaves no room for the noise of the tests, which is a share of the target; "
             "write a number other than 0, such as -0.01."
         )
-    if target == 0 or (target < 0 and (form.nonnegative or criterion == "excess_risk")):
+    if target <= 0 and not negative:
         raise ValueError(
             f"target={target!r} cannot be met with certainty by any model with noise; write a number "
             "greater than 0, such as 0.05."
@@ -118,18 +95,7 @@ def check_target(target, form, criterion):
 
 
 def epsilon_grid(estimator, param_grid):
-    """Return the name of the epsilon in the grid, and its values as an increasing array.
-
-    Parameters
-    ----------
-    estimator : estimator
-    param_grid : dict
-
-    Returns
-    -------
-    name : str
-    epsilons : ndarray of shape (T,)
-    """
+    """Return the name of the epsilon in the grid, and its values as an increasing array."""
     name = "epsilon"
     if isinstance(estimator, Pipeline):
         name = f"{estimator.steps[-1][0]}__epsilon"

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 
 from ..exceptions import CertificateError
-from ..privacy import PrivacyLoss
+from ..privacy import KINDS, PrivacyLoss
 from .limit import TIMES_EXPECTED
 from .methods import METHODS, Static
 
@@ -73,68 +73,38 @@ class AccuracyPlan:
 
     def __str__(self):
         names = "".join(f"{name:>12}" for name in ("generating", "testing", "total", "at most"))
-        head = f"{'method':26}{names}  kind of the loss"
-        lines = [head]
+        lines = [f"{'method':26}{names}  kind of the loss"]
         for plan in sorted(self.methods, key=lambda plan: plan.total):
-            numbers = "".join(
-                f"{value:>12.4g}"
-                for value in (plan.generating, plan.testing, plan.total, plan.most)
-            )
-            lines.append(f"{plan.method:26}{numbers}  {plan.reason or plan.kind}")
+            numbers = (plan.generating, plan.testing, plan.total, plan.most)
+            columns = "".join(f"{number:>12.4g}" for number in numbers)
+            lines.append(f"{plan.method:26}{columns}  {plan.reason or plan.kind}")
         return "\n".join([*lines, *self.messages])
 
 
 def make_plan(question, method, limit):
-    """Set up a method, or the cheapest of all, within a limit.
-
-    Parameters
-    ----------
-    question : Question
-    method : str
-        A name, or "auto".
-    limit : Limit
-
-    Returns
-    -------
-    plan : AccuracyPlan
-    setup : Method
-
-    Raises
-    ------
-    CertificateError
-        If the method that was named does not serve.
-    ValueError
-        If no method can be afforded.
-    """
-    if method == "auto":
-        # the published constants and the expected excess are there for comparison
-        names = [n for n in METHODS if n not in ("published_above_threshold", "theory")]
-    else:
-        names = [method]
+    """Return the AccuracyPlan and the method of this name, or for "auto" the cheapest of all."""
+    kinds = [METHODS[method]] if method != "auto" else [
+        kind for kind in METHODS.values() if not kind.for_comparison
+    ]
     plans, setups, leasts = [], {}, {}
-    for name in names:
-        kind = "differential privacy" if issubclass(METHODS[name], Static) else "ex-post"
+    for kind in kinds:
+        name, numbers, reason = kind.name, [math.inf] * 4, ""
         try:
-            setup = limit.within(METHODS[name], question)
+            setup = limit.within(kind, question)
             if setup is None:
-                leasts[name] = limit.least(METHODS[name], question)
+                leasts[name] = limit.least(kind, question)
+                reason = (
+                    f"max_epsilon={limit.max_epsilon:.6g} is too little, as the first level and its "
+                    f"test can cost {leasts[name]:.6g}"
+                )
+            else:
+                setups[name], most = setup, limit.at_most(setup).epsilon
+                numbers = [setup.generating, setup.testing, limit.expected(setup), most]
         except CertificateError as error:
             if method != "auto":
                 raise
-            setup, reason = None, str(error)
-        else:
-            reason = "" if setup else (
-                f"max_epsilon={limit.max_epsilon:.6g} is too little, as the first level and its "
-                f"test can cost {leasts[name]:.6g}"
-            )
-        if setup is None:
-            plans.append(MethodPlan(name, kind, *[math.inf] * 4, reason))
-            continue
-        setups[name] = setup
-        plans.append(MethodPlan(
-            name, kind, setup.generating, setup.testing, limit.expected(setup),
-            limit.at_most(setup).epsilon,
-        ))
+            reason = str(error)
+        plans.append(MethodPlan(name, KINDS[not issubclass(kind, Static)], *numbers, reason))
     if not setups:
         name, least = min(leasts.items(), key=lambda item: item[1])
         raise ValueError(

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..capabilities import PublicShape
 from ..exceptions import CertificateError
+from ..mechanisms.verification import verify
 from ..privacy import PrivacyLoss
 from .forms import AccuracyForm, NoiseLevels
 
@@ -17,26 +18,11 @@ from .forms import AccuracyForm, NoiseLevels
 class Question:
     """What is asked of the models, in public numbers.
 
-    Attributes
-    ----------
-    epsilons : ndarray of shape (T,)
-        The grid, increasing.
-    absolute : bool
-        Whether the loss itself has a target, and not its excess over the least one.
-    target : float
-        What the loss may be at most.
-    slack : float
-        How far below the target the noise of the tests may push the threshold.
-    sensitivity : float
-        How far one record moves the loss of any model.
-    failure_probability : float
-        gamma, of accepting a model whose loss is above the target.
-    delta : float
-        For Brownian noise.
-    form : AccuracyForm
-        Of the model.
-    shape : PublicShape
-        Of the records that the model is trained with.
+    The grid `epsilons` increases. `absolute` tells whether the loss itself has a target, and not its
+    excess over the least one; `slack` how far below the target the noise of the tests may push the
+    threshold; `sensitivity` how far one record moves the loss of any model. `failure_probability` is
+    that of accepting a model whose loss is above the target, `delta` is for Brownian noise, and `shape`
+    of the records that the model is trained with.
     """
 
     epsilons: np.ndarray
@@ -70,20 +56,10 @@ class Question:
 
 @dataclass
 class Outcome:
-    """What a method released.
+    """What a method released: the levels that were read, their models, and the losses of the tests.
 
-    Attributes
-    ----------
-    accepted : bool
-        Whether the last model was found accurate enough.
-    epsilons, models : list
-        Levels that were read, and their models.
-    tests : list of float
-        Privacy losses of the tests.
-    answers : list of float
-        Noisy losses of tested models, where the method releases them.
-    tested : list of int
-        The models that these answers belong to.
+    `accepted` tells whether the last model was found accurate enough. `answers` are noisy losses, where
+    the method releases them, of the models whose indices are in `tested`.
     """
 
     accepted: bool = False
@@ -93,29 +69,31 @@ class Outcome:
     answers: list = field(default_factory=list)
     tested: list = field(default_factory=list)
 
+    def read(self, reduction, epsilon):
+        """Return the model at the next level, which is released from here on."""
+        self.epsilons.append(epsilon)
+        self.models.append(reduction.read(epsilon))
+        return self.models[-1]
+
+    def ask(self, loss, target, verification, stream):
+        """Tell whether the loss of the last model is small enough, by a noisy answer."""
+        self.accepted, answer = verify(loss, target, verification, stream)
+        self.tests.append(verification.epsilon)
+        self.answers.append(answer)
+        self.tested.append(len(self.models) - 1)
+        return self.accepted
+
 
 class Method(ABC):
-    """A way to find the smallest epsilon that is accurate enough.
+    """A way to find the smallest epsilon that is accurate enough; refuses what it does not serve.
 
-    Parameters
-    ----------
-    question : Question
-
-    Attributes
-    ----------
-    generating, testing : float
-        The planned privacy losses of the models and of the tests.
-    enough : bool
-        Whether a level of the grid is known, or forecast, to be enough.
-
-    Raises
-    ------
-    CertificateError
-        If the method does not serve the estimator or the question.
+    `prepare` sets `generating` and `testing`, the planned losses of the models and of the tests.
     """
 
     # whether a level of the grid is known, or forecast, to be enough
     enough = True
+    # never the best one
+    for_comparison = False
 
     def __init__(self, question):
         self.question = question
@@ -126,32 +104,17 @@ class Method(ABC):
         """Set the noise from the question, and the planned losses."""
 
     def expected(self, disjoint):
-        """Return the planned loss of models and tests together."""
         return max(self.generating, self.testing) if disjoint else self.generating + self.testing
 
     @abstractmethod
     def at_most(self, disjoint, seeded=False):
-        """Return the largest loss of any outcome.
-
-        Parameters
-        ----------
-        disjoint : bool
-            Whether models and tests read different records.
-        seeded : bool, default=False
-
-        Returns
-        -------
-        PrivacyLoss
-        """
+        """Return the largest loss of any outcome; disjoint: models and tests read different records."""
 
 
 class Walk(Method):
     """A method that reads models from the most private one on, and asks about them.
 
-    Attributes
-    ----------
-    how : {"path", "brownian", "fresh"}
-        How noise goes from one level to the next.
+    `how` noise goes from one level to the next is "path", "brownian" or "fresh".
     """
 
     how = "path"
@@ -169,20 +132,7 @@ class Walk(Method):
 
     @abstractmethod
     def run(self, reduction, losses, stream):
-        """Read models and ask.
-
-        Parameters
-        ----------
-        reduction : Reduction
-        losses : callable
-            From a list of models to the exact losses.
-        stream : InnerStream
-            Of the noise of the tests.
-
-        Returns
-        -------
-        Outcome
-        """
+        """Return the Outcome; `losses` gives the exact losses of a list of models."""
 
     @abstractmethod
     def most_expensive(self):
@@ -194,11 +144,7 @@ class Walk(Method):
     def planned_index(self, goals):
         """Return the first level whose forecast excess is at most its goal, or the last one.
 
-        Parameters
-        ----------
-        goals : float or ndarray of shape (T,)
-            For the excess risk. How much excess an absolute target leaves is not known, and
-            the guess is: as much as the target.
+        How much excess an absolute target leaves is not known, and the guess is: as much as the target.
         """
         q = self.question
         goals = np.broadcast_to(abs(q.target) if q.absolute else goals, q.epsilons.shape)
@@ -216,20 +162,7 @@ class Walk(Method):
 
 
 def outcome_loss(method, outcome, disjoint, seeded):
-    """Return the loss of the models and of the tests that a search released.
-
-    Parameters
-    ----------
-    method : Walk
-    outcome : Outcome
-    disjoint : bool
-        Whether models and tests read different records.
-    seeded : bool
-
-    Returns
-    -------
-    PrivacyLoss
-    """
+    """Return the loss of the models and of the tests that a method released."""
     delta = method.question.delta if method.how == "brownian" else 0.0
 
     def ex_post(epsilon, label, delta=0.0):

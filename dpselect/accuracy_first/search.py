@@ -13,13 +13,18 @@ from ..estimator import ReleaseMixin, warn_if_seeded
 from ..exceptions import AccuracyNotReachedError
 from ..ledger import PrivacyLedger, spending, without_spending
 from ..metrics import Score, get_score
-from ..model_selection.candidates import learn_classes, make_candidates, seed_features, set_classes
+from ..model_selection.candidates import (
+    learn_classes,
+    make_candidates,
+    n_columns,
+    seed_features,
+    set_classes,
+)
 from ..model_selection.delegation import SearchDelegationMixin
-from ..model_selection.evaluation import dummy_records, n_columns, records_of
-from ..model_selection.private_steps import freeze, last_private, thaw
+from ..model_selection.evaluation import dummy_records, records_of
 from ..model_selection.release import fit_for_release, release_state
 from ..model_selection.row_steps import public_rows
-from ..model_selection.spending import steps_at_most
+from ..model_selection.spending import refuse_overspent, steps_at_most
 from ..model_selection.splits import disjoint_parts, make_splits
 from ..noise import is_seeded, root_stream
 from ..noise.generators import RandomState, noise_for_dummy_data
@@ -44,9 +49,7 @@ from .question import Question, outcome_loss
 SLACK = 0.2
 
 
-class AccuracyFirstSearchCV(
-    SearchDelegationMixin, ReleaseMixin, MetaEstimatorMixin, BaseEstimator
-):
+class AccuracyFirstSearchCV(SearchDelegationMixin, ReleaseMixin, MetaEstimatorMixin, BaseEstimator):
     """Find the smallest epsilon of a grid whose model is accurate enough, and release the model.
 
     Where :class:`StabilityGridSearchCV` fixes the privacy loss and seeks accuracy, this search
@@ -238,12 +241,14 @@ class AccuracyFirstSearchCV(
                 f"fit got {', '.join(sorted(params))}, which may change how far one record can "
                 "move the model; leave it out."
             )
-        name, epsilons = self._check()
+        check_parameters(self)
+        name, epsilons = epsilon_grid(self.estimator, self.param_grid)
         stream = root_stream(self.random_state)
         estimator = seed_features(self.estimator, stream.child("features"))
         candidate = self._candidate(estimator)
-        check_steps_afforded(self)
-        self._dry_run(candidate, epsilons)
+        # dummy shapes: refuses what cannot work on any records; with others another limit may do
+        halves = np.split(np.arange(1000), 2) if self._score() else None
+        make_plan(self._question(candidate, 1000, halves, 1), self.method, Limit())
         warn_if_seeded(self)
 
         X, y = records_of(X, y)
@@ -256,14 +261,10 @@ class AccuracyFirstSearchCV(
         if learned:
             # what models cost depends on the number of labels; a warning says that they are read
             y, classes = learn_classes([candidate], y, type(self).__name__)
-        width = n_columns(X)
         public = None if candidate.steps is None else public_rows(X)
-        if public is not None:
-            width = _width_of_steps(candidate, public)
-        split = self._split(n_rows(X), stream.child("splits"))
-        question = self._question(candidate, epsilons, n_rows(X), split, width)
-        limit = self._limit(estimator, split)
-        plan, method = make_plan(question, self.method, limit)
+        plan, method, split = self._plan(
+            candidate, n_rows(X), n_columns(X), public, stream.child("splits")
+        )
         self._forget()
         self.plan_, self.method_ = plan, plan.method
         if plan.at_most.epsilon == 0.0:
@@ -271,39 +272,32 @@ class AccuracyFirstSearchCV(
         with spending(self, plan.at_most) as charge:
             if not learned:
                 y, classes = learn_classes([candidate], y, type(self).__name__)
-            step_losses = []
             if public is not None:
                 X = public.schema.convert(X)
-            if last_private(estimator) >= 0:
-                noise = stream.child("steps") if is_seeded(self.random_state) else None
-                estimator, step_losses, frozen = freeze(estimator, X, y, noise, public)
-                charge.begin()
+            estimator, losses, frozen = self._fit_private_steps(
+                estimator, X, y, public, stream, charge
+            )
+            if frozen:
                 candidate = self._candidate(estimator, frozen)
                 set_classes([candidate], classes)
                 candidate.fit_steps(public)
+            candidate.n_features = method.question.shape.n_features
             rows = candidate.transform(X)
-            if n_columns(rows) != width:
-                raise ValueError(
-                    "The steps before the model give another number of columns on the records than on "
-                    "a dummy row, and what was reserved for the model is for that one; use steps whose "
-                    "columns do not depend on the records."
-                )
             if isinstance(method, Static):
-                index, model, loss = self._fit_once(method, rows, y, stream)
+                index, model = self._fit_once(method, rows, y, stream)
             else:
-                index, model, loss = self._walk(method, rows, y, split, stream, charge)
-            losses = [*step_losses, loss]
+                index, model = self._walk(method, rows, y, split, stream, charge)
+            losses.append(model.privacy_)
             self.privacy_ = PrivacyLoss.sequential(losses, label=type(self).__name__)
+            refuse_overspent(self.privacy_, plan.at_most, f"method={method.name!r}", charge)
             charge.commit(self.privacy_)
         if not self.reached_ and self.on_failure == "raise":
             self._fail(losses)
-        self.best_index_, self.best_epsilon_ = index, float(epsilons[index])
-        self.best_params_ = {name: self.best_epsilon_}
-        self.best_estimator_ = thaw(candidate.with_steps(model))
-        if hasattr(self.best_estimator_, "feature_names_in_"):
-            self.feature_names_in_ = self.best_estimator_.feature_names_in_
-        self.scorer_ = self._score() or check_scoring(self.best_estimator_)
-        self.multimetric_ = False
+        epsilon, best = float(epsilons[index]), candidate.with_steps(model)
+        self._publish(
+            best, best_index_=index, best_epsilon_=epsilon, best_params_={name: epsilon},
+            scorer_=self._score() or check_scoring(best),
+        )
         return self
 
     def plan(
@@ -342,57 +336,47 @@ class AccuracyFirstSearchCV(
         certified, the least of the methods that serve, pays epsilon=..., known before the data \
 is touched.
         """
-        _, epsilons = self._check()
+        check_parameters(self)
         n_samples, n_features, n_classes, example = dummy_records(
             n_samples, n_features, n_classes, example
         )
         stream = root_stream(0)
         candidate = self._candidate(seed_features(self.estimator, stream))
-        check_steps_afforded(self)
         set_classes([candidate], np.arange(n_classes))
-        width = n_columns(example)
-        if candidate.steps is not None:
-            width = _width_of_steps(candidate, public_rows(example))
-        split = self._split(n_samples, stream)
-        question = self._question(candidate, epsilons, n_samples, split, width)
-        return make_plan(question, self.method, self._limit(self.estimator, split))[0]
+        public = None if candidate.steps is None else public_rows(example)
+        return self._plan(candidate, n_samples, n_columns(example), public, stream)[0]
 
-    def _check(self):
-        check_parameters(self)
-        return epsilon_grid(self.estimator, self.param_grid)
+    def _plan(self, candidate, n_samples, n_columns, public, stream):
+        """Return the AccuracyPlan, the method, and the records that train and are held out, or None."""
+        if public is not None:
+            # private steps see dummies alone
+            with without_spending(), noise_for_dummy_data():
+                candidate.fit_steps(public)
+            n_columns = candidate.output.n_columns
+        split = None
+        if self._score():
+            split = disjoint_parts(make_splits(self.cv, n_samples, stream))
+        limit = Limit(
+            tuple(steps_at_most(self.estimator)),
+            None if isinstance(self.max_epsilon, str) else float(self.max_epsilon),
+            disjoint=split is not None, seeded=is_seeded(self.random_state),
+            releases_last=self.on_failure == "last",
+        )
+        question = self._question(candidate, n_samples, split, n_columns)
+        return *make_plan(question, self.method, limit), split
 
     def _candidate(self, estimator, frozen=()):
         (candidate,) = make_candidates(
             estimator, {}, trusted_steps=(*self.trusted_steps, *frozen), needs=HasAccuracyForm,
             search="AccuracyFirstSearchCV",
         )
+        check_steps_afforded(self)
         return candidate
-
-    def _dry_run(self, candidate, epsilons):
-        """Refuse, on dummy shapes, what cannot work on any records."""
-        halves = (np.arange(500), np.arange(500, 1000)) if self._score() else None
-        # (with other numbers of records another limit may do)
-        make_plan(self._question(candidate, epsilons, 1000, halves, 1), self.method, Limit())
-
-    def _limit(self, estimator, split):
-        """Return the most that may be spent."""
-        return Limit(
-            tuple(steps_at_most(estimator)),
-            None if isinstance(self.max_epsilon, str) else float(self.max_epsilon),
-            disjoint=split is not None, seeded=is_seeded(self.random_state),
-            releases_last=self.on_failure == "last",
-        )
 
     def _score(self):
         return None if is_risk(self.criterion) else get_score(self.criterion)
 
-    def _split(self, n_samples, stream):
-        """Return the records that train and those that are held out; None without a score."""
-        if not self._score():
-            return None
-        return disjoint_parts(make_splits(self.cv, n_samples, stream))
-
-    def _question(self, candidate, epsilons, n_samples, split, n_features):
+    def _question(self, candidate, n_samples, split, n_features):
         score, form = self._score(), candidate.model.accuracy_form()
         check_target(self.target, form, self.criterion)
         shape = PublicShape(
@@ -404,6 +388,7 @@ is touched.
         else:
             bounds = form.bounds(shape)
             sensitivity = bounds.risk if absolute else bounds.excess
+        _, epsilons = epsilon_grid(self.estimator, self.param_grid)
         target = float(self.target)
         # tests with longer noise than the smallest epsilon has would save nothing
         slack = SLACK * abs(target) if absolute else target
@@ -419,9 +404,8 @@ is touched.
         epsilons = method.question.epsilons
         index = len(epsilons) - 1 if method.level is None else method.level
         state = release_state(stream, is_seeded(self.random_state))
-        model = fit_for_release(clone(method.model), epsilons[index], state, X, y)
         self.reached_, self.path_ = method.level is not None, {}
-        return index, model, model.privacy_
+        return index, fit_for_release(clone(method.model), epsilons[index], state, X, y)
 
     def _walk(self, method, X, y, split, stream, charge):
         """Read models until a test accepts one."""
@@ -441,7 +425,6 @@ is touched.
 
         charge.begin()
         outcome = method.run(reduction, exact_losses, stream.child("testing"))
-        spent = outcome_loss(method, outcome, split is not None, is_seeded(self.random_state))
         self.reached_ = bool(outcome.accepted)
         self.path_ = {
             "epsilon": np.array(outcome.epsilons),
@@ -451,8 +434,10 @@ is touched.
         }
         index = int(np.searchsorted(question.epsilons, outcome.epsilons[-1]))
         model = reduction.publish(outcome.models[-1], outcome.epsilons[-1])
-        model.privacy_ = spent
-        return index, model, spent
+        model.privacy_ = outcome_loss(
+            method, outcome, split is not None, is_seeded(self.random_state)
+        )
+        return index, model
 
     def _fail(self, losses):
         """Leave what was spent and planned, and say so."""
@@ -476,10 +461,3 @@ is touched.
     def __sklearn_is_fitted__(self):
         # a search that has failed knows what it spent, and has no model
         return hasattr(self, "best_estimator_")
-
-
-def _width_of_steps(candidate, public):
-    """Return the number of columns that reach the model, without spending on private steps."""
-    with without_spending(), noise_for_dummy_data():
-        candidate.fit_steps(public)
-    return candidate.output.n_columns

@@ -4,17 +4,7 @@ import numpy as np
 
 
 def numpy_generator(random_state):
-    """Return numpy's generator for a `random_state`, or refuse what is none.
-
-    Parameters
-    ----------
-    random_state : None, int, Generator, ...
-        See :func:`numpy.random.default_rng`.
-
-    Returns
-    -------
-    numpy.random.Generator
-    """
+    """Return numpy's generator for a `random_state`, or refuse what is none."""
     try:
         return np.random.default_rng(random_state)
     except (TypeError, ValueError):

@@ -51,13 +51,8 @@ class ScoreChange:
 
 
 def stability_violation(
-    score_of: Callable[..., float],
-    draw_records: DrawRecords,
-    n_samples: int,
-    *,
-    bound: float | None = None,
-    n_trials: int = 10,
-    n_steps: int = 100,
+    score_of: Callable[..., float], draw_records: DrawRecords, n_samples: int, *,
+    bound: float | None = None, n_trials: int = 10, n_steps: int = 100,
     random_state: int | np.random.Generator | None = None,
 ) -> ScoreChange:
     """Search neighbouring data sets for the largest change of a score at fixed noise.
@@ -98,7 +93,7 @@ def stability_violation(
     Raises
     ------
     ValueError
-        If `score_of` gives two scores to the same records (its draw is then not fixed), or
+        If `score_of` gives two scores to the same records (its noise is then not fixed), or
         one that is not finite, or a parameter is out of range.
 
     See Also
@@ -176,15 +171,8 @@ def stability_violation(
 
 
 def attack_certificate(
-    estimator: Estimator,
-    score: Score,
-    draw_records: DrawRecords,
-    n_samples: int,
-    n_validation: int = 1,
-    *,
-    n_problems: int = 1,
-    n_trials: int = 10,
-    n_steps: int = 100,
+    estimator: Estimator, score: Score, draw_records: DrawRecords, n_samples: int,
+    n_validation: int = 1, *, n_problems: int = 1, n_trials: int = 10, n_steps: int = 100,
     random_state: int | np.random.Generator | None = None,
 ) -> tuple[ScoreChange, ScoreChange]:
     """Attack both parts of an estimator's stability certificate.
@@ -327,8 +315,8 @@ class _Search:
         records = self.draw(self.n_samples)
         if self.score(records) != self.score(records):
             raise ValueError(
-                "score_of gave two scores to the same records, so its noise is not at a fixed "
-                "draw; fix it, for an estimator by random_state=dpselect.noise.root_stream(0)."
+                "score_of gave two scores to the same records, so it is not at fixed noise; fix it, "
+                "for an estimator by random_state=dpselect.noise.root_stream(0)."
             )
 
     def trial(self, n_steps):

@@ -80,7 +80,7 @@ def excess_quantile(calibration, probability):
 def one_sided_quantile(n_cells, probability):
     """Return what the sum of the positive ones of K Laplace variables exceeds with a probability.
 
-    As many of them as K tosses of a coin say are positive, and their sum is a gamma variable.
+    Their number is a binomial variable, and their sum, given it, a gamma variable.
     """
     j = np.arange(n_cells + 1)
     weights = binom.pmf(j, n_cells, 0.5)

@@ -1,5 +1,6 @@
 """The way to a target accuracy: the models that were released, and what was asked of them."""
 
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
@@ -10,6 +11,7 @@ from ..type_aliases import FloatArray
 from .display import Display
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class AccuracyFirstDisplay(Display):
     """What an accuracy-first search has released, against its target.
 
@@ -54,30 +56,16 @@ class AccuracyFirstDisplay(Display):
     'certified'
     """
 
-    def __init__(
-        self,
-        *,
-        epsilons: FloatArray,
-        read: FloatArray,
-        tested: FloatArray,
-        answers: FloatArray,
-        target: float,
-        losses: dict[str, float],
-        spent: float,
-        best_epsilon: float,
-        method: str,
-        unit: str = "loss",
-    ) -> None:
-        self.epsilons = epsilons
-        self.read = read
-        self.tested = tested
-        self.answers = answers
-        self.target = target
-        self.losses = losses
-        self.spent = spent
-        self.best_epsilon = best_epsilon
-        self.method = method
-        self.unit = unit
+    epsilons: FloatArray
+    read: FloatArray
+    tested: FloatArray
+    answers: FloatArray
+    target: float
+    losses: dict[str, float]
+    spent: float
+    best_epsilon: float
+    method: str
+    unit: str = "loss"
 
     @classmethod
     def from_search(cls, search: AccuracyFirstSearchCV) -> Self:

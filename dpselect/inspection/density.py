@@ -1,5 +1,6 @@
 """A released density of one or two columns."""
 
+from dataclasses import dataclass
 from typing import Self
 
 from sklearn.utils.validation import check_is_fitted
@@ -9,6 +10,7 @@ from ..type_aliases import FloatArray
 from .display import Display
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class DensityDisplay(Display):
     """A histogram density of one or two columns.
 
@@ -37,10 +39,9 @@ class DensityDisplay(Display):
     (10,)
     """
 
-    def __init__(self, *, density: FloatArray, edges: list[FloatArray], names: list[str]) -> None:
-        self.density = density
-        self.edges = edges
-        self.names = names
+    density: FloatArray
+    edges: list[FloatArray]
+    names: list[str]
 
     @classmethod
     def from_estimator(cls, estimator: DPHistogramDensity) -> Self:

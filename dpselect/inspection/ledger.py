@@ -1,5 +1,6 @@
 """A privacy budget over time."""
 
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Self
 
@@ -11,6 +12,7 @@ from ..type_aliases import Array, FloatArray
 from .display import Display
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PrivacyLedgerDisplay(Display):
     """What was spent from a privacy budget, over time.
 
@@ -47,18 +49,10 @@ class PrivacyLedgerDisplay(Display):
     >>> folder.cleanup()
     """
 
-    def __init__(
-        self,
-        *,
-        times: Array,
-        epsilons: FloatArray,
-        uncommitted: npt.NDArray[np.bool_],
-        budget: float,
-    ) -> None:
-        self.times = times
-        self.epsilons = epsilons
-        self.uncommitted = uncommitted
-        self.budget = budget
+    times: Array
+    epsilons: FloatArray
+    uncommitted: npt.NDArray[np.bool_]
+    budget: float
 
     @classmethod
     def from_ledger(cls, ledger: PrivacyLedger) -> Self:

@@ -56,9 +56,7 @@ def to_dp_event(losses: PrivacyLedger | PrivacyLoss | Iterable[PrivacyLoss]) -> 
 
 
 def composed_epsilon(
-    losses: PrivacyLedger | PrivacyLoss | Iterable[PrivacyLoss],
-    delta: float,
-    *,
+    losses: PrivacyLedger | PrivacyLoss | Iterable[PrivacyLoss], delta: float, *,
     accountant: Literal["pld", "rdp"] = "pld",
 ) -> float:
     """Return the epsilon of all losses together, at a delta.

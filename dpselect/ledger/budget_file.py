@@ -8,11 +8,12 @@ import math
 import os
 import secrets
 import sqlite3
-import threading
 import time
 from contextlib import closing, contextmanager, suppress
 from fractions import Fraction
 from pathlib import Path
+
+from ..processes import lock_that_forks_wait_for
 
 # marks an SQLite file as a ledger of this form
 APPLICATION_ID, VERSION = 0x44505345, 1
@@ -35,27 +36,12 @@ COLUMNS = (
 
 # A fork waits until no other thread has a file open. What SQLite knows of its locks would be copied
 # with an open connection, and the child would hold none of them: its commits could be lost.
-_at_rest = threading.RLock()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_at_rest.acquire, after_in_parent=_at_rest.release, after_in_child=_at_rest.release
-    )
+_at_rest = lock_that_forks_wait_for()
 
 
 @contextmanager
 def transaction(path):
-    """Yield a BudgetFile on which all or nothing is done, alone among all processes.
-
-    Parameters
-    ----------
-    path : str
-        Of a ledger that exists.
-
-    Raises
-    ------
-    ValueError
-        If the file is no ledger.
-    """
+    """Yield the BudgetFile of a ledger, on which all or nothing is done, alone among all processes."""
     try:
         with _at_rest, closing(_connect(path, "rw")) as connection:
             connection.execute("BEGIN IMMEDIATE")
@@ -77,17 +63,9 @@ def transaction(path):
 def new_file(path, epsilon, delta, adjacency):
     """Make a ledger at `path`, and yield its BudgetFile in the transaction that makes it.
 
-    The file gets its name when it is whole, and only if no file has it: whatever is at `path`, an
-    empty file too, was put there by somebody, and may be what is left of a ledger.
-
-    Raises
-    ------
-    FileExistsError
-        If there is a file, before or after the block.
-    FileNotFoundError
-        If there is no folder.
-    ValueError
-        If there are files that SQLite kept beside a ledger of this name.
+    The file gets its name when it is whole, and only if no file has it, before and after the block:
+    whatever is at `path`, an empty file too, was put there by somebody, and may be what is left of
+    a ledger.
     """
     path = os.path.realpath(path)  # what a symbolic link stands for
     folder = os.path.dirname(path)
@@ -122,13 +100,7 @@ def new_file(path, epsilon, delta, adjacency):
 
 
 class BudgetFile:
-    """What can be done within one transaction.
-
-    Parameters
-    ----------
-    connection : sqlite3.Connection
-    path : str
-    """
+    """What can be done within one transaction."""
 
     def __init__(self, connection, path):
         self._connection = connection
@@ -177,13 +149,7 @@ class BudgetFile:
         return row, token
 
     def commit(self, row, token, loss):
-        """Put what came out in the place of what was reserved.
-
-        Raises
-        ------
-        ValueError
-            If there is no such reservation, it was committed, or the loss exceeds it.
-        """
+        """Put what came out in the place of what was reserved, once, and no more than that."""
         found = self._connection.execute(
             "SELECT reserved_epsilon, reserved_delta, committed_at FROM entries"
             " WHERE id = ? AND token = ?", (row, token)

@@ -29,13 +29,7 @@ _withheld = ContextVar("withheld", default="")
 
 @contextmanager
 def where_it_came_from(estimator):
-    """Do something under the ledger and in the mode in which an estimator was pickled, if it was.
-
-    Parameters
-    ----------
-    estimator : object
-        One that was made here changes nothing.
-    """
+    """Do something under the ledger and in the mode in which an estimator was pickled, if it was."""
     origin = vars(estimator).get(ORIGIN)
     with ExitStack() as stack:
         if origin is not None:

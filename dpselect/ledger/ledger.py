@@ -82,11 +82,7 @@ class PrivacyLedger:
     """
 
     def __init__(
-        self,
-        path: PathLike,
-        epsilon: float | None = None,
-        delta: float = 0.0,
-        *,
+        self, path: PathLike, epsilon: float | None = None, delta: float = 0.0, *,
         adjacency: Adjacency | str | None = None,
     ) -> None:
         self.path = str(Path(path).absolute())
@@ -119,11 +115,7 @@ class PrivacyLedger:
                 )
 
     def reserve(
-        self,
-        epsilon: float,
-        delta: float = 0.0,
-        label: str = "release",
-        *,
+        self, epsilon: float, delta: float = 0.0, label: str = "release", *,
         adjacency: Adjacency | str = Adjacency.REPLACE_RECORD,
     ) -> "Reservation":
         """Set a loss aside, before noise is drawn.
@@ -155,11 +147,7 @@ class PrivacyLedger:
         return Reservation(self.path, *self._enter(loss))
 
     def spend(
-        self,
-        epsilon: float,
-        delta: float = 0.0,
-        label: str = "release",
-        *,
+        self, epsilon: float, delta: float = 0.0, label: str = "release", *,
         adjacency: Adjacency | str = Adjacency.REPLACE_RECORD,
     ) -> None:
         """Reserve and commit in one step: for a release that is about to be made elsewhere.

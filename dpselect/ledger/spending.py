@@ -1,7 +1,6 @@
 """Which ledger a release spends from: the ledger of an estimator, or the one that is open."""
 
 import os
-import threading
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -9,7 +8,7 @@ from typing import Any
 
 from ..noise.generators import noise_is_drawn_since, noise_mark
 from ..privacy import PrivacyLoss
-from ..processes import this_process
+from ..processes import lock_that_forks_wait_for, this_process
 
 # what this thread has opened, the innermost last
 _opened = ContextVar("opened ledgers", default=())
@@ -21,12 +20,10 @@ _everywhere: list["Opening"] = []
 _origin = ContextVar("origin", default=None)
 # paths of all that this process has opened, ended or not
 _once_open: set[str] = set()
-_lock = threading.Lock()
+_lock = lock_that_forks_wait_for()
 
 
 def _begin_after_fork():
-    global _lock
-    _lock = threading.Lock()  # another thread may hold the old one
     _once_open.clear()
     # a process of a pool outlives what its first task was part of
     _included.set(False)
@@ -38,15 +35,9 @@ if hasattr(os, "register_at_fork"):
 
 @dataclass(frozen=True, eq=False)
 class Opening:
-    """One ``with ledger:``, from its beginning to its end.
+    """One ``with ledger:``, from its beginning to its end, in one process.
 
-    Attributes
-    ----------
-    ledger : PrivacyLedger
-    around : tuple of Opening
-        What the same thread had opened before, and which pays for nothing meanwhile.
-    process : str
-        The identity of the process.
+    `around` is what the same thread had opened before, and which pays for nothing meanwhile.
     """
 
     ledger: Any
@@ -58,14 +49,9 @@ class Opening:
 class Origin:
     """What was open where an estimator was pickled.
 
-    Attributes
-    ----------
-    ledgers : tuple of str
-        Paths of the ledgers that may pay; of several, it is not known which one does.
-    withheld : str
-        The process that had opened one which is not told, or "".
-    strict : bool
-        Whether strict mode was on.
+    `ledgers` are the paths of those that may pay; of several, it is not known which one does.
+    `withheld` is the process that had opened one which is not told, or "". `strict` is whether
+    strict mode was on.
     """
 
     ledgers: tuple[str, ...] = ()
@@ -168,28 +154,12 @@ def coming_from(origin):
 
 
 def current_ledger(owner=None):
-    """Return the ledger that a release spends from.
+    """Return the ledger that a release of `owner` spends from, or None.
 
-    Parameters
-    ----------
-    owner : object, default=None
-        What makes the release; from its attribute `ledger`, if not None.
-
-    Returns
-    -------
-    PrivacyLedger or None
-        None inside of :func:`without_spending`, and where no ledger is open: neither in this
-        thread, nor where the estimator was pickled that is fitted, nor in another thread or in a
-        process that this one descends from.
-
-    Raises
-    ------
-    TypeError
-        If the attribute is something else.
-    RuntimeError
-        If it is not known which ledger pays: others have opened several, and this thread none.
-    FileNotFoundError
-        If the ledger that was open elsewhere is not here.
+    That is its attribute `ledger`, or what is open: in this thread, where the estimator was pickled
+    that is fitted, in another thread, or in a process that this one descends from. None inside of
+    :func:`without_spending`. It is refused if others have opened several and this thread none, or
+    if the one that was open elsewhere is not here.
     """
     if _included.get():
         return None
@@ -245,13 +215,7 @@ def without_spending():
 
 
 class Spending:
-    """What a release has cost so far, in the ledger that pays for it.
-
-    Attributes
-    ----------
-    reservation : Reservation or None
-        None where no ledger pays.
-    """
+    """What a release has cost so far, in the ledger that pays for it, if one does."""
 
     def __init__(self, reservation):
         self.reservation = reservation
@@ -277,24 +241,10 @@ class Spending:
 def spending(owner, most):
     """Reserve a loss for what the block releases; what the block itself spends is included.
 
-    Parameters
-    ----------
-    owner : object
-        What makes the release.
-    most : PrivacyLoss
-        The largest loss that can come out.
-
-    Yields
-    ------
-    Spending
-        Committed by the block, or else at its end at `most`. If the block fails before any noise
-        was drawn, nothing came out and nothing is counted; if it fails later, the reservation
-        stays, and counts in full.
-
-    Raises
-    ------
-    BudgetExceededError
-        If the ledger has less left; the block is not entered.
+    `owner` makes the release, and `most` is the largest PrivacyLoss that can come out. If the
+    ledger has less left, the block is not entered. The Spending is committed by the block, or else
+    at its end at `most`. If the block fails before any noise was drawn, nothing came out and
+    nothing is counted; if it fails later, the reservation stays, and counts in full.
     """
     ledger = current_ledger(owner)
     reservation = None

@@ -25,7 +25,7 @@ RESIDUAL_SHARE = 1e-3
 
 @dataclass(frozen=True)
 class Perturbation:
-    """The scales at which unit noise enters one linear model.
+    """The scales at which standard noise enters one linear model.
 
     The model is argmin J(w) + (Delta / 2) ||w||^2 + `linear_scale` r.w, to gradient norm `tau`,
     plus `output_scale` times a spherical Laplace sample, on a grid of `step`.
@@ -110,7 +110,7 @@ def calibrate(
     Notes
     -----
     Output perturbation (CMS11 algorithm 1): the minimiser moves by at most
-    2 L R / (n lambda), and the computed one by 2 tau / lambda more; both are charged.
+    2 L R / (n lambda), and the computed one by 2 tau / lambda more; the noise hides both.
 
     Objective perturbation (CMS11 algorithm 2, with one logarithm in place of two and
     with Delta chosen so that epsilon' never falls below epsilon / 2): the residual is
@@ -253,7 +253,7 @@ def norm_bound(loss, perturbation, radius, linear_norm, output_norm):
     -----
     With t = linear_scale ||r|| + tau, setting the gradient to within tau of 0 gives
     mu ||w|| <= L R + t; its product with w gives mu ||w||^2 <= kappa_l + t ||w||. The second
-    draw adds its own length, and the grid what is rounded.
+    noise vector adds its own length, and the grid what is rounded.
     """
     mu, t = perturbation.mu, perturbation.linear_scale * np.asarray(linear_norm) + perturbation.tau
     added = perturbation.output_scale * np.asarray(output_norm) + perturbation.rounding

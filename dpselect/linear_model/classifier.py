@@ -1,12 +1,7 @@
 """Predictions of private linear classifiers."""
 
-import numpy.typing as npt
-
 from ..estimator import PrivateClassifier
-from ..metrics.plain import accuracy
-from ..rows import block_map
-from ..training_records import warns_of_training_records
-from ..type_aliases import Array, FloatArray, MatrixLike
+from ..type_aliases import FloatArray, MatrixLike
 from .base import LinearModel
 
 
@@ -32,51 +27,3 @@ class DPLinearClassifier(LinearModel, PrivateClassifier):
         """
         decision = self._predictor(X)
         return decision[:, 0] if decision.shape[1] == 1 else decision
-
-    def predict(self, X: MatrixLike) -> Array:
-        """Predict the class of rows.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        decisions = self.decision_function(X)
-        classes = self.classes_
-
-        def labels(decision):
-            if decision.ndim == 1:
-                return classes[(decision > 0).astype(int)]
-            return classes[decision.argmax(axis=1)]
-
-        return block_map(labels, decisions)
-
-    @warns_of_training_records
-    def score(
-        self,
-        X: MatrixLike,
-        y: npt.ArrayLike,
-        sample_weight: npt.ArrayLike | None = None,
-    ) -> float:
-        """Return the share of labels that are predicted right.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Records that took no part in training.
-        y : array-like of shape (n_samples,)
-        sample_weight : array-like of shape (n_samples,), default=None
-
-        Returns
-        -------
-        float
-
-        Warns
-        -----
-        PrivacyLeakWarning
-            If `X` is what the classifier was trained on, or a part of it.
-        """
-        return accuracy(self.predict(X), y, sample_weight)

@@ -10,15 +10,9 @@ TINY = 2.0**-300
 
 
 class Rows:
-    """A block of rows a_i = (x_i min(1, R / ||x_i||), s), never copied or stored.
+    """A block of b rows a_i = (x_i min(1, R / ||x_i||), s), never copied or stored.
 
-    Parameters
-    ----------
-    X : ndarray of shape (b, p)
-    factor : ndarray of shape (b, 1)
-        min(1, R / ||x_i||).
-    constant : float or None
-        s; None when the model has no intercept.
+    `factor`, of shape (b, 1), is min(1, R / ||x_i||); the constant s is None without an intercept.
     """
 
     def __init__(self, X, factor, constant):
@@ -66,26 +60,12 @@ class Rows:
 
 
 class Design:
-    """All rows of a data set as a linear model sees them.
+    """All n rows of a data set as a linear model sees them.
 
-    Parameters
-    ----------
-    X : ndarray, sparse matrix or lazy rows of shape (n, p)
-    data_norm : float
-        R, the largest norm of a row; longer rows are scaled down to it.
-    constant : float or None
-        The public constant s that is appended to every row for the intercept.
-    n_jobs : int, default=None
-        Threads that share the passes over the rows.
-    norm : {"l2", "l1"}, default="l2"
-        In which norm rows are bounded. The l1 norm bounds the l2 norm.
-
-    Attributes
-    ----------
-    n_rows, n_columns : int
-        n and d; d counts the constant.
-    radius : float
-        Bound on the l2 norm of the rows, the constant included.
+    Rows longer than `data_norm`, R, in the `norm` "l2" or "l1" (which bounds the l2 norm), are
+    scaled down to it; the public `constant` s is appended to every row for the intercept, unless it
+    is None. `n_jobs` threads share the passes. `n_columns`, d, counts the constant, and `radius`
+    bounds the l2 norm of the rows with it.
     """
 
     def __init__(self, X, data_norm, constant, n_jobs=None, norm="l2"):
@@ -100,17 +80,14 @@ class Design:
         self.n_columns = X.shape[1] + (constant is not None)
 
     def sample(self, n_rows, *aligned):
-        """Return a design of about `n_rows` rows from all over the table, and what belongs to them.
-
-        Which ones depends on shapes alone; see :func:`~dpselect.rows.sample`.
-        """
+        """Return a design of about `n_rows` rows from all over the table, and what belongs to them."""
         X, factor, *aligned = sample(n_rows, self.X, self.factor, *aligned)
         smaller = object.__new__(Design)
         smaller._set(X, factor, self.constant, self.radius, self.n_jobs)
         return smaller, *aligned
 
     def sum(self, function, *aligned, columns):
-        """Sum ``function(rows, *aligned_blocks)`` over blocks; see :func:`~dpselect.rows.block_sum`."""
+        """Sum ``function(rows, *aligned_blocks)`` over blocks of :class:`Rows`, in one pass."""
         return block_sum(self._wrap(function), self.X, self.factor, *aligned,
                          n_jobs=self.n_jobs, row_elements=max(self.X.shape[1], columns))
 
@@ -131,20 +108,10 @@ class Design:
 
 
 def design_and_targets(problem, records):
-    """Return the records of a linear model as the solver needs them.
+    """Return the design of records, and the targets of shape (n, K).
 
-    Parameters
-    ----------
-    problem : LinearProblem
-    records : Records
-
-    Returns
-    -------
-    design : Design
-        The rows, n of them.
-    targets : ndarray of shape (n, K)
-        Of a classification the labels, -1 or 1, of the one-vs-rest problems: one for two classes,
-        else one for each. Otherwise the targets, with K = 1.
+    Of a classification these are the labels, -1 or 1, of the one-vs-rest problems: one for two
+    classes, else one for each. Otherwise the targets, with K = 1.
     """
     design = problem.design(records.X)
     if "classes_" not in records.public:

@@ -14,7 +14,7 @@ UP = 1 + 2**-50
 
 
 class Loss(ABC):
-    """A loss phi(z, t), convex in the prediction z, with |phi'| <= L and 0 <= phi'' <= c.
+    """A loss phi(z, t), convex in the prediction z, with phi' in [-L, L] and phi'' in [0, c].
 
     Derivatives are in z. What is handed over as predictions may be overwritten.
 
@@ -62,7 +62,7 @@ class Loss(ABC):
 
     @abstractmethod
     def penalties(self, score, prediction, target):
-        """Return the sums over the rows of what a score charges for linear predictions."""
+        """Return the sums over the rows of a score's penalties of linear predictions."""
 
     @abstractmethod
     def largest(self, bound):
@@ -74,7 +74,7 @@ class Loss(ABC):
 
 
 class MarginLoss(Loss):
-    """A decreasing function phi(u) of the margin u = t z, t being -1 or 1, with |phi'| <= 1.
+    """A decreasing function phi(u) of the margin u = t z, t being -1 or 1, with phi' in [-1, 0].
 
     Without a target, what is handed over are margins, and derivatives are in u.
     """

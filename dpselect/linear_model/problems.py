@@ -8,6 +8,7 @@ A part is what a split of cross-validation trains on; without parts there is one
 """
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -29,7 +30,7 @@ class _Terms:
     n_parts: int
 
     def gradients(self, W, columns, rows, targets, parts=None):
-        """Return the sums of the chosen problems' gradients over a block, shape (d, k)."""
+        """Return the sum of the chosen problems' gradients over a block: one array of shape (d, k)."""
         if targets.shape[1] == 1 and 2 * len(columns) > len(W):
             # for many columns a copy costs less than factors, constant and labels in each of them
             weights = ONE
@@ -37,9 +38,9 @@ class _Terms:
                 weights, targets = targets, None
             A = rows.matrix(weights)
             derivatives = self.loss.derivative(A @ W, targets)
-            return (self._left_out(derivatives, parts, columns).T @ A).T
+            return ((self._left_out(derivatives, parts, columns).T @ A).T,)
         derivatives = self.loss.derivative(rows.dot(W), self._targets(targets, columns))
-        return rows.adjoint_dot(self._left_out(derivatives, parts, columns))
+        return (rows.adjoint_dot(self._left_out(derivatives, parts, columns)),)
 
     def second_derivatives(self, W, columns, rows, targets, parts=None):
         """Return the second derivatives, shape (b, k)."""
@@ -89,21 +90,12 @@ class Problems:
 
     def gradients(self, W, columns):
         """Return the gradients of the chosen problems at W, shape (d, len(columns))."""
-        terms = self.terms
-
-        def gradients(rows, *aligned):
-            return (terms.gradients(W, columns, rows, *aligned),)
-
+        gradients = partial(self.terms.gradients, W, columns)
         (total,) = self.design.sum(gradients, *self.aligned, columns=len(columns))
         return total / self.sizes[columns] + self.mu[columns] * W + self.linear[:, columns]
 
     def curvature_factors(self, W, columns):
-        """Return the factors of each column's curvature, averaged over its chosen problems.
-
-        Returns
-        -------
-        Factors or ManyFactors
-        """
+        """Return the factors of each column's curvature, averaged over its chosen problems."""
         if not W.any():
             return self._factors_at_zero(columns)
         if self.shape[0] == 1 and len(W) <= SMALL and len(columns) > MANY:
@@ -168,14 +160,7 @@ class Factors(list):
 
 
 class ManyFactors:
-    """Inverse curvatures of very many columns of few coefficients, all at once.
-
-    Parameters
-    ----------
-    columns : ndarray of int, shape (k,)
-    curvatures : ndarray of shape (k, d, d)
-    mu : ndarray of shape (k,)
-    """
+    """Inverse curvatures of very many columns of few coefficients, of shape (k, d, d), all at once."""
 
     def __init__(self, columns, curvatures, mu):
         self.columns = columns
@@ -206,18 +191,7 @@ def _factor(curvature, mu):
 
 
 def mean_losses(design, targets, which, loss, W):
-    """Return the mean loss of each column of W over the rows, in one pass.
-
-    Parameters
-    ----------
-    design, targets, which, loss
-        As for :func:`minimise`.
-    W : ndarray of shape (d, k)
-
-    Returns
-    -------
-    ndarray of shape (k,)
-    """
+    """Return the mean loss of each column of W, shape (d, k), over the rows, in one pass."""
 
     def losses(rows, targets):
         return (loss.value(rows.dot(W), targets[:, which]).sum(axis=0),)

@@ -31,35 +31,17 @@ BISECTIONS, OUTSIDE = 50, 2**10
 def minimise(design, targets, which, loss, mu, linear, tau, max_iter=100, parts=None):
     """Minimise all problems until every gradient's l2 norm is at most its `tau`.
 
-    Parameters
-    ----------
-    design : Design
-        The rows a_i, n of them with d coordinates and l2 norm at most R.
-    targets : ndarray of shape (n, K)
-        t; for a MarginLoss the labels, -1 or 1, of the K one-vs-rest problems.
-    which : ndarray of int, shape (k,)
-        The column of `targets` that holds column k's targets.
-    loss : Loss
-        phi.
-    mu : ndarray of shape (k,), or (J, k)
-        Regularisation; greater than 0.
-    linear : ndarray of shape (d, k), or (J, d, k)
-        The linear terms b.
-    tau : ndarray of shape (k,), or (J, k)
-        Tolerances; greater than 0.
-    max_iter : int, default=100
-        Steps of all problems together, and then again of each that is left by itself, with
-        Newton's method, before the solver turns to a method with a number of steps that is known in
-        advance: see :func:`~dpselect.linear_model.tolerance.guaranteed_steps`.
-    parts : Parts, default=None
-        Whose J training parts are meant; None is one part, of all rows. The problems of one column
-        should be much alike on all of them.
+    The `design` has n rows a_i of d coordinates; column k has its targets t (for a MarginLoss
+    labels, -1 or 1) in column which[k] of `targets`, of shape (n, K). mu and tau, greater than 0,
+    are of shape (k,), or (J, k) for the J training parts of `parts`; `linear`, the terms b, of
+    shape (d, k), or (J, d, k). The problems of one column should be much alike on all parts.
 
-    Returns
-    -------
-    ndarray of shape (d, k), or (J, d, k)
-        Points with gradient norm at most `tau`, so within tau / mu of the minimisers, wherever
-        ``MAX_STEPS`` steps are certain to suffice.
+    `max_iter` counts steps of all problems together, and then again of each that is left by itself,
+    with Newton's method, before the solver turns to a method with a number of steps that is known
+    in advance: see :func:`~dpselect.linear_model.tolerance.guaranteed_steps`.
+
+    Returns points of the shape of `linear` with gradient norm at most `tau`, so within tau / mu of
+    the minimisers, wherever ``MAX_STEPS`` steps are certain to suffice.
     """
     if mu.ndim == 1:
         (W,) = minimise(design, targets, which, loss, mu[None], linear[None], tau[None], max_iter)
@@ -124,14 +106,9 @@ def _norms(vectors):
 
 
 def _descend(problems, chosen, W, factors, tau, max_iter, refresh):
-    """Move the chosen problems by at most `max_iter` steps.
+    """Move the chosen problems by at most `max_iter` steps; return all points, and the gradients there.
 
     After each `refresh` steps the factors are those of the curvature at the points then.
-
-    Returns
-    -------
-    W, G : ndarray of shape (d, J k)
-        The points, and the gradients of the chosen problems there.
     """
     G = np.zeros_like(W)
     G[:, chosen] = problems.gradients(W[:, chosen], chosen)

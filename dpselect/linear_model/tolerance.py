@@ -36,41 +36,14 @@ def longest(loss, R, mu, t):
 def guaranteed_steps(loss, R, mu, t, tau, d):
     """Return how many gradients two methods need at most until one is no longer than tau.
 
-    Parameters
-    ----------
-    loss : Loss
-    R : float
-        Bound on the l2 norm of the rows.
-    mu : float
-        Strong convexity of what is minimised.
-    t : float
-        Length of its linear term.
-    tau : float
-        Tolerance; greater than 0.
-    d : int
-        Number of coefficients.
+    Two whole numbers, or ``inf``, for problems of d coefficients with rows of l2 norm at most R,
+    strong convexity mu, and a linear term of length t. Of Nesterov's method for strongly convex
+    functions, from any point with a gradient no longer than R + t: with M = c R^2 + mu, the squared
+    gradient after N steps is at most 2 M (R + t)^2 / mu (1 - sqrt(mu / M))^N. Of the ellipsoid
+    method, from a ball of radius W that holds the minimiser: N steps leave less than the volume of
+    a ball of radius tau / M.
 
-    Returns
-    -------
-    accelerated, ellipsoids : float
-        Whole numbers, or ``inf``. Of Nesterov's method for strongly convex functions, from any
-        point with a gradient no longer than G = L R + t: with M = c R^2 + mu, the squared gradient
-        after N steps is at most 2 M G^2 / mu (1 - sqrt(mu / M))^N. Of the ellipsoid method, from a
-        ball of radius W that holds the minimiser: N steps leave less than the volume of a ball of
-        radius tau / M.
-
-    References
-    ----------
     Nesterov, *Lectures on Convex Optimization*, 2018, theorem 2.2.3 and section 3.2.8.
-
-    Examples
-    --------
-    >>> from dpselect.linear_model.losses import HuberHingeLoss
-    >>> from dpselect.linear_model.tolerance import guaranteed_steps
-    >>> guaranteed_steps(HuberHingeLoss(), R=1.0, mu=0.01, t=0.0, tau=1e-10, d=100)
-    (491.0, 501007.0)
-    >>> guaranteed_steps(HuberHingeLoss(1e-4), R=1000.0, mu=0.1, t=0.0, tau=1e-4, d=3)
-    (12871814.0, 579.0)
     """
     M = loss.curvature * R**2 + mu
     # (a smaller mu is a valid bound too, and keeps the rate below 1)
@@ -98,19 +71,8 @@ def ellipsoid_factors(d):
 def check_steps(loss, R, mu, t, tol, d, alpha):
     """Refuse a problem that might need more than ``MAX_STEPS`` gradients, on some data.
 
-    Parameters
-    ----------
-    loss, R, mu, t, d
-        As for :func:`guaranteed_steps`.
-    tol : float
-        As for :func:`attainable`.
-    alpha : float
-        lambda, as it was given: mu or less.
-
-    Raises
-    ------
-    ValueError
-        If neither method of :func:`guaranteed_steps` is certain to end in time.
+    `tol` is as for :func:`attainable`, the rest as for :func:`guaranteed_steps`; `alpha` is lambda,
+    as it was given: mu or less.
     """
     needed = min(guaranteed_steps(loss, R, mu, t, attainable(loss, R, mu, t, tol), d))
     if needed <= MAX_STEPS:

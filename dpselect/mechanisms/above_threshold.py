@@ -34,16 +34,9 @@ LOW_SHARE, HIGH_SHARE = 0.05, 0.4
 class ThresholdTest:
     """A threshold and the noise of a sequence of comparisons with it.
 
-    Parameters
-    ----------
-    epsilon : float
-        Privacy loss of all the comparisons together, greater than 0.
-    threshold : float
-        W, in the unit of the losses: a loss is accepted if, with noise, it is at most W.
-    threshold_scale : float
-        Scale of the Laplace noise of W, drawn once: 2 Delta / epsilon.
-    query_scale : float
-        Scale of the Laplace noise of each loss: 4 Delta / epsilon.
+    `epsilon` is the privacy loss of all comparisons together. A loss is accepted if, with Laplace
+    noise of `query_scale`, 4 Delta / epsilon, it is at most the `threshold` W with Laplace noise of
+    `threshold_scale`, 2 Delta / epsilon, drawn once.
     """
 
     epsilon: float
@@ -56,15 +49,9 @@ class ThresholdTest:
 class ReducedTests:
     """Thresholds of a sequence of comparisons that become more costly one by one.
 
-    Parameters
-    ----------
-    epsilons : ndarray of shape (n_levels,)
-        e_n, nondecreasing, greater than 0: privacy loss of the comparisons up to n, if n is
-        where they halt.
-    thresholds : ndarray of shape (n_levels,)
-        W_n, in the unit of the losses.
-    sensitivity : float
-        Delta > 0: how far replacing one record can move any loss.
+    `epsilons`, of shape (n_levels,), are the nondecreasing privacy losses e_n of the comparisons up
+    to n, if n is where they halt; `thresholds` the W_n. Replacing one record moves any loss by at
+    most the `sensitivity`, Delta.
     """
 
     epsilons: np.ndarray
@@ -73,36 +60,14 @@ class ReducedTests:
 
 
 def published_test(target, sensitivity, n_levels, failure_probability):
-    """Return the test that finds a loss of at most `target`, as published.
+    """Return the test that finds a loss of at most `target`, alpha, as published.
 
-    Parameters
-    ----------
-    target : float
-        alpha > 0, in the unit of the losses.
-    sensitivity : float
-        Delta > 0: how far replacing one record can move any loss.
-    n_levels : int
-        T >= 1, the largest number of losses that are compared.
-    failure_probability : float
-        gamma in (0, 1): probability that a loss above `target` is accepted.
+    Replacing one record moves any of at most T = `n_levels` losses by at most the `sensitivity`,
+    Delta. A loss above the target is accepted with probability at most gamma. epsilon = 16 Delta
+    ln(2 T / gamma) / alpha and W = alpha / 2.
 
-    Returns
-    -------
-    ThresholdTest
-        epsilon = 16 Delta ln(2 T / gamma) / alpha and W = alpha / 2.
-
-    References
-    ----------
-    Ligett, Neel, Roth, Waggoner and Wu, *Accuracy First: Selecting a Differential Privacy Level
-    for Accuracy-Constrained ERM*, 2017, theorem 3.2.
-
-    Examples
-    --------
-    >>> from dpselect.mechanisms.above_threshold import published_test, tighter_test
-    >>> published_test(0.1, 1e-4, n_levels=1000, failure_probability=0.1).epsilon
-    0.158...
-    >>> tighter_test(0.1, 1e-4, n_levels=1000, failure_probability=0.1).epsilon
-    0.048...
+    Ligett, Neel, Roth, Waggoner and Wu, *Accuracy First: Selecting a Differential Privacy Level for
+    Accuracy-Constrained ERM*, 2017, theorem 3.2.
     """
     epsilon = 16 * sensitivity * math.log(2 * n_levels / failure_probability) / target
     return ThresholdTest(epsilon, target / 2, 2 * sensitivity / epsilon, 4 * sensitivity / epsilon)
@@ -111,40 +76,24 @@ def published_test(target, sensitivity, n_levels, failure_probability):
 def tighter_test(target, sensitivity, n_levels, failure_probability):
     """Return a test with the promise of :func:`published_test`, for less.
 
-    Parameters
-    ----------
-    target, sensitivity, n_levels, failure_probability
-        As in :func:`published_test`.
-
-    Returns
-    -------
-    ThresholdTest
-        With b = alpha / (4 ln(1.5^(3/4) sqrt(T) / gamma)), the scale of the threshold's noise:
-        epsilon = 2 Delta / b and W = alpha / 4 + (3/4) b ln 1.5 - (1/2) b ln T.
-
-    Notes
-    -----
-    The numbers are those of the code that Ligett et al. published with their paper. Let X and Y
-    be independent of scales b and 2b. Their sum has density (4 Lap(2b) - Lap(b)) / 3, so
-    P(X + Y >= x) = (4 exp(-x / 2b) - exp(-x / b)) / 6 for x >= 0. A loss above alpha is accepted
-    only if X + Y >= alpha - W, where X is the threshold's noise and Y the loss's, negated. From
-    alpha = b (3 ln 1.5 + 2 ln T + 4 ln(1 / gamma)),
+    With b = alpha / (4 ln(1.5^(3/4) sqrt(T) / gamma)), the scale of the threshold's noise: epsilon
+    = 2 Delta / b and W = alpha / 4 + (3/4) b ln 1.5 - (1/2) b ln T, the numbers of the code that
+    Ligett et al. published with their paper. Let X and Y be independent of scales b and 2b. Their
+    sum has density (4 Lap(2b) - Lap(b)) / 3, so P(X + Y >= x) = (4 exp(-x / 2b) - exp(-x / b)) / 6
+    for x >= 0. A loss above alpha is accepted only if X + Y >= alpha - W, where X is the
+    threshold's noise and Y the loss's, negated. From alpha = b (3 ln 1.5 + 2 ln T + 4 ln(1 /
+    gamma)),
 
         W = b (1.5 ln 1.5 + ln(1 / gamma)),
         alpha - W = b (1.5 ln 1.5 + 2 ln T + 3 ln(1 / gamma)).
 
-    W is positive for every T and gamma. The probability that some one of T losses above alpha
-    is accepted is at most
+    W is positive for every T and gamma. The probability that some one of T losses above alpha is
+    accepted is at most
 
         T (2/3) exp(-(alpha - W) / 2b) = 1.5^(-1.75) gamma^1.5 < gamma / 2.
 
-    It is smaller than promised by a factor of about 2 / sqrt(gamma), which
-    :func:`reduced_tests` does not leave unused.
-
-    References
-    ----------
-    Ligett, Neel, Roth, Waggoner and Wu, *Accuracy First: Selecting a Differential Privacy Level
-    for Accuracy-Constrained ERM*, 2017.
+    It is smaller than promised by a factor of about 2 / sqrt(gamma), which :func:`reduced_tests`
+    does not leave unused.
     """
     b = target / (4 * math.log(1.5**0.75 * math.sqrt(n_levels) / failure_probability))
     threshold = target / 4 + 0.75 * b * math.log(1.5) - 0.5 * b * math.log(n_levels)
@@ -154,24 +103,12 @@ def tighter_test(target, sensitivity, n_levels, failure_probability):
 def reduced_tests(target, sensitivity, n_levels, failure_probability):
     """Return tests with the promise of :func:`published_test`, cheaper if they halt early.
 
-    Parameters
-    ----------
-    target, sensitivity, n_levels, failure_probability
-        As in :func:`published_test`.
-
-    Returns
-    -------
-    ReducedTests
-        W_n = s_n alpha with shares s_n that rise from `LOW_SHARE` to `HIGH_SHARE` with the
-        square of n, and the smallest e_n for which a loss above alpha is accepted at level n
-        with probability at most gamma / T.
-
-    Notes
-    -----
-    With y = exp(-x / 2b), P(X + Y >= x) of :func:`tighter_test` is (4 y - y^2) / 6, and equals
-    gamma / T at y = 2 - sqrt(4 - 6 gamma / T). So alpha - W_n = -2 b_n ln y, where
-    b_n = 2 Delta / e_n, and e_n = -4 Delta ln(y) / ((1 - s_n) alpha). The union bound over
-    the levels needs the law of the noise at each level alone.
+    W_n = s_n alpha with shares s_n that rise from `LOW_SHARE` to `HIGH_SHARE` with the square of n,
+    and the smallest e_n for which a loss above alpha is accepted at level n with probability at
+    most gamma / T. With y = exp(-x / 2b), P(X + Y >= x) of :func:`tighter_test` is (4 y - y^2) / 6,
+    and equals gamma / T at y = 2 - sqrt(4 - 6 gamma / T). So alpha - W_n = -2 b_n ln y, where b_n =
+    2 Delta / e_n, and e_n = -4 Delta ln(y) / ((1 - s_n) alpha). The union bound over the levels
+    needs the law of the noise at each level alone.
 
     The shares are constants, chosen for excess risks that fall with the square of the models'
     privacy loss along a geometric grid.
@@ -190,12 +127,6 @@ class Comparisons:
     """The comparisons of one run of above threshold, for losses that come one at a time.
 
     The noise of the threshold is drawn once. After the first acceptance no more may be compared.
-
-    Parameters
-    ----------
-    test : ThresholdTest
-    random_state : None, int, SeedSequence, RandomState, Generator or InnerStream
-        See :func:`dpselect.noise.root_stream`.
     """
 
     def __init__(self, test, random_state=None):
@@ -211,51 +142,22 @@ class Comparisons:
         ))
 
     def accepts(self, loss):
-        """Tell whether `loss` is, with noise, at most the noisy threshold.
-
-        Parameters
-        ----------
-        loss : float
-
-        Returns
-        -------
-        bool
-        """
+        """Tell whether `loss` is, with noise, at most the noisy threshold."""
         query_noise = float(grid_noise(self.noise, (), self.query_scale, self.step))
         return _at_most(loss, query_noise, self.threshold, self.threshold_noise, self.step)
 
 
 def above_threshold(losses, test, random_state=None):
-    """Find the first loss that is, with noise, at most the noisy threshold.
+    """Return the index of the first loss that is, with noise, at most the noisy threshold, or None.
 
-    Parameters
-    ----------
-    losses : iterable of float
-        f_1, f_2, ..., each of sensitivity at most Delta given what was released before it. No
-        more of them are taken than are compared.
-    test : ThresholdTest
-    random_state : None, int, SeedSequence, RandomState, Generator or InnerStream
-        See :func:`dpselect.noise.root_stream`.
+    `losses` is an iterable of f_1, f_2, ..., each of sensitivity at most Delta given what was
+    released before it. No more of them are taken than are compared.
 
-    Returns
-    -------
-    int or None
-        Index of the loss, from 0; None if the losses end before one is accepted.
-
-    Notes
-    -----
     Algorithm 2 of Ligett et al. 2017 (InteractiveAboveThreshold), for small losses in place of
     large queries. Their lemma 2.8: if the models up to t have privacy loss eps_t, the index t and
-    these models have epsilon + eps_t. For fixed models, lower the threshold's noise by Delta on
-    the neighbouring data, at a factor exp(epsilon / 2): a loss that was refused still is. Then
-    the accepted loss needs its own noise to move by at most 2 Delta, another exp(epsilon / 2).
-
-    Examples
-    --------
-    >>> from dpselect.mechanisms.above_threshold import above_threshold, tighter_test
-    >>> test = tighter_test(0.1, 1e-6, n_levels=4, failure_probability=1e-3)
-    >>> above_threshold([2.0, 0.5, 0.001, 0.0001], test, random_state=0)
-    2
+    these models have epsilon + eps_t. For fixed models, lower the threshold's noise by Delta on the
+    neighbouring data, at a factor exp(epsilon / 2): a loss that was refused still is. Then the
+    accepted loss needs its own noise to move by at most 2 Delta, another exp(epsilon / 2).
     """
     comparisons = Comparisons(test, random_state)
     return next((i for i, loss in enumerate(losses) if comparisons.accepts(loss)), None)
@@ -264,41 +166,15 @@ def above_threshold(losses, test, random_state=None):
 def reduced_above_threshold(losses, tests, random_state=None):
     """Find the first small loss, at a privacy loss that depends on where it is.
 
-    Parameters
-    ----------
-    losses : iterable of float
-        As in :func:`above_threshold`; no more than the tests' number of levels are taken.
-    tests : ReducedTests
-    random_state : None, int, SeedSequence, RandomState, Generator or InnerStream
-        See :func:`dpselect.noise.root_stream`.
+    Returns its index n, or None after the tests' last level. The ex-post privacy loss is
+    ``tests.epsilons[n]``, added to that of the models up to n; of None, at most the last of them.
 
-    Returns
-    -------
-    int or None
-        Index n of the loss, from 0. Its ex-post privacy loss is ``tests.epsilons[n]``, added to
-        that of the models up to n. None has at most the last of `tests.epsilons`.
-
-    Notes
-    -----
-    ReducedAboveThreshold of Whitehouse et al. 2022. The threshold's noise is a Laplace
-    noise-reduction path, 2 Delta / e_n times a standard Laplace variable at level n, and the
-    loss's is fresh, of scale 4 Delta / e_n. As the noise up to n can be drawn from the noise at n
-    alone, lowering it all by Delta costs a factor exp(e_n / 2): every loss that was refused
-    still is, at whatever scale. Accepting the last one costs another exp(e_n / 2).
-
-    References
-    ----------
-    Whitehouse, Ramdas, Wu and Rogers, *Brownian Noise Reduction: Maximizing Privacy Subject to
-    Accuracy Constraints*, NeurIPS 2022.
-
-    Examples
-    --------
-    >>> from dpselect.mechanisms.above_threshold import reduced_above_threshold, reduced_tests
-    >>> tests = reduced_tests(0.1, 1e-6, n_levels=4, failure_probability=1e-3)
-    >>> reduced_above_threshold([2.0, 0.5, 0.001, 0.0001], tests, random_state=0)
-    2
-    >>> float(tests.epsilons[1] / tests.epsilons[3])
-    0.69...
+    ReducedAboveThreshold of Whitehouse, Ramdas, Wu and Rogers, *Brownian Noise Reduction:
+    Maximizing Privacy Subject to Accuracy Constraints*, NeurIPS 2022. The threshold's noise is a
+    Laplace noise-reduction path, 2 Delta / e_n times a standard Laplace variable at level n, and
+    the loss's is fresh, of scale 4 Delta / e_n. As the noise up to n can be drawn from the noise at
+    n alone, lowering it all by Delta costs a factor exp(e_n / 2): every loss that was refused still
+    is, at whatever scale. Accepting the last one costs another exp(e_n / 2).
     """
     root = root_stream(random_state)
     noise = as_generator(root.child("queries"))

@@ -4,6 +4,7 @@ A vector is released with noise B_t, a Brownian motion of variance t per coordin
 times to small ones. Where to stop may depend on all that was released.
 """
 
+import functools
 import math
 
 import numpy as np
@@ -12,85 +13,45 @@ from scipy.special import lambertw
 
 
 def brownian_loss(time, delta, rho, sensitivity=1.0):
-    """Return the ex-post privacy loss of a Brownian path down to `time`.
+    """Return the ex-post privacy loss of a Brownian path down to `time`, the variance t.
 
-    Parameters
-    ----------
-    time : float
-        t > 0: variance of each coordinate of the noise where the path was stopped.
-    delta : float
-        In (0, 1): probability that the bound fails at any time at all.
-    rho : float
-        Greater than 0, in the unit of `time` and fixed before the path is begun. The bound is
-        tightest near one time; see :func:`mixture_rho`.
-    sensitivity : float
-        Delta >= 0: l2-norm by which replacing one record can move the vector.
+    Delta^2 / (2 t) + (Delta / t) sqrt(2 (t + rho) ln(sqrt((t + rho) / rho) / delta)), decreasing in
+    t. It fails at any time at all with probability at most delta. rho, in the unit of `time`, is
+    fixed before the path is begun; the bound is tightest near one time, see :func:`mixture_rho`.
+    Replacing one record moves the vector by at most the `sensitivity`, Delta, in l2 norm.
 
-    Returns
-    -------
-    float
-        Delta^2 / (2 t) + (Delta / t) sqrt(2 (t + rho) ln(sqrt((t + rho) / rho) / delta)),
-        decreasing in `time`.
-
-    Notes
-    -----
     Let d, ||d|| <= Delta, be the difference of the vectors on two data sets. What was released
-    before time t is what was released at t plus noise independent of the data, so the log-ratio
-    of the densities of everything released down to t is that of the last vector,
+    before time t is what was released at t plus noise independent of the data, so the log-ratio of
+    the densities of everything released down to t is that of the last vector,
 
         (||B_t + d||^2 - ||B_t||^2) / 2t = ||d||^2 / 2t + ||d|| W_t / t,
 
     with W_t = <d, B_t> / ||d|| a Brownian motion. It is below the bound at all times if W_t stays
     below u(t), the square root above; that it is read from large times to small ones does not
-    matter. exp(c W_t - c^2 t / 2) is a martingale for every c, and so is its mean over
-    c ~ N(0, 1 / rho), which is sqrt(rho / (t + rho)) exp(W_t^2 / (2 (t + rho))). It starts at 1,
-    so by Ville's inequality it ever reaches 1 / delta, that is abs(W_t) reaches u(t), with
-    probability at most delta.
+    matter. exp(c W_t - c^2 t / 2) is a martingale for every c, and so is its mean over c ~ N(0, 1 /
+    rho), which is sqrt(rho / (t + rho)) exp(W_t^2 / (2 (t + rho))). It starts at 1, so by Ville's
+    inequality it ever reaches 1 / delta, that is abs(W_t) reaches u(t), with probability at most
+    delta.
 
     This is the published bound. It is two-sided, where W_t >= u(t) alone is a failure: that has
-    probability between delta / 2 and delta, near delta / 2 for a small delta. With c > 0 only
-    the same argument gives 1/2 + sqrt((t + rho) / rho) / (2 delta) inside the logarithm.
+    probability between delta / 2 and delta, near delta / 2 for a small delta. With c > 0 only the
+    same argument gives 1/2 + sqrt((t + rho) / rho) / (2 delta) inside the logarithm.
 
-    References
-    ----------
     Whitehouse, Ramdas, Wu and Rogers, *Brownian Noise Reduction: Maximizing Privacy Subject to
     Accuracy Constraints*, NeurIPS 2022. Howard, Ramdas, McAuliffe and Sekhon, *Time-uniform,
     nonparametric, nonasymptotic confidence sequences*, Annals of Statistics 49, 2021.
-
-    Examples
-    --------
-    >>> from dpselect.mechanisms.brownian import brownian_loss, mixture_rho
-    >>> rho = mixture_rho(100.0, delta=1e-6)
-    >>> brownian_loss(100.0, 1e-6, rho)
-    0.57...
     """
     log_term = 0.5 * math.log1p(time / rho) - math.log(delta)
     deviation = math.sqrt(2 * (time + rho) * log_term)
     return sensitivity**2 / (2 * time) + sensitivity / time * deviation
 
 
+@functools.lru_cache
 def brownian_time(epsilon, delta, rho, sensitivity=1.0):
     """Return the smallest time at which the privacy loss is at most `epsilon`.
 
-    Parameters
-    ----------
-    epsilon : float
-        Privacy loss, greater than 0 and finite.
-    delta, rho, sensitivity : float
-        As in :func:`brownian_loss`; a sensitivity greater than 0.
-
-    Returns
-    -------
-    float
-        Greater than the root of :func:`brownian_loss` by at most a relative 1e-11; the loss at
-        it is at most `epsilon`.
-
-    Examples
-    --------
-    >>> from dpselect.mechanisms.brownian import brownian_loss, brownian_time
-    >>> time = brownian_time(0.5, delta=1e-6, rho=5.0)
-    >>> 0.4999999 < brownian_loss(time, 1e-6, 5.0) <= 0.5
-    True
+    Greater than the root of :func:`brownian_loss` by at most a relative 1e-11; the loss at it is at
+    most `epsilon`.
     """
 
     def excess(log_time):
@@ -109,30 +70,10 @@ def brownian_time(epsilon, delta, rho, sensitivity=1.0):
 
 
 def mixture_rho(time, delta):
-    """Return the rho that makes the privacy loss at `time` smallest.
+    """Return the rho, in the unit of `time`, that makes the privacy loss at `time` smallest.
 
-    Parameters
-    ----------
-    time : float
-        Greater than 0: where the path is expected to stop, public.
-    delta : float
-        In (0, 1), at least 1e-150.
-
-    Returns
-    -------
-    float
-        In the unit of `time`.
-
-    Notes
-    -----
-    With u = t / rho, (1 + 1 / u) (ln(1 + u) / 2 - ln(delta)) is smallest where
-    u - ln(1 + u) = -2 ln(delta), that is u = -1 - W(-delta^2 / e) for the lower branch of
-    Lambert's function (Howard et al. 2021, section 3.5).
-
-    Examples
-    --------
-    >>> from dpselect.mechanisms.brownian import mixture_rho
-    >>> mixture_rho(100.0, delta=1e-6)
-    3.2...
+    With u = t / rho, (1 + 1 / u) (ln(1 + u) / 2 - ln(delta)) is smallest where u - ln(1 + u) = -2
+    ln(delta), that is u = -1 - W(-delta^2 / e) for the lower branch of Lambert's function (Howard
+    et al. 2021, section 3.5). delta is at least 1e-150.
     """
     return time / (-1 - float(lambertw(-(delta**2) / np.e, k=-1).real))

@@ -16,39 +16,15 @@ STEP_BACK = 2.0**-40
 def gaussian_mu(epsilon, delta):
     """Return the largest sensitivity, in standard deviations, that is (epsilon, delta)-private.
 
-    Solves Phi(mu / 2 - epsilon / mu) - exp(epsilon) Phi(-mu / 2 - epsilon / mu) = delta, the
-    exact condition for Gaussian noise, and returns a little less: the left side, in exact
-    arithmetic, is never above delta.
+    Solves Phi(mu / 2 - epsilon / mu) - exp(epsilon) Phi(-mu / 2 - epsilon / mu) = delta, the exact
+    condition for Gaussian noise (Balle and Wang, *Improving the Gaussian Mechanism for Differential
+    Privacy*, ICML 2018, theorem 8), and returns less by at most 1e-12 of it: the left side, in
+    exact arithmetic, is never above delta. A delta above 1/2 counts as 1/2.
 
-    Parameters
-    ----------
-    epsilon : float
-        Greater than 0, finite.
-    delta : float
-        Between 0 and 1, both excluded; what is above 1/2 counts as 1/2.
-
-    Returns
-    -------
-    float
-        Less than the solution, by at most 1e-12 of it.
-
-    Notes
-    -----
-    With x = epsilon / mu - mu / 2, y = x + mu and Mills' ratio M(s) = Phi(-s) / phi(s) the left side
-    is phi(x) (M(x) - M(y)): as written above it would be a difference of numbers that agree in nearly
-    all digits. For a small mu that would still hold of the ratios, and M(x) - M(y) is the
+    With x = epsilon / mu - mu / 2, y = x + mu and Mills' ratio M(s) = Phi(-s) / phi(s) the left
+    side is phi(x) (M(x) - M(y)): as written above it would be a difference of numbers that agree in
+    nearly all digits. For a small mu that would still hold of the ratios, and M(x) - M(y) is the
     integral of -M'(s) = 1 - s M(s) from x to y.
-
-    References
-    ----------
-    Balle and Wang, *Improving the Gaussian Mechanism for Differential Privacy*, ICML 2018,
-    theorem 8.
-
-    Examples
-    --------
-    >>> from dpselect.mechanisms.gaussian import gaussian_mu
-    >>> round(gaussian_mu(epsilon=1.0, delta=1e-5), 4)
-    0.2681
     """
     log_delta = math.log(min(delta, 0.5))
 

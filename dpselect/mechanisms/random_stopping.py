@@ -13,84 +13,41 @@ from ..noise import as_generator, root_stream
 
 
 def total_epsilon(run_epsilon, law):
-    """Return the privacy loss of :func:`random_stopping`.
+    """Return the privacy loss of :func:`random_stopping`, whose runs have `run_epsilon`, e, each.
 
-    Parameters
-    ----------
-    run_epsilon : float
-        Privacy loss e of each run, score and output together; 0 or more.
-    law : TruncatedNegativeBinomial
+    e + (1 + eta) ln((exp(e) + gamma) / (1 + gamma exp(e))), for score and output of a run together.
 
-    Returns
-    -------
-    float
-        e + (1 + eta) ln((exp(e) + gamma) / (1 + gamma exp(e))).
-
-    Notes
-    -----
-    Let Q be the law of one run, candidate and output together; the candidate is drawn without
-    the data. For an output y with score s, let l and h be the probabilities under Q of a score
-    less than s, and of s at most. The runs that reach s are independent and have the law of Q given
-    s, so the first of them is y with probability Q(y) / (h - l), and
+    Let Q be the law of one run, candidate and output together; the candidate is drawn without the
+    data. For an output y with score s, let l and h be the probabilities under Q of a score less
+    than s, and of s at most. The runs that reach s are independent and have the law of Q given s,
+    so the first of them is y with probability Q(y) / (h - l), and
 
         P(y) = Q(y) (f(h) - f(l)) / (h - l),
 
     the mean of f' over [l, h], times Q(y). On a neighbouring data set the same holds, with l', h',
-    Q'. A point x of [l, h] and the point x' at the same share of [l', h'] are the probabilities
-    of one randomised test under Q and Q', so u = 1 - x and u' = 1 - x' satisfy
-    u' <= exp(e) u and 1 - u' >= exp(-e) (1 - u). So
+    Q'. A point x of [l, h] and the point x' at the same share of [l', h'] are the probabilities of
+    one randomised test under Q and Q', so u = 1 - x and u' = 1 - x' satisfy u' <= exp(e) u and 1 -
+    u' >= exp(-e) (1 - u). So
 
         f'(x) / f'(x') = ((gamma + (1 - gamma) u') / (gamma + (1 - gamma) u))^(1 + eta),
 
-    which is largest where both are equalities, u = 1 / (1 + exp(e)) and u' = exp(e) u. There it
-    is ((exp(e) + gamma) / (1 + gamma exp(e)))^(1 + eta). Add e for Q(y) / Q'(y).
+    which is largest where both are equalities, u = 1 / (1 + exp(e)) and u' = exp(e) u. There it is
+    ((exp(e) + gamma) / (1 + gamma exp(e)))^(1 + eta). Add e for Q(y) / Q'(y).
 
-    No smaller number holds: an output of small probability m exp(e) and m, between worse ones
-    and better ones of probabilities u and u', comes arbitrarily close.
+    No smaller number holds: an output of small probability m exp(e) and m, between worse ones and
+    better ones of probabilities u and u', comes arbitrarily close. Papernot and Steinke,
+    *Hyperparameter Tuning with Renyi Differential Privacy*, 2022, have (2 + eta) e, which is the
+    limit as gamma goes to 0, and 3 e is from Liu and Talwar, *Private Selection from Private
+    Candidates*, 2019.
 
-    Papernot and Steinke 2022 have (2 + eta) e, which is the limit as gamma goes to 0, and 3 e is
-    from Liu and Talwar 2019.
-
-    A delta hardly makes this smaller. The same outputs, with m a few times delta, show that for
-    e >= 0.1 and delta <= 1e-6 no accounting can go below 0.97 of it, up to means of 100.
-
-    References
-    ----------
-    Liu and Talwar, *Private Selection from Private Candidates*, 2019.
-
-    Papernot and Steinke, *Hyperparameter Tuning with Renyi Differential Privacy*, 2022.
-
-    Examples
-    --------
-    >>> from dpselect.mechanisms.random_stopping import total_epsilon
-    >>> from dpselect.mechanisms.stopping_laws import logarithmic
-    >>> total_epsilon(1.0, logarithmic(2)), total_epsilon(1.0, logarithmic(1000))
-    (1.52..., 1.99...)
+    A delta hardly makes this smaller. The same outputs, with m a few times delta, show that for e
+    >= 0.1 and delta <= 1e-6 no accounting can go below 0.97 of it, up to means of 100.
     """
     return run_epsilon + law.selection_loss(run_epsilon)
 
 
 def run_epsilon(total, law):
-    """Return the privacy loss that each run may have, the inverse of :func:`total_epsilon`.
-
-    Parameters
-    ----------
-    total : float
-        Privacy loss of :func:`random_stopping`, greater than 0.
-    law : TruncatedNegativeBinomial
-
-    Returns
-    -------
-    float
-        Rounded so that its :func:`total_epsilon` is at most `total`.
-
-    Examples
-    --------
-    >>> from dpselect.mechanisms.random_stopping import run_epsilon
-    >>> from dpselect.mechanisms.stopping_laws import logarithmic
-    >>> run_epsilon(1.0, logarithmic(20))
-    0.50...
-    """
+    """Return the privacy loss of each run for which :func:`total_epsilon` is at most `total`."""
     if total == math.inf:
         return math.inf
     run = brentq(lambda e: total_epsilon(e, law) - total, 0.0, total, xtol=1e-300, rtol=1e-14)
@@ -102,47 +59,17 @@ def run_epsilon(total, law):
 def random_stopping(run, n_candidates, law, random_state=None):
     """Run random candidates a random number of times and keep the best run.
 
-    Parameters
-    ----------
-    run : callable
-        ``run(index, stream)`` returns ``(score, output)``, with noise from the InnerStream
-        `stream` alone. Score and output together have the privacy loss of a run, for each
-        index.
-    n_candidates : int
-        Number of candidates, 1 or more.
-    law : TruncatedNegativeBinomial
-    random_state : None, int, SeedSequence, RandomState, Generator or InnerStream
-        See :func:`dpselect.noise.root_stream`.
+    ``run(index, stream)`` returns ``(score, output)``, with noise from the InnerStream `stream`
+    alone; score and output together have the privacy loss of a run. Returns the candidate of the
+    run with the largest score, the first of equal ones, and its output. A score that is not a
+    number is the least; one that is taken from the data without noise is not private, even if it is
+    not released.
 
-    Returns
-    -------
-    index : int
-        Candidate of the run with the largest score, the first of equal ones. A score that is not
-        a number is the least.
-    output : object
-        What this run returned. Its score may be released too, if `run` puts it there.
-
-    Notes
-    -----
     The privacy loss is :func:`total_epsilon`. The number of runs is drawn without the data, but
-    knowing it next to the output costs more: the best of k runs has a loss of up to k
-    times that of a run. So it must not be told, and it is no part of the result. Whoever
-    can time the call learns it. The other runs are forgotten, and `run` must not keep them, log
-    them or stop the call by an error that depends on the data.
-
-    A score that is taken from the data without noise is not private, even if it is not released.
-
-    Examples
-    --------
-    >>> from dpselect.mechanisms.random_stopping import random_stopping
-    >>> from dpselect.mechanisms.stopping_laws import logarithmic
-    >>> from dpselect.noise import as_generator, laplace
-    >>> accuracies = [0.71, 0.93, 0.65]
-    >>> def run(index, stream):
-    ...     score = accuracies[index] + 0.01 * float(laplace(as_generator(stream), ()))
-    ...     return score, f"model of candidate {index}"
-    >>> random_stopping(run, 3, logarithmic(30), random_state=0)
-    (1, 'model of candidate 1')
+    knowing it next to the output costs more: the best of k runs has a loss of up to k times that of
+    a run. So it must not be told, and it is no part of the result. Whoever can time the call learns
+    it. The other runs are forgotten, and `run` must not keep them, log them or stop the call by an
+    error that depends on the data.
     """
     root = root_stream(random_state)
     n_runs = law.draw(root.child("number of runs"))

@@ -15,30 +15,11 @@ from .above_threshold import Comparisons, ThresholdTest
 class ReusableHoldout:
     """Answers questions about a holdout set, until `budget` of them have used it.
 
-    Parameters
-    ----------
-    threshold : float
-        T, in units of a question's width: larger differences of training and holdout count.
-    noise_rate : float
-        sigma > 0, in the same unit.
-    budget : int
-        B >= 1: how many answers may come from the holdout set.
-    n_holdout : int
-        n, the number of holdout records. One of them moves a question of width w by at most
-        w / n.
-    random_state : None, int, SeedSequence, RandomState, Generator or InnerStream
-        See :func:`dpselect.noise.root_stream`.
+    The `threshold` T and the `noise_rate` sigma are in units of a question's width: one of the
+    `n_holdout` records, n, moves a question of width w by at most w / n. `uses` counts the answers
+    that came from the holdout set so far, and `epsilon`, 2 B / (sigma n), is the privacy loss of
+    all answers that can ever be given, in the holdout records.
 
-    Attributes
-    ----------
-    uses : int
-        Answers that came from the holdout set so far.
-    epsilon : float
-        2 B / (sigma n), the privacy loss of all answers that can ever be given, in the holdout
-        records.
-
-    Notes
-    -----
     One round of above threshold with noise of scales 2 sigma and 4 sigma ends at each use and costs
     1 / (sigma n); the answer, with noise of scale sigma, costs as much again. Dwork, Feldman,
     Hardt, Pitassi, Reingold and Roth, *Generalization in Adaptive Data Analysis and Holdout Reuse*,
@@ -46,17 +27,6 @@ class ReusableHoldout:
 
     The memory is the account of what was spent. It is neither copied nor pickled, and answers only
     in the process that made it: each copy would spend the whole budget. Threads may share it.
-
-    Examples
-    --------
-    >>> from dpselect.mechanisms.reusable_holdout import ReusableHoldout
-    >>> holdout = ReusableHoldout(0.1, 0.001, budget=5, n_holdout=10_000)
-    >>> holdout.epsilon
-    1.0
-    >>> holdout.answer(0.75, 0.74)
-    0.75
-    >>> round(holdout.answer(0.95, 0.52), 1), holdout.uses
-    (0.5, 1)
     """
 
     def __init__(self, threshold, noise_rate, budget, n_holdout, random_state=None):
@@ -94,27 +64,11 @@ class ReusableHoldout:
             )
 
     def answer(self, train_value, holdout_value, width=1.0):
-        """Answer one question.
+        """Answer one question, from means over the training and the holdout records.
 
-        Parameters
-        ----------
-        train_value, holdout_value : float
-            Means over the training and the holdout records, in the question's unit.
-        width : float
-            w > 0, the largest difference of two records' contributions, from public numbers.
-
-        Returns
-        -------
-        float
-            `train_value`, or `holdout_value` with Laplace noise of scale sigma w, on a grid that
-            public numbers fix.
-
-        Raises
-        ------
-        BudgetExceededError
-            If the budget is spent.
-        RuntimeError
-            In a process that was forked from the one that made this object.
+        `width`, w, is the largest difference of two records' contributions, from public numbers.
+        Returns `train_value`, or `holdout_value` with Laplace noise of scale sigma w, on a grid
+        that public numbers fix.
         """
         with self._lock:
             self._refuse_other_processes()

@@ -53,9 +53,7 @@ def exponential_noise_scales(sensitivities: npt.ArrayLike, epsilon: float) -> Fl
 
 
 def noisy_argmax(
-    scores: npt.ArrayLike,
-    sensitivities: npt.ArrayLike,
-    epsilon: float,
+    scores: npt.ArrayLike, sensitivities: npt.ArrayLike, epsilon: float,
     random_state: RandomState = None,
 ) -> int:
     """Select an index with a large score, epsilon-differentially private.
@@ -84,7 +82,7 @@ def noisy_argmax(
     different ones, 2 Delta_i / epsilon would not be private: candidate i's noise has to
     cover the sensitivity of every rival too. Taking 1 off Z_i, a public offset, removes
     the advantage that a larger mean gives to a noisier candidate. Rounding to the grid, of step
-    g, is charged for: 2 g / epsilon is added to each scale. Of equal sums the first one wins.
+    g, is paid for: 2 g / epsilon is added to each scale. Of equal sums the first one wins.
 
     Examples
     --------
@@ -111,10 +109,7 @@ def noisy_argmax(
 
 
 def exponential_mechanism(
-    scores: npt.ArrayLike,
-    sensitivity: float,
-    epsilon: float,
-    random_state: RandomState = None,
+    scores: npt.ArrayLike, sensitivity: float, epsilon: float, random_state: RandomState = None,
 ) -> int:
     """Select index i with probability proportional to exp(epsilon q_i / (2 Delta)).
 
@@ -137,7 +132,7 @@ def exponential_mechanism(
     -----
     McSherry and Talwar, *Mechanism Design via Differential Privacy*, 2007. Drawn as the
     argmax of q_i plus Gumbel noise of scale 2 Delta / epsilon, which has the same law. Both are
-    rounded to a grid of step g, which is charged for: the scale is 2 (Delta + g) / epsilon.
+    rounded to a grid of step g, which is paid for: the scale is 2 (Delta + g) / epsilon.
 
     Examples
     --------
@@ -160,30 +155,11 @@ def exponential_mechanism(
 
 
 def largest_sum(values, noise):
-    """Return where the exact sum is largest, the first place of equal ones.
+    """Return where the exact sum of arrays of shape (..., k) is largest, the first place of equal ones.
 
-    Rounding of sums would let numbers win that are not the largest.
-
-    Parameters
-    ----------
-    values, noise : ndarray of shape (..., k)
-
-    Returns
-    -------
-    ndarray of int of shape (...)
-
-    References
-    ----------
-    Knuth, *The Art of Computer Programming*, volume 2, section 4.2.2, theorem B: the error of a
-    rounded sum of two doubles is a double.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dpselect.mechanisms.selection import largest_sum
-    >>> values, noise = np.array([2.0**53, 2.0**53]), np.array([0.5, 0.75])
-    >>> int(np.argmax(values + noise)), int(largest_sum(values, noise))
-    (0, 1)
+    Rounding of sums would let numbers win that are not the largest. The error of a rounded sum of
+    two doubles is a double: Knuth, *The Art of Computer Programming*, volume 2, section 4.2.2,
+    theorem B.
     """
     sums = values + noise
     second = sums - values

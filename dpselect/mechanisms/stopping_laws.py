@@ -16,32 +16,15 @@ BLOCK = 128
 class TruncatedNegativeBinomial:
     """Negative binomial number of runs, given that it is 1 or more.
 
-    The number does not depend on the data.
-
-    Parameters
-    ----------
-    eta : float
-        Shape, greater than -1; 1 is the geometric law and 0 the logarithmic one.
-    gamma : float
-        In (0, 1). The smaller, the more runs.
-
-    Raises
-    ------
-    ValueError
-        If `eta` or `gamma` is out of range.
-
-    Notes
-    -----
-    P(K = k) is proportional to (1 - gamma)^k times the product of (l + eta) / (l + 1) over
-    l = 0, ..., k - 1, without the factor eta of all of them where eta = 0. The generating function
-    f(x) = E[x^K] has
+    The number does not depend on the data. The shape eta is greater than -1; 1 is the geometric law
+    and 0 the logarithmic one. The smaller gamma, in (0, 1), the more runs. P(K = k) is proportional
+    to (1 - gamma)^k times the product of (l + eta) / (l + 1) over l = 0, ..., k - 1, without the
+    factor eta of all of them where eta = 0. The generating function f(x) = E[x^K] has
 
         f'(x) = E[K] (gamma / (1 - (1 - gamma) x))^(1 + eta).
 
-    References
-    ----------
-    Papernot and Steinke, *Hyperparameter Tuning with Renyi Differential Privacy*, 2022,
-    definition 1.
+    Papernot and Steinke, *Hyperparameter Tuning with Renyi Differential Privacy*, 2022, definition
+    1.
     """
 
     eta: float
@@ -55,32 +38,7 @@ class TruncatedNegativeBinomial:
 
     @classmethod
     def from_mean(cls, mean, eta):
-        """Return the law of shape `eta` with a given mean.
-
-        Parameters
-        ----------
-        mean : float
-            Greater than 1.
-        eta : float
-            Greater than -1.
-
-        Returns
-        -------
-        TruncatedNegativeBinomial
-
-        Raises
-        ------
-        ValueError
-            If there is no such law.
-
-        Examples
-        --------
-        >>> from dpselect.mechanisms.stopping_laws import TruncatedNegativeBinomial
-        >>> TruncatedNegativeBinomial.from_mean(10, eta=1).gamma
-        0.1...
-        >>> TruncatedNegativeBinomial.from_mean(10, eta=0).gamma
-        0.026...
-        """
+        """Return the law of shape `eta` with a given mean, greater than 1."""
         if not 1 < mean < math.inf:
             raise ValueError(f"mean={mean!r} is not a number of runs; give a number above 1.")
 
@@ -102,16 +60,7 @@ class TruncatedNegativeBinomial:
         return math.exp(math.log1p(-self.gamma) - log_gamma - log_mean)
 
     def pmf(self, k):
-        """Return the probability of `k` runs.
-
-        Parameters
-        ----------
-        k : int or array-like of int
-
-        Returns
-        -------
-        float or ndarray
-        """
+        """Return the probability of `k` runs."""
         k = np.asarray(k, dtype=np.float64)
         runs = np.maximum(k, 1.0)
         log_gamma = math.log(self.gamma)
@@ -121,21 +70,10 @@ class TruncatedNegativeBinomial:
         return np.where(k >= 1, np.exp(log_pmf), 0.0)[()]
 
     def draw(self, random_state=None):
-        """Draw the number of runs.
+        """Draw the number of runs, by inversion of a uniform number of 53 bits.
 
-        Parameters
-        ----------
-        random_state : None, int, SeedSequence, RandomState, Generator or InnerStream
-            See :func:`dpselect.noise.root_stream`.
-
-        Returns
-        -------
-        int
-
-        Notes
-        -----
-        By inversion of a uniform number of 53 bits. The numbers of runs that have a probability
-        of about 1e-16 together, beyond all others, are not drawn.
+        The numbers of runs that have a probability of about 1e-16 together, beyond all others, are
+        not drawn.
         """
         left = as_generator(random_state).random()
         start = 0
@@ -151,17 +89,9 @@ class TruncatedNegativeBinomial:
             start += BLOCK
 
     def selection_loss(self, run_epsilon):
-        """Return what the choice adds to the privacy loss of one run.
+        """Return what the choice adds to the privacy loss of one run, e.
 
-        Parameters
-        ----------
-        run_epsilon : float
-            Privacy loss of each run, 0 or more.
-
-        Returns
-        -------
-        float
-            (1 + eta) ln((exp(e) + gamma) / (1 + gamma exp(e))), less than (1 + eta) e.
+        (1 + eta) ln((exp(e) + gamma) / (1 + gamma exp(e))), less than (1 + eta) e.
         """
         if run_epsilon == math.inf:
             return math.inf
@@ -171,26 +101,7 @@ class TruncatedNegativeBinomial:
 
 
 def logarithmic(mean):
-    """Return the logarithmic law, the one of shape 0: cheaper than larger shapes, for a longer tail.
-
-    Parameters
-    ----------
-    mean : float
-        Greater than 1.
-
-    Returns
-    -------
-    TruncatedNegativeBinomial
-
-    Examples
-    --------
-    >>> from dpselect.mechanisms.random_stopping import total_epsilon
-    >>> from dpselect.mechanisms.stopping_laws import TruncatedNegativeBinomial, logarithmic
-    >>> total_epsilon(0.5, TruncatedNegativeBinomial.from_mean(20, eta=1))
-    1.40...
-    >>> total_epsilon(0.5, logarithmic(20))
-    0.98...
-    """
+    """Return the logarithmic law, the one of shape 0: cheaper than larger shapes, for a longer tail."""
     return TruncatedNegativeBinomial.from_mean(mean, 0.0)
 
 

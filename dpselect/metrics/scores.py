@@ -134,7 +134,7 @@ class PoissonDevianceScore(TargetScore):
     Parameters
     ----------
     target_bound : float
-        B, the largest count that is told apart; greater than 0.
+        B, to which larger counts are clipped; greater than 0.
 
     Raises
     ------
@@ -167,7 +167,7 @@ class PoissonDevianceScore(TargetScore):
 
     @property
     def lipschitz(self) -> float:
-        """float : Largest slope of the penalty in the logarithm of the rate, B."""
+        """float : Largest derivative of the penalty in the logarithm of the rate, B."""
         return self.target_bound
 
     def span(self, bound: npt.ArrayLike) -> FloatOrArray:

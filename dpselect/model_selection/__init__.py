@@ -2,5 +2,6 @@
 
 from .plan import SelectionPlan
 from .search import StabilityGridSearchCV
+from .strategies import Choice, Problem, Strategy
 
-__all__ = ["SelectionPlan", "StabilityGridSearchCV"]
+__all__ = ["Choice", "Problem", "SelectionPlan", "StabilityGridSearchCV", "Strategy"]

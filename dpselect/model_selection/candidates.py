@@ -10,12 +10,9 @@ from sklearn.pipeline import Pipeline
 from ..capabilities import PublicShape, require
 from ..exceptions import CertificateError
 from ..preprocessing.kinds_check import check_kinds
-from ..preprocessing.pipeline_check import (
-    check_pipeline_privacy,
-    inner_parts,
-    releases_privately,
-)
+from ..preprocessing.pipeline_check import check_pipeline_privacy, inner_parts, releases_privately
 from ..records import one_label_a_row, public_classes, warn_if_labels_learned
+from ..validation import unquoted
 from . import row_steps
 from .private_steps import check_candidate, check_grid
 
@@ -24,22 +21,11 @@ OWNED = ("epsilon", "random_state")
 
 @dataclass
 class Candidate:
-    """One point of the grid.
+    """One point of the grid: its `params`, and a clone of the estimator that has them.
 
-    Attributes
-    ----------
-    params : dict
-        The grid's parameters.
-    estimator : estimator
-        Unfitted clone with these parameters.
-    steps_key : tuple
-        Equal for candidates whose steps before the model are the same.
-    n_features : int or None
-        Columns that reach the model, once known.
-    fitted_steps : Pipeline or None
-        The steps before the model, fitted on a dummy row.
-    output : PublicRows or None
-        Of the rows that they give.
+    `steps_key` is equal for candidates whose steps before the model are the same. `n_features` counts
+    the columns that reach the model, `fitted_steps` are the steps, fitted on a dummy row, and `output`
+    is what is public of the rows that they give; all three once the columns are known.
     """
 
     params: dict
@@ -68,33 +54,25 @@ class Candidate:
         return name.startswith(f"{self.estimator.steps[-1][0]}__")
 
     def fit_steps(self, public):
-        """Fit the steps on a dummy row, before any record is transformed.
-
-        Parameters
-        ----------
-        public : PublicRows
-            Of the table that the search was given.
-
-        Raises
-        ------
-        ValueError
-            If a step is made for numbers where the table has text or the other way round, or takes no
-            dummy row.
-        """
+        """Fit the steps on a dummy row of a table, of which these are the PublicRows."""
         check_kinds(self.steps, public.schema)
         self.fitted_steps = clone(self.steps)
         self.output = row_steps.fit(self.fitted_steps, public)
 
     def transform(self, X):
-        """Return the rows as the model sees them.
-
-        The steps treat each row by itself, so this can be done once for all splits.
-        """
+        """Return the rows as the model sees them: steps treat each by itself, so once for all splits."""
         if self.steps is None:
             return X
         if self.fitted_steps is None:
             self.fit_steps(row_steps.public_rows(X))
-        return row_steps.transform(self.fitted_steps, X, self.output)
+        rows = row_steps.transform(self.fitted_steps, X, self.output)
+        if self.n_features is not None and np.shape(rows)[1:] != (self.n_features,):
+            raise ValueError(
+                "The steps before the model give another number of columns on the records than on "
+                "a dummy row, and the noise was planned for that one; use steps whose columns do not "
+                "depend on the records."
+            )
+        return rows
 
     def with_steps(self, model):
         """Return a fitted model behind the fitted steps, as the estimator has it."""
@@ -114,27 +92,29 @@ class Candidate:
         return PublicShape(n_samples, self.n_features, self.n_problems)
 
 
-def make_candidates(
-    estimator, param_grid, *, trusted_steps, needs=None, search="a private search",
-):
+def n_columns(X, name="X"):
+    """Return the number of columns of a table, which `name` has in messages."""
+    shape = X.shape if hasattr(X, "shape") else unquoted(np.shape, X, what=name)
+    if len(shape) != 2:
+        raise ValueError(
+            f"{name} has {len(shape)} dimensions, but a search needs a table of rows and columns "
+            f"(2 dimensions); reshape it, for instance with {name}.reshape(-1, 1)."
+        )
+    return shape[1]
+
+
+def places_by(items, key):
+    """Return the places of items in groups of the same key; candidates of one `steps_key` see one X."""
+    groups = {}
+    for i, item in enumerate(items):
+        groups.setdefault(key(item), []).append(i)
+    return list(groups.values())
+
+
+def make_candidates(estimator, param_grid, *, trusted_steps, needs=None, search="a private search"):
     """Return the candidates of a grid, each checked before any data is touched.
 
-    Parameters
-    ----------
-    estimator : estimator
-        A private model, or a Pipeline that ends with one.
-    param_grid : dict or list of dict
-        As for GridSearchCV.
-    trusted_steps : collection
-        See :func:`dpselect.preprocessing.check_pipeline_privacy`.
-    needs : type, default=None
-        Capability that a model must have.
-    search : str
-        What needs it, for messages.
-
-    Returns
-    -------
-    list of Candidate
+    `needs` is the capability that a model must have, and `search` what needs it, for messages.
     """
     if not np.iterable(param_grid):
         raise TypeError(
@@ -154,7 +134,8 @@ def make_candidates(
                     f"param_grid has a key of type {type(name).__name__}, and parameters have "
                     "names; write them as texts."
                 )
-            if name.rpartition("__")[2] in OWNED and name.rpartition("__")[0] in ("", last):
+            owner, _, own = name.rpartition("__")
+            if own in OWNED and owner in ("", last):
                 raise ValueError(
                     f"param_grid names {name!r}, which the search sets itself to keep its budget; "
                     "give it to the search instead."
@@ -168,11 +149,10 @@ def make_candidates(
         key = tuple(
             (name, id(value))
             for name, value in sorted(params.items())
-            if last is not None and name != last and not name.startswith(f"{last}__")
+            if last is not None and name.partition("__")[0] != last
         )
-        candidate = Candidate(params, copy, key)
-        _check_model(candidate.model, needs, search)
-        candidates.append(candidate)
+        candidates.append(Candidate(params, copy, key))
+        _check_model(candidates[-1].model, needs, search)
     return candidates
 
 
@@ -215,30 +195,17 @@ def seed_features(estimator, stream):
 
     All candidates, and the released model, then use the same features. They are public. The
     noise of private steps, and of the model, is not: those keep their random_state.
-
-    Parameters
-    ----------
-    estimator : estimator
-    stream : InnerStream
-
-    Returns
-    -------
-    estimator
     """
     estimator = clone(estimator)
     if not isinstance(estimator, Pipeline):
         return estimator
     params = estimator.get_params()
     secret = [name for name, value in params.items() if releases_privately(value)]
-    secret.append(estimator.steps[-1][0])
-    seeds = {
-        name: stream.child(name).integer()
-        for name, value in params.items()
-        if name.rpartition("__")[2] == "random_state"
-        and value is None
-        and not any(name.startswith(f"{owner}__") for owner in secret)
-    }
-    return estimator.set_params(**seeds)
+    secret = tuple(f"{owner}__" for owner in (*secret, estimator.steps[-1][0]))
+    return estimator.set_params(**{
+        name: stream.child(name).integer() for name, value in params.items()
+        if name.endswith("__random_state") and value is None and not name.startswith(secret)
+    })
 
 
 def set_classes(candidates, classes):
@@ -251,17 +218,7 @@ def set_classes(candidates, classes):
 def learn_classes(candidates, y, owner):
     """Give all models the public labels; without any, learn them from `y` with a warning.
 
-    Parameters
-    ----------
-    candidates : list of Candidate
-    y : array-like of shape (n,) or None
-    owner : str
-        Name of the search, for messages.
-
-    Returns
-    -------
-    y : ndarray of shape (n,), or what was given if no model has labels
-    classes : ndarray of shape (K,) or None
+    Returns y, one label a record, and the classes; what was given, and None, if no model has labels.
     """
     given = [
         candidate.model.classes for candidate in candidates

@@ -1,10 +1,4 @@
-"""What a fitted search hands on to the estimator it chose.
-
-Both branches of the search, the private and the non-private one, end with the
-same fitted attributes (``best_estimator_``, ``scorer_``, ``multimetric_``).
-Everything here needs only those and the constructor's parameters, so it does
-not know which branch was taken.
-"""
+"""What searches share, and what a fitted one hands on to the estimator it chose."""
 
 import re
 from collections.abc import Callable
@@ -16,23 +10,20 @@ from sklearn import get_config
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import check_scoring
 from sklearn.utils import get_tags
-from sklearn.utils.metadata_routing import (
-    MetadataRouter,
-    MethodMapping,
-    process_routing,
-)
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from ..noise import is_seeded
 from ..training_records import warns_of_training_records
 from ..type_aliases import Array, MatrixLike
+from .private_steps import freeze, last_private, thaw
 
 Delegated: TypeAlias = Callable[[MatrixLike], Any]
 
 
 def _require_refit(search, attr):
-    # An AttributeError, not a ValueError: hasattr() must answer False.
-    if not search.refit:
+    if not search.refit:  # an AttributeError: hasattr() must answer False
         raise AttributeError(
             f"This {type(search).__name__} instance was initialized with "
             f"`refit=False`. {attr} is available only after refitting on the best "
@@ -61,8 +52,7 @@ def _delegated(name, doc):
         try:
             return getattr(self.best_estimator_, name)(X)
         except ValueError as error:
-            # Array API: the inner estimator names itself in this message; name
-            # the method that the user called.
+            # Array API: the inner estimator names itself; name the method that the user called
             if "must use the same namespace" not in str(error):
                 raise
             inner = re.escape(type(self.best_estimator_).__name__)
@@ -71,8 +61,7 @@ def _delegated(name, doc):
             raise ValueError(message) from None
 
     method.__name__ = name
-    # available_if learns the owner class itself; the qualname is for tracebacks
-    # and for the signature checks of scikit-learn.
+    # for tracebacks, and for the signature checks of scikit-learn
     method.__qualname__ = f"SearchDelegationMixin.{name}"
     method.__doc__ = f"""{doc}
 
@@ -94,10 +83,9 @@ def _delegated(name, doc):
 class SearchDelegationMixin:
     """Prediction methods, score, tags and metadata routing of a search.
 
-    Expects ``estimator``, ``scoring``, ``refit`` and ``cv`` (parameters) and,
-    once fitted, ``best_estimator_``, ``scorer_`` and ``multimetric_``. Must come
-    before ``BaseEstimator`` in the bases, or BaseEstimator's own tags and
-    routing win.
+    They need ``estimator``, ``scoring``, ``refit`` and ``cv`` (parameters) and, once fitted,
+    ``best_estimator_``, ``scorer_`` and ``multimetric_``, with privacy or without. It comes before
+    ``BaseEstimator`` in the bases, or BaseEstimator's own tags and routing win.
     """
 
     predict: Delegated = _delegated("predict", "Predict with the chosen estimator.")
@@ -162,8 +150,7 @@ class SearchDelegationMixin:
         """Number of features seen during fit, only if ``refit`` is not False."""
         try:
             check_is_fitted(self)
-        except NotFittedError as error:
-            # so that hasattr() is False before fit
+        except NotFittedError as error:  # hasattr() must answer False
             raise AttributeError(
                 f"{type(self).__name__} object has no n_features_in_ attribute."
             ) from error
@@ -175,21 +162,35 @@ class SearchDelegationMixin:
         _estimator_has("classes_")(self)
         return self.best_estimator_.classes_
 
+    def _fit_private_steps(self, estimator, X, y, public, stream, charge):
+        """Fit and freeze steps that learn privately; return the estimator, their losses and names."""
+        if last_private(estimator) < 0:
+            return estimator, [], []
+        noise = stream.child("steps") if is_seeded(self.random_state) else None
+        frozen = freeze(estimator, X, y, noise, public)
+        charge.begin()
+        return frozen
+
     def _forget(self):
         # what an earlier fit left, exact scores of epsilon=inf among it, must not outlive it
         for name in [name for name in vars(self) if name.endswith("_") and name[0] != "_"]:
             del vars(self)[name]
 
+    def _publish(self, estimator, **released):
+        """Set what is released; the estimator's private steps are put in place of their frozen forms."""
+        if estimator is not None:
+            self.best_estimator_ = thaw(estimator)
+            if hasattr(estimator, "feature_names_in_"):
+                self.feature_names_in_ = estimator.feature_names_in_
+        vars(self).update(released, multimetric_=False)
+
     def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        inner = get_tags(self.estimator)
-        tags.estimator_type = inner.estimator_type
-        tags.classifier_tags = deepcopy(inner.classifier_tags)
-        tags.regressor_tags = deepcopy(inner.regressor_tags)
+        tags, inner = super().__sklearn_tags__(), get_tags(self.estimator)
+        for name in ("estimator_type", "classifier_tags", "regressor_tags", "array_api_support"):
+            setattr(tags, name, deepcopy(getattr(inner, name)))
         # lets an outer cross-validation see 'precomputed' kernels and distances
         tags.input_tags.pairwise = inner.input_tags.pairwise
         tags.input_tags.sparse = inner.input_tags.sparse
-        tags.array_api_support = inner.array_api_support
         return tags
 
     def get_metadata_routing(self: Any) -> MetadataRouter:
@@ -200,27 +201,19 @@ class SearchDelegationMixin:
         routing : MetadataRouter
             Where ``fit`` and ``score`` send the metadata they are given.
         """
-        # A callable goes in as it is: check_scoring refuses plain metric
-        # functions, and a search need not.
-        scorer = (
-            self.scoring
-            if callable(self.scoring)
-            else check_scoring(self.estimator, self.scoring)
-        )
+        # a callable goes in as it is: check_scoring refuses plain metric functions, a search need not
+        given = callable(self.scoring)
+        scorer = self.scoring if given else check_scoring(self.estimator, self.scoring)
+
+        def called_by(**callers):
+            mapping = MethodMapping()
+            for caller, callee in callers.items():
+                mapping.add(caller=caller, callee=callee)
+            return mapping
+
         return (
             MetadataRouter(owner=self)
-            .add(
-                estimator=self.estimator,
-                method_mapping=MethodMapping().add(caller="fit", callee="fit"),
-            )
-            .add(
-                scorer=scorer,
-                method_mapping=MethodMapping()
-                .add(caller="score", callee="score")
-                .add(caller="fit", callee="score"),
-            )
-            .add(
-                splitter=self.cv,
-                method_mapping=MethodMapping().add(caller="fit", callee="split"),
-            )
+            .add(estimator=self.estimator, method_mapping=called_by(fit="fit"))
+            .add(scorer=scorer, method_mapping=called_by(score="score", fit="score"))
+            .add(splitter=self.cv, method_mapping=called_by(fit="split"))
         )

@@ -12,40 +12,24 @@ from ..config import with_config
 from ..metrics import Score
 from ..rows import MOST_SPLITS, Parts, align, is_lazy, n_rows, run_here, take_records
 from ..validation import check_number, unquoted
+from .candidates import n_columns, places_by
 from .row_steps import public_rows
 
 
 def exact_scores(candidates, trials, score, X, y, splits, *, n_jobs, pre_dispatch, progress):
-    """Train every candidate on every split and return its mean score.
+    """Train every candidate on every split and return its mean score, shape (k,).
 
-    Parameters
-    ----------
-    candidates : list of Candidate
-    trials : list of list of Trial
-        Of each candidate's model, one for each noise sample, which is the same for all splits.
-    score : score
-    X : indexable of length n
-    y : array-like of shape (n,) or None
-    splits : list of (train, test)
-    n_jobs, pre_dispatch
-        For joblib.
-    progress : Progress
-        Is told which candidates are done.
-
-    Returns
-    -------
-    ndarray of shape (k,)
-        Means over the splits and noise samples; zeros for a single candidate, which is not
-        compared.
+    Each trial of a candidate has a noise sample, which is the same for all splits. Zeros for a single
+    candidate, which is not compared.
     """
     total = np.zeros(len(candidates))
-    groups = alike_in_steps(candidates)
     if len(candidates) == 1:
         # what its steps refuse is refused here, as with more candidates
         candidates[0].transform(X)
         return total
     # here: joblib asks for later jobs in threads of its own
     score_splits = with_config(_score_splits)
+    groups = places_by(candidates, lambda candidate: candidate.steps_key)
     for members in progress.over(groups, "group of candidates"):
         rows = candidates[members[0]].transform(X)
         some_trials = [trial for i in members for trial in trials[i]]
@@ -67,37 +51,16 @@ def _chunks(splits, n_jobs):
     return [splits[start:end] for start, end in zip(bounds[:-1], bounds[1:])]
 
 
-def alike_in_steps(candidates):
-    """Group candidates whose steps before the model are the same: they see the same rows.
-
-    Parameters
-    ----------
-    candidates : list of Candidate
-
-    Returns
-    -------
-    list of list of int
-        Indices into `candidates`.
-    """
-    groups = {}
-    for i, candidate in enumerate(candidates):
-        groups.setdefault(candidate.steps_key, []).append(i)
-    return list(groups.values())
-
-
 def _score_splits(trials, X, y, splits, score):
     """Train all models on some splits and return their exact scores, shape (J, k)."""
     scores = np.empty((len(splits), len(trials)))
-    kinds = {}
-    for i, trial in enumerate(trials):
-        kinds.setdefault(type(trial.model), []).append(i)
     # a score with a `__call__` of its own is called
     known = type(score).__call__.__module__.startswith(Score.__module__.rpartition(".")[0])
     parts = Parts.from_splits(splits, X) if known else None
-    for kind, places in kinds.items():
+    for places in places_by(trials, lambda trial: type(trial.model)):
         group = [trials[i] for i in places]
         if parts is not None and isinstance(group[0].model, ScoresSplits):
-            scores[:, places] = kind.split_scores(group, score, X, y, parts)
+            scores[:, places] = type(group[0].model).split_scores(group, score, X, y, parts)
         else:
             scores[:, places] = [_scores_of(group, X, y, *split, score) for split in splits]
     return scores
@@ -113,15 +76,6 @@ def records_of(X, y):
     """Return X and y as tables that can be indexed, of the same number of rows.
 
     What is not in memory becomes lazy rows, and labels that are cut as they are.
-
-    Parameters
-    ----------
-    X, y
-        As given to a search; y may be None.
-
-    Returns
-    -------
-    X, y
     """
     X, y = align(X, y)
     if not is_lazy(X):
@@ -131,20 +85,7 @@ def records_of(X, y):
 
 
 def records_for_steps(candidates, X):
-    """Return X in the form of its public schema, and what is public of it, if steps need that.
-
-    Parameters
-    ----------
-    candidates : list of Candidate
-    X
-        As :func:`records_of` returns it, or a plan's example.
-
-    Returns
-    -------
-    X
-    public : PublicRows or None
-        None without steps.
-    """
+    """Return X in the form of its public schema, and its PublicRows; X and None without steps."""
     if all(candidate.steps is None for candidate in candidates):
         return X, None
     n_columns(X)  # refuses what is no table
@@ -155,20 +96,7 @@ def records_for_steps(candidates, X):
 def dummy_records(n_samples, n_features, n_classes, example):
     """Check what is said of records that nobody has seen, for a plan.
 
-    Parameters
-    ----------
-    n_samples, n_features, n_classes : int
-    example : array-like of shape (1, n_features) or None
-
-    Returns
-    -------
-    n_samples, n_features, n_classes : int
-    example : array-like of shape (1, n_features)
-        A row of zeros for None.
-
-    Raises
-    ------
-    ValueError, TypeError
+    Returns the three counts, and the example: a row of zeros for None.
     """
     counts = [
         check_number(
@@ -186,14 +114,3 @@ def dummy_records(n_samples, n_features, n_classes, example):
     if n_rows(example) == 0:
         raise ValueError("example has no row; write one dummy row in the form of X.")
     return *counts, example
-
-
-def n_columns(X, name="X"):
-    """Return the number of columns of a table, which `name` has in messages."""
-    shape = X.shape if hasattr(X, "shape") else unquoted(np.shape, X, what=name)
-    if len(shape) != 2:
-        raise ValueError(
-            f"{name} has {len(shape)} dimensions, but a search needs a table of rows and columns "
-            f"(2 dimensions); reshape it, for instance with {name}.reshape(-1, 1)."
-        )
-    return shape[1]

@@ -4,6 +4,7 @@ Nothing of GridSearchCV is rewritten. A real one is built from the parameters th
 shares with our search, fitted, and read out.
 """
 
+import math
 from inspect import signature
 
 import numpy as np
@@ -12,27 +13,16 @@ from sklearn.base import clone
 # bound at import: a name that is replaced later (as the conformance tests do) must not make
 # the twin of a search another search with a twin
 from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import Pipeline
 
 from ..capabilities import Certified
+from ..estimator import ReleaseMixin
 from ..metrics.scores import SCORES
+from ..preprocessing.pipeline_check import releases_privately
 from ..rows import as_lazy, is_lazy
 
 
 def fit_twin(search, X, y, params):
-    """Fit the non-private twin of `search`.
-
-    Parameters
-    ----------
-    search : StabilityGridSearchCV
-    X, y, params
-        As given to `fit`.
-
-    Returns
-    -------
-    dict
-        The twin's fitted attributes.
-    """
+    """Fit the non-private twin of a search, and return its fitted attributes."""
     if is_lazy(as_lazy(X)) and not isinstance(X, np.ndarray):
         raise ValueError(
             f"epsilon=inf hands X to scikit-learn's GridSearchCV, which would gather all rows of a "
@@ -53,29 +43,27 @@ def fit_twin(search, X, y, params):
 
 
 def _grid_without_noise(param_grid):
-    """Take the noise out of private models that the grid brings in."""
+    """Take the noise out of private estimators that the grid brings in."""
     if isinstance(param_grid, list):
         return [_grid_without_noise(part) for part in param_grid]
     if not isinstance(param_grid, dict):
         return param_grid
     return {
-        name: [without_noise(value) for value in values]
-        if isinstance(values, list) and any(isinstance(v, Certified) for v in values)
-        else values
+        name: [without_noise(value) for value in values] if isinstance(values, (list, tuple)) else values
         for name, values in param_grid.items()
     }
 
 
-def without_noise(estimator):
-    """Return `estimator`, or a clone with epsilon=inf if its model is a private one."""
-    model = estimator
-    while isinstance(model, Pipeline) and model.steps:
-        model = model.steps[-1][1]
-    if not isinstance(model, Certified):
-        return estimator
-    prefix = ""
-    step, estimator = estimator, clone(estimator)
-    while isinstance(step, Pipeline):
-        prefix += f"{step.steps[-1][0]}__"
-        step = step.steps[-1][1]
-    return estimator.set_params(**{f"{prefix}epsilon": float("inf")})
+def without_noise(value):
+    """Return a clone whose private parts all have epsilon=inf, or `value` itself if it has none."""
+    if not hasattr(value, "get_params") or isinstance(value, type):
+        return value
+    parts = {"epsilon": value}
+    parts.update((f"{name}__epsilon", part) for name, part in value.get_params().items())
+    private = [name for name, part in parts.items() if _adds_noise(part)]
+    return clone(value).set_params(**dict.fromkeys(private, math.inf)) if private else value
+
+
+def _adds_noise(part):
+    private = isinstance(part, (ReleaseMixin, Certified)) or releases_privately(part)
+    return private and not isinstance(part, type) and "epsilon" in part.get_params(deep=False)

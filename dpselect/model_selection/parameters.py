@@ -3,36 +3,20 @@
 from ..metrics import get_score
 from ..noise import check_random_state
 from ..preprocessing.pipeline_check import check_trusted_steps
-from ..validation import (
-    check_choice,
-    check_estimator,
-    check_flag,
-    check_n_jobs,
-    check_number,
-)
+from ..validation import check_estimator, check_flag, check_n_jobs, check_number
 from .splits import check_splitter
-from .strategies import STRATEGIES
+from .strategies import strategy_class
 
 
 def check_parameters(search):
-    """Refuse parameters under which a private search would not keep its guarantee.
-
-    Parameters
-    ----------
-    search : StabilityGridSearchCV
-        With a finite epsilon.
-
-    Raises
-    ------
-    ValueError, TypeError, CertificateError
-    """
-    check_estimator(search.estimator)
+    """Refuse parameters under which a search with a finite epsilon would not keep its guarantee."""
+    check_what_all_searches_have(search)
     check_number(
         "delta", search.delta, low_included=True, high=1.0,
         why="it is the probability with which the bound may fail",
         instead="write 0.0, which certifies the noise that was drawn",
     )
-    check_choice("strategy", search.strategy, tuple(STRATEGIES), why="only these are known here")
+    strategy_class(search.strategy)
     if not (isinstance(search.selection_fraction, str) and search.selection_fraction == "auto"):
         check_number(
             "selection_fraction", search.selection_fraction, high=1.0,
@@ -48,13 +32,10 @@ def check_parameters(search):
             "refit must be True or False: names and functions choose by exact scores, which "
             "are not released; write refit=True."
         )
-    check_flag(
-        "return_train_score", search.return_train_score, why="scores of training are exact"
-    )
+    check_flag("return_train_score", search.return_train_score, why="scores of training are exact")
     if search.return_train_score:
         raise ValueError(
-            "return_train_score=True would release exact scores; write "
-            "return_train_score=False."
+            "return_train_score=True would release exact scores; write return_train_score=False."
         )
     check_n_jobs(search.n_jobs)
     if not isinstance(search.verbose, bool):
@@ -62,11 +43,14 @@ def check_parameters(search):
             "verbose", search.verbose, low_included=True,
             why="it says whether progress is told", instead="write 0 for none, or 1",
         )
-    check_flag(
-        "public_splits", search.public_splits, why="it is your word that splits are public"
-    )
-    check_trusted_steps(search.trusted_steps)
-    check_splitter(search.cv, search.public_splits)
     if search.scoring is not None:
         get_score(search.scoring)
+
+
+def check_what_all_searches_have(search):
+    """Refuse an estimator, splits, steps or a random state that break the guarantee."""
+    check_estimator(search.estimator)
+    check_flag("public_splits", search.public_splits, why="it is your word that splits are public")
+    check_trusted_steps(search.trusted_steps)
+    check_splitter(search.cv, search.public_splits)
     check_random_state(search.random_state)

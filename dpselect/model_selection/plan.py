@@ -17,7 +17,7 @@ RECORDS_PER_DIMENSION, HOPELESS_RECORDS = 30, 3
 class SelectionPlan:
     """What a search is about to spend, and the noise of its selection beside the scores' span.
 
-    Attributes
+    Parameters
     ----------
     params : tuple of dict
         The candidates.
@@ -84,27 +84,14 @@ class SelectionPlan:
         -------
         dict
         """
-        columns = zip(self.considered, self.sensitivity, self.noise_scale, self.span)
+        columns = ("considered", "sensitivity", "noise_scale", "span")
+        apart = (*columns, "params", "training", "messages", "comparison")
         return {
-            "n_samples": self.n_samples,
-            "n_features": self.n_features,
-            "epsilon": self.epsilon,
-            "steps_epsilon": self.steps_epsilon,
-            "strategy": self.strategy,
-            "training_epsilon": self.training_epsilon,
-            "training_size": self.training_size,
-            "selection_epsilon": _plain(self.selection_epsilon),
-            "minimum_detectable_difference": _plain(self.minimum_detectable_difference),
-            "stake": _plain(self.stake),
+            **{name: _plain(value) for name, value in vars(self).items() if name not in apart},
             "candidates": [
-                {
-                    "params": {name: _plain(value) for name, value in params.items()},
-                    "considered": bool(considered),
-                    "sensitivity": _plain(sensitivity),
-                    "noise_scale": _plain(scale),
-                    "span": _plain(span),
-                }
-                for params, (considered, sensitivity, scale, span) in zip(self.params, columns)
+                {"params": {name: _plain(value) for name, value in params.items()}}
+                | {name: _plain(getattr(self, name)[i]) for name in columns}
+                for i, params in enumerate(self.params)
             ],
             "messages": list(self.messages),
             "comparison": [
@@ -127,13 +114,11 @@ class SelectionPlan:
                 if name in params:
                     column[i] = params[name]
             results[f"param_{name}"] = column
-        results["params"] = list(self.params)
-        results["considered"] = self.considered
-        results["training_stability"] = self.training
-        results["score_span"] = self.span
-        results["sensitivity"] = self.sensitivity
-        results["noise_scale"] = self.noise_scale
-        return results
+        return results | {
+            "params": list(self.params), "considered": self.considered,
+            "training_stability": self.training, "score_span": self.span,
+            "sensitivity": self.sensitivity, "noise_scale": self.noise_scale,
+        }
 
     def __str__(self):
         first = (
@@ -203,27 +188,14 @@ def _aligned(rows):
     widths = [max(len(row[j]) for row in full) for j in range(n_columns)]
     widths[0] = max(len(row[0]) for row in rows)
     return [
-        "  ".join(
-            f"{entry:{width}}" if j == 0 or len(row) < n_columns else f"{entry:>{width}}"
-            for j, (entry, width) in enumerate(zip(row, widths))
-        ).rstrip()
+        "  ".join([f"{row[0]:{widths[0]}}", *map(str.rjust, row[1:], widths[1:])]).rstrip()
+        if row in full else "  ".join(map(str.ljust, row, widths)).rstrip()
         for row in rows
     ]
 
 
 def with_steps(plan, shares):
-    """Return a plan of the choice and the model as one of the whole search.
-
-    Parameters
-    ----------
-    plan : SelectionPlan
-        Its epsilon is what private steps leave.
-    shares : Shares
-
-    Returns
-    -------
-    SelectionPlan
-    """
+    """Return a plan of what private steps leave of epsilon as one of the whole search."""
     return replace(
         plan, epsilon=shares.total, steps_epsilon=shares.steps_epsilon,
         messages=(*shares.messages, *plan.messages),
@@ -231,21 +203,7 @@ def with_steps(plan, shares):
 
 
 def too_few_records(candidates, n_samples, epsilon):
-    """Say that little, or nothing, can be learned, where that is so.
-
-    Parameters
-    ----------
-    candidates : list of Candidate
-        With `n_features` known.
-    n_samples : int
-    epsilon : float
-        The whole privacy loss.
-
-    Returns
-    -------
-    tuple of str
-        Empty if there are records enough. Found by experiment.
-    """
+    """Say that little, or nothing, can be learned, if there are too few records. Found by experiment."""
     # known of linear classifiers; the least demanding one decides, and one-vs-rest problems
     # share epsilon
     if not all(isinstance(candidate.model, RanksRegularisation) for candidate in candidates):

@@ -11,34 +11,23 @@ from ..preprocessing.pipeline_check import private_parts
 from .row_steps import fit, fit_private, transform
 
 
+def steps_before(estimator):
+    """Return the named steps before the model; none if the estimator is no Pipeline."""
+    return estimator.steps[:-1] if isinstance(estimator, Pipeline) else []
+
+
 def last_private(estimator):
     """Return the position of the last step that pays for what it learns, or -1."""
-    if not isinstance(estimator, Pipeline):
-        return -1
-    found = [i for i, (_, step) in enumerate(estimator.steps[:-1]) if private_parts(step)]
+    found = [i for i, (_, step) in enumerate(steps_before(estimator)) if private_parts(step)]
     return max(found, default=-1)
 
 
 def check_grid(estimator, points):
-    """Refuse a grid that would make one release for each candidate.
-
-    Parameters
-    ----------
-    estimator : estimator
-    points : list of dict
-        The candidates' parameters.
-
-    Raises
-    ------
-    ValueError
-        If a parameter belongs to a step up to the last private one.
-    """
-    if not isinstance(estimator, Pipeline):
-        return
-    fixed = [name for name, _ in estimator.steps[: last_private(estimator) + 1]]
+    """Refuse a grid over a step up to the last private one: each value would be a release."""
+    fixed = [name for name, _ in steps_before(estimator)[: last_private(estimator) + 1]]
     for params in points:
         for name in params:
-            if name == "steps":
+            if name == "steps" and isinstance(estimator, Pipeline):
                 raise ValueError(
                     "param_grid replaces all 'steps' at once, so they cannot be distinguished; name "
                     "the step that varies."
@@ -51,15 +40,7 @@ def check_grid(estimator, points):
 
 
 def check_candidate(estimator, candidate):
-    """Refuse a candidate with a private step that the estimator itself does not have there.
-
-    Parameters
-    ----------
-    estimator : estimator
-        As given to the search.
-    candidate : estimator
-        With a point of the grid.
-    """
+    """Refuse a candidate with a private step that the estimator itself does not have there."""
     if last_private(candidate) > last_private(estimator):
         raise ValueError(
             "param_grid brings in a step that learns from the data privately, and each value would "
@@ -68,27 +49,11 @@ def check_candidate(estimator, candidate):
 
 
 def freeze(estimator, X, y, stream, public):
-    """Fit the private steps and return a Pipeline in which they are constants.
+    """Fit the private steps on all records; return a Pipeline in which they are constants.
 
-    Parameters
-    ----------
-    estimator : Pipeline
-        Its random features have seeds.
-    X, y
-        All records, in the form of the public schema.
-    stream : InnerStream or None
-        Noise for private parts without a `random_state`; None for the operating system's.
-    public : PublicRows
-        Of X.
-
-    Returns
-    -------
-    estimator : Pipeline
-        A clone in which the steps up to the last private one are frozen.
-    losses : list of PrivacyLoss
-        What the private parts spent, in order.
-    names : list of str
-        The frozen steps.
+    Returns a clone with the steps up to the last private one frozen, what its private parts spent, and
+    the names of the frozen steps. Parts without a `random_state` take their noise from the stream, or
+    from the operating system if it is None; steps that draw features have seeds.
     """
     estimator = clone(estimator)
     check_kinds(estimator, public.schema)

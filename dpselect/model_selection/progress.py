@@ -20,15 +20,10 @@ def with_callbacks(fit: Function) -> Function:
 
 
 class Progress:
-    """Tells how far a search is: by lines of text, and to scikit-learn's callbacks.
+    """Tells how far a search is: by lines of text if it is verbose, and to scikit-learn's callbacks.
 
     Callbacks get the search, which holds no results yet, and never records, models or scores; they
-    cannot stop it. A context manager, for the whole of a fit.
-
-    Parameters
-    ----------
-    search : estimator, default=None
-        With `verbose`, and callbacks where scikit-learn has them. None tells nothing.
+    cannot stop it. A context manager, for the whole of a fit. Without a search, nothing is told.
     """
 
     def __init__(self, search=None):
@@ -48,19 +43,7 @@ class Progress:
             self._root.call_on_fit_task_end(estimator=self._search)
 
     def over(self, items, what):
-        """Yield items one by one, and tell when each is done.
-
-        Parameters
-        ----------
-        items : sequence
-            Of a length, and in an order, that is public.
-        what : str
-            What an item is, in words.
-
-        Yields
-        ------
-        object
-        """
+        """Yield items, whose number and order are public, and tell when each is done."""
         items = list(items)
         root = self._root and self._begin(self._root, what, len(items))
         for i, item in enumerate(items, start=1):

@@ -24,19 +24,14 @@ from ..preprocessing.kinds_check import check_kinds_inside
 from ..preprocessing.pipeline_check import map_parts, releases_privately
 from ..preprocessing.public_schema import DUMMY_NUMBERS, DUMMY_TEXT, PublicSchema, read_schema
 from ..rows import is_lazy, map_rows
-from .quiet import quietly
 
 
 @dataclass(frozen=True)
 class PublicRows:
     """What is public of a table: dummy rows in its form, and the schema that they were made of.
 
-    Attributes
-    ----------
-    dummies : list
-        Tables of one row each. One is enough; there are more for steps that do not take the first.
-    schema : PublicSchema
-        Of the table that the first step sees.
+    `dummies` are tables of one row each. One is enough; there are more for steps that do not take the
+    first. `schema` is that of the table that the first step sees.
     """
 
     dummies: list
@@ -54,25 +49,7 @@ def public_rows(X):
 
 
 def fit(steps, public):
-    """Fit steps that learn nothing, on a dummy row.
-
-    Parameters
-    ----------
-    steps : transformer
-        A step, or a Pipeline of steps. It is changed.
-    public : PublicRows
-        Of the rows that the steps will see.
-
-    Returns
-    -------
-    PublicRows
-        Of the rows that the steps give.
-
-    Raises
-    ------
-    ValueError
-        If the steps take no dummy row.
-    """
+    """Fit steps that learn nothing on a dummy row, and return the PublicRows that they give."""
     # (in one process: what is done to dummies is noted, and spends nothing)
     with _unknown_categories_ignored(steps), parallel_config(backend="sequential"):
         given, dummies = list(public.dummies), []
@@ -94,27 +71,7 @@ def fit(steps, public):
 
 
 def transform(steps, X, public):
-    """Return the rows that fitted steps give.
-
-    Parameters
-    ----------
-    steps : transformer
-        Fitted.
-    X
-        Rows that were converted to the public schema.
-    public : PublicRows
-        Of the rows that the steps give.
-
-    Returns
-    -------
-    rows
-        Lazy, if X is.
-
-    Raises
-    ------
-    ValueError
-        If a step fails.
-    """
+    """Return the rows that fitted steps give for X, in its public schema; lazy if X is."""
     if not is_lazy(X):
         return quietly(steps.transform, X)
     row = public.dummies[0]
@@ -123,29 +80,10 @@ def transform(steps, X, public):
 
 
 def fit_private(step, X, y, public):
-    """Fit a step that learns privately, or a composite one with such parts.
+    """Fit a step that learns privately, or a composite one with such parts, on all records.
 
-    What learns nothing in it is fitted on a dummy row, as it is alone.
-
-    Parameters
-    ----------
-    step : transformer
-        It may be changed.
-    X, y
-        All records, in the form of the public schema.
-    public : PublicRows
-
-    Returns
-    -------
-    step : transformer
-        Fitted.
-    public : PublicRows
-        Of the rows that the step gives.
-
-    Raises
-    ------
-    ValueError
-        If a step fails, or a part of one would have to learn from lazy rows.
+    What learns nothing in it is fitted on a dummy row, as it is alone. Returns the step, and the
+    PublicRows that it gives.
     """
     if releases_privately(step):
         quietly(step.fit, X, y)
@@ -295,3 +233,24 @@ def _keep_integer_statistics(path, part):
             if names is not None:
                 part.feature_names_in_ = names
     return part
+
+
+def quietly(function, *args):
+    """Call a method of a step on records, silence its warnings, and take the records out of its errors.
+
+    Of messages only scikit-learn's words on missing and infinite values are kept: they quote nothing.
+    """
+    try:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            return function(*args)
+    except Exception as error:
+        if "Input X contains NaN" in str(error) or "Input X contains infinity" in str(error):
+            raise
+        kind = type(error).__name__
+    # outside the except block, so that the original does not hang on as __context__
+    raise ValueError(
+        f"The steps before the model could not transform X ({kind}); check its columns, missing "
+        "values and categories (OneHotEncoder: handle_unknown='ignore') without looking at single "
+        "records."
+    )

@@ -21,19 +21,17 @@ from ..privacy import PrivacyLoss
 from ..rows import n_rows
 from ..type_aliases import CrossValidation, Estimator, MatrixLike, ParamGrid
 from ..validation import check_epsilon
-from .candidates import learn_classes, make_candidates, seed_features, set_classes
-from .comparison import compare_strategies
+from .candidates import learn_classes, make_candidates, n_columns, seed_features, set_classes
 from .delegation import SearchDelegationMixin
-from .evaluation import dummy_records, n_columns, records_for_steps, records_of
+from .evaluation import dummy_records, records_for_steps, records_of
 from .nonprivate import fit_twin
 from .parameters import check_parameters
 from .plan import SelectionPlan, with_steps
-from .private_steps import freeze, last_private, thaw
 from .progress import CallbackSupportMixin, Progress, with_callbacks
 from .release import fit_for_release, release_state
-from .spending import divide
+from .spending import divide, refuse_overspent
 from .splits import make_splits
-from .strategies import Problem, make_strategy
+from .strategies import Problem, Strategy, compare_strategies, strategy_class
 
 
 class StabilityGridSearchCV(
@@ -82,8 +80,9 @@ class StabilityGridSearchCV(
         strategies that choose on held-out records; "logistic" and "hinge" serve "stability"
         only, for which ``RampScore(-4, 4)`` is better than a classifier's own. "data_independent",
         "optimal_risk" and "random" use none.
-    strategy : str, default="auto"
-        How to select; the page "Strategies of a private search" has the proofs.
+    strategy : str or subclass of Strategy, default="auto"
+        How to select; the page "Strategies of a private search" has the proofs. One of your own is a
+        :class:`~dpselect.model_selection.Strategy`.
 
         - "auto": the one that fits the grid, the shapes and the budget. If only `alpha` of a
           classifier varies, "data_independent". If features or kernels vary, `alpha` by that rule
@@ -208,7 +207,7 @@ class StabilityGridSearchCV(
         delta: float = 0.0,
         selection_fraction: float | Literal["auto"] = "auto",
         scoring: str | Callable[..., Any] | None = None,
-        strategy: str = "auto",
+        strategy: str | type[Strategy] = "auto",
         n_noise_samples: int = 1,
         n_jobs: int | None = None,
         refit: bool = True,
@@ -283,74 +282,59 @@ class StabilityGridSearchCV(
         candidates = self._candidates(estimator)
         score = self._score(candidates[0].model)
         # dummy shapes: refuses bad parameters, and what no strategy can do, early
-        n = 1000 * len(candidates)
-        dummy = self._problem(candidates, shares, score, [np.split(np.arange(n), 2)], n, 1)
-        strategy = make_strategy(self.strategy, dummy)
+        n, kind = 1000 * len(candidates), strategy_class(self.strategy)
+        strategy = kind.of(self._problem(candidates, shares, score, [np.split(np.arange(n), 2)], n, 1))
         strategy.dry_run()
         warn_if_seeded(self)
         most = PrivacyLoss.sequential([*shares.steps, *strategy.at_most()], label=type(self).__name__)
-        with spending(self, most) as charge:
-            with Progress(self) as progress:
-                self._select(
-                    X, y, estimator, shares, candidates, score, groups, stream, charge, progress
+        with spending(self, most) as charge, Progress(self) as progress:
+            X, y = records_of(X, y)
+            splits = make_splits(self.cv, n_rows(X), stream.child("splits"), groups)
+            y, classes = learn_classes(candidates, y, type(self).__name__)
+            X, public = records_for_steps(candidates, X)
+            estimator, losses, frozen = self._fit_private_steps(
+                estimator, X, y, public, stream, charge
+            )
+            if frozen:
+                candidates = self._candidates(estimator, frozen)
+                set_classes(candidates, classes)
+            problem = self._problem(
+                candidates, shares, score, splits, n_rows(X), n_columns(X), public, progress
+            )
+            strategy = kind.of(problem)
+            for message in self._ignored_scoring(strategy):
+                warn_caller(message, UserWarning)
+            choice = strategy.choose(X, y, stream)
+            losses += choice.losses
+            winner, chosen = candidates[choice.best], choice.estimator
+            if losses:
+                charge.begin()
+            if self.refit and chosen is None:
+                # with new noise, on all records
+                state = release_state(stream, is_seeded(self.random_state))
+                model = fit_for_release(
+                    winner.model, strategy.training_epsilon, state, winner.transform(X), y
                 )
+                chosen = winner.with_steps(model)
+                losses.append(model.privacy_)
+            loss = (
+                PrivacyLoss.sequential(losses, label=type(self).__name__) if losses
+                else PrivacyLoss(0.0, label="nothing depends on the data")
+            )
+            plan = choice.plan or strategy.plan()
+            refuse_overspent(loss, most, f"strategy={strategy.name!r}", charge)
+            charge.commit(loss)
+            self._forget()
+            self._publish(
+                chosen if self.refit else None, best_index_=choice.best, best_params_=winner.params,
+                plan_=with_steps(plan, shares), cv_results_=plan.to_results(), scorer_=score,
+                n_splits_=len(splits), privacy_=loss,
+            )
         return self
 
-    def _select(
-        self, X, y, estimator, shares, candidates, score, groups, stream, charge, progress
+    def _problem(
+        self, candidates, shares, score, splits, n_samples, n_features, public=None, progress=None
     ):
-        """Touch the data: choose, train, and publish what was paid for."""
-        X, y = records_of(X, y)
-        splits = make_splits(self.cv, n_rows(X), stream.child("splits"), groups)
-        y, classes = learn_classes(candidates, y, type(self).__name__)
-        step_losses = []
-        X, public = records_for_steps(candidates, X)
-        if last_private(estimator) >= 0:
-            noise = stream.child("steps") if is_seeded(self.random_state) else None
-            estimator, step_losses, frozen = freeze(estimator, X, y, noise, public)
-            charge.begin()
-            candidates = self._candidates(estimator, frozen)
-            set_classes(candidates, classes)
-        problem = self._problem(
-            candidates, shares, score, splits, n_rows(X), n_columns(X), public
-        )
-        problem = replace(problem, progress=progress)
-        strategy = make_strategy(self.strategy, problem)
-        for message in self._ignored_scoring(strategy):
-            warn_caller(message, UserWarning)
-        choice = strategy.choose(X, y, stream)
-        if choice.losses:
-            charge.begin()
-        best, plan, losses = choice.best, choice.plan, step_losses + choice.losses
-        if self.refit:
-            estimator = choice.estimator
-            if estimator is None:
-                # with new noise, on all records
-                state, winner = release_state(stream, is_seeded(self.random_state)), candidates[best]
-                model = fit_for_release(
-                    winner.model, choice.training_epsilon, state, winner.transform(X), y
-                )
-                estimator, losses = winner.with_steps(model), [*losses, model.privacy_]
-        loss = (
-            PrivacyLoss.sequential(losses, label=type(self).__name__) if losses
-            else PrivacyLoss(0.0, label="nothing depends on the data")
-        )
-        charge.commit(loss)
-        self._forget()
-        if self.refit:
-            self.best_estimator_ = thaw(estimator)
-            if hasattr(estimator, "feature_names_in_"):
-                self.feature_names_in_ = estimator.feature_names_in_
-        self.best_index_ = best
-        self.best_params_ = candidates[best].params
-        self.plan_ = with_steps(plan, shares)
-        self.cv_results_ = plan.to_results()
-        self.scorer_ = score
-        self.multimetric_ = False
-        self.n_splits_ = len(splits)
-        self.privacy_ = loss
-
-    def _problem(self, candidates, shares, score, splits, n_samples, n_features, public=None):
         """Collect the public numbers, and fit the steps on a dummy row if the columns are known."""
         fitted = {}
         for candidate in candidates:
@@ -369,6 +353,7 @@ class StabilityGridSearchCV(
             selection_fraction=self.selection_fraction, n_noise_samples=self.n_noise_samples,
             random_state=self.random_state,
             jobs={"n_jobs": self.n_jobs, "pre_dispatch": self.pre_dispatch},
+            progress=progress or Progress(),
         )
 
     def plan(
@@ -441,20 +426,18 @@ another alpha is taken only if its score is better by about 22.
             problem = self._problem(
                 candidates, shares, score, splits, n_samples, n_features, public
             )
-        strategy = make_strategy(self.strategy, problem)
+        kind = strategy_class(self.strategy)
+        strategy = kind.of(problem)
         strategy.dry_run()
         plan = with_steps(strategy.plan(), shares)
         return replace(
             plan, messages=(*plan.messages, *self._ignored_scoring(strategy)),
-            comparison=compare_strategies(problem),
+            comparison=compare_strategies(problem, kind),
         )
 
     def _candidates(self, estimator, frozen=()):
-        return make_candidates(
-            estimator,
-            self.param_grid,
-            trusted_steps=self.trusted_steps if not frozen else (*self.trusted_steps, *frozen),
-        )
+        trusted = (*self.trusted_steps, *frozen)
+        return make_candidates(estimator, self.param_grid, trusted_steps=trusted)
 
     def _score(self, model):
         if self.scoring is None and not isinstance(model, HasDefaultScore):
@@ -470,7 +453,7 @@ another alpha is taken only if its score is better by about 22.
         if self.scoring is None or strategy.compares_scores:
             return ()
         return (
-            f"scoring={self.scoring!r} has no part in the choice, because strategy={self.strategy!r} "
+            f"scoring={self.scoring!r} has no part in the choice, because strategy={strategy.name!r} "
             "compares no scores here; only the method score of the search uses it.",
         )
 

@@ -4,26 +4,20 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from sklearn.pipeline import Pipeline
-
+from ..exceptions import CertificateError
 from ..preprocessing.pipeline_check import private_parts
 from ..privacy import PrivacyLoss
 from ..validation import SMALLEST_EPSILON, check_epsilon
+from .private_steps import steps_before
 
 
 @dataclass(frozen=True)
 class Shares:
     """How a search divides its epsilon between private steps, and the choice and the model.
 
-    Attributes
-    ----------
-    total : float
-        The epsilon of the search.
-    steps : tuple of PrivacyLoss
-        What each step that learns privately asks for.
-    rest : float
-        What is left for the choice and the model. With the steps' epsilons it adds up to no more
-        than `total`, in one sum that is rounded once, as PrivacyLoss adds.
+    `total` is that of the search, `steps` what each private step asks for, and `rest` what is left. With
+    the steps' epsilons it adds up to no more than `total`, in one sum that is rounded once, as
+    PrivacyLoss adds.
     """
 
     total: float
@@ -32,7 +26,6 @@ class Shares:
 
     @property
     def steps_epsilon(self):
-        """The epsilon of all steps."""
         return math.fsum(loss.epsilon for loss in self.steps)
 
     @property
@@ -48,24 +41,7 @@ class Shares:
 
 
 def divide(epsilon, estimator):
-    """Return the shares of a search's epsilon, or refuse what leaves nothing for the model.
-
-    Parameters
-    ----------
-    epsilon : float
-        Of the whole search; finite.
-    estimator : estimator
-        A Pipeline, or a model without steps.
-
-    Returns
-    -------
-    Shares
-
-    Raises
-    ------
-    ValueError
-        If the private steps ask for all of `epsilon`, or more.
-    """
+    """Return the Shares of a search's epsilon, or refuse what leaves nothing for the model."""
     total, steps = float(epsilon), tuple(steps_at_most(estimator))
     if not steps:
         return Shares(total, steps, total)
@@ -84,29 +60,26 @@ def divide(epsilon, estimator):
 
 
 def steps_at_most(estimator):
-    """Return the losses of the steps that learn privately.
-
-    Parameters
-    ----------
-    estimator : estimator
-        A Pipeline, or a model without steps.
-
-    Returns
-    -------
-    list of PrivacyLoss
-        A part without a parameter `epsilon` has an unknown loss: ``inf``.
-    """
-    if not isinstance(estimator, Pipeline):
-        return []
+    """Return the losses of the steps that learn privately; inf for one without a parameter `epsilon`."""
     return [
         PrivacyLoss(
             check_epsilon(getattr(part, "epsilon", math.inf), f"epsilon of {type(part).__name__}"),
             float(getattr(part, "delta", 0.0)), label=type(part).__name__,
         )
-        for _, step in estimator.steps[:-1]
-        if step is not None and not isinstance(step, str)
-        for part in private_parts(step)
+        for _, step in steps_before(estimator) for part in private_parts(step)
     ]
+
+
+def refuse_overspent(loss, most, way, charge):
+    """Refuse to release what has cost more than was reserved; how much may depend on the records."""
+    charge.begin()
+    if loss.epsilon > most.epsilon or loss.delta > most.delta:
+        raise CertificateError(
+            f"{way} and its models have spent more than epsilon={most.epsilon:.6g} and "
+            f"delta={most.delta:.6g}, which is what they stated and all that was reserved, so nothing "
+            "is released and the reservation counts in full; let at_most() state the most, and take "
+            "models that keep to their epsilon and delta."
+        )
 
 
 def _listed(losses):

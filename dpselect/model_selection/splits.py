@@ -31,19 +31,7 @@ STRATIFIED = (
 
 
 def check_splitter(cv, public_splits=False):
-    """Refuse a splitter that may look at the records.
-
-    Parameters
-    ----------
-    cv : None, int, splitter or iterable of (train, test)
-    public_splits : bool, default=False
-        The caller's word that `cv` does not depend on the records.
-
-    Raises
-    ------
-    ValueError
-        If `cv` is stratified, or of an unknown kind without `public_splits`.
-    """
+    """Refuse a splitter that may look at the records, unless `public_splits` says that it does not."""
     if isinstance(cv, STRATIFIED):
         raise ValueError(
             f"cv={type(cv).__name__}() looks at the labels, so one changed label moves other records "
@@ -65,23 +53,9 @@ def check_splitter(cv, public_splits=False):
 
 
 def make_splits(cv, n_samples, stream, groups=None):
-    """Return the index arrays of all splits.
+    """Return the index arrays of all splits of a `cv` that was checked.
 
-    Parameters
-    ----------
-    cv : None, int, splitter or iterable of (train, test)
-        As checked by :func:`check_splitter`. None and integers mean shuffled folds: files
-        that are sorted by class are common.
-    n_samples : int
-        Number of records.
-    stream : InnerStream
-        For the shuffling.
-    groups : array-like of shape (n_samples,), default=None
-        Public groups, for splitters that use them.
-
-    Returns
-    -------
-    list of (ndarray, ndarray)
+    None and integers mean shuffled folds: files that are sorted by class are common. Groups are public.
     """
     if cv is None or isinstance(cv, numbers.Integral):
         cv = KFold(5 if cv is None else int(cv), shuffle=True, random_state=stream.integer())
@@ -111,19 +85,6 @@ def disjoint_parts(splits):
 
     Where one part makes models and the other tests or chooses, the larger of their two losses
     counts, and noise is made for records that are each listed once.
-
-    Parameters
-    ----------
-    splits : list of (train, test)
-
-    Returns
-    -------
-    train, test : ndarray of int
-
-    Raises
-    ------
-    CertificateError
-        If the parts share a record, or one of them repeats a record.
     """
     train, test = splits[0]
     if np.intersect1d(train, test).size:

@@ -21,9 +21,7 @@ FINENESS = 24
 
 
 def release(
-    values: npt.ArrayLike,
-    noise: npt.ArrayLike,
-    step: float | FloatArray,
+    values: npt.ArrayLike, noise: npt.ArrayLike, step: float | FloatArray,
     unit: float | None = None,
 ) -> FloatArray:
     """Put noise on values and return the sums, on a grid.
@@ -105,10 +103,7 @@ def release_step(scale: npt.ArrayLike) -> float:
 
 
 def scale_with_rounding(
-    scale: float | FloatArray,
-    step: float,
-    loss: float,
-    dimension: int = 1,
+    scale: float | FloatArray, step: float, loss: float, dimension: int = 1,
 ) -> Any:
     """Return the scale of noise that pays for rounding to the grid, too.
 
@@ -148,10 +143,7 @@ def scale_with_rounding(
 
 
 def grid_laplace(
-    generator: np.random.Generator,
-    values: npt.ArrayLike,
-    scales: npt.ArrayLike,
-    epsilon: float,
+    generator: np.random.Generator, values: npt.ArrayLike, scales: npt.ArrayLike, epsilon: float,
 ) -> FloatArray:
     """Round values to a grid and add Laplace noise on it.
 

@@ -95,9 +95,7 @@ def _limits(rates):
 
 
 def discrete_laplace(
-    generator: np.random.Generator,
-    shape: Shape,
-    ratio: npt.ArrayLike,
+    generator: np.random.Generator, shape: Shape, ratio: npt.ArrayLike,
 ) -> IntArray:
     """Draw independent integers k with probabilities proportional to ``ratio ** abs(k)``.
 
@@ -139,10 +137,7 @@ def discrete_laplace(
 
 
 def grid_noise(
-    generator: np.random.Generator,
-    shape: Shape,
-    scales: npt.ArrayLike,
-    step: float,
+    generator: np.random.Generator, shape: Shape, scales: npt.ArrayLike, step: float,
 ) -> FloatArray:
     """Draw independent Laplace variables on a grid.
 

@@ -27,20 +27,9 @@ LOWEST_DISCRETE_EPSILON = 1e-14
 class _JumpPath:
     """Independent coordinates, each a sum of jumps at places in epsilon.
 
-    The value at epsilon is `first` plus all jumps at places of at least epsilon.
-
-    Parameters
-    ----------
-    generator : numpy.random.Generator
-        Gives each jump its coordinate.
-    low, high : float
-        The path can be read between them.
-    first : ndarray
-        The value at `high`.
-    places : ndarray of shape (n_jumps,)
-        From the largest to the smallest.
-    jumps : ndarray of shape (n_jumps,)
-        Their sizes.
+    The value at epsilon, from `low` to `high`, is `first`, that at `high`, plus all jumps at places
+    of at least epsilon. `places`, from the largest to the smallest, and the sizes `jumps` have
+    shape (n_jumps,); the generator gives each jump its coordinate.
     """
 
     def __init__(self, generator, low, high, first, places, jumps):
@@ -151,11 +140,7 @@ class DiscreteLaplacePath(_JumpPath):
     """
 
     def __init__(
-        self,
-        generator: np.random.Generator,
-        shape: Shape,
-        low: float,
-        high: float,
+        self, generator: np.random.Generator, shape: Shape, low: float, high: float,
     ) -> None:
         low, high = _check_bounds(low, high)
         if low < LOWEST_DISCRETE_EPSILON:
@@ -174,19 +159,6 @@ class DiscreteLaplacePath(_JumpPath):
         signs = 2 * generator.integers(2, size=n_jumps) - 1
         jumps = signs * (1 + geometric(generator, n_jumps, places))
         super().__init__(generator, low, high, first, places, jumps)
-
-    def deviation(self, epsilon: float) -> float:
-        """Return the standard deviation of a coordinate of the noise at `epsilon`.
-
-        Parameters
-        ----------
-        epsilon : float
-
-        Returns
-        -------
-        float
-        """
-        return float(np.sqrt(2) * np.exp(-epsilon / 2) / -np.expm1(-epsilon))
 
 
 class BrownianPath:
@@ -318,16 +290,11 @@ class SphericalLaplacePath:
     """
 
     def __init__(
-        self,
-        generator: np.random.Generator,
-        n_vectors: int,
-        dimension: int,
-        low: float,
+        self, generator: np.random.Generator, n_vectors: int, dimension: int, low: float,
         high: float,
     ) -> None:
         low, high = _check_bounds(low, high, power=2)
         n_vectors, dimension = int(n_vectors), int(dimension)
-        self._dimension = dimension
         self._epsilon = low
         shape = (n_vectors, 1)
         first = 2 / high**2 * generator.standard_gamma((dimension + 1) / 2, size=shape)
@@ -363,32 +330,12 @@ class SphericalLaplacePath:
         self._epsilon = epsilon
         return self._motion.read_at(time)
 
-    def deviation(self, epsilon: float) -> float:
-        """Return the standard deviation of a coordinate of the noise at `epsilon`.
-
-        Parameters
-        ----------
-        epsilon : float
-
-        Returns
-        -------
-        float
-        """
-        return float(np.sqrt(self._dimension + 1) / epsilon)
-
 
 def path_step(longest):
     """Return the step of a grid for a :class:`DiscreteLaplacePath`, from public numbers.
 
-    Parameters
-    ----------
-    longest : float
-        Scale of the noise at the least epsilon.
-
-    Returns
-    -------
-    float
-        The least power of two of which that scale is no more multiples than doubles hold.
+    The least power of two of which `longest`, the scale of the noise at the least epsilon, is no
+    more multiples than doubles hold.
     """
     return 2.0 ** math.ceil(math.log2(longest) + math.log2(LOWEST_DISCRETE_EPSILON * (1 + 2.0**-40)))
 

@@ -1,4 +1,4 @@
-"""The lengths of unit noise and their quantiles: for promises of accuracy, and tails of delta."""
+"""The lengths of standard noise and their quantiles: for promises of accuracy, and tails of delta."""
 
 import functools
 import math
@@ -20,52 +20,31 @@ RARE = 1e-9
 
 @functools.lru_cache(maxsize=1024)
 def laplace_length_quantile(dimension, probability):
-    """Bound the l2 length of standard Laplace noise but for a given probability.
+    """Bound the l2 length of d standard Laplace variables but for a given probability.
 
-    Parameters
-    ----------
-    dimension : int
-        Number d of independent coordinates with density ``exp(-|r|) / 2``, from 1 to 1e6.
-    probability : float
-        Of a longer vector, greater than 0, at most 0.5.
+    For d from 1 to 1e6 and probabilities of at most 0.5: q with ``P(||r||_2 > q) <= probability``,
+    at most 1 % above the smallest such; more for probabilities below 1e-9, where the length is
+    bounded by the sum of the coordinates and by the longest of them.
 
-    Returns
-    -------
-    float
-        q with ``P(||r||_2 > q) <= probability``, at most 1 % above the smallest such; more for
-        probabilities below 1e-9, where the length is bounded by the sum of the coordinates and
-        by the longest of them.
+    The squares have ``P(r_i^2 > x) = exp(-sqrt(x))``. They are rounded up to a grid, which can only
+    lengthen the vector, and their law is convolved with itself by a power of its Fourier transform.
+    The parts that the grid does not hold are charged to `probability`:
 
-    Notes
-    -----
-    The squares have ``P(r_i^2 > x) = exp(-sqrt(x))``. They are rounded up to a grid, which can
-    only lengthen the vector, and their law is convolved with itself by a power of its Fourier
-    transform. The parts that the grid does not hold are charged to `probability`:
+      * a square beyond the cap C, which has probability at most ``d exp(-sqrt(C))``;
+      * a sum S of capped squares beyond the top L of the grid, which the transform would fold
+        back to small values; by Chernoff's bound it has probability at most
+        ``exp(-theta L) E(exp(theta S))`` for every theta > 0, with the law on the grid;
+      * the rounding of the transform.
 
-    * a square beyond the cap C, which has probability at most ``d exp(-sqrt(C))``;
-    * a sum S of capped squares beyond the top L of the grid, which the transform would fold
-      back to small values; by Chernoff's bound it has probability at most
-      ``exp(-theta L) E(exp(theta S))`` for every theta > 0, with the law on the grid;
-    * the rounding of the transform.
+    In high dimension the window of the transform begins above 0. What lies below is folded to the
+    top, where it makes the bound larger, not wrong, and not by much: sums fall t or more short of
+    their mean 2 d with probability at most ``exp(-t^2 / (48 d))``, by Maurer's bound for
+    nonnegative variables, with ``E r_i^4 = 24``: *A Bound on the Deviation Probability for Sums of
+    Non-Negative Random Variables*, Journal of Inequalities in Pure and Applied Mathematics 4(1),
+    2003, theorem 1.
 
-    In high dimension the window of the transform begins above 0. What lies below is folded to
-    the top, where it makes the bound larger, not wrong, and not by much: sums fall t or more short
-    of their mean 2 d with probability at most ``exp(-t^2 / (48 d))``, by Maurer's bound for
-    nonnegative variables, with ``E r_i^4 = 24``.
-
-    The step is 1 % of a low guess of the quantile of the sum, divided by d. So the sum grows by
-    1 % at most, and its root by half of that.
-
-    References
-    ----------
-    Maurer, *A Bound on the Deviation Probability for Sums of Non-Negative Random Variables*,
-    Journal of Inequalities in Pure and Applied Mathematics 4(1), 2003, theorem 1.
-
-    Examples
-    --------
-    >>> from dpselect.noise.tails import laplace_length_quantile
-    >>> round(laplace_length_quantile(1, 0.01), 2)  # at least log(100) = 4.605...
-    4.63
+    The step is 1 % of a low guess of the quantile of the sum, divided by d. So the sum grows by 1 %
+    at most, and its root by half of that.
     """
     if probability < RARE:
         longest = math.log(dimension / probability)
@@ -96,46 +75,14 @@ def laplace_length_quantile(dimension, probability):
     return float(np.sqrt(step * (start + np.flatnonzero(failure <= probability)[0])))
 
 
-def spherical_laplace_length_quantile(dimension, probability):
-    """Return the length that spherical Laplace noise exceeds with a given probability.
-
-    Parameters
-    ----------
-    dimension : int
-        Number d of coordinates of a vector r with density prop. to ``exp(-||r||_2)``.
-    probability : float
-        In (0, 1).
-
-    Returns
-    -------
-    float
-        The upper quantile of Gamma(d, 1), the law of the length.
-
-    Examples
-    --------
-    >>> from dpselect.noise.tails import spherical_laplace_length_quantile
-    >>> round(spherical_laplace_length_quantile(1, 0.01), 3)
-    4.605
-    """
-    return float(gammainccinv(dimension, probability))
-
-
 def noise_length(norm, dimension, probability=None):
-    """Return a quantile of the l2 length of unit noise, or its root mean square length.
+    """Return the l2 length that standard noise exceeds with a probability, or its root mean square.
 
-    Parameters
-    ----------
-    norm : {"l1", "l2"}
-        "l1": independent Laplace variables; "l2": a spherical Laplace vector.
-    dimension : int
-    probability : float, default=None
-        Of longer noise.
-
-    Returns
-    -------
-    float
+    Independent Laplace variables for `norm` "l1"; for "l2" a spherical Laplace vector, whose length
+    has the law Gamma(d, 1).
     """
     if probability is None:
         return math.sqrt(2 * dimension if norm == "l1" else dimension * (dimension + 1))
-    quantile = laplace_length_quantile if norm == "l1" else spherical_laplace_length_quantile
-    return quantile(dimension, probability)
+    if norm == "l1":
+        return laplace_length_quantile(dimension, probability)
+    return float(gammainccinv(dimension, probability))

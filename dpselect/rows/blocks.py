@@ -7,86 +7,58 @@ from joblib import parallel_config
 from scipy import sparse
 
 from .chunks import ChunkRows, RowChunks
+from .cutting import collect, join, over_blocks, plus, spread_runs
 from .distributed import DistributedRows, from_dask, is_dask
 from .memory_maps import MemoryMapRows, is_memory_map
-from .source import ArrayRows, RowSource
+from .source import RowSource
 
 
 def block_sum(function, X, *aligned, n_jobs=None, row_elements=None):
     """Sum ``function(X_block, *aligned_blocks)`` over blocks of rows, in one pass.
 
-    Parameters
-    ----------
-    function : callable
-        Maps blocks to a tuple of arrays whose shapes do not depend on the block.
-    X : ndarray, sparse matrix, or rows that are read lazily, of shape (n, d)
-        Sparse blocks reach `function` as dense arrays.
-    *aligned : array of shape (n, ...)
-        In memory, or as :func:`block_map` and :func:`align` return them; cut at the same rows.
-    n_jobs : int, default=None
-        Number of threads that share the blocks.
-    row_elements : int, default=None
-        Elements a row stands for when blocks are cut; None means d.
+    `function` maps blocks to a tuple of arrays whose shapes do not depend on the block; sparse
+    blocks reach it as dense arrays. `aligned` are arrays of shape (n, ...), in memory or as
+    :func:`block_map` and :func:`align` return them. `n_jobs` threads share the blocks. A row stands
+    for `row_elements` numbers when blocks are cut; None means its own.
 
-    Returns
-    -------
-    tuple of ndarray
-        The sums: of int64 where `function` returns integers, otherwise of float64.
+    Returns a tuple of the sums: of int64 where `function` returns integers, otherwise of float64.
     """
-    rows = _source(X)
-    return rows.block_sum(function, aligned, n_jobs, row_elements or _width(rows))
+    X, row_elements = _readable(X, row_elements)
+    if is_lazy(X):
+        return X.block_sum(function, aligned, n_jobs, row_elements)
+    total = None
+    for part in over_blocks(function, X, aligned, row_elements, n_jobs):
+        total = plus(total, part)
+    return total
 
 
 def block_map(function, X, *aligned, n_jobs=None, row_elements=None):
-    """Collect ``function(X_block, *aligned_blocks)``, one entry a row.
+    """Collect ``function(X_block, *aligned_blocks)``, an array with one entry a row.
 
-    Parameters are those of :func:`block_sum`; `function` returns an array whose
-    first axis runs over the rows of the block.
-
-    Returns
-    -------
-    array of shape (n, ...)
-        In memory; for distributed rows a lazy array, cut at the same rows.
+    As for :func:`block_sum`; of distributed rows it is a lazy array, cut at the same rows.
     """
-    rows = _source(X)
-    return rows.block_map(function, aligned, n_jobs, row_elements or _width(rows))
+    X, row_elements = _readable(X, row_elements)
+    if is_lazy(X):
+        return X.block_map(function, aligned, n_jobs, row_elements)
+    return collect(over_blocks(function, X, aligned, row_elements, n_jobs), X.shape[0])
 
 
 def sample(n_rows, X, *aligned):
-    """Return about `n_rows` rows that are spread evenly, as shapes alone say.
+    """Return about `n_rows` rows, spread evenly as shapes alone say, with what is aligned.
 
-    Parameters
-    ----------
-    n_rows : int
-    X, *aligned
-        As for :func:`block_sum`.
-
-    Returns
-    -------
-    X, *aligned
-        In memory; of distributed rows, a few that stay where they are.
+    In memory; of distributed rows, a few that stay where they are.
     """
-    return _source(X).sample(n_rows, aligned)
+    X, _ = _readable(X, None)
+    if is_lazy(X):
+        return X.sample(n_rows, aligned)
+    runs = spread_runs(n_rows, X.shape[0])
+    return tuple(join([array[rows] for rows in runs]) for array in (X, *aligned))
 
 
 def map_rows(function, X, tail, names=None, dtype=np.float64):
     """Return the rows that `function` makes of lazy rows, each by itself, as lazy rows.
 
-    Parameters
-    ----------
-    function : callable
-        From a chunk, in the container that it came in, to as many rows.
-    X
-        Rows that are read lazily.
-    tail : tuple of int
-        Shape of a new row.
-    names : list of str, default=None
-        Of its columns.
-    dtype : dtype, default=float64
-
-    Returns
-    -------
-    RowSource
+    It takes a chunk, in the container that it came in, to as many rows of shape `tail`.
     """
     return as_lazy(X).map(function, tail, names, dtype)
 
@@ -111,18 +83,7 @@ def is_lazy(X):
 
 
 def gathered(X, owner):
-    """Return lazy rows as an array, or refuse to gather distributed ones.
-
-    Parameters
-    ----------
-    X : RowSource
-    owner : str
-        Name of the estimator, for the message.
-
-    Returns
-    -------
-    ndarray
-    """
+    """Return lazy rows as an array, or refuse to gather distributed ones for the estimator `owner`."""
     if isinstance(X, DistributedRows):
         raise TypeError(
             f"{owner} needs all rows in one place, and those of X are on a cluster, from which none "
@@ -141,12 +102,8 @@ def run_here(X):
     return parallel_config(backend="sequential") if here else nullcontext()
 
 
-def _source(X):
+def _readable(X, row_elements):
     X = as_lazy(X)
-    if is_lazy(X):
-        return X
-    return ArrayRows(X.tocsr() if sparse.issparse(X) else np.asarray(X))
-
-
-def _width(rows):
-    return rows.shape[1] if rows.ndim > 1 else 1
+    if not is_lazy(X):
+        X = X.tocsr() if sparse.issparse(X) else np.asarray(X)
+    return X, row_elements or (X.shape[1] if X.ndim > 1 else 1)

@@ -20,20 +20,7 @@ def dummy_rows(X):
 
 
 def checked_rows(X, owner, **checks):
-    """Return lazy rows as rows of float64 that are checked whenever they are read.
-
-    Parameters
-    ----------
-    X : RowSource
-    owner : str
-        Name of the estimator, for messages.
-    **checks : dict
-        For :func:`sklearn.utils.check_array`.
-
-    Returns
-    -------
-    RowSource
-    """
+    """Return lazy rows as rows of float64, checked by check_array whenever they are read."""
     return map_rows(partial(_checked, owner, checks), X, X.shape[1:], X.names)
 
 

@@ -52,10 +52,7 @@ class RowChunks:
     """
 
     def __init__(
-        self,
-        read: Callable[[int], Any],
-        lengths: Iterable[int],
-        n_columns: int,
+        self, read: Callable[[int], Any], lengths: Iterable[int], n_columns: int,
         feature_names: Sequence[str] | None = None,
     ) -> None:
         if not callable(read):
@@ -101,12 +98,7 @@ class RowChunks:
 
 
 class ChunkRows(LocalRows):
-    """The rows of :class:`RowChunks`.
-
-    Parameters
-    ----------
-    chunks : RowChunks
-    """
+    """The rows of :class:`RowChunks`."""
 
     random_access = False
 
@@ -148,13 +140,7 @@ class ChunkRows(LocalRows):
 
 
 def quoting_nothing(read, *args):
-    """Call a value function, and leave out of its errors what may be records.
-
-    Raises
-    ------
-    ValueError
-        If it raises anything but an error of the system.
-    """
+    """Call a value function; any error but the system's may hold records, and becomes a ValueError."""
     try:
         return read(*args)
     except (OSError, MemoryError) as error:  # names of files, and no records

@@ -4,79 +4,100 @@ Block borders depend on shapes alone and partial sums are added in the order of 
 results do not depend on the number of threads.
 """
 
+import warnings
+from functools import reduce
+from itertools import starmap
+
 import numpy as np
+from joblib import Parallel, delayed
 from scipy import sparse
 
 BLOCK_ELEMENTS = 1 << 18
+# consecutive rows in a sample
+RUN = 64
 
 
 def row_blocks(n_rows, row_elements):
-    """Cut `n_rows` rows into slices of about 2**18 elements each.
-
-    Parameters
-    ----------
-    n_rows : int
-    row_elements : int
-        Number of elements that the work on one row touches.
-
-    Returns
-    -------
-    list of slice
-    """
+    """Cut rows, on each of which the work touches `row_elements` numbers, into slices."""
     step = rows_in_block(row_elements)
     return [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
 
 
 def rows_in_block(row_elements):
-    """Return how many rows a block has, but for the last one."""
+    """Return how many rows a block has, but for the last one: about 2**18 elements."""
     return max(1, BLOCK_ELEMENTS // max(1, row_elements))
 
 
-def over_blocks(function, piece, aligned, row_elements):
-    """Yield ``function(block, *aligned_blocks)`` over the blocks of rows in memory.
+def over_blocks(function, X, aligned, row_elements, n_jobs=None):
+    """Iterate over ``function(block, *aligned_blocks)`` of the blocks of rows in memory.
 
-    Parameters
-    ----------
-    function : callable
-    piece : ndarray or CSR matrix
-        Sparse blocks reach `function` as dense arrays.
-    aligned : list of ndarray
-        Cut at the same rows.
-    row_elements : int
+    A block of a sparse matrix is dense. Nothing of this function is on the stack when `function`
+    is called.
     """
-    for rows in row_blocks(piece.shape[0], row_elements):
-        block = piece[rows]
-        if sparse.issparse(block):
-            block = block.toarray()
-        yield function(block, *(array[rows] for array in aligned))
+    def cut(rows):
+        return X[rows].toarray() if dense else X[rows], *(array[rows] for array in aligned)
+
+    slices, dense = row_blocks(X.shape[0], row_elements), sparse.issparse(X)
+    if n_jobs in (None, 1) or len(slices) == 1:
+        return starmap(function, map(cut, slices))
+    return in_threads(lambda rows: function(*cut(rows)), slices, n_jobs)
+
+
+def in_threads(function, slices, n_jobs):
+    """Iterate over ``function(rows)`` of slices of rows, in their order."""
+    # the threads restore each other's filters of warnings
+    with warnings.catch_warnings():
+        yield from Parallel(n_jobs=n_jobs, backend="threading", return_as="generator")(
+            delayed(function)(rows) for rows in slices
+        )
+
+
+def plus(total, part):
+    """Add a tuple of arrays to a total, in place; the first one is added to None.
+
+    Sums are of int64 where the first arrays are integers, otherwise of float64.
+    """
+    if total is None:
+        kinds = [np.int64 if np.asarray(t).dtype.kind in "biu" else np.float64 for t in part]
+        return tuple(np.array(term, dtype=kind) for term, kind in zip(part, kinds))
+    for term, increment in zip(total, part):
+        term += increment
+    return total
 
 
 def add_up(parts):
-    """Return the sums of tuples of arrays, in their order.
+    """Return the sums of tuples of arrays, in their order."""
+    return reduce(plus, parts, None)
 
-    Parameters
-    ----------
-    parts : iterable of tuple
 
-    Returns
-    -------
-    tuple of ndarray
-        Of int64 where the parts are integers, otherwise of float64.
-    """
-    total = None
+def collect(parts, n_rows):
+    """Return arrays whose first axes have `n_rows` entries in all as one array."""
+    collected, at = None, 0
     for part in parts:
-        if total is None:
-            kinds = [np.int64 if np.asarray(t).dtype.kind in "biu" else np.float64 for t in part]
-            total = [np.array(term, dtype=kind) for term, kind in zip(part, kinds)]
-        else:
-            for term, increment in zip(total, part):
-                term += increment
-    return tuple(total)
+        if len(part) == n_rows:
+            return part
+        if collected is None:
+            # here, and not joined in the end: that would need the memory twice
+            collected = np.empty((n_rows, *part.shape[1:]), dtype=part.dtype)
+        # labels that are texts become longer on the way
+        if part.dtype != collected.dtype:
+            collected = collected.astype(np.result_type(collected, part))
+        collected[at : at + len(part)] = part
+        at += len(part)
+    return collected
+
+
+def spread_runs(requested, n_rows):
+    """Return slices of about `requested` rows in all, spread evenly over `n_rows`."""
+    if requested >= n_rows:
+        return [slice(0, n_rows)]
+    run = min(RUN, requested)
+    starts = np.linspace(0, n_rows - run, max(1, -(-requested // RUN))).astype(int)
+    return [slice(start, start + run) for start in starts.tolist()]
 
 
 def join(parts):
     """Return blocks of rows as one array; as a CSR matrix, if one of them is sparse."""
-    parts = list(parts)
     if len(parts) == 1:
         return parts[0]
     if any(map(sparse.issparse, parts)):

@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.utils import check_consistent_length
 
 from ..validation import unquoted
-from .cutting import add_up, join, over_blocks
+from .cutting import add_up, collect, over_blocks
 from .source import FEW, RowSource, rows_at
 
 # sums that one task adds
@@ -36,18 +36,7 @@ def from_dask(X):
 
 
 def align_dask(X, y):
-    """Return distributed rows, and labels cut at the same rows.
-
-    Parameters
-    ----------
-    X : DistributedRows, Dask array or dataframe
-    y : array-like, Dask array or series, DistributedRows, or None
-
-    Returns
-    -------
-    X : DistributedRows
-    y : DistributedRows or None
-    """
+    """Return distributed rows, and labels (or None) cut at the same rows."""
     open_ends = [
         source for source in (X, y) if is_dask(source) and not _is_measured(source)
     ]
@@ -69,16 +58,8 @@ def align_dask(X, y):
 class DistributedRows(RowSource):
     """Rows in chunks that tasks of a Dask cluster compute.
 
-    Parameters
-    ----------
-    parts : list of Delayed
-        The chunks, none of them empty.
-    lengths : tuple of int
-        Rows of each chunk.
-    tail : tuple
-        Shape of a row.
-    names, dtype
-        As for :class:`RowSource`.
+    `parts` are the chunks, as Delayed, none of them empty; `lengths` their rows, and `tail` is the
+    shape of a row.
     """
 
     def __init__(self, parts, lengths, tail, names=None, dtype=np.float64):
@@ -87,7 +68,7 @@ class DistributedRows(RowSource):
 
     def block_sum(self, function, aligned, n_jobs, row_elements):
         parts = self._tasks(_sum_chunk, function, aligned, row_elements)
-        return _compute(_tree(parts, _add_sums))
+        return _compute(_tree(parts, add_up))
 
     def block_map(self, function, aligned, n_jobs, row_elements):
         aligned = [self._cut(array) for array in aligned]
@@ -115,7 +96,7 @@ class DistributedRows(RowSource):
     def _heads(self, chosen, share):
         lengths = tuple(min(self.lengths[i], share) for i in chosen)
         parts = [
-            _delayed(_rows_of)(self.parts[i], slice(0, length)) for i, length in zip(chosen, lengths)
+            _delayed(rows_at)(self.parts[i], slice(0, length)) for i, length in zip(chosen, lengths)
         ]
         return self._like(parts, lengths)
 
@@ -261,14 +242,7 @@ def _compute(value):
 
 
 class _RowsError(ValueError):
-    """An error of a task of this library, whose message holds no records.
-
-    Parameters
-    ----------
-    said : str
-    kind : type
-        What the client raises.
-    """
+    """An error of a task of this library, without records; the client raises its `kind`."""
 
     def __init__(self, said, kind):
         super().__init__(said, kind)
@@ -301,7 +275,9 @@ def _sum_chunk(packed, row_elements, shape, *blocks):
 def _map_chunk(packed, row_elements, shape, *blocks):
     X, *aligned = map(_plain, blocks)
     _run(_check_shapes, shape, X, *aligned)
-    return _run(lambda: join(over_blocks(_unpack(packed), X, aligned, row_elements)))
+    return _run(
+        lambda: collect(over_blocks(_unpack(packed), X, aligned, row_elements), X.shape[0])
+    )
 
 
 def _on_chunk(packed, row_elements, shape, block):
@@ -310,7 +286,7 @@ def _on_chunk(packed, row_elements, shape, block):
 
 
 def _on_first(packed, block):
-    return _run(_unpack(packed), _rows_of(block, slice(0, 1)))
+    return _run(_unpack(packed), rows_at(block, slice(0, 1)))
 
 
 def _combine(packed, parts):
@@ -323,14 +299,6 @@ def _check_shapes(shape, X, *aligned):
             "A chunk has another shape than its Dask collection says, on which the noise depends; "
             "call compute_chunk_sizes() on an array whose chunks were filtered."
         )
-
-
-def _add_sums(parts):
-    return add_up(parts)
-
-
-def _rows_of(block, rows):
-    return rows_at(block, rows)
 
 
 def _plain(block):

@@ -13,17 +13,9 @@ MOST_LABELS = 10_000
 
 
 def align(X, y):
-    """Return X, lazily if it is not in memory, and y cut as X is.
+    """Return X, lazily if it is not in memory, and y (or None) cut as X is.
 
-    Parameters
-    ----------
-    X, y
-        As a user gives them, or as this function has returned them; y may be None.
-
-    Returns
-    -------
-    X, y
-        y stays where distributed rows are, and comes into memory with all others.
+    y stays where distributed rows are, and comes into memory with all others.
     """
     if isinstance(X, DistributedRows) or is_dask(X):
         return align_dask(X, y if is_dask(y) else in_memory(y))
@@ -54,21 +46,7 @@ def on_labels(function, y):
 
 
 def distinct(y):
-    """Return the sorted labels that occur, in one pass.
-
-    Parameters
-    ----------
-    y : ndarray of shape (n,) or distributed labels
-
-    Returns
-    -------
-    ndarray
-
-    Raises
-    ------
-    ValueError
-        If distributed labels are so many that they would be gathered.
-    """
+    """Return the sorted labels that occur, in one pass; refuse so many that they would be gathered."""
     return y.reduce(_distinct, _union) if isinstance(y, DistributedRows) else np.unique(y)
 
 

@@ -20,13 +20,7 @@ def is_memory_map(X):
 
 
 class MemoryMapRows(LocalRows):
-    """Rows of a memory map.
-
-    Parameters
-    ----------
-    X : ndarray
-        A memory map, or a view of one.
-    """
+    """Rows of a memory map, or of a view of one."""
 
     def __init__(self, X):
         super().__init__(X.shape, X.dtype)
@@ -65,12 +59,8 @@ def _mapped(filename, dtype, offset, shape):
 def release_pages(X):
     """Give the pages that a view of a memory map lies in back to the system.
 
-    The next read brings them in again. What was written to a shared map is in the file's pages
-    that the system keeps; a private map would lose it, and is left alone.
-
-    Parameters
-    ----------
-    X : ndarray
+    The next read brings them in again. What was written to a shared map is in the file's pages that
+    the system keeps; a private map would lose it, and is left alone.
     """
     origin, buffer = _origin(X)
     if origin is None or origin.mode == "c" or not hasattr(buffer, "madvise") or X.size == 0:

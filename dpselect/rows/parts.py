@@ -13,16 +13,11 @@ MOST_SPLITS = 16
 
 @dataclass(frozen=True)
 class Parts:
-    """The parts of J splits of n rows, as tables of truth values.
+    """The parts T_j and V_j of J splits of n rows, as tables of truth values.
 
-    Attributes
-    ----------
-    train, test : array of bool, shape (n, J)
-        Whether a row belongs to T_j, and to V_j; cut as the rows are, wherever these are.
-    train_sizes, test_sizes : ndarray of shape (J,)
-        Rows of each T_j and V_j.
-    left_out_once : bool
-        Whether each row lies in every T_j but one, as with folds.
+    `train` and `test`, of shape (n, J), tell whether a row belongs to T_j, and to V_j; they are cut
+    as the rows are, wherever these are. `train_sizes` and `test_sizes` count their rows. With
+    `left_out_once` each row lies in every T_j but one, as with folds.
     """
 
     train: Any
@@ -33,18 +28,7 @@ class Parts:
 
     @classmethod
     def from_splits(cls, splits, X):
-        """Return the parts of `splits`, or None if one of them names a row twice.
-
-        Parameters
-        ----------
-        splits : list of (train, test)
-            J pairs of index arrays.
-        X : table of n rows
-
-        Returns
-        -------
-        Parts or None
-        """
+        """Return the parts of J pairs of index arrays, or None if one of them names a row twice."""
         n = X.shape[0] if hasattr(X, "shape") else len(X)
         tables = np.zeros((2, n, len(splits)), dtype=bool)
         for j, split in enumerate(splits):

@@ -1,29 +1,20 @@
 """Rows that this process reads, a piece at a time."""
 
-import warnings
 from abc import ABC, abstractmethod
 
 import numpy as np
-from joblib import Parallel, delayed
 from scipy import sparse
 
-from .cutting import add_up, join, over_blocks, row_blocks
+from .cutting import add_up, collect, in_threads, join, over_blocks, spread_runs
 
-# consecutive rows in a sample, and chunks that it reads at most
-RUN, FEW = 64, 8
+# chunks that a sample reads at most
+FEW = 8
 
 
 class RowSource(ABC):
-    """Rows that are read when they are needed.
+    """Rows of shape (n, d), or (n,) for labels, that are read when they are needed.
 
-    Parameters
-    ----------
-    shape : tuple
-        (n, d), or (n,) for labels.
-    dtype : dtype, default=float64
-        Of a dummy row.
-    names : list of str, default=None
-        Of the columns.
+    `dtype` is that of a dummy row; `names` are those of the columns, or None.
     """
 
     def __init__(self, shape, dtype=np.float64, names=None):
@@ -83,21 +74,9 @@ class LocalRows(RowSource):
 
     def block_map(self, function, aligned, n_jobs, row_elements):
         def on_piece(piece, parts):
-            return join(over_blocks(function, piece, parts, row_elements))
+            return collect(over_blocks(function, piece, parts, row_elements), piece.shape[0])
 
-        collected, at = None, 0
-        for part in self._over_pieces(on_piece, aligned, n_jobs, row_elements):
-            if len(part) == len(self):
-                return part
-            if collected is None:
-                # here, and not joined in the end: that would need the memory twice
-                collected = np.empty((len(self), *part.shape[1:]), dtype=part.dtype)
-            # labels that are texts become longer on the way
-            if part.dtype != collected.dtype:
-                collected = collected.astype(np.result_type(collected, part))
-            collected[at : at + len(part)] = part
-            at += len(part)
-        return collected
+        return collect(self._over_pieces(on_piece, aligned, n_jobs, row_elements), len(self))
 
     def _over_pieces(self, on_piece, aligned, n_jobs, row_elements):
         def run(rows):
@@ -108,7 +87,7 @@ class LocalRows(RowSource):
         pieces = self.pieces(row_elements)
         if n_jobs in (None, 1) or len(pieces) == 1:
             return map(run, pieces)
-        return _in_threads(run, pieces, n_jobs)
+        return in_threads(run, pieces, n_jobs)
 
     def sample(self, n_rows, aligned):
         runs = self._runs(n_rows)
@@ -120,12 +99,8 @@ class LocalRows(RowSource):
         return X, *(join([array[rows] for rows in runs]) for array in aligned)
 
     def _runs(self, requested):
-        n = len(self)
-        if requested >= n and self.random_access:
-            return [slice(0, n)]
         if self.random_access:
-            starts = np.linspace(0, n - min(RUN, requested), max(1, -(-requested // RUN))).astype(int)
-            return [slice(start, start + min(RUN, requested)) for start in starts.tolist()]
+            return spread_runs(requested, len(self))
         pieces = self.pieces(1)
         few = min(FEW, len(pieces), max(1, requested))
         chosen = [pieces[i] for i in np.linspace(0, len(pieces) - 1, few).astype(int)]
@@ -142,34 +117,8 @@ class LocalRows(RowSource):
         return function(self.load(slice(0, 1)))
 
 
-class ArrayRows(LocalRows):
-    """Rows in memory.
-
-    Parameters
-    ----------
-    X : ndarray or CSR matrix
-    """
-
-    def __init__(self, X):
-        super().__init__(X.shape, X.dtype)
-        self.X = X
-
-    def pieces(self, row_elements):
-        return row_blocks(len(self), row_elements)
-
-    def load(self, rows):
-        return self.X[rows]
-
-
 class PickedRows(LocalRows):
-    """Some of the rows of a source.
-
-    Parameters
-    ----------
-    base : LocalRows
-    indices : ndarray of int
-        Ascending.
-    """
+    """The rows of a source at ascending `indices`."""
 
     def __init__(self, base, indices):
         super().__init__((len(indices), *base.shape[1:]), base.dtype, base.names)
@@ -196,17 +145,7 @@ class PickedRows(LocalRows):
 
 
 class MappedRows(LocalRows):
-    """What a function makes of the rows of a source, each row by itself.
-
-    Parameters
-    ----------
-    base : LocalRows
-    function : callable
-    tail : tuple
-        Shape of a row.
-    names, dtype
-        As for :class:`RowSource`.
-    """
+    """What a function makes of the rows of a source, each row by itself, of shape `tail`."""
 
     def __init__(self, base, function, tail, names, dtype):
         super().__init__((len(base), *tail), dtype, names)
@@ -221,14 +160,6 @@ class MappedRows(LocalRows):
 
     def release(self, rows):
         self.base.release(rows)
-
-
-def _in_threads(run, pieces, n_jobs):
-    # the threads restore each other's filters of warnings
-    with warnings.catch_warnings():
-        yield from Parallel(n_jobs=n_jobs, backend="threading", return_as="generator")(
-            delayed(run)(rows) for rows in pieces
-        )
 
 
 def rows_at(piece, indices):

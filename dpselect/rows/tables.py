@@ -6,16 +6,9 @@ from .blocks import as_lazy, is_lazy
 
 
 def take(X, indices):
-    """Return the rows of `X` at `indices`, in the container that `X` came in.
+    """Return the rows of a table of any kind at `indices`, in the container that it came in.
 
-    Parameters
-    ----------
-    X : ndarray, sparse matrix, dataframe (pandas or polars), list, or rows that are read lazily
-    indices : ndarray of int
-
-    Returns
-    -------
-    Rows in the same container. What is read lazily stays so, in ascending order.
+    What is read lazily stays so, in ascending order.
     """
     X = as_lazy(X)
     if is_lazy(X):
@@ -28,18 +21,9 @@ def take(X, indices):
 
 
 def take_records(X, y, indices):
-    """Return the rows of `X` and the entries of `y` at `indices`, as :func:`take` does.
+    """Return the rows of `X` and the entries of `y` (or None) at `indices`, in one order.
 
-    Parameters
-    ----------
-    X, y
-        Rows and labels; y may be None.
-    indices : ndarray of int
-
-    Returns
-    -------
-    X, y
-        Of the same order, which is ascending for rows that are read lazily.
+    It is ascending for rows that are read lazily.
     """
     X = as_lazy(X)
     if is_lazy(X):

@@ -25,9 +25,11 @@ from dpselect import (
     PrivacyLoss,
     SeededNoiseWarning,
 )
+from dpselect.accuracy_first.forms import NoiseLevels
 from dpselect.capabilities import PublicShape
 from dpselect.mechanisms.above_threshold import HIGH_SHARE, LOW_SHARE
 from dpselect.metrics import BrierScore, ClippedSquaredErrorScore
+from dpselect.noise import root_stream
 from dpselect.preprocessing import BoundedScaler, DPBoundsScaler, NormClipper
 
 GRID = {"epsilon": np.geomspace(0.01, 100, 30)}
@@ -101,6 +103,19 @@ def served(estimator, method):
     if method == "theory":
         return perturbation != "covariance"
     return method not in PATHS or perturbation != "objective"
+
+
+THREE = [clone(model).set_params(classes=[*LABELS, "unknown"]) for model in (LOGISTIC, OUTPUT)]
+
+
+@pytest.mark.parametrize("estimator", [*ESTIMATORS, *THREE], ids=name_of)
+def test_risks_of_many_models_are_those_of_each(estimator):
+    form, epsilons = estimator.accuracy_form(), np.geomspace(0.1, 10.0, 70)
+    levels = NoiseLevels("path" if form.reduces_noise else "fresh", 0.1, 10.0)
+    reduction = form.reduction(*records(estimator, SMALL), levels, root_stream(0))
+    models = np.array([reduction.read(epsilon) for epsilon in epsilons])
+    expected = [reduction.risks(model[None])[0] for model in models]
+    np.testing.assert_allclose(reduction.risks(models), expected, rtol=1e-9)
 
 
 # --- every method with every estimator

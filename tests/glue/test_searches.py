@@ -33,7 +33,7 @@ from dpselect.linear_model.noise import LinearNoise
 from dpselect.linear_model.ridge.problem import RidgeNoise
 from dpselect.mechanisms import exponential_mechanism, noisy_argmax
 from dpselect.mechanisms.random_stopping import random_stopping, total_epsilon
-from dpselect.mechanisms.renyi import pure_to_zcdp, zcdp_to_epsilon
+from dpselect.mechanisms.zcdp import pure_to_zcdp, zcdp_to_epsilon
 from dpselect.metrics import (
     BrierScore,
     ClippedSquaredErrorScore,

@@ -17,6 +17,7 @@ from sklearn.tree import DecisionTreeClassifier
 from dpselect import (
     BudgetExceededError,
     CertificateError,
+    PrivacyLedger,
     SeededNoiseWarning,
     ThresholdoutFeatureSelector,
 )
@@ -156,6 +157,27 @@ def test_a_budget_that_is_spent_at_once(data):
     with pytest.raises(BudgetExceededError, match="first column .* epsilon=5000 is spent"):
         chooser.fit(*data)
     assert not hasattr(chooser, "privacy_") and not hasattr(chooser, "support_")
+
+
+class InterruptedAt(LogisticRegression):
+    def __init__(self, n_columns=0):
+        super().__init__()
+        self.n_columns = n_columns
+
+    def fit(self, X, y):
+        if X.shape[1] == self.n_columns:
+            raise KeyboardInterrupt
+        return super().fit(X, y)
+
+
+@pytest.mark.parametrize("step", [2, 3])
+def test_an_interrupt_after_an_answer_counts_in_full(data, step, tmp_path):
+    ledger = PrivacyLedger(tmp_path / "held", 1e6, adjacency="replace one holdout record")
+    chooser = selector(InterruptedAt(step), n_features_to_select=3, ledger=ledger)
+    with pytest.raises(KeyboardInterrupt):
+        chooser.fit(*data)
+    expected = selector(n_features_to_select=3).fit(*data).privacy_
+    assert ledger.spent() == (expected.epsilon, 0.0) and expected.epsilon > 0
 
 
 # --- as scikit-learn's selectors

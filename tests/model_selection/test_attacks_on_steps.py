@@ -12,7 +12,7 @@ from dataclasses import fields
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -141,6 +141,46 @@ def test_no_search_tells_of_a_gap(name, broken):
     found = [released(clone(SEARCHES[name]).fit(X, TARGETS)) for X in neighbours_in("pandas")]
     assert len(found) == len(OTHERS)
     assert any(other != found[0] for other in found[1:]) == broken
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", SEARCHES)
+def test_steps_see_the_same_form_on_neighbours(name, broken):
+    def seen(X):
+        def look(rows):
+            forms.append((type(rows), rows.shape, rows.dtypes.tolist()))
+            return rows
+
+        search, forms = clone(SEARCHES[name]).set_params(trusted_steps=[FunctionTransformer]), []
+        search.estimator.steps.insert(0, ("look", FunctionTransformer(look)))
+        search.fit(X, TARGETS)
+        assert any(shape == (120, 2) for _, shape, _ in forms)
+        return forms
+
+    found = [seen(X) for X in neighbours_in("pandas")]
+    assert any(other != found[0] for other in found[1:]) == broken
+
+
+class WiderOnMany(TransformerMixin, BaseEstimator):
+    """Gives more columns where there are more rows, which no dummy row shows."""
+
+    def fit(self, X, y=None):
+        return self
+
+    def transform(self, X):
+        return X if len(X) == 1 else np.hstack([X, X])
+
+    def __sklearn_is_fitted__(self):
+        return True
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", SEARCHES)
+def test_columns_that_no_dummy_row_has_are_refused(name):
+    search = clone(SEARCHES[name]).set_params(trusted_steps=[WiderOnMany])
+    search.estimator.steps.insert(-1, ("wider", WiderOnMany()))
+    with pytest.raises(ValueError, match="another number of columns"):
+        search.fit(neighbours_in("pandas")[0], TARGETS)
 
 
 @pytest.mark.filterwarnings("ignore")

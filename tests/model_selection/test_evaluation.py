@@ -7,9 +7,9 @@ from sklearn.base import clone
 from sklearn.model_selection import (
     KFold,
     LeaveOneOut,
+    PredefinedSplit,
     RepeatedKFold,
     ShuffleSplit,
-    TimeSeriesSplit,
 )
 
 from dpselect import DPHistogramDensity, DPLinearSVC, DPLogisticRegression, DPRidge
@@ -26,6 +26,8 @@ from dpselect.metrics import (
 from dpselect.model_selection import evaluation
 from dpselect.model_selection.candidates import make_candidates
 from dpselect.model_selection.progress import Progress
+from dpselect.model_selection.strategies import Problem
+from dpselect.model_selection.strategies.stability import Stability
 from dpselect.model_selection.strategies.stability_plan import make_plan
 from dpselect.noise import root_stream
 from dpselect.rows import MOST_SPLITS, Parts
@@ -35,7 +37,7 @@ CV = {
     "folds": KFold(5, shuffle=True, random_state=0),
     "repeated": RepeatedKFold(n_splits=2, n_repeats=3, random_state=0),
     "shuffle": ShuffleSplit(3, train_size=0.3, test_size=0.5, random_state=0),
-    "time": TimeSeriesSplit(4),
+    "uneven": PredefinedSplit(np.digitize(np.arange(3000), [300, 1200])),
 }
 LOGISTIC = DPLogisticRegression(epsilon=2.0, classes=[0, 1])
 CLASSIFIERS = {
@@ -156,9 +158,8 @@ def test_the_plan_charges_for_the_residual():
         candidate.n_features = 4
     trials = [[Trial(c.model, 1.0, root_stream(i))] for i, c in enumerate(candidates)]
     splits = list(KFold(5).split(np.zeros((1000, 1))))
-    plan = make_plan(
-        candidates, trials, BrierScore(), splits, 1000, 4, epsilon=2.0, selection_epsilon=1.0
-    )
+    problem = Problem(candidates, BrierScore(), splits, 1000, 4, epsilon=2.0, selection_fraction=0.5)
+    plan = make_plan(Stability(problem), trials)
     for i, candidate in enumerate(candidates):
         bound = trials[i][0].certificate(BrierScore(), candidate.shape(800))
         assert bound.residual > 0.05
@@ -226,11 +227,11 @@ def test_widths_that_are_multiples_are_counted_once(records, monkeypatch):
     models = [
         DPHistogramDensity(bin_width=w, bounds=(0.0, 1.0)) for w in (1.0, 0.5, 0.25, 0.125, 0.2)
     ]
-    splits = list(CV["folds"].split(X))
+    splits = list(CV["uneven"].split(X))
     compare(models, IntegratedSquaredErrorScore(), X, None, splits)
     assert seen == [8, 5]
     # few counts at a time
-    monkeypatch.setattr(density_splits, "MOST_COUNTS", 40)
+    monkeypatch.setattr(density_splits, "MOST_COUNTS", 20)
     compare(models, IntegratedSquaredErrorScore(), X, None, splits)
     assert seen[2:] == [8, 8, 8, 5, 5]
 

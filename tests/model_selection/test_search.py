@@ -1,16 +1,19 @@
+import math
 import pickle
 import time
 import warnings
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
 from joblib import parallel_config
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import make_scorer, roc_auc_score
 from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold, cross_val_score
+from sklearn.multioutput import MultiOutputClassifier
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
@@ -24,7 +27,7 @@ from dpselect import (
 )
 from dpselect.capabilities import PublicShape
 from dpselect.certificates import Certificate
-from dpselect.estimator import Trial
+from dpselect.estimator import PrivateClassifier, Trial
 from dpselect.metrics import BrierScore, RampScore
 from dpselect.model_selection import evaluation
 from dpselect.model_selection.candidates import make_candidates
@@ -32,6 +35,7 @@ from dpselect.model_selection.progress import Progress
 from dpselect.noise import InnerStream, root_stream
 from dpselect.preprocessing import BoundedScaler, DPBoundsScaler
 from dpselect.rows import Parts
+from tests.model_selection.strategies.common import Untouchable
 from tests.trials import scales_of, watch_noise
 
 MODEL = DPLogisticRegression(classes=["ill", "well"])
@@ -302,10 +306,33 @@ def test_refit_after_inf_forgets_exact_scores(data):
         s.best_score_
 
 
-def test_inf_takes_the_noise_out_of_the_model_too(data):
-    s = search(epsilon=float("inf"), scoring="ramp").fit(*data)
-    assert s.best_estimator_.privacy_.epsilon == float("inf")
-    assert s.scorer_.__class__.__name__ in ("RampScore", "_PassthroughScorer")
+NESTED = FeatureUnion([("a", make_pipeline(DPBoundsScaler(0.1))), ("b", DPBoundsScaler(0.2))])
+
+
+@pytest.mark.parametrize("estimator, grid", [
+    (MODEL, {"alpha": [0.1, 1.0]}),
+    (make_pipeline(DPBoundsScaler(0.1), MODEL), {"dplogisticregression__alpha": [0.1, 1.0]}),
+    (Pipeline([("s", NESTED), ("m", MODEL)]), {"m__alpha": [0.1]}),
+    (Pipeline([("s", "passthrough"), ("m", MODEL)]),
+     {"m": [clone(MODEL).set_params(epsilon=0.01)], "s": [NESTED, DPBoundsScaler(0.01)]}),
+    (MultiOutputClassifier(MODEL), {"estimator__alpha": [0.1]}),
+], ids=["model", "step", "nested steps", "brought in by the grid", "wrapped"])
+def test_inf_takes_the_noise_out_of_every_part(estimator, grid, data):
+    X, y = data
+    if isinstance(estimator, MultiOutputClassifier):
+        y = y[:, None]
+    first, again = (
+        StabilityGridSearchCV(clone(estimator), grid, epsilon=math.inf, cv=3).fit(X, y)
+        for _ in range(2)
+    )
+    parts = first.best_estimator_.get_params()
+    assert {value for name, value in parts.items() if name.endswith("epsilon")} == {math.inf}
+    np.testing.assert_array_equal(
+        first.cv_results_["mean_test_score"], again.cv_results_["mean_test_score"]
+    )
+    assert first.estimator.get_params().keys() == clone(estimator).get_params().keys()
+    given = [value for name, value in first.estimator.get_params().items() if name.endswith("epsilon")]
+    assert math.inf not in given
 
 
 # --- what an adversarial reader of the code found
@@ -413,14 +440,6 @@ def test_two_feature_maps_are_independent(data):
     assert (Z[:, :3] != Z[:, 3:]).any()
 
 
-def test_inf_takes_the_noise_out_of_models_that_the_grid_brings_in(data):
-    pipeline = Pipeline([("s", BoundedScaler((-1, 1))), ("m", clone(MODEL))])
-    s = search(
-        pipeline, {"m": [clone(MODEL).set_params(epsilon=0.01)]}, epsilon=float("inf")
-    ).fit(*data)
-    assert s.best_estimator_[-1].privacy_.epsilon == float("inf")
-
-
 # --- refusals
 
 
@@ -460,12 +479,6 @@ def test_inf_takes_the_noise_out_of_models_that_the_grid_brings_in(data):
     ],
 )
 def test_refused_before_the_data_is_touched(parameters, error, match):
-    class Untouchable:
-        """Records that must not be read."""
-
-        def __getattribute__(self, name):
-            raise AssertionError(f"the data was touched: {name}")
-
     parameters = dict(parameters)
     s = search(parameters.pop("estimator", MODEL), parameters.pop("grid", GRID), **parameters)
     with pytest.raises(error, match=match):
@@ -535,38 +548,48 @@ def test_errors_of_other_libraries_do_not_quote_records(data):
 # --- an estimator of the user's own
 
 
-class Prior(ClassifierMixin, BaseEstimator):
+@dataclass(frozen=True)
+class PriorNoise:
+    shape: PublicShape
+    epsilon: float
+    shrink: float
+
+    def certificate(self, score, noise, failure_probability):
+        moved = 2 * (1 - self.shrink) / self.shape.n_samples
+        return Certificate(min(score.lipschitz * moved, score.span(1.0)), float(score.span(1.0)))
+
+
+class Prior(PrivateClassifier):
     """Predicts with the noisy share of the second class, whatever the columns."""
 
     default_scoring = "brier"
 
-    def __init__(self, epsilon=1.0, shrink=0.0, classes=None, random_state=None):
+    def __init__(self, epsilon=1.0, shrink=0.0, classes=None, ledger=None, random_state=None):
         self.epsilon = epsilon
         self.shrink = shrink
         self.classes = classes
+        self.ledger = ledger
         self.random_state = random_state
 
-    def fit(self, X, y):
-        from dpselect.noise import as_generator
+    def _what(self):
+        return "share of the second class"
 
-        noise = as_generator(self.random_state).laplace() / (len(y) * self.epsilon)
-        share = np.mean(np.asarray(y) == self.classes[1]) + noise
-        self.share_ = (1 - self.shrink) * np.clip(share, 0, 1) + self.shrink / 2
-        self.classes_ = np.asarray(self.classes)
-        self.n_features_in_ = X.shape[1]
-        self.privacy_ = PrivacyLoss(self.epsilon, label="share of the second class")
-        return self
+    def _calibration(self, shape, epsilon):
+        return PriorNoise(shape, epsilon, self.shrink)
+
+    def _standard_noise(self, generator, n_features, n_problems, epsilon):
+        return generator.laplace()
+
+    def _release(self, records, calibration, noise):
+        share = np.mean(records.y == records.classes[1])
+        share += noise / (calibration.shape.n_samples * calibration.epsilon)
+        return {"share_": (1 - self.shrink) * np.clip(share, 0, 1) + self.shrink / 2}
 
     def decision_function(self, X):
         return np.full(len(X), 2 * self.share_ - 1)
 
-    def stability_certificate(self, score, n_samples, n_features, n_problems=1,
-                              failure_probability=None):
-        moved = 2 * (1 - self.shrink) / n_samples
-        return Certificate(min(score.lipschitz * moved, score.span(1.0)), float(score.span(1.0)))
 
-
-def test_a_users_own_estimator_joins_by_its_methods(data):
+def test_a_users_own_estimator_joins(data):
     s = search(Prior(classes=["ill", "well"]), {"shrink": [0.0, 0.5, 1.0]}).fit(*data)
     assert s.privacy_.epsilon == 1.0 and s.best_params_["shrink"] in (0.0, 0.5, 1.0)
 

@@ -188,26 +188,25 @@ def test_the_last_bits_tell_nothing():
         assert (noisy % grid_step(1.0) == 0).all()
 
 
-@pytest.mark.parametrize("rate", [np.nan, 0.0, -1.0, 2.0**-62, [0.1, np.nan]])
-def test_rates_that_would_give_no_noise_or_too_much_are_refused(rate):
-    with pytest.raises(ValueError, match="rate"):
-        geometric(as_generator(), np.shape(rate), rate)
+def two_values(scales=1.0, epsilon=1.0):
+    return grid_laplace(as_generator(), np.array([0.1, 0.2]), scales, epsilon)
 
 
-@pytest.mark.parametrize("ratio", [np.nan, -0.5, 1.0, 1.5])
-def test_bad_ratios_are_refused(ratio):
-    with pytest.raises(ValueError, match="ratio"):
-        discrete_laplace(as_generator(), 3, ratio)
+BAD = {
+    "rate": (lambda rate: geometric(as_generator(), np.shape(rate), rate),
+             [np.nan, 0.0, -1.0, 2.0**-62, [0.1, np.nan]]),
+    "ratio": (lambda ratio: discrete_laplace(as_generator(), 3, ratio), [np.nan, -0.5, 1.0, 1.5]),
+    "scales": (two_values, [np.nan, 0.0, [1.0, -1.0], 1e-310]),
+    "epsilon": (lambda epsilon: two_values(epsilon=epsilon), [np.nan, -1.0, 0.0]),
+}
 
 
-@pytest.mark.parametrize("name, value", [
-    ("scales", np.nan), ("scales", 0.0), ("scales", [1.0, -1.0]), ("scales", 1e-310),
-    ("epsilon", np.nan), ("epsilon", -1.0), ("epsilon", 0.0),
-])  # fmt: skip
-def test_bad_numbers_never_leave_values_without_noise(name, value):
-    parameters = {"scales": 1.0, "epsilon": 1.0, name: value}
-    with pytest.raises(ValueError, match=name):
-        grid_laplace(as_generator(), np.array([0.1, 0.2]), **parameters)
+@pytest.mark.parametrize("name", BAD)
+def test_numbers_that_would_give_no_noise_or_too_much_are_refused(name):
+    sample, values = BAD[name]
+    for value in values:
+        with pytest.raises(ValueError, match=name):
+            sample(value)
 
 
 def test_no_sign_of_a_zero_tells_a_value(monkeypatch):

@@ -390,18 +390,6 @@ def test_refusals(make):
     assert np.array_equal(path.read(1.0), path.read(1.0))
 
 
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 7.0])
-def test_deviations(epsilon):
-    path = DiscreteLaplacePath(as_generator(), 1, 0.1, 7.0)
-    k = np.arange(-1000, 1001)
-    variance = discrete_laplace_law(epsilon, k) @ k**2
-    assert path.deviation(epsilon) == pytest.approx(variance**0.5)
-    assert np.isfinite(path.deviation(1e4))
-    path = SphericalLaplacePath(as_generator(), 1, 4, 0.1, 7.0)
-    variance = stats.gamma(4, scale=1 / epsilon).moment(2) / 4
-    assert path.deviation(epsilon) == pytest.approx(variance**0.5)
-
-
 def loss_of_models(path_values, neighbour_values, levels):
     """Bound from below the loss of prefixes around 0 and around a unit vector.
 

@@ -6,11 +6,7 @@ from scipy import stats
 from scipy.signal import fftconvolve
 
 from dpselect.noise import as_generator, laplace, spherical_laplace, tails
-from dpselect.noise.tails import (
-    laplace_length_quantile,
-    noise_length,
-    spherical_laplace_length_quantile,
-)
+from dpselect.noise.tails import laplace_length_quantile, noise_length
 
 PROBABILITIES = [1e-9, 1e-4, 0.05, 0.5]
 ALARM = 1e-7
@@ -32,13 +28,7 @@ def quantile_rounded_down(log2_dimension, probability, n_steps=2**15):
 
 
 @pytest.mark.parametrize("probability", PROBABILITIES)
-def test_one_coordinate(probability):
-    q = laplace_length_quantile(1, probability)
-    assert 1 <= q / np.log(1 / probability) <= 1.01
-
-
-@pytest.mark.parametrize("probability", PROBABILITIES)
-@pytest.mark.parametrize("log2_dimension", [1, 2, 4, 6, 8])
+@pytest.mark.parametrize("log2_dimension", [0, 1, 2, 4, 6, 8])
 def test_against_squares_rounded_down(log2_dimension, probability):
     below = quantile_rounded_down(log2_dimension, probability)
     assert below <= laplace_length_quantile(2**log2_dimension, probability) <= 1.01 * below
@@ -72,17 +62,6 @@ def test_many_coordinates(dimension):
         assert normal - 0.03 <= total <= 1.3 * normal + 0.03
 
 
-def test_grows_with_the_dimension_and_as_the_probability_falls():
-    table = np.array(
-        [
-            [laplace_length_quantile(d, p) for p in (1e-9, 1e-6, 1e-3, 0.1, 0.5)]
-            for d in (1, 2, 5, 20, 100, 1000, 5000)
-        ]
-    )
-    assert (np.diff(table, axis=0) > 0).all()
-    assert (np.diff(table, axis=1) < 0).all()
-
-
 @pytest.mark.parametrize("dimension, largest", [(1000, 200_000), (1_000_000, 5_000_000)])
 def test_one_transform_and_remembered(dimension, largest, monkeypatch):
     sizes, rfft = [], tails.fft.rfft
@@ -99,23 +78,15 @@ def test_one_transform_and_remembered(dimension, largest, monkeypatch):
     assert len(sizes) == 1 and sizes[0] <= largest
 
 
-@pytest.mark.parametrize("dimension", [1, 2, 50])
-def test_spherical_laplace(dimension):
-    n = 100_000
-    lengths = np.linalg.norm(spherical_laplace(as_generator(dimension), n, dimension), axis=1)
-    for probability in (0.001, 0.05, 0.5):
-        q = spherical_laplace_length_quantile(dimension, probability)
-        assert q == pytest.approx(stats.gamma.isf(probability, dimension))
-        assert stats.binomtest(int((lengths > q).sum()), n, probability).pvalue > ALARM
-    assert spherical_laplace_length_quantile(1, 1e-9) == pytest.approx(9 * np.log(10))
-
-
 @pytest.mark.parametrize("norm, unit", [
     ("l1", lambda n, d: laplace(as_generator(0), (n, d))),
     ("l2", lambda n, d: spherical_laplace(as_generator(0), n, d)),
 ])
 @pytest.mark.parametrize("dimension", [1, 2, 7, 40])
 def test_noise_length_is_that_of_the_samples(norm, unit, dimension):
+    if norm == "l2":
+        exact = stats.gamma(dimension)
+        assert noise_length(norm, dimension, 1e-9) == pytest.approx(exact.isf(1e-9))
     n = 40_000
     lengths = np.linalg.norm(unit(n, dimension), axis=1)
     assert np.sqrt((lengths**2).mean()) == pytest.approx(noise_length(norm, dimension), rel=0.05)
@@ -125,12 +96,6 @@ def test_noise_length_is_that_of_the_samples(norm, unit, dimension):
         assert beyond <= p + wide
         # no more than 1 % too long, which in 40 dimensions is a share of a third
         assert beyond >= 0.6 * p - wide
-
-
-def test_l1_noise_is_shorter_than_l2_noise_in_high_dimension():
-    # sqrt(2 d) against d, for the same sensitivity
-    for p in (None, 0.1):
-        assert noise_length("l1", 100, p) < 0.2 * noise_length("l2", 100, p)
 
 
 @pytest.mark.parametrize("dimension", [1, 5, 100])

@@ -2,11 +2,18 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 from scipy.stats import chisquare
+from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures
 
-from dpselect import DPLogisticRegression, SeededNoiseWarning, StabilityGridSearchCV
+from dpselect import (
+    AccuracyFirstSearchCV,
+    DPLogisticRegression,
+    SeededNoiseWarning,
+    StabilityGridSearchCV,
+)
+from dpselect.model_selection.strategies import STRATEGIES
 from dpselect.preprocessing import DPBoundsScaler, check_pipeline_privacy
 from dpselect.preprocessing.private_bounds import bound_grid, cell_utility, ranks_of
 
@@ -180,6 +187,34 @@ def test_two_private_parts_are_both_paid(records):
     ).fit(*records)
     assert search.privacy_.epsilon == 1.0
     assert [release.epsilon for release in search.privacy_.releases] == [0.5, 0.25, 0.25]
+
+
+ALPHAS = {"dplogisticregression__alpha": [0.1, 1.0]}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("search", [
+    *(StabilityGridSearchCV(None, ALPHAS, strategy=strategy, epsilon=2.0) for strategy in STRATEGIES),
+    *(AccuracyFirstSearchCV(None, {"dplogisticregression__epsilon": [1.0, 10.0]}, target=0.5,
+                            method=method, max_epsilon=np.inf, on_failure="last")
+      for method in ("certified", "doubling")),
+], ids=lambda search: getattr(search, "strategy", "accuracy first"))
+def test_labels_that_are_learned_are_those_that_are_given(search):
+    """Each of them is one problem more for the noise."""
+    X = np.random.default_rng(0).normal(size=(1000, 3))
+    y = np.argmax(np.c_[X, -X.sum(axis=1)], axis=1)
+    learned, given = (
+        clone(search).set_params(random_state=0, estimator=make_pipeline(
+            DPBoundsScaler(0.5), DPLogisticRegression(alpha=0.1, classes=classes)
+        )).fit(X, y)
+        for classes in (None, range(4))
+    )
+    for name, column in getattr(given, "cv_results_", {}).items():
+        np.testing.assert_array_equal(learned.cv_results_[name], column)
+    models = [s.best_estimator_[-1] for s in (learned, given)]
+    assert [list(model.classes) for model in models] == [[0, 1, 2, 3]] * 2
+    np.testing.assert_array_equal(*(model.coef_ for model in models))
+    assert learned.privacy_ == given.privacy_
 
 
 def test_a_seeded_search_repeats_its_bounds_and_marks_them(records):

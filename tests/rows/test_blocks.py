@@ -2,7 +2,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dpselect.rows import block_map, block_sum, cutting
+from dpselect.rows import block_map, block_sum, cutting, row_blocks
+
+pytestmark = pytest.mark.usefixtures("small_blocks")
 
 
 @pytest.fixture
@@ -10,21 +12,32 @@ def X():
     return np.random.default_rng(0).normal(size=(1000, 7))
 
 
-@pytest.fixture(autouse=True)
-def small_blocks(monkeypatch):
-    monkeypatch.setattr(cutting, "BLOCK_ELEMENTS", 500)
-
-
 def gram(block, weight):
     return block.T @ (weight[:, None] * block), weight.sum()
 
 
+@pytest.mark.parametrize("n, width", [(1, 1), (1000, 7), (500, 1), (501, 1), (10, 10_000)])
+def test_blocks_cover_all_rows_once(n, width):
+    blocks = row_blocks(n, width)
+    covered = np.concatenate([np.arange(n)[block] for block in blocks])
+    assert (covered == np.arange(n)).all()
+
+
 @pytest.mark.parametrize("container", [np.asarray, sparse.csr_array, sparse.csc_matrix])
-def test_block_sum(X, container):
-    weight = np.arange(1000.0)
-    total, count = block_sum(gram, container(X), weight)
-    np.testing.assert_allclose(total, X.T @ (weight[:, None] * X), atol=1e-8)
-    assert count == weight.sum()
+def test_sums_and_maps_over_dense_blocks_of_all_that_is_aligned(X, container):
+    weight, seen = np.arange(1000.0), []
+
+    def first(block, weight):
+        seen.append((type(block), len(block)))
+        return block[:, 0] + weight
+
+    for n_jobs in (1, 2):
+        total, count = block_sum(gram, container(X), weight, n_jobs=n_jobs)
+        np.testing.assert_allclose(total, X.T @ (weight[:, None] * X), atol=1e-8)
+        assert count == weight.sum()
+        found = block_map(first, container(X), weight, n_jobs=n_jobs)
+        np.testing.assert_array_equal(found, X[:, 0] + weight)
+    assert set(seen) == {(np.ndarray, 71), (np.ndarray, 1000 % 71)}
 
 
 def test_threads_do_not_change_a_bit(X):
@@ -33,28 +46,32 @@ def test_threads_do_not_change_a_bit(X):
     assert (one[0] == two[0]).all() and one[1] == two[1]
 
 
-def test_block_map_keeps_the_order(X):
-    for n_jobs in (1, 2):
-        result = block_map(lambda block: block.sum(axis=1), X, n_jobs=n_jobs)
-        np.testing.assert_allclose(result, X.sum(axis=1))
-
-
-def test_memory_map_is_read_block_by_block(X, tmp_path):
-    path = tmp_path / "X.npy"
-    np.save(path, X)
-    mapped = np.load(path, mmap_mode="r")
-    np.testing.assert_array_equal(
-        block_sum(gram, mapped, np.ones(1000))[0], block_sum(gram, X, np.ones(1000))[0]
-    )
-
-
-def test_block_sum_does_not_write_into_what_the_function_returned():
+def test_what_the_function_returned_is_not_written_into():
     kept = []
 
     def keep(block):
         kept.append(block.sum(axis=0))
         return (kept[-1],)
 
-    X = np.ones((10, 500))
-    block_sum(keep, X)
+    block_sum(keep, np.ones((10, 500)))
     assert all((part == 1).all() for part in kept)
+
+
+def test_integers_are_added_exactly():
+    large = np.int64(2**53)
+    (total,) = cutting.add_up([(large,), (np.int8(1),), (np.int8(1),)])
+    assert total.dtype == np.int64 and int(total) == 2**53 + 2
+    (total,) = cutting.add_up([(np.float32(0.5),), (0.25,)])
+    assert total.dtype == np.float64 and total == 0.75
+
+
+@pytest.mark.parametrize("kinds", [
+    (np.asarray,) * 3, (sparse.csr_matrix,) * 3, (np.asarray, sparse.csr_matrix, np.asarray),
+    (sparse.csc_array, np.asarray, np.asarray),
+])
+def test_blocks_are_joined_in_their_order(kinds):
+    """Dense and sparse ones, too: files of one data set may be read so."""
+    X = np.arange(12.0).reshape(6, 2)
+    joined = cutting.join([kind(X[i : i + 2]) for kind, i in zip(kinds, (0, 2, 4))])
+    assert sparse.issparse(joined) == (set(kinds) != {np.asarray})
+    np.testing.assert_array_equal(joined.toarray() if sparse.issparse(joined) else joined, X)

@@ -19,7 +19,7 @@ from dpselect import (
     DPRidge,
     StabilityGridSearchCV,
 )
-from dpselect.linear_model.ridge import estimator as ridge
+from dpselect.linear_model.ridge import problem as ridge
 from dpselect.rows import block_map, block_sum
 
 distributed = pytest.importorskip("distributed")
@@ -43,7 +43,7 @@ def client():
     path = os.pathsep.join(filter(None, sys.path))
     with dask.config.set({"distributed.nanny.environ": {"PYTHONPATH": path}}):
         with distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0"
         ) as cluster, distributed.Client(cluster) as client:
             yield client
 

@@ -73,7 +73,8 @@ class Telling(BaseEstimator):
         bound = Bound(1 / shape.n_samples, 0.0, 0.0, 1.0, ("share",))
         return SimpleNamespace(risk_bound=lambda reach: bound)
 
-    risk_bound = None
+    def risk_bound(self, *shape):
+        """Stands for the capability; strategies ask the calibration."""
 
     @staticmethod
     def optimal_values(trials, X, y, reach):
@@ -132,7 +133,7 @@ def released(strategy, X, y, size, seed, k=2, score=Sides(), splits=None, fracti
         model = choice.estimator
         if model is None:
             state = stream.child("release")
-            model = Telling(choice.best, choice.training_epsilon, state).fit(X, y)
+            model = Telling(choice.best, chooser.training_epsilon, state).fit(X, y)
         found.append((choice.best, model.answer_))
     return np.array(found)
 
@@ -265,6 +266,7 @@ class LooksAtTheRecords(Auto):
     def choose(self, X, y, stream):
         self.members = [int(2 * X[:, 0].sum() >= len(X))]
         self.strategy = FirstCandidate(self.problem.restricted(self.members))
+        self.training_epsilon = self.strategy.training_epsilon
         return super().choose(X, y, stream)
 
 

@@ -23,7 +23,7 @@ from ...mechanisms.verification import root_excess_sensitivity
 from ...noise.tails import noise_length
 from ...rows import block_sum
 from .calibration import RESIDUAL, minimiser_sensitivity
-from .noise import PostProcessing, statistic_noise
+from .noise import Decomposition, statistic_noise
 from .sums import entry_bits, outer_sums, scaled_targets, truncated
 from .trust_region import length_of
 
@@ -170,7 +170,7 @@ class RidgeReduction(Reduction):
 
         (squares,) = block_sum(energy, records.y)
         self.energy = float(squares) * problem.target_bound**2 / self.n
-        self.minimiser = self.sums.reading.minimiser(problem.alpha, problem.ball)
+        self.minimiser = self.sums.decomposed.minimiser(problem.alpha, problem.ball)
         self.bounds = form.bounds(self.shape)
         if form.reduces_noise:
             self.put_noise_on = self.noise.start(levels, stream.child("levels"))
@@ -188,8 +188,8 @@ class RidgeReduction(Reduction):
         noisy *= self.sums.units / self.n
         spread = self.scale.off_diagonal * self.noise.deviation(self.levels, epsilon)
         rho = spread * problem.data_norm**2 * math.sqrt(len(self.minimiser)) / self.n
-        reading = PostProcessing.of(noisy[:-1, :-1], noisy[:-1, -1], rho)
-        return reading.minimiser(problem.alpha, problem.ball)
+        decomposed = Decomposition.of(noisy[:-1, :-1], noisy[:-1, -1], rho)
+        return decomposed.minimiser(problem.alpha, problem.ball)
 
     def forecast(self, model, epsilon):
         if self.problem.perturbation != "covariance":

@@ -118,7 +118,7 @@ class DPRidge(PrivateRegressor):
     """
 
     reads = {"lazily": True, "accept_sparse": "csr"}
-    keeps = ("_reading",)
+    keeps = ("_decomposed",)
     parameter_checks = {
         "alpha": number(
             why="without regularisation one record can move the model without limit",
@@ -261,7 +261,7 @@ class DPRidge(PrivateRegressor):
         share_records(self, twin)
         if hasattr(twin, "gram_"):
             problem = twin.problem()
-            theta = twin._reading.minimiser(problem.alpha, problem.ball)
+            theta = twin._decomposed.minimiser(problem.alpha, problem.ball)
             vars(twin).update(problem.attributes(theta))
         return twin
 

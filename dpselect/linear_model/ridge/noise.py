@@ -140,7 +140,7 @@ def statistic_sensitivity(fit_intercept, norm):
 
 
 @dataclass(frozen=True)
-class PostProcessing:
+class Decomposition:
     """One eigendecomposition of a Gram matrix, from which every alpha is served.
 
     Attributes

@@ -15,7 +15,7 @@ from ...noise import gaussian, grid_noise, laplace, release, spherical_laplace
 from ...noise.tails import noise_length
 from ..calibration import Perturbation
 from .calibration import ball_radius, gradient_change, objective_noise, output_noise
-from .noise import PostProcessing, StatisticNoise, released_entries, statistic_noise
+from .noise import Decomposition, StatisticNoise, released_entries, statistic_noise
 from .risk_bound import ridge_risk_bound
 from .sums import entry_bits
 from .trust_region import length_of
@@ -165,14 +165,14 @@ class CovarianceNoise(RidgeNoise):
         return self.problem.alpha
 
     @property
-    def on_lattice(self):
+    def on_grid(self):
         """bool : Whether the sums are released on a grid; without noise there is none."""
         return self.problem.norm == "l1" and self.epsilon < math.inf
 
     @property
     def bits(self):
         """int or None : Bits of a record's entries, None if they are not truncated."""
-        if not self.on_lattice:
+        if not self.on_grid:
             return None
         return entry_bits(self.shape.n_samples, len(self.scales.weights), self.scales.step)
 
@@ -196,16 +196,16 @@ class CovarianceNoise(RidgeNoise):
 
     def released(self, sums, noise):
         problem, n = self.problem, self.shape.n_samples
-        if not self.on_lattice:
+        if not self.on_grid:
             noise = self.scales.scales(self.shape.n_features) * noise
         noisy = sums.noisy(partial(release, noise=noise, step=self.scales.step)) * sums.units
         gram, moment = noisy[:-1, :-1].copy(), noisy[:-1, -1].copy()
         # rho^2 n^2 ||theta||^2 is about the expected squared length of (noise theta)
         rho = self.scales.spread * problem.data_norm**2 * math.sqrt(self.dimension) / n
-        reading = PostProcessing.of(gram / n, moment / n, rho)
-        theta = reading.minimiser(problem.alpha, problem.ball)
+        decomposed = Decomposition.of(gram / n, moment / n, rho)
+        theta = decomposed.minimiser(problem.alpha, problem.ball)
         return {
-            "gram_": gram, "moment_": moment, "_reading": reading, "n_samples_": n,
+            "gram_": gram, "moment_": moment, "_decomposed": decomposed, "n_samples_": n,
             **problem.attributes(theta),
         }
 
@@ -239,7 +239,7 @@ class MinimiserNoise(RidgeNoise):
         s, ball, (_, moment) = self.scales, self.problem.ball, sums.means
         if self.problem.perturbation == "objective":
             moment, noise = moment - s.linear_scale * noise[0], noise[1]
-        theta = sums.reading.with_moment(moment).minimiser(s.mu, ball)
+        theta = sums.decomposed.with_moment(moment).minimiser(s.mu, ball)
         theta = release(theta, s.output_scale * noise, s.step)
         # the ball is public, and no noise leads out of it to a better model
         return theta * (ball / max(ball, length_of(theta)))

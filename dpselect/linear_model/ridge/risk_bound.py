@@ -16,7 +16,7 @@ from ...noise.tails import noise_length
 from ...type_aliases import FloatArray, MatrixLike
 from ..sweep import alike
 from .calibration import RESIDUAL
-from .noise import PostProcessing
+from .noise import Decomposition
 from .sums import outer_sums
 
 
@@ -76,11 +76,11 @@ def ridge_optimal_values(
         sums = outer_sums(records.X, records.y, None, problem)
         means = sums.values * sums.units / sums.n_samples
         gram, moment = means[:-1, :-1], means[:-1, -1]
-        reading = PostProcessing.of(gram, moment, 0.0)
+        decomposed = Decomposition.of(gram, moment, 0.0)
         for i in members:
             calibration = trials[i].calibration(records.shape)
             mu = calibration.mu
-            w = reading.minimiser(mu, _ball(calibration, reach))
+            w = decomposed.minimiser(mu, _ball(calibration, reach))
             values[i] = (w @ gram @ w + mu * w @ w) / 2 - moment @ w
     return values
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...rows import block_sum, rows_in_block
-from .noise import PostProcessing, released_entries, symmetric
+from .noise import Decomposition, released_entries, symmetric
 
 
 @dataclass(frozen=True)
@@ -62,9 +62,9 @@ class OuterSums:
         return values[:-1, :-1] / self.n_samples, values[:-1, -1] / self.n_samples
 
     @cached_property
-    def reading(self):
-        """Reading : Of the exact means."""
-        return PostProcessing.of(*self.means, 0.0)
+    def decomposed(self):
+        """Decomposition : Of the exact means."""
+        return Decomposition.of(*self.means, 0.0)
 
     def noisy(self, put_noise_on):
         """Return the matrix of sums, in `units`, with noise on those that are not public.
@@ -162,11 +162,11 @@ def entry_bits(n_samples, n_columns, step):
     into 62 bits, and the step of the noise, at most 1, divides the unit of the sums.
     """
     in_block = min(n_samples, rows_in_block(n_columns))
-    rooms = (
+    limits = (
         53 - math.ceil(math.log2(in_block)), 62 - math.ceil(math.log2(n_samples)),
         -int(math.log2(step)),
     )
-    return min(rooms) // 2
+    return min(limits) // 2
 
 
 def scaled_targets(targets, target_bound):

@@ -34,6 +34,7 @@ class Auto(Strategy):
     def prepare(self):
         self.strategy, self.members, self.reason = choose_strategy(self.problem)
         self.compares_scores = self.strategy.compares_scores
+        self.training_epsilon = self.strategy.training_epsilon
 
     def dry_run(self):
         self.strategy.dry_run()
@@ -49,9 +50,8 @@ class Auto(Strategy):
         # another strategy may have had its dry run, for other shapes
         self.strategy.dry_run()
         choice = self.strategy.choose(X, y, stream)
-        return replace(
-            choice, best=self.members[choice.best], plan=self._expanded(choice.plan)
-        )
+        plan = self._expanded(choice.plan or self.strategy.plan())
+        return replace(choice, best=self.members[choice.best], plan=plan)
 
     def _expanded(self, plan):
         """Return the plan with the candidates that are not considered, and with the reason."""
@@ -74,24 +74,9 @@ class Auto(Strategy):
 
 
 def choose_strategy(problem):
-    """Return the strategy that fits a problem, the candidates that it considers, and why.
+    """Return a strategy that is restricted to some candidates, which these are, and why.
 
-    Parameters
-    ----------
-    problem : Problem
-
-    Returns
-    -------
-    strategy : Strategy
-        For the problem restricted to `members`.
-    members : list of int
-    reason : str
-        The rest of a sentence.
-
-    Raises
-    ------
-    CertificateError
-        If no strategy serves.
+    The reason is the rest of a sentence.
     """
     k = len(problem.candidates)
     everything = list(range(k))
@@ -120,8 +105,7 @@ def _shortlist(problem, share):
     """Return the candidates that are left when the public rule has chosen alpha for each rest."""
     if not data_independent.has_costs(problem.candidates):
         return list(range(len(problem.candidates)))
-    everything = problem.restricted(range(len(problem.candidates)))
-    return data_independent.best_regularisations(everything, share * problem.epsilon)
+    return data_independent.best_regularisations(problem, share * problem.epsilon)
 
 
 def _by_scores(problem):
@@ -162,7 +146,7 @@ def _first(problem, members, reason):
 def _attempt(kind, problem):
     """Return the strategy and None, or None and why it does not serve."""
     try:
-        strategy = kind(problem.restricted(range(len(problem.candidates))))
+        strategy = kind(problem)
         strategy.dry_run()
     except CertificateError as refusal:
         return None, refusal

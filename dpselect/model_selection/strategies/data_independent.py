@@ -2,10 +2,11 @@
 
 from ...capabilities import RanksRegularisation
 from ...exceptions import CertificateError
-from .data_free import DataFree
+from ..candidates import places_by
+from .base import Choice, Strategy
 
 
-class DataIndependent(DataFree):
+class DataIndependent(Strategy):
     """Of candidates that differ in their regularisation only, the one that the rule prefers.
 
     Each model has a `regularisation_cost`, the least of which is best for data of ordinary
@@ -13,6 +14,7 @@ class DataIndependent(DataFree):
     """
 
     name = "data_independent"
+    compares_scores = False
     said = (
         "alpha follows from public numbers, and the whole epsilon goes to training: no private "
         "choice of alpha was better on average on the data it was tried on.",
@@ -27,8 +29,8 @@ class DataIndependent(DataFree):
             )
         self.best = best_regularisations(self.problem, float(self.problem.epsilon))[0]
 
-    def index(self, stream):
-        return self.best
+    def choose(self, X, y, stream):
+        return Choice(self.best)
 
 
 def applies(candidates):
@@ -42,26 +44,13 @@ def has_costs(candidates):
 
 
 def best_regularisations(problem, epsilon):
-    """Return, among candidates that differ in alpha only, the one that the rule prefers.
+    """Return the candidate that the rule prefers for each set of parameters other than alpha.
 
-    Parameters
-    ----------
-    problem : Problem
-        Whose models have a `regularisation_cost`.
-    epsilon : float
-        What the model is trained with.
-
-    Returns
-    -------
-    list of int
-        One candidate for each set of the other parameters, in the order of the grid.
+    They are in the order of the grid; `epsilon` is what the model is trained with.
     """
-    alike = {}
-    for i, candidate in enumerate(problem.candidates):
-        alike.setdefault(_but_for_alpha(candidate), []).append(i)
     return [
         min(members, key=lambda i: _cost(problem, problem.candidates[i], epsilon))
-        for members in alike.values()
+        for members in places_by(problem.candidates, _but_for_alpha)
     ]
 
 

@@ -13,22 +13,7 @@ from ..release import fit_for_release
 def dry_run_fit(candidate, epsilon, score=None):
     """Return the candidate's model, fitted on two dummy rows.
 
-    Parameters
-    ----------
-    candidate : Candidate
-    epsilon : float
-        What the model is trained with.
-    score : Score, default=None
-        What the model must be scored by.
-
-    Returns
-    -------
-    estimator
-
-    Raises
-    ------
-    CertificateError
-        If the model does not state what it spent, or cannot be scored.
+    Refuses a model that does not state what it spent, or that the score, if one is given, cannot score.
     """
     model = clone(candidate.model)
     # a classifier that learns its labels needs two, to come as far as stating what it spent

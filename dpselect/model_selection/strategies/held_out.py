@@ -13,16 +13,15 @@ from sklearn.base import clone
 from ...config import warn_caller
 from ...exceptions import CertificateError, PrivacyLeakWarning
 from ...mechanisms import exponential_mechanism
-from ...mechanisms.renyi import pure_to_zcdp, zcdp_budget, zcdp_to_epsilon
+from ...mechanisms.zcdp import pure_to_zcdp, zcdp_budget, zcdp_to_epsilon
 from ...noise import as_generator
 from ...privacy import KINDS, PrivacyLoss
 from ...rows import take_records
-from ..evaluation import alike_in_steps
+from ..candidates import places_by
 from ..plan import minimum_detectable_difference
 from ..release import fit_for_release, release_state
 from ..splits import disjoint_parts
 from .base import Choice, Strategy
-from .dry_run import dry_run_fit
 
 # Budgets of zero-concentrated differential privacy are found by a search. What comes back from them
 # was off by up to 4e-12 of epsilon.
@@ -41,15 +40,9 @@ class HeldOut(Strategy):
                 "'clipped_squared_error'."
             )
         self.train, self.test = disjoint_parts(self.problem.splits)
+        self.selection_epsilon, self.training_size = self.problem.epsilon, len(self.train)
         # a low-precision number would weaken the noise
         self.sensitivity = float(score.width) / len(self.test)
-
-    def dry_run(self):
-        for candidate in self.problem.candidates:
-            self.dry_run_candidate(candidate)
-
-    def dry_run_candidate(self, candidate):
-        return dry_run_fit(candidate, self.training_epsilon, self.problem.score)
 
     def plan(self):
         scale = 2 * self.sensitivity / self.problem.epsilon
@@ -59,33 +52,32 @@ class HeldOut(Strategy):
             f"{self.training_size} records; the choice is made on {len(self.test)} others.",
             f"Scores that differ by less than about {blur:.2g} cannot be distinguished.",
         )
-        return self.held_out_plan(self.problem.epsilon, said, scale, blur)
+        return self.held_out_plan(said, scale, blur)
 
-    def held_out_plan(self, selection_epsilon, messages, scale, blur):
+    def held_out_plan(self, messages, scale, blur):
         """Return the plan of a choice by scores on the held-out records."""
         score = self.problem.score
-        return self.bare_plan(
-            self.training_epsilon, selection_epsilon, messages, training_size=self.training_size,
-            sensitivity=self.sensitivity, scales=scale, span=score.width,
+        return self.make_plan(
+            messages, sensitivity=self.sensitivity, scales=scale, span=score.width,
             minimum_detectable_difference=blur, stake=score.stake or score.width,
         )
-
-    @property
-    def training_size(self):
-        return len(self.train)
 
     def fit(self, i, rows, y, part, epsilon, state):
         """Return candidate i's model, fitted on a part of the rows that its steps give."""
         model = clone(self.problem.candidates[i].model)
         return fit_for_release(model, epsilon, state, *take_records(rows, y, part))
 
-    def fit_and_score(self, X, y, parts, stream):
+    def parts(self, stream):
+        """Return the records that each candidate is trained on."""
+        return [self.train] * len(self.problem.candidates)
+
+    def fit_and_score(self, X, y, stream):
         """Train each candidate on its part, and return the models and their exact scores."""
-        k = len(self.problem.candidates)
-        models, scores = [None] * k, [None] * k
-        groups = alike_in_steps(self.problem.candidates)
+        candidates, parts = self.problem.candidates, self.parts(stream)
+        models, scores = [None] * len(candidates), [None] * len(candidates)
+        groups = places_by(candidates, lambda candidate: candidate.steps_key)
         for members in self.problem.progress.over(groups, "group of candidates"):
-            rows = self.problem.candidates[members[0]].transform(X)
+            rows = candidates[members[0]].transform(X)
             # one by one: what a model costs is what its own `fit` states
             for i in members:
                 state = self.release_state(stream, i)
@@ -103,13 +95,9 @@ class HeldOut(Strategy):
 class TrainedApart(HeldOut):
     """Every candidate is trained privately; an exponential mechanism takes one of the models."""
 
-    def parts(self, stream):
-        """Return the records that each candidate is trained on."""
-        return [self.train] * len(self.problem.candidates)
-
     def choose(self, X, y, stream):
         problem = self.problem
-        models, scores = self.fit_and_score(X, y, self.parts(stream), stream)
+        models, scores = self.fit_and_score(X, y, stream)
         best = exponential_mechanism(
             scores, self.sensitivity, problem.epsilon, stream.child("selection").for_release()
         )
@@ -117,7 +105,7 @@ class TrainedApart(HeldOut):
             [self.training_loss(models), self.choice_loss(problem.epsilon)],
             label="models and choice, on disjoint parts",
         )
-        return Choice(best, self.plan(), [loss], problem.candidates[best].with_steps(models[best]))
+        return Choice(best, [loss], problem.candidates[best].with_steps(models[best]))
 
 
 class BudgetSplit(TrainedApart):
@@ -171,17 +159,13 @@ class DataSplit(TrainedApart):
 
     def prepare(self):
         super().prepare()
-        self.training_epsilon = self.problem.epsilon
+        self.training_size = len(self.train) // len(self.problem.candidates)
         if len(self.train) < len(self.problem.candidates):
             raise ValueError(
                 f"strategy='data_split' cuts the {len(self.train)} training records into "
                 f"{len(self.problem.candidates)} parts, of which some would be empty; use fewer "
                 "candidates."
             )
-
-    @property
-    def training_size(self):
-        return len(self.train) // len(self.problem.candidates)
 
     def parts(self, stream):
         # files that are sorted by class are common
@@ -199,11 +183,11 @@ class Control(HeldOut):
 
     def prepare(self):
         super().prepare()
-        self.training_epsilon = self.problem.epsilon
+        self.selection_epsilon = math.inf
 
     def plan(self):
         said = (f"{self.name}: an exact choice, which no privacy loss covers.",)
-        return self.held_out_plan(math.inf, said, 0.0, 0.0)
+        return self.held_out_plan(said, 0.0, 0.0)
 
     def at_most(self):
         return [PrivacyLoss(math.inf, label="an exact choice")]
@@ -214,9 +198,8 @@ class Control(HeldOut):
             "compare strategies on public records only.",
             PrivacyLeakWarning,
         )
-        parts = [self.train] * len(self.problem.candidates)
-        models, scores = self.fit_and_score(X, y, parts, stream)
+        models, scores = self.fit_and_score(X, y, stream)
         best = int(np.argmax(scores))
         loss = PrivacyLoss(math.inf, label="an exact choice", seeded=self.problem.seeded)
         model = self.problem.candidates[best].with_steps(models[best])
-        return Choice(best, self.plan(), [loss], model)
+        return Choice(best, [loss], model)

@@ -6,6 +6,7 @@ from ...capabilities import BoundsRisk, require
 from ...certificates import check_units, public_reach, select_by_risk_bound
 from ...estimator import Trial
 from ...mechanisms import exponential_noise_scales
+from ..candidates import places_by
 from ..plan import minimum_detectable_difference
 from .base import Choice, Strategy
 
@@ -31,18 +32,21 @@ class OptimalRisk(Strategy):
                 BoundsRisk, candidate.model, f"strategy={self.name!r}",
                 "use 'stability' or 'random_stopping'",
             )
-        self.epsilon = problem.selection_epsilon(SHARE)
+        self.selection_epsilon = problem.selection_epsilon(SHARE)
         k = len(problem.candidates)
-        self.reach = public_reach(problem.n_samples, k, self.epsilon) if k > 1 else None
+        self.reach = public_reach(problem.n_samples, k, self.selection_epsilon) if k > 1 else None
         if self.reach is None:
-            self.epsilon = 0.0
-        self.training_epsilon = float(problem.epsilon) - self.epsilon
+            self.selection_epsilon = 0.0
+        self.training_epsilon = float(problem.epsilon) - self.selection_epsilon
         self.bounds = [
             Trial(candidate.model, self.training_epsilon)
             .calibration(candidate.shape(problem.n_samples)).risk_bound(self.reach or 1.0)
             for candidate in problem.candidates
         ]
         check_units(self.bounds)
+
+    def dry_run(self):
+        """The bounds refuse what they do not hold for."""
 
     def plan(self):
         problem = self.problem
@@ -54,38 +58,32 @@ class OptimalRisk(Strategy):
                     f"The first candidate is trained with the whole epsilon: {TOO_SHORT}; use more "
                     "records, a larger epsilon, or fewer candidates.",
                 )
-            return self.bare_plan(self.training_epsilon, 0.0, said)
-        scales = exponential_noise_scales(sensitivity, self.epsilon)
+            return self.make_plan(said)
+        scales = exponential_noise_scales(sensitivity, self.selection_epsilon)
         blur = minimum_detectable_difference(scales)
         said = (
             f"Mean losses that differ by less than about {blur:.2g} cannot be distinguished; only the "
             "chosen candidate is trained, on all records.",
         )
-        return self.bare_plan(
-            self.training_epsilon, self.epsilon, said, sensitivity=sensitivity, scales=scales,
-            span=problem.n_samples * sensitivity, minimum_detectable_difference=blur,
-            stake=self.bounds[0].stake,
+        return self.make_plan(
+            said, sensitivity=sensitivity, scales=scales, span=problem.n_samples * sensitivity,
+            minimum_detectable_difference=blur, stake=self.bounds[0].stake,
         )
 
     def choose(self, X, y, stream):
-        plan = self.plan()
         if self.reach is None:
-            return Choice(0, plan, [], training_epsilon=self.training_epsilon)
-        best = select_by_risk_bound(
-            self._values(X, y), self.bounds, self.epsilon, stream.child("selection").for_release()
-        )
-        loss = self.choice_loss(self.epsilon)
-        return Choice(best, plan, [loss], training_epsilon=self.training_epsilon)
+            return Choice(0)
+        epsilon, noise = self.selection_epsilon, stream.child("selection").for_release()
+        best = select_by_risk_bound(self._values(X, y), self.bounds, epsilon, noise)
+        return Choice(best, [self.choice_loss(epsilon)])
 
     def _values(self, X, y):
         """Return the optimal values; candidates that see the same rows are solved together."""
-        candidates, groups = self.problem.candidates, {}
-        for i, candidate in enumerate(candidates):
-            groups.setdefault((candidate.steps_key, type(candidate.model)), []).append(i)
+        candidates = self.problem.candidates
         values = np.empty(len(candidates))
-        over = self.problem.progress.over(groups.items(), "group of candidates")
-        for (_, kind), members in over:
-            rows = candidates[members[0]].transform(X)
+        groups = places_by(candidates, lambda c: (c.steps_key, type(c.model)))
+        for members in self.problem.progress.over(groups, "group of candidates"):
+            first, rows = candidates[members[0]], candidates[members[0]].transform(X)
             trials = [Trial(candidates[i].model, self.training_epsilon) for i in members]
-            values[members] = kind.optimal_values(trials, rows, y, self.reach)
+            values[members] = type(first.model).optimal_values(trials, rows, y, self.reach)
         return values

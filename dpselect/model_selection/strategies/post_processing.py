@@ -30,7 +30,6 @@ class PostProcessing(HeldOut):
                 "'clipped_squared_error' or 'brier'."
             )
         super().prepare()
-        self.training_epsilon = self.problem.epsilon
 
     def dry_run(self):
         dummy = self.dry_run_candidate(self.problem.candidates[0])
@@ -46,7 +45,7 @@ class PostProcessing(HeldOut):
             "on the validation part, and the larger of the two losses counts.",
             f"Scores that differ by less than about {blur:.2g} cannot be distinguished.",
         )
-        return self.held_out_plan(epsilon, said, scales, blur)
+        return self.held_out_plan(said, scales, blur)
 
     def choose(self, X, y, stream):
         problem, plan = self.problem, self.plan()
@@ -64,20 +63,11 @@ class PostProcessing(HeldOut):
         loss = PrivacyLoss.parallel(
             [model.privacy_, choice], label="one release and one choice, on disjoint parts"
         )
-        return Choice(best, plan, [loss], problem.candidates[best].with_steps(models[best]))
+        return Choice(best, [loss], problem.candidates[best].with_steps(models[best]), plan)
 
 
 def applies(candidates):
-    """Tell whether all candidates post-process one release.
-
-    Parameters
-    ----------
-    candidates : list of Candidate
-
-    Returns
-    -------
-    bool
-    """
+    """Tell whether all candidates post-process one release."""
     model = candidates[0].model
     free = model.post_processing_params if isinstance(model, PostProcesses) else ()
     return len(candidates) > 1 and all(

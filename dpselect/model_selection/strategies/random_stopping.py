@@ -55,7 +55,7 @@ class RandomStopping(HeldOut):
             f"score on {len(self.test)} others.",
             f"Runs whose scores differ by less than about {blur:.2g} cannot be distinguished.",
         )
-        return self.held_out_plan(self.problem.epsilon, said, self.scale, blur)
+        return self.held_out_plan(said, self.scale, blur)
 
     def choose(self, X, y, stream):
         problem = self.problem
@@ -80,4 +80,4 @@ class RandomStopping(HeldOut):
             label=f"the best of a random number of runs of {len(problem.candidates)} candidates",
         )
         model.privacy_ = loss
-        return Choice(best, self.plan(), [loss], problem.candidates[best].with_steps(model))
+        return Choice(best, [loss], problem.candidates[best].with_steps(model))

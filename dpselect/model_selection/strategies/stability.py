@@ -10,7 +10,7 @@ from ...mechanisms import noisy_argmax
 from ...noise import root_stream
 from ..evaluation import exact_scores
 from ..plan import describe
-from . import data_independent
+from . import data_independent, post_processing
 from .base import Choice, Strategy
 from .stability_plan import make_plan
 
@@ -30,11 +30,20 @@ class Stability(Strategy):
 
     name = "stability"
 
+    @classmethod
+    def of(cls, problem):
+        if post_processing.applies(problem.candidates):
+            return post_processing.PostProcessing(problem)
+        return cls(problem)
+
+    def dry_run(self):
+        """`prepare` asks for certificates, which refuse what they do not hold for."""
+
     def prepare(self):
         problem = self.problem
         decided = data_independent.applies(problem.candidates)
-        self.epsilon = problem.selection_epsilon(DECIDED if decided else OPEN)
-        self.training_epsilon = float(problem.epsilon) - self.epsilon
+        self.selection_epsilon = problem.selection_epsilon(DECIDED if decided else OPEN)
+        self.training_epsilon = float(problem.epsilon) - self.selection_epsilon
         for candidate in problem.candidates:
             require(Certified, candidate.model, "strategy='stability'", "use 'random_stopping'")
             # dummy shapes: refuses bad parameters, and pairs without a certificate, early
@@ -57,13 +66,13 @@ class Stability(Strategy):
         tail = problem.delta / (k * problem.n_noise_samples) if problem.delta > 0 else None
         plan = self._plan(trials, tail)
         if k == 1:
-            return Choice(0, plan, [], training_epsilon=self.training_epsilon)
+            return Choice(0, plan=plan)
         best = noisy_argmax(
-            scores + self._head_starts(plan), plan.sensitivity, self.epsilon,
+            scores + self._head_starts(plan), plan.sensitivity, self.selection_epsilon,
             stream.child("selection").for_release(),
         )
-        loss = self.choice_loss(self.epsilon, problem.delta)
-        return Choice(best, plan, [loss], training_epsilon=self.training_epsilon)
+        loss = self.choice_loss(self.selection_epsilon, problem.delta)
+        return Choice(best, [loss], plan=plan)
 
     def _trials(self, stream):
         return [
@@ -75,11 +84,7 @@ class Stability(Strategy):
         ]
 
     def _plan(self, trials, tail):
-        problem = self.problem
-        plan = make_plan(
-            problem.candidates, trials, problem.score, problem.splits, problem.n_samples,
-            problem.n_features, epsilon=problem.epsilon, selection_epsilon=self.epsilon, tail=tail,
-        )
+        plan = make_plan(self, trials, tail)
         if not self.preferred:
             return plan
         names = "; ".join(describe(plan.params[i]) for i in self.preferred)

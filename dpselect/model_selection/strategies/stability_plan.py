@@ -9,7 +9,7 @@ from scipy.optimize import brentq
 
 from ...certificates import SplitPatterns
 from ...mechanisms import exponential_noise_scales
-from ..plan import SelectionPlan, describe, minimum_detectable_difference, too_few_records
+from ..plan import describe, minimum_detectable_difference
 
 # Shares of what a perfect model gains over one that says nothing. A selection that cannot see
 # a quarter of that is decided by its noise; candidates worth tuning differ by a twentieth or less.
@@ -18,34 +18,19 @@ UNDERPOWERED, USEFUL = 0.25, 0.05
 MOST_DOUBLINGS = 20.0
 
 
-def make_plan(candidates, trials, score, splits, n_samples, n_features, *, epsilon,
-              selection_epsilon, tail=None):
-    """Compute the plan of a selection.
+def make_plan(strategy, trials, tail=None):
+    """Return the SelectionPlan of a choice by stability.
 
-    Parameters
-    ----------
-    candidates : list of Candidate
-        With `n_features` known.
-    trials : list of list of Trial
-        Of each candidate's model, one for each noise sample.
-    score : score
-    splits : list of (train, test)
-    n_samples, n_features : int
-        Shape of X.
-    epsilon, selection_epsilon : float
-    tail : float, default=None
-        Bound every noise sample but those of at most this probability, in place of those of the
-        trials.
-
-    Returns
-    -------
-    SelectionPlan
+    `trials` has a list for each candidate, one trial for each noise sample. `tail` bounds every noise
+    sample but those of at most this probability, in place of those of the trials.
     """
-    patterns = SplitPatterns.from_splits(splits, n_samples)
+    problem, selection_epsilon = strategy.problem, strategy.selection_epsilon
+    candidates, score, n_samples = problem.candidates, problem.score, problem.n_samples
+    patterns = SplitPatterns.from_splits(problem.splits, n_samples)
 
     def certify(patterns, factor=1.0):
-        training_epsilon = factor * (epsilon - selection_epsilon)
-        return certificates(candidates, trials, score, patterns.train_sizes, training_epsilon, tail)
+        epsilon = factor * strategy.training_epsilon
+        return certificates(candidates, trials, score, patterns.train_sizes, epsilon, tail)
 
     def noise(n_factor, epsilon_factor):
         scaled = patterns.scaled(n_factor)
@@ -55,43 +40,22 @@ def make_plan(candidates, trials, score, splits, n_samples, n_features, *, epsil
     training, span, residual = certify(patterns)
     sensitivity = patterns.sensitivities(training, span, residual)
     scales = exponential_noise_scales(sensitivity, selection_epsilon)
-    params = tuple(candidate.params for candidate in candidates)
     # a density's score has no stake of its own: it depends on the volume of the bounds
     stake = getattr(candidates[0].model, "score_stake", score.stake) or float(span.max())
-    few = too_few_records(candidates, n_samples, epsilon)
-    return SelectionPlan(
-        params=params, n_samples=n_samples, n_features=n_features, epsilon=epsilon,
-        strategy="stability", training_epsilon=epsilon - selection_epsilon,
-        training_size=n_samples, selection_epsilon=selection_epsilon,
-        training=training.max(axis=1), span=span.max(axis=1), sensitivity=sensitivity,
-        noise_scale=scales,
-        minimum_detectable_difference=(
-            minimum_detectable_difference(scales) if len(params) > 1 else math.nan
-        ),
-        stake=stake if len(params) > 1 else math.nan, considered=np.ones(len(params), dtype=bool),
-        messages=few + messages(
-            params, sensitivity, stake, epsilon, selection_epsilon, n_samples, noise
-        ),
+    params, several = [candidate.params for candidate in candidates], len(candidates) > 1
+    return strategy.make_plan(
+        messages(params, sensitivity, stake, problem.epsilon, selection_epsilon, n_samples, noise),
+        training=training.max(axis=1), span=span.max(axis=1), sensitivity=sensitivity, scales=scales,
+        minimum_detectable_difference=minimum_detectable_difference(scales) if several else math.nan,
+        stake=stake if several else math.nan,
     )
 
 
 def certificates(candidates, trials, score, sizes, epsilon, tail):
-    """Bound how far one record moves each score.
+    """Bound how far one record moves each score: training, span and residual, shape (3, k, J).
 
-    Parameters
-    ----------
-    candidates, trials, score, tail
-        As for :func:`make_plan`.
-    sizes : ndarray of shape (J,)
-        Training records of each split.
-    epsilon : float
-        What the models are trained with.
-
-    Returns
-    -------
-    ndarray of shape (3, k, J)
-        The bounds `training`, `span` and `residual`: means over a candidate's noise samples, since
-        the mean of scores moves by at most the mean of the bounds.
+    They are means over a candidate's noise samples, since the mean of scores moves by at most the mean
+    of the bounds. `sizes` are the training records of each split.
     """
     table = np.empty((3, len(candidates), len(sizes)))
     for i, candidate in enumerate(candidates):
@@ -107,21 +71,8 @@ def certificates(candidates, trials, score, sizes, epsilon, tail):
 def messages(params, sensitivity, stake, epsilon, selection_epsilon, n_samples, noise):
     """Say in words what a selection can do, and what would fix one that cannot.
 
-    Parameters
-    ----------
-    params : list of dict
-    sensitivity : ndarray of shape (k,)
-    stake : float
-        What a perfect model's score gains over that of one that says nothing.
-    epsilon, selection_epsilon : float
-    n_samples : int
-    noise : callable
-        noise(n_factor, epsilon_factor) returns the scales for that many times as many
-        records and that many times the privacy loss.
-
-    Returns
-    -------
-    tuple of str
+    noise(n_factor, epsilon_factor) returns the scales for that many times as many records and that many
+    times the privacy loss.
     """
     if len(params) == 1:
         return ("One candidate: nothing is selected, and the whole epsilon goes to training.",)

@@ -177,7 +177,7 @@ def test_output_perturbation_is_the_minimiser_plus_scaled_noise():
     noise = S / (50_000 * 0.5) * model.standard_noise(4)
     np.testing.assert_allclose(model.coef_ - exact.coef_, noise[:4], rtol=1e-4)
     np.testing.assert_allclose(model.intercept_ - exact.intercept_, noise[4], rtol=1e-4)
-    assert not hasattr(model, "gram_") and not hasattr(model, "_reading")
+    assert not hasattr(model, "gram_") and not hasattr(model, "_decomposed")
 
 
 @pytest.mark.parametrize("norm", ["l1", "l2"])

@@ -121,7 +121,7 @@ def test_what_is_released_is_a_function_of_the_exact_sum():
 def test_bits_leave_room_for_the_sums_and_for_the_noise(n, q, step):
     bits = entry_bits(n, q, step)
     in_block = min(n, max(1, cutting.BLOCK_ELEMENTS // q))
-    rooms = (in_block * 4**bits / 2**53, n * 4**bits / 2**62, step * 4**bits)
-    assert bits >= 0 and max(rooms) <= 1
+    limits = (in_block * 4**bits / 2**53, n * 4**bits / 2**62, step * 4**bits)
+    assert bits >= 0 and max(limits) <= 1
     # less than two bits of the sums are wasted by rounding up
-    assert max(rooms) > 2.0**-3
+    assert max(limits) > 2.0**-3

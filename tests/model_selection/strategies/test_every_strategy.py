@@ -20,6 +20,7 @@ from dpselect import (
     PrivacyLedger,
 )
 from dpselect.metrics import ClippedSquaredErrorScore
+from dpselect.model_selection import Strategy
 from dpselect.model_selection import search as search_module
 from dpselect.model_selection.spending import divide
 from dpselect.model_selection.strategies import STRATEGIES
@@ -236,10 +237,10 @@ def test_the_plan_needs_no_data_and_is_what_is_done(strategy, n, data):
 @pytest.mark.parametrize("strategy", PRIVATE)
 @pytest.mark.parametrize("kind", [np.float16, np.float32])
 def test_low_precision_numbers_do_not_weaken_the_noise(strategy, kind, data, monkeypatch):
-    problems, original = [], search_module.make_strategy
+    problems, original = [], Strategy.__init__
     monkeypatch.setattr(
-        search_module, "make_strategy",
-        lambda name, problem: (problems.append(problem), original(name, problem))[1],
+        Strategy, "__init__",
+        lambda self, problem: (problems.append(problem), original(self, problem))[1],
     )
     s = search(strategy, epsilon=kind(0.7), delta=kind(0.0)).fit(*data)
     assert {type(problem.epsilon) for problem in problems} == {float}

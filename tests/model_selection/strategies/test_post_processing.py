@@ -6,6 +6,8 @@ from dpselect import CertificateError, DPRidge, SeededNoiseWarning, StabilityGri
 from dpselect.metrics import ClippedSquaredErrorScore, LogisticScore
 from dpselect.preprocessing import BoundedScaler
 
+from .common import Untouchable
+
 ALPHAS = [1e-4, 1e-2, 1.0, 100.0]
 
 
@@ -89,11 +91,6 @@ def test_parts_that_overlap_are_refused(data):
     cv = [(np.arange(15_000), np.arange(14_999, 20_000))]
     with pytest.raises(ValueError, match="disjoint"):
         StabilityGridSearchCV(model(), {"alpha": ALPHAS}, cv=cv, public_splits=True).fit(*data)
-
-
-class Untouchable:
-    def __getattribute__(self, name):
-        raise AssertionError("the data was touched")
 
 
 def test_refusals_come_before_the_data():

@@ -1,0 +1,62 @@
+"""Concentrated differential privacy: what many releases cost together, given a delta.
+
+A mechanism is rho-zCDP if its Renyi divergences satisfy D_a(P || P') <= rho a for every order a > 1
+and all neighbouring data sets. The rhos of releases about the same records add up. Functions of
+numbers; they know nothing of estimators.
+"""
+
+import math
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+
+
+def _conversion(a, delta):
+    """Return what a divergence of order `a` is short of an epsilon at `delta`."""
+    return np.log1p(-1 / a) - np.log(a * delta) / (a - 1)
+
+
+def pure_to_zcdp(epsilon):
+    """Return the rho of every epsilon-differentially private mechanism, epsilon tanh(epsilon / 2).
+
+    Bun and Steinke, *Concentrated Differential Privacy*, 2016, proposition 1.4, has epsilon^2 / 2.
+    Every epsilon-differentially private pair of laws can be computed from the answers of randomised
+    response (Kairouz, Oh and Viswanath, *The Composition Theorem for Differential Privacy*, 2015),
+    whose divergence is r(a) = ln(cosh((a - 1/2) epsilon) / cosh(epsilon / 2)) / (a - 1). This is
+    epsilon times the mean of tanh between epsilon / 2 and (a - 1/2) epsilon. As tanh is concave
+    there, r(a) <= epsilon tanh(a epsilon / 2), and tanh(a x) / a falls with a. So r(a) / a <=
+    epsilon tanh(epsilon / 2), which is the limit of r(a) / a at a = 1: no smaller rho holds.
+    """
+    return epsilon * math.tanh(epsilon / 2)
+
+
+def zcdp_to_epsilon(rho, delta):
+    """Return the epsilon that rho-zCDP has at a given delta.
+
+    The least of rho a + ln(1 - 1 / a) - ln(a delta) / (a - 1) over all orders a > 1: proposition 12
+    of Canonne, Kamath and Steinke, *The Discrete Gaussian for Differential Privacy*, 2020. Every
+    order gives a valid epsilon, so a search that stops early is on the safe side. With ln(delta) =
+    h(a, epsilon) in the proposition, h is convex in a, so there is one valley to be searched.
+
+    The epsilon is 0 if 1 - exp(-rho) <= delta^2, by the inequality of Bretagnolle and Huber: the
+    distance in total variation, which is delta at epsilon = 0, is at most sqrt(1 - exp(-D_1)), and
+    D_1 <= D_a.
+    """
+    if -math.expm1(-rho) <= delta**2:
+        return 0.0
+    return max(0.0, _least(lambda a: rho * a + _conversion(a, delta)))
+
+
+def zcdp_budget(epsilon, delta):
+    """Return the largest rho with a given epsilon: zcdp_to_epsilon, solved for rho at each order."""
+    far = -_least(lambda a: (_conversion(a, delta) - epsilon) / a)
+    return max(far, -math.log1p(-(delta**2)))
+
+
+def _least(value):
+    """Return the least value of a function of the order that has one valley."""
+    found = minimize_scalar(
+        lambda log: float(value(1 + math.exp(log))), bounds=(-20, 40), method="bounded",
+        options={"xatol": 1e-10},
+    )
+    return float(found.fun)

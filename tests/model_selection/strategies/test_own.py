@@ -1,0 +1,161 @@
+"""A strategy of a user: in one file, at most 25 lines of code, and the ledger counts it."""
+
+import inspect
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import dpselect
+from dpselect import BudgetExceededError, CertificateError, PrivacyLedger, PrivacyLoss
+from dpselect.estimator import Trial
+from dpselect.mechanisms import noisy_argmax
+from dpselect.model_selection import Choice, Strategy
+from dpselect.model_selection.splits import disjoint_parts
+from dpselect.model_selection.strategies import STRATEGIES
+from dpselect.rows import take_records
+
+from .common import GRID, RIDGE, Untouchable, coefficients, records, search, seeded, targets
+
+
+class HalfOnHeldOutRecords(Strategy):
+    """Candidates trained on records of their own are compared, with noise, on others."""
+
+    def prepare(self):
+        self.selection_epsilon = self.problem.selection_epsilon(0.5)
+        self.training_epsilon = self.problem.epsilon - self.selection_epsilon
+        self.train, self.test = disjoint_parts(self.problem.splits)
+
+    def choose(self, X, y, stream):
+        candidates, scores = self.problem.candidates, []
+        parts = np.array_split(self.train, len(candidates))
+        for i, (candidate, part) in enumerate(zip(candidates, parts)):
+            noise, rows = stream.child("model", i).for_release(), candidate.transform(X)
+            trial = Trial(candidate.model, self.selection_epsilon, noise)
+            model = trial.fitted(*take_records(rows, y, part))
+            scores.append(self.problem.score(model, *take_records(rows, y, self.test)))
+        best = noisy_argmax(
+            scores, np.full(len(scores), self.problem.score.width / len(self.test)),
+            self.selection_epsilon, stream.child("choice").for_release(),
+        )
+        return Choice(best, [self.choice_loss(self.selection_epsilon)])
+
+
+class MostRegularised(Strategy):
+    """A public number decides, and costs nothing."""
+
+    compares_scores = False
+
+    def choose(self, X, y, stream):
+        return Choice(int(np.argmax([c.params["alpha"] for c in self.problem.candidates])))
+
+
+class Overspends(HalfOnHeldOutRecords):
+    """Trains the model with the whole epsilon after it has paid for the choice."""
+
+    def prepare(self):
+        super().prepare()
+        self.training_epsilon = self.problem.epsilon
+
+
+class Understates(HalfOnHeldOutRecords):
+    def at_most(self):
+        return [PrivacyLoss(self.training_epsilon)]
+
+
+class DeltaOfNothing(MostRegularised):
+    """Its choice has a delta that was not reserved."""
+
+    def choose(self, X, y, stream):
+        return Choice(0, [self.choice_loss(0.0, delta=1e-6)])
+
+
+OWN = [HalfOnHeldOutRecords, MostRegularised]
+
+
+@pytest.fixture(scope="module")
+def data():
+    return records()
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    return PrivacyLedger(tmp_path / "own.ledger", epsilon=2.0, delta=1e-5)
+
+
+def test_it_is_short_and_nothing_else_knows_it():
+    assert len(inspect.getsource(HalfOnHeldOutRecords).splitlines()) <= 25
+    library = "".join(path.read_text() for path in Path(dpselect.__file__).parent.rglob("*.py"))
+    assert not any(kind.__name__ in library for kind in OWN)
+
+
+@pytest.mark.parametrize("kind", OWN)
+def test_the_ledger_counts_what_it_spends(kind, data, ledger):
+    s = search(kind, ledger=ledger).fit(*data)
+    (entry,) = ledger.history()
+    assert (s.privacy_.epsilon, s.privacy_.delta) == (entry.epsilon, entry.delta) == (1.0, 0.0)
+    assert [loss.epsilon for loss in s.privacy_.releases] == {
+        HalfOnHeldOutRecords: [0.5, 0.5], MostRegularised: [1.0],
+    }[kind]
+    s.fit(*data)
+    with pytest.raises(BudgetExceededError):
+        s.fit(Untouchable(), Untouchable())
+    assert ledger.remaining()[0] == 0.0
+
+
+@pytest.mark.parametrize("kind", OWN)
+def test_without_refit_its_choice_alone_is_paid(kind, data, ledger):
+    s = search(kind, ledger=ledger, refit=False).fit(*data)
+    assert ledger.spent() == (s.privacy_.epsilon, 0.0)
+    assert s.privacy_.epsilon == s.plan_.selection_epsilon
+    assert not hasattr(s, "best_estimator_")
+
+
+@pytest.mark.parametrize("model", [None, RIDGE], ids=["logistic", "ridge"])
+@pytest.mark.parametrize("kind", OWN)
+def test_it_does_what_a_named_one_does(kind, model, data):
+    X, y = data if model is None else (data[0], targets(data[0]))
+    s = search(kind, *([] if model is None else [model]))
+    plan = s.plan(*X.shape)
+    assert plan.strategy == kind.__name__
+    assert [row.strategy for row in plan.comparison] == [*list(STRATEGIES)[1:], kind.__name__]
+    first, again = (seeded(s).fit(X, y) for _ in range(2))
+    assert first.privacy_.seeded and (coefficients(first) == coefficients(again)).all()
+    assert first.plan_.training_epsilon == plan.training_epsilon
+    copy = pickle.loads(pickle.dumps(first))
+    assert clone(copy).strategy is kind and copy.best_params_ == first.best_params_
+
+
+def test_it_finds_the_best_with_much_to_spend(data):
+    s = search(HalfOnHeldOutRecords, grid={"alpha": [1000.0, 0.01]}, epsilon=1e5).fit(*data)
+    assert s.best_index_ == 1
+    assert search(MostRegularised).fit(*data).best_params_ == {"alpha": max(GRID["alpha"])}
+
+
+@pytest.mark.parametrize(
+    "kind, refit",
+    [(Overspends, True), (Understates, True), (DeltaOfNothing, True), (DeltaOfNothing, False)],
+)
+def test_what_spends_more_than_it_stated_releases_nothing(kind, refit, data, ledger):
+    s = search(kind, ledger=ledger, refit=refit)
+    with pytest.raises(CertificateError, match=f"{kind.__name__}.*at_most") as told:
+        s.fit(*data)
+    (entry,) = ledger.history()
+    assert (entry.epsilon, entry.kind) == (entry.reserved_epsilon, "uncommitted")
+    assert ledger.spent()[0] == entry.reserved_epsilon > 0
+    assert [name for name in vars(s) if name.endswith("_")] == []
+    assert str(told.value).count(". ") == 0
+    # a search without a ledger refuses all the same
+    with pytest.raises(CertificateError, match="at_most"):
+        search(kind, refit=refit).fit(*data)
+
+
+@pytest.mark.parametrize("strategy", [Strategy, HalfOnHeldOutRecords(
+    type("Problem", (), {"epsilon": 1.0, "n_samples": 4, "splits": [([0], [1])],
+                         "selection_epsilon": lambda self, share: share})()
+), Choice, "HalfOnHeldOutRecords"], ids=["abstract", "an object", "another class", "a name"])
+def test_what_is_no_strategy_is_refused(strategy):
+    with pytest.raises(ValueError, match="strategy.*dpselect.model_selection.Strategy"):
+        search(strategy).fit(Untouchable(), Untouchable())
