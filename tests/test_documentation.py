@@ -18,7 +18,7 @@ DOC = Path(__file__).parents[1] / "doc"
 PACKAGE = Path(dpselect.__file__).parent
 MODULES = (
     "", "audit", "capabilities", "estimator", "mechanisms", "metrics", "noise", "preprocessing",
-    "ledger.accounting",
+    "ledger.accounting", "testing",
 )
 
 

@@ -103,14 +103,6 @@ PIPELINE = make_pipeline(
     BoundedScaler((-60, 60)), NormClipper(), RBFSampler(gamma=1.0, n_components=4), clone(MODEL)
 )
 ESTIMATORS = [
-    MODEL,
-    clone(MODEL).set_params(perturbation="output"),
-    # labels that are learned: the warning must not show them
-    clone(MODEL).set_params(classes=None),
-    DPRidge(),
-    DPRidge(norm="l2", delta=1e-6),
-    DPRidge(perturbation="output", alpha=1.0),
-    DPHistogramDensity(bounds=(-4, 4), bin_width=2.0),
     StabilityGridSearchCV(DPRidge(), {"alpha": [0.01, 0.1]}, epsilon=1e6),
     *(
         StabilityGridSearchCV(

@@ -6,13 +6,16 @@ generator, and a seed does no harm. What an audit returns may hold the records t
 it on invented records, not on those that you mean to protect.
 """
 
+from .guessing import GuessingResult, guessing_game
 from .privacy import EpsilonBound, epsilon_lower_bound
 from .stability import ScoreChange, attack_certificate, stability_violation
 
 __all__ = [
     "EpsilonBound",
+    "GuessingResult",
     "ScoreChange",
     "attack_certificate",
     "epsilon_lower_bound",
+    "guessing_game",
     "stability_violation",
 ]

@@ -115,6 +115,13 @@ def replace_everywhere(monkeypatch, function, other):
         for name, value in vars(module).items()
         if value is function
     ]
+    places += [
+        (kind, name)
+        for label, module in sorted(sys.modules.items()) if label.startswith(f"{package}.")
+        for kind in vars(module).values() if isinstance(kind, type)
+        for name, value in vars(kind).items()
+        if isinstance(value, staticmethod) and value.__func__ is function
+    ]
     assert places, f"{function.__name__} is used nowhere"
-    for module, name in places:
-        monkeypatch.setattr(module, name, other)
+    for place, name in dict.fromkeys(places):
+        monkeypatch.setattr(place, name, staticmethod(other) if isinstance(place, type) else other)

@@ -702,7 +702,7 @@ def test_candidates_are_certified_for_the_rows_that_they_see(model):
                 kind, noise = DPRidge, RidgeNoise
             recorder.watch_methods(kind, "split_scores", note=note_trials)
             recorder.watch_methods(Trial, "certificate", note=note_trials)
-            recorder.watch_methods(kind, "optimal_values").watch_methods(noise, "optimal_risk")
+            recorder.watch_methods(kind, "optimal_values").watch_methods(noise, "risk_bound")
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", SeededNoiseWarning)
                 search = case.search(random_state=0).fit(*case.records())

@@ -520,7 +520,8 @@ def test_the_density_of_ridge_is_that_of_the_estimator():
         A = X.T @ X / 4 + s.mu * np.eye(2)
         b = -(A @ theta - X.T @ y / 4 + u - theta) / s.linear_scale
         reduction = model.accuracy_form().reduction(X, y, LEVELS, STREAM)
-        given = model._minimise(reduction.sums, 4, np.stack([b, np.zeros(2)]))
+        calibration = model.calibration(PublicShape(4, 2))
+        given = calibration.minimiser(reduction.sums, np.stack([b, np.zeros(2)]))
         np.testing.assert_allclose(given, theta, rtol=1e-8)
         # and the determinant is that of the map from u to the noise
         h, density = 1e-6, ridge_log_density(u, X, y, s.mu, 1e300, model.norm, B)

@@ -161,7 +161,7 @@ def test_covariance_perturbation_in_l2(delta, monkeypatch):
     assert pair[0].size >= N and digits_p_value(pair, step) > FALSE_ALARM
     # the twin rounds the noise alone
     monkeypatch.setattr(
-        "dpselect.linear_model.ridge.estimator.release", lambda values, noise, step, unit: values + noise
+        "dpselect.linear_model.ridge.problem.release", lambda values, noise, step, unit: values + noise
     )
     assert digits_p_value(covariance_releases(norm="l2", delta=delta), step) == 0
 
@@ -185,7 +185,7 @@ def test_covariance_perturbation_at_every_level(how, monkeypatch):
                 reduction = model.accuracy_form().reduction(X, y, levels, stream(how, i, t))
                 # means are sums over n: a power of two would keep the grid, 10 does not
                 reduction.n = 1
-                patch.setattr("dpselect.linear_model.ridge.accuracy.Reading.of", stop)
+                patch.setattr("dpselect.linear_model.ridge.accuracy.Decomposition.of", stop)
                 for epsilon in (0.1, 2.0):
                     with pytest.raises(Read) as found:
                         reduction.read(epsilon)

@@ -228,8 +228,8 @@ def path_told_apart(model, how, d, n_noise_samples, on_grid):
         reduction = form.reduction(*data[0], levels, stream(how, d, draw))
         released = [np.ravel(reduction.read(epsilon)) for epsilon in (0.5, 2.0)][-1]
         releases.append(released)
-    ball = getattr(reduction, "ball", np.inf) * (1 - 1e-9)
-    releases = [w for w in releases if np.linalg.norm(w) < ball]
+    ball = model.problem().ball if isinstance(model, DPRidge) else form.ball
+    releases = [w for w in releases if np.linalg.norm(w) < ball * (1 - 1e-9)]
     assert len(releases) > n_noise_samples / 2
     candidates = [
         [np.ravel(form.reduction(*records, levels, stream(0)).minimiser)] * len(releases)

@@ -1,0 +1,777 @@
+"""The checks of private estimators: ours pass, and broken twins fail those that are meant for them."""
+
+import contextlib
+import inspect
+import logging
+import math
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils.validation import check_is_fitted
+
+from dpselect import (
+    DPHistogramDensity,
+    DPLinearSVC,
+    DPLogisticRegression,
+    DPPoissonRegressor,
+    DPRidge,
+)
+from dpselect.estimator import ReleaseMixin, warn_if_seeded
+from dpselect.ledger import current_ledger, spending, without_spending
+from dpselect.noise import as_generator, check_random_state, grid_laplace, root_stream
+from dpselect.preprocessing import DPBoundsScaler
+from dpselect.privacy import PrivacyLoss
+from dpselect.records import numeric_rows
+from dpselect.testing import (
+    CHECKS,
+    ReleaseStatement,
+    check_private_estimator,
+    private_estimator_checks,
+)
+from dpselect.training_records import warns_of_training_records
+from dpselect.validation import check_epsilon, check_number
+
+
+class Moments(ReleaseMixin, RegressorMixin, BaseEstimator):
+    """Mean of the rows, each times its target: small, with every path, and a place for each mistake."""
+
+    def __init__(self, epsilon=1.0, *, data_norm=1.0, target_bound=1.0, ledger=None, random_state=None):
+        self.epsilon = epsilon
+        self.data_norm = data_norm
+        self.target_bound = target_bound
+        self.ledger = ledger
+        self.random_state = random_state
+
+    def fit(self, X, y):
+        self.check()
+        warn_if_seeded(self)
+        loss = self.stated()
+        with spending(self, loss):
+            table, y = (part.compute() if hasattr(part, "compute") else part for part in (X, y))
+            table, y = numeric_rows(self, table, y, accept_sparse="csr", y_numeric=True)
+            values = self.targets(y) @ self.clip(table, X) / len(y)
+            self.coef_ = self.noisy(values, len(y))
+            self.privacy_ = loss
+        return self
+
+    def noisy(self, values, n):
+        if self.epsilon == math.inf:
+            return values
+        scale = self.sensitivity(n, len(values)) / self.loss()
+        return grid_laplace(self.generator(), values, scale, self.loss())
+
+    def loss(self):
+        return float(self.epsilon)
+
+    def stated(self):
+        seeded = self.random_state is not None and self.epsilon < math.inf
+        return PrivacyLoss(float(self.epsilon), label=f"{type(self).__name__}: moments", seeded=seeded)
+
+    def sensitivity(self, n, d):
+        return 2 * self.data_norm * self.target_bound / n
+
+    def generator(self):
+        return as_generator(self.random_state)
+
+    def check(self):
+        check_epsilon(self.epsilon)
+        for name in ("data_norm", "target_bound"):
+            check_number(name, getattr(self, name), why="noise grows with it", instead="write 1.0")
+        check_random_state(self.random_state)
+
+    def clip(self, table, X):
+        table = table.toarray() if sparse.issparse(table) else table
+        norms = np.abs(table).sum(axis=1, keepdims=True)
+        return table / np.maximum(norms / self.data_norm, 1.0)
+
+    def targets(self, y):
+        return np.clip(y, -self.target_bound, self.target_bound)
+
+    def predict(self, X):
+        check_is_fitted(self)
+        table = X.compute() if hasattr(X, "compute") else X
+        table = numeric_rows(self, table, accept_sparse="csr", reset=False)
+        return self.clip(table, X) @ self.coef_
+
+    @warns_of_training_records
+    def score(self, X, y, sample_weight=None):
+        return super().score(X, y, sample_weight)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+# ---- what passes
+
+CELLS = ReleaseStatement(n_features=(1, 2))
+BINARY = {"classes": [0, 1]}
+DENSITY = DPHistogramDensity(bounds=(-1, 1), bin_width=0.5)
+OURS = [
+    (Moments(), None),
+    (DPLogisticRegression(**BINARY), None),
+    (DPLinearSVC(perturbation="output", **BINARY), None),
+    (DPPoissonRegressor(), None),
+    (DPRidge(), None),
+    (DPRidge(perturbation="objective", alpha=1.0), None),
+    (DENSITY, CELLS),
+    (DPBoundsScaler(), None),
+]
+MORE = [
+    (DPLogisticRegression(perturbation="output", alpha=1.0, norm="l1", **BINARY), None),
+    (DPLogisticRegression(norm="l1", data_norm=3.0, intercept_scaling=0.5, **BINARY), None),
+    (DPLogisticRegression(classes=["no", "perhaps", "yes"], alpha=0.1), None),
+    (DPLinearSVC(fit_intercept=False, classes=[0, 1, 2], perturbation="output"), None),
+    (DPLinearSVC(**BINARY), None),
+    (DPPoissonRegressor(perturbation="output", norm="l1", alpha=0.5), None),
+    (DPPoissonRegressor(data_norm=0.5, target_bound=3.0, fit_intercept=False), None),
+    (DPRidge(norm="l2", fit_intercept=False, data_norm=2.0), None),
+    (DPRidge(norm="l2", delta=1e-6, target_bound=5.0), None),
+    (DPRidge(perturbation="output", alpha=5.0), None),
+    (DPRidge(perturbation="output", alpha=1.0, norm="l2", coef_bound=0.5), None),
+    (DPRidge(perturbation="objective", norm="l2", alpha=0.5, target_bound=2.0), None),
+    (DPHistogramDensity(bounds=(-1, 1), bin_width=0.5, noise="discrete_laplace"), CELLS),
+    (DPBoundsScaler(tail=0.2), None),
+]
+
+
+def every_check(pairs, **options):
+    params = []
+    for estimator, statement in pairs:
+        name = "-".join([type(estimator).__name__, *(
+            str(value) for value in estimator.get_params().values() if isinstance(value, str)
+        )])
+        for model, check in private_estimator_checks(estimator, statement, **options):
+            # noise on a fine grid is drawn digit by digit, and the check draws it thousands of times;
+            # the exact law of the histogram has tests of its own
+            if estimator is DENSITY and check.__name__ == "check_the_loss_of_each_noise":
+                continue
+            params.append(pytest.param(model, check, id=f"{name}-{check.__name__}"))
+    return params
+
+
+@pytest.mark.parametrize("estimator, check", every_check(OURS))
+def test_private_estimators(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("estimator, check", every_check(OURS + MORE, n_trials=6000))
+def test_private_estimators_in_other_settings(estimator, check):
+    check(estimator)
+
+
+# ---- what does not: the name of the check, and the twin
+
+
+TWINS = []
+
+
+def twin(check, estimator=None, statement=None):
+    """Say which check finds a class out; its base, with parameters, may be given."""
+
+    def register(kind):
+        model = kind() if estimator is None else kind(**estimator)
+        TWINS.append(pytest.param(check, model, statement, id=f"{kind.__name__}-{check}"))
+        return kind
+
+    return register
+
+
+@twin("check_epsilon_is_passed")
+class OwnEpsilon(DPRidge):
+    def _calibration(self, shape, epsilon):
+        return super()._calibration(shape, float(self.epsilon))
+
+
+# the ledger
+
+
+@twin("check_ledger")
+class NoLedger(Moments):
+    def fit(self, X, y):
+        with without_spending():
+            return super().fit(X, y)
+
+
+@twin("check_ledger")
+class ChargedLate(Moments):
+    def fit(self, X, y):
+        if np.isnan(np.asarray(y, dtype=float)).any():
+            raise ValueError("y has gaps.")
+        return super().fit(X, y)
+
+
+@twin("check_ledger")
+class ChargesLess(Moments):
+    def fit(self, X, y):
+        with spending(self, replace(self.stated(), epsilon=self.epsilon / 2)):
+            return super().fit(X, y)
+
+
+@twin("check_ledger")
+class ChargesOnlyWhatIsOpen(Moments):
+    def fit(self, X, y):
+        ledger, self.ledger = self.ledger, None
+        try:
+            with without_spending() if ledger else contextlib.nullcontext():
+                return super().fit(X, y)
+        finally:
+            self.ledger = ledger
+
+
+@twin("check_ledger")
+class ChargesTwice(Moments):
+    def fit(self, X, y):
+        super().fit(X, y)
+        ledger = current_ledger(self)
+        if ledger is not None:
+            ledger.spend(0.01, label="moments")
+        return self
+
+
+# the statement
+
+
+class States(Moments):
+    def fit(self, X, y):
+        super().fit(X, y)
+        self.privacy_ = self.say(self.privacy_)
+        return self
+
+
+@twin("check_the_statement")
+class StatesLess(States):
+    def say(self, loss):
+        return replace(loss, epsilon=loss.epsilon / 2)
+
+
+@twin("check_the_statement")
+class StatesOne(States):
+    def say(self, loss):
+        return replace(loss, epsilon=min(1.0, loss.epsilon))
+
+
+@twin("check_the_statement", {"norm": "l2", "delta": 1e-6}, None)
+class ForgetsDelta(DPRidge):
+    def fit(self, X, y):
+        super().fit(X, y)
+        self.privacy_ = replace(self.privacy_, delta=0.0)
+        return self
+
+
+@twin("check_seeds")
+class ForgetsTheSeed(States):
+    def say(self, loss):
+        return replace(loss, seeded=False)
+
+
+@twin("check_seeds")
+class DoesNotWarn(Moments):
+    def fit(self, X, y):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return super().fit(X, y)
+
+
+# noise
+
+
+@twin("check_the_loss_of_each_noise", {"perturbation": "output", "alpha": 1.0, **BINARY})
+class HalfTheNoiseOfTwo(DPLinearSVC):
+    def _standard_noise(self, *args):
+        return super()._standard_noise(*args) / 2
+
+
+@twin("check_the_loss_of_each_noise", {"perturbation": "objective", "alpha": 1.0})
+class HalfTheNoiseOfTheObjective(DPRidge):
+    def _standard_noise(self, *args):
+        return super()._standard_noise(*args) / 2
+
+
+@twin("check_the_stated_loss")
+class NoiseForTwoThirds(Moments):
+    def sensitivity(self, n, d):
+        return super().sensitivity(n, d) / 1.5
+
+
+@twin("check_the_stated_loss")
+class OneDirection(Moments):
+    """A record goes, and none comes."""
+
+    def sensitivity(self, n, d):
+        return super().sensitivity(n, d) / 2
+
+
+@twin("check_the_stated_loss")
+class OneRecordMore(Moments):
+    def sensitivity(self, n, d):
+        return super().sensitivity(n + 1, d)
+
+
+@twin("check_the_stated_loss")
+class SharesTheLossOfColumns(Moments):
+    def sensitivity(self, n, d):
+        return super().sensitivity(n, d) / d
+
+
+@twin("check_the_stated_loss")
+class ForgetsTheTargetBound(Moments):
+    def sensitivity(self, n, d):
+        return 2 * self.data_norm / n
+
+
+@twin("check_the_stated_loss")
+class SquareRootOfEpsilon(Moments):
+    def loss(self):
+        return float(self.epsilon) ** 0.5
+
+
+@twin("check_the_stated_loss")
+class SquareOfEpsilon(Moments):
+    def loss(self):
+        return float(self.epsilon) ** 2
+
+
+@twin("check_the_stated_loss")
+class OtherNorm(Moments):
+    """Rows are clipped in another norm than that of the noise."""
+
+    def clip(self, table, X):
+        table = table.toarray() if sparse.issparse(table) else table
+        norms = np.abs(table).max(axis=1, keepdims=True)
+        return table / np.maximum(norms / self.data_norm, 1.0)
+
+
+@twin("check_the_stated_loss")
+class ForgetsTheIntercept(Moments):
+    """A constant column that is not in the norm."""
+
+    def clip(self, table, X):
+        return np.column_stack([super().clip(table, X), np.ones(table.shape[0])])
+
+
+@twin("check_paths")
+class OneNoiseForEveryEpsilon(Moments):
+    def loss(self):
+        return 1.0
+
+
+@twin("check_paths")
+class OneCoordinateIsExact(Moments):
+    def noisy(self, values, n):
+        return np.append(super().noisy(values, n)[:-1], values[-1])
+
+
+@twin("check_noise_is_independent")
+class SharesNoise(Moments):
+    def noisy(self, values, n):
+        noise = super().noisy(np.zeros(1), n) if self.epsilon < math.inf else 0.0
+        return values + noise
+
+
+@twin("check_noise_is_independent", BINARY)
+class SharesNoiseBetweenClasses(DPLogisticRegression):
+    def _standard_noise(self, generator, n_features, n_problems, epsilon):
+        noise = super()._standard_noise(generator, n_features, 1, epsilon)
+        return np.repeat(noise, n_problems, axis=1)
+
+
+@twin("check_noise_is_fresh")
+class AlwaysTheSame(Moments):
+    def generator(self):
+        return as_generator(0 if self.random_state is None else self.random_state)
+
+
+@twin("check_noise_is_fresh")
+class NoiseOfNumpy(Moments):
+    def generator(self):
+        if self.random_state is None:
+            return as_generator(np.random.mtrand._rand)
+        return as_generator(self.random_state)
+
+
+@twin("check_noise_is_fresh")
+class KeepsTheKey(Moments):
+    def generator(self):
+        self._stream = root_stream(self.random_state)
+        return as_generator(self._stream)
+
+
+@twin("check_noise_is_fresh")
+class KeepsASeed(Moments):
+    def generator(self):
+        self.seed_ = int(as_generator(self.random_state).integers(2**31))
+        return as_generator(self.seed_)
+
+
+@twin("check_seeds")
+class IgnoresTheSeed(Moments):
+    def generator(self):
+        return as_generator()
+
+
+@twin("check_without_noise")
+class NoisyWithoutEpsilon(Moments):
+    def noisy(self, values, n):
+        self.epsilon, before = min(self.epsilon, 1e9), self.epsilon
+        try:
+            return super().noisy(values, n)
+        finally:
+            self.epsilon = before
+
+
+@twin("check_without_noise")
+class RefusesInfinity(Moments):
+    def check(self):
+        super().check()
+        if self.epsilon == math.inf:
+            raise ValueError("epsilon must be finite.")
+
+
+@twin("check_grid")
+class OffTheGrid(Moments):
+    def noisy(self, values, n):
+        if self.epsilon == math.inf:
+            return values
+        scale = self.sensitivity(n, 1) / float(self.epsilon)
+        return values + self.generator().laplace(scale=scale, size=len(values))
+
+
+@twin("check_grid")
+class HalfOnTheGrid(Moments):
+    def noisy(self, values, n):
+        return values + super().noisy(np.zeros(len(values)), n) if self.epsilon < math.inf else values
+
+
+# clipping
+
+
+def is_kind(name):
+    return lambda X: name in {kind.__name__ for kind in type(X).__mro__}
+
+
+for path, has in {
+    "Sparse": sparse.issparse, "Mapped": is_kind("memmap"), "Dask": is_kind("Array"),
+    "Frame": is_kind("DataFrame"), "List": is_kind("list"),
+    "Single": lambda X: getattr(X, "dtype", None) == np.float32,
+    "Integer": lambda X: getattr(X, "dtype", None) == np.int64,
+    "Array": lambda X: type(X) is np.ndarray and X.dtype == np.float64,
+}.items():
+    def clip(self, table, X, has=has):
+        if has(X) and not hasattr(self, "coef_"):
+            return table.toarray() if sparse.issparse(table) else table
+        return Moments.clip(self, table, X)
+
+    twin("check_paths")(type(f"Unclipped{path}", (Moments,), {"clip": clip}))
+
+
+@twin("check_paths")
+class TargetsUnclipped(Moments):
+    def targets(self, y):
+        return y
+
+
+@twin("check_paths")
+class NegativeTargetsUnclipped(Moments):
+    def targets(self, y):
+        return np.minimum(y, self.target_bound)
+
+
+@twin("check_predictions")
+class PredictionsUnclipped(Moments):
+    def predict(self, X):
+        return numeric_rows(self, X, accept_sparse="csr", reset=False) @ self.coef_
+
+
+@twin("check_predictions")
+class PredictionsClippedElsewhere(Moments):
+    def predict(self, X):
+        self.data_norm, before = 2 * self.data_norm, self.data_norm
+        found = super().predict(X)
+        self.data_norm = before
+        return found
+
+
+@twin("check_parameters")
+class ClipsInPlace(Moments):
+    def fit(self, X, y):
+        super().fit(X, y)
+        X = np.asarray(X)
+        if X.flags.writeable and X.dtype == float:
+            X /= np.maximum(1.0, np.abs(X).max())
+        return self
+
+
+# what is kept and said
+
+
+class Keeps(Moments):
+    def fit(self, X, y):
+        super().fit(X, y)
+        table, y = numeric_rows(self, X, y, accept_sparse="csr")
+        self.keep(table.toarray() if sparse.issparse(table) else table, y)
+        return self
+
+
+@twin("check_what_is_kept")
+class KeepsAnExactSum(Keeps):
+    def keep(self, X, y):
+        self._sums = {"total": X.sum(axis=0)}
+
+
+@twin("check_what_is_kept")
+class KeepsACount(Keeps):
+    def keep(self, X, y):
+        self.n_iter_ = int(np.count_nonzero(X > 0.9))
+
+
+@twin("check_what_is_kept")
+class KeepsTheRecords(Keeps):
+    def keep(self, X, y):
+        self._X = X
+
+
+@twin("check_what_is_kept")
+class KeepsTheRange(Keeps):
+    def keep(self, X, y):
+        self.options_ = [("largest", (float(y.max()),))]
+
+
+@twin("check_what_is_kept")
+class DropsEmptyColumns(Keeps):
+    def keep(self, X, y):
+        self.coef_ = self.coef_[: max(1, np.count_nonzero(X.any(axis=0)))]
+
+
+@twin("check_what_is_kept")
+class SmallestType(Keeps):
+    def keep(self, X, y):
+        if (X == np.rint(X)).all():
+            self.coef_ = self.coef_.astype(np.float32)
+
+
+@twin("check_what_is_kept")
+class NamesByRecords(Keeps):
+    def keep(self, X, y):
+        vars(self)["large_" if X.max() > 1 else "small_"] = True
+
+
+@twin("check_parameters")
+class KeepsInTheClass(Keeps):
+    def keep(self, X, y):
+        type(self).largest = X.max()
+
+
+@twin("check_what_is_said")
+class WarnsOfClipping(Keeps):
+    def keep(self, X, y):
+        if np.abs(X).max() > 1e6:
+            warnings.warn("Some rows were clipped.")
+
+
+@twin("check_what_is_said")
+class Prints(Keeps):
+    def keep(self, X, y):
+        print("clipped", np.count_nonzero(X > 1))
+
+
+@twin("check_what_is_said")
+class Logs(Keeps):
+    def keep(self, X, y):
+        logging.getLogger("moments").error("clipped %s", np.count_nonzero(X > 1))
+
+
+@twin("check_what_is_said")
+class Stumbles(Keeps):
+    def keep(self, X, y):
+        if not X.any():
+            raise ZeroDivisionError
+
+
+@twin("check_training_records")
+class ScoresItsRecords(Moments):
+    score = RegressorMixin.score
+
+
+@twin("check_a_second_fit")
+class StartsWarm(Moments):
+    def noisy(self, values, n):
+        return super().noisy(values + getattr(self, "coef_", np.zeros(1))[:1], n)
+
+
+@twin("check_a_second_fit")
+class KeepsTheFirstNoise(Moments):
+    def sensitivity(self, n, d):
+        if not hasattr(self, "_scale"):
+            self._scale = super().sensitivity(n, d)
+        return self._scale
+
+
+# what is refused
+
+
+@twin("check_epsilon")
+class TakesTextAsEpsilon(Moments):
+    def fit(self, X, y):
+        before = self.epsilon
+        self.epsilon = float(before) if isinstance(before, str) else before
+        try:
+            return super().fit(X, y)
+        finally:
+            self.epsilon = before
+
+
+@twin("check_epsilon")
+class TakesNoEpsilon(Moments):
+    def fit(self, X, y):
+        if isinstance(self.epsilon, float) and math.isnan(self.epsilon):
+            self.coef_ = np.zeros(1)
+            return self
+        return super().fit(X, y)
+
+
+@twin("check_epsilon")
+class ChecksLate(Moments):
+    def fit(self, X, y):
+        len(X)
+        return super().fit(X, y)
+
+
+@twin("check_fit_parameters")
+class IgnoresWeights(Moments):
+    def fit(self, X, y, sample_weight=None):
+        return super().fit(X, y)
+
+
+@twin("check_bad_records")
+class TakesNaN(Moments):
+    def fit(self, X, y):
+        if isinstance(X, np.ndarray) and X.dtype.kind == "f":
+            X = np.nan_to_num(X)
+        return super().fit(X, y)
+
+
+@twin("check_bad_records")
+class TakesInfiniteTargets(Moments):
+    def fit(self, X, y):
+        if isinstance(y, np.ndarray) and y.dtype.kind == "f":
+            y = np.clip(y, -1e9, 1e9)
+        return super().fit(X, y)
+
+
+@twin("check_bad_records")
+class QuotesATarget(Moments):
+    def fit(self, X, y):
+        try:
+            return super().fit(X, y)
+        except ValueError as error:
+            raise ValueError(f"{error} The targets begin with {np.ravel(y)[:2]}.") from None
+
+
+@twin("check_bad_records")
+class QuotesInTheContext(Moments):
+    def predict(self, X):
+        try:
+            return super().predict(X)
+        except ValueError as error:
+            error.add_note(str(X))
+            raise
+
+
+@twin("check_bad_records", BINARY)
+class QuotesALabel(DPLogisticRegression):
+    def fit(self, X, y):
+        try:
+            return super().fit(X, y)
+        except ValueError:
+            raise ValueError(f"y holds {set(np.ravel(y))}.") from None
+
+
+@twin("check_labels", BINARY)
+class LearnsLabelsQuietly(DPLogisticRegression):
+    def fit(self, X, y):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return super().fit(X, y)
+
+
+@twin("check_failed_fits")
+class HalfFitted(Moments):
+    pass
+
+
+# what has a `fit` of its own is put back if it fails
+HalfFitted.fit = inspect.unwrap(Moments.fit)
+
+
+@twin("check_failed_fits")
+class ForgetsTheOldModel(Moments):
+    pass
+
+
+def forgets_first(self, X, y):
+    for name in [name for name in vars(self) if name.endswith("_")]:
+        delattr(self, name)
+    return inspect.unwrap(Moments.fit)(self, X, y)
+
+
+ForgetsTheOldModel.fit = forgets_first
+
+
+# parameters and certificates
+
+
+@twin("check_parameters")
+class ChangesItsParameters(Moments):
+    def fit(self, X, y):
+        super().fit(X, y)
+        self.epsilon = float(self.epsilon) + 0.0
+        self.data_norm = 2 * self.data_norm
+        return self
+
+
+@twin("check_certificate", {"perturbation": "output", "alpha": 1.0, **BINARY})
+class CertifiesASmallSpan(DPLinearSVC):
+    def stability_certificate(self, *args, **kwargs):
+        found = super().stability_certificate(*args, **kwargs)
+        return replace(found, span=found.span / 3)
+
+
+@twin("check_certificate", {"perturbation": "output", "alpha": 1.0, **BINARY})
+class CertifiesWithoutClasses(DPLinearSVC):
+    def stability_certificate(self, *args, **kwargs):
+        found = super().stability_certificate(*args, **kwargs)
+        return replace(found, training=found.training / 2)
+
+
+def run(name, estimator, statement):
+    checks = {check.__name__: check for _, check in private_estimator_checks(estimator, statement)}
+    checks[name](estimator)
+
+
+@pytest.mark.parametrize("name, estimator, statement", TWINS)
+def test_a_broken_twin_is_found(name, estimator, statement):
+    with pytest.raises(AssertionError):
+        run(name, estimator, statement)
+
+
+def test_every_check_finds_a_twin():
+    assert {param.values[0] for param in TWINS} == {check.__name__ for check in CHECKS}
+
+
+def test_all_that_fails_is_told():
+    class Broken(States, KeepsACount):
+        def say(self, loss):
+            return replace(loss, epsilon=0.1)
+
+    with pytest.raises(AssertionError) as caught:
+        check_private_estimator(Broken(), n_trials=0)
+    assert "check_the_statement: privacy_ states" in str(caught.value)
+    assert "check_what_is_kept: n_iter_ depends on the records" in str(caught.value)
+    check_private_estimator(Moments(), n_trials=0)
