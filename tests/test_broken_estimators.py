@@ -48,7 +48,7 @@ FOUND_BY = {
 }
 
 
-SLOW = (NegativeCounts, InterceptForgotten)
+SLOW = (NegativeCounts, InterceptForgotten, NoiseOfTheLargestCount, ExactObjective)
 
 
 def estimator(kind):
