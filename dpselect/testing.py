@@ -154,7 +154,7 @@ def check_private_estimator(
     >>> class Counts(DPHistogramDensity):
     ...     def fit(self, X, y=None):
     ...         super().fit(X)
-    ...         self.outside_ = int(np.sum(np.abs(X) > 1))
+    ...         self.outside_ = int(np.sum(np.abs(np.asarray(X)) > 1))
     ...         return self
     >>> check_private_estimator(Counts(bounds=(-1, 1), bin_width=0.5), n_trials=0)
     Traceback (most recent call last):
