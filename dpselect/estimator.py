@@ -16,7 +16,7 @@ from .certificates import Certificate
 from .config import warn_caller
 from .exceptions import SeededNoiseWarning
 from .ledger import CarriesLedgerMixin, spending, where_it_came_from, without_spending
-from .metrics.plain import accuracy
+from .metrics.plain import accuracy, r_squared
 from .noise import InnerStream, as_generator, check_random_state, is_seeded
 from .privacy import PrivacyLoss
 from .records import (
@@ -450,6 +450,33 @@ class PrivateRegressor(RegressorMixin, CertifiedEstimator):
         tags.input_tags.sparse = "accept_sparse" in self.reads
         tags.regressor_tags.poor_score = True
         return tags
+
+    @warns_of_training_records
+    def score(
+        self,
+        X: MatrixLike,
+        y: npt.ArrayLike,
+        sample_weight: npt.ArrayLike | None = None,
+    ) -> float:
+        """Return the coefficient of determination R^2 of the predictions.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Records that took no part in training.
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        float
+
+        Warns
+        -----
+        PrivacyLeakWarning
+            If `X` is what the model was trained on, or a part of it.
+        """
+        return r_squared(self.predict(X), y, sample_weight)
 
 
 class PrivateDensity(DensityMixin, CertifiedEstimator):

@@ -260,7 +260,7 @@ class AccuracyFirstSearchCV(SearchDelegationMixin, ReleaseMixin, MetaEstimatorMi
         learned = candidate.model.get_params().get("classes", 0) is None
         if learned:
             # what models cost depends on the number of labels; a warning says that they are read
-            y, classes = learn_classes([candidate], y, type(self).__name__)
+            y, _ = learn_classes([candidate], y, type(self).__name__)
         public = None if candidate.steps is None else public_rows(X)
         plan, method, split = self._plan(
             candidate, n_rows(X), n_columns(X), public, stream.child("splits")
@@ -271,7 +271,7 @@ class AccuracyFirstSearchCV(SearchDelegationMixin, ReleaseMixin, MetaEstimatorMi
             self._fail([])
         with spending(self, plan.at_most) as charge:
             if not learned:
-                y, classes = learn_classes([candidate], y, type(self).__name__)
+                y, _ = learn_classes([candidate], y, type(self).__name__)
             if public is not None:
                 X = public.schema.convert(X)
             estimator, losses, frozen = self._fit_private_steps(
@@ -279,7 +279,6 @@ class AccuracyFirstSearchCV(SearchDelegationMixin, ReleaseMixin, MetaEstimatorMi
             )
             if frozen:
                 candidate = self._candidate(estimator, frozen)
-                set_classes([candidate], classes)
                 candidate.fit_steps(public)
             candidate.n_features = method.question.shape.n_features
             rows = candidate.transform(X)

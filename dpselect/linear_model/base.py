@@ -13,8 +13,7 @@ from ..validation import SMALLEST_BOUND, check_n_jobs, check_number, flag, numbe
 from .accuracy import LinearAccuracy
 from .design import Design, design_and_targets
 from .noise import LinearNoise, LinearProblem
-from .risk_bound import linear_optimal_values
-from .sweep import scores_of_splits, solve
+from .sweep import optimal_values, scores_of_splits, solve
 
 TOL = 1e-10
 
@@ -49,7 +48,7 @@ class LinearModel(PrivateEstimator):
         ),
     }
     split_scores = staticmethod(scores_of_splits)
-    optimal_values = staticmethod(linear_optimal_values)
+    optimal_values = staticmethod(optimal_values)
 
     @abstractmethod
     def _loss(self):

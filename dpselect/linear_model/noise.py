@@ -16,7 +16,8 @@ from ..noise.tails import noise_length
 from .calibration import Perturbation, calibrate, norm_bound, public_alpha
 from .design import Design
 from .losses import Loss, MarginLoss
-from .risk_bound import linear_risk_bound
+from .risk_bound import linear_optimal_values, linear_risk_bound
+from .sweep import linear_split_scores
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,14 @@ class LinearProblem:
             linear = laplace(generator, (n_problems, d))
             return np.stack([linear, spherical_laplace(generator, n_problems, d)])
         return spherical_laplace(generator, 2 * n_problems, d).reshape(2, n_problems, d)
+
+    def split_scores(self, trials, score, records, parts):
+        """Return the scores of trials of this problem on splits, shape (J, k)."""
+        return linear_split_scores(self, trials, score, records, parts)
+
+    def optimal_values(self, calibrations, records, reach):
+        """Return the least risks for calibrations of this problem."""
+        return linear_optimal_values(self, calibrations, records, reach)
 
     def attributes(self, w):
         """Return what is released for coefficients of shape (K, d), noise included."""

@@ -5,19 +5,14 @@ classes, all is averaged over the one-vs-rest problems.
 """
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from ..certificates import INEXACTNESS, RiskBound
-from ..estimator import Trial
 from ..noise.tails import noise_length
-from ..type_aliases import FloatArray, MatrixLike
 from .design import design_and_targets
 from .problems import mean_losses
 from .solver import minimise
-from .sweep import alike
 from .tolerance import attainable, check_steps
 
 # Regularisations that are tried at once: between known ones, and about a guess.
@@ -69,35 +64,12 @@ def linear_risk_bound(calibration, reach):
     )
 
 
-def linear_optimal_values(
-    trials: Sequence[Trial], X: MatrixLike, y: npt.ArrayLike, reach: float
-) -> FloatArray:
-    """Return the least regularised risks of linear models over their balls.
-
-    Those that see the rows alike are solved together.
-
-    Parameters
-    ----------
-    trials : list of Trial
-        Models and what they will be trained with.
-    X : array-like or sparse matrix of shape (n_samples, n_features)
-    y : array-like of shape (n_samples,)
-    reach : float
-        As for :func:`linear_risk_bound`.
-
-    Returns
-    -------
-    ndarray of shape (len(trials),)
-        Exact functions of the records, which must not leave a search without noise.
-    """
-    values = np.empty(len(trials))
-    for problem, members in alike(trials):
-        records = trials[members[0]].records(X, y)
-        balls = [_Ball(trials[i].calibration(records.shape), reach) for i in members]
-        design, targets = design_and_targets(problem, records)
-        path = _Path(problem, design, targets, balls)
-        values[members] = [path.values(ball.mu).mean() for ball in balls]
-    return values
+def linear_optimal_values(problem, calibrations, records, reach):
+    """Return the least regularised risks over the balls, of models with one LinearProblem."""
+    balls = [_Ball(calibration, reach) for calibration in calibrations]
+    design, targets = design_and_targets(problem, records)
+    path = _Path(problem, design, targets, balls)
+    return [path.values(ball.mu).mean() for ball in balls]
 
 
 class _Ball:

@@ -1,4 +1,4 @@
-"""Linear models that see the same rows are trained, and scored on splits, all together."""
+"""Linear models that see the same rows are trained, scored on splits, and bounded, all together."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -62,7 +62,7 @@ def scores_of_splits(
     trials : list of Trial
         Of linear models.
     score : Score
-        That the loss of the models certifies.
+        For which the models have certificates.
     X : array-like or sparse matrix of shape (n_samples, n_features)
     y : array-like of shape (n_samples,)
     parts : Parts
@@ -77,11 +77,41 @@ def scores_of_splits(
     for problem, places in alike(trials):
         problem.certified(score)
         some = [trials[i] for i in places]
-        scores[:, places] = _scores_alike(problem, some, score, some[0].records(X, y), parts)
+        scores[:, places] = problem.split_scores(some, score, some[0].records(X, y), parts)
     return scores
 
 
-def _scores_alike(problem, trials, score, records, parts):
+def optimal_values(
+    trials: Sequence[Trial], X: MatrixLike, y: npt.ArrayLike, reach: float
+) -> FloatArray:
+    """Return the least regularised risks of linear models over their balls.
+
+    Those that see the rows alike are solved together.
+
+    Parameters
+    ----------
+    trials : list of Trial
+        Models and what they will be trained with.
+    X : array-like or sparse matrix of shape (n_samples, n_features)
+    y : array-like of shape (n_samples,)
+    reach : float
+        As for `risk_bound`.
+
+    Returns
+    -------
+    ndarray of shape (len(trials),)
+        Exact functions of the records, which must not leave a search without noise.
+    """
+    values = np.empty(len(trials))
+    for problem, places in alike(trials):
+        records = trials[places[0]].records(X, y)
+        calibrations = [trials[i].calibration(records.shape) for i in places]
+        values[places] = problem.optimal_values(calibrations, records, reach)
+    return values
+
+
+def linear_split_scores(problem, trials, score, records, parts):
+    """Return the scores of trials with one LinearProblem, shape (J, k)."""
     design, targets = design_and_targets(problem, records)
     calibrations = [
         [trial.calibration(replace(records.shape, n_samples=int(n))) for trial in trials]

@@ -399,8 +399,7 @@ the next one's by 0.0041. Without it one candidate is left, and nothing is to be
         This selection is underpowered: its minimum detectable difference of scores is 11, and \
 a perfect model scores only 1 better than one that says nothing.
         To see differences of 0.05: n_samples >= 11200000, or epsilon >= 223.
-        Where scores cannot be distinguished, the public rule decides: it prefers alpha=0.0001, and
-        \
+        Where scores cannot be distinguished, the public rule decides: it prefers alpha=0.0001, and \
 another alpha is taken only if its score is better by about 22.
         >>> search.set_params(strategy="auto").plan(n_samples=10_000, n_features=10).strategy
         'data_independent'

@@ -2,7 +2,6 @@
 
 from typing import Any, Literal, Self
 
-import numpy.typing as npt
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
@@ -11,17 +10,15 @@ from ...certificates import RiskBound
 from ...estimator import PrivateRegressor
 from ...ledger import PrivacyLedger
 from ...metrics import ClippedSquaredErrorScore
-from ...metrics.plain import r_squared
 from ...noise.generators import RandomState
 from ...records import numeric_rows
 from ...rows import block_map
-from ...training_records import share_records, warns_of_training_records
+from ...training_records import share_records
 from ...type_aliases import FloatArray, MatrixLike
 from ...validation import SMALLEST_BOUND, flag, number, one_of, unless
+from ..sweep import optimal_values, scores_of_splits
 from .accuracy import RidgeAccuracy
 from .problem import RidgeNoise, RidgeProblem
-from .risk_bound import ridge_optimal_values
-from .splits import ridge_split_scores
 from .sums import clipped_rows, outer_sums
 
 
@@ -148,8 +145,8 @@ class DPRidge(PrivateRegressor):
             instead="write a number greater than 0, or None for the public bound",
         )),
     }
-    split_scores = staticmethod(ridge_split_scores)
-    optimal_values = staticmethod(ridge_optimal_values)
+    split_scores = staticmethod(scores_of_splits)
+    optimal_values = staticmethod(optimal_values)
 
     def __init__(
         self,
@@ -298,7 +295,6 @@ class DPRidge(PrivateRegressor):
         RiskBound
             For training with the model's `epsilon`.
         """
-        self._check_parameters()
         return self.calibration(PublicShape(n_samples, n_features)).risk_bound(reach)
 
     def predict(self, X: MatrixLike) -> FloatArray:
@@ -318,30 +314,3 @@ class DPRidge(PrivateRegressor):
         norm, data_norm = self.norm, float(self.data_norm)
         coef, intercept = self.coef_, self.intercept_
         return block_map(lambda rows: clipped_rows(rows, norm, data_norm) @ coef + intercept, X)
-
-    @warns_of_training_records
-    def score(
-        self,
-        X: MatrixLike,
-        y: npt.ArrayLike,
-        sample_weight: npt.ArrayLike | None = None,
-    ) -> float:
-        """Return the coefficient of determination R^2 of the predictions.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Records that took no part in training.
-        y : array-like of shape (n_samples,)
-        sample_weight : array-like of shape (n_samples,), default=None
-
-        Returns
-        -------
-        float
-
-        Warns
-        -----
-        PrivacyLeakWarning
-            If `X` is what the model was trained on, or a part of it.
-        """
-        return r_squared(self.predict(X), y, sample_weight)

@@ -16,7 +16,8 @@ from ...noise.tails import noise_length
 from ..calibration import Perturbation
 from .calibration import ball_radius, gradient_change, objective_noise, output_noise
 from .noise import Decomposition, StatisticNoise, released_entries, statistic_noise
-from .risk_bound import ridge_risk_bound
+from .risk_bound import ridge_optimal_values, ridge_risk_bound
+from .splits import ridge_split_scores
 from .sums import entry_bits
 from .trust_region import length_of
 
@@ -89,6 +90,14 @@ class RidgeProblem:
         if self.delta == 0:
             return spherical_laplace(generator, 1, n_entries)[0]
         return gaussian(generator, n_entries)
+
+    def split_scores(self, trials, score, records, parts):
+        """Return the scores of trials of this problem on splits, shape (J, k)."""
+        return ridge_split_scores(self, trials, score, records, parts)
+
+    def optimal_values(self, calibrations, records, reach):
+        """Return the least risks for calibrations of this problem."""
+        return ridge_optimal_values(self, calibrations, records, reach)
 
     def attributes(self, theta):
         """Return what is released for coefficients, the constant's being the last one."""

@@ -5,16 +5,9 @@ mean(y^2) / 2, less: a shift that all candidates with the same target_bound shar
 """
 
 import math
-from collections.abc import Sequence
-
-import numpy as np
-import numpy.typing as npt
 
 from ...certificates import INEXACTNESS, RiskBound
-from ...estimator import Trial
 from ...noise.tails import noise_length
-from ...type_aliases import FloatArray, MatrixLike
-from ..sweep import alike
 from .calibration import RESIDUAL
 from .noise import Decomposition
 from .sums import outer_sums
@@ -49,40 +42,19 @@ def ridge_risk_bound(calibration, reach):
     return RiskBound.of(span, n, residual, forecast, ball, unit, stake=Y**2 / 2)
 
 
-def ridge_optimal_values(
-    trials: Sequence[Trial], X: MatrixLike, y: npt.ArrayLike, reach: float
-) -> FloatArray:
-    """Return the least risks of ridge regressions over their balls, less that of predicting 0.
+def ridge_optimal_values(problem, calibrations, records, reach):
+    """Return the least risks over balls of models of one RidgeProblem, less that of predicting 0."""
+    sums = outer_sums(records.X, records.y, None, problem)
+    means = sums.values * sums.units / sums.n_samples
+    gram, moment = means[:-1, :-1], means[:-1, -1]
+    decomposed = Decomposition.of(gram, moment, 0.0)
 
-    Those that see the records alike share one pass over them.
+    def value(calibration):
+        mu = calibration.mu
+        w = decomposed.minimiser(mu, _ball(calibration, reach))
+        return (w @ gram @ w + mu * w @ w) / 2 - moment @ w
 
-    Parameters
-    ----------
-    trials : list of Trial
-        Models and what they will be trained with.
-    X : array-like or sparse matrix of shape (n_samples, n_features)
-    y : array-like of shape (n_samples,)
-    reach : float
-        As for :func:`ridge_risk_bound`.
-
-    Returns
-    -------
-    ndarray of shape (len(trials),)
-        Exact functions of the records, which must not leave a search without noise.
-    """
-    values = np.empty(len(trials))
-    for problem, members in alike(trials):
-        records = trials[members[0]].records(X, y)
-        sums = outer_sums(records.X, records.y, None, problem)
-        means = sums.values * sums.units / sums.n_samples
-        gram, moment = means[:-1, :-1], means[:-1, -1]
-        decomposed = Decomposition.of(gram, moment, 0.0)
-        for i in members:
-            calibration = trials[i].calibration(records.shape)
-            mu = calibration.mu
-            w = decomposed.minimiser(mu, _ball(calibration, reach))
-            values[i] = (w @ gram @ w + mu * w @ w) / 2 - moment @ w
-    return values
+    return [value(calibration) for calibration in calibrations]
 
 
 def _ball(calibration, reach):

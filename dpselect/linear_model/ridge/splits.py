@@ -1,49 +1,15 @@
 """Cross-validation of private ridge models: one pass to train them all, one to score them."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
-from ...estimator import Trial
-from ...metrics import ClippedSquaredErrorScore
-from ...rows import Parts, block_sum
-from ...type_aliases import FloatArray, MatrixLike
-from ..sweep import alike
+from ...rows import block_sum
 from .sums import clipped_rows, split_sums
 
 
-def ridge_split_scores(
-    trials: Sequence[Trial], score: ClippedSquaredErrorScore, X: MatrixLike, y: npt.ArrayLike,
-    parts: Parts,
-) -> FloatArray:
-    """Train on each split's training part and score on its other part, in two passes.
-
-    Parameters
-    ----------
-    trials : list of Trial
-        Of ridge regressions.
-    score : ClippedSquaredErrorScore
-    X : array-like or sparse matrix of shape (n_samples, n_features)
-    y : array-like of shape (n_samples,)
-    parts : Parts
-        Of J splits.
-
-    Returns
-    -------
-    ndarray of shape (J, k)
-        Exact functions of the records, not released.
-    """
-    scores = np.empty((len(parts.test_sizes), len(trials)))
-    for problem, places in alike(trials):
-        problem.certified(score)
-        some = [trials[i] for i in places]
-        scores[:, places] = _scores_alike(problem, some, score, some[0].records(X, y), parts)
-    return scores
-
-
-def _scores_alike(problem, trials, score, records, parts):
+def ridge_split_scores(problem, trials, score, records, parts):
+    """Return the scores of trials with one RidgeProblem, shape (J, k)."""
     coef, intercept = split_coefficients(problem, trials, records, parts)
 
     def errors(block, targets, test):

@@ -7,6 +7,7 @@ from functools import cache
 import numpy as np
 from scipy.optimize import brentq
 
+from ...capabilities import HasScoreStake
 from ...certificates import SplitPatterns
 from ...mechanisms import exponential_noise_scales
 from ..plan import describe, minimum_detectable_difference
@@ -41,7 +42,9 @@ def make_plan(strategy, trials, tail=None):
     sensitivity = patterns.sensitivities(training, span, residual)
     scales = exponential_noise_scales(sensitivity, selection_epsilon)
     # a density's score has no stake of its own: it depends on the volume of the bounds
-    stake = getattr(candidates[0].model, "score_stake", score.stake) or float(span.max())
+    model = candidates[0].model
+    stake = model.score_stake if isinstance(model, HasScoreStake) else score.stake
+    stake = stake or float(span.max())
     params, several = [candidate.params for candidate in candidates], len(candidates) > 1
     return strategy.make_plan(
         messages(params, sensitivity, stake, problem.epsilon, selection_epsilon, n_samples, noise),
