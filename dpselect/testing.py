@@ -55,6 +55,8 @@ PREDICTIONS = (
 )
 # a map from noise to release that is worse conditioned is taken for one that loses noise
 MOST_BENT = 1e5
+# a release is computed for each number of its noise, and some hundred noises are looked at
+MOST_NOISE = 64
 # where an estimator draws its noise: see `dpselect.estimator.PrivateEstimator`
 HOOK = "_standard_noise"
 # so little that noise hides all records together, and so much that a row is beyond any bound
@@ -1202,6 +1204,8 @@ class _FixedNoise:
         if self.call is None:
             return False
         draw = getattr(type(self.case.estimator)(**self.params), HOOK)
+        if np.size(draw(as_generator(0), *self.call)) > MOST_NOISE:
+            return False
         draws = [draw(as_generator(seed), *self.call) for seed in range(400)]
         if len({np.shape(one) for one in draws}) > 1:
             return False
