@@ -3,11 +3,7 @@
 import pytest
 
 from dpselect import DPPoissonRegressor
-from dpselect.testing import (
-    ReleaseStatement,
-    check_private_estimator,
-    private_estimator_checks,
-)
+from dpselect.testing import ReleaseStatement, check_private_estimator, private_estimator_checks
 
 from .broken_estimators import (
     BROKEN,

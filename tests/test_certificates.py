@@ -19,7 +19,7 @@ def q(model, T, V, score):
     return score(fitted(model, *T), *V)
 
 
-def attack(rng, kind, perturbation, score_name):
+def attack(rng, kind, perturbation, score_name, norm):
     """One random neighbouring pair: changes of the score over their certificates."""
     score = SCORES[score_name]
     n, m, d = (int(rng.integers(1, 12)) for _ in range(3))
@@ -27,8 +27,8 @@ def attack(rng, kind, perturbation, score_name):
     K = int(rng.choice([2, 3]))
     model = kind(
         epsilon=10 ** rng.uniform(-1, 2), alpha=10 ** rng.uniform(-4, 1) * R**2,
-        perturbation=perturbation, data_norm=R, intercept_scaling=s * R, classes=np.arange(K),
-        fit_intercept=bool(rng.integers(2)),
+        perturbation=perturbation, norm=norm, data_norm=R, intercept_scaling=s * R,
+        classes=np.arange(K), fit_intercept=bool(rng.integers(2)),
     )
     problems = 1 if K == 2 else K
     dimension = d + model.fit_intercept
@@ -58,8 +58,8 @@ def attack(rng, kind, perturbation, score_name):
 @pytest.mark.parametrize("perturbation", ["objective", "output"])
 @pytest.mark.parametrize("score_name", ["brier", "ramp", "logistic", "hinge"])
 def test_random_neighbours_never_exceed_the_certificate(kind, perturbation, score_name):
-    rng = np.random.default_rng(0)
-    ratios = np.array([attack(rng, kind, perturbation, score_name) for _ in range(150)])
+    rng, norms = np.random.default_rng(0), ["l2", "l1"] * 75
+    ratios = np.array([attack(rng, kind, perturbation, score_name, norm) for norm in norms])
     assert ratios.max() <= 1 + 1e-6
     assert ratios[:, 1].max() > 0.5  # the attack is not idle
 
@@ -72,9 +72,7 @@ def corner(score, validation_margin):
     validation records lie on that axis.
     """
     n, alpha = 20, 1.0
-    model = DPLogisticRegression(
-        epsilon=1.0, alpha=alpha, fit_intercept=False, classes=[-1, 1]
-    )
+    model = DPLogisticRegression(epsilon=1.0, alpha=alpha, fit_intercept=False, classes=[-1, 1])
     scales = scales_of(model, n, 2)
     length = 200.0
     draw = np.array([-length * scales.mu / scales.linear_scale, 0.0])

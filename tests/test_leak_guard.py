@@ -148,9 +148,7 @@ def test_scores_of_training_records(estimator, data):
 
 def test_likelihoods_of_training_records(data):
     model = clone(DENSITY).fit(data[0])
-    assert_guarded(
-        PrivacyLeakWarning, "trained on", lambda: model.score_samples(data[0]), model
-    )
+    assert_guarded(PrivacyLeakWarning, "trained on", lambda: model.score_samples(data[0]), model)
 
 
 def test_training_scores_of_a_foreign_search(data):
@@ -187,9 +185,7 @@ def test_steps_that_learn(step, data):
     pipeline = make_pipeline(step, clone(MODEL))
     searches = [
         StabilityGridSearchCV(pipeline, {}),
-        AccuracyFirstSearchCV(
-            pipeline, {"dplogisticregression__epsilon": [1.0, 2.0]}, target=0.1
-        ),
+        AccuracyFirstSearchCV(pipeline, {"dplogisticregression__epsilon": [1.0, 2.0]}, target=0.1),
     ]
     for search in searches:
         with pytest.raises(ValueError, match="learns from the data, or may.*; ") as caught:
@@ -258,9 +254,7 @@ SEEDED = [
     StabilityGridSearchCV(MODEL, GRID, random_state=0),
     StabilityGridSearchCV(make_pipeline(DPBoundsScaler(0.5, random_state=0), MODEL), {}),
     AccuracyFirstSearchCV(MODEL, {"epsilon": [1.0, 1e6]}, target=0.1, random_state=0),
-    ThresholdoutFeatureSelector(
-        clone(MODEL), n_features_to_select=1, budget=1000, random_state=0
-    ),
+    ThresholdoutFeatureSelector(clone(MODEL), n_features_to_select=1, budget=1000, random_state=0),
 ]
 
 

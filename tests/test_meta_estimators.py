@@ -26,13 +26,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.semi_supervised import SelfTrainingClassifier
 from sklearn.utils import all_estimators
 
-from dpselect import (
-    DPLogisticRegression,
-    DPRidge,
-    PrivacyLedger,
-    PrivacyLoss,
-    SeededNoiseWarning,
-)
+from dpselect import DPLogisticRegression, DPRidge, PrivacyLedger, PrivacyLoss, SeededNoiseWarning
 from dpselect.ledger import spending
 from dpselect.preprocessing import DPBoundsScaler
 
@@ -160,9 +154,7 @@ OTHERWISE = {
         ensemble.StackingRegressor(REGRESSORS, Regressor(), cv=FOLDS),
         multioutput.RegressorChain(Regressor(), cv=FOLDS),
     ],
-    LABELS: [
-        ensemble.StackingClassifier(PAIR, Classifier(), cv=FOLDS),
-    ],
+    LABELS: [ensemble.StackingClassifier(PAIR, Classifier(), cv=FOLDS)],
     LEAKS_: [
         # no record twice, but each member has a seed, which it keeps
         ensemble.BaggingRegressor(Regressor(), n_estimators=4, bootstrap=False, max_samples=0.5),

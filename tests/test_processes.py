@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import contextmanager
 
 import pytest
 
@@ -19,6 +20,23 @@ def family(monkeypatch, tmp_path):
     monkeypatch.setenv(VARIABLE, "[]")
     monkeypatch.setattr(processes.tempfile, "gettempdir", lambda: str(tmp_path))
     return Process(), Process()
+
+
+@contextmanager
+def held_elsewhere(lock):
+    """Let another thread hold a lock while the block begins."""
+    inside = threading.Event()
+
+    def hold():
+        with lock:
+            inside.set()
+            time.sleep(0.2)
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    inside.wait(60)
+    yield
+    holder.join()
 
 
 def test_a_descendant_is_told_what_holds_now(family):
@@ -134,22 +152,12 @@ def test_a_fork_is_a_process_of_its_own():
 @pytest.mark.filterwarnings("ignore:This process")
 def test_a_fork_waits_for_a_lock_that_another_thread_holds():
     def free_in_a_fork(lock):
-        inside = threading.Event()
-
-        def hold():
-            with lock:
-                inside.set()
-                time.sleep(0.2)
-
-        holder = threading.Thread(target=hold)
-        holder.start()
-        inside.wait(60)
         worker = multiprocessing.get_context("fork").Process(
             target=lambda: os._exit(lock.acquire(timeout=1))
         )
-        worker.start()
-        worker.join()
-        holder.join()
+        with held_elsewhere(lock):
+            worker.start()
+            worker.join()
         return worker.exitcode == 1
 
     assert free_in_a_fork(processes.lock_that_forks_wait_for())

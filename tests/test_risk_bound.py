@@ -235,7 +235,7 @@ def test_ridge_without_a_square_off_would_move_further_than_is_charged():
     assert abs(values[0] - values[1]) <= sensitivity < abs(full[0] - full[1])
 
 
-@pytest.mark.parametrize("reach", [0.5, 1e3])
+@pytest.mark.parametrize("reach", [pytest.param(0.5, marks=pytest.mark.slow), 1e3])
 def test_three_classes_move_no_further_than_two(reach):
     model = classifier(classes=(0, 1, 2), alpha=0.05, epsilon=1e6)
     binary = bound_of(classifier(alpha=0.05, epsilon=1e6), 3, 2, reach).sensitivity
@@ -372,10 +372,7 @@ def test_one_candidate_is_not_selected_with_noise():
 
 
 def test_different_losses_are_not_compared():
-    bounds = [
-        bound_of(classifier(), 10, 2, 1.0),
-        bound_of(classifier(DPLinearSVC), 10, 2, 1.0),
-    ]
+    bounds = [bound_of(classifier(), 10, 2, 1.0), bound_of(classifier(DPLinearSVC), 10, 2, 1.0)]
     with pytest.raises(CertificateError, match="LogisticLoss.*stability"):
         select_by_risk_bound([0.5, 0.5], bounds, 1.0)
     bounds = [bound_of(ridge(target_bound=t), 10, 2, 1.0) for t in (1.0, 2.0)]

@@ -116,10 +116,10 @@ ATTACKS, QUICK = ("check_the_loss_of_each_noise", "check_the_stated_loss"), Mome
 OURS = [
     (QUICK, None),
     (DPLogisticRegression(**BINARY), None),
-    (DPLinearSVC(perturbation="output", **BINARY), None),
+    (DPLinearSVC(perturbation="output", norm="l1", **BINARY), None),
     (DPPoissonRegressor(), None),
     (DPRidge(), None),
-    (DPRidge(perturbation="objective", alpha=1.0), None),
+    (DPRidge(perturbation="objective", norm="l2", alpha=1.0), None),
     (DENSITY, CELLS),
     (DPBoundsScaler(), None),
 ]
@@ -174,6 +174,8 @@ def test_private_estimators_in_other_settings(estimator, check):
 
 
 TWINS = []
+# they take seconds, and faster ones are much like them
+LIKE_OTHERS = ("OneRecordMore", "HalfTheNoiseOfTwo")
 
 
 def twin(check, estimator=None, statement=None):
@@ -181,10 +183,17 @@ def twin(check, estimator=None, statement=None):
 
     def register(kind):
         model = kind() if estimator is None else kind(**estimator)
-        TWINS.append(pytest.param(check, model, statement, id=f"{kind.__name__}-{check}"))
+        slow = [pytest.mark.slow] * (kind.__name__ in LIKE_OTHERS)
+        TWINS.append(pytest.param(check, model, statement, id=f"{kind.__name__}-{check}", marks=slow))
         return kind
 
     return register
+
+
+def twins(check, base, method, **kinds):
+    """Make twins of one method each, and say which check finds them out."""
+    for name, function in kinds.items():
+        twin(check)(type(name, (base,), {method: function}))
 
 
 @twin("check_epsilon_is_passed")
@@ -249,16 +258,12 @@ class States(Moments):
         return self
 
 
-@twin("check_the_statement")
-class StatesLess(States):
-    def say(self, loss):
-        return replace(loss, epsilon=loss.epsilon / 2)
-
-
-@twin("check_the_statement")
-class StatesOne(States):
-    def say(self, loss):
-        return replace(loss, epsilon=min(1.0, loss.epsilon))
+twins(
+    "check_the_statement", States, "say",
+    StatesLess=lambda self, loss: replace(loss, epsilon=loss.epsilon / 2),
+    StatesOne=lambda self, loss: replace(loss, epsilon=min(1.0, loss.epsilon)),
+)
+twins("check_seeds", States, "say", ForgetsTheSeed=lambda self, loss: replace(loss, seeded=False))
 
 
 @twin("check_the_statement", {"norm": "l2", "delta": 1e-6}, None)
@@ -267,12 +272,6 @@ class ForgetsDelta(DPRidge):
         super().fit(X, y)
         self.privacy_ = replace(self.privacy_, delta=0.0)
         return self
-
-
-@twin("check_seeds")
-class ForgetsTheSeed(States):
-    def say(self, loss):
-        return replace(loss, seeded=False)
 
 
 @twin("check_seeds")
@@ -286,60 +285,31 @@ class DoesNotWarn(Moments):
 # noise
 
 
-@twin("check_the_loss_of_each_noise", {"perturbation": "output", "alpha": 1.0, **BINARY})
-class HalfTheNoiseOfTwo(DPLinearSVC):
+def half_the_noise(name, base, **params):
     def _standard_noise(self, *args):
-        return super()._standard_noise(*args) / 2
+        return base._standard_noise(self, *args) / 2
+
+    kind = type(name, (base,), {"_standard_noise": _standard_noise})
+    twin("check_the_loss_of_each_noise", {"alpha": 1.0, **params})(kind)
 
 
-@twin("check_the_loss_of_each_noise", {"perturbation": "objective", "alpha": 1.0})
-class HalfTheNoiseOfTheObjective(DPRidge):
-    def _standard_noise(self, *args):
-        return super()._standard_noise(*args) / 2
-
-
-@twin("check_the_stated_loss")
-class NoiseForTwoThirds(Moments):
-    def sensitivity(self, n, d):
-        return super().sensitivity(n, d) / 1.5
-
-
-@twin("check_the_stated_loss")
-class OneDirection(Moments):
-    """A record goes, and none comes."""
-
-    def sensitivity(self, n, d):
-        return super().sensitivity(n, d) / 2
-
-
-@twin("check_the_stated_loss")
-class OneRecordMore(Moments):
-    def sensitivity(self, n, d):
-        return super().sensitivity(n + 1, d)
-
-
-@twin("check_the_stated_loss")
-class SharesTheLossOfColumns(Moments):
-    def sensitivity(self, n, d):
-        return super().sensitivity(n, d) / d
-
-
-@twin("check_the_stated_loss")
-class ForgetsTheTargetBound(Moments):
-    def sensitivity(self, n, d):
-        return 2 * self.data_norm / n
-
-
-@twin("check_the_stated_loss")
-class SquareRootOfEpsilon(Moments):
-    def loss(self):
-        return float(self.epsilon) ** 0.5
-
-
-@twin("check_the_stated_loss")
-class SquareOfEpsilon(Moments):
-    def loss(self):
-        return float(self.epsilon) ** 2
+half_the_noise("HalfTheNoiseOfTwo", DPLinearSVC, perturbation="output", **BINARY)
+half_the_noise("HalfTheNoiseOfTheObjective", DPRidge, perturbation="objective")
+twins(
+    "check_the_stated_loss", Moments, "sensitivity",
+    NoiseForTwoThirds=lambda self, n, d: Moments.sensitivity(self, n, d) / 1.5,
+    # a record goes, and none comes
+    OneDirection=lambda self, n, d: Moments.sensitivity(self, n, d) / 2,
+    OneRecordMore=lambda self, n, d: Moments.sensitivity(self, n + 1, d),
+    SharesTheLossOfColumns=lambda self, n, d: Moments.sensitivity(self, n, d) / d,
+    ForgetsTheTargetBound=lambda self, n, d: 2 * self.data_norm / n,
+)
+twins(
+    "check_the_stated_loss", Moments, "loss",
+    SquareRootOfEpsilon=lambda self: float(self.epsilon) ** 0.5,
+    SquareOfEpsilon=lambda self: float(self.epsilon) ** 2,
+)
+twins("check_paths", Moments, "loss", OneNoiseForEveryEpsilon=lambda self: 1.0)
 
 
 @twin("check_the_stated_loss")
@@ -360,23 +330,31 @@ class ForgetsTheIntercept(Moments):
         return np.column_stack([super().clip(table, X), np.ones(table.shape[0])])
 
 
-@twin("check_paths")
-class OneNoiseForEveryEpsilon(Moments):
-    def loss(self):
-        return 1.0
+twins(
+    "check_paths", Moments, "noisy",
+    OneCoordinateIsExact=lambda self, values, n: np.append(
+        Moments.noisy(self, values, n)[:-1], values[-1]
+    ),
+)
 
 
-@twin("check_paths")
-class OneCoordinateIsExact(Moments):
-    def noisy(self, values, n):
-        return np.append(super().noisy(values, n)[:-1], values[-1])
-
-
-@twin("check_noise_is_independent")
-class SharesNoise(Moments):
-    def noisy(self, values, n):
-        noise = super().noisy(np.zeros(1), n) if self.epsilon < math.inf else 0.0
-        return values + noise
+twins(
+    "check_noise_is_independent", Moments, "noisy",
+    SharesNoise=lambda self, values, n: values + Moments.noisy(self, np.zeros(1), n),
+)
+twins(
+    "check_grid", Moments, "noisy",
+    OffTheGrid=lambda self, values, n: values + self.generator().laplace(
+        scale=self.sensitivity(n, 1) / float(self.epsilon), size=len(values)
+    ),
+    HalfOnTheGrid=lambda self, values, n: values + Moments.noisy(self, np.zeros(len(values)), n),
+)
+twins(
+    "check_a_second_fit", Moments, "noisy",
+    StartsWarm=lambda self, values, n: Moments.noisy(
+        self, values + getattr(self, "coef_", np.zeros(1))[:1], n
+    ),
+)
 
 
 @twin("check_noise_is_independent", BINARY)
@@ -386,18 +364,13 @@ class SharesNoiseBetweenClasses(DPLogisticRegression):
         return np.repeat(noise, n_problems, axis=1)
 
 
-@twin("check_noise_is_fresh")
-class AlwaysTheSame(Moments):
-    def generator(self):
-        return as_generator(0 if self.random_state is None else self.random_state)
-
-
-@twin("check_noise_is_fresh")
-class NoiseOfNumpy(Moments):
-    def generator(self):
-        if self.random_state is None:
-            return as_generator(np.random.mtrand._rand)
-        return as_generator(self.random_state)
+twins(
+    "check_noise_is_fresh", Moments, "generator",
+    AlwaysTheSame=lambda self: as_generator(0 if self.random_state is None else self.random_state),
+    NoiseOfNumpy=lambda self: as_generator(
+        np.random.mtrand._rand if self.random_state is None else self.random_state
+    ),
+)
 
 
 @twin("check_noise_is_fresh")
@@ -414,10 +387,7 @@ class KeepsASeed(Moments):
         return as_generator(self.seed_)
 
 
-@twin("check_seeds")
-class IgnoresTheSeed(Moments):
-    def generator(self):
-        return as_generator()
+twins("check_seeds", Moments, "generator", IgnoresTheSeed=lambda self: as_generator())
 
 
 @twin("check_without_noise")
@@ -436,21 +406,6 @@ class RefusesInfinity(Moments):
         super().check()
         if self.epsilon == math.inf:
             raise ValueError("epsilon must be finite.")
-
-
-@twin("check_grid")
-class OffTheGrid(Moments):
-    def noisy(self, values, n):
-        if self.epsilon == math.inf:
-            return values
-        scale = self.sensitivity(n, 1) / float(self.epsilon)
-        return values + self.generator().laplace(scale=scale, size=len(values))
-
-
-@twin("check_grid")
-class HalfOnTheGrid(Moments):
-    def noisy(self, values, n):
-        return values + super().noisy(np.zeros(len(values)), n) if self.epsilon < math.inf else values
 
 
 # clipping
@@ -475,22 +430,19 @@ for path, has in {
     twin("check_paths")(type(f"Unclipped{path}", (Moments,), {"clip": clip}))
 
 
-@twin("check_paths")
-class TargetsUnclipped(Moments):
-    def targets(self, y):
-        return y
+twins(
+    "check_paths", Moments, "targets",
+    TargetsUnclipped=lambda self, y: y,
+    NegativeTargetsUnclipped=lambda self, y: np.minimum(y, self.target_bound),
+)
 
 
-@twin("check_paths")
-class NegativeTargetsUnclipped(Moments):
-    def targets(self, y):
-        return np.minimum(y, self.target_bound)
-
-
-@twin("check_predictions")
-class PredictionsUnclipped(Moments):
-    def predict(self, X):
-        return numeric_rows(self, X, accept_sparse="csr", reset=False) @ self.coef_
+twins(
+    "check_predictions", Moments, "predict",
+    PredictionsUnclipped=lambda self, X: numeric_rows(
+        self, X, accept_sparse="csr", reset=False
+    ) @ self.coef_,
+)
 
 
 @twin("check_predictions")
@@ -523,90 +475,32 @@ class Keeps(Moments):
         return self
 
 
-@twin("check_what_is_kept")
-class KeepsAnExactSum(Keeps):
-    def keep(self, X, y):
-        self._sums = {"total": X.sum(axis=0)}
+twins(
+    "check_what_is_kept", Keeps, "keep",
+    KeepsAnExactSum=lambda self, X, y: vars(self).update(_sums={"total": X.sum(axis=0)}),
+    KeepsACount=lambda self, X, y: vars(self).update(n_iter_=int(np.count_nonzero(X > 0.9))),
+    KeepsTheRecords=lambda self, X, y: vars(self).update(_X=X),
+    KeepsTheRange=lambda self, X, y: vars(self).update(options_=[("largest", (float(y.max()),))]),
+    DropsEmptyColumns=lambda self, X, y: vars(self).update(
+        coef_=self.coef_[: max(1, np.count_nonzero(X.any(axis=0)))]
+    ),
+    SmallestType=lambda self, X, y: vars(self).update(
+        coef_=self.coef_.astype(np.float32 if (X == np.rint(X)).all() else float)
+    ),
+    NamesByRecords=lambda self, X, y: vars(self).update({"large_" if X.max() > 1 else "small_": True}),
+)
+twins("check_parameters", Keeps, "keep",
+      KeepsInTheClass=lambda self, X, y: setattr(type(self), "largest", X.max()))
+twins(
+    "check_what_is_said", Keeps, "keep",
+    WarnsOfClipping=lambda self, X, y: np.abs(X).max() > 1e6 and warnings.warn("Some were clipped."),
+    Prints=lambda self, X, y: print("clipped", np.count_nonzero(X > 1)),
+    Logs=lambda self, X, y: logging.getLogger("moments").error("clipped %s", np.count_nonzero(X > 1)),
+    Stumbles=lambda self, X, y: 1 // int(X.any()),
+)
 
 
-@twin("check_what_is_kept")
-class KeepsACount(Keeps):
-    def keep(self, X, y):
-        self.n_iter_ = int(np.count_nonzero(X > 0.9))
-
-
-@twin("check_what_is_kept")
-class KeepsTheRecords(Keeps):
-    def keep(self, X, y):
-        self._X = X
-
-
-@twin("check_what_is_kept")
-class KeepsTheRange(Keeps):
-    def keep(self, X, y):
-        self.options_ = [("largest", (float(y.max()),))]
-
-
-@twin("check_what_is_kept")
-class DropsEmptyColumns(Keeps):
-    def keep(self, X, y):
-        self.coef_ = self.coef_[: max(1, np.count_nonzero(X.any(axis=0)))]
-
-
-@twin("check_what_is_kept")
-class SmallestType(Keeps):
-    def keep(self, X, y):
-        if (X == np.rint(X)).all():
-            self.coef_ = self.coef_.astype(np.float32)
-
-
-@twin("check_what_is_kept")
-class NamesByRecords(Keeps):
-    def keep(self, X, y):
-        vars(self)["large_" if X.max() > 1 else "small_"] = True
-
-
-@twin("check_parameters")
-class KeepsInTheClass(Keeps):
-    def keep(self, X, y):
-        type(self).largest = X.max()
-
-
-@twin("check_what_is_said")
-class WarnsOfClipping(Keeps):
-    def keep(self, X, y):
-        if np.abs(X).max() > 1e6:
-            warnings.warn("Some rows were clipped.")
-
-
-@twin("check_what_is_said")
-class Prints(Keeps):
-    def keep(self, X, y):
-        print("clipped", np.count_nonzero(X > 1))
-
-
-@twin("check_what_is_said")
-class Logs(Keeps):
-    def keep(self, X, y):
-        logging.getLogger("moments").error("clipped %s", np.count_nonzero(X > 1))
-
-
-@twin("check_what_is_said")
-class Stumbles(Keeps):
-    def keep(self, X, y):
-        if not X.any():
-            raise ZeroDivisionError
-
-
-@twin("check_training_records")
-class ScoresItsRecords(Moments):
-    score = RegressorMixin.score
-
-
-@twin("check_a_second_fit")
-class StartsWarm(Moments):
-    def noisy(self, values, n):
-        return super().noisy(values + getattr(self, "coef_", np.zeros(1))[:1], n)
+twins("check_training_records", Moments, "score", ScoresItsRecords=RegressorMixin.score)
 
 
 @twin("check_a_second_fit")
@@ -647,10 +541,10 @@ class ChecksLate(Moments):
         return super().fit(X, y)
 
 
-@twin("check_fit_parameters")
-class IgnoresWeights(Moments):
-    def fit(self, X, y, sample_weight=None):
-        return super().fit(X, y)
+twins(
+    "check_fit_parameters", Moments, "fit",
+    IgnoresWeights=lambda self, X, y, sample_weight=None: Moments.fit(self, X, y),
+)
 
 
 @twin("check_bad_records")
@@ -705,18 +599,9 @@ class LearnsLabelsQuietly(DPLogisticRegression):
             return super().fit(X, y)
 
 
-@twin("check_failed_fits")
-class HalfFitted(Moments):
-    pass
-
-
 # what has a `fit` of its own is put back if it fails
+HalfFitted = twin("check_failed_fits")(type("HalfFitted", (Moments,), {}))
 HalfFitted.fit = inspect.unwrap(Moments.fit)
-
-
-@twin("check_failed_fits")
-class ForgetsTheOldModel(Moments):
-    pass
 
 
 def forgets_first(self, X, y):
@@ -725,6 +610,7 @@ def forgets_first(self, X, y):
     return inspect.unwrap(Moments.fit)(self, X, y)
 
 
+ForgetsTheOldModel = twin("check_failed_fits")(type("ForgetsTheOldModel", (Moments,), {}))
 ForgetsTheOldModel.fit = forgets_first
 
 
@@ -740,18 +626,16 @@ class ChangesItsParameters(Moments):
         return self
 
 
-@twin("check_certificate", {"perturbation": "output", "alpha": 1.0, **BINARY})
-class CertifiesASmallSpan(DPLinearSVC):
+def certifies(name, change):
     def stability_certificate(self, *args, **kwargs):
-        found = super().stability_certificate(*args, **kwargs)
-        return replace(found, span=found.span / 3)
+        return change(DPLinearSVC.stability_certificate(self, *args, **kwargs))
+
+    kind = type(name, (DPLinearSVC,), {"stability_certificate": stability_certificate})
+    twin("check_certificate", {"perturbation": "output", "alpha": 1.0, **BINARY})(kind)
 
 
-@twin("check_certificate", {"perturbation": "output", "alpha": 1.0, **BINARY})
-class CertifiesWithoutClasses(DPLinearSVC):
-    def stability_certificate(self, *args, **kwargs):
-        found = super().stability_certificate(*args, **kwargs)
-        return replace(found, training=found.training / 2)
+certifies("CertifiesASmallSpan", lambda found: replace(found, span=found.span / 3))
+certifies("CertifiesWithoutClasses", lambda found: replace(found, training=found.training / 2))
 
 
 def run(name, estimator, statement):
@@ -770,9 +654,12 @@ def test_every_check_finds_a_twin():
 
 
 def test_all_that_fails_is_told():
-    class Broken(States, KeepsACount):
+    class Broken(States, Keeps):
         def say(self, loss):
             return replace(loss, epsilon=0.1)
+
+        def keep(self, X, y):
+            self.n_iter_ = int(np.count_nonzero(X > 0.9))
 
     with pytest.raises(AssertionError) as caught:
         check_private_estimator(Broken(), n_trials=0)

@@ -14,7 +14,6 @@ from sklearn.pipeline import make_pipeline
 
 from dpselect import (
     AccuracyFirstSearchCV,
-    DPHistogramDensity,
     DPLogisticRegression,
     DPRidge,
     PrivacyLeakWarning,
@@ -117,15 +116,6 @@ def test_what_is_too_hard_to_tell_is_not_told(data, monkeypatch):
 # --- which models
 
 
-def test_models(data):
-    X, y = data
-    for model in (DPRidge(), DPRidge(perturbation="output"), clone(MODEL)):
-        assert notices(model.fit(X, y), X, y) and not notices(model, X.copy(), y)
-    density = DPHistogramDensity(bounds=(-1, 1), bin_width=1.0).fit(X)
-    for method in ("score", "score_samples"):
-        assert notices(density, X, None, method) and not notices(density, X.copy(), None, method)
-
-
 def test_readings_of_one_release(data):
     X, y = data
     reading = DPRidge().fit(X, y).post_process(alpha=0.5)
@@ -208,9 +198,7 @@ def test_the_model_holds_nothing(data):
 def test_nothing_is_left_of_a_search_but_itself_and_its_model(data):
     gc.collect()
     before = set(map(id, module._TRAINED_ON))
-    search = StabilityGridSearchCV(
-        MODEL, {"alpha": [0.1, 1.0]}, strategy="data_split"
-    ).fit(*data)
+    search = StabilityGridSearchCV(MODEL, {"alpha": [0.1, 1.0]}, strategy="data_split").fit(*data)
     gc.collect()
     found = set(map(id, module._TRAINED_ON)) - before
     assert found == {id(search), id(search.best_estimator_)}

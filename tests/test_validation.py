@@ -42,10 +42,8 @@ def test_a_count_has_to_be_one_that_float64_holds():
 
 def test_other_checks():
     for refuse in (
-        lambda: check_flag("flag", "no", why="it counts"),
-        lambda: check_n_jobs(1.5),
-        lambda: check_callable("call", 5, call="call(1)"),
-        lambda: check_estimator(DPRidge),
+        lambda: check_flag("flag", "no", why="it counts"), lambda: check_n_jobs(1.5),
+        lambda: check_callable("call", 5, call="call(1)"), lambda: check_estimator(DPRidge),
         lambda: check_estimator([]),
     ):
         with pytest.raises(TypeError):

@@ -9,11 +9,16 @@ import pytest
 from scipy.special import expit, logit
 from sklearn.base import clone
 
-from dpselect import DPLinearSVC, DPLogisticRegression
+from dpselect import DPLinearSVC, DPLogisticRegression, DPPoissonRegressor
 from dpselect.audit import ScoreChange, attack_certificate, stability_violation
 from dpselect.density import DPHistogramDensity
 from dpselect.mechanisms import exponential_mechanism
-from dpselect.metrics import BrierScore, IntegratedSquaredErrorScore, RampScore
+from dpselect.metrics import (
+    BrierScore,
+    IntegratedSquaredErrorScore,
+    PoissonDevianceScore,
+    RampScore,
+)
 from dpselect.noise import InnerStream, root_stream
 
 # --- Chaudhuri and Vinterbo (2013), section 6.1: a record votes for two options
@@ -126,7 +131,8 @@ def draw_numbers(rng, size):
     return rng.random((size, 1))
 
 
-COMMON = dict(classes=[0, 1], fit_intercept=False, random_state=root_stream(0))
+NO_CLASSES = dict(fit_intercept=False, random_state=root_stream(0))
+COMMON = dict(classes=[0, 1], **NO_CLASSES)
 
 
 # the derivatives of the logistic loss on two neighbours add up to about 1, not 2, near w = 0
@@ -142,6 +148,8 @@ COMMON = dict(classes=[0, 1], fit_intercept=False, random_state=root_stream(0))
             DPLinearSVC(alpha=0.1, **COMMON), RampScore(-1.0, 1.0), draw_rows, (0.9, 0.9),
             marks=pytest.mark.slow,
         ),
+        (DPPoissonRegressor(alpha=5.0, target_bound=1.0, **NO_CLASSES), PoissonDevianceScore(1.0),
+         draw_rows, (0.65, 0.65)),
         (DPHistogramDensity(2.0, bin_width=0.25, random_state=root_stream(0)),
          IntegratedSquaredErrorScore(), draw_numbers, (0.8, 0.3)),
     ],
@@ -241,9 +249,7 @@ def test_new_noise_at_each_call_is_refused():
     model = DPLogisticRegression(alpha=0.1, classes=[0, 1])
     V = draw_rows(np.random.default_rng(0), 5)
     with pytest.raises(ValueError, match="not at fixed noise.*root_stream"):
-        stability_violation(
-            lambda X, y: BrierScore()(clone(model).fit(X, y), *V), draw_rows, 10
-        )
+        stability_violation(lambda X, y: BrierScore()(clone(model).fit(X, y), *V), draw_rows, 10)
     # attack_certificate takes one noise sample and keeps it
     training, validation = attack_certificate(
         model, BrierScore(), draw_rows, 10, n_trials=1, n_steps=5
@@ -271,6 +277,4 @@ def test_parameters_are_checked(wrong):
         stability_violation(lambda X: 0.0, draw_numbers, **parameters)
     if "bound" not in wrong:
         with pytest.raises(ValueError, match=next(iter(wrong))):
-            attack_certificate(
-                DPLogisticRegression(), BrierScore(), draw_rows, **parameters
-            )
+            attack_certificate(DPLogisticRegression(), BrierScore(), draw_rows, **parameters)

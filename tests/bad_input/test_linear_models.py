@@ -33,12 +33,8 @@ def predict(model):
     2000,
     kind=st.sampled_from([DPLogisticRegression, DPLinearSVC]),
     params=changes(
-        **SHARED,
-        perturbation=("objective", "output"),
-        intercept_scaling=ODD,
-        tol=(1e-10, 1e-12),
-        max_iter=(0, 1, np.int8(100)),
-        n_jobs=(None, 1, 2),
+        **SHARED, perturbation=("objective", "output"), intercept_scaling=ODD, tol=(1e-10, 1e-12),
+        max_iter=(0, 1, np.int8(100)), n_jobs=(None, 1, 2),
         classes=([0, 1], [0, 1, 2], (1, 0), np.array([0, 1]), None),
     ),
     data=records(),
@@ -46,50 +42,33 @@ def predict(model):
 )
 def test_classifiers(kind, params, data, again):
     return check_fit(
-        kind(classes=[0, 1], random_state=0),
-        params,
-        data,
-        good=(ROWS, LABELS) if again else None,
-        use=predict,
-        loss=lambda model: float(model.epsilon),
+        kind(classes=[0, 1], random_state=0), params, data, good=(ROWS, LABELS) if again else None,
+        use=predict, loss=lambda model: float(model.epsilon),
     )
 
 
 @cases(
     1500,
     params=changes(
-        **SHARED,
-        perturbation=("covariance", "objective", "output"),
-        delta=(0.0, 1e-6, 0.5),
-        target_bound=(*ODD, 1e-100, 1e100),
-        coef_bound=(None, *ODD),
+        **SHARED, perturbation=("covariance", "objective", "output"), delta=(0.0, 1e-6, 0.5),
+        target_bound=(*ODD, 1e-100, 1e100), coef_bound=(None, *ODD),
     ),
     data=records({**GOOD_LABELS, **NUMBERS}),
     again=st.booleans(),
 )
 def test_ridge(params, data, again):
     return check_fit(
-        DPRidge(random_state=0),
-        params,
-        data,
-        good=(ROWS, ROWS[:, 0]) if again else None,
-        use=predict,
-        loss=lambda model: float(model.epsilon),
+        DPRidge(random_state=0), params, data, good=(ROWS, ROWS[:, 0]) if again else None,
+        use=predict, loss=lambda model: float(model.epsilon),
     )
 
 
 @cases(
     300,
-    model=st.sampled_from(
-        [
-            kind.fit(ROWS, LABELS)
-            for kind in (
-                DPLogisticRegression(classes=[0, 1]),
-                DPRidge(),
-                DPLinearSVC(classes=[0, 1]),
-            )
-        ]
-    ),
+    model=st.sampled_from([
+        kind.fit(ROWS, LABELS)
+        for kind in (DPLogisticRegression(classes=[0, 1]), DPRidge(), DPLinearSVC(classes=[0, 1]))
+    ]),
     data=records(),
 )
 def test_predict(model, data):

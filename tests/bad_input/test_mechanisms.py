@@ -59,18 +59,10 @@ def test_selection(name, scores, sensitivities, epsilon, state):
     state=st.one_of(
         junk(),
         st.integers(-10, 2**80),
-        st.sampled_from(
-            [
-                None,
-                0,
-                np.uint8(3),
-                2**100,
-                np.random.SeedSequence(1),
-                np.random.default_rng(1),
-                np.random.RandomState(1),
-                noise.InnerStream(bytes(32)),
-            ]
-        ),
+        st.sampled_from([
+            None, 0, np.uint8(3), 2**100, np.random.SeedSequence(1), np.random.default_rng(1),
+            np.random.RandomState(1), noise.InnerStream(bytes(32)),
+        ]),
     ),
 )
 def test_generators(state):
@@ -104,9 +96,7 @@ LAWS = {
         shape=COUNTS, low=st.sampled_from([0.1, 1e-9, 1]), high=st.sampled_from([1, 1e9])
     ),
     "SphericalLaplacePath": dict(
-        n_vectors=COUNTS,
-        dimension=COUNTS,
-        low=st.sampled_from([0.1, 1e-9, 1]),
+        n_vectors=COUNTS, dimension=COUNTS, low=st.sampled_from([0.1, 1e-9, 1]),
         high=st.sampled_from([1, 1e9]),
     ),
 }
@@ -209,21 +199,12 @@ def test_epsilon_lower_bound(params):
         n_steps=(0, 3),
         random_state=(0, None),
         score_of=(
-            np.mean,
-            lambda records: np.random.default_rng().random(),
-            lambda records: "a text",
-            lambda records: np.nan,
-            lambda records: None,
-            lambda records: records,
-            5,
+            np.mean, lambda records: np.random.default_rng().random(), lambda records: "a text",
+            lambda records: np.nan, lambda records: None, lambda records: records, 5,
         ),
         draw_records=(
-            lambda rng, size: rng.random(size),
-            lambda rng, size: rng.random(size + 1),
-            5,
-            lambda rng, size: (rng.random(size),),
-            lambda rng, size: None,
-            lambda rng, size: (),
+            lambda rng, size: rng.random(size), lambda rng, size: rng.random(size + 1), 5,
+            lambda rng, size: (rng.random(size),), lambda rng, size: None, lambda rng, size: (),
             lambda rng, size: [0.5] * size,
         ),
     ),

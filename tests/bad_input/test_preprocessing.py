@@ -39,17 +39,8 @@ def within(step):
     700,
     params=changes(
         bounds=(
-            (0, 1),
-            [(0, 1), (-1, 1)],
-            np.array([0.0, 3.0]),
-            (-1e308, 1e308),
-            (0.0, 5e-324),
-            (0, np.float16(3)),
-            [(0, 1)],
-            (-4e307, 4e307),
-            (0, 10**400),
-            ("0", "1"),
-            (1e300, 2e300),
+            (0, 1), [(0, 1), (-1, 1)], np.array([0.0, 3.0]), (-1e308, 1e308), (0.0, 5e-324),
+            (0, np.float16(3)), [(0, 1)], (-4e307, 4e307), (0, 10**400), ("0", "1"), (1e300, 2e300),
         )
     ),
     X=tables(),
@@ -84,25 +75,17 @@ def test_norm_clipper(params, X, again):
 )
 def test_private_bounds(params, X, again):
     return check_fit(
-        DPBoundsScaler(random_state=0),
-        params,
-        (X,),
-        good=(ROWS,) if again else None,
-        use=within,
+        DPBoundsScaler(random_state=0), params, (X,), good=(ROWS,) if again else None, use=within,
         loss=lambda step: float(step.epsilon),
     )
 
 
 @cases(
     300,
-    step=st.sampled_from(
-        [
-            BoundedScaler().fit(ROWS),
-            NormClipper().fit(ROWS),
-            NormClipper("l1", 0.5).fit(ROWS),
-            DPBoundsScaler().fit(ROWS),
-        ]
-    ),
+    step=st.sampled_from([
+        BoundedScaler().fit(ROWS), NormClipper().fit(ROWS), NormClipper("l1", 0.5).fit(ROWS),
+        DPBoundsScaler().fit(ROWS),
+    ]),
     X=tables(),
 )
 def test_transform(step, X):

@@ -12,24 +12,12 @@ from .properties import attempt, cases, check_error
 from .values import GOOD_LABELS, NUMBERS, changes, junk, records
 
 NAMES = (
-    "epsilon",
-    "delta",
-    "kind",
-    "adjacency",
-    "label",
-    "seeded",
-    "composition",
-    "parts",
-    "losses",
+    "epsilon", "delta", "kind", "adjacency", "label", "seeded", "composition", "parts", "losses",
 )
 LOSSES = [
-    PrivacyLoss(0.5),
-    PrivacyLoss(1e308),
-    PrivacyLoss(float("inf")),
-    PrivacyLoss(0.0, 0.6),
+    PrivacyLoss(0.5), PrivacyLoss(1e308), PrivacyLoss(float("inf")), PrivacyLoss(0.0, 0.6),
     PrivacyLoss(0.1, kind="ex-post", seeded=True),
-    PrivacyLoss(0.1, adjacency="add or remove one record"),
-    PrivacyLoss(np.float16(0.3)),
+    PrivacyLoss(0.1, adjacency="add or remove one record"), PrivacyLoss(np.float16(0.3)),
 ]
 
 
@@ -53,12 +41,7 @@ def check_loss(loss):
         seeded=(True, False),
         composition=("sequential", "parallel", "release"),
         parts=(
-            (LOSSES[0], LOSSES[0]),
-            (LOSSES[0],),
-            (LOSSES[4],),
-            (LOSSES[5],),
-            [LOSSES[0]],
-            (0.5,),
+            (LOSSES[0], LOSSES[0]), (LOSSES[0],), (LOSSES[4],), (LOSSES[5],), [LOSSES[0]], (0.5,),
         ),
     ),
 )

@@ -29,11 +29,8 @@ EXPECTED_FAILURES = {
     **{
         f"test_search_callbacks_{name}": CALLBACKS
         for name in (
-            "no_propagation[search0-True]",
-            "no_propagation[search0-False]",
-            "propagation[search0-True]",
-            "propagation[search0-False]",
-            "receive_sample_weight",
+            "no_propagation[search0-True]", "no_propagation[search0-False]",
+            "propagation[search0-True]", "propagation[search0-False]", "receive_sample_weight",
             "with_partial_fit_failures",
         )
     },
@@ -63,9 +60,7 @@ def run_swapped(module, selection, tmp_path):
     env = {
         **os.environ,
         # the folder of the plugin, and of our package should it not be installed
-        "PYTHONPATH": os.pathsep.join(
-            [str(HERE), str(HERE.parents[1]), *([path] if path else [])]
-        ),
+        "PYTHONPATH": os.pathsep.join([str(HERE), str(HERE.parents[1]), *([path] if path else [])]),
         "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
     }
     env.pop("PYTEST_ADDOPTS", None)
@@ -74,9 +69,7 @@ def run_swapped(module, selection, tmp_path):
     command += [f"--junitxml={report}", "--pyargs", module]
     if selection:
         command += ["-k", selection]
-    done = subprocess.run(
-        command, cwd=tmp_path, env=env, capture_output=True, text=True
-    )
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True)
     # 0: all passed, 1: some failed. Anything else: the run itself broke.
     assert done.returncode in (0, 1), done.stdout[-5000:] + done.stderr[-5000:]
 

@@ -52,9 +52,7 @@ def linear_scales(model, n, p, K):
     if kind_of(model) == LOGISTIC:
         share = np.linspace(0, 1, 20001)
         # e (1 + s) / 2 + log(1 + s (1 - s) kappa) <= rest, for all s
-        noise_epsilon = np.min(
-            2 * (rest - np.log1p(share * (1 - share) * kappa)) / (1 + share)
-        )
+        noise_epsilon = np.min(2 * (rest - np.log1p(share * (1 - share) * kappa)) / (1 + share))
     else:
         noise_epsilon = rest - math.log1p(curvature * kappa)
     linear = 2 * G / (n * noise_epsilon)

@@ -40,11 +40,7 @@ from dpselect.mechanisms.above_threshold import (
     tighter_test,
 )
 from dpselect.mechanisms.verification import verify
-from dpselect.metrics import (
-    ClippedSquaredErrorScore,
-    IntegratedSquaredErrorScore,
-    MarginScore,
-)
+from dpselect.metrics import ClippedSquaredErrorScore, IntegratedSquaredErrorScore, MarginScore
 from dpselect.preprocessing import DPBoundsScaler
 
 from . import reference
@@ -176,9 +172,7 @@ def test_models_with_noise_that_is_added(name, how):
             expected = reference.on_ball(theta + np.ravel(noise), ball)
         else:
             K = n_problems(model)
-            bare, _ = reference.linear_release(
-                model, found.X, found.y, np.zeros((2, K, P + 1))
-            )
+            bare, _ = reference.linear_release(model, found.X, found.y, np.zeros((2, K, P + 1)))
             expected = in_ball(model, bare + noise)
         assert w == pytest.approx(expected, abs=1e-6)
 

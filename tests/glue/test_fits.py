@@ -181,9 +181,7 @@ def test_models_that_are_solved_together_have_their_own_noise_and_scales(name):
 def unequal_parts():
     """Return splits of different sizes, with records in several parts or in none."""
     order = np.random.default_rng(5).permutation(N)
-    return [
-        (order[:100], order[110:]), (order[60:], order[:45]), (order[20:90], order[90:]),
-    ]
+    return [(order[:100], order[110:]), (order[60:], order[:45]), (order[20:90], order[90:])]
 
 
 SCORED = {

@@ -455,8 +455,10 @@ def test_without_a_seed_a_search_spends_the_same_from_a_ledger_and_keeps_no_key(
     stated = sorted(release.epsilon for release in run_of(name).search.privacy_.releases)
     assert sorted(release.epsilon for release in loss.releases) == pytest.approx(stated)
     assert {fit.key for fit in run.fits} == {None}
-    others = [key for key, _ in run.generators if key not in run.held]
-    assert len(set(others)) == len(others)
+    others, seeded = (
+        [key for key, _ in r.generators if key not in r.held] for r in (run, run_of(name))
+    )
+    assert len(set(others)) == len(others) and not set(others) & set(seeded)
     for call in run.choices:
         assert call["random_state"].key not in run.held
 

@@ -327,9 +327,7 @@ def test_the_bound_of_a_classifier_s_risk_is_attained(kind, K):
     apart = abs(one.risks([w])[0] - two.risks([w])[0])
     assert apart == pytest.approx(bounds.risk, rel=1e-9)
     assert bounds.minimum == pytest.approx(bounds.risk, rel=1e-5)
-    assert bounds.root == pytest.approx(
-        root_excess_sensitivity(0.8, N, 0.05), rel=1e-4
-    )
+    assert bounds.root == pytest.approx(root_excess_sensitivity(0.8, N, 0.05), rel=1e-4)
     # v is attained where losses are linear; see `root_excess_sensitivity`
     score = BrierScore()
     assert form.score_span(score, 2) == pytest.approx(np.tanh(0.8 * ball / 2))
@@ -397,9 +395,7 @@ def test_the_sensitivity_of_an_optimal_value_of_ridge(perturbation):
 # ---- scores
 
 
-MARGIN_SCORES = (
-    BrierScore(), RampScore(), RampScore(-3, 2), LogisticScore(), HingeScore(),
-)
+MARGIN_SCORES = (BrierScore(), RampScore(), RampScore(-3, 2), LogisticScore(), HingeScore())
 
 
 @pytest.mark.parametrize("score", MARGIN_SCORES, ids=repr)

@@ -6,8 +6,6 @@ import os
 import pickle
 import shutil
 import sqlite3
-import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +17,7 @@ from sklearn.base import clone
 
 from dpselect import BudgetExceededError, PrivacyLedger, PrivacyLoss
 from dpselect.ledger import budget_file
+from tests.test_processes import held_elsewhere
 
 
 @pytest.fixture
@@ -383,22 +382,10 @@ def test_a_second_name_is_refused(ledger, path, tmp_path):
 @pytest.mark.filterwarnings("ignore:This process")
 def test_a_fork_takes_no_open_file_with_it(ledger):
     # else the child waits for a lock that nobody holds, or commits without one
-    inside = threading.Event()
-
-    def hold():
-        with budget_file.transaction(ledger.path):
-            inside.set()
-            time.sleep(0.2)
-
-    holder = threading.Thread(target=hold)
-    holder.start()
-    inside.wait(60)
-    worker = multiprocessing.get_context("fork").Process(
-        target=ledger.spend, args=(0.25,), daemon=True
-    )
-    worker.start()
-    worker.join(600)  # one that waits for ever is killed when the tests end
-    holder.join()
+    worker = multiprocessing.get_context("fork").Process(target=ledger.spend, args=(0.25,))
+    with held_elsewhere(budget_file.transaction(ledger.path)):
+        worker.start()
+        worker.join()
     assert worker.exitcode == 0 and ledger.spent() == (0.25, 0.0)
 
 

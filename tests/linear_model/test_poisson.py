@@ -1,11 +1,9 @@
 """Poisson regression: beside scikit-learn's, its law on neighbours, its certificate, in every search."""
 
-import dataclasses
 import math
 
 import numpy as np
 import pytest
-from scipy import sparse
 from sklearn.linear_model import PoissonRegressor
 
 from dpselect import (
@@ -15,17 +13,15 @@ from dpselect import (
     StabilityGridSearchCV,
 )
 from dpselect.accuracy_first.forms import NoiseLevels
-from dpselect.audit import attack_certificate
 from dpselect.capabilities import PublicShape
 from dpselect.estimator import Trial
 from dpselect.linear_model.losses import PoissonLoss
-from dpselect.linear_model.solver import minimise
-from dpselect.metrics import PoissonDevianceScore
 from dpselect.model_selection.strategies import STRATEGIES
-from dpselect.noise import as_generator, root_stream
+from dpselect.noise import root_stream
 
 from ..statistical.audit import loss_lower_bound
-from ..trials import fitted
+from ..statistical.test_released_law import sample
+from ..trials import fitted, scales_of
 
 INF = float("inf")
 
@@ -76,18 +72,6 @@ def test_the_public_alpha_has_the_least_regularisation_cost(epsilon):
     assert costs[1] == min(costs)
 
 
-@pytest.mark.parametrize("convert", [np.asarray, sparse.csr_matrix])
-def test_what_is_beyond_a_bound_counts_as_the_bound(convert):
-    X, y = counts(200, 3)
-    y = y.astype(float)
-    y[:3], X[3:6] = (-1e9, 1e300, 40.0), 1e9 * X[3:6]
-    model = DPPoissonRegressor(0.5, target_bound=4.0, random_state=root_stream(0))
-    far = fitted(model, convert(X), y)
-    near = fitted(model, X / np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1), y.clip(0, 4))
-    np.testing.assert_allclose(far.coef_, near.coef_, rtol=1e-9, atol=1e-9)
-    np.testing.assert_allclose(far.predict(convert(X)), near.predict(X), rtol=1e-9)
-
-
 def test_rates_lie_between_0_and_the_bound():
     model = DPPoissonRegressor(INF, alpha=1e-3).fit(*counts(50, 1))
     rates = model.set_params(data_norm=1e6).predict([[-1e6], [0.0], [1e6]])
@@ -112,18 +96,6 @@ class UnclippedCounts(DPPoissonRegressor):
         return UnclippedLoss(float(self.target_bound))
 
 
-def sample(model, X, y, size, seed):
-    """Released coefficients of `size` fits that differ in their noise, all solved at once."""
-    problem, scales = model.problem(), model.calibration(PublicShape(*X.shape)).scales
-    noise = model._standard_noise(as_generator(seed), X.shape[1], size, model.epsilon)
-    W = minimise(
-        problem.design(X), y[:, None], np.zeros(size, dtype=int), problem.loss,
-        mu=np.full(size, scales.mu), linear=scales.linear_scale * noise[0].T,
-        tau=np.full(size, scales.tau),
-    )
-    return W.T + scales.output_scale * noise[1]
-
-
 def loss_of(kind, perturbation, records):
     """Bound the loss between two data sets of ten records, of which the first alone is not 0."""
     B = 0.1
@@ -133,7 +105,7 @@ def loss_of(kind, perturbation, records):
     for seed, (x, t) in enumerate(records):
         X, y = np.zeros((10, 1)), np.zeros(10)
         X[0], y[0] = x, t
-        released.append(sample(model, X, y, 100_000, seed)[:, 0])
+        released.append(sample(model, scales_of(model, *X.shape), X, y, 100_000, seed)[:, 0])
     return loss_lower_bound(*released)
 
 
@@ -158,34 +130,9 @@ def test_broken_twins_are_caught(twin, records, perturbation):
 def test_the_sampler_is_the_estimator(perturbation):
     X, y = counts(10, 2)
     model = DPPoissonRegressor(perturbation=perturbation, alpha=0.1, fit_intercept=False, random_state=7)
-    step = model.calibration(PublicShape(*X.shape)).scales.step
-    w = sample(model, X, y.astype(float), 1, seed=7)
-    np.testing.assert_allclose(fitted(model, X, y).coef_, w[0], rtol=1e-9, atol=step)
-
-
-# --- the certificate
-
-
-def draw_records(rng, size):
-    X = rng.normal(size=(size, 2)) * 10 ** rng.uniform(-1, 1, size=(size, 1))
-    return X, rng.choice([0.0, 0.3, 1.0], size=size, p=[1 / 2, 1 / 6, 1 / 3])
-
-
-class HalfACertificate(DPPoissonRegressor):
-    """Charges the movement when a record is added or removed."""
-
-    def stability_certificate(self, *args, **kwargs):
-        right = super().stability_certificate(*args, **kwargs)
-        return dataclasses.replace(right, training=right.training / 2, span=right.span / 2)
-
-
-@pytest.mark.parametrize("kind, low, high", [(DPPoissonRegressor, 0.85, 1), (HalfACertificate, 1.7, 2)])
-def test_certificates_hold_and_come_close(kind, low, high):
-    model = kind(alpha=5.0, target_bound=1.0, fit_intercept=False, random_state=root_stream(0))
-    for part in attack_certificate(
-        model, PoissonDevianceScore(1.0), draw_records, 20, n_trials=2, random_state=0
-    ):
-        assert low < part.ratio <= high * (1 + 1e-6)
+    s = scales_of(model, *X.shape)
+    w = sample(model, s, X, y.astype(float), 1, seed=7)
+    np.testing.assert_allclose(fitted(model, X, y).coef_, w[0], rtol=1e-9, atol=s.step)
 
 
 # --- what one record moves, beside models

@@ -67,11 +67,8 @@ def test_laws_from_their_means(mean, eta):
     [
         lambda: TruncatedNegativeBinomial(-1.0, 0.5),
         lambda: TruncatedNegativeBinomial(math.nan, 0.5),
-        lambda: TruncatedNegativeBinomial(1.0, 0.0),
-        lambda: TruncatedNegativeBinomial(1.0, 1.0),
-        lambda: geometric(1.0),
-        lambda: geometric(math.inf),
-        lambda: with_shape(1e6, -0.9999),
+        lambda: TruncatedNegativeBinomial(1.0, 0.0), lambda: TruncatedNegativeBinomial(1.0, 1.0),
+        lambda: geometric(1.0), lambda: geometric(math.inf), lambda: with_shape(1e6, -0.9999),
     ],
 )
 def test_laws_that_do_not_exist_are_refused(make):

@@ -24,12 +24,7 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 
-from dpselect import (
-    AccuracyFirstSearchCV,
-    DPLogisticRegression,
-    DPRidge,
-    StabilityGridSearchCV,
-)
+from dpselect import AccuracyFirstSearchCV, DPLogisticRegression, DPRidge, StabilityGridSearchCV
 from dpselect.accuracy_first import search as accuracy_first
 from dpselect.model_selection import candidates, evaluation, row_steps
 from dpselect.model_selection.row_steps import PublicRows

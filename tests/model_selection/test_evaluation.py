@@ -211,9 +211,7 @@ def test_histograms(records, cv, noise):
     # on the edges, too, and outside
     X = np.where(np.arange(len(X))[:, None] % 3, X, np.round(X, 1))
     widths = [0.1, 0.2, 0.4, 2.0, 0.05, 1 / 3, (0.1, 1.0), (0.5, 2 / 3)]
-    models = [
-        DPHistogramDensity(0.5, bin_width=w, bounds=(-1.0, 1.0), noise=noise) for w in widths
-    ]
+    models = [DPHistogramDensity(0.5, bin_width=w, bounds=(-1.0, 1.0), noise=noise) for w in widths]
     models.append(DPHistogramDensity(0.5, bin_width=0.1, bounds=[(-1.0, 1.0), (-2.0, 2.0)]))
     compare(models, IntegratedSquaredErrorScore(), X, None, list(cv.split(X)))
 

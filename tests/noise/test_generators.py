@@ -1,11 +1,7 @@
-import os
 import pickle
-import subprocess
-import sys
 
 import numpy as np
 import pytest
-from joblib import Parallel, delayed
 from sklearn.base import clone
 
 from dpselect import DPLogisticRegression
@@ -81,33 +77,3 @@ def standard_noise(random_state=None):
 def test_same_noise_through_clone():
     model = DPLogisticRegression(random_state=3)
     assert (model.standard_noise(5) == clone(model).standard_noise(5)).all()
-
-
-@pytest.mark.parametrize("backend", ["loky", "threading", "multiprocessing"])
-def test_workers_share_seeded_noise_and_never_fresh_noise(backend):
-    with Parallel(n_jobs=2, backend=backend) as parallel:
-        seeded = parallel(delayed(standard_noise)(3) for _ in range(4))
-        fresh = parallel(delayed(standard_noise)() for _ in range(40))
-    assert all(noise == standard_noise(3) for noise in seeded)
-    assert len(set(map(tuple, fresh))) == 40
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_fork_does_not_repeat_noise():
-    # in a process of its own: pytest's threads and fork do not mix
-    program = """
-import os
-from dpselect import DPLogisticRegression
-model = DPLogisticRegression()
-model.standard_noise(2)
-for _ in range(3):
-    if os.fork() == 0:
-        print(model.standard_noise(2).ravel().tolist(), flush=True)
-        os._exit(0)
-    os.wait()
-print(model.standard_noise(2).ravel().tolist())
-"""
-    output = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    ).stdout.splitlines()
-    assert len(output) == 4 and len(set(output)) == 4

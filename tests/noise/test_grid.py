@@ -125,9 +125,7 @@ def test_rounding_is_paid_for(monkeypatch):
             scales = rng.exponential(size=d) + 0.01
             change = rng.dirichlet(np.ones(d)) * epsilon * scales * rng.choice([-1, 1], size=d)
             values = rng.uniform(-1, 1, size=d)
-            one, two = (
-                grid_laplace(None, v, scales, epsilon) for v in (values, values + change)
-            )
+            one, two = (grid_laplace(None, v, scales, epsilon) for v in (values, values + change))
             step = grid_step(scales)
             assert np.sum(np.abs(one - two) / step * rates[-1]) <= epsilon * (1 + 1e-9)
 

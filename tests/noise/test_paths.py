@@ -398,9 +398,7 @@ def loss_of_models(path_values, neighbour_values, levels):
     """
     unit = np.eye(path_values.shape[2])[0]
     statistics = [
-        np.tensordot(
-            levels, np.linalg.norm(r - unit, axis=2) - np.linalg.norm(r, axis=2), axes=1
-        )
+        np.tensordot(levels, np.linalg.norm(r - unit, axis=2) - np.linalg.norm(r, axis=2), axes=1)
         for r in (path_values, neighbour_values + unit)
     ]
     return loss_lower_bound(*statistics)

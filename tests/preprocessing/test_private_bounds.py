@@ -122,20 +122,6 @@ def test_exact_loss_of_a_bound_and_its_broken_twin():
     assert worst_exact_loss(1.0, 2.5) > 1.0
 
 
-def test_seeds_mark_and_repeat(X):
-    one, two = seeded(X), seeded(X)
-    assert (one.bounds_ == two.bounds_).all() and one.privacy_.seeded
-    assert not DPBoundsScaler().fit(X).privacy_.seeded
-
-
-@pytest.mark.parametrize(
-    "parameters", [{"epsilon": 0}, {"tail": 0}, {"tail": 0.5}, {"random_state": "x"}]
-)
-def test_bad_parameters(X, parameters):
-    with pytest.raises((ValueError, TypeError), match=next(iter(parameters))):
-        DPBoundsScaler(**parameters).fit(X)
-
-
 # --- in a search
 
 
@@ -228,16 +214,6 @@ def test_a_seeded_search_repeats_its_bounds_and_marks_them(records):
             results.append(search.fit(*records))
     assert (results[0].best_estimator_[0].bounds_ == results[1].best_estimator_[0].bounds_).all()
     assert all(release.seeded for release in results[0].privacy_.releases)
-
-
-def test_a_seed_of_its_own_warns_in_a_search_too(records):
-    pipeline = make_pipeline(
-        DPBoundsScaler(0.5, random_state=0), DPLogisticRegression(classes=[0, 1])
-    )
-    search = StabilityGridSearchCV(pipeline, {"dplogisticregression__alpha": [0.1, 1.0]})
-    with pytest.warns(SeededNoiseWarning, match="DPBoundsScaler"):
-        search.fit(*records)
-    assert [release.seeded for release in search.privacy_.releases] == [True, False]
 
 
 def test_a_grid_may_not_vary_it(records):

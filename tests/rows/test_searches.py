@@ -101,9 +101,7 @@ def test_one_release_that_is_read(records, tmp_path):
         search.fit(*given)
         assert search.best_index_ == expected.best_index_, name
         # the sums of a part, in another order
-        np.testing.assert_array_equal(
-            search.best_estimator_.gram_, expected.best_estimator_.gram_
-        )
+        np.testing.assert_array_equal(search.best_estimator_.gram_, expected.best_estimator_.gram_)
 
 
 def test_private_steps(records, tmp_path):

@@ -586,9 +586,7 @@ def logistic_attack(model, n, p, noise_radius, starts=3):
     (dict(alpha=0.1, epsilon=0.2, data_norm=3.0), 10, 1, 0.4),
 ])
 def test_the_law_of_logistic_regression_with_laplace_noise(params, n, p, least):
-    model = DPLogisticRegression(
-        **{"epsilon": 1.0, "norm": "l1", "classes": [-1, 1], **params}
-    )
+    model = DPLogisticRegression(**{"epsilon": 1.0, "norm": "l1", "classes": [-1, 1], **params})
     G = model.data_norm + (model.problem().constant or 0.0)
     assert least * model.epsilon < logistic_attack(model, n, p, G) <= model.epsilon
     # the calibration that the estimator uses

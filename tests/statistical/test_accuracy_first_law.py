@@ -417,9 +417,7 @@ DISCRETE = (
     DPHistogramDensity(bin_width=0.5, noise="discrete_laplace"), cells(0.25, 0.75, (30, 31)), LEVELS
 )
 SUMS_L1 = (DPRidge(alpha=0.25, fit_intercept=False), one_record(3, (1.0, 1.0), (1.0, -1.0)), LEVELS)
-SUMS_L2 = (
-    DPRidge(alpha=0.25, norm="l2"), one_record(6, (EAST, 1.0), (NORTH, -1.0), 2), LEVELS
-)
+SUMS_L2 = (DPRidge(alpha=0.25, norm="l2"), one_record(6, (EAST, 1.0), (NORTH, -1.0), 2), LEVELS)
 OBJECTIVE = {
     norm: (
         (DPRidge(norm=norm, perturbation="objective", **SHORT), FLIP, LEVELS),

@@ -94,9 +94,7 @@ def long_loss(uses, scales=SCALES, **case):
 @pytest.mark.parametrize("n_questions", [1, 2, 3])
 @pytest.mark.parametrize("budget", [1, 2])
 def test_loss_stays_under_the_claim(n_questions, budget):
-    worst = max(
-        max(losses(*pair, budget, nodes=1501).values()) for pair in neighbours(n_questions)
-    )
+    worst = max(max(losses(*pair, budget, nodes=1501).values()) for pair in neighbours(n_questions))
     assert worst < 2 * budget + 1e-3
     assert worst > 1.1 * min(budget, n_questions)
 

@@ -12,12 +12,7 @@ import sys
 import numpy as np
 import pytest
 
-from dpselect import (
-    DPHistogramDensity,
-    DPLinearSVC,
-    DPLogisticRegression,
-    DPRidge,
-)
+from dpselect import DPHistogramDensity, DPLinearSVC, DPLogisticRegression, DPRidge
 from dpselect.accuracy_first.forms import NoiseLevels
 from dpselect.linear_model.ridge.noise import released_entries
 from dpselect.noise import gate, nearest_multiple, root_stream

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from dpselect import DPLinearSVC, DPLogisticRegression
-from dpselect.linear_model.design import Design
 from dpselect.linear_model.solver import minimise
 from dpselect.noise import as_generator, spherical_laplace
 from tests.trials import scales_of
@@ -24,15 +23,14 @@ n = 10
 
 def sample(model, scales, X, y, size, seed):
     """Released coefficients (size, d) of `size` fits that differ in their noise."""
-    design = Design(X, model.data_norm, model.problem().constant)
-    d = design.n_columns
-    r = spherical_laplace(as_generator(seed), 2 * size, d).reshape(2, size, d)
+    problem = model.problem()
+    noise = model._standard_noise(as_generator(seed), X.shape[1], size, model.epsilon)
     W = minimise(
-        design, y[:, None].astype(np.int8), np.zeros(size, dtype=int), model.problem().loss,
-        mu=np.full(size, scales.mu), linear=scales.linear_scale * r[0].T,
+        problem.design(X), y[:, None], np.zeros(size, dtype=int), problem.loss,
+        mu=np.full(size, scales.mu), linear=scales.linear_scale * noise[0].T,
         tau=np.full(size, scales.tau),
     )
-    return W.T + scales.output_scale * r[1]
+    return W.T + scales.output_scale * noise[1]
 
 
 def neighbours(R, d):
@@ -94,19 +92,6 @@ def test_too_little_noise_is_caught(classifier, factor, perturbation, d, R):
     broken = dataclasses.replace(
         right, linear_scale=factor * right.linear_scale, output_scale=factor * right.output_scale
     )
-    assert audit(model, broken, R, d) > 1.0
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("d", [1, 2])
-@pytest.mark.parametrize("R", [10.0])
-def test_norm_in_place_of_its_square_is_caught(R, d):
-    model = model_for("objective", R, d)
-    # the calibration sees R only through R^2 and the scale of the noise: give it sqrt(R)
-    # and put the scale right
-    twin = model_for("objective", math.sqrt(R), d).set_params(alpha=model.alpha)
-    broken = scales_of(twin, n, d)
-    broken = dataclasses.replace(broken, linear_scale=broken.linear_scale * math.sqrt(R))
     assert audit(model, broken, R, d) > 1.0
 
 

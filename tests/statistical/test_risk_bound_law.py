@@ -43,9 +43,7 @@ def release(features, size, seed, noise):
         ))
         values.append(model().optimal_values([trial(model())], X, y, REACH)[0])
     stream = as_generator(seed)
-    chosen = np.array([
-        select_by_risk_bound(values, bounds, CHOICE, stream) for _ in range(size)
-    ])
+    chosen = np.array([select_by_risk_bound(values, bounds, CHOICE, stream) for _ in range(size)])
     s = scales_of(model(), n, 1)
     released = np.empty(size)
     for i, X in enumerate(features):

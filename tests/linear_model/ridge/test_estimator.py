@@ -6,7 +6,6 @@ import pytest
 from scipy import sparse
 from scipy.optimize import minimize
 from scipy.stats import norm as normal
-from sklearn.base import clone
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import KFold
 
@@ -14,15 +13,12 @@ from dpselect import CertificateError, SeededNoiseWarning
 from dpselect.capabilities import PublicShape
 from dpselect.estimator import Trial
 from dpselect.linear_model.ridge import DPRidge
-from dpselect.linear_model.ridge.noise import WEIGHTS, statistic_noise
+from dpselect.linear_model.ridge.noise import statistic_noise
 from dpselect.linear_model.ridge.splits import split_coefficients
-from dpselect.linear_model.ridge.sums import outer_sums
 from dpselect.mechanisms.gaussian import gaussian_mu
 from dpselect.metrics import BrierScore, ClippedSquaredErrorScore
 from dpselect.noise import root_stream
 from dpselect.rows import Parts
-
-from ...trials import fitted
 
 INF = float("inf")
 KINDS = [
@@ -85,66 +81,6 @@ def test_coef_bound_gives_the_constrained_minimiser(data):
         np.testing.assert_allclose(np.append(model.coef_, model.intercept_), best, atol=1e-5)
 
 
-@pytest.mark.parametrize("parameters", KINDS, ids=str)
-def test_noise_vanishes_as_records_grow(parameters):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(200_000, 2)) / 4
-    y = X @ [0.5, -0.3] + 0.1 + rng.normal(size=200_000) / 10
-    private = DPRidge(alpha=0.1, **parameters).fit(X, y)
-    exact = DPRidge(INF, alpha=0.1, **parameters).fit(X, y)
-    np.testing.assert_allclose(private.coef_, exact.coef_, atol=0.02)
-    np.testing.assert_allclose(private.intercept_, exact.intercept_, atol=0.02)
-
-
-@pytest.mark.parametrize("delta", [0.0, 1e-5])
-@pytest.mark.parametrize("norm", ["l1", "l2"])
-@pytest.mark.parametrize("fit_intercept", [True, False])
-def test_each_sum_has_the_noise_of_the_documentation(data, norm, delta, fit_intercept):
-    if norm == "l1" and delta:
-        return
-    R, Y, epsilon = 0.7, 1.5, 0.5
-    public = dict(norm=norm, delta=delta, data_norm=R, target_bound=Y, fit_intercept=fit_intercept)
-    noisy = seeded(*data, epsilon=epsilon, **public)
-    calibration = noisy.calibration(PublicShape(500, 4))
-    assert (calibration.bits is None) == (norm == "l2")
-    sums = outer_sums(*data, calibration.bits, noisy.problem())
-    exact = sums.values * sums.units
-    gram, moment = noisy.gram_ - exact[:-1, :-1], noisy.moment_ - exact[:-1, -1]
-    unit = noisy.standard_noise(4)
-    if norm == "l1":
-        # the very noise: its law has these scales
-        unit = unit / calibration.scales.scales(4)
-
-    tau, kappa = WEIGHTS[norm]
-    tau *= fit_intercept
-    w = np.array([1 / R] * 4 + [tau] * fit_intercept + [kappa / Y])
-    if norm == "l1":
-        diagonal = 2 * ((1 + tau + kappa) ** 2 - tau**2 - kappa**2) / epsilon
-        above = diagonal / 2
-    else:
-        diagonal = np.sqrt(2) * (1 + tau**2 + kappa**2) / (
-            gaussian_mu(epsilon, delta) if delta else epsilon
-        )
-        above = diagonal / np.sqrt(2)
-    both = np.column_stack([gram, moment])
-    position = 0
-    for i in range(len(w) - 1):
-        for j in range(i, len(w)):
-            if i == j == 4:
-                # the constant's square
-                assert gram[4, 4] == 0 and noisy.gram_[4, 4] == 500
-                continue
-            scale = diagonal if i == j else above
-            # both are rounded to the grid, and noise that is not drawn on it pays for that
-            rounded = calibration.scales.step if norm == "l2" else 1e-10
-            np.testing.assert_allclose(
-                both[i, j] * w[i] * w[j], scale * unit[position], rtol=1e-5, atol=rounded
-            )
-            position += 1
-    assert position == len(unit)
-    assert (noisy.gram_ == noisy.gram_.T).all()
-
-
 @pytest.mark.parametrize("epsilon", [1e-3, 0.1, 1.0, 10.0, 100.0])
 @pytest.mark.parametrize("delta", [1e-12, 1e-6, 0.1])
 def test_gaussian_noise_spends_exactly_delta(epsilon, delta):
@@ -166,39 +102,6 @@ def test_spread_is_the_standard_deviation():
         assert draws[:, 1].std() * scale == pytest.approx(noise.spread, rel=0.08)
 
 
-def test_output_perturbation_is_the_minimiser_plus_scaled_noise():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(50_000, 4)) / 4
-    y = X @ [0.4, -0.2, 0.1, 0.0]
-    model = seeded(X, y, alpha=0.5, perturbation="output", norm="l2")
-    exact = DPRidge(INF, alpha=0.5, perturbation="output", norm="l2").fit(X, y)
-    B = 1 / (2 * np.sqrt(0.5))
-    S = np.sqrt(2) * (2 + np.sqrt(2) * B)
-    noise = S / (50_000 * 0.5) * model.standard_noise(4)
-    np.testing.assert_allclose(model.coef_ - exact.coef_, noise[:4], rtol=1e-4)
-    np.testing.assert_allclose(model.intercept_ - exact.intercept_, noise[4], rtol=1e-4)
-    assert not hasattr(model, "gram_") and not hasattr(model, "_decomposed")
-
-
-@pytest.mark.parametrize("norm", ["l1", "l2"])
-def test_objective_perturbation_tilts_the_objective(data, norm):
-    X, y = clipped(*data, norm, 0.8, 0.9)
-    model = seeded(
-        *data, alpha=0.5, perturbation="objective", norm=norm, data_norm=0.8, target_bound=0.9
-    )
-    A, theta = np.hstack([X, np.ones((500, 1))]), np.append(model.coef_, model.intercept_)
-    R, B = np.hypot(0.8, 1), 0.9 / (2 * np.sqrt(0.5))
-    assert np.linalg.norm(theta) < 0.9 * B  # inside the ball, where the gradient vanishes
-    # the larger part of one record's effect on the gradients, and what its curvature takes
-    S = R * (1.8 + R * B)
-    if norm == "l1":
-        S = 1.8 * 1.8 + 0.8 * B * np.sqrt(2 * 0.64 + 4 * 0.8 + 8)
-    epsilon = 0.995 - np.log1p(R**2 / (500 * 0.5))
-    gradient = A.T @ (A @ theta - y) / 500 + 0.5 * theta
-    np.testing.assert_allclose(gradient, -S / (500 * epsilon) * model.standard_noise(4)[0], atol=1e-6)
-    assert not hasattr(model, "gram_") and model.post_processing_params == ()
-
-
 def test_objective_perturbation_regularises_more_where_records_are_few(data):
     X, y = data[0][:20], data[1][:20]
     model = seeded(X, y, epsilon=0.1, alpha=1e-4, perturbation="objective", norm="l2")
@@ -208,29 +111,6 @@ def test_objective_perturbation_regularises_more_where_records_are_few(data):
     assert s.linear_scale <= 2.01 * model.problem().gradient_change() / (20 * 0.0995)
     exact = DPRidge(INF, alpha=1e-4, perturbation="objective")
     assert exact.calibration(PublicShape(20, 4)).mu == 1e-4
-
-
-@pytest.mark.parametrize("fit_intercept", [True, False])
-def test_unit_noise_has_one_number_for_each_released_one(fit_intercept):
-    d, public = 3 + fit_intercept, {"fit_intercept": fit_intercept}
-    entries = d * (d + 1) // 2 + d - fit_intercept
-    for parameters, shape in zip(KINDS, [(entries,)] * 3 + [(d,)] * 2 + [(2, d)] * 2):
-        noise = DPRidge(random_state=0, **public, **parameters).standard_noise(3)
-        assert noise.shape == shape and len(np.unique(noise)) == noise.size
-
-
-@pytest.mark.parametrize("norm", ["l1", "l2"])
-def test_the_noise_of_the_objective_suits_the_norm(norm):
-    noise = np.array([
-        DPRidge(random_state=i, perturbation="objective", norm=norm).standard_noise(2)
-        for i in range(4000)
-    ])
-    # independent Laplace variables have variance 2; a spherical Laplace vector of 3 has length
-    # Gamma(3)
-    assert noise[:, 0].var() == pytest.approx(2.0 if norm == "l1" else 4.0, rel=0.15)
-    assert np.linalg.norm(noise[:, 1], axis=1).mean() == pytest.approx(3.0, rel=0.06)
-    both = np.corrcoef(np.abs(noise[:, 0, :2]).T)[0, 1]
-    assert both == pytest.approx(0, abs=0.09) if norm == "l1" else both > 0.12
 
 
 @pytest.mark.parametrize("parameters", KINDS, ids=str)
@@ -298,66 +178,6 @@ def test_reader_is_ridge_on_the_squared_noisy_matrix(data):
     np.testing.assert_allclose(np.append(model.coef_, model.intercept_), theta, rtol=1e-9)
 
 
-def test_same_seed_same_noise_on_other_data(data):
-    X, y = data
-    for parameters in KINDS:
-        one = DPRidge(random_state=5, **parameters)
-        # noise on a grid is made for its epsilon
-        epsilon = 1.0 if parameters == KINDS[0] else 3.0
-        other = DPRidge(random_state=5, epsilon=epsilon, alpha=1.0, **parameters)
-        assert (one.standard_noise(4) == other.standard_noise(4)).all()
-        assert (DPRidge(**parameters).standard_noise(4) != one.standard_noise(4)).all()
-    assert (seeded(X, y).coef_ == seeded(X, y).coef_).all()
-
-
-def test_privacy_statement(data):
-    loss = DPRidge(0.7).fit(*data).privacy_
-    assert (loss.epsilon, loss.delta, loss.kind) == (0.7, 0.0, "differential privacy")
-    assert loss.adjacency == "replace one record" and not loss.seeded
-    assert "Gram" in loss.label
-    assert seeded(*data).privacy_.seeded
-    gaussian = DPRidge(0.7, norm="l2", delta=1e-6).fit(*data).privacy_
-    assert (gaussian.epsilon, gaussian.delta) == (0.7, 1e-6)
-    for perturbation in ("objective", "output"):
-        assert perturbation in DPRidge(perturbation=perturbation).fit(*data).privacy_.label
-
-
-def test_containers_give_the_same_model(data, tmp_path):
-    import pandas as pd
-    import polars as pl
-
-    X, y = data
-    expected = seeded(X, y, alpha=0.5).coef_
-    np.save(tmp_path / "X.npy", X)
-    names = list("abcd")
-    for rows in (
-        X.astype(">f8"), np.asfortranarray(X), sparse.csr_array(X), sparse.coo_array(X),
-        np.load(tmp_path / "X.npy", mmap_mode="r"), X.tolist(), pd.DataFrame(X, columns=names),
-        pl.DataFrame(X, schema=names),
-    ):
-        model = seeded(rows, y, alpha=0.5)
-        np.testing.assert_allclose(model.coef_, expected, rtol=1e-9)
-        reference = pd.DataFrame(X, columns=names) if hasattr(model, "feature_names_in_") else X
-        np.testing.assert_allclose(model.predict(rows), model.predict(reference), rtol=1e-12)
-    model = seeded(pd.DataFrame(X, columns=names), y)
-    assert list(model.feature_names_in_) == names
-    assert list(model.post_process(alpha=1.0).feature_names_in_) == names
-
-
-@pytest.mark.parametrize("perturbation", ["covariance", "objective"])
-@pytest.mark.parametrize("norm", ["l1", "l2"])
-def test_records_are_clipped_in_training_and_prediction(data, norm, perturbation):
-    X, y = data
-    model = seeded(X, y, norm=norm, perturbation=perturbation)
-    short = X / np.linalg.norm(X, ord=int(norm[1]), axis=1, keepdims=True)
-    np.testing.assert_allclose(model.predict(1e6 * X), model.predict(short), rtol=1e-9)
-    np.testing.assert_allclose(
-        seeded(1e6 * X, 1e9 * y, norm=norm, perturbation=perturbation).coef_,
-        seeded(short, np.sign(y), norm=norm, perturbation=perturbation).coef_,
-        rtol=1e-6,
-    )
-
-
 def test_units_scale_the_model(data):
     X, y = data
     for parameters in KINDS[:3]:
@@ -367,48 +187,6 @@ def test_units_scale_the_model(data):
             alpha=1e58, **parameters,
         )
         np.testing.assert_allclose(1e50 * other.coef_, one.coef_, rtol=1e-7)
-
-
-def test_blocks_do_not_change_the_model(data, monkeypatch):
-    from dpselect.rows import cutting
-
-    whole = seeded(*data)
-    monkeypatch.setattr(cutting, "BLOCK_ELEMENTS", 70)
-    np.testing.assert_allclose(seeded(*data).coef_, whole.coef_, rtol=1e-9)
-
-
-@pytest.mark.parametrize("perturbation", ["output", "objective"])
-def test_certificate_of_the_minimiser(perturbation):
-    model = DPRidge(perturbation=perturbation, norm="l2", alpha=0.5, fit_intercept=False)
-    c = model.stability_certificate(ClippedSquaredErrorScore(0.25), 1000, 3)
-    S = 2 + 1 / (2 * np.sqrt(0.5))
-    assert c.training == pytest.approx(2 * 0.5 * S / (1000 * 0.5), rel=1e-6)
-    assert c.span == 0.25
-    few = model.stability_certificate(ClippedSquaredErrorScore(0.25), 2, 3, failure_probability=0.1)
-    assert few.training == few.span == 0.25
-    wide = clone(model).set_params(coef_bound=0.1)
-    assert wide.problem().gradient_change() < model.problem().gradient_change()
-
-
-@pytest.mark.parametrize("norm", ["l1", "l2"])
-def test_no_neighbour_moves_the_score_beyond_the_certificate(norm):
-    rng, score, largest = np.random.default_rng(0), ClippedSquaredErrorScore(100.0), 0.0
-    for _ in range(150):
-        n = int(rng.integers(1, 8))
-        model = DPRidge(
-            10 ** rng.uniform(-1, 2), perturbation="objective", norm=norm,
-            alpha=10 ** rng.uniform(-1, 1),
-            fit_intercept=bool(rng.integers(2)), random_state=int(rng.integers(1000)),
-        )
-        # corners of the rows' ball, which move the model most
-        X, y = np.eye(2)[rng.integers(2, size=n)] * rng.choice([-9, 9], (n, 1)), rng.choice([-9, 9], n)
-        other = X.copy(), y.copy()
-        other[0][0], other[1][0] = rng.choice([-1, 1]) * X[0][::rng.choice([-1, 1])], rng.choice([-9, 9])
-        V = np.eye(2) * 9, rng.choice([-1.0, 1.0], 2)
-        scores = [score(fitted(model, *T), *V) for T in ((X, y), other)]
-        bound = model.stability_certificate(score, n, 2).training
-        largest = max(largest, abs(scores[0] - scores[1]) / bound)
-    assert 0.02 < largest <= 1.0
 
 
 # so large that rounding of a sum is a step of the grid now and then
@@ -540,34 +318,6 @@ def test_bad_parameters(parameters, error, name):
         model.fit(None, None)
     assert not [a for a in vars(model) if a.endswith("_")], "half-fitted, or data was touched"
     assert str(caught.value).rstrip(".").count(". ") == 0, "one sentence"
-
-
-def spoilt(X, value):
-    X = X.copy()
-    X[3, 1] = value
-    return X
-
-
-@pytest.mark.parametrize(
-    "change, match",
-    [
-        (lambda X, y: (spoilt(X, np.nan), y), "NaN"),
-        (lambda X, y: (spoilt(X, np.inf), y), "infinity"),
-        (lambda X, y: (spoilt(X, 1.2345e200), y), "too large"),
-        (lambda X, y: (X, np.where(np.arange(500) == 3, np.nan, y)), "NaN"),
-        (lambda X, y: (X[:-1], y), "inconsistent numbers of samples"),
-        (lambda X, y: (X.ravel(), y), "2D array"),
-        (lambda X, y: (X, y[:, None].repeat(2, axis=1)), "1d array"),
-        (lambda X, y: (X, None), "requires y"),
-        (lambda X, y: (X[:0], y[:0]), "0 sample"),
-    ],
-)
-def test_bad_data(data, change, match):
-    model = DPRidge(norm="l2")
-    with pytest.raises(ValueError, match=match) as caught:
-        model.fit(*change(*data))
-    assert "1.2345" not in str(caught.value)
-    assert not [a for a in vars(model) if a.endswith("_") and not a.startswith("n_features")]
 
 
 @pytest.mark.parametrize("parameters", KINDS, ids=str)

@@ -107,6 +107,14 @@ def test_without_refit_the_choice_alone_is_paid(strategy, data):
     assert not hasattr(s, "best_estimator_") and s.best_params_ in s.cv_results_["params"]
 
 
+@pytest.mark.parametrize("strategy", ["stability", "optimal_risk", "budget_split", "data_split"])
+@pytest.mark.parametrize("model", [LOGISTIC, SVC, RIDGE], ids=lambda model: type(model).__name__)
+def test_with_much_to_spend_the_best_is_chosen(strategy, model, data):
+    X, y = data[0], targets(data[0]) if model is RIDGE else data[1]
+    grid = {"alpha": [100.0, 1e-3, 30.0]}
+    assert search(strategy, model, grid, epsilon=1000.0).fit(X, y).best_index_ == 1
+
+
 @pytest.mark.parametrize("strategy", PRIVATE)
 def test_three_classes(strategy, data):
     X, _ = data

@@ -9,7 +9,7 @@ from dpselect.certificates import public_reach
 from dpselect.model_selection.strategies import optimal_risk as module
 from tests.trials import trial
 
-from .common import GRID, LOGISTIC, RIDGE, SVC, Untouchable, records, search, targets
+from .common import GRID, LOGISTIC, Untouchable, records, search
 
 MANY = 20_000
 
@@ -30,16 +30,6 @@ def selections(monkeypatch):
 
     monkeypatch.setattr(module, "select_by_risk_bound", spy)
     return made
-
-
-@pytest.mark.parametrize("fraction, share", [("auto", 0.1), (0.3, 0.3)])
-def test_the_choice_has_its_share_and_the_model_the_rest(fraction, share, data):
-    s = search("optimal_risk", epsilon=2.0, selection_fraction=fraction).fit(*data)
-    choice, model = s.privacy_.releases
-    assert (choice.epsilon, model.epsilon) == pytest.approx((2 * share, 2 - 2 * share))
-    assert s.privacy_.composition == "sequential" and s.privacy_.epsilon == 2.0
-    assert "choice among 3 candidates" in choice.label
-    assert s.best_estimator_.epsilon == s.plan_.training_epsilon == model.epsilon
 
 
 def test_few_records_train_the_first_candidate_with_everything(data, selections):
@@ -93,22 +83,6 @@ def test_candidates_that_see_other_columns_have_their_own_values(data, selection
             atol=2 * bound.inexactness,
         )
     assert len(set(np.round(values, 4))) == 4
-
-
-@pytest.mark.parametrize("model", [LOGISTIC, SVC, RIDGE])
-def test_with_much_to_spend_the_best_is_chosen(model, data):
-    X, y = data
-    labels = targets(X) if model is RIDGE else y
-    s = search("optimal_risk", model, {"alpha": [100.0, 1e-3, 30.0]}, epsilon=1000.0).fit(X, labels)
-    assert s.best_index_ == 1
-
-
-def test_no_value_is_kept(data, selections):
-    import pickle
-
-    s = search("optimal_risk").fit(*data)
-    content = pickle.dumps(s)
-    assert not any(np.float64(v).tobytes() in content for v in (*selections[0][0], *-selections[0][0]))
 
 
 def test_different_losses_are_refused_before_the_data():

@@ -22,20 +22,6 @@ def model(**parameters):
     return DPRidge(norm="l2", **parameters)
 
 
-def test_one_release_and_one_choice_on_disjoint_parts(data):
-    search = StabilityGridSearchCV(model(), {"alpha": ALPHAS}, epsilon=1.0).fit(*data)
-    loss = search.privacy_
-    assert loss.epsilon == 1.0 and loss.parts[0].composition == "parallel"
-    assert [release.epsilon for release in loss.releases] == [1.0, 1.0]
-    assert "choice among 4 models of one release" in str(loss)
-    best = search.best_estimator_
-    assert best.epsilon == 1.0 and best.n_samples_ == 16_000
-    assert best.alpha == search.best_params_["alpha"] < 1.0
-    assert -0.05 < search.score(data[0].copy(), data[1]) and search.n_splits_ == 5
-    assert "cannot be distinguished" in search.plan_.messages[-1]
-    assert (search.cv_results_["sensitivity"] == 1 / 4000).all()
-
-
 def test_the_model_is_trained_once_on_the_training_part(data, monkeypatch):
     fits, original = [], DPRidge.fit
     monkeypatch.setattr(
@@ -54,11 +40,6 @@ def test_readings_are_the_models_own(data):
         other = best.post_process(alpha=alpha)
         assert (other.gram_ == best.gram_).all() and other.privacy_ == best.privacy_
     assert search.privacy_.seeded and best.random_state is None
-
-
-def test_gaussian_noise_brings_its_delta(data):
-    search = StabilityGridSearchCV(model(delta=1e-6), {"alpha": ALPHAS}, epsilon=0.5).fit(*data)
-    assert (search.privacy_.epsilon, search.privacy_.delta) == (0.5, 1e-6)
 
 
 def test_in_a_pipeline_and_with_other_splits(data):

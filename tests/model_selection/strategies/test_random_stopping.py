@@ -1,15 +1,12 @@
 import gc
-import pickle
 import weakref
 
 import numpy as np
 import pytest
 
 from dpselect import CertificateError, DPRidge
-from dpselect.mechanisms.random_stopping import run_epsilon, total_epsilon
 from dpselect.mechanisms.stopping_laws import logarithmic
 from dpselect.model_selection.strategies import held_out
-from dpselect.model_selection.strategies import random_stopping as module
 
 from ...test_leaks import leaves
 from .common import LOGISTIC, Untouchable, records, search, seeded
@@ -44,17 +41,6 @@ def number_of_runs(monkeypatch):
     return set_to
 
 
-def test_what_a_run_may_spend(data):
-    s = search("random_stopping").fit(*data)
-    law = logarithmic(9.0)  # three runs for each of three candidates
-    run = run_epsilon(1.0, law)
-    assert s.best_estimator_.epsilon == s.plan_.training_epsilon == run
-    assert 0.5 < run < 0.6 and 1 - 1e-12 < total_epsilon(run, law) <= 1.0
-    # the score of a run is as private as its model
-    np.testing.assert_allclose(s.cv_results_["noise_scale"], 1 / (200 * run))
-    assert s.privacy_.epsilon == 1.0 and "random number of runs" in str(s.privacy_)
-
-
 def test_the_model_states_the_loss_of_all_runs(data):
     """As the best of several, it is not as private as one of them."""
     s = search("random_stopping").fit(*data)
@@ -85,41 +71,11 @@ def test_the_number_of_runs_is_not_kept(data, models, number_of_runs):
     assert len(models) > 2 and fitted[0] == fitted[1]
 
 
-def test_every_run_has_noise_of_its_own(data, monkeypatch, number_of_runs):
-    drawn, original = [], module.grid_laplace
-
-    def spy(generator, score, *args):
-        # the noise alone
-        drawn.append(float(original(generator, 0.0, *args)))
-        return score + drawn[-1]
-
-    monkeypatch.setattr(module, "grid_laplace", spy)
-    number_of_runs(30)
-    search("random_stopping").fit(*data)
-    search("random_stopping").fit(*data)
-    assert len(set(drawn)) == len(drawn) == 60
-
-
 def test_of_many_runs_the_best_is_kept(data, number_of_runs):
     number_of_runs(30)
     grid = {"alpha": [100.0, 1e-3, 30.0]}
     s = seeded(search("random_stopping", grid=grid, epsilon=1000.0)).fit(*data)
     assert s.best_index_ == 1 and s.best_estimator_.alpha == 1e-3
-
-
-def test_no_key_and_no_score_is_kept(data, monkeypatch, number_of_runs):
-    scores, original = [], held_out.HeldOut.score
-
-    def spy(self, *args):
-        scores.append(original(self, *args))
-        return scores[-1]
-
-    monkeypatch.setattr(held_out.HeldOut, "score", spy)
-    number_of_runs(10)
-    s = seeded(search("random_stopping")).fit(*data)
-    content = pickle.dumps(s)
-    assert len(scores) == 10 and b"InnerStream" not in content
-    assert not any(np.float64(score).tobytes() in content for score in scores)
 
 
 def test_a_delta_of_a_run_is_refused_before_the_data():

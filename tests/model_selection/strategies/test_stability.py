@@ -38,23 +38,8 @@ def choices(monkeypatch, scores, runs):
 
 def test_the_noise_of_fits_varies_around_that_of_the_plan():
     plan = search("stability").plan(1000, 3)
-    spans = [
-        seeded(search("stability"), seed).fit(*records()).plan_.span[0] for seed in range(12)
-    ]
+    spans = [seeded(search("stability"), seed).fit(*records()).plan_.span[0] for seed in range(12)]
     assert min(spans) < plan.span[0] < max(spans)
-
-
-def test_selection_and_training_use_their_shares(monkeypatch):
-    used, original = [], module.exact_scores
-
-    def spy(candidates, trials, *args, **kwargs):
-        used.append({trial.epsilon for some in trials for trial in some})
-        return original(candidates, trials, *args, **kwargs)
-
-    monkeypatch.setattr(module, "exact_scores", spy)
-    s = search("stability", selection_fraction=0.25).fit(*records())
-    assert used == [{0.75}] and s.best_estimator_.epsilon == 0.75
-    assert [loss.epsilon for loss in s.privacy_.releases] == [0.25, 0.75]
 
 
 @pytest.mark.parametrize("model, grid, share", [
@@ -139,11 +124,6 @@ def test_each_set_of_other_parameters_has_its_preferred_alpha():
 def test_no_head_start_where_it_makes_no_difference(model, grid):
     plan = search("stability", model, grid).plan(1000, 3)
     assert not any("public rule" in text for text in plan.messages)
-
-
-def test_delta_is_stated_with_the_choice():
-    loss = search("stability", delta=1e-5).fit(*records()).privacy_
-    assert [part.delta for part in loss.releases] == [1e-5, 0.0] and loss.delta == 1e-5
 
 
 def test_a_model_without_certificate_is_refused_before_the_data():
