@@ -2,8 +2,6 @@
 
 from contextlib import contextmanager
 
-from .exceptions import AccuracyNotReachedError
-
 
 @contextmanager
 def all_or_nothing(estimator):
@@ -34,8 +32,6 @@ def all_or_nothing(estimator):
     before = dict(vars(estimator))
     try:
         yield
-    except AccuracyNotReachedError:
-        raise  # an outcome that was paid for: `fit` says what it leaves
     except BaseException:  # an interrupted fit is no fit either
         vars(estimator).clear()
         vars(estimator).update(before)

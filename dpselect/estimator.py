@@ -3,6 +3,7 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any, ClassVar, Self
@@ -10,11 +11,10 @@ from typing import Any, ClassVar, Self
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin, DensityMixin, RegressorMixin, clone
 
-from .atomic import all_or_nothing
 from .capabilities import PublicShape
 from .certificates import Certificate
 from .config import warn_caller
-from .exceptions import SeededNoiseWarning
+from .exceptions import AccuracyNotReachedError, SeededNoiseWarning
 from .ledger import CarriesLedgerMixin, spending, where_it_came_from, without_spending
 from .metrics.plain import accuracy, r_squared
 from .noise import InnerStream, as_generator, check_random_state, is_seeded
@@ -34,10 +34,17 @@ from .validation import check_epsilon
 def _as_a_release(fit):
     @wraps(fit)
     def fit_as_a_release(self, X, *args, **kwargs):
-        with where_it_came_from(self), all_or_nothing(self):
-            fitted = fit(self, X, *args, **kwargs)
+        # of its own: what other threads, or readers of X, change meanwhile would not be what is stated
+        fitted = copy(self)
+        try:
+            with where_it_came_from(self):
+                fit(fitted, X, *args, **kwargs)
+        except AccuracyNotReachedError:
+            self.__dict__ = vars(fitted)  # an outcome that was paid for: `fit` says what it leaves
+            raise
+        self.__dict__ = vars(fitted)
         remember(self, X)
-        return fitted
+        return self
 
     return fit_as_a_release
 

@@ -148,11 +148,9 @@ def regression_records(estimator, X, y, lazily=False, **reads):
 
 
 def _as_targets(owner, y):
-    if y.dtype.kind == "O":
-        y = unquoted(y.astype, np.float64, what="y")
-    if y.dtype.kind not in "biuf":
+    if y.dtype.kind not in "biufO":
         raise ValueError(f"y must hold numbers, because {owner} is a regression; encode it first.")
-    return y.astype(np.float64)
+    return unquoted(y.astype, np.float64, what="y")
 
 
 def one_label_a_row(y, owner):
@@ -167,7 +165,7 @@ def one_label_a_row(y, owner):
 
 def _column(warn, y):
     y = unquoted(column_or_1d, y, warn=warn, what="y")
-    assert_all_finite(y, input_name="y")
+    unquoted(assert_all_finite, y, input_name="y", what="y")
     if y.dtype == object:
         unquoted(np.unique, y, what="y")  # labels without an order would stop a fit half-way
     return y

@@ -59,16 +59,16 @@ def check_parameters(search):
     )
 
 
-def check_steps_afforded(search):
+def check_steps_afforded(estimator, max_epsilon):
     """Refuse private steps that leave nothing of `max_epsilon` for the model."""
-    if isinstance(search.max_epsilon, str):
+    if isinstance(max_epsilon, str):
         return
-    steps = steps_at_most(search.estimator)
+    steps = steps_at_most(estimator)
     asked = math.fsum(step.epsilon for step in steps)
-    if asked and not asked < search.max_epsilon:
+    if asked and not asked < max_epsilon:
         names = ", ".join(f"{step.epsilon:.6g} for {step.label}" for step in steps)
         raise ValueError(
-            f"max_epsilon={search.max_epsilon!r} is the most that all of the search may spend, and the "
+            f"max_epsilon={max_epsilon!r} is the most that all of the search may spend, and the "
             f"steps that learn privately ask for {names}, which leaves nothing for the model; write "
             f"more than {asked:.6g}, or give the steps less."
         )

@@ -356,7 +356,7 @@ is touched.
         if self._score():
             split = disjoint_parts(make_splits(self.cv, n_samples, stream))
         limit = Limit(
-            tuple(steps_at_most(self.estimator)),
+            tuple(steps_at_most(candidate.estimator)),
             None if isinstance(self.max_epsilon, str) else float(self.max_epsilon),
             disjoint=split is not None, seeded=is_seeded(self.random_state),
             releases_last=self.on_failure == "last",
@@ -369,7 +369,7 @@ is touched.
             estimator, {}, trusted_steps=(*self.trusted_steps, *frozen), needs=HasAccuracyForm,
             search="AccuracyFirstSearchCV",
         )
-        check_steps_afforded(self)
+        check_steps_afforded(candidate.estimator, self.max_epsilon)
         return candidate
 
     def _score(self):

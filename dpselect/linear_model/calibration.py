@@ -173,7 +173,7 @@ def noise_epsilon(loss, n, R, mu, epsilon):
     which is epsilon itself exactly when kappa <= epsilon / 2.
     """
     kappa = R**2 / (n * mu)
-    if not isinstance(loss, LogisticLoss):
+    if type(loss) is not LogisticLoss:  # a subclass may curve elsewhere
         return epsilon - math.log1p(loss.curvature * kappa)
     if kappa <= epsilon / 2:
         return epsilon

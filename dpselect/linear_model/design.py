@@ -126,23 +126,20 @@ def design_and_targets(problem, records):
 def _clip_factor(block, data_norm, norm):
     with np.errstate(over="ignore"):
         norms = _norms(block, norm)
-    huge = np.isinf(norms[:, 0])
-    if huge.any():  # too large to be squared, or added
-        largest = np.abs(block[huge]).max(axis=1, keepdims=True)
-        if np.isinf(largest).any():  # entries of a sparse row that are stored twice are added
+    huge, unit = np.isinf(norms[:, 0]), np.ones_like(norms)
+    if huge.any():  # too large to be squared, or added: their norm may be no double
+        unit[huge] = np.abs(block[huge]).max(axis=1, keepdims=True)
+        if np.isinf(unit).any():  # entries of a sparse row that are stored twice are added
             raise ValueError(
                 "Input X contains infinity: entries of a sparse matrix that are stored more than "
                 "once add up to it; call sum_duplicates() and bound the columns first."
             )
-        with np.errstate(over="ignore"):
-            norms[huge] = np.minimum(
-                _norms(block[huge] / largest, norm) * largest, np.finfo(np.float64).max
-            )
+        norms[huge] = _norms(block[huge] / unit[huge], norm)
     # the small shrinkage keeps the rounded norm of a clipped row from exceeding R
     shrinkage = 1 - max(2.0**-45, (block.shape[1] + 8) * 2.0**-52)
     # short rows are not clipped, and no warning may tell of them
     with np.errstate(divide="ignore", over="ignore"):
-        factor = data_norm / norms * shrinkage
+        factor = data_norm / norms * shrinkage / unit
     # of a huge row it may be subnormal, with fewer digits than the shrinkage covers
     return np.minimum(1.0, np.nextafter(factor, 0.0))
 

@@ -199,5 +199,7 @@ def reduced_above_threshold(losses, tests, random_state=None):
 
 def _at_most(loss, query_noise, threshold, threshold_noise, step):
     """Compare two sums, the loss being rounded to the grid; fsum has the sign of the exact sum."""
+    if not math.isfinite(loss):
+        raise ValueError("A loss is NaN or infinity, which no noise hides; give finite numbers.")
     loss = float(nearest_multiple(loss, step))
     return math.fsum((loss, query_noise, -threshold, -threshold_noise)) <= 0

@@ -36,10 +36,10 @@ def verify(value, target, verification, random_state=None):
     Returns whether the answer is at most the target less the margin, and the answer: `value` with
     Laplace noise, on a grid that `verification` fixes. Both may be released. A value above the
     target is accepted only if its noise is at most -margin, and P(Lap(scale) <= -margin) =
-    exp(-margin / scale) / 2 = gamma.
+    exp(-margin / scale) / 2 = gamma. A value that is not finite is refused.
     """
     answer = float(value)
-    if verification.scale > 0 and math.isfinite(answer):
+    if verification.scale > 0:
         generator = as_generator(random_state)
         answer = float(grid_laplace(generator, value, verification.scale, verification.epsilon))
     return answer <= target - verification.margin, answer

@@ -16,6 +16,9 @@ from ..validation import check_number
 from .margin import BrierScore, HingeScore, LogisticScore, RampScore
 from .score import Score, check_shape, predicted_by, with_labels
 
+# of a target's bound: what is less counts as 0
+LEAST_SHARE = 1e-300
+
 
 class TargetScore(Score):
     """A score -(1/m) sum_i g(t_i, p_i) of targets and predictions."""
@@ -189,6 +192,8 @@ class PoissonDevianceScore(TargetScore):
 
     def penalty(self, y: FloatOrArray, predicted: FloatOrArray) -> FloatOrArray:
         y, rate = np.clip(y, 0.0, self.target_bound), np.clip(predicted, 0.0, self.target_bound)
+        # of a smaller target, the share of the rate may be 0 in float64, and its logarithm -inf
+        y = np.where(y < LEAST_SHARE * self.target_bound, 0.0, y)
         return np.fmin(kl_div(y, rate), self.target_bound)
 
 

@@ -10,11 +10,11 @@ from sklearn.pipeline import Pipeline
 from ..capabilities import PublicShape, require
 from ..exceptions import CertificateError
 from ..preprocessing.kinds_check import check_kinds
-from ..preprocessing.pipeline_check import check_pipeline_privacy, inner_parts, releases_privately
+from ..preprocessing.pipeline_check import check_pipeline_privacy, releases_privately
 from ..records import one_label_a_row, public_classes, warn_if_labels_learned
 from ..validation import unquoted
 from . import row_steps
-from .private_steps import check_candidate, check_grid
+from .private_steps import check_candidate, check_grid, keep_to_memory
 
 OWNED = ("epsilon", "random_state")
 
@@ -145,7 +145,7 @@ def make_candidates(estimator, param_grid, *, trusted_steps, needs=None, search=
         _refuse_inner_ledger(copy)
         check_pipeline_privacy(copy, trusted_steps)
         check_candidate(estimator, copy)
-        _keep_to_memory(copy)
+        keep_to_memory(copy)
         key = tuple(
             (name, id(value))
             for name, value in sorted(params.items())
@@ -163,18 +163,6 @@ def _refuse_inner_ledger(estimator):
                 f"{name} is given, but what a search trains is paid for once, as a whole, and not by "
                 "each of its parts; give ledger= to the search."
             )
-
-
-def _keep_to_memory(estimator):
-    """Switch off what writes rows to disk, prints timings, or hands records to others."""
-    for _, part in [("", estimator), *(inner_parts(estimator) or [])]:
-        if part is not estimator and inner_parts(part) is not None:
-            _keep_to_memory(part)
-        if inner_parts(part) is not None:
-            off = {"memory": None, "verbose": False}
-            part.set_params(**{name: off[name] for name in off.keys() & part.get_params(deep=False)})
-        if hasattr(part, "set_callbacks"):  # scikit-learn 1.9 and later
-            part.set_callbacks()
 
 
 def _check_model(model, needs, search):

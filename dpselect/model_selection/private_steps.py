@@ -7,7 +7,7 @@ from sklearn.pipeline import Pipeline
 
 from ..estimator import warn_if_seeded
 from ..preprocessing.kinds_check import check_kinds
-from ..preprocessing.pipeline_check import private_parts
+from ..preprocessing.pipeline_check import inner_parts, private_parts
 from .row_steps import fit, fit_private, transform
 
 
@@ -48,6 +48,18 @@ def check_candidate(estimator, candidate):
         )
 
 
+def keep_to_memory(estimator):
+    """Switch off what writes rows to disk, prints timings, or hands records to others."""
+    for _, part in [("", estimator), *(inner_parts(estimator) or [])]:
+        if part is not estimator and inner_parts(part) is not None:
+            keep_to_memory(part)
+        if inner_parts(part) is not None:
+            off = {"memory": None, "verbose": False}
+            part.set_params(**{name: off[name] for name in off.keys() & part.get_params(deep=False)})
+        if hasattr(part, "set_callbacks"):  # scikit-learn 1.9 and later
+            part.set_callbacks()
+
+
 def freeze(estimator, X, y, stream, public):
     """Fit the private steps on all records; return a Pipeline in which they are constants.
 
@@ -56,6 +68,7 @@ def freeze(estimator, X, y, stream, public):
     from the operating system if it is None; steps that draw features have seeds.
     """
     estimator = clone(estimator)
+    keep_to_memory(estimator)
     check_kinds(estimator, public.schema)
     losses, names = [], []
     for i in range(last_private(estimator) + 1):

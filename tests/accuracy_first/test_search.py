@@ -7,6 +7,7 @@ from joblib import Parallel, delayed
 from scipy import sparse
 from scipy.stats import binom
 from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.compose import ColumnTransformer
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import KFold, ShuffleSplit
@@ -456,6 +457,15 @@ def test_pipeline():
         assert set(s.predict(X)) <= set(LABELS) and s.predict_proba(X).shape == (2000, 2)
         assert s.plan(*X.shape).chosen == s.plan_.chosen
     assert pipeline[-2].random_state is None and not hasattr(pipeline[0], "n_features_in_")
+
+
+def test_a_private_step_that_was_fitted_counts_with_its_parameters_of_now():
+    X, y = records(RIDGE)
+    scaler = ColumnTransformer([("scaler", DPBoundsScaler(0.25), [0])])
+    pipeline = make_pipeline(scaler, clone(RIDGE)).fit(X, y)
+    pipeline.set_params(columntransformer__scaler__epsilon=2.0)
+    s = search(pipeline, {"dpridge__epsilon": [0.5, 1.0, 8.0]}, target=0.5, method="certified")
+    assert s.plan(*X.shape).at_most.epsilon == s.fit(X, y).privacy_.epsilon >= 2.5
 
 
 def test_what_cannot_be_certified_is_known_before_bounds_are_learned():

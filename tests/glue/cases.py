@@ -4,7 +4,13 @@ import itertools
 
 import numpy as np
 
-from dpselect import DPHistogramDensity, DPLinearSVC, DPLogisticRegression, DPRidge
+from dpselect import (
+    DPHistogramDensity,
+    DPLinearSVC,
+    DPLogisticRegression,
+    DPPoissonRegressor,
+    DPRidge,
+)
 from dpselect.noise import root_stream
 
 N, P = 160, 3
@@ -84,6 +90,8 @@ def records_for(model, n=N, p=P, seed=0):
     X = rows(n, p, seed)
     if isinstance(model, (DPLogisticRegression, DPLinearSVC)):
         return X, labels(len(model.classes), X)
+    if isinstance(model, DPPoissonRegressor):
+        return X, np.rint(np.exp(targets(X)))
     return (X, targets(X)) if isinstance(model, DPRidge) else (X, None)
 
 

@@ -1,11 +1,14 @@
 """What holds for the release of every estimator: its statement, its ledger entry, its attributes."""
 
+import threading
+
 import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.base import clone
 
-from dpselect import PrivacyLedger
+from dpselect import DPPoissonRegressor, PrivacyLedger
+from dpselect.ledger.budget_file import transaction
 from dpselect.noise import as_generator
 from dpselect.preprocessing import DPBoundsScaler
 
@@ -16,7 +19,11 @@ from .recording import replace_everywhere
 SCALER = DPBoundsScaler(epsilon=0.7)
 # (with an intercept, and without a bound of their own on the coefficients)
 USUAL = {name: model for name, model in ALL.items() if name[-2:] != "-0" and "0.2" not in name}
-EVERY = {**USUAL, "bounds": SCALER}
+POISSON = {
+    f"poisson-{norm}": DPPoissonRegressor(epsilon=0.8, norm=norm, target_bound=2.0, data_norm=0.8)
+    for norm in ("l1", "l2")
+}
+EVERY = {**USUAL, **POISSON, "bounds": SCALER}
 
 
 @pytest.mark.parametrize("name", EVERY)
@@ -77,3 +84,90 @@ def test_rows_are_clipped_in_prediction_as_in_training(name, container):
         values = clipped @ model.coef_ + model.intercept_
         found = model.predict(container(long))
     assert found == pytest.approx(values, abs=1e-9)
+
+
+@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_matrix])
+def test_a_row_that_is_longer_than_any_double_counts_as_a_long_one_or_is_refused(name, container):
+    model = clone(EVERY[name]).set_params(random_state=key("huge", name))
+    if container is not np.asarray and "accept_sparse" not in model.reads:
+        pytest.skip("takes no sparse rows")
+    X, y = records_for(model)
+    X = X[:, :1].copy() if name.startswith("density") else np.tile(X, 10)
+    direction = np.where(np.arange(X.shape[1]) % 2, -1.0, 1.0)
+    X[0] = 1e13 * direction
+    long = model.fit(container(X), y)
+    expected = [value for _, value in released(long)]
+    X[0] = 1.7e308 * direction
+    try:
+        model.fit(container(X), y)
+    except ValueError as error:
+        assert "too large" in str(error)
+        return
+    for (attribute, value), one in zip(released(model), expected, strict=True):
+        assert value == pytest.approx(one, abs=1e-9), attribute
+
+
+def released(model):
+    names = ("coef_", "intercept_", "density_", "bounds_", "gram_", "moment_")
+    return [(name, getattr(model, name)) for name in names if hasattr(model, name)]
+
+
+OTHERS = {
+    "epsilon": 50.0, "delta": 0.1, "random_state": 0, "data_norm": 9.0, "target_bound": 9.0,
+    "noise": "discrete_laplace", "tail": 0.4,
+}
+
+
+class ReadBy:
+    """Rows that call a function whenever they are read."""
+
+    def __init__(self, X, call):
+        self.X, self.call, self.shape = X, call, X.shape
+
+    def __len__(self):
+        return len(self.X)
+
+    def __array__(self, dtype=None, copy=None):
+        self.call()
+        return np.array(self.X, dtype=dtype)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_parameters_that_are_set_while_records_are_read_change_nothing(name):
+    model = clone(EVERY[name]).set_params(random_state=key("set", name))
+    X, y = records_for(model)
+    params = {name: value for name, value in OTHERS.items() if name in model.get_params()}
+    expected = clone(model).fit(X, y)
+    calls = []
+    model.fit(ReadBy(X, lambda: (calls.append(1), model.set_params(**params))), y)
+    assert calls and model.privacy_ == expected.privacy_
+    assert str(model.get_params()) == str(expected.get_params())
+    for (attribute, value), (_, one) in zip(released(model), released(expected), strict=True):
+        assert np.all(value == one), attribute
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_a_thread_that_waits_for_the_ledger_fits_what_it_asked_for(name, monkeypatch, tmp_path):
+    ledger = PrivacyLedger(tmp_path / "records.ledger", epsilon=100.0, delta=0.1)
+    model = clone(EVERY[name]).set_params(ledger=ledger)
+    asked, fitted = model.epsilon, []
+    calibration, asks = type(model).calibration, threading.Event()
+
+    def watched(self, shape, epsilon=None):
+        fitted.append(calibration(self, shape, epsilon).epsilon)
+        return calibration(self, shape, epsilon)
+
+    def reserve(*args, **kwargs):
+        asks.set()
+        return PrivacyLedger.reserve(ledger, *args, **kwargs)
+
+    monkeypatch.setattr(type(model), "calibration", watched)
+    monkeypatch.setattr(ledger, "reserve", reserve, raising=False)
+    with transaction(ledger.path):  # somebody else spends
+        thread = threading.Thread(target=lambda: model.fit(*records_for(model)))
+        thread.start()
+        assert asks.wait(60)
+        model.set_params(epsilon=50.0)
+    thread.join()
+    assert (model.privacy_.epsilon, fitted, ledger.spent()[0]) == (asked, [asked], asked)

@@ -65,6 +65,22 @@ def worst_loss(loss, n, R, mu, linear_scale, d, seed, tries=3000):
     return best
 
 
+class SteepLogisticLoss(LogisticLoss):
+    """log(1 + exp(-8 u)) / 8, whose curvature is not phi' (1 + phi')."""
+
+    curvature = 2.0
+    pull = LogisticLoss.pull / 8
+
+    def _value(self, u):
+        return super()._value(8 * u) / 8
+
+    def _derivative(self, u):
+        return super()._derivative(8 * u)
+
+    def _second_derivative(self, u):
+        return 8 * super()._second_derivative(8 * u)
+
+
 CASES = [
     (LogisticLoss(), 1, 1.0, 0.5, 1), (LogisticLoss(), 10, 10.0, 0.01, 2),
     (LogisticLoss(), 3, 100.0, 0.1, 2), (LogisticLoss(), 200, 1.0, 0.2, 2),
@@ -166,6 +182,17 @@ def test_logistic_pays_nothing_exactly_up_to_half_epsilon(epsilon):
 
     assert e(0.4999 * epsilon) == epsilon
     assert e(0.51 * epsilon) < epsilon
+
+
+@pytest.mark.parametrize("loss", [LogisticLoss(), SteepLogisticLoss(), HuberHingeLoss()])
+@pytest.mark.parametrize("kappa", [0.01, 0.4, 10.0])
+def test_a_loss_pays_for_its_own_curvature(loss, kappa):
+    mu = 1 / (1000 * kappa)
+    mu += extra_regularisation(loss, 1000, 1.0, mu, 1.0)
+    e = noise_epsilon(loss, 1000, 1.0, mu, 1.0)
+    u = np.linspace(-20, 20, 100_001)
+    shift, curvature = -loss.derivative(u.copy()), loss.second_derivative(u.copy())
+    assert (e * (1 + shift) / 2 + np.log1p(curvature / (1000 * mu))).max() <= 1.0 + 1e-12
 
 
 @pytest.mark.parametrize("R", [10.0, 100.0])

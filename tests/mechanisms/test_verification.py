@@ -29,8 +29,10 @@ def test_no_noise():
     assert verify(0.4, 0.3, exact) == (False, 0.4)
 
 
-def test_not_a_number_is_not_accepted():
-    assert not verify(math.nan, 1.0, Verification(1.0, 0.1, 0.1))[0]
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_what_no_noise_hides_is_refused(value):
+    with pytest.raises(ValueError, match="no noise hides"):
+        verify(value, 1.0, Verification(1.0, 0.1, 0.1))
 
 
 def test_reproducible():

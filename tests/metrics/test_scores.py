@@ -17,11 +17,27 @@ from dpselect.metrics import (
     get_score,
     margins,
 )
-from dpselect.metrics.scores import SCORES
+from dpselect.metrics.scores import SCORES, TargetScore
 
 ALL = [score for score in SCORES.values() if isinstance(score, MarginScore)]
 ALL.append(RampScore(-0.5, 2.0))
 GRID = np.linspace(-30, 30, 400_001)
+# numbers of float64 at which products and quotients leave its range
+SIZES = [0.0, 5e-324, *(10.0 ** np.arange(-322, 309, 3)).tolist(), 1.7e308, np.inf]
+EVERY = np.array([*SIZES, *(-size for size in SIZES), np.nan])
+BOUNDED = [score for score in SCORES.values() if hasattr(score, "penalty") and np.isfinite(score.width)]
+BOUNDED += [PoissonDevianceScore(bound) for bound in (1e-100, 1e-3, 1.0, 10.0, 1e100)]
+BOUNDED += [ClippedSquaredErrorScore(bound) for bound in (1e-200, 1e200)]
+
+
+@pytest.mark.parametrize("score", BOUNDED, ids=repr)
+def test_no_record_adds_more_to_a_score_than_its_width_says(score):
+    if isinstance(score, TargetScore):
+        with np.errstate(all="raise", under="ignore", over="ignore"):
+            values = score.penalty(EVERY[:, None], EVERY)
+    else:
+        values = np.array([score.total(np.array([u])) for u in EVERY])
+    assert ((0 <= values) & (values <= score.width)).all()
 
 
 @pytest.mark.parametrize("score", ALL, ids=repr)

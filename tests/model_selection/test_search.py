@@ -277,10 +277,12 @@ def test_threads_do_not_share_models(data, monkeypatch):
     np.testing.assert_allclose(together, scores(5), rtol=0, atol=1e-9)
 
 
-def test_nothing_is_written_or_printed_by_the_steps(data, tmp_path, capsys):
-    pipeline = Pipeline(
-        [("s", BoundedScaler((-1, 1))), ("m", clone(MODEL))], memory=str(tmp_path), verbose=True
-    )
+@pytest.mark.parametrize("second", [BoundedScaler((-1, 1)), DPBoundsScaler(0.5)])
+@pytest.mark.parametrize("around", [lambda s: s, lambda s: FeatureUnion([("u", s)], verbose=True)])
+def test_nothing_is_written_or_printed_by_the_steps(second, around, data, tmp_path, capsys):
+    loud = {"memory": str(tmp_path), "verbose": True}
+    steps = Pipeline([("first", BoundedScaler((-1, 1))), ("second", second)], **loud)
+    pipeline = Pipeline([("s", around(steps)), ("m", clone(MODEL))], **loud)
     s = search(pipeline, {"m__alpha": [0.1, 1.0]}).fit(*data)
     assert not list(tmp_path.iterdir()) and capsys.readouterr().out == ""
     assert s.best_estimator_.memory is None

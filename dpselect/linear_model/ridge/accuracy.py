@@ -106,7 +106,7 @@ class RidgeAccuracy(AccuracyForm):
 
     def score_span(self, score, n_features):
         self.problem.certified(score)
-        return float(score.bound)
+        return float(score.width)
 
     def statistics_noise(self, n_features, how):
         """Return the SensitivityNoise of covariance perturbation, and the StatisticNoise at epsilon 1.

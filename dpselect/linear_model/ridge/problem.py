@@ -236,9 +236,9 @@ class MinimiserNoise(RidgeNoise):
         # move a coefficient to the next multiple of the step, too
         residual = 2 * s.tau / s.mu + s.rounding
         moved = self.problem.gradient_change() / self.shape.n_samples / s.mu + residual
-        derivative = 2 * math.sqrt(score.bound) * self.problem.radius
-        training, apart = (min(score.bound, derivative * far) for far in (moved, residual))
-        return Certificate(float(training), float(score.bound), float(apart))
+        derivative = score.lipschitz * self.problem.radius
+        training, apart = (min(score.width, derivative * far) for far in (moved, residual))
+        return Certificate(float(training), float(score.width), float(apart))
 
     def gradient_noise(self, length):
         return self.scales.linear_scale * noise_length(self.problem.norm, self.dimension)
