@@ -229,7 +229,7 @@ def logistic_problem(name, X, y, targets):
         return (a + math.sqrt(a**2 + 4 * target * b)) / (2 * target)
 
     model = DPLogisticRegression(
-        alpha=LAMBDA, norm="l1", data_norm=1, fit_intercept=False, classes=[0, 1]
+        alpha=LAMBDA, data_norm_l1=1.0, fit_intercept=False, classes=[0, 1]
     )
     return Problem(name, X, y, model, "output", targets, "theorem 3.3", theory, exact.coef_[0])
 

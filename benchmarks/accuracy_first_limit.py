@@ -28,7 +28,7 @@ TIMES = (4, 8, np.inf)
 def model(perturbation, epsilon=1.0):
     """Return the pipeline of the README."""
     return make_pipeline(BoundedScaler((-5, 5)), DPLogisticRegression(
-        epsilon, alpha=ALPHA, norm="l1", classes=[0, 1], perturbation=perturbation
+        epsilon, alpha=ALPHA, data_norm_l1=1.0, classes=[0, 1], perturbation=perturbation
     ))
 
 

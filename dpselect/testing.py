@@ -1268,16 +1268,21 @@ class _FixedNoise:
 
 def _law(draws):
     """Return the order of the norm and the scale of noise of density exp(-norm / scale)."""
-    d, best = draws.shape[1], (1e-4, None)
-    for order, values in ((2, np.linalg.norm(draws, axis=1)), (1, np.abs(draws).ravel())):
-        shape = d if order == 2 else 1
+    d, fits = draws.shape[1], []
+    # with the logarithms of the integrals of exp(-norm)
+    for order, values, shape, volume in (
+        (2, np.linalg.norm(draws, axis=1), d,
+         math.log(2) + d / 2 * math.log(math.pi) + math.lgamma(d) - math.lgamma(d / 2)),
+        (1, np.abs(draws).ravel(), 1, d * math.log(2)),
+    ):
         scale = values.mean() / shape
-        if scale > 0:
-            fit = kstest(values / scale, gamma(shape).cdf).pvalue
+        if scale > 0 and kstest(values / scale, gamma(shape).cdf).pvalue > 1e-4:
             # (a mean of some hundred draws is that far from 1)
-            law = order, 1.0 if 0.85 < scale < 1.15 else scale
-            best = max(best, (fit, law), key=lambda one: one[0])
-    return best[1]
+            standard = 0.85 < scale < 1.15
+            law = order, 1.0 if standard else scale
+            fits.append((not standard, d * math.log(scale) + volume, law))
+    # of two that fit, the standard law, or the likelier one
+    return min(fits)[-1] if fits else None
 
 
 def check_the_loss_of_each_noise(case):

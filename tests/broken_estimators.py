@@ -133,7 +133,7 @@ class PredictsUnclipped(DPPoissonRegressor):
     def _predictor(self, X):
         check_is_fitted(self)
         X = numeric_rows(self, X, **self.reads, reset=False)
-        rows = Design(X, np.inf, None, self.n_jobs, self.norm)
+        rows = Design(X, np.inf, None, self.n_jobs)
         return rows.dot(self.coef_[:, None]) + self.intercept_
 
 

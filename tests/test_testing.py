@@ -22,6 +22,8 @@ from dpselect import (
 )
 from dpselect.estimator import ReleaseMixin, warn_if_seeded
 from dpselect.ledger import current_ledger, spending, without_spending
+from dpselect.linear_model.design import Design
+from dpselect.linear_model.noise import LinearProblem
 from dpselect.noise import as_generator, check_random_state, grid_laplace, root_stream
 from dpselect.preprocessing import DPBoundsScaler
 from dpselect.privacy import PrivacyLoss
@@ -124,12 +126,13 @@ OURS = [
     (DPBoundsScaler(), None),
 ]
 MORE = [
-    (DPLogisticRegression(perturbation="output", alpha=1.0, norm="l1", **BINARY), None),
-    (DPLogisticRegression(norm="l1", data_norm=3.0, intercept_scaling=0.5, **BINARY), None),
+    (DPLogisticRegression(perturbation="output", alpha=1.0, data_norm_l1=1.0, **BINARY), None),
+    (DPLogisticRegression(norm="l1", data_norm=3.0, data_norm_l1=4.0, **BINARY), None),
+    (DPLinearSVC(data_norm_l1=1.0, fit_intercept=False, alpha=1.0, **BINARY), None),
     (DPLogisticRegression(classes=["no", "perhaps", "yes"], alpha=0.1), None),
     (DPLinearSVC(fit_intercept=False, classes=[0, 1, 2], perturbation="output"), None),
     (DPLinearSVC(**BINARY), None),
-    (DPPoissonRegressor(perturbation="output", norm="l1", alpha=0.5), None),
+    (DPPoissonRegressor(norm="l1", data_norm_l1=1.2, alpha=0.5), None),
     (DPPoissonRegressor(data_norm=0.5, target_bound=3.0, fit_intercept=False), None),
     (DPRidge(norm="l2", fit_intercept=False, data_norm=2.0), None),
     (DPRidge(norm="l2", delta=1e-6, target_bound=5.0), None),
@@ -310,6 +313,31 @@ twins(
     SquareOfEpsilon=lambda self: float(self.epsilon) ** 2,
 )
 twins("check_paths", Moments, "loss", OneNoiseForEveryEpsilon=lambda self: 1.0)
+
+
+class _L1Forgotten(LinearProblem):
+    def design(self, X):
+        return Design(X, self.data_norm, self.constant)
+
+
+class _NoiseOfTheL2Norm(LinearProblem):
+    def noise_radius(self, norm, n_features):
+        return self.radius
+
+
+L1 = {"norm": "l1", "data_norm_l1": 1.0, "alpha": 1.0, "fit_intercept": False, **BINARY}
+
+
+@twin("check_the_loss_of_each_noise", L1)
+class ForgetsTheL1Norm(DPLinearSVC):
+    def problem(self):
+        return _L1Forgotten(**vars(super().problem()))
+
+
+@twin("check_the_loss_of_each_noise", {**L1, "data_norm_l1": 1.4})
+class NoiseOfTheOtherNorm(DPLinearSVC):
+    def problem(self):
+        return _NoiseOfTheL2Norm(**vars(super().problem()))
 
 
 @twin("check_the_stated_loss")

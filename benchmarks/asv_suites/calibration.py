@@ -6,7 +6,7 @@ from dpselect.metrics import get_score
 N, D = 50_000, 20
 MODELS = {
     "logistic": DPLogisticRegression(classes=[0, 1], alpha=0.01),
-    "logistic, l1": DPLogisticRegression(classes=[0, 1], alpha=0.01, norm="l1"),
+    "logistic, l1": DPLogisticRegression(classes=[0, 1], alpha=0.01, norm="l1", data_norm_l1=1.0),
     "logistic, output": DPLogisticRegression(classes=[0, 1], alpha=0.01, perturbation="output"),
     "svc": DPLinearSVC(classes=[0, 1], alpha=0.01),
     "ridge": DPRidge(perturbation="objective", norm="l2", alpha=0.1),

@@ -15,7 +15,10 @@ class LinearClassifiers:
 
     def setup(self, model, shape, norm, perturbation):
         kind = {"logistic": DPLogisticRegression, "svc": DPLinearSVC}[model]
-        self.model = kind(classes=[0, 1], alpha=0.01, norm=norm, perturbation=perturbation)
+        self.model = kind(
+            classes=[0, 1], alpha=0.01, norm=norm, data_norm_l1=1.0 if norm == "l1" else None,
+            perturbation=perturbation,
+        )
         self.X, self.y = labelled(*shape)
 
     def time_fit(self, *_):

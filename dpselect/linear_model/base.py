@@ -1,6 +1,8 @@
 """What linear models share that are trained by output or objective perturbation."""
 
+import math
 from abc import abstractmethod
+from dataclasses import replace
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -11,7 +13,7 @@ from ..estimator import PrivateEstimator
 from ..records import numeric_rows
 from ..validation import SMALLEST_BOUND, check_n_jobs, check_number, flag, number, one_of, unless
 from .accuracy import LinearAccuracy
-from .design import Design, design_and_targets
+from .design import design_and_targets
 from .noise import LinearNoise, LinearProblem
 from .sweep import optimal_values, scores_of_splits, solve
 
@@ -29,13 +31,18 @@ class LinearModel(PrivateEstimator):
             instead='write a number greater than 0, or "auto"',
         )),
         "perturbation": one_of("objective", "output", why="only these have a proof"),
-        "norm": one_of("l2", "l1", why="only these norms are known here"),
+        "norm": one_of("auto", "l2", "l1", why="only for these norms is there noise with a proof"),
         "data_norm": number(
             low=SMALLEST_BOUND, low_included=True,
             why="the noise is proportional to the largest norm that a row may have, and squares of "
             "smaller numbers are 0 in float64",
-            instead="write the norm to which rows are scaled down, such as 1.0",
+            instead="write the l2 norm to which rows are scaled down, such as 1.0",
         ),
+        "data_norm_l1": unless(None, number(
+            low=SMALLEST_BOUND, low_included=True,
+            why="the noise is proportional to the largest l1 norm that a row may have",
+            instead="write the l1 norm to which rows are scaled down, such as 1.0, or None",
+        )),
         "fit_intercept": flag(why="the noise depends on the number of columns"),
         "tol": number(
             high=TOL, high_included=True,
@@ -74,6 +81,7 @@ class LinearModel(PrivateEstimator):
         classes = getattr(self, "classes", None)
         return LinearProblem(
             type(self), self._loss(), self.norm, float(self.data_norm),
+            math.inf if self.data_norm_l1 is None else float(self.data_norm_l1),
             float(self.intercept_scaling) if self.fit_intercept else None,
             None if classes is None else tuple(np.asarray(classes).tolist()),
             float(self.tol), self.max_iter, self.n_jobs,
@@ -145,5 +153,5 @@ class LinearModel(PrivateEstimator):
         """Return w.x + b of rows that are clipped as the training rows were, shape (n, K)."""
         check_is_fitted(self)
         X = numeric_rows(self, X, **self.reads, reset=False)
-        rows = Design(X, self.data_norm, None, self.n_jobs, self.norm)
+        rows = replace(self.problem(), constant=None).design(X)
         return rows.dot(np.atleast_2d(self.coef_).T) + self.intercept_

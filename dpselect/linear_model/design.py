@@ -1,4 +1,4 @@
-"""The rows that a linear model sees: clipped to the norm, the constant appended."""
+"""The rows that a linear model sees: clipped to their norms, the constant appended."""
 
 import math
 
@@ -10,9 +10,9 @@ TINY = 2.0**-300
 
 
 class Rows:
-    """A block of b rows a_i = (x_i min(1, R / ||x_i||), s), never copied or stored.
+    """A block of b rows a_i = (f_i x_i, s), never copied or stored.
 
-    `factor`, of shape (b, 1), is min(1, R / ||x_i||); the constant s is None without an intercept.
+    `factor`, f of shape (b, 1), scales long rows down; the constant s is None without an intercept.
     """
 
     def __init__(self, X, factor, constant):
@@ -62,16 +62,17 @@ class Rows:
 class Design:
     """All n rows of a data set as a linear model sees them.
 
-    Rows longer than `data_norm`, R, in the `norm` "l2" or "l1" (which bounds the l2 norm), are
-    scaled down to it; the public `constant` s is appended to every row for the intercept, unless it
-    is None. `n_jobs` threads share the passes. `n_columns`, d, counts the constant, and `radius`
-    bounds the l2 norm of the rows with it.
+    Rows are scaled down to an l2 norm of `data_norm` and an l1 norm of `data_norm_l1`; the public
+    `constant` s is appended to every row for the intercept, unless it is None. `n_jobs` threads share
+    the passes. `n_columns`, d, counts the constant, and `radius` bounds the l2 norm of the rows with it.
     """
 
-    def __init__(self, X, data_norm, constant, n_jobs=None, norm="l2"):
-        data_norm = float(data_norm)
-        factor = block_map(lambda block: _clip_factor(block, data_norm, norm), X, n_jobs=n_jobs)
-        self._set(X, factor, constant, math.hypot(data_norm, constant or 0.0), n_jobs)
+    def __init__(self, X, data_norm, constant, n_jobs=None, data_norm_l1=math.inf):
+        bounds = {"l2": data_norm, "l1": data_norm_l1}
+        factor = block_map(lambda block: _clip_factor(block, bounds), X, n_jobs=n_jobs)
+        # the l1 norm bounds the l2 norm
+        radius = math.hypot(min(data_norm, data_norm_l1), constant or 0.0)
+        self._set(X, factor, constant, radius, n_jobs)
 
     def _set(self, X, factor, constant, radius, n_jobs):
         self.X, self.factor, self.constant = X, factor, constant
@@ -123,7 +124,15 @@ def design_and_targets(problem, records):
     )
 
 
-def _clip_factor(block, data_norm, norm):
+def _clip_factor(block, bounds):
+    factor = np.ones((len(block), 1))
+    for norm, bound in bounds.items():
+        if bound < math.inf:
+            factor = np.minimum(factor, _factor_to(block, norm, bound))
+    return factor
+
+
+def _factor_to(block, norm, bound):
     with np.errstate(over="ignore"):
         norms = _norms(block, norm)
     huge, unit = np.isinf(norms[:, 0]), np.ones_like(norms)
@@ -135,13 +144,13 @@ def _clip_factor(block, data_norm, norm):
                 "once add up to it; call sum_duplicates() and bound the columns first."
             )
         norms[huge] = _norms(block[huge] / unit[huge], norm)
-    # the small shrinkage keeps the rounded norm of a clipped row from exceeding R
+    # the small shrinkage keeps the rounded norm of a clipped row from exceeding the bound
     shrinkage = 1 - max(2.0**-45, (block.shape[1] + 8) * 2.0**-52)
     # short rows are not clipped, and no warning may tell of them
     with np.errstate(divide="ignore", over="ignore"):
-        factor = data_norm / norms * shrinkage / unit
+        factor = bound / norms * shrinkage / unit
     # of a huge row it may be subnormal, with fewer digits than the shrinkage covers
-    return np.minimum(1.0, np.nextafter(factor, 0.0))
+    return np.nextafter(factor, 0.0)
 
 
 def _norms(block, norm):

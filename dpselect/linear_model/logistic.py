@@ -32,24 +32,29 @@ class DPLogisticRegression(DPLinearClassifier):
     alpha : float or "auto", default="auto"
         Strength lambda of the regularisation of the *mean* loss; scikit-learn's
         LogisticRegression has C = 1 / (n_samples alpha). "auto" is a function of public
-        numbers, R^2 d / (5 n epsilon), and costs nothing. It is made for objective perturbation;
-        output perturbation bears about three times as much.
+        numbers, R^2 d / (5 n epsilon), or R G sqrt(2 d) / (5 n epsilon) with the noise of "l1", and
+        costs nothing. It is made for objective perturbation; output perturbation bears about three
+        times as much.
     perturbation : {"objective", "output"}, default="objective"
         Where the noise enters. Objective perturbation is the more accurate one on most
         data.
-    norm : {"l2", "l1"}, default="l2"
-        Norm in which rows are bounded. "l2" suits dense rows. "l1" suits sparse ones, such as
-        one-hot columns; the noise of objective perturbation is then made of independent
-        Laplace variables, and about sqrt(2 d) long instead of d.
+    norm : {"auto", "l2", "l1"}, default="auto"
+        Norm in which objective perturbation measures rows, and which its noise suits. "l2":
+        spherical Laplace noise, about d R long. "l1": independent Laplace variables, about
+        sqrt(2 d) G long, R and G being the largest l2 and l1 norm of a row. "auto" takes the
+        shorter noise, by public numbers, and "l2" without `data_norm_l1`.
     data_norm : float, default=1.0
-        Rows with a larger norm are scaled down to it, in training and in prediction.
+        Rows with a larger l2 norm are scaled down to it, in training and in prediction.
         Bring the columns to comparable scales first, by public bounds: see
         :class:`~dpselect.preprocessing.BoundedScaler`.
+    data_norm_l1 : float, default=None
+        Rows with a larger l1 norm are scaled down to it, too. Of m categories, one-hot, the norms
+        are sqrt(m) and m. None adds no bound: the l1 norm is at most sqrt(n_features) data_norm.
     fit_intercept : bool, default=True
         Whether to learn an intercept.
     intercept_scaling : float, default=1.0
-        The constant column s from which it is learned; it is regularised, and the norm of
-        a row becomes sqrt(data_norm^2 + s^2), or data_norm + s for "l1".
+        The constant column s from which it is learned; it is regularised, and the norms
+        of a row become R = sqrt(data_norm^2 + s^2) and G = data_norm_l1 + s.
     classes : array-like of shape (n_classes,), default=None
         All labels that a record may have. With None they are learned from `y`, which the
         privacy loss does not cover (a warning says so).
@@ -113,8 +118,9 @@ class DPLogisticRegression(DPLinearClassifier):
         *,
         alpha: float | Literal["auto"] = "auto",
         perturbation: Literal["objective", "output"] = "objective",
-        norm: Literal["l2", "l1"] = "l2",
+        norm: Literal["auto", "l2", "l1"] = "auto",
         data_norm: float = 1.0,
+        data_norm_l1: float | None = None,
         fit_intercept: bool = True,
         intercept_scaling: float = 1.0,
         classes: npt.ArrayLike | None = None,
@@ -129,6 +135,7 @@ class DPLogisticRegression(DPLinearClassifier):
         self.perturbation = perturbation
         self.norm = norm
         self.data_norm = data_norm
+        self.data_norm_l1 = data_norm_l1
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
         self.classes = classes

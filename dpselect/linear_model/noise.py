@@ -29,10 +29,10 @@ class LinearProblem:
     kind : type
         The estimator's class.
     loss : Loss
-    norm : {"l2", "l1"}
-        In which rows are bounded.
-    data_norm : float
-        The largest norm of a row.
+    norm : {"auto", "l2", "l1"}
+        For which the noise of the objective is made.
+    data_norm, data_norm_l1 : float
+        The largest l2 and l1 norm of a row.
     constant : float or None
         The column from which the intercept is learned.
     classes : tuple or None
@@ -45,6 +45,7 @@ class LinearProblem:
     loss: Loss
     norm: str
     data_norm: float
+    data_norm_l1: float
     constant: float | None
     classes: tuple | None
     tol: float = field(compare=False)  # each has its own tolerance in the same solve
@@ -55,7 +56,25 @@ class LinearProblem:
     def radius(self):
         """float : R, bound on the l2 norm of the rows, the constant included."""
         # the l1 norm bounds the l2 norm
-        return math.hypot(self.data_norm, self.constant or 0.0)
+        return math.hypot(min(self.data_norm, self.data_norm_l1), self.constant or 0.0)
+
+    def noise_radius(self, norm, n_features):
+        """Return G, bound on the norm of the rows for which noise is made, the constant included."""
+        if norm == "l2":
+            return self.radius
+        return min(self.data_norm_l1, math.sqrt(n_features) * self.data_norm) + (self.constant or 0.0)
+
+    def noise_norm(self, n_features):
+        """Return `norm`, or, if it is "auto", that of which the noise is the shorter one."""
+        if self.norm != "auto":
+            return self.norm
+        if self.data_norm_l1 == math.inf:
+            return "l2"
+        lengths = {
+            norm: noise_length(norm, self.dimension(n_features)) * self.noise_radius(norm, n_features)
+            for norm in ("l2", "l1")
+        }
+        return min(lengths, key=lengths.get)
 
     def dimension(self, n_features):
         """Return d, the number of coefficients of one binary problem."""
@@ -63,12 +82,12 @@ class LinearProblem:
 
     def design(self, X):
         """Return the rows as they are trained on."""
-        return Design(X, self.data_norm, self.constant, self.n_jobs, self.norm)
+        return Design(X, self.data_norm, self.constant, self.n_jobs, self.data_norm_l1)
 
     def standard_noise(self, generator, n_features, n_problems):
         """Return independent vectors of shape (2, n_problems, d): see DPLogisticRegression."""
         d = self.dimension(n_features)
-        if self.norm == "l1":
+        if self.noise_norm(n_features) == "l1":
             linear = laplace(generator, (n_problems, d))
             return np.stack([linear, spherical_laplace(generator, n_problems, d)])
         return spherical_laplace(generator, 2 * n_problems, d).reshape(2, n_problems, d)
@@ -127,18 +146,18 @@ class LinearNoise:
     @classmethod
     def of(cls, problem, shape, epsilon, perturbation, alpha):
         """Calibrate the noise; `alpha` may be "auto"."""
-        d, R = problem.dimension(shape.n_features), problem.radius
-        noise_radius, length = R, d
-        if problem.norm == "l1" and perturbation == "objective":
-            noise_radius = problem.data_norm + (problem.constant or 0.0)
-            length = math.sqrt(2 * d) * noise_radius / R
+        p, R = shape.n_features, problem.radius
+        d = problem.dimension(p)
+        norm = problem.noise_norm(p) if perturbation == "objective" else "l2"
+        G = problem.noise_radius(norm, p)
+        length = d if norm == "l2" else math.sqrt(2 * d) * G / R
         share = epsilon / shape.n_problems
         if isinstance(alpha, str):
             scale = 5 * problem.loss.lipschitz / problem.loss.reach
             alpha = scale * public_alpha(shape.n_samples, length, R, share)
         scales = calibrate(
             perturbation, problem.loss, n_samples=shape.n_samples, dimension=d, radius=R,
-            alpha=float(alpha), epsilon=share, tol=problem.tol, noise_radius=noise_radius,
+            alpha=float(alpha), epsilon=share, tol=problem.tol, noise_radius=G,
         )
         return cls(problem, shape, epsilon, perturbation, float(alpha), scales)
 
@@ -146,6 +165,11 @@ class LinearNoise:
     def dimension(self):
         """int : d, the number of coefficients of one binary problem."""
         return self.problem.dimension(self.shape.n_features)
+
+    @property
+    def norm(self):
+        """{"l2", "l1"} : For which the noise of the objective is made."""
+        return self.problem.noise_norm(self.shape.n_features)
 
     def certificate(self, score, noise=None, failure_probability=None):
         """Return the Certificate of a score, at a noise sample or for nearly all of them."""
@@ -157,7 +181,7 @@ class LinearNoise:
         else:
             share = failure_probability / (2 * self.shape.n_problems)
             lengths = np.empty((2, self.shape.n_problems))
-            lengths[0] = noise_length(problem.norm, self.dimension, share)
+            lengths[0] = noise_length(self.norm, self.dimension, share)
             lengths[1] = noise_length("l2", self.dimension, share)
         residual = 2 * s.tau / s.mu + s.rounding
         moved = 2 * (loss.lipschitz * R) / self.shape.n_samples / s.mu + residual
@@ -170,7 +194,7 @@ class LinearNoise:
     def regularisation_cost(self):
         """Return what the public rule for lambda minimises over a grid."""
         s, d = self.scales, self.dimension
-        squared_length = 2 * d if self.problem.norm == "l1" else d * (d + 1)
+        squared_length = 2 * d if self.norm == "l1" else d * (d + 1)
         if self.perturbation == "objective":
             noise = s.linear_scale**2 * squared_length / (8 * s.mu)
         else:

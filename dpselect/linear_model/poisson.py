@@ -39,8 +39,8 @@ class DPPoissonRegressor(LinearModel, PrivateRegressor):
     alpha : float or "auto", default="auto"
         Strength lambda of the regularisation of the *mean* loss, as in scikit-learn's
         PoissonRegressor. "auto" is a function of public numbers, 2 B R^2 d / (3 n epsilon) for
-        the bounds B on counts and R on rows, and costs nothing. It is made for objective
-        perturbation.
+        the bounds B on counts and R on rows, or 2 B R G sqrt(2 d) / (3 n epsilon) with the noise of
+        "l1", and costs nothing. It is made for objective perturbation.
     perturbation : {"objective", "output"}, default="objective"
         Where the noise enters. Objective perturbation is the more accurate one on most
         data.
@@ -48,19 +48,23 @@ class DPPoissonRegressor(LinearModel, PrivateRegressor):
         Larger counts are clipped to it, negative ones to 0, and no larger rate is predicted. The
         noise is proportional to it: write a number that few records exceed, from knowledge of the
         field.
-    norm : {"l2", "l1"}, default="l2"
-        Norm in which rows are bounded. "l2" suits dense rows. "l1" suits sparse ones, such as
-        one-hot columns; the noise of objective perturbation is then made of independent
-        Laplace variables, and about sqrt(2 d) long instead of d.
+    norm : {"auto", "l2", "l1"}, default="auto"
+        Norm in which objective perturbation measures rows, and which its noise suits. "l2":
+        spherical Laplace noise, about d R long. "l1": independent Laplace variables, about
+        sqrt(2 d) G long, R and G being the largest l2 and l1 norm of a row. "auto" takes the
+        shorter noise, by public numbers, and "l2" without `data_norm_l1`.
     data_norm : float, default=1.0
-        Rows with a larger norm are scaled down to it, in training and in prediction.
+        Rows with a larger l2 norm are scaled down to it, in training and in prediction.
         Bring the columns to comparable scales first, by public bounds: see
         :class:`~dpselect.preprocessing.BoundedScaler`.
+    data_norm_l1 : float, default=None
+        Rows with a larger l1 norm are scaled down to it, too. Of m categories, one-hot, the norms
+        are sqrt(m) and m. None adds no bound: the l1 norm is at most sqrt(n_features) data_norm.
     fit_intercept : bool, default=True
         Whether to learn an intercept.
     intercept_scaling : float, default=1.0
-        The constant column s from which it is learned; it is regularised, and the norm of
-        a row becomes sqrt(data_norm^2 + s^2), or data_norm + s for "l1".
+        The constant column s from which it is learned; it is regularised, and the norms
+        of a row become R = sqrt(data_norm^2 + s^2) and G = data_norm_l1 + s.
     tol : float, default=1e-10
         Accuracy of the solver, relative to the norm of a row and the expected noise; at
         most 1e-10. The remaining error is covered by the proof.
@@ -137,8 +141,9 @@ class DPPoissonRegressor(LinearModel, PrivateRegressor):
         alpha: float | Literal["auto"] = "auto",
         perturbation: Literal["objective", "output"] = "objective",
         target_bound: float = 10.0,
-        norm: Literal["l2", "l1"] = "l2",
+        norm: Literal["auto", "l2", "l1"] = "auto",
         data_norm: float = 1.0,
+        data_norm_l1: float | None = None,
         fit_intercept: bool = True,
         intercept_scaling: float = 1.0,
         tol: float = TOL,
@@ -153,6 +158,7 @@ class DPPoissonRegressor(LinearModel, PrivateRegressor):
         self.target_bound = target_bound
         self.norm = norm
         self.data_norm = data_norm
+        self.data_norm_l1 = data_norm_l1
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
         self.tol = tol

@@ -318,7 +318,7 @@ def exact_excess(s, X, y):
         masses = np.bincount(cells, minlength=4) / len(X)
         return ((model.density_ * 0.25 - masses) ** 2).sum() / 0.25
     theta = np.append(model.coef_, model.intercept_)
-    order = int(model.norm[1])
+    order = 1 if isinstance(model, DPRidge) and model.norm == "l1" else 2
     size = np.linalg.norm(X, ord=order, axis=1, keepdims=True)
     A = np.hstack([X / np.maximum(size, 1), np.ones((len(X), 1))])
     if isinstance(model, DPRidge):

@@ -21,6 +21,7 @@ SHARED = {
     "norm": ("l1", "l2"),
     "random_state": (0, None, np.random.SeedSequence(3)),
 }
+TWO_NORMS = {"norm": ("auto", "l1", "l2"), "data_norm_l1": (None, *ODD, 1e-100, 1e100)}
 
 
 def predict(model):
@@ -33,8 +34,8 @@ def predict(model):
     2000,
     kind=st.sampled_from([DPLogisticRegression, DPLinearSVC]),
     params=changes(
-        **SHARED, perturbation=("objective", "output"), intercept_scaling=ODD, tol=(1e-10, 1e-12),
-        max_iter=(0, 1, np.int8(100)), n_jobs=(None, 1, 2),
+        **SHARED | TWO_NORMS, perturbation=("objective", "output"), intercept_scaling=ODD,
+        tol=(1e-10, 1e-12), max_iter=(0, 1, np.int8(100)), n_jobs=(None, 1, 2),
         classes=([0, 1], [0, 1, 2], (1, 0), np.array([0, 1]), None),
     ),
     data=records(),

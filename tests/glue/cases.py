@@ -34,20 +34,22 @@ def targets(X):
 
 def _linear():
     kinds = {"logistic": DPLogisticRegression, "svc": DPLinearSVC}
-    for (name, kind), perturbation, norm, K, intercept in itertools.product(
-        kinds.items(), ("objective", "output"), ("l2", "l1"), (2, 3), (True, False)
+    for (name, kind), perturbation, (norm, l1), K, intercept in itertools.product(
+        kinds.items(), ("objective", "output"), (("l2", None), ("l1", 1.0)), (2, 3), (True, False)
     ):
         yield f"{name}-{perturbation}-{norm}-{K} classes-{'1' if intercept else '0'}", kind(
             epsilon=1.7, alpha=0.05, perturbation=perturbation, norm=norm, fit_intercept=intercept,
-            data_norm=0.8, intercept_scaling=0.7, classes=list(range(K)),
+            data_norm=0.8, data_norm_l1=l1, intercept_scaling=0.7, classes=list(range(K)),
         )
-    for (name, kind), norm, K in itertools.product(kinds.items(), ("l2", "l1"), (2, 3)):
+    for (name, kind), (norm, l1), K in itertools.product(
+        kinds.items(), (("l2", None), ("auto", 1.5)), (2, 3)
+    ):
         # so little regularisation that objective perturbation adds to it
         yield f"{name}-objective-{norm}-{K} classes-weak", kind(
-            epsilon=0.9, alpha=1e-4, norm=norm, data_norm=1.3, classes=list(range(K))
+            epsilon=0.9, alpha=1e-4, norm=norm, data_norm=1.3, data_norm_l1=l1, classes=list(range(K))
         )
         yield f"{name}-objective-{norm}-{K} classes-auto", kind(
-            epsilon=2.0, norm=norm, data_norm=1.3, classes=list(range(K))
+            epsilon=2.0, norm=norm, data_norm=1.3, data_norm_l1=l1, classes=list(range(K))
         )
 
 

@@ -31,12 +31,27 @@ def signs_of(y, classes):
 # ---- linear classifiers
 
 
+def shortened(model, X):
+    """Return the rows, clipped to both norms of a linear classifier, one after the other."""
+    A = clipped(X, "l2", model.data_norm)
+    return A if model.data_norm_l1 is None else clipped(A, "l1", model.data_norm_l1)
+
+
+def linear_bounds(model, p):
+    """Return d, bounds on the l2 and l1 norm, and whether the objective has Laplace noise."""
+    s = model.intercept_scaling if model.fit_intercept else 0.0
+    l1 = math.inf if model.data_norm_l1 is None else model.data_norm_l1
+    d, R = p + bool(model.fit_intercept), math.hypot(min(model.data_norm, l1), s)
+    G = min(l1, math.sqrt(p) * model.data_norm) + s
+    shorter = l1 < math.inf and 2 * G**2 < (d + 1) * R**2
+    return d, R, G, shorter if model.norm == "auto" else model.norm == "l1"
+
+
 def linear_scales(model, n, p, K):
     """Return mu and the scales of the noise in the objective and of that which is added."""
-    s = model.intercept_scaling if model.fit_intercept else 0.0
-    d, R = p + bool(model.fit_intercept), math.hypot(model.data_norm, s)
-    l1_objective = model.norm == "l1" and model.perturbation == "objective"
-    G = model.data_norm + s if l1_objective else R
+    d, R, G, laplace = linear_bounds(model, p)
+    l1_objective = laplace and model.perturbation == "objective"
+    G = G if l1_objective else R
     epsilon = model.epsilon / K
     if model.alpha == "auto":
         length = math.sqrt(2 * d) * G / R if l1_objective else d
@@ -80,7 +95,7 @@ def linear_release(model, X, y, unit):
 
 def design(model, X):
     """Return the rows as the model sees them."""
-    A = clipped(X, model.norm, model.data_norm)
+    A = shortened(model, X)
     if not model.fit_intercept:
         return A
     return np.hstack([A, np.full((len(A), 1), model.intercept_scaling)])

@@ -85,13 +85,14 @@ def test_output_perturbation_charges_what_one_record_moves(K, intercept, norm):
 @pytest.mark.parametrize("norm", ["l2", "l1"])
 def test_objective_perturbation_charges_what_one_record_moves_the_gradient(norm, kind):
     loss = LogisticLoss() if kind is DPLogisticRegression else HuberHingeLoss(0.5)
-    row = np.array([0.8, 0.0, 0.5])
+    # as long as a row may be, in both norms: a + b = 1 and a^2 + b^2 = 0.8^2
+    row = np.array([0.5 + math.sqrt(0.07), 0.5 - math.sqrt(0.07), 0.5])
     derivatives = loss.derivative(np.array([-40.0, -40.0]))
     change = derivatives[0] * row + derivatives[1] * row  # of the labels 1 and -1
     longest = np.abs(change).sum() if norm == "l1" else np.linalg.norm(change)
     # so strong a regularisation that all of epsilon goes to the noise
-    model = kind(alpha=1e6, epsilon=1.0, norm=norm, data_norm=0.8, intercept_scaling=0.5,
-                 classes=[0, 1])
+    model = kind(alpha=1e6, epsilon=1.0, norm=norm, data_norm=0.8, data_norm_l1=1.0,
+                 intercept_scaling=0.5, classes=[0, 1])
     scale = scales_of(model, N, 2).linear_scale
     assert scale * N * (1 - reference.RESIDUAL_SHARE) == pytest.approx(longest, rel=1e-4)
 

@@ -1,6 +1,6 @@
 """The calibration against the exact density of the released model.
 
-With noise r of density exp(-||r||), objective perturbation releases w with density
+With noise r of density exp(-||r||), in either norm, objective perturbation releases w with density
 exp(-||rho(w)||) |det D rho(w)|, rho(w) = -(gradient at w) / linear_scale. The tests maximise the
 log-ratio of that density between neighbouring data sets.
 """
@@ -10,6 +10,8 @@ import math
 import numpy as np
 import pytest
 
+from dpselect import DPLinearSVC
+from dpselect.capabilities import PublicShape
 from dpselect.linear_model.calibration import (
     RESIDUAL_SHARE,
     calibrate,
@@ -18,10 +20,12 @@ from dpselect.linear_model.calibration import (
     norm_bound,
     public_alpha,
 )
+from dpselect.linear_model.design import Design
 from dpselect.linear_model.losses import HuberHingeLoss, LogisticLoss, PoissonLoss
+from dpselect.linear_model.noise import LinearNoise, LinearProblem
 
 
-def log_density(w, Z, loss, mu, linear_scale, counts=1.0, targets=1.0):
+def log_density(w, Z, loss, mu, linear_scale, counts=1.0, targets=1.0, norm=2):
     """Log-density of the exact minimiser at w, up to a constant; rows Z are signed by labels."""
     u = Z @ w
     counts = np.broadcast_to(counts, len(Z))
@@ -29,7 +33,7 @@ def log_density(w, Z, loss, mu, linear_scale, counts=1.0, targets=1.0):
     gradient = Z.T @ (counts * loss.derivative(u.copy(), targets)) / n + mu * w
     hessian = (Z.T * counts * loss.second_derivative(u, targets)) @ Z / n
     hessian += np.diag(np.broadcast_to(mu, d))
-    return -np.linalg.norm(gradient) / linear_scale + np.linalg.slogdet(hessian)[1]
+    return -np.linalg.norm(gradient, norm) / linear_scale + np.linalg.slogdet(hessian)[1]
 
 
 def worst_loss(loss, n, R, mu, linear_scale, d, seed, tries=3000):
@@ -111,6 +115,61 @@ def test_huber_attains_epsilon(h, epsilon):
     loss, mu = HuberHingeLoss(h), 10.0
     e = noise_epsilon(loss, 1, 1.0, mu, epsilon)
     assert math.isclose(huber_edge(h, mu, 2 / e), epsilon, rel_tol=1e-6)
+
+
+class _L1Forgotten(LinearProblem):
+    def design(self, X):
+        return Design(X, self.data_norm, self.constant)
+
+
+class _L2Forgotten(LinearProblem):
+    def design(self, X):
+        return Design(X, np.inf, self.constant, data_norm_l1=self.data_norm_l1)
+
+
+class _NoiseOfTheL2Norm(LinearProblem):
+    def noise_radius(self, norm, n_features):
+        return self.radius
+
+
+def worst_of_two_norms(problem, d, epsilon):
+    """The worst of records x and -x, one each, w such that the first is just above (1 - h)."""
+    noise = LinearNoise.of(problem, PublicShape(1, d), epsilon, "objective", 5.0)
+    s, worst = noise.scales, 0.0
+    # along an axis, as long as may be in both norms, and between the axes
+    both = math.asin(min(max(problem.data_norm_l1**2 - 1, 0), 1)) / 2
+    for angle in (0.0, both, math.pi / 4):
+        # as the model sees a row that is far too long
+        X = 1e9 * np.array([[math.cos(angle), math.sin(angle)][:d]])
+        (x,) = problem.design(X).factor * X
+        w = x * ((0.5 + 1e-9) / (x @ x))
+        first, second = (
+            log_density(w, row[None], problem.loss, s.mu, s.linear_scale, norm=1) for row in (x, -x)
+        )
+        worst = max(worst, abs(first - second))
+    return worst
+
+
+@pytest.mark.parametrize("d", [1, 2])
+@pytest.mark.parametrize("R1", [0.7, 1.0, 1.2, 3.0])
+@pytest.mark.parametrize("epsilon", [0.5, 2.0])
+def test_rows_in_two_norms_attain_epsilon(epsilon, R1, d):
+    public = DPLinearSVC(
+        norm="l1", data_norm=1.0, data_norm_l1=R1, fit_intercept=False, classes=[0, 1]
+    ).problem()
+
+    def worst(kind):
+        return worst_of_two_norms(kind(**vars(public)), d, epsilon)
+
+    # all but what hides the solver's residual
+    assert worst(LinearProblem) == pytest.approx((1 - RESIDUAL_SHARE) * epsilon, rel=1e-4)
+    # broken twins, where the norms differ: a bound that is not enforced, noise for the other norm
+    if d == 2 and R1 < 2**0.5:
+        assert worst(_L1Forgotten) > 1.1 * epsilon
+    if R1 > 1:
+        assert worst(_L2Forgotten) > 1.02 * epsilon
+    if d == 2 and R1 > 1:
+        assert worst(_NoiseOfTheL2Norm) > 1.1 * epsilon
 
 
 def logistic_edge(n, mu, linear_scale, s, angle=0.01):

@@ -35,8 +35,9 @@ def test_products(s, container):
 def test_no_row_is_longer_than_the_norm():
     rng = np.random.default_rng(1)
     X = rng.normal(size=(100_000, 3)) * 10 ** rng.uniform(-5, 100, size=(100_000, 1))
-    rows = Design(X, 1.0, None).factor * X
+    rows = Design(X, 1.0, None, data_norm_l1=1.4).factor * X
     assert np.linalg.norm(rows, axis=1).max() <= 1.0
+    assert np.abs(rows).sum(axis=1).max() <= 1.4
 
 
 def test_rows_too_large_to_be_squared_are_scaled_down():
@@ -49,19 +50,24 @@ def test_rows_too_large_to_be_squared_are_scaled_down():
     np.testing.assert_allclose(products, expected, atol=1e-6)
 
 
-@pytest.mark.parametrize("data_norm", [SMALLEST_BOUND, 1.0, 1 / SMALLEST_BOUND])
-@pytest.mark.parametrize("norm", ["l1", "l2"])
-def test_rows_of_all_lengths_are_clipped_without_a_word(norm, data_norm):
+@pytest.mark.parametrize("scale", [SMALLEST_BOUND, 1.0, 1 / SMALLEST_BOUND])
+@pytest.mark.parametrize("l2, l1", [(1.0, np.inf), (np.inf, 1.0), (1.0, 1.2)])
+@pytest.mark.parametrize("direction", [[0.6, -0.8], [0.0, 1.0]])
+def test_rows_of_all_lengths_are_clipped_without_a_word(l2, l1, direction, scale):
     lengths = 10.0 ** np.arange(-323, 308)[:, None]
-    X = lengths * np.array([0.6, -0.8])
+    X = lengths * np.array(direction)
     # a warning would tell that some row is so short
     with np.errstate(all="raise", under="ignore"):
-        rows = Design(X, data_norm, None, norm=norm).factor * X
-    reached = np.linalg.norm(rows / data_norm, ord=int(norm[1]), axis=1)
-    size = np.linalg.norm(X / lengths, ord=int(norm[1]), axis=1) * lengths[:, 0]
+        rows = Design(X, l2 * scale, None, data_norm_l1=l1 * scale).factor * X
+
+    def share(rows):
+        norms = np.linalg.norm(rows, axis=1) / l2, np.abs(rows).sum(axis=1) / l1
+        return np.maximum(*norms)
+
+    reached, size = share(rows / scale), share(X / lengths) * lengths[:, 0]
     assert reached.max() <= 1.0
-    assert (reached[(size > data_norm) & (size / 1e290 < data_norm)] > 1 - 1e-12).all()
-    assert (rows[size < 0.9 * data_norm] == X[size < 0.9 * data_norm]).all()
+    assert (reached[(size > scale) & (size / 1e290 < scale)] > 1 - 1e-12).all()
+    assert (rows[size < 0.9 * scale] == X[size < 0.9 * scale]).all()
 
 
 @pytest.mark.parametrize("labels", [["b", "a"], ["b", "c", "a"]])

@@ -5,9 +5,9 @@ from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
 
-from dpselect import DPLinearSVC, DPLogisticRegression, SeededNoiseWarning
+from dpselect import DPLogisticRegression, SeededNoiseWarning
 from dpselect.capabilities import PublicShape
-from tests.trials import solved
+from tests.trials import scales_of, solved
 
 
 @pytest.fixture(scope="module")
@@ -55,10 +55,70 @@ def test_one_vs_rest_without_noise():
     assert (model.predict(X) == other.predict(X)).all()
 
 
-# --- rows that are bounded in l1 norm
+# --- rows that are bounded in two norms
 
 
-L1 = [DPLogisticRegression, DPLinearSVC]
+BOTH = {"data_norm": 0.5, "data_norm_l1": 0.8}
+
+
+def in_both(X, s):
+    """Return the rows, scaled down to both norms, with the constant."""
+    factor = np.minimum(0.5 / np.linalg.norm(X, axis=1), 0.8 / np.abs(X).sum(axis=1))
+    return np.column_stack([X * np.minimum(1, factor)[:, None], np.full(len(X), s)])
+
+
+def test_without_noise_rows_in_two_norms_are_scikit_learns(data):
+    X, y = data
+    A = in_both(X, 0.5)
+    model = fit(X, y, epsilon=float("inf"), alpha=0.01, intercept_scaling=0.5, **BOTH)
+    other = LogisticRegression(C=1 / 5, fit_intercept=False, tol=1e-10).fit(A, y)
+    np.testing.assert_allclose(model.coef_, other.coef_[:, :4], atol=1e-6)
+    np.testing.assert_allclose(model.intercept_, 0.5 * other.coef_[:, 4], atol=1e-6)
+    np.testing.assert_allclose(model.predict_proba(X), other.predict_proba(A), atol=1e-6)
+
+
+def test_all_but_the_noise_of_the_objective_goes_by_the_l2_norm():
+    def scales(norm, perturbation):
+        model = DPLogisticRegression(alpha=1e-5, perturbation=perturbation, norm=norm, **BOTH)
+        return scales_of(model, 500, 4)
+
+    assert scales("l1", "output") == scales("l2", "output")
+    one, other = scales("l1", "objective"), scales("l2", "objective")
+    assert one.mu == other.mu > 1e-5
+    assert one.linear_scale / other.linear_scale == pytest.approx(1.8 / np.hypot(0.5, 1))
+
+
+def test_auto_is_the_shorter_noise_by_public_numbers():
+    for parameters, p, expected in (
+        ({}, 4, "l2"), ({}, 1000, "l2"),
+        # a constant that outweighs the rows; without a bound of the l1 norm it is "l2" all the same
+        ({"data_norm": 0.01}, 100, "l2"),
+        # sqrt(3) and 3 of three categories: 2 * 101 against 4 * sqrt(2 * 101) and fewer
+        ({"data_norm": 3**0.5, "data_norm_l1": 3}, 100, "l1"),
+        ({"data_norm": 3**0.5, "data_norm_l1": 3}, 5, "l2"),
+        ({"data_norm": 3**0.5, "data_norm_l1": 3}, 8, "l1"),
+        # a bound that no row can exceed
+        ({"data_norm_l1": 1e9}, 100, "l2"),
+        ({"data_norm_l1": 0.5}, 1, "l2"), ({"data_norm_l1": 0.5, "fit_intercept": False}, 1, "l2"),
+    ):
+        model = DPLogisticRegression(random_state=0, **parameters)
+        named = clone(model).set_params(norm=expected)
+        noise, shape = model.calibration(PublicShape(100, p)), PublicShape(100, p)
+        assert noise.norm == expected
+        assert (noise.scales, noise.alpha) == (
+            named.calibration(shape).scales, named.calibration(shape).alpha
+        )
+        np.testing.assert_array_equal(model.standard_noise(p), named.standard_noise(p))
+
+
+def test_the_public_alpha_is_that_of_the_l2_norm_and_the_noise():
+    n, p, epsilon = 1000, 100, 0.5
+    R, G = np.hypot(3**0.5, 1), 3 + 1
+    model = DPLogisticRegression(epsilon, data_norm=3**0.5, data_norm_l1=3)
+    alpha = model.calibration(PublicShape(n, p)).alpha
+    assert alpha == pytest.approx(R * G * np.sqrt(2 * (p + 1)) / (5 * n * epsilon))
+    model.set_params(epsilon=float("inf"))
+    assert model.calibration(PublicShape(n, p)).alpha == pytest.approx(R**2 / (100 * n))
 
 
 @pytest.mark.parametrize("norm", ["l1", "l2"])
@@ -129,6 +189,9 @@ BAD = [
     ({"data_norm": 0}, ValueError, "data_norm"),
     ({"data_norm": float("inf")}, ValueError, "data_norm"),
     ({"data_norm": 1e-200}, ValueError, "data_norm.*squares"),
+    ({"data_norm_l1": 0}, ValueError, "data_norm_l1"),
+    ({"data_norm_l1": float("inf")}, ValueError, "data_norm_l1"),
+    ({"data_norm_l1": "1"}, TypeError, "data_norm_l1"),
     ({"intercept_scaling": 0}, ValueError, "intercept_scaling"),
     ({"perturbation": "gradient"}, ValueError, "objective"),
     ({"norm": "max"}, ValueError, "norm"),
@@ -136,7 +199,7 @@ BAD = [
     ({"max_iter": 1.5}, TypeError, "max_iter"),
     ({"classes": ["ill"]}, ValueError, "classes"),
     ({"classes": ["ill", "ill"]}, ValueError, "classes"),
-        ({"random_state": "x"}, TypeError, "random_state"),
+    ({"random_state": "x"}, TypeError, "random_state"),
 ]
 
 

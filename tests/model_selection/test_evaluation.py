@@ -50,7 +50,10 @@ CLASSIFIERS = {
         ],
         RampScore(),
     ),
-    "l1": ([clone(LOGISTIC).set_params(alpha=a, norm="l1") for a in (0.01, 0.1)], HingeScore()),
+    "l1": (
+        [clone(LOGISTIC).set_params(alpha=a, norm="l1", data_norm_l1=1.2) for a in (0.01, 0.1)],
+        HingeScore(),
+    ),
     "two kinds": (
         [clone(LOGISTIC).set_params(alpha=0.1), DPLinearSVC(2.0, alpha=0.1, classes=[0, 1])],
         BrierScore(),

@@ -31,6 +31,7 @@ RIDGES = [
 CLASSIFIERS = [
     DPLogisticRegression(classes=[0, 1]), DPLinearSVC(classes=[0, 1]),
     DPLogisticRegression(classes=[0, 1, 2], perturbation="output"),
+    DPLogisticRegression(classes=[0, 1], data_norm_l1=1.2),
 ]
 
 

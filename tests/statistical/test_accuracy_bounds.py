@@ -118,7 +118,7 @@ SVC = DPLinearSVC(alpha=0.1, classes=[-1, 1], fit_intercept=False, huber_width=0
     (DPRidge(alpha=1e-3, perturbation="output", norm="l2"), 4, 2, (0.8, 0.0, 0.4, 0.0)),
     (LOGISTIC, 2, 1, (0.99, 0.2, 0.55, 0.2)),
     (LOGISTIC, 40, 2, (0.99, 0.8, 0.8, 0.5)),
-    (DPLogisticRegression(alpha=0.01, classes=[-1, 1], norm="l1"), 5, 3, (0.5, 0.2, 0.4, 0.1)),
+    (DPLogisticRegression(alpha=0.01, classes=[-1, 1], data_norm_l1=1.0), 5, 3, (0.5, 0.2, 0.4, 0.1)),
     (DPLogisticRegression(alpha=3.0, classes=[-1, 1], perturbation="output"), 1, 1,
      (0.9, 0.0, 0.4, 0.4)),
     (DPLogisticRegression(alpha=1.0, classes=[-1, 1], data_norm=100.0), 400, 2, (0.9, 0.3, 0.6, 0.5)),
@@ -393,11 +393,12 @@ def test_no_record_moves_the_gradient_of_ridge_further_than_stated(norm, r, s, Y
 # ---- the exact law of objective perturbation ----
 
 
-def clipped_rows(v, n, p, r, s, norm):
+def clipped_rows(v, n, p, bounds, s):
     """Neighbours' rows from any numbers: n - 1 equal records, and one of two."""
     rows = v[: 3 * p].reshape(3, p)
-    length = np.linalg.norm(rows, ord=1 if norm == "l1" else 2, axis=1, keepdims=True)
-    rows = rows * (r / np.maximum(length, r))
+    for norm, r in bounds.items():
+        length = np.linalg.norm(rows, ord=int(norm[1]), axis=1, keepdims=True)
+        rows = rows * (r / np.maximum(length, r))
     if s:
         rows = np.column_stack([rows, np.full(3, s)])
     return [rows[[first] + [2] * (n - 1)] for first in (0, 1)]
@@ -442,7 +443,7 @@ class RidgeAttack:
 
     def pair(self, v):
         m, p = self.model, self.p
-        rows = clipped_rows(v, self.n, p, m.data_norm, float(m.fit_intercept), m.norm)
+        rows = clipped_rows(v, self.n, p, {m.norm: m.data_norm}, float(m.fit_intercept))
         y = np.clip(v[3 * p : 3 * p + 3], -m.target_bound, m.target_bound)
         return rows, [y[[first] + [2] * (self.n - 1)] for first in (0, 1)]
 
@@ -543,8 +544,9 @@ def logistic_log_density(w, signed, s):
     return log_noise(b, "l1") + np.linalg.slogdet(hessian)[1]
 
 
-def logistic_attack(model, n, p, noise_radius, starts=3):
+def logistic_attack(model, n, p, noise_radius, starts=3, **bounds):
     """The largest log-ratio of the law of logistic regression, for l1 noise of a given radius."""
+    bounds = {"l2": model.data_norm, "l1": model.data_norm_l1, **bounds}
     s = calibrate(
         "objective", LogisticLoss(), n_samples=n, dimension=model.problem().dimension(p),
         radius=model.problem().radius, alpha=model.alpha, epsilon=model.epsilon, tol=1e-10,
@@ -554,7 +556,7 @@ def logistic_attack(model, n, p, noise_radius, starts=3):
     d = p + bool(constant)
 
     def log_ratio(v):
-        rows = clipped_rows(v, n, p, model.data_norm, constant, "l1")
+        rows = clipped_rows(v, n, p, bounds, constant)
         labels = np.where(v[3 * p : 3 * p + 3] > 0, 1, -1)
         w = v[3 * p + 3 :]
         laws = []
@@ -583,11 +585,15 @@ def logistic_attack(model, n, p, noise_radius, starts=3):
 @pytest.mark.parametrize("params, n, p, least", [
     (dict(alpha=0.01, fit_intercept=False), 3, 1, 0.4), (dict(alpha=1e-4), 2, 2, 0.9),
     (dict(alpha=1.0, intercept_scaling=2.0), 5, 2, 0.8),
-    (dict(alpha=0.1, epsilon=0.2, data_norm=3.0), 10, 1, 0.4),
+    (dict(alpha=0.1, epsilon=0.2, data_norm=3.0, data_norm_l1=3.0), 10, 1, 0.4),
+    (dict(alpha=1e-4, data_norm_l1=1.2), 2, 2, 0.8),
+    (dict(alpha=0.1, fit_intercept=False, data_norm=2.0, data_norm_l1=2.2), 2, 2, 0.8),
 ])
 def test_the_law_of_logistic_regression_with_laplace_noise(params, n, p, least):
-    model = DPLogisticRegression(**{"epsilon": 1.0, "norm": "l1", "classes": [-1, 1], **params})
-    G = model.data_norm + (model.problem().constant or 0.0)
+    model = DPLogisticRegression(
+        **{"epsilon": 1.0, "norm": "l1", "data_norm_l1": 1.0, "classes": [-1, 1], **params}
+    )
+    G = model.data_norm_l1 + (model.problem().constant or 0.0)
     assert least * model.epsilon < logistic_attack(model, n, p, G) <= model.epsilon
     # the calibration that the estimator uses
     s = scales_of(model, n, p)
@@ -598,6 +604,8 @@ def test_the_law_of_logistic_regression_with_laplace_noise(params, n, p, least):
     )
     if p > 1:  # twin: the l2 norm of the rows, constant included, in place of the l1 norm
         assert logistic_attack(model, n, p, model.problem().radius) > model.epsilon
+    if p > 1 and not model.fit_intercept:  # twin: rows that are clipped to the l2 norm alone
+        assert logistic_attack(model, n, p, G, l1=1e9) > model.epsilon
 
 
 def test_the_root_bound_covers_the_rounding_of_the_risks():

@@ -421,8 +421,8 @@ SUMS_L2 = (DPRidge(alpha=0.25, norm="l2"), one_record(6, (EAST, 1.0), (NORTH, -1
 OBJECTIVE = {
     norm: (
         (DPRidge(norm=norm, perturbation="objective", **SHORT), FLIP, LEVELS),
-        (DPLogisticRegression(norm=norm, **CLASSES), CORNERS, LEVELS),
-        (DPLinearSVC(norm=norm, **CLASSES), CORNERS, LEVELS),
+        (DPLogisticRegression(norm=norm, data_norm_l1=1.0, **CLASSES), CORNERS, LEVELS),
+        (DPLinearSVC(norm=norm, data_norm_l1=1.0, **CLASSES), CORNERS, LEVELS),
     )
     for norm in ("l1", "l2")
 }
