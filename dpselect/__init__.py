@@ -21,7 +21,13 @@ from .inspection import (
     StabilitySearchDisplay,
 )
 from .ledger import PrivacyLedger
-from .linear_model import DPLinearSVC, DPLogisticRegression, DPPoissonRegressor, DPRidge
+from .linear_model import (
+    DPHuberRegressor,
+    DPLinearSVC,
+    DPLogisticRegression,
+    DPPoissonRegressor,
+    DPRidge,
+)
 from .model_selection import StabilityGridSearchCV
 from .privacy import Adjacency, PrivacyLoss
 from .rows import RowChunks
@@ -36,6 +42,7 @@ __all__ = [
     "BudgetExceededError",
     "CertificateError",
     "DPHistogramDensity",
+    "DPHuberRegressor",
     "DPLinearSVC",
     "DPLogisticRegression",
     "DPPoissonRegressor",

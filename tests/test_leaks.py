@@ -18,6 +18,7 @@ from dpselect import (
     AccuracyFirstSearchCV,
     AccuracyNotReachedError,
     DPHistogramDensity,
+    DPHuberRegressor,
     DPLinearSVC,
     DPLogisticRegression,
     DPRidge,
@@ -139,7 +140,7 @@ def accuracy_first(estimator, method, criterion="excess_risk", target=0.1, **par
 CERTIFIED = [
     accuracy_first(estimator, "certified") for estimator in (
         DPRidge(alpha=0.1), MODEL, clone(MODEL).set_params(classes=None), PIPELINE,
-        DENSITY,
+        DENSITY, DPHuberRegressor(alpha=0.1, target_range=(0, 1)),
     )
 ]
 TESTED = [

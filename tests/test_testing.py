@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpselect import (
     DPHistogramDensity,
+    DPHuberRegressor,
     DPLinearSVC,
     DPLogisticRegression,
     DPPoissonRegressor,
@@ -115,11 +116,13 @@ CELLS = ReleaseStatement(n_features=(1, 2))
 BINARY = {"classes": [0, 1]}
 DENSITY = DPHistogramDensity(bounds=(-1, 1), bin_width=0.5)
 ATTACKS, QUICK = ("check_the_loss_of_each_noise", "check_the_stated_loss"), Moments()
+HUBER = DPHuberRegressor(target_range=(-1.0, 1.0))
 OURS = [
     (QUICK, None),
     (DPLogisticRegression(**BINARY), None),
     (DPLinearSVC(perturbation="output", norm="l1", **BINARY), None),
     (DPPoissonRegressor(), None),
+    (HUBER, None),
     (DPRidge(), None),
     (DPRidge(perturbation="objective", norm="l2", alpha=1.0), None),
     (DENSITY, CELLS),
@@ -134,6 +137,8 @@ MORE = [
     (DPLinearSVC(**BINARY), None),
     (DPPoissonRegressor(norm="l1", data_norm_l1=1.2, alpha=0.5), None),
     (DPPoissonRegressor(data_norm=0.5, target_bound=3.0, fit_intercept=False), None),
+    (DPHuberRegressor(target_range=(-1.0, 1.0), perturbation="output", norm="l1", alpha=0.5), None),
+    (DPHuberRegressor(target_range=(-3.0, 0.0), data_norm=0.5, fit_intercept=False), None),
     (DPRidge(norm="l2", fit_intercept=False, data_norm=2.0), None),
     (DPRidge(norm="l2", delta=1e-6, target_bound=5.0), None),
     (DPRidge(perturbation="output", alpha=5.0), None),

@@ -80,7 +80,7 @@ def is_risk(criterion):
 
 
 def check_target(target, form, criterion):
-    """Refuse a target that no model can meet; a density's risk may be negative, others not."""
+    """Refuse a target that no model can meet; some risks may be negative, others not."""
     negative = not form.nonnegative and criterion != "excess_risk"
     if target == 0 and negative:
         raise ValueError(

@@ -50,6 +50,10 @@ class LinearAccuracy(AccuracyForm):
         self.ball = min(L * self.radius / self.alpha, math.sqrt(pull / self.alpha))
 
     @property
+    def nonnegative(self):
+        return self.loss.nonnegative
+
+    @property
     def reduces_noise(self):
         return self.model.perturbation == "output"
 
@@ -112,7 +116,7 @@ class LinearAccuracy(AccuracyForm):
 
     def score_span(self, score, n_features):
         self.problem.certified(score)
-        return float(score.span(self.radius * self.ball))
+        return float(score.span(self.loss.unit * self.radius * self.ball))
 
     def reduction(self, X, y, levels, stream):
         return LinearReduction(self, X, y, levels, stream)

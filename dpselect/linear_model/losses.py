@@ -8,9 +8,14 @@ import numpy as np
 from scipy.special import lambertw, xlogy
 
 from ..metrics import MarginScore, PoissonDevianceScore, Score
+from ..metrics.scores import ClippedErrorScore
 
 # norms and noise are bounded by what a computed supremum is rounded up to
 UP = 1 + 2**-50
+# what is farther from 0 counts as this: squares are finite, and derivatives the same
+FAR = 2.0**500
+# units in half of the range in which most targets lie; found by experiment, as `reach` and `scarce` were
+HALF_RANGE = 4.0
 
 
 class Loss(ABC):
@@ -26,17 +31,23 @@ class Loss(ABC):
         c; phi' is c-Lipschitz, and phi'' may be missing at single points.
     pull : float
         kappa_l = sup over z and t of -z phi'(z, t): bounds how far the loss can pull w
-        away from 0, lambda ||w||^2 <= kappa_l at the minimiser without noise.
+        away from 0, lambda ||w||^2 <= kappa_l at the minimiser without noise; may be ``inf``.
     stake : float
         What a perfect model gains over one that predicts 0, at most; for plans only.
     reach : float
         How far from 0 a typical model predicts; for rules on alpha only. Found by experiment.
+    nonnegative : bool
+        Whether phi is 0 or more.
+    scarce : float
+        "auto" takes a larger alpha where n epsilon / (length of the noise) is below this number.
     certifies : type
         Of the scores whose Lipschitz constant and span in the prediction are known.
     certified_score : str
         Such a score, for messages.
     smoother : tuple of str
         For messages: the estimator's parameter that sets the curvature, and how to change it.
+    unit, centre : float
+        A linear prediction z stands for `unit` z + `centre` in what is predicted.
     """
 
     lipschitz: float
@@ -47,6 +58,9 @@ class Loss(ABC):
     certifies: type[Score]
     certified_score: str
     smoother: tuple[str, str] = ("", "")
+    nonnegative = True
+    scarce = 0.0
+    unit, centre = 1.0, 0.0
 
     @abstractmethod
     def value(self, prediction, target):
@@ -59,6 +73,10 @@ class Loss(ABC):
     @abstractmethod
     def second_derivative(self, prediction, target):
         """Return phi''(z, t), elementwise (where it exists; one-sided elsewhere)."""
+
+    def typical_reach(self, told):
+        """Return how far a typical model predicts if n epsilon / (length of the noise) is `told`."""
+        return self.reach / min(max(self.scarce / told, 1.0), 3.0)
 
     @abstractmethod
     def penalties(self, score, prediction, target):
@@ -271,3 +289,67 @@ class PoissonLoss(Loss):
 
     def _clipped(self, target):
         return np.clip(target, 0.0, self.target_bound)
+
+
+@dataclass(frozen=True)
+class PseudoHuberLoss(Loss):
+    """sqrt(1 + (z - t)^2) - sqrt(1 + t^2), the target t being counted from `centre` in `unit`.
+
+    A parabola for small residuals and straight for large ones, less the loss of predicting 0:
+    whatever the target, it lies in [-|z|, |z|], and L = c = 1. The page "Robust regression" of the
+    documentation has the proofs.
+
+    Parameters
+    ----------
+    centre : float
+    unit : float
+        h, greater than 0.
+    """
+
+    centre: float
+    unit: float
+    lipschitz = 1.0
+    curvature = 1.0
+    nonnegative = False
+    pull = math.inf
+    reach = 5.0
+    scarce = 120.0
+    certifies = ClippedErrorScore
+    certified_score = "ClippedAbsoluteErrorScore or ClippedSquaredErrorScore of dpselect.metrics"
+
+    @property
+    def stake(self):
+        return self.largest(HALF_RANGE)
+
+    def value(self, prediction, target):
+        target = self._scaled(target)
+        residual = _bounded(prediction - target)
+        # the difference of two roots, without cancellation
+        share = (residual - target) / (np.sqrt(1 + residual**2) + np.sqrt(1 + target**2))
+        return prediction * share
+
+    def derivative(self, prediction, target):
+        prediction -= self._scaled(target)
+        residual = _bounded(prediction)
+        return residual / np.sqrt(1 + residual**2)
+
+    def second_derivative(self, prediction, target):
+        residual = _bounded(prediction - self._scaled(target))
+        return (1 + residual**2) ** -1.5
+
+    def penalties(self, score, prediction, target):
+        return score.total(target, self.unit * prediction + self.centre)
+
+    def largest(self, bound):
+        return bound
+
+    def span(self, bound):
+        return 2 * bound
+
+    def _scaled(self, target):
+        with np.errstate(over="ignore"):
+            return _bounded((target - self.centre) / self.unit)
+
+
+def _bounded(values):
+    return np.clip(values, -FAR, FAR)

@@ -106,7 +106,8 @@ class LinearProblem:
         if self.constant is not None:
             coef, intercept = w[:, :-1].copy(), self.constant * w[:, -1]
         if not isinstance(self.loss, MarginLoss):  # as scikit-learn's regressions have them
-            coef, intercept = coef[0], float(intercept[0])
+            unit, centre = self.loss.unit, self.loss.centre
+            coef, intercept = unit * coef[0], float(unit * intercept[0] + centre)
         # the public limit: the number of steps that were needed depends on the data
         return {"coef_": coef, "intercept_": intercept, "n_iter_": self.max_iter}
 
@@ -132,6 +133,8 @@ class LinearNoise:
     perturbation : {"objective", "output"}
     alpha : float
         lambda.
+    reach : float
+        How far from 0 a typical model predicts; for rules on alpha only.
     scales : Perturbation
         Of each one-vs-rest problem.
     """
@@ -141,6 +144,7 @@ class LinearNoise:
     epsilon: float
     perturbation: str
     alpha: float
+    reach: float
     scales: Perturbation
 
     @classmethod
@@ -152,14 +156,15 @@ class LinearNoise:
         G = problem.noise_radius(norm, p)
         length = d if norm == "l2" else math.sqrt(2 * d) * G / R
         share = epsilon / shape.n_problems
+        reach = problem.loss.typical_reach(shape.n_samples * share / length)
         if isinstance(alpha, str):
-            scale = 5 * problem.loss.lipschitz / problem.loss.reach
+            scale = 5 * problem.loss.lipschitz / reach
             alpha = scale * public_alpha(shape.n_samples, length, R, share)
         scales = calibrate(
             perturbation, problem.loss, n_samples=shape.n_samples, dimension=d, radius=R,
             alpha=float(alpha), epsilon=share, tol=problem.tol, noise_radius=G,
         )
-        return cls(problem, shape, epsilon, perturbation, float(alpha), scales)
+        return cls(problem, shape, epsilon, perturbation, float(alpha), reach, scales)
 
     @property
     def dimension(self):
@@ -185,7 +190,8 @@ class LinearNoise:
             lengths[1] = noise_length("l2", self.dimension, share)
         residual = 2 * s.tau / s.mu + s.rounding
         moved = 2 * (loss.lipschitz * R) / self.shape.n_samples / s.mu + residual
-        return margin_certificate(score, R, moved, norm_bound(loss, s, R, *lengths), residual)
+        longest = norm_bound(loss, s, R, *lengths)
+        return margin_certificate(score, loss.unit * R, moved, longest, residual)
 
     def risk_bound(self, reach):
         """Return the RiskBound over the ball of models that reach as far as `reach`."""
@@ -199,5 +205,5 @@ class LinearNoise:
             noise = s.linear_scale**2 * squared_length / (8 * s.mu)
         else:
             noise = s.output_scale**2 * d * (d + 1) * s.mu / 8
-        bias = self.problem.loss.reach**2 / 2 * s.mu / self.problem.radius**2
+        bias = self.reach**2 / 2 * s.mu / self.problem.radius**2
         return float(noise + bias)

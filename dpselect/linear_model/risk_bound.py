@@ -80,6 +80,8 @@ class _Ball:
     mu : float
     radius : float
         B.
+    pull : float
+        kappa_l where |a.w| is at most `reach`.
     length : float
         Bound on the minimiser on the ball.
     span : float
@@ -106,7 +108,8 @@ class _Ball:
     def __init__(self, calibration, reach):
         problem, self.mu = calibration.problem, calibration.scales.mu
         loss, R, mu = problem.loss, problem.radius, self.mu
-        natural = math.sqrt(loss.pull / mu)
+        self.pull = min(loss.pull, loss.lipschitz * reach)
+        natural = math.sqrt(self.pull / mu)
         self.radius = reach / R
         self.length = min(self.radius, natural)
         U = R * self.length
@@ -114,7 +117,7 @@ class _Ball:
         self.goal = INEXACTNESS * self.span / calibration.shape.n_samples
         steepness, tol = 0.0, problem.tol
         if self.radius < natural:
-            steepness = 2 * loss.pull / self.radius**2
+            steepness = 2 * self.pull / self.radius**2
             tol = min(tol, self.goal * mu / (2 * steepness * self.radius * R))
         self.tau = attainable(loss, R, mu, 0.0, tol)
         if calibration.epsilon != math.inf:
@@ -140,7 +143,7 @@ class _Path:
         self.mus = mus = np.array([b.mu for b in balls])
         # M, and there the value and the length for each problem
         self.known = [({}, {}) for _ in range(self.K)]
-        grid, last = np.unique(mus), self.loss.pull / self.B**2
+        grid, last = np.unique(mus), balls[0].pull / self.B**2
         if grid[0] < last:
             grid = np.union1d(grid, np.geomspace(grid[0], last, SPREAD))
         self._solve(np.tile(grid, self.K), np.repeat(np.arange(self.K), len(grid)))

@@ -11,6 +11,7 @@ from .margin import BrierScore, HingeScore, LogisticScore, MarginScore, RampScor
 from .score import Score
 from .scores import (
     AccuracyScore,
+    ClippedAbsoluteErrorScore,
     ClippedSquaredErrorScore,
     IntegratedSquaredErrorScore,
     PoissonDevianceScore,
@@ -20,6 +21,7 @@ from .scores import (
 __all__ = [
     "AccuracyScore",
     "BrierScore",
+    "ClippedAbsoluteErrorScore",
     "ClippedSquaredErrorScore",
     "HingeScore",
     "IntegratedSquaredErrorScore",

@@ -3,7 +3,7 @@
 import operator
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -76,8 +76,44 @@ class TargetScore(Score):
         return self.penalty(y, predicted).sum(axis=0)
 
 
+class ClippedErrorScore(TargetScore):
+    """A score of residuals that grow with their size, up to `bound`."""
+
+    bound: float
+    what: ClassVar[str]
+
+    def __post_init__(self):
+        bound = check_number(
+            "bound", self.bound, why="it limits what one record can add to the score",
+            instead=f"write the largest {self.what} error that should count, such as 1.0",
+        )
+        object.__setattr__(self, "bound", bound)
+
+    @property
+    def stake(self) -> float:  # type: ignore[override]  # is read only
+        return self.bound
+
+    @property
+    def width(self) -> float:  # type: ignore[override]  # is read only
+        return self.bound
+
+    def span(self, bound: npt.ArrayLike) -> FloatOrArray:
+        """Return the largest difference of two penalties: `self.bound`, as targets may be anywhere.
+
+        Parameters
+        ----------
+        bound : float or ndarray
+            On the size of predictions.
+
+        Returns
+        -------
+        float or ndarray
+        """
+        return np.full(np.shape(bound), self.bound)
+
+
 @dataclass(frozen=True)
-class ClippedSquaredErrorScore(TargetScore):
+class ClippedSquaredErrorScore(ClippedErrorScore):
     """The mean of min(residual^2, bound), for regression.
 
     In the prediction it has Lipschitz constant 2 sqrt(bound), and it spans `bound`.
@@ -100,21 +136,7 @@ class ClippedSquaredErrorScore(TargetScore):
     """
 
     bound: float = 1.0
-
-    def __post_init__(self):
-        bound = check_number(
-            "bound", self.bound, why="it limits what one record can add to the score",
-            instead="write the largest squared error that should count, such as 1.0",
-        )
-        object.__setattr__(self, "bound", bound)
-
-    @property
-    def stake(self) -> float:  # type: ignore[override]  # is read only
-        return self.bound
-
-    @property
-    def width(self) -> float:  # type: ignore[override]  # is read only
-        return self.bound
+    what: ClassVar[str] = "squared"
 
     @property
     def lipschitz(self) -> float:
@@ -125,6 +147,39 @@ class ClippedSquaredErrorScore(TargetScore):
         with np.errstate(over="ignore", invalid="ignore"):
             residual = y - predicted
             return np.fmin(residual * residual, self.bound)
+
+
+@dataclass(frozen=True)
+class ClippedAbsoluteErrorScore(ClippedErrorScore):
+    """The mean of min(abs(residual), bound), for regression whose targets may be anywhere.
+
+    In the prediction it has Lipschitz constant 1, and it spans `bound`: half as much, for its span,
+    as the squared error.
+
+    Parameters
+    ----------
+    bound : float, default=1.0
+        Largest absolute error that counts, in units of the target; greater than 0.
+
+    Raises
+    ------
+    ValueError
+        If `bound` is not greater than 0 and finite.
+
+    Examples
+    --------
+    >>> from dpselect.metrics import ClippedAbsoluteErrorScore
+    >>> ClippedAbsoluteErrorScore(bound=4.0).penalty(10.0, 9.0).item()
+    1.0
+    """
+
+    bound: float = 1.0
+    what: ClassVar[str] = "absolute"
+    lipschitz: ClassVar[float] = 1.0
+
+    def penalty(self, y: FloatOrArray, predicted: FloatOrArray) -> FloatOrArray:
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.fmin(np.abs(y - predicted), self.bound)
 
 
 @dataclass(frozen=True)
@@ -277,6 +332,7 @@ SCORES = {
     "logistic": LogisticScore(),
     "hinge": HingeScore(),
     "clipped_squared_error": ClippedSquaredErrorScore(),
+    "clipped_absolute_error": ClippedAbsoluteErrorScore(),
     "accuracy": AccuracyScore(),
     "integrated_squared_error": IntegratedSquaredErrorScore(),
 }
@@ -288,8 +344,8 @@ def get_score(scoring: str | Score, name: str = "scoring", others: tuple[str, ..
     Parameters
     ----------
     scoring : str or Score
-        "brier", "ramp", "logistic", "hinge", "clipped_squared_error" (up to 1), "accuracy",
-        "integrated_squared_error", or a score of this module.
+        "brier", "ramp", "logistic", "hinge", "clipped_squared_error" and "clipped_absolute_error" (up
+        to 1), "accuracy", "integrated_squared_error", or a score of this module.
     name : str
         Of the parameter, for the message.
     others : tuple of str

@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 from hypothesis import strategies as st
 
-from dpselect import DPLinearSVC, DPLogisticRegression, DPRidge
+from dpselect import DPHuberRegressor, DPLinearSVC, DPLogisticRegression, DPRidge
 
 from .properties import attempt, cases, check_error, check_fit
 from .values import GOOD_LABELS, NUMBERS, changes, records
@@ -65,10 +65,39 @@ def test_ridge(params, data, again):
 
 
 @cases(
+    1000,
+    params=changes(
+        **SHARED | TWO_NORMS,
+        perturbation=("objective", "output"),
+        intercept_scaling=ODD,
+        tol=(1e-10, 1e-12),
+        target_range=(
+            (0, 1), [-1e100, 1e100], np.array([-5, 5], np.int8), (np.float16(0.3), Fraction(1, 3)),
+            (0, 1e-99), (1e99, 1e100),
+        ),
+    ),
+    data=records({**GOOD_LABELS, **NUMBERS}),
+    again=st.booleans(),
+)
+def test_huber(params, data, again):
+    return check_fit(
+        DPHuberRegressor(target_range=(-1, 1), random_state=0),
+        params,
+        data,
+        good=(ROWS, ROWS[:, 0]) if again else None,
+        use=predict,
+        loss=lambda model: float(model.epsilon),
+    )
+
+
+@cases(
     300,
     model=st.sampled_from([
         kind.fit(ROWS, LABELS)
-        for kind in (DPLogisticRegression(classes=[0, 1]), DPRidge(), DPLinearSVC(classes=[0, 1]))
+        for kind in (
+            DPLogisticRegression(classes=[0, 1]), DPRidge(), DPLinearSVC(classes=[0, 1]),
+            DPHuberRegressor(target_range=(0, 1)),
+        )
     ]),
     data=records(),
 )

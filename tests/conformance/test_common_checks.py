@@ -10,6 +10,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from dpselect import (
     AccuracyFirstSearchCV,
     DPHistogramDensity,
+    DPHuberRegressor,
     DPLinearSVC,
     DPLogisticRegression,
     DPPoissonRegressor,
@@ -47,6 +48,7 @@ def twin(model, grid):
     return StabilityGridSearchCV(model, grid, epsilon=float("inf"), cv=2, error_score="raise")
 
 
+HUBER = DPHuberRegressor(target_range=(-1, 1))
 # each class, and each way to fit it that has code of its own
 ESTIMATORS = [
     BoundedScaler(),
@@ -55,6 +57,7 @@ ESTIMATORS = [
     DPLogisticRegression(),
     DPLinearSVC(perturbation="output"),
     DPPoissonRegressor(),
+    HUBER,
     # (a check fits ten columns, and 0.1 would cut them into 10^10 cells)
     DPHistogramDensity(bin_width=0.5),
     DPRidge(),
@@ -62,6 +65,7 @@ ESTIMATORS = [
     StabilityGridSearchCV(DPLogisticRegression(), {"alpha": [0.01, 0.1]}),
     StabilityGridSearchCV(DPRidge(), {"alpha": [0.01, 0.1]}),
     StabilityGridSearchCV(DPPoissonRegressor(), {"alpha": [0.01, 0.1]}),
+    StabilityGridSearchCV(HUBER, {"alpha": [0.01, 0.1]}),
     selector(LogisticRegression(), "accuracy"),
     accuracy_first(DPRidge(alpha=1.0)),
     accuracy_first(DPLogisticRegression(alpha=1.0), criterion="brier"),
@@ -75,6 +79,7 @@ MORE = [
     DPLogisticRegression(epsilon=float("inf")),
     DPLinearSVC(),
     DPPoissonRegressor(perturbation="output"),
+    DPHuberRegressor(target_range=(-1, 1), perturbation="output"),
     DPHistogramDensity(bin_width=0.5, noise="discrete_laplace"),
     DPHistogramDensity(epsilon=float("inf"), bin_width=0.5),
     DPRidge(norm="l2"),
@@ -89,6 +94,7 @@ MORE = [
     ),
     accuracy_first(DPLinearSVC(alpha=1.0), method="doubling"),
     accuracy_first(DPPoissonRegressor(alpha=1.0), method="predict_verify"),
+    accuracy_first(DPHuberRegressor(target_range=(-1, 1), alpha=1.0)),
     accuracy_first(DPHistogramDensity(bin_width=0.5), method="predict_verify"),
     # the other searches that scikit-learn checks GridSearchCV with
     twin(LogisticRegression(), {"C": [0.1, 1.0]}),

@@ -6,6 +6,7 @@ import numpy as np
 
 from dpselect import (
     DPHistogramDensity,
+    DPHuberRegressor,
     DPLinearSVC,
     DPLogisticRegression,
     DPPoissonRegressor,
@@ -51,6 +52,21 @@ def _linear():
         yield f"{name}-objective-{norm}-{K} classes-auto", kind(
             epsilon=2.0, norm=norm, data_norm=1.3, data_norm_l1=l1, classes=list(range(K))
         )
+    for perturbation, (norm, l1), intercept in itertools.product(
+        ("objective", "output"), (("l2", None), ("l1", 0.9)), (True, False)
+    ):
+        yield f"huber-{perturbation}-{norm}-{'1' if intercept else '0'}", DPHuberRegressor(
+            epsilon=1.7, alpha=0.05, perturbation=perturbation, norm=norm, fit_intercept=intercept,
+            data_norm=0.8, data_norm_l1=l1, intercept_scaling=0.7, target_range=(-3.0, 5.0),
+        )
+    for norm, l1 in (("l2", None), ("auto", 1.5)):
+        yield f"huber-objective-{norm}-weak", DPHuberRegressor(
+            epsilon=0.9, alpha=1e-4, norm=norm, data_norm=1.3, data_norm_l1=l1, target_range=(-0.3, 0.5)
+        )
+        for epsilon in (1.3, 2.0):
+            yield f"huber-objective-{norm}-auto {epsilon}", DPHuberRegressor(
+                epsilon=epsilon, norm=norm, data_norm=1.3, data_norm_l1=l1, target_range=(-0.3, 0.5)
+            )
 
 
 def _ridge():
@@ -92,6 +108,9 @@ def records_for(model, n=N, p=P, seed=0):
     X = rows(n, p, seed)
     if isinstance(model, (DPLogisticRegression, DPLinearSVC)):
         return X, labels(len(model.classes), X)
+    if isinstance(model, DPHuberRegressor):
+        # some far off, some very far
+        return X, targets(X) * np.resize([1.0, -1.0, 1.0, 30.0, 1e300], len(X))
     if isinstance(model, DPPoissonRegressor):
         return X, np.rint(np.exp(targets(X)))
     return (X, targets(X)) if isinstance(model, DPRidge) else (X, None)

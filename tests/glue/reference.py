@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-LOGISTIC, HINGE = "logistic", "hinge"
+LOGISTIC, HINGE, HUBER = "logistic", "hinge", "huber"
 # share of epsilon that hides the solver's residual, for classifiers and for ridge regression
 RESIDUAL_SHARE, RIDGE_RESIDUAL_SHARE = 1e-3, 5e-3
 # residual of ridge regression, relative to the change of the gradients
@@ -28,7 +28,7 @@ def signs_of(y, classes):
     return np.where(np.asarray(y)[:, None] == positive, 1.0, -1.0)
 
 
-# ---- linear classifiers
+# ---- linear models
 
 
 def shortened(model, X):
@@ -56,12 +56,16 @@ def linear_scales(model, n, p, K):
     if model.alpha == "auto":
         length = math.sqrt(2 * d) * G / R if l1_objective else d
         alpha = R**2 / n * max(length / (5 * epsilon), 0.01)
+        if kind_of(model) == HUBER:
+            alpha *= min(max(120 * length / (n * epsilon), 1), 3)
     else:
         alpha = model.alpha
     if model.perturbation == "output":
         return alpha, 0.0, (2 * R / n + 2 * model.tol * R) / (alpha * epsilon)
     rest = (1 - RESIDUAL_SHARE) * epsilon
-    curvature = 0.25 if kind_of(model) == LOGISTIC else 0.5 / model.huber_width
+    curvature = {
+        LOGISTIC: 0.25, HINGE: 0.5 / getattr(model, "huber_width", 1.0), HUBER: 1.0
+    }[kind_of(model)]
     mu = max(alpha, curvature * R**2 / (n * math.expm1(rest / 2)))
     kappa = R**2 / (n * mu)
     if kind_of(model) == LOGISTIC:
@@ -76,21 +80,34 @@ def linear_scales(model, n, p, K):
 
 
 def kind_of(model):
+    if hasattr(model, "target_range"):
+        return HUBER
     return HINGE if hasattr(model, "huber_width") else LOGISTIC
 
 
 def linear_release(model, X, y, unit):
     """Return the coefficients of each problem, the intercept last, and the precision to expect."""
+    A = design(model, X)
+    if kind_of(model) == HUBER:
+        centre, h = units_of(model)
+        mu, linear, output = linear_scales(model, len(X), X.shape[1], 1)
+        w = minimiser(HUBER, A, mu, linear * unit[0, 0], (np.clip(y, -1e9, 1e9) - centre) / h)
+        return w + output * unit[1], 0.02 * output
     signs = signs_of(y, np.unique(model.classes))
     n, K = signs.shape
     mu, linear, output = linear_scales(model, n, X.shape[1], K)
-    A = design(model, X)
     w = np.array([
         minimiser(kind_of(model), A * signs[:, k : k + 1], mu, linear * unit[0, k],
                   getattr(model, "huber_width", None))
         for k in range(K)
     ])
     return w + output * unit[1], 0.02 * output
+
+
+def units_of(model):
+    """Return the centre and the unit of the targets."""
+    low, high = model.target_range
+    return (low + high) / 2, (high - low) / 8
 
 
 def design(model, X):
@@ -102,7 +119,10 @@ def design(model, X):
 
 
 def minimiser(kind, A, mu, b, width=None):
-    """Return the w of least mean phi(A w) + mu / 2 |w|^2 + b.w, by Newton's method."""
+    """Return the w of least mean phi(A w) + mu / 2 |w|^2 + b.w, by Newton's method.
+
+    `width` is that of a hinge; the targets of robust regression.
+    """
 
     def parts(w):
         u = A @ w
@@ -110,6 +130,11 @@ def minimiser(kind, A, mu, b, width=None):
             value = np.logaddexp(0, -u)
             derivative = -1 / (1 + np.exp(u))
             second_derivative = derivative * (-1 - derivative)
+        elif kind == HUBER:
+            root = np.hypot(1, u - width)
+            # less that of predicting 0, or differences would drown
+            value = u * (u - 2 * width) / (root + np.hypot(1, width))
+            derivative, second_derivative = (u - width) / root, root**-3
         else:
             short = np.clip(1 + width - u, 0, 2 * width)
             value = short**2 / (4 * width) + np.maximum(1 - width - u, 0)
@@ -132,9 +157,11 @@ def minimiser(kind, A, mu, b, width=None):
 
 def linear_coefficients(model):
     """Return the released coefficients as :func:`linear_release` has them."""
+    centre, h = units_of(model) if kind_of(model) == HUBER else (0.0, 1.0)
+    coef = np.atleast_2d(model.coef_) / h
     if not model.fit_intercept:
-        return model.coef_
-    return np.column_stack([model.coef_, model.intercept_ / model.intercept_scaling])
+        return coef
+    return np.column_stack([coef, (model.intercept_ - centre) / h / model.intercept_scaling])
 
 
 # ---- ridge regression

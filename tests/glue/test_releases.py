@@ -76,12 +76,14 @@ def test_rows_are_clipped_in_prediction_as_in_training(name, container):
     long = np.vstack([X[:20], 50 * X[:20]])
     if name in LINEAR:
         clipped = reference.shortened(model, long)
+    else:
+        clipped = reference.clipped(long, model.norm, model.data_norm)
+    if hasattr(model, "classes"):
         values = clipped @ model.coef_.T + model.intercept_
         found = model.decision_function(container(long)).reshape(values.shape)
         labels = values.argmax(axis=1) if values.shape[1] > 1 else (values[:, 0] > 0).astype(int)
         assert (model.predict(container(long)) == labels).all()
     else:
-        clipped = reference.clipped(long, model.norm, model.data_norm)
         values = clipped @ model.coef_ + model.intercept_
         found = model.predict(container(long))
     assert found == pytest.approx(values, abs=1e-9)

@@ -3,6 +3,7 @@
 import numpy as np
 
 from dpselect.linear_model.design import Design
+from dpselect.linear_model.losses import PseudoHuberLoss
 
 
 def problem(n, d, k, seed, K=1, R=1.0, spread=1.0, loss=None):
@@ -21,6 +22,8 @@ def problem(n, d, k, seed, K=1, R=1.0, spread=1.0, loss=None):
 
 def targets_for(loss, signs):
     """Return labels as they are for a loss of margins, and else as targets at and within the bound."""
+    if isinstance(loss, PseudoHuberLoss):
+        return loss.centre + loss.unit * np.where(signs > 0, 3.0, -0.3)
     bound = getattr(loss, "target_bound", None)
     if bound is None:
         return signs

@@ -5,13 +5,19 @@ import pytest
 from sklearn.model_selection import KFold
 
 from dpselect.linear_model.design import Rows
-from dpselect.linear_model.losses import HuberHingeLoss, LogisticLoss, PoissonLoss
+from dpselect.linear_model.losses import (
+    HuberHingeLoss,
+    LogisticLoss,
+    PoissonLoss,
+    PseudoHuberLoss,
+)
 from dpselect.linear_model.problems import Problems, mean_losses
 from dpselect.rows import Parts
 
 from .tables import problem, rows_of
 
 J = 4
+LOSSES = [LogisticLoss(), HuberHingeLoss(), PoissonLoss(2.0), PseudoHuberLoss(0.5, 2.0)]
 
 
 def split(p):
@@ -41,7 +47,7 @@ def check_factors(p, curvature, factors, numbers, d, k):
 
 @pytest.mark.parametrize("chosen", [slice(None), slice(1, None, 3)], ids=["all", "some"])
 @pytest.mark.parametrize("K", [1, 3])
-@pytest.mark.parametrize("loss", [LogisticLoss(), HuberHingeLoss(), PoissonLoss(2.0)], ids=repr)
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
 def test_gradients(loss, K, chosen):
     d, k = 5, 7
     p = problem(60, d, k, seed=6, K=K, loss=loss)
@@ -92,7 +98,7 @@ def test_at_zero_one_curvature_serves_all_columns(d, k, monkeypatch):
     check_factors(p, lambda number: H, factors, everything, d, k)
 
 
-@pytest.mark.parametrize("loss", [HuberHingeLoss(), PoissonLoss(2.0)], ids=repr)
+@pytest.mark.parametrize("loss", LOSSES[1:], ids=repr)
 def test_mean_losses(loss):
     p = problem(300, 4, 7, seed=4, K=3, loss=loss)
     W = np.random.default_rng(4).normal(size=(5, 7))

@@ -5,7 +5,12 @@ from sklearn.model_selection import KFold
 
 from dpselect.linear_model import problems, solver
 from dpselect.linear_model.design import Design
-from dpselect.linear_model.losses import HuberHingeLoss, LogisticLoss, PoissonLoss
+from dpselect.linear_model.losses import (
+    HuberHingeLoss,
+    LogisticLoss,
+    PoissonLoss,
+    PseudoHuberLoss,
+)
 from dpselect.linear_model.solver import minimise
 from dpselect.linear_model.tolerance import attainable
 from dpselect.rows import Parts
@@ -16,7 +21,8 @@ from .tables import gradient_norms, problem
 
 @pytest.mark.parametrize(
     "loss",
-    [LogisticLoss(), HuberHingeLoss(), HuberHingeLoss(0.01), PoissonLoss(0.2), PoissonLoss(30.0)],
+    [LogisticLoss(), HuberHingeLoss(), HuberHingeLoss(0.01), PoissonLoss(0.2), PoissonLoss(30.0),
+     PseudoHuberLoss(5.0, 0.1)],
     ids=repr,
 )
 @pytest.mark.parametrize("R", [0.01, 1.0, 100.0])

@@ -10,7 +10,12 @@ from dpselect import DPLinearSVC, DPLogisticRegression
 from dpselect.linear_model import solver, tolerance
 from dpselect.linear_model.calibration import calibrate, public_alpha
 from dpselect.linear_model.design import Design, design_and_targets
-from dpselect.linear_model.losses import HuberHingeLoss, LogisticLoss, PoissonLoss
+from dpselect.linear_model.losses import (
+    HuberHingeLoss,
+    LogisticLoss,
+    PoissonLoss,
+    PseudoHuberLoss,
+)
 from dpselect.linear_model.problems import Problems
 from dpselect.linear_model.solver import minimise
 from dpselect.linear_model.tolerance import MAX_STEPS, attainable, guaranteed_steps
@@ -19,7 +24,7 @@ from tests.trials import fitted, scales_of, trial
 from .tables import targets_for
 
 INF = float("inf")
-LOSSES = [LogisticLoss(), HuberHingeLoss(0.1), PoissonLoss(3.0)]
+LOSSES = [LogisticLoss(), HuberHingeLoss(0.1), PoissonLoss(3.0), PseudoHuberLoss(0.5, 2.0)]
 R = 100.0  # so that R and its square are told apart
 
 

@@ -7,6 +7,7 @@ from sklearn.metrics import brier_score_loss, hinge_loss, log_loss, mean_poisson
 from dpselect import CertificateError
 from dpselect.metrics import (
     BrierScore,
+    ClippedAbsoluteErrorScore,
     ClippedSquaredErrorScore,
     HingeScore,
     IntegratedSquaredErrorScore,
@@ -109,10 +110,26 @@ def test_clipped_squared_error():
     assert 0.999 * 4.0 <= derivatives.max() <= ClippedSquaredErrorScore(4.0).lipschitz
 
 
+def test_clipped_absolute_error():
+    model = DummyRegressor(strategy="constant", constant=0.5).fit([[0]], [0])
+    score, y = ClippedAbsoluteErrorScore(4.0), np.array([0.5, 1.0, 100.0, -1e308])
+    assert np.isclose(score(model, np.zeros((4, 1)), y), -(0.5 + 4 + 4) / 4)
+    r = np.linspace(-5, 5, 100_001)
+    penalty = score.penalty(r, 0.0)
+    derivatives = np.abs(np.diff(penalty) / np.diff(r))
+    assert 0.999 <= derivatives.max() <= score.lipschitz * (1 + 1e-9)
+    assert np.ptp(penalty) == score.span(0.0) == score.width == 4.0
+    # what is no number counts as the worst
+    with np.errstate(all="raise"):
+        worst = score.penalty(np.array([1.0, np.nan, 1e308]), np.array([np.nan, 1.0, -1e308]))
+    assert (worst == 4.0).all()
+
+
 @pytest.mark.parametrize("bound", [0, -1.0, np.inf, np.nan])
-def test_clipped_squared_error_needs_a_bound(bound):
+@pytest.mark.parametrize("kind", [ClippedSquaredErrorScore, ClippedAbsoluteErrorScore])
+def test_clipped_errors_need_a_bound(kind, bound):
     with pytest.raises(ValueError, match="bound"):
-        ClippedSquaredErrorScore(bound)
+        kind(bound)
 
 
 def test_poisson_deviance():

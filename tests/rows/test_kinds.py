@@ -7,6 +7,7 @@ from sklearn.base import clone
 import dpselect
 from dpselect import (
     DPHistogramDensity,
+    DPHuberRegressor,
     DPLinearSVC,
     DPLogisticRegression,
     DPPoissonRegressor,
@@ -81,7 +82,10 @@ def test_samples_are_spread_and_keep_labels(records, tmp_path):
         assert 150 <= count <= 300 and low >= 40 and high >= 40 and apart == 0, name
 
 
-@pytest.mark.parametrize("model", [*CLASSIFIERS, DPPoissonRegressor(), *RIDGES], ids=repr)
+REGRESSORS = [DPPoissonRegressor(), DPHuberRegressor(target_range=(-1, 1)), *RIDGES]
+
+
+@pytest.mark.parametrize("model", [*CLASSIFIERS, *REGRESSORS], ids=repr)
 def test_linear_models(records, tmp_path, model):
     X, labels, targets = records
     y = targets if isinstance(model, DPRidge) else labels
