@@ -111,6 +111,7 @@ def test_no_other_default_learns_from_the_records():
         "cv": "shuffled folds, from the number of records",
         "scoring": "the model's own score",
         "coef_bound": "a bound from other parameters",
+        "cut_points": "no cuts",
         "ledger": "the one that is open, or none",
     }
     estimators = [

@@ -215,6 +215,28 @@ def test_a_missing_mark_can_be_a_category(run, folder):
     assert (code, err) == (0, "") and "smoker=?" in out
 
 
+def test_what_else_a_schema_says(run, folder):
+    rows = records()
+    rows[5][0], rows[6][2], rows[7][2], rows[8][2] = "", "?", "a pipe", "1.0"
+    (folder / "data.csv").write_text(as_csv(rows))
+    more = {"missing": True, "transform": "arcsinh", "fill": 50, "unit": "years"}
+    smoker = {"categories": [*SMOKES, "1"], "missing": True, "unknown": True}
+    bounds = {**BOUNDS, "age": {"bounds": [0, 120], **more}, "smoker": smoker}
+    (folder / "bounds.json").write_text(json.dumps(bounds))
+    code, out, err = run(*FULL, "--json", "--save", "model.pkl")
+    assert (code, err) == (0, "")
+    found = strict(out)["coefficients"]["well"]
+    assert list(found["age"]) == ["number", "<missing>"]
+    assert list(found["smoker"]) == [*SMOKES, "1", "<unknown>", "<missing>"]
+    encoder = pickle.loads((folder / "model.pkl").read_bytes())[0]
+    gap, pipe, one = encoder.transform([[None, None, 10], [120, "a pipe", 10], [0, 1, 10]])
+    assert gap.tolist() == [2 * np.arcsinh(50) / np.arcsinh(120) - 1, 1, 0, 0, 0, 0, 0, 1, -1]
+    assert pipe.tolist() == [1, 0, 0, 0, 0, 0, 1, 0, -1]
+    assert one.tolist() == [-1, 0, 0, 0, 0, 1, 0, 0, -1]
+    code, out, _ = run(*FULL)
+    assert code == 0 and "age=<missing>" in out and "smoker=<unknown>" in out
+
+
 def test_only_categorical_columns(run, folder):
     (folder / "c.csv").write_text(as_csv([row[1:3] for row in records()], HEADER[1:3]))
     bounds = {name: BOUNDS[name] for name in HEADER[1:3]}
@@ -393,24 +415,29 @@ def test_there_is_no_seed():
     ("{", "not valid JSON (line 1)"),
     ("[" * 100_000, "not valid JSON"),
     (b"\xff\xfe", "not valid JSON"),
-    ("[1, 2]", "must hold a JSON object"),
-    ('{"age": [0, 1], "age": [0, 2]}', "'age' twice"),
-    ('{"age": [0, 1], "age ": [0, 2]}', "'age' twice"),
-    ('{"age": [0, Infinity]}', "holds Infinity"),
-    ('{"age": [0, NaN]}', "holds NaN"),
+    ("[1, 2]", "no JSON object"),
+    ('{"age": [0, 1], "age": [0, 2]}', "of 'age' (it is there twice)"),
+    ('{"age": [0, 1], "age ": [0, 2]}', "of 'age' (it is there twice)"),
+    ('{"age": {"bounds": [0, 1], "bounds": [0, 2]}}', "of 'bounds' (it is there twice)"),
+    ('{"age": [0, Infinity]}', "two finite numbers"),
+    ('{"age": [0, NaN]}', "two finite numbers"),
     ('{"age": [0, 1e999]}', "two finite numbers"),
     (f'{{"age": [0, 1{"0" * 400}]}}', "two finite numbers"),
     ('{"age": [5, 5]}', "low < high"),
     ('{"age": [9, 5]}', "low < high"),
-    ('{"age": [1, 2, 3]}', "categories are written as strings"),
-    ('{"age": [1]}', "two finite numbers"),
-    ('{"age": [true, false]}', "and nothing else"),
-    ('{"age": [0, "120"]}', "and nothing else"),
-    ('{"age": []}', "and nothing else"),
-    ('{"age": 3}', "and nothing else"),
-    ('{"age": null}', "and nothing else"),
-    ('{"smoker": ["yes"]}', "two or more different categories"),
-    ('{"smoker": ["yes", "yes "]}', "two or more different categories"),
+    ('{"age": [1, 2, 3]}', "categories are written as texts"),
+    ('{"age": [1]}', "not two bounds"),
+    ('{"age": [true, 1]}', "two finite numbers"),
+    ('{"age": [0, "120"]}', "two finite numbers"),
+    ('{"age": []}', "neither bounds nor a list of categories"),
+    ('{"age": 3}', "neither bounds nor a list of categories"),
+    ('{"age": null}', "not filled in"),
+    ('{"smoker": ["yes"]}', "fewer than two categories"),
+    ('{"smoker": ["yes", "yes "]}', "categories that mean the same"),
+    ('{"age": [5, 5], "bmi": null, "bmi": 3, "smoker": {"categories": ["a"], "fill": 1}}',
+     "of 'bmi' (it is there twice), of column 'age' (its bounds are not two finite numbers low < high), "
+     "of column 'bmi' (it is neither bounds nor a list of categories), of column 'smoker' (it has fewer "
+     "than two categories, so it tells nothing, and it has 'fill', which means nothing there); write"),
 ])
 def test_malformed_bounds(refused, folder, text, says):
     (folder / "bounds.json").write_bytes(text if isinstance(text, bytes) else text.encode())
@@ -419,6 +446,7 @@ def test_malformed_bounds(refused, folder, text, says):
 
 @pytest.mark.parametrize("change, says", [
     ({"out come": [0, 1]}, "the target 'out come' its classes as strings"),
+    ({"out come": {"categories": ["ill", "well"], "missing": True}}, "its classes as strings"),
     ({"height": [0, 3]}, "has a column 'height' that the records lack"),
     ({"bmi": None}, "lacks the column 'bmi'"),
     ({"bmi": ["low", "high"]}, "The column 'bmi' holds something that the bounds file does not"),

@@ -13,7 +13,8 @@ EPILOG = (
     "python -m dpselect ledger --help: a budget for one data set, kept in a file. "
     "The bounds file is a JSON object. A numeric column has two numbers, what it can be by "
     'knowledge of the field: {"age": [0, 120]}. A categorical column, and the target, has all '
-    'its possible values as strings: {"smoker": ["yes", "no"], "grade": ["1", "2", "3"]}. '
+    'its possible values as strings: {"smoker": ["yes", "no"], "grade": ["1", "2", "3"]}. More can be '
+    'said: {"income": {"bounds": [0, 1e6], "transform": "log1p", "missing": true}}. '
     "Nothing in it may be looked up in the records."
 )
 

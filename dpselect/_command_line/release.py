@@ -1,18 +1,15 @@
 """The search that the command runs, and the file that keeps its model."""
 
-import math
 import os
 import pickle
 from importlib import import_module
 
 import numpy as np
-from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder
 
 from ..linear_model import DPLogisticRegression
 from ..model_selection import StabilityGridSearchCV
-from ..preprocessing import BoundedScaler
+from ..preprocessing import PublicSchema, TableEncoder
 from .messages import CommandError, name_of
 from .schema import is_categorical
 
@@ -23,7 +20,7 @@ def make_search(domains, classes, alphas, epsilon, ledger=None):
     Parameters
     ----------
     domains : dict
-        Column -> domain, in the order of X.
+        Name -> column of the schema or None, in the order of X.
     classes : list
         All labels.
     alphas : list of float
@@ -37,42 +34,17 @@ def make_search(domains, classes, alphas, epsilon, ledger=None):
     -------
     StabilityGridSearchCV
     """
-    model = DPLogisticRegression(data_norm=_typical_norm(domains), classes=classes)
+    steps, norm = [], 1.0
+    if None not in domains.values():  # otherwise all columns are on their own scale
+        encoder = TableEncoder(PublicSchema(domains), expansion="linear", categories="onehot")
+        steps, norm = [encoder], encoder.typical_norm("l2")
+    model = DPLogisticRegression(data_norm=norm, classes=classes)
     return StabilityGridSearchCV(
-        make_pipeline(*_steps(domains), model),
+        make_pipeline(*steps, model),
         {"dplogisticregression__alpha": alphas or ["auto"]},
         epsilon=epsilon,
         ledger=ledger,
     )
-
-
-def _typical_norm(domains):
-    """Return the root-mean-square norm of rows whose numbers are even over their bounds.
-
-    A smaller norm to which rows are clipped takes away signal, a larger one adds noise. A
-    category has norm 1, a number that is uniform on [-1, 1] the square 1/3 on average.
-    """
-    if None in domains.values():
-        return 1.0
-    categorical = sum(is_categorical(domain) for domain in domains.values())
-    return math.sqrt(categorical + (len(domains) - categorical) / 3)
-
-
-def _steps(domains):
-    if None in domains.values():  # no bounds file: all columns on their own scale
-        return []
-    columns = list(enumerate(domains.values()))
-    numeric = [j for j, domain in columns if not is_categorical(domain)]
-    categorical = [j for j, domain in columns if is_categorical(domain)]
-    scaler = BoundedScaler([domain for _, domain in columns if not is_categorical(domain)])
-    if not categorical:
-        return [scaler]
-    encoder = OneHotEncoder(
-        categories=[domain for _, domain in columns if is_categorical(domain)],
-        handle_unknown="ignore",
-    )
-    parts = [("numeric", scaler, numeric), ("categorical", encoder, categorical)]
-    return [ColumnTransformer([part for part in parts if part[2]], sparse_threshold=0)]
 
 
 def dummy_row(domains):
@@ -86,8 +58,8 @@ def dummy_row(domains):
     -------
     ndarray of shape (1, p)
     """
-    row = [0.0 if domain is None else domain[0] for domain in domains.values()]
-    return np.array([row], dtype=object if any(isinstance(v, str) for v in row) else np.float64)
+    row = [str(c.categories[0]) if is_categorical(c) else 0.0 for c in domains.values()]
+    return np.array([row], dtype=object if any(map(is_categorical, domains.values())) else np.float64)
 
 
 def plan(search, domains, classes, n_samples):

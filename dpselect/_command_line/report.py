@@ -3,8 +3,8 @@
 import json
 import math
 
+from ..preprocessing.terms import CategoryTerm
 from .messages import printable
-from .schema import is_categorical
 
 MOST_LINES = 30  # of coefficients; JSON has all
 
@@ -34,35 +34,36 @@ def not_released(search):
     return (selection if compared else []) + always
 
 
-def coefficients(model, domains):
+def coefficients(pipeline, domains):
     """Return the coefficients by class and column.
 
     Parameters
     ----------
-    model : DPLogisticRegression
-        Fitted behind the steps of :func:`.release.make_search`.
+    pipeline : Pipeline
+        Of :func:`.release.make_search`, fitted.
     domains : dict
-        Column -> domain.
+        By the names of the columns.
 
     Returns
     -------
     dict
-        Class -> column -> number, or category -> number for a categorical column. With two
-        classes there is one entry, for the second.
+        Class -> column -> number, or category -> number for a categorical column, or one with gaps.
+        With two classes there is one entry, for the second.
     """
-    rows = zip(_positive_classes(model), model.coef_)
-    return {name: _by_column([float(value) for value in row], domains) for name, row in rows}
-
-
-def _by_column(values, domains):
-    # numeric columns reach the model first, then the categories of the others
-    values = iter(values)
-    numbers = {name: next(values) for name, d in domains.items() if not is_categorical(d)}
-    groups = {
-        name: {category: next(values) for category in d}
-        for name, d in domains.items() if is_categorical(d)
+    rows = zip(_positive_classes(pipeline[-1]), pipeline[-1].coef_.tolist())
+    if len(pipeline) == 1:
+        return {name: dict(zip(domains, row)) for name, row in rows}
+    terms = pipeline[0].terms_
+    return {
+        name: {term.columns[0]: _by_level(term, row[term.outputs]) for term in terms}
+        for name, row in rows
     }
-    return {name: groups[name] if name in groups else numbers[name] for name in domains}
+
+
+def _by_level(term, values):
+    if isinstance(term, CategoryTerm):
+        return dict(zip(map(str, term.levels), values))
+    return values[0] if len(values) == 1 else dict(zip(["number", "<missing>"], values))
 
 
 def _positive_classes(model):
@@ -90,7 +91,7 @@ def to_json(search, plan, domains):
         "plan": plan.to_dict(),
         "best_params": search.best_params_,
         "privacy": search.privacy_.to_dict(),
-        "coefficients": coefficients(model, domains),
+        "coefficients": coefficients(search.best_estimator_, domains),
         "intercept": {name: float(value) for name, value in intercepts},
         "classes": [str(name) for name in model.classes_],
         "not_released": not_released(search),
@@ -113,7 +114,7 @@ def to_text(search, domains):
     """
     blocks = [
         _section("Chosen parameters", _parameters(search)),
-        _section("Released model", _model_lines(search.best_estimator_[-1], domains)),
+        _section("Released model", _model_lines(search.best_estimator_, domains)),
         _section("Privacy loss", str(search.privacy_).splitlines()),
         _section("Not released", not_released(search)),
     ]
@@ -138,9 +139,10 @@ def _parameters(search):
     ]
 
 
-def _model_lines(model, domains):
+def _model_lines(pipeline, domains):
+    model = pipeline[-1]
     names = _positive_classes(model)
-    columns = coefficients(model, domains).values()
+    columns = coefficients(pipeline, domains).values()
     table = [("intercept", list(model.intercept_))]
     for name, *values in zip(domains, *(c.values() for c in columns)):
         table += _entries(printable(name), values)

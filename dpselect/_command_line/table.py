@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..preprocessing.cells import MISSING_TEXTS
 from .messages import CommandError, name_of
 from .schema import is_categorical
 
-MISSING = ("", "?", "na", "nan")
 FOLDS = 5  # of the search; fewer records cannot be split
 MOST_LABELS = 100  # that are taken from the records before the target looks like a number
 # without bounds: squares of this, added up over the columns, are finite
@@ -30,7 +30,8 @@ class Table:
     Attributes
     ----------
     domains : dict
-        Column -> domain, in the order of the file, without the target.
+        Name -> column of the schema, in the order of the file, without the target; None for numbers
+        on their own scale.
     X : ndarray of shape (n, p)
         float64, or object if there are categorical columns.
     y : ndarray of str, shape (n,)
@@ -58,7 +59,7 @@ def read_table(path, target, schema=None):
     target : str
         Column of the labels.
     schema : dict, default=None
-        Domains of all columns, see :mod:`.schema`; None takes every column as numeric.
+        All columns, see :mod:`.schema`; None takes every column as numeric.
 
     Returns
     -------
@@ -102,10 +103,11 @@ def _read(reader, shown, target, schema):
     domains = {} if learned else {target: schema[target]}
     columns = [name for name in header if name != target]
     domains |= _domains(columns, target, schema)
-    if not learned and not is_categorical(domains[target]):
+    given = None if learned else domains[target]
+    if not learned and (not is_categorical(given) or given.missing or given.unknown):
         raise CommandError(
-            f"The bounds file must give the target {name_of(target)} its classes as strings, "
-            'such as ["0", "1"].'
+            f"The bounds file must give the target {name_of(target)} its classes as strings, and "
+            'nothing else, such as ["0", "1"].'
         )
     labels = {}
     parsers = {name: _parser(name, domain) for name, domain in domains.items()}
@@ -119,8 +121,11 @@ def _read(reader, shown, target, schema):
             "classes in the bounds file if there are others."
         )
     y = cells.pop(target)
-    classes = sorted(labels if learned else domains.pop(target))
+    if not learned:
+        classes = list(map(str, given.categories))
+        y = [classes[code] for code in given.read(np.array(y, dtype=object))]
     domains = {name: domains[name] for name in columns}
+    classes = sorted(labels if learned else classes)
     return Table(domains, _matrix(cells, domains), np.array(y), classes, learned)
 
 
@@ -177,11 +182,11 @@ def _cells(reader, shown, parsers):
 def _parser(name, domain):
     if is_categorical(domain):
         return _category_parser(name, domain)
-    return _number_parser(name, bounded=domain is not None)
+    return _number_parser(name, domain)
 
 
 def _is_missing(cell):
-    return cell.strip().lower() in MISSING
+    return cell.strip().lower() in MISSING_TEXTS
 
 
 def _missing(name, fix):
@@ -190,10 +195,13 @@ def _missing(name, fix):
     )
 
 
-def _number_parser(name, bounded):
+def _number_parser(name, column):
+    bounded = column is not None
     largest = np.finfo(float).max if bounded else LARGEST
 
     def parse(cell):
+        if bounded and column.missing and _is_missing(cell):
+            return np.nan
         try:
             value = float(cell)
         except ValueError:
@@ -208,7 +216,7 @@ def _number_parser(name, bounded):
 
 def _not_a_number(name, cell, bounded):
     if _is_missing(cell):
-        return _missing(name, "fill them with a public constant, or leave the column out")
+        return _missing(name, 'say "missing": true in the bounds file, or leave the column out')
     if bounded:
         return CommandError(
             f"The column {name_of(name)} has numeric bounds, but holds something that is not a "
@@ -220,15 +228,16 @@ def _not_a_number(name, cell, bounded):
     )
 
 
-def _category_parser(name, categories):
-    known = {category: category for category in categories}
+def _category_parser(name, column):
+    known = {}
 
     def parse(cell):
         # one string object for each category, however many records
-        value = known.get(cell.strip())
-        if value is None:
-            raise _not_a_category(name, cell)
-        return value
+        if cell not in known:
+            if column.read(np.array([cell], dtype=object))[0] < 0:
+                raise _not_a_category(name, cell)
+            known[cell] = cell.strip()
+        return known[cell]
 
     parse.numeric = False
     return parse
@@ -236,10 +245,10 @@ def _category_parser(name, categories):
 
 def _not_a_category(name, cell):
     if _is_missing(cell):
-        return _missing(name, "leave the column out, or list their mark in the bounds file")
+        return _missing(name, 'say "missing": true in the bounds file, or leave the column out')
     return CommandError(
         f"The column {name_of(name)} holds something that the bounds file does not list; list "
-        "every value that a record may have."
+        'every value that a record may have, or say "unknown": true.'
     )
 
 

@@ -273,7 +273,7 @@ class AccuracyFirstSearchCV(SearchDelegationMixin, ReleaseMixin, MetaEstimatorMi
             if not learned:
                 y, _ = learn_classes([candidate], y, type(self).__name__)
             if public is not None:
-                X = public.schema.convert(X)
+                X = public.form.convert(X)
             estimator, losses, frozen = self._fit_private_steps(
                 estimator, X, y, public, stream, charge
             )

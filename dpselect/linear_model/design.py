@@ -1,10 +1,12 @@
 """The rows that a linear model sees: clipped to their norms, the constant appended."""
 
 import math
+from copy import copy
+from functools import partial
 
 import numpy as np
 
-from ..rows import block_map, block_sum, sample
+from ..rows import block_map, block_sum, is_lazy, sample
 
 TINY = 2.0**-300
 
@@ -68,8 +70,9 @@ class Design:
     """
 
     def __init__(self, X, data_norm, constant, n_jobs=None, data_norm_l1=math.inf):
-        bounds = {"l2": data_norm, "l1": data_norm_l1}
-        factor = block_map(lambda block: _clip_factor(block, bounds), X, n_jobs=n_jobs)
+        self.clip = partial(_clip_factor, bounds={"l2": data_norm, "l1": data_norm_l1})
+        # rows that are read in each pass are clipped in each: nothing says that they are the same ones
+        factor = None if is_lazy(X) else block_map(self.clip, X, n_jobs=n_jobs)
         # the l1 norm bounds the l2 norm
         radius = math.hypot(min(data_norm, data_norm_l1), constant or 0.0)
         self._set(X, factor, constant, radius, n_jobs)
@@ -82,26 +85,35 @@ class Design:
 
     def sample(self, n_rows, *aligned):
         """Return a design of about `n_rows` rows from all over the table, and what belongs to them."""
-        X, factor, *aligned = sample(n_rows, self.X, self.factor, *aligned)
-        smaller = object.__new__(Design)
+        X, *aligned = sample(n_rows, self.X, *self._known(), *aligned)
+        smaller = copy(self)
+        factor = aligned.pop(0) if self._known() else None
         smaller._set(X, factor, self.constant, self.radius, self.n_jobs)
         return smaller, *aligned
 
     def sum(self, function, *aligned, columns):
         """Sum ``function(rows, *aligned_blocks)`` over blocks of :class:`Rows`, in one pass."""
-        return block_sum(self._wrap(function), self.X, self.factor, *aligned,
+        return block_sum(self._wrap(function), self.X, *self._known(), *aligned,
                          n_jobs=self.n_jobs, row_elements=max(self.X.shape[1], columns))
 
     def map(self, function, *aligned, columns):
         """Collect ``function(rows, *aligned_blocks)``, one entry a row."""
-        return block_map(self._wrap(function), self.X, self.factor, *aligned,
+        return block_map(self._wrap(function), self.X, *self._known(), *aligned,
                          n_jobs=self.n_jobs, row_elements=max(self.X.shape[1], columns))
 
     def _wrap(self, function):
-        def on_block(X, factor, *aligned):
-            return function(Rows(X, factor, self.constant), *aligned)
+        clip, constant = self.clip, self.constant
 
-        return on_block
+        def on_known(X, factor, *aligned):
+            return function(Rows(X, factor, constant), *aligned)
+
+        def on_read(X, *aligned):
+            return function(Rows(X, clip(X), constant), *aligned)
+
+        return on_known if self._known() else on_read
+
+    def _known(self):
+        return () if self.factor is None else (self.factor,)
 
     def dot(self, W):
         """Return A @ W for all rows, shape (n, k)."""

@@ -55,7 +55,7 @@ class Candidate:
 
     def fit_steps(self, public):
         """Fit the steps on a dummy row of a table, of which these are the PublicRows."""
-        check_kinds(self.steps, public.schema)
+        check_kinds(self.steps, public.form)
         self.fitted_steps = clone(self.steps)
         self.output = row_steps.fit(self.fitted_steps, public)
 

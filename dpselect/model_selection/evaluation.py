@@ -85,12 +85,12 @@ def records_of(X, y):
 
 
 def records_for_steps(candidates, X):
-    """Return X in the form of its public schema, and its PublicRows; X and None without steps."""
+    """Return X in its public form, and its PublicRows; X and None without steps."""
     if all(candidate.steps is None for candidate in candidates):
         return X, None
     n_columns(X)  # refuses what is no table
     public = public_rows(X)
-    return public.schema.convert(X), public
+    return public.form.convert(X), public
 
 
 def dummy_records(n_samples, n_features, n_classes, example):

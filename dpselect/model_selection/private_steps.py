@@ -69,7 +69,7 @@ def freeze(estimator, X, y, stream, public):
     """
     estimator = clone(estimator)
     keep_to_memory(estimator)
-    check_kinds(estimator, public.schema)
+    check_kinds(estimator, public.form)
     losses, names = [], []
     for i in range(last_private(estimator) + 1):
         name, step = estimator.steps[i]

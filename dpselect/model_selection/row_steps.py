@@ -2,7 +2,7 @@
 
 Every step but a private one treats each row by itself, with parameters that do not depend on the
 data (:func:`~dpselect.preprocessing.check_pipeline_privacy`). So it is fitted on a dummy row of the
-public schema, and what it stores (types, names, categories) can tell nothing of a record.
+public form, and what it stores (types, names, categories) can tell nothing of a record.
 """
 
 import warnings
@@ -22,20 +22,20 @@ from ..ledger import without_spending
 from ..noise.generators import noise_for_dummy_data
 from ..preprocessing.kinds_check import check_kinds_inside
 from ..preprocessing.pipeline_check import map_parts, releases_privately
-from ..preprocessing.public_schema import DUMMY_NUMBERS, DUMMY_TEXT, PublicSchema, read_schema
+from ..preprocessing.table_form import DUMMY_NUMBERS, DUMMY_TEXT, TableForm, read_form
 from ..rows import is_lazy, map_rows
 
 
 @dataclass(frozen=True)
 class PublicRows:
-    """What is public of a table: dummy rows in its form, and the schema that they were made of.
+    """What is public of a table: dummy rows, and the form that they were made of.
 
     `dummies` are tables of one row each. One is enough; there are more for steps that do not take the
-    first. `schema` is that of the table that the first step sees.
+    first. `form` is that of the table that the first step sees.
     """
 
     dummies: list
-    schema: PublicSchema
+    form: TableForm
 
     @property
     def n_columns(self):
@@ -44,8 +44,8 @@ class PublicRows:
 
 def public_rows(X):
     """Return what is public of a table as the first step sees it; it may be a plan's example."""
-    schema = read_schema(X)
-    return PublicRows(schema.dummies(), schema)
+    form = read_form(X)
+    return PublicRows(form.dummies(), form)
 
 
 def fit(steps, public):
@@ -67,11 +67,11 @@ def fit(steps, public):
                 pass  # the first one serves
         check_kinds_inside(steps, first)
     map_parts(steps, _keep_integer_statistics)
-    return PublicRows(dummies, public.schema)
+    return PublicRows(dummies, public.form)
 
 
 def transform(steps, X, public):
-    """Return the rows that fitted steps give for X, in its public schema; lazy if X is."""
+    """Return the rows that fitted steps give for X, in its public form; lazy if X is."""
     if not is_lazy(X):
         return quietly(steps.transform, X)
     row = public.dummies[0]
@@ -88,7 +88,7 @@ def fit_private(step, X, y, public):
     if releases_privately(step):
         quietly(step.fit, X, y)
         dummies = [_on_dummy(step.transform, dummy) for dummy in public.dummies]
-        return step, PublicRows(dummies, public.schema)
+        return step, PublicRows(dummies, public.form)
     if is_lazy(X):
         raise ValueError(
             f"A part of {type(step).__name__} learns from the data, and scikit-learn would gather "

@@ -1,13 +1,18 @@
-"""Steps before a private model: public and private bounds, and the check of a Pipeline."""
+"""Steps before a private model: public schemas, public and private bounds, the check of a Pipeline."""
 
 from .pipeline_check import DATA_INDEPENDENT, check_pipeline_privacy
 from .private_bounds import DPBoundsScaler
 from .scalers import BoundedScaler, NormClipper
+from .schema import PublicSchema, schema_template
+from .table_encoder import TableEncoder
 
 __all__ = [
     "BoundedScaler",
     "DATA_INDEPENDENT",
     "DPBoundsScaler",
     "NormClipper",
+    "PublicSchema",
+    "TableEncoder",
     "check_pipeline_privacy",
+    "schema_template",
 ]

@@ -15,25 +15,25 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 
 from .pipeline_check import map_parts
-from .public_schema import NUMBERS, NUMERIC_TYPES, TEXT, column_kind, list_columns
+from .table_form import NUMBERS, NUMERIC_TYPES, TEXT, column_kind, list_columns
 
 
-def check_kinds(steps, schema):
+def check_kinds(steps, form):
     """Refuse steps whose parameters are numbers where the table has text, or the other way round.
 
     Parameters
     ----------
     steps : transformer
         A step, or a Pipeline; what stands behind a step that makes new columns is not looked at.
-    schema : PublicSchema
+    form : TableForm
 
     Raises
     ------
     ValueError
         Names all such steps.
     """
-    names = None if schema.columns is None else list(schema.columns)
-    found = dict(_misfits(steps, type(steps).__name__, list(enumerate(schema.kinds)), names))
+    names = None if form.columns is None else list(form.columns)
+    found = dict(_misfits(steps, type(steps).__name__, list(enumerate(form.kinds)), names))
     if found:
         raise _refused(found)
 

@@ -32,6 +32,7 @@ from sklearn.random_projection import GaussianRandomProjection, SparseRandomProj
 from ..type_aliases import Estimator
 from .private_bounds import DPBoundsScaler
 from .scalers import BoundedScaler, NormClipper
+from .table_encoder import TableEncoder
 
 
 def check_pipeline_privacy(pipeline: Estimator, trusted_steps: Collection[str | type] = ()) -> None:
@@ -233,7 +234,7 @@ def _check_columns(name, step):
         )
     dense = all(
         part == "drop" or type(part) in DENSE
-        or (type(part) is OneHotEncoder and not part.sparse_output)
+        or (type(part) in (OneHotEncoder, TableEncoder) and not part.sparse_output)
         for _, part in inner_parts(step)
     )
     if not dense and step.sparse_threshold != 0:
@@ -327,6 +328,7 @@ DATA_INDEPENDENT = {
     SimpleImputer: _fills_a_constant,
     SkewedChi2Sampler: _always,
     SparseRandomProjection: _components_are_given,
+    TableEncoder: _always,
 }
 
 COMPOSITE = (Pipeline, FeatureUnion, ColumnTransformer)

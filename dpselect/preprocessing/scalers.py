@@ -1,5 +1,6 @@
 """Scaling and clipping by public bounds: each row by itself, nothing learned from the data."""
 
+from collections.abc import Mapping
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -13,6 +14,7 @@ from ..records import numeric_rows
 from ..rows import block_map, is_lazy
 from ..type_aliases import FloatArray, MatrixLike
 from ..validation import SMALLEST_BOUND, check_choice, check_number
+from .table_form import column_places
 
 # twice the difference of two bounds has to be a number of float64
 LARGEST_BOUND = float(np.finfo(np.float64).max) / 4
@@ -25,8 +27,9 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     Parameters
     ----------
-    bounds : (float, float) or array-like of shape (n_features, 2), default=(0.0, 1.0)
-        Lower and upper bound of all columns, or of each. They must come from knowledge
+    bounds : (float, float), array-like of shape (n_features, 2) or dict, default=(0.0, 1.0)
+        Lower and upper bound of all columns, or of each; by their names in a dict, which is in the
+        order of the columns if these have none. They must come from knowledge
         of the field (an age is between 0 and 120), never from the records.
 
     Attributes
@@ -39,12 +42,12 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     Examples
     --------
     >>> from dpselect.preprocessing import BoundedScaler
-    >>> BoundedScaler(bounds=[(0, 120), (30, 300)]).fit_transform([[60, 30], [200, 300]])
+    >>> BoundedScaler({"age": (0, 120), "weight": (30, 300)}).fit_transform([[60, 30], [200, 300]])
     array([[ 0., -1.],
            [ 1.,  1.]])
     """
 
-    def __init__(self, bounds: npt.ArrayLike = (0.0, 1.0)) -> None:
+    def __init__(self, bounds: npt.ArrayLike | Mapping[Any, Any] = (0.0, 1.0)) -> None:
         self.bounds = bounds
 
     def fit(self, X: MatrixLike, y: Any = None) -> Self:
@@ -82,8 +85,13 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return _each(lambda rows: scale_to_bounds(rows, low, high), X)
 
     def _limits(self, n_features):
+        given = self.bounds
+        if isinstance(given, Mapping):
+            names = getattr(self, "feature_names_in_", None)
+            places = column_places(given, names, n_features, "bounds")
+            given = [pair for _, pair in sorted(zip(places, given.values()), key=lambda each: each[0])]
         try:
-            bounds = np.asarray(self.bounds, dtype=np.float64)
+            bounds = np.asarray(given, dtype=np.float64)
         except (TypeError, ValueError, OverflowError):
             bounds = np.empty(0)
         if bounds.shape not in ((2,), (n_features, 2)):

@@ -14,6 +14,8 @@ from dpselect.preprocessing import (
     BoundedScaler,
     DPBoundsScaler,
     NormClipper,
+    PublicSchema,
+    TableEncoder,
     check_pipeline_privacy,
 )
 
@@ -41,6 +43,7 @@ def within(step):
         bounds=(
             (0, 1), [(0, 1), (-1, 1)], np.array([0.0, 3.0]), (-1e308, 1e308), (0.0, 5e-324),
             (0, np.float16(3)), [(0, 1)], (-4e307, 4e307), (0, 10**400), ("0", "1"), (1e300, 2e300),
+            {"a": (0, 1), "b": (0, 2)}, {"a": (0, 1)}, {},
         )
     ),
     X=tables(),
@@ -80,11 +83,70 @@ def test_private_bounds(params, X, again):
     )
 
 
+BOTH = {"a": {"bounds": (0, 1), "missing": True}, "b": {"bounds": (-1, 1), "transform": "arcsinh"}}
+ENTRIES = (
+    (0, 1), [0.0, 5e-324], (-1e308, 1e308), (0, 10**400), [1, 2, 3], ["0", "1"], ["a", "a"], ["a", 1],
+    bool, "bool", np.dtype(bool), None, {}, {"bounds": 3}, {"bounds": (0, 1), "transform": "log1p"},
+    {"bounds": (-3, 1), "transform": "log1p"}, {"bounds": (0, 1), "transform": ["log1p"]},
+    {"bounds": (0, 1), "missing": True, "fill": 0.5}, {"bounds": (0, 1), "missing": 1, "fill": "x"},
+    {"bounds": (0, 1), "categories": ["a", "b"]}, {"categories": [0, 1.0, True]},
+    {"categories": ["a", None]}, {"categories": ["a"], "missing": True}, {"categories": 5},
+    {"categories": [0, "b"], "unknown": True, "unit": "m"}, {"bounds": (0, 1), "unit": 5},
+)
+
+
+def encode(step):
+    found = step.transform(ROWS[:, : step.n_features_in_])
+    assert found.shape == (20, len(step.get_feature_names_out()))
+    lengths = np.linalg.norm(found.toarray() if step.sparse_output else found, axis=1)
+    assert (lengths <= step.max_norm("l2") * (1 + 1e-12)).all()
+    return found
+
+
+@cases(
+    1000,
+    params=changes(
+        schema=(BOTH, (0, 1), ["0", "1"], {"b": (0, 1), "a": ["0", "1"]}, PublicSchema(BOTH)),
+        expansion=("linear", 1, np.int8(3), 5, "auto", 2.0, 0, -1, True),
+        categories=("simplex", "onehot", "ordinal"),
+        cut_points=(
+            None, {}, {"a": [0.5]}, {"b": (-0.5, 0)}, {"a": [0, 1]}, {"a": [0.7, 0.3]}, {"c": [1]}, 5
+        ),
+        pairs=((), [("a", "b")], [("a", "a")], [("a", "c")], ["ab"], [("a",)], [([], {})], 5),
+        n_fourier=(0, 3, -1, 2.0),
+        gamma=(1.0, 1e-3, 0, "scale", float("inf")),
+        random_state=(0, 7, -1, None, np.random),
+        sparse_output=(False, True, "no"),
+    ),
+    X=tables(),
+    again=st.booleans(),
+)
+def test_table_encoder(params, X, again):
+    good = (ROWS,) if again else None
+    return check_fit(TableEncoder(BOTH), params, (X,), good=good, use=encode)
+
+
+@cases(
+    1000,
+    entries=st.lists(st.one_of(st.sampled_from(ENTRIES), st.sampled_from(ENTRIES), junk()), max_size=3),
+    whole=st.one_of(st.none(), st.none(), st.none(), junk()),
+)
+def test_public_schema(entries, whole):
+    given = dict(zip("abc", entries)) if whole is None else whole
+    found = attempt(lambda: PublicSchema(given))
+    if found.error is not None:
+        check_error(found.error, ("schema",))
+        return "error"
+    assert PublicSchema(found.value.to_dict()) == found.value == PublicSchema(found.value.columns)
+    return "result"
+
+
 @cases(
     300,
     step=st.sampled_from([
         BoundedScaler().fit(ROWS), NormClipper().fit(ROWS), NormClipper("l1", 0.5).fit(ROWS),
-        DPBoundsScaler().fit(ROWS),
+        DPBoundsScaler().fit(ROWS), TableEncoder(BOTH).fit(ROWS),
+        TableEncoder(["0", "1"]).fit(ROWS),
     ]),
     X=tables(),
 )

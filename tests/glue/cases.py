@@ -57,7 +57,7 @@ def _linear():
     ):
         yield f"huber-{perturbation}-{norm}-{'1' if intercept else '0'}", DPHuberRegressor(
             epsilon=1.7, alpha=0.05, perturbation=perturbation, norm=norm, fit_intercept=intercept,
-            data_norm=0.8, data_norm_l1=l1, intercept_scaling=0.7, target_range=(-3.0, 5.0),
+            data_norm=0.8, data_norm_l1=l1, intercept_scaling=0.7, target_range=(-1.0, 2.0),
         )
     for norm, l1 in (("l2", None), ("auto", 1.5)):
         yield f"huber-objective-{norm}-weak", DPHuberRegressor(

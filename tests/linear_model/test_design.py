@@ -1,9 +1,12 @@
+import itertools
+
 import numpy as np
 import pytest
 from scipy import sparse
 
-from dpselect import DPLogisticRegression
+from dpselect import DPLogisticRegression, RowChunks
 from dpselect.linear_model.design import Design, design_and_targets
+from dpselect.rows import as_lazy
 from dpselect.validation import SMALLEST_BOUND
 from tests.trials import trial
 
@@ -90,3 +93,13 @@ def test_entries_that_are_stored_twice_and_add_up_to_infinity():
     X = sparse.csr_array(([1e308, 1e308], [0, 0], [0, 2, 2]), shape=(2, 3))
     with pytest.raises(ValueError, match="X contains infinity"):
         DPLogisticRegression(classes=[0, 1]).fit(X, [0, 1])
+
+
+def test_rows_that_come_in_another_order_in_each_pass_are_clipped_all_the_same():
+    X, passes = np.linspace(0.01, 50.0, 20)[:, None] * [0.6, -0.8], itertools.count()
+    chunks = RowChunks(lambda i: np.roll(X, next(passes), axis=0), [20], 2)
+    design = Design(as_lazy(chunks), 1.0, None)
+    for _ in range(3):
+        assert np.linalg.norm(design.dot(np.eye(2)), axis=1).max() <= 1.0
+        smaller, _ = design.sample(15, np.arange(20))
+        assert np.linalg.norm(smaller.dot(np.eye(2)), axis=1).max() <= 1.0

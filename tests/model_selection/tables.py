@@ -23,7 +23,7 @@ from sklearn.preprocessing import (
 )
 from sklearn.random_projection import GaussianRandomProjection, SparseRandomProjection
 
-from dpselect.preprocessing import BoundedScaler, NormClipper
+from dpselect.preprocessing import BoundedScaler, NormClipper, TableEncoder
 
 N, NAMES = 12, ["grade", "visits"]
 LABELS = np.tile([0, 1], N // 2)
@@ -102,6 +102,15 @@ FILL_TEXT = SimpleImputer(strategy="constant", fill_value="none", keep_empty_fea
 ANY = {"handle_unknown": "ignore"}
 ORDINAL = {"handle_unknown": "use_encoded_value", "unknown_value": -1, "encoded_missing_value": -2}
 SEED = {"random_state": 0}
+GRADE = {"categories": ["0", 1, "2"], "missing": True}
+GRADE_NUMBER = {"bounds": (0, 2), "missing": True}
+VISITS_NUMBER = {"bounds": (0, 1), "missing": True, "fill": 0.5}
+
+
+def table_encoder(grade, visits, **parameters):
+    return TableEncoder({"grade": grade, "visits": visits}, **parameters)
+
+
 STEPS = {
     "numbers": [
         BoundedScaler((0, 1)),
@@ -137,6 +146,8 @@ STEPS = {
             [("a", make_pipeline(IMPUTER, PolynomialFeatures(2)), [1])], remainder=IMPUTER,
             sparse_threshold=0,
         ),
+        table_encoder(GRADE_NUMBER, VISITS_NUMBER, expansion=3, n_fourier=2, cut_points={"grade": [1]}),
+        table_encoder(GRADE, VISITS_NUMBER, categories="onehot", expansion="linear", sparse_output=True),
     ],
     "texts": [
         OneHotEncoder(categories=[["a", "b", "c"], ["x", "y"]], **ANY),
@@ -147,6 +158,7 @@ STEPS = {
         ColumnTransformer(
             [("words", HashingVectorizer(n_features=4), 0), ("no", "drop", [1])], sparse_threshold=0,
         ),
+        table_encoder({"categories": ["a", "c"], "unknown": True, "missing": True}, ["x", "y"]),
     ],
     "both": [
         OneHotEncoder(categories=[[0, 1, 2], ["x", "y"]], **ANY),
@@ -158,5 +170,7 @@ STEPS = {
             sparse_threshold=0,
         ),
         ColumnTransformer([("n", IMPUTER, [0]), ("t", "drop", [1])], sparse_threshold=0),
+        table_encoder(GRADE_NUMBER, ["x", "y"]),
+        ColumnTransformer([("t", TableEncoder(["0", "1"]), [0])], remainder="drop"),
     ],
 }

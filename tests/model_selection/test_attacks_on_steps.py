@@ -35,21 +35,21 @@ from dpselect.preprocessing import (
     check_pipeline_privacy,
 )
 from dpselect.preprocessing.pipeline_check import private_parts
-from dpselect.preprocessing.public_schema import PublicSchema, read_schema
+from dpselect.preprocessing.table_form import TableForm, read_form
 
 from .tables import ANY, CONTAINERS, IMPUTER, ORDINAL
 
 MODEL = DPLogisticRegression(classes=[0, 1])
 
 
-class Unconverted(PublicSchema):
+class Unconverted(TableForm):
     def convert(self, X):
         return X
 
 
 def all_records(X):
-    schema = read_schema(X)
-    return PublicRows([X], Unconverted(**{f.name: getattr(schema, f.name) for f in fields(schema)}))
+    form = read_form(X)
+    return PublicRows([X], Unconverted(**{f.name: getattr(form, f.name) for f in fields(form)}))
 
 
 @pytest.fixture(params=[False, True], ids=["search", "broken twin"])
@@ -374,6 +374,6 @@ def test_a_released_pipeline_takes_what_the_search_took():
     for container in sorted(set(CONTAINERS) - {"array"}):
         X = CONTAINERS[container](ROWS)
         model = search.fit(X, TARGETS).best_estimator_
-        expected = model.predict_proba(read_schema(X).convert(X))
+        expected = model.predict_proba(read_form(X).convert(X))
         np.testing.assert_array_equal(model.predict_proba(X), expected)
         np.testing.assert_array_equal(search.predict_proba(X), expected)

@@ -38,7 +38,7 @@ def chunks(read=None):
 
 def fit_transform(steps, rows):
     public = public_rows(rows)
-    rows = public.schema.convert(rows)
+    rows = public.form.convert(rows)
     output = fit(steps, public)
     return steps, transform(steps, rows, output)
 

@@ -16,9 +16,9 @@ from sklearn.preprocessing import (
 
 from dpselect.model_selection.row_steps import PublicRows, fit
 from dpselect.preprocessing.kinds_check import check_kinds
-from dpselect.preprocessing.public_schema import PublicSchema
+from dpselect.preprocessing.table_form import TableForm
 
-SCHEMA = PublicSchema("pandas", ("numbers", "text", "text"), ["n", "t", "u"])
+FORM = TableForm("pandas", ("numbers", "text", "text"), ["n", "t", "u"])
 NUMBER, TEXT = OneHotEncoder(categories=[[0, 1]]), OneHotEncoder(categories=[["a", "b"]])
 FILL = SimpleImputer(strategy="constant", fill_value=0)
 
@@ -32,11 +32,11 @@ def on(step, columns):
     np.array(["n"]), [],
 ])
 def test_a_selection_of_columns(columns):
-    check_kinds(on(NUMBER, columns), SCHEMA)
-    check_kinds(on(FILL, columns), SCHEMA)
+    check_kinds(on(NUMBER, columns), FORM)
+    check_kinds(on(FILL, columns), FORM)
     if np.size(columns):
         with pytest.raises(ValueError, match="'part' .*are text, and column 0 of X holds num"):
-            check_kinds(on(TEXT, columns), SCHEMA)
+            check_kinds(on(TEXT, columns), FORM)
 
 
 @pytest.mark.parametrize("step", [
@@ -53,7 +53,7 @@ def test_a_selection_of_columns(columns):
 ])
 def test_numbers_for_text_are_refused(step):
     with pytest.raises(ValueError, match="Step '.*' .*number.*holds text.*ColumnTransformer"):
-        check_kinds(step, SCHEMA)
+        check_kinds(step, FORM)
 
 
 @pytest.mark.parametrize("step", [
@@ -64,7 +64,7 @@ def test_numbers_for_text_are_refused(step):
     "passthrough",
 ])
 def test_others_pass(step):
-    check_kinds(step, SCHEMA)
+    check_kinds(step, FORM)
 
 
 @pytest.mark.parametrize("step", [
@@ -73,14 +73,14 @@ def test_others_pass(step):
 def test_an_encoder_that_takes_either_kind_is_refused(step):
     for column in "nt":
         with pytest.raises(ValueError, match="no category that is a number or a text"):
-            check_kinds(on(step, [column]), SCHEMA)
+            check_kinds(on(step, [column]), FORM)
 
 
 def test_a_vectorizer_of_numbers_is_refused():
     words = HashingVectorizer(preprocessor=str, n_features=4)
-    check_kinds(on(words, "t"), SCHEMA)
+    check_kinds(on(words, "t"), FORM)
     with pytest.raises(ValueError, match="made for text, and column 0 of X holds numbers"):
-        check_kinds(on(words, "n"), SCHEMA)
+        check_kinds(on(words, "n"), FORM)
 
 
 ANY = OneHotEncoder(categories=[[0, 1]], handle_unknown="ignore", sparse_output=False)
@@ -103,19 +103,19 @@ def test_steps_behind_new_columns_are_watched(place):
     if place == "a frame":
         pytest.importorskip("pandas")
     step = clone(BEHIND[place])
-    numbers = PublicSchema("array", ("numbers",) * 3)
+    numbers = TableForm("array", ("numbers",) * 3)
     if place != "a frame":
         public = PublicRows(numbers.dummies(), numbers)
         check_kinds(step, numbers)
         fit(step, public)
-    schema = PublicSchema("pandas" if place == "a frame" else "array", SCHEMA.kinds, SCHEMA.columns)
-    check_kinds(step, schema)
+    form = TableForm("pandas" if place == "a frame" else "array", FORM.kinds, FORM.columns)
+    check_kinds(step, form)
     with pytest.raises(ValueError, match="are numbers, and column 0 of X holds text"):
-        fit(step, PublicRows(schema.dummies(), schema))
+        fit(step, PublicRows(form.dummies(), form))
 
 
 def test_all_are_named():
     with pytest.raises(ValueError, match="'first' .*; Step 'second' "):
         check_kinds(FeatureUnion([
             ("first", OneHotEncoder(categories=[["a"], ["a"], ["a"]])), ("second", FILL),
-        ]), SCHEMA)
+        ]), FORM)

@@ -33,6 +33,7 @@ from dpselect.preprocessing import (
     DATA_INDEPENDENT,
     BoundedScaler,
     NormClipper,
+    TableEncoder,
     check_pipeline_privacy,
 )
 
@@ -171,6 +172,7 @@ ROWWISE = [
     (SimpleImputer(strategy="constant", fill_value=0.0, keep_empty_features=True), MISSING),
     (SkewedChi2Sampler(random_state=0), NUMBERS),
     (SparseRandomProjection(2, random_state=0), NUMBERS),
+    (TableEncoder((0, 1), expansion=3), NUMBERS),
 ]
 
 

@@ -20,6 +20,18 @@ def test_bounded_scaler_set_output():
     assert list(out.columns) == ["age", "dose"] and out.loc[0, "age"] == 0.0
 
 
+def test_bounds_by_name():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"dose": [1.0], "age": [60.0]})
+    scaler = BoundedScaler({"age": (0, 120), "dose": (0, 1)})
+    assert scaler.fit_transform(frame).tolist() == [[1, 0]]  # by name
+    assert scaler.fit_transform([[60, 1]]).tolist() == [[0, 1]]  # in order
+    other = {"age": (0, 1), "dosis": (0, 1)}
+    for bounds, table in (({"age": (0, 1)}, frame), (other, frame), ({}, [[1]])):
+        with pytest.raises(ValueError, match="^bounds says"):
+            BoundedScaler(bounds).fit(table)
+
+
 @pytest.mark.parametrize("bounds", [(1, 0), (0, np.inf), [(0, 1)] * 3, 5.0, [(0, np.nan), (0, 1)]])
 def test_bounds_must_bound(bounds):
     with pytest.raises(ValueError, match="bounds"):

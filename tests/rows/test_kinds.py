@@ -14,7 +14,7 @@ from dpselect import (
     DPRidge,
     RowChunks,
 )
-from dpselect.preprocessing import BoundedScaler, DPBoundsScaler, NormClipper
+from dpselect.preprocessing import BoundedScaler, DPBoundsScaler, NormClipper, TableEncoder
 from dpselect.rows import align, as_lazy, block_map, block_sum, n_rows, sample, take_records
 
 from .kinds import LENGTHS, Parts, chunked, forms, mapped
@@ -124,7 +124,8 @@ def test_densities(records, tmp_path):
 
 def test_preprocessing_stays_lazy(records, tmp_path):
     X, labels, _ = records
-    for step in (BoundedScaler((-0.5, 0.5)), NormClipper(), DPBoundsScaler(random_state=0)):
+    encoder = TableEncoder((-0.5, 0.5), expansion=3, n_fourier=2)
+    for step in (BoundedScaler((-0.5, 0.5)), NormClipper(), DPBoundsScaler(random_state=0), encoder):
         expected = clone(step).fit_transform(X)
         for name, (rows, _) in forms(X, labels, tmp_path).items():
             given = clone(step).fit(rows).transform(rows)

@@ -1,11 +1,12 @@
 """The public form of a table: its container, its columns, and which hold numbers and which text.
 
 How a column is stored tells of single records: one gap turns integers into floats, and one ``None``
-turns them into objects. A schema knows numbers and text only, and converts every record by itself:
+turns them into objects. A form knows numbers and text only, and converts every record by itself:
 numbers to float64, text to ``str``. Steps are fitted on a dummy row of it, which holds no record.
 """
 
 import numbers
+from collections import Counter
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -22,7 +23,7 @@ DUMMY_NUMBERS, DUMMY_TEXT = (0.5, 2.0), "text"
 
 
 @dataclass(frozen=True)
-class PublicSchema:
+class TableForm:
     """Container, names and kinds of the columns of a table.
 
     Attributes
@@ -52,7 +53,7 @@ class PublicSchema:
         Raises
         ------
         ValueError
-            If a column does not hold what the schema says.
+            If a column does not hold what the form says.
         """
         if is_lazy(X):
             return map_rows(self.convert, X, X.shape[1:], X.names, X.dtype)
@@ -119,8 +120,8 @@ class PublicSchema:
         return table
 
 
-def read_schema(X):
-    """Return the public schema of a table.
+def read_form(X):
+    """Return the public form of a table.
 
     Parameters
     ----------
@@ -129,7 +130,7 @@ def read_schema(X):
 
     Returns
     -------
-    PublicSchema
+    TableForm
 
     Raises
     ------
@@ -137,12 +138,12 @@ def read_schema(X):
         If a column mixes numbers and text, holds neither, or holds nothing.
     """
     if is_lazy(X):
-        return on_first_row(read_schema, X)
+        return on_first_row(read_form, X)
     if sparse.issparse(X):
-        return PublicSchema("sparse", (NUMBERS,) * X.shape[1], sparse_type=type(X))
+        return TableForm("sparse", (NUMBERS,) * X.shape[1], sparse_type=type(X))
     columns = _columns(X)
     if columns is None:
-        return PublicSchema("array", (NUMBERS,) * np.shape(X)[1])
+        return TableForm("array", (NUMBERS,) * np.shape(X)[1])
     frame = _frame(X)
     names = range(len(columns)) if frame is None else list(X.columns)
     kinds = [_read(column)[0] for column in columns]
@@ -163,13 +164,15 @@ def read_schema(X):
                 "a private model are fitted for; leave it out of X, or turn it into numbers, each "
                 "record by itself."
             )
-    return PublicSchema(frame or "array", tuple(kinds), None if frame is None else X.columns)
+    return TableForm(frame or "array", tuple(kinds), None if frame is None else X.columns)
 
 
 def list_columns(X):
-    """Return the columns of a table in memory."""
-    columns = None if sparse.issparse(X) else _columns(X)
-    return [np.zeros(1)] * np.shape(X)[1] if columns is None else columns
+    """Return the columns of a table in memory; of a sparse matrix, columns of the same kind."""
+    if sparse.issparse(X):
+        return [np.zeros(1)] * X.shape[1]
+    columns = _columns(X)
+    return list(np.asarray(X, dtype=np.float64).T) if columns is None else columns
 
 
 def column_kind(column):
@@ -178,12 +181,31 @@ def column_kind(column):
     return kind if kind in (NUMBERS, TEXT) else None
 
 
+def plain_values(column):
+    """Return a column as a one-dimensional array of float64, or of objects, whatever its kind."""
+    if type(column).__module__.partition(".")[0] == "polars":
+        import polars as pl
+
+        # a missing boolean is None
+        if column.dtype.is_numeric() or (column.dtype == pl.Boolean and not column.null_count()):
+            return column.cast(pl.Float64).to_numpy()
+        return np.array([*column.to_list(), None], dtype=object)[:-1]
+    if hasattr(column, "cat") and hasattr(column.dtype, "categories"):
+        known = plain_values(column.dtype.categories.to_series())
+        return np.append(known, [np.nan])[column.cat.codes.to_numpy()]
+    if column.dtype.kind not in "biuf":
+        return column.to_numpy(dtype=object) if hasattr(column, "iloc") else column.astype(object)
+    if hasattr(column, "iloc"):
+        return column.to_numpy(dtype=np.float64, na_value=np.nan)
+    return column.astype(np.float64)
+
+
 def _of_kind(column, expected, name):
     """Return the values of a column, or refuse those of another kind."""
     kind, values = _read(column)
     if kind == expected:
         return values
-    if kind in (NUMBERS, TEXT, None) and all(_is_gap(type(v)) or v != v for v in values):
+    if kind in (NUMBERS, TEXT, None) and all(is_gap(type(v)) or v != v for v in values):
         # a chunk without a value says nothing
         return values.astype(object) if expected == TEXT else np.full(len(values), np.nan)
     raise _refused(name, kind)
@@ -222,13 +244,16 @@ def _columns(X):
         return [X.iloc[:, j] for j in range(X.shape[1])]
     if frame == "polars":
         return X.get_columns()
+    array = as_array(X)
+    return None if array.dtype.kind in "biuf" else list(array.T)
+
+
+def as_array(X):
+    """Return what is no dataframe as an array, in which numbers are no texts."""
     array = unquoted(np.asarray, X)
-    if array.dtype.kind in "biuf":
-        return None
     if array.dtype.kind == "U" and not isinstance(X, np.ndarray):
-        # numpy has turned numbers into text
-        array = unquoted(np.array, X, dtype=object)
-    return list(array.T)
+        return unquoted(np.array, X, dtype=object)
+    return array
 
 
 def _read(column):
@@ -242,11 +267,9 @@ def _read(column):
             return None, np.full(len(column), np.nan, dtype=object)
         # the code of a missing value is -1
         return kind, np.append(values, [np.nan])[column.cat.codes.to_numpy()]
+    values = plain_values(column)
     if dtype.kind in "biuf":
-        if hasattr(column, "iloc"):
-            return NUMBERS, column.to_numpy(dtype=np.float64, na_value=np.nan)
-        return NUMBERS, column.astype(np.float64)
-    values = column.to_numpy(dtype=object) if hasattr(column, "iloc") else column.astype(object)
+        return NUMBERS, values
     kind, values = _read_objects(values)
     if kind is None and issubclass(getattr(dtype, "type", object), str):
         return TEXT, values
@@ -258,9 +281,10 @@ def _read_polars(column):
 
     if column.dtype == pl.Boolean and column.null_count():
         return "gaps", None  # which numpy is given as objects
-    if column.dtype.is_numeric() or column.dtype == pl.Boolean:
-        return NUMBERS, column.cast(pl.Float64).to_numpy()
-    kind, values = _read_objects(np.array([*column.to_list(), None], dtype=object)[:-1])
+    values = plain_values(column)
+    if values.dtype == np.float64:
+        return NUMBERS, values
+    kind, values = _read_objects(values)
     if kind is None and column.dtype in (pl.String, pl.Categorical, pl.Enum):
         return TEXT, values
     return kind, values
@@ -269,7 +293,7 @@ def _read_polars(column):
 def _read_objects(values):
     """Return the kind of objects, and the objects as numbers or text."""
     types = set(map(type, values))
-    gaps = {kind for kind in types if _is_gap(kind)}
+    gaps = {kind for kind in types if is_gap(kind)}
     texts = {kind for kind in types if issubclass(kind, str)}
     numeric = {kind for kind in types - gaps if issubclass(kind, NUMERIC_TYPES)}
     if types - gaps - texts - numeric:
@@ -291,7 +315,33 @@ def _read_objects(values):
     return TEXT, plain
 
 
-def _is_gap(kind):
+def is_gap(kind):
     return kind is type(None) or (
         kind.__module__.startswith("pandas") and kind.__name__ in ("NAType", "NaTType")
     )
+
+
+def column_places(known, names, n_columns, what):
+    """Return the places in a table of the columns that `what` (a parameter) knows, by name or in order.
+
+    `names` are those of the table, or None; then columns are known in their order.
+    """
+    if names is None:
+        if len(known) != n_columns:
+            raise ValueError(
+                f"{what} says what is public of {len(known)} columns, and X has {n_columns} without "
+                "names; give a dataframe, or write one entry for each column, in their order."
+            )
+        return list(range(n_columns))
+    names = list(names)
+    # two columns of one name are not known either
+    extra = [name for name, times in Counter(names).items() if name not in known or times > 1]
+    lacking = [name for name in known if name not in names]
+    if extra or lacking:
+        said = [f"says nothing of columns {extra} of X"] if extra else []
+        said += [f"has columns {lacking} that X lacks"] if lacking else []
+        raise ValueError(
+            f"{what} {' and '.join(said)}, and what is not known beforehand cannot be encoded; write "
+            "the same names in both."
+        )
+    return [names.index(name) for name in known]

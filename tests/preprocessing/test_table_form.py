@@ -8,7 +8,7 @@ import pytest
 from scipy import sparse
 
 from dpselect import RowChunks
-from dpselect.preprocessing.public_schema import read_schema
+from dpselect.preprocessing.table_form import read_form
 from dpselect.rows import as_lazy, block_map, is_lazy
 
 NAN = float("nan")
@@ -26,16 +26,16 @@ NAN = float("nan")
     (np.empty((0, 2), dtype=object), "nn"),
 ])
 def test_columns_hold_numbers_or_text(X, kinds):
-    schema = read_schema(X)
-    assert "".join(kind[0] for kind in schema.kinds) == kinds
-    rows = schema.convert(X)
+    form = read_form(X)
+    assert "".join(kind[0] for kind in form.kinds) == kinds
+    rows = form.convert(X)
     assert rows.dtype == (object if "t" in kinds else float)
-    again = schema.convert(rows)
+    again = form.convert(rows)
     if not sparse.issparse(rows):
         assert repr(again) == repr(rows)
         assert {type(v) for v in rows.ravel().tolist()} <= {float, str, type(None)}
-    assert {type(dummy) for dummy in schema.dummies()} == {type(rows)}
-    assert all(dummy.shape == (1, len(kinds)) for dummy in schema.dummies())
+    assert {type(dummy) for dummy in form.dummies()} == {type(rows)}
+    assert all(dummy.shape == (1, len(kinds)) for dummy in form.dummies())
 
 
 @pytest.mark.parametrize("column, said", [
@@ -51,7 +51,7 @@ def test_columns_hold_numbers_or_text(X, kinds):
 def test_what_one_record_could_decide_is_refused(column, said):
     X = np.array([[0, value] for value in column], dtype=object)
     with pytest.raises(ValueError, match=f"Column 1 .*{said}.*;") as caught:
-        read_schema(X)
+        read_form(X)
     assert "SECRET" not in str(caught.value)
 
 
@@ -59,38 +59,38 @@ def test_frames_keep_library_names_and_index():
     pd = pytest.importorskip("pandas")
     X = pd.DataFrame({"a": [1, None, 3], "b": ["x", None, "y"]}, index=[5, 5, 7]).convert_dtypes()
     X["c"] = pd.Categorical([2, 3, None], categories=[3, 2, 1])
-    schema = read_schema(X)
-    rows = schema.convert(X)
-    assert schema.kinds == ("numbers", "text", "numbers")
+    form = read_form(X)
+    rows = form.convert(X)
+    assert form.kinds == ("numbers", "text", "numbers")
     assert list(rows.columns) == ["a", "b", "c"] and rows.index.tolist() == [5, 5, 7]
     assert [str(dtype) for dtype in rows.dtypes] == ["float64", "object", "float64"]
     np.testing.assert_array_equal(rows["a"], [1, NAN, 3])
     np.testing.assert_array_equal(rows["c"], [2, 3, NAN])
     assert rows["b"].tolist()[::2] == ["x", "y"] and rows["b"].isna().tolist() == [False, True, False]
     with pytest.raises(ValueError, match="Column 'd' .*neither"):
-        read_schema(X.assign(d=pd.Timestamp("2020-01-01")))
+        read_form(X.assign(d=pd.Timestamp("2020-01-01")))
     twice = pd.DataFrame([[1, "x"]], columns=["a", "a"])
-    assert read_schema(twice).convert(twice).to_numpy().tolist() == [[1.0, "x"]]
+    assert read_form(twice).convert(twice).to_numpy().tolist() == [[1.0, "x"]]
 
 
 def test_polars():
     pl = pytest.importorskip("polars")
     X = pl.DataFrame({"a": [1, None], "b": ["x", None], "c": [True, False]})
-    schema = read_schema(X)
-    assert schema.kinds == ("numbers", "text", "numbers")
-    assert schema.convert(X).dtypes == [pl.Float64, pl.String, pl.Float64]
+    form = read_form(X)
+    assert form.kinds == ("numbers", "text", "numbers")
+    assert form.convert(X).dtypes == [pl.Float64, pl.String, pl.Float64]
     with pytest.raises(ValueError, match="Column 'd' .*neither"):
-        read_schema(X.with_columns(d=pl.date(2020, 1, 1)))
+        read_form(X.with_columns(d=pl.date(2020, 1, 1)))
     with pytest.raises(ValueError, match="Column 'd' .*no value"):
-        read_schema(X.with_columns(d=pl.lit(None)))
+        read_form(X.with_columns(d=pl.lit(None)))
     with pytest.raises(ValueError, match="Column 'c' .*polars' booleans"):
-        read_schema(X.with_columns(c=pl.Series([True, None])))
+        read_form(X.with_columns(c=pl.Series([True, None])))
 
 
 def test_other_frames_are_refused():
     pyarrow = pytest.importorskip("pyarrow")
     with pytest.raises(TypeError, match="pandas or polars"):
-        read_schema(pyarrow.table({"a": [1]}))
+        read_form(pyarrow.table({"a": [1]}))
 
 
 def test_of_lazy_rows_the_first_speaks_for_all():
@@ -99,12 +99,12 @@ def test_of_lazy_rows_the_first_speaks_for_all():
     def lazy(n):
         return as_lazy(RowChunks(lambda i: np.array(chunks[i], dtype=object), [1] * n, 2))
 
-    schema = read_schema(lazy(2))
-    rows = schema.convert(lazy(2))
-    assert is_lazy(rows) and schema.kinds == ("numbers", "text")
+    form = read_form(lazy(2))
+    rows = form.convert(lazy(2))
+    assert is_lazy(rows) and form.kinds == ("numbers", "text")
     assert block_map(lambda block: block, rows).tolist() == [[1.0, "a"], [2.5, "b"]]
     with pytest.raises(ValueError, match="Column 0 .*mixes"):
-        block_map(lambda block: block, schema.convert(lazy(3)))
+        block_map(lambda block: block, form.convert(lazy(3)))
 
 
 @pytest.mark.parametrize("gap", ["None", "nan", "NA"])
@@ -114,19 +114,19 @@ def test_a_missing_text_stays_what_it_is(gap):
     value = {"None": None, "nan": NAN, "NA": pd.NA}[gap]
     X = pd.DataFrame({"t": pd.Series(["a", value, np.str_("b")], dtype=object)})
     if gap == "NA":
-        assert read_schema(X.astype("string")).convert(X.astype("string"))["t"].iloc[1] is pd.NA
-    column = read_schema(X).convert(X)["t"]
+        assert read_form(X.astype("string")).convert(X.astype("string"))["t"].iloc[1] is pd.NA
+    column = read_form(X).convert(X)["t"]
     assert column.iloc[1] is value and [type(v) for v in column.iloc[::2]] == [str, str]
 
 
 def test_a_chunk_without_values_is_of_either_kind():
     pd = pytest.importorskip("pandas")
-    schema = read_schema(pd.DataFrame({"n": [1], "t": ["a"]}))
+    form = read_form(pd.DataFrame({"n": [1], "t": ["a"]}))
     for gaps in ([NAN, NAN], [None, None], pd.array([None, None], dtype="string")):
-        rows = schema.convert(pd.DataFrame({"n": gaps, "t": gaps}))
+        rows = form.convert(pd.DataFrame({"n": gaps, "t": gaps}))
         assert rows["n"].dtype == float and rows["t"].dtype == object and rows.isna().all(axis=None)
     with pytest.raises(ValueError, match="Column 't' .*mixes"):
-        schema.convert(pd.DataFrame({"n": [1], "t": [1]}))
+        form.convert(pd.DataFrame({"n": [1], "t": [1]}))
 
 
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int64", "float16", "float32", "Int8"])
@@ -135,8 +135,8 @@ def test_numbers_of_a_frame_are_float64_whatever_one_record_makes_of_their_colum
     pd = pytest.importorskip("pandas")
     whole = pd.DataFrame({"a": pd.array([1, 0, 1], dtype=dtype)})
     gap = pd.DataFrame({"a": [1.0, NAN, 1.0]})
-    schemas = [read_schema(X) for X in (whole, gap)]
-    assert schemas[0] == schemas[1]
-    rows = [schema.convert(X)["a"] for schema, X in zip(schemas, (whole, gap))]
+    forms = [read_form(X) for X in (whole, gap)]
+    assert forms[0] == forms[1]
+    rows = [form.convert(X)["a"] for form, X in zip(forms, (whole, gap))]
     assert [column.dtype for column in rows] == [np.float64, np.float64]
     assert rows[0][2] == rows[1][2]

@@ -1,0 +1,90 @@
+"""What single cells mean: a number, a text or a gap. Each by itself, however its column is stored.
+
+One record can turn a column of integers into floats, objects or texts. So 1, 1.0, True and "1" mean
+the same here, and no cell is read with an eye on others.
+"""
+
+import math
+
+import numpy as np
+
+from .table_form import NUMERIC_TYPES, is_gap
+
+# texts that stand for a gap, in lower case
+MISSING_TEXTS = ("", "?", "na", "nan", "<na>")
+TRUTHS = {"true": 1.0, "false": 0.0}
+# codes of cells that are no category
+GAP, UNLISTED, STRANGE = -1, -2, -3
+
+
+def as_number(value):
+    """Return a number or a text as float64; nan if it is a gap, None if it is no number."""
+    if is_gap(type(value)):
+        return math.nan
+    if isinstance(value, str):
+        text = value.strip().lower()
+        if text in TRUTHS or text in MISSING_TEXTS:
+            return TRUTHS.get(text, math.nan)
+        return None if "_" in text else _converted(text)  # float() takes 1_000
+    return _converted(value) if isinstance(value, NUMERIC_TYPES) else None
+
+
+def _converted(value):
+    try:
+        return float(value)
+    except OverflowError:  # an integer
+        return math.inf if value > 0 else -math.inf
+    except ValueError:
+        return None
+
+
+def read_numbers(values, name):
+    """Return cells as float64, nan for gaps; refuse what is no finite number, without quoting it."""
+    if values.dtype != np.float64:
+        cells = [as_number(value) for value in values]
+        if None in cells:
+            raise ValueError(
+                f"Column {name!r} of X holds something that is no number, and the schema has bounds for "
+                "it; write numbers, and None or nan for a gap, or its categories in the schema."
+            )
+        values = np.array(cells, dtype=np.float64)
+    if np.isinf(values).any():
+        raise ValueError(
+            f"Column {name!r} of X holds an infinite number (inf), which no record can have; leave it "
+            "missing, or write a number."
+        )
+    return values
+
+
+def read_codes(values, name, texts, numbers):
+    """Return the code of each cell by `texts` and `numbers`; GAP or UNLISTED for others."""
+    if values.dtype == np.float64:
+        distinct, places = np.unique(values, return_inverse=True)
+        codes = [numbers.get(v, UNLISTED) if v == v else GAP for v in distinct.tolist()]
+        return np.array(codes, dtype=int)[places]
+    known = {}
+    codes = np.empty(len(values), dtype=int)
+    for i, value in enumerate(values):
+        try:
+            code = known.get(value)
+        except TypeError:  # it has no hash
+            code = STRANGE
+        if code is None:
+            code = known[value] = _code(value, texts, numbers)
+        codes[i] = code
+    if (codes == STRANGE).any():
+        raise ValueError(
+            f"Column {name!r} of X holds something that is no text, no number and no gap, so it "
+            "is no category; write texts, numbers or None."
+        )
+    return codes
+
+
+def _code(value, texts, numbers):
+    is_text = isinstance(value, str)
+    if is_text and value.strip() in texts:
+        return texts[value.strip()]
+    number = as_number(value)
+    if number is None:
+        return UNLISTED if is_text else STRANGE
+    return GAP if math.isnan(number) else numbers.get(number, UNLISTED)

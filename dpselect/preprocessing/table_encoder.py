@@ -1,0 +1,421 @@
+"""From a table of numbers and categories to rows for a linear model, by public knowledge alone."""
+
+import os
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Literal, Self
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import check_array
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ..atomic import all_or_nothing
+from ..rows import as_lazy, block_map, dummy_rows, is_lazy
+from ..type_aliases import Array, MatrixLike
+from ..validation import check_choice, check_flag, check_number, unquoted
+from .schema import CategoryColumn, NumberColumn, PublicSchema
+from .table_form import as_array, column_places, list_columns, plain_values
+from .terms import (
+    CategoryTerm,
+    FourierTerm,
+    Lengths,
+    NumberTerm,
+    PairTerm,
+    levels_of,
+    random_directions,
+)
+
+# stands for all columns, and is the name of none
+EVERY = ("every column",)
+
+
+class TableEncoder(TransformerMixin, BaseEstimator):
+    """Make rows for a linear model of a table, by what is known of its columns without looking.
+
+    It learns nothing from the records, and encodes each by itself. A number is clipped to its bounds,
+    transformed, scaled and expanded; a category becomes a code; so a linear model of the rows is an
+    *additive* model of the columns, with a curve for each number and a level for each category. How
+    long a row can be, and seldom is, is known in advance (:meth:`max_norm`, :meth:`typical_norm`): the
+    noise of a private model is proportional to it.
+
+    Parameters
+    ----------
+    schema : dict, PublicSchema, path of a JSON file, or one entry for all columns
+        What is public of the columns: see :class:`PublicSchema`. An entry that is no dict stands for
+        every column, as ``(0, 255)`` does for pixels.
+    expansion : "linear" or int, default=2
+        What becomes of a number z between 0 and 1: 2 z - 1, or the features k^(-1/2) cos(pi k z) for
+        k = 1, ..., K. With cosines the ridge penalty of a model smooths its curves. Each feature adds
+        noise: few records want "linear", and many 4.
+    categories : {"simplex", "onehot"}, default="simplex"
+        Codes of K categories: the corners of a simplex around 0, in K - 1 columns, whose squared norm
+        is 1 - 1/K; or a column for each. A value that is not listed is 0 in all columns of either,
+        unless the schema says ``"unknown": True``.
+    cut_points : dict, default=None
+        Of columns of numbers that are cut into categories, from the name to ascending numbers between
+        the bounds. A number at a cut belongs to the upper part.
+    pairs : list of (str, str), default=()
+        Columns of numbers between which there is an interaction: each pair adds
+        cos(pi z) cos(pi z') / 2.
+    n_fourier : int, default=0
+        Random features sqrt(2 / n_fourier) cos(w . x + b) of all numbers x = 2 z - 1 together, which
+        approximate the kernel ``exp(-gamma ||x - x'||^2)``. They mix columns, and have no picture.
+    gamma : float, default=1.0
+        Of this kernel.
+    random_state : int, default=0
+        Seed of the random features: a public number.
+    sparse_output : bool, default=False
+        Whether rows in memory are encoded as a CSR matrix, for "onehot" with many categories.
+
+    Attributes
+    ----------
+    schema_ : PublicSchema
+        Of all columns by name.
+    terms_ : tuple of Term
+        The parts of the additive model: each has the names of its `columns`, the places of its
+        features in a row (`outputs`, a slice), `names`, and ``at(*values)``, the features at
+        values of the columns, such as ``values()``.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Names of the columns, if X had names.
+
+    See Also
+    --------
+    PublicSchema : What may be said of a column.
+    BoundedScaler : Numbers alone, each between -1 and 1.
+
+    Notes
+    -----
+    Cells mean the same however they are stored: 1, 1.0, True and "1" are one category, and
+    text that reads as a number is one. None, nan, NA and the texts "", "?", "NA" and "nan" (unless
+    listed as categories) are gaps. A missing number is its `fill` and 1 in a column of its own;
+    without a fill its other features are 0. A missing category is a level of its own if the schema
+    says so, and else like one that is not listed.
+
+    Examples
+    --------
+    >>> import math
+    >>> from dpselect.preprocessing import TableEncoder
+    >>> schema = {"age": (0, 120), "job": ["farmer", "clerk"], "income": {
+    ...     "bounds": (0, 1e6), "transform": "log1p", "missing": True}}
+    >>> encoder = TableEncoder(schema, expansion="linear")
+    >>> encoder.fit_transform([[60, "clerk", None], [130, "farmer", 1e6]]).round(2)
+    array([[ 0.  , -0.71,  0.  ,  1.  ],
+           [ 1.  ,  0.71,  1.  ,  0.  ]])
+    >>> encoder.get_feature_names_out().tolist()
+    ['age', 'job_code1', 'income', 'income_missing']
+    >>> math.isclose(encoder.typical_norm("l2") ** 2, 1 / 3 + 1 / 2 + 1 / 3)
+    True
+    """
+
+    def __init__(
+        self,
+        schema: Any,
+        *,
+        expansion: Literal["linear"] | int = 2,
+        categories: Literal["simplex", "onehot"] = "simplex",
+        cut_points: Mapping[Any, npt.ArrayLike] | None = None,
+        pairs: Any = (),
+        n_fourier: int = 0,
+        gamma: float = 1.0,
+        random_state: int = 0,
+        sparse_output: bool = False,
+    ) -> None:
+        self.schema = schema
+        self.expansion = expansion
+        self.categories = categories
+        self.cut_points = cut_points
+        self.pairs = pairs
+        self.n_fourier = n_fourier
+        self.gamma = gamma
+        self.random_state = random_state
+        self.sparse_output = sparse_output
+
+    def fit(self, X: MatrixLike, y: Any = None) -> Self:
+        """Check the parameters, and find the columns of the schema in X.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            An array, a list, a dataframe of pandas or polars, or rows that are read lazily. Columns of
+            a dataframe are known by their names, those of other tables by their places.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : object
+
+        Raises
+        ------
+        ValueError
+            If the schema or another parameter is wrong, or X has other columns than the schema.
+        """
+        with all_or_nothing(self):
+            self._table(X, reset=True)
+            self.schema_ = self._schema()
+            names = getattr(self, "feature_names_in_", None)
+            self._places = column_places(self.schema_.columns, names, self.n_features_in_, "schema")
+            self.terms_ = self._terms(self.schema_)
+        return self
+
+    def transform(self, X: MatrixLike) -> Any:
+        """Encode records, each by itself.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray or CSR matrix of shape (n_samples, n_features_out)
+
+        Raises
+        ------
+        ValueError
+            If a column of numbers holds something else, an infinite number, or a gap that the schema
+            does not allow; the message names the column.
+        """
+        check_is_fitted(self, "terms_")
+        X = self._table(X, reset=False)
+        if is_lazy(X):
+            return block_map(self._dense, X, row_elements=self._n_outputs())
+        return self._sparse(X) if self.sparse_output else self._dense(X)
+
+    def get_feature_names_out(self, input_features: npt.ArrayLike | None = None) -> Array:
+        """Return the names of the features.
+
+        Parameters
+        ----------
+        input_features : array-like of str, default=None
+            Checked against the names of the columns.
+
+        Returns
+        -------
+        ndarray of str, shape (n_features_out,)
+        """
+        check_is_fitted(self, "terms_")
+        if input_features is not None:
+            given = np.asarray(input_features, dtype=object)
+            if given.shape != (self.n_features_in_,):
+                raise ValueError("input_features should have length equal to number of features.")
+            if not np.array_equal(given, getattr(self, "feature_names_in_", given)):
+                raise ValueError("input_features is not equal to feature_names_in_.")
+        return np.array([name for term in self.terms_ for name in term.names], dtype=object)
+
+    def max_norm(self, norm: Literal["l1", "l2"] = "l2") -> float:
+        """Return the norm that no row can exceed, but for rounding.
+
+        It is read off the parameters; if the schema is one entry for all columns, fit the encoder
+        first.
+
+        Parameters
+        ----------
+        norm : {"l1", "l2"}, default="l2"
+
+        Returns
+        -------
+        float
+        """
+        lengths = self._lengths(norm)
+        return lengths.max_l1 if norm == "l1" else lengths.max_l2_squared**0.5
+
+    def typical_norm(self, norm: Literal["l1", "l2"] = "l2") -> float:
+        """Return the norm of rows whose numbers lie evenly between their bounds.
+
+        A bound for a private model: a larger one adds noise, and longer rows are scaled down to it.
+        Where numbers lie in the middle of their bounds few rows are longer; where most are at a bound,
+        as amounts that are mostly 0, all may be, by about the same factor. Bounds on both sides of the
+        usual value make them short. It is the mean l1 norm, or the root of the mean squared l2 norm;
+        categories count with their largest, and a missing number like any other.
+
+        Parameters
+        ----------
+        norm : {"l1", "l2"}, default="l2"
+
+        Returns
+        -------
+        float
+        """
+        lengths = self._lengths(norm)
+        return lengths.typical_l1 if norm == "l1" else lengths.typical_l2_squared**0.5
+
+    def _lengths(self, norm):
+        check_choice("norm", norm, ("l1", "l2"), why="only these norms are known here")
+        return Lengths(*np.sum([term.lengths for term in self._terms(self._schema())], axis=0).tolist())
+
+    def _schema(self):
+        schema = self._given_schema()
+        if EVERY not in schema.columns:
+            return schema
+        check_is_fitted(self, "n_features_in_")
+        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
+        return PublicSchema(dict.fromkeys(names, schema.columns[EVERY]))
+
+    def _given_schema(self):
+        given = self.schema
+        if isinstance(given, PublicSchema):
+            return given
+        if isinstance(given, (str, os.PathLike)):
+            return PublicSchema.from_json(given)
+        return PublicSchema(given if isinstance(given, Mapping) else {EVERY: given})
+
+    def _terms(self, schema):
+        """Return the terms of a schema, in the order of the features."""
+        self._check_parameters(schema)
+        cuts = {name: tuple(map(float, given)) for name, given in (self.cut_points or {}).items()}
+        terms = []
+        for name, column in schema.columns.items():
+            if isinstance(column, CategoryColumn) or name in cuts:
+                levels = levels_of(column, cuts.get(name, ()))
+                codes = [f"code{j}" for j in range(1, len(levels))]
+                names = [f"{name}_{end}" for end in (codes if self.categories == "simplex" else levels)]
+                term = CategoryTerm(
+                    (column,), tuple(names), code=self.categories, cuts=cuts.get(name, ())
+                )
+            else:
+                linear = self.expansion == "linear"
+                ends = [""] if linear else [f"_cos{k}" for k in range(1, self.expansion + 1)]
+                ends += ["_missing"] if column.missing else []
+                names = [f"{name}{end}" for end in ends]
+                term = NumberTerm((column,), tuple(names), expansion=self.expansion)
+            terms.append(term)
+        for pair in self.pairs:
+            columns = tuple(schema.columns[name] for name in pair)
+            terms.append(PairTerm(columns, (f"{pair[0]}*{pair[1]}",)))
+        if self.n_fourier:
+            columns = tuple(c for c in schema.columns.values() if isinstance(c, NumberColumn))
+            drawn = random_directions(len(columns), self.n_fourier, self.gamma, self.random_state)
+            names = [f"fourier{j}" for j in range(self.n_fourier)]
+            terms.append(FourierTerm(columns, tuple(names), 0, *drawn))
+        return _in_place(terms)
+
+    def _check_parameters(self, schema):
+        expansion = self.expansion
+        if isinstance(expansion, str):
+            check_choice("expansion", expansion, ("linear",), why="it says how numbers are expanded")
+        else:
+            check_number(
+                "expansion", expansion, integer=True, why="it counts the cosines of each number",
+                instead='write an integer of 1 or more, or "linear"',
+            )
+        check_choice("categories", self.categories, ("simplex", "onehot"), why="these are known here")
+        check_number(
+            "n_fourier", self.n_fourier, integer=True, low_included=True,
+            why="it counts random features", instead="write 0 for none, or an integer",
+        )
+        check_number(
+            "gamma", self.gamma, why="random features are drawn with variance 2 gamma",
+            instead="write a number greater than 0, such as 1.0",
+        )
+        check_number(
+            "random_state", self.random_state, integer=True, low_included=True,
+            why="random features are public, and come from a public seed",
+            instead="write an integer of 0 or more, such as 0",
+        )
+        check_flag("sparse_output", self.sparse_output, why="it says what kind of matrix is returned")
+        self._check_columns(schema)
+
+    def _check_columns(self, schema):
+        """Refuse cuts and pairs of columns that are no numbers, and cuts that cut nothing."""
+        numeric = {name: c for name, c in schema.columns.items() if isinstance(c, NumberColumn)}
+        if self.n_fourier and not numeric:
+            raise ValueError(
+                f"n_fourier={self.n_fourier} needs columns of numbers, and the schema has none; write 0."
+            )
+        if not isinstance(self.cut_points, Mapping | None):
+            raise TypeError(
+                f"cut_points of type {type(self.cut_points).__name__} names no columns; write a dict "
+                'such as {"age": [18, 65]}.'
+            )
+        for name, cuts in (self.cut_points or {}).items():
+            try:
+                ends = [numeric[name].low, *map(float, cuts), numeric[name].high]
+                cut = len(ends) > 2 and bool((np.diff(ends) > 0).all())
+            except (KeyError, TypeError, ValueError, OverflowError):
+                cut = False
+            if not cut:
+                raise ValueError(
+                    f"cut_points of {name!r} are not ascending numbers between the bounds of such a "
+                    "column of numbers in the schema, so they make no categories; write for instance "
+                    '{"age": [18, 65]}.'
+                )
+        pairs = self.pairs if isinstance(self.pairs, (list, tuple)) else [None]
+        for pair in pairs:
+            listed = [name for name in numeric if isinstance(pair, (list, tuple)) and name in pair]
+            if len(listed) != 2 or len(pair) != 2:
+                raise ValueError(
+                    f"pairs={self.pairs!r} are not pairs of different columns of numbers in the schema, "
+                    'of which products can be made; write for instance [("age", "hours")].'
+                )
+
+    def _table(self, X, reset):
+        """Return a table whose shape and names are as they should be, lazily if it is not in memory."""
+        X = as_lazy(X)
+        if not (is_lazy(X) or sparse.issparse(X) or hasattr(X, "columns")):
+            X = as_array(X)
+        form = dummy_rows(X) if is_lazy(X) else X
+        if not hasattr(form, "columns"):
+            # sparse matrices and complex numbers are refused
+            kind = complex if form.dtype.kind == "c" else float
+            zeros = form if sparse.issparse(form) else np.broadcast_to(np.zeros((), kind), form.shape)
+            unquoted(check_array, zeros, estimator=type(self).__name__, input_name="X")
+        unquoted(validate_data, self, form, reset=reset, skip_check_array=True)
+        return X
+
+    def _read(self, X):
+        """Return what each column of the schema holds, by name."""
+        columns = list_columns(X)
+        return {
+            name: column.read(plain_values(columns[place]))
+            for (name, column), place in zip(self.schema_.columns.items(), self._places)
+        }
+
+    def _dense(self, X):
+        read = self._read(X)
+        features = np.empty((len(next(iter(read.values()))), self._n_outputs()))
+        for term in self.terms_:
+            features[:, term.outputs] = term.encode(*(read[name] for name in term.columns))
+        return features
+
+    def _sparse(self, X):
+        read, blocks = self._read(X), []
+        for term in self.terms_:
+            columns = [read[name] for name in term.columns]
+            one_hot = getattr(term, "code", None) == "onehot"
+            blocks.append(term.one_hot(*columns) if one_hot else sparse.csr_array(term.encode(*columns)))
+        return sparse.hstack(blocks, format="csr")
+
+    def _n_outputs(self):
+        return self.terms_[-1].outputs.stop
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.categorical = tags.input_tags.string = True
+        try:
+            columns = self._given_schema().columns.values()
+        except ValueError:  # `fit` says so
+            columns = ()
+        tags.input_tags.allow_nan = any(column.missing for column in columns)
+        return tags
+
+
+def _in_place(terms):
+    """Return terms that know where their features are, or refuse features of one name."""
+    placed, start = [], 0
+    for term in terms:
+        placed.append(replace(term, start=start))
+        start = placed[-1].outputs.stop
+    names = Counter(name for term in placed for name in term.names)
+    twice = [name for name, times in names.items() if times > 1]
+    if twice:
+        raise ValueError(
+            f"The schema makes features of one name, {twice}, which cannot be told apart; give columns "
+            "or categories other names."
+        )
+    return tuple(placed)

@@ -1,0 +1,246 @@
+"""The maps from columns to features: each is one term of an additive model, and can be drawn.
+
+z in [0, 1] is a number between its public bounds. All numbers here are public: norms are maxima, or
+means over a z that is uniform, and read no record.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+from scipy.linalg import helmert
+
+from ..type_aliases import Array, FloatArray
+
+# of |cos| over whole half-periods
+MEAN_COSINE = 2 / math.pi
+
+
+class Lengths(NamedTuple):
+    """How long the features of a term can be, and are if numbers lie evenly between their bounds."""
+
+    max_l1: float
+    max_l2_squared: float
+    typical_l1: float
+    typical_l2_squared: float
+
+
+@dataclass(frozen=True)
+class Term(ABC):
+    """What an encoder makes of one column, or of several together.
+
+    Attributes
+    ----------
+    parts : tuple of NumberColumn or CategoryColumn
+        The columns.
+    names : tuple of str
+        Of the features.
+    start : int
+        Place of the first feature.
+    """
+
+    parts: tuple[Any, ...]
+    names: tuple[str, ...] = ()
+    start: int = 0
+
+    @property
+    def columns(self) -> tuple[Any, ...]:
+        """tuple : Names of the columns."""
+        return tuple(part.name for part in self.parts)
+
+    @property
+    def outputs(self) -> slice:
+        """slice : Places of the features in the rows of the encoder."""
+        return slice(self.start, self.start + len(self.names))
+
+    def values(self, n: int = 101) -> list[Array]:
+        """Return values of the columns at which the term can be drawn.
+
+        Parameters
+        ----------
+        n : int, default=101
+            How many numbers between bounds.
+
+        Returns
+        -------
+        list of ndarray
+            For each column: numbers (and nan) or categories (and None); of a pair, all combinations.
+
+        Raises
+        ------
+        ValueError
+            If the term mixes more than two columns.
+        """
+        if len(self.parts) > 2:
+            raise ValueError(
+                f"The term mixes {len(self.parts)} columns, so it has no picture; draw others."
+            )
+        mesh = np.meshgrid(*(part.values(n) for part in self.parts), indexing="ij")
+        return [axis.ravel() for axis in mesh]
+
+    def at(self, *values: Any) -> FloatArray:
+        """Return the features at values of the columns, such as those of :meth:`values`.
+
+        Parameters
+        ----------
+        *values : array-like of shape (n,)
+            For each of the columns.
+
+        Returns
+        -------
+        ndarray of shape (n, n_features)
+        """
+        cells = [np.array([*given, None], dtype=object)[:-1] for given in values]
+        return self.encode(*[part.read(given) for part, given in zip(self.parts, cells)])
+
+    @abstractmethod
+    def encode(self, *read: Array) -> FloatArray:
+        """Return the features of columns that were read."""
+
+    @property
+    @abstractmethod
+    def lengths(self) -> Lengths:
+        """Lengths : In both norms."""
+
+
+@dataclass(frozen=True)
+class NumberTerm(Term):
+    """2 z - 1, or k^(-1/2) cos(pi k z) for k = 1..K; 0 for a gap without a fill; a flag for gaps."""
+
+    expansion: str | int = "linear"
+
+    def encode(self, z):
+        (column,) = self.parts
+        gaps = np.isnan(z)
+        fill = _fill(column)
+        features = self._features(np.where(gaps, 0.5 if fill is None else fill, z))
+        if fill is None:
+            features[gaps] = 0.0
+        return np.column_stack([features, gaps]) if column.missing else features
+
+    def _features(self, z):
+        if self.expansion == "linear":
+            return (2 * z - 1)[:, np.newaxis]
+        k = np.arange(1, self.expansion + 1)
+        return np.cos(np.pi * k * z[:, np.newaxis]) / np.sqrt(k)
+
+    @property
+    def lengths(self):
+        if self.expansion == "linear":
+            l1, square, typical = 1.0, 1.0, Lengths(1.0, 1.0, 1 / 2, 1 / 3)
+        else:
+            k = np.arange(1, self.expansion + 1)
+            l1, square = float((k**-0.5).sum()), float((1 / k).sum())
+            typical = Lengths(l1, square, MEAN_COSINE * l1, square / 2)
+        (column,) = self.parts
+        if not column.missing:
+            return typical
+        (gap,) = self.encode(np.array([np.nan]))
+        gaps = float(np.abs(gap).sum()), float(gap @ gap)
+        return Lengths(*map(max, (l1, square), gaps), *typical[2:])
+
+
+@dataclass(frozen=True)
+class CategoryTerm(Term):
+    """A code for each category: corners of a simplex around 0, or a column for each.
+
+    The cuts, if there are any, make categories of a number.
+    """
+
+    code: str = "simplex"
+    cuts: tuple[float, ...] = ()
+
+    @property
+    def levels(self) -> tuple[Any, ...]:
+        """tuple : What the codes stand for."""
+        return levels_of(self.parts[0], self.cuts)
+
+    def encode(self, read):
+        """Return codes; 0 for a value that is none of the levels."""
+        if self.code == "onehot":
+            return self.one_hot(read).toarray()
+        corners = helmert(len(self.levels)).T
+        return np.vstack([corners, np.zeros(corners.shape[1])])[self._places(read)]
+
+    def one_hot(self, read):
+        places = self._places(read)
+        rows = np.flatnonzero(places >= 0)
+        shape = (len(places), len(self.levels))
+        return sparse.csr_array((np.ones(len(rows)), (rows, places[rows])), shape=shape)
+
+    def _places(self, read):
+        if not self.cuts:
+            return read
+        (column,) = self.parts
+        # nan comes after all cuts
+        places = np.searchsorted(column.read(np.array(self.cuts)), read, side="right")
+        return np.where(np.isnan(read), len(self.cuts) + 1, places)
+
+    @property
+    def lengths(self):
+        if self.code == "onehot":
+            return Lengths(1.0, 1.0, 1.0, 1.0)
+        corners = helmert(len(self.levels))
+        l1, square = float(np.abs(corners).sum(axis=0).max()), 1 - 1 / len(self.levels)
+        return Lengths(l1, square, l1, square)
+
+
+@dataclass(frozen=True)
+class PairTerm(Term):
+    """cos(pi z) cos(pi z') / 2; 0 where one is missing and has no fill."""
+
+    def encode(self, *read):
+        first, second = (np.cos(np.pi * _filled(*each, gap=0.5)) for each in zip(self.parts, read))
+        return (first * second / 2)[:, np.newaxis]
+
+    @property
+    def lengths(self):
+        return Lengths(1 / 2, 1 / 4, MEAN_COSINE**2 / 2, 1 / 16)
+
+
+@dataclass(frozen=True)
+class FourierTerm(Term):
+    """sqrt(2 / D) cos(w . (2 z - 1) + b) of all numbers, D times, w normal with variance 2 gamma."""
+
+    weights: FloatArray = field(default_factory=lambda: np.empty((0, 0)), compare=False)
+    offsets: FloatArray = field(default_factory=lambda: np.empty(0), compare=False)
+
+    def encode(self, *read):
+        angle = np.tile(self.offsets, (len(read[0]), 1))
+        # one column after the other: a matrix product rounds as its number of rows wants
+        for column, z, weights in zip(self.parts, read, self.weights):
+            angle += (2 * _filled(column, z, gap=0.5) - 1)[:, np.newaxis] * weights
+        return np.sqrt(2 / len(self.offsets)) * np.cos(angle)
+
+    @property
+    def lengths(self):
+        longest = math.sqrt(2 * len(self.names))
+        return Lengths(longest, 2.0, MEAN_COSINE * longest, 1.0)
+
+
+def levels_of(column, cuts=()):
+    """Return the levels of a category, or of a number that is cut."""
+    if not cuts:
+        return column.levels
+    ends = [column.low, *cuts, column.high]
+    between = tuple(f"{low:.15g} to {high:.15g}" for low, high in zip(ends, ends[1:]))
+    return (*between, "<missing>") if column.missing else between
+
+
+def random_directions(n_columns, n_features, gamma, seed):
+    """Return the weights and offsets of random Fourier features, from a public seed."""
+    generator = np.random.default_rng(seed)
+    weights = generator.normal(0.0, math.sqrt(2 * gamma), size=(n_columns, n_features))
+    return weights, generator.uniform(0.0, 2 * math.pi, size=n_features)
+
+
+def _fill(column):
+    return None if column.fill is None else float(column.read(np.array([column.fill]))[0])
+
+
+def _filled(column, z, gap):
+    fill = _fill(column)
+    return np.where(np.isnan(z), gap if fill is None else fill, z)

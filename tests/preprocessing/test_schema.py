@@ -1,0 +1,125 @@
+"""What people know of their columns: from a dict, a file, declared types; all mistakes at once."""
+
+import json
+
+import numpy as np
+import pytest
+
+from dpselect.preprocessing import PublicSchema, schema_template
+from dpselect.preprocessing.schema import CategoryColumn, NumberColumn
+
+KNOWN = {
+    "age": (0, 120),
+    "job": ["farmer", "clerk"],
+    "income": {"bounds": (0, 1e6), "transform": "log1p", "fill": 0, "unit": "USD", "missing": True},
+    "grade": {"categories": [1, 2, 3], "unknown": True, "missing": True},
+}
+COLUMNS = {
+    "age": NumberColumn("age", 0.0, 120.0),
+    "job": CategoryColumn("job", ("farmer", "clerk")),
+    "income": NumberColumn("income", 0.0, 1e6, "log1p", True, 0.0, "USD"),
+    "grade": CategoryColumn("grade", (1, 2, 3), True, True),
+}
+
+
+def test_entries_and_files(tmp_path):
+    schema = PublicSchema(KNOWN)
+    assert schema.columns == COLUMNS and list(schema.columns) == list(KNOWN)
+    assert PublicSchema(schema.to_dict()) == schema == PublicSchema(schema.columns)
+    path = tmp_path / "schema.json"
+    entries = {f" {name}": entry for name, entry in schema.to_dict().items()}
+    path.write_text("\ufeff" + json.dumps(entries))
+    assert PublicSchema.from_json(path) == PublicSchema.from_json(str(path)) == schema
+
+
+def test_declared_types():
+    pd, pl = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    two = [pd.CategoricalDtype(["a", "b"]), pl.Enum(["a", "b"]), np.array(["a", "b"]), ("a", "b")]
+    truth = [bool, "bool", np.bool_, np.dtype(bool), pd.BooleanDtype(), pl.Boolean, [False, True]]
+    for entries, known in ((two, ("a", "b")), (truth, (False, True))):
+        columns = PublicSchema(dict(enumerate(entries))).columns
+        assert all(column == CategoryColumn(name, known) for name, column in columns.items())
+
+
+def test_types_that_were_found_in_records_are_not_declared():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"job": pd.Categorical(["a", "b"])})
+    assert schema_template(frame) == schema_template(frame.columns) == {"job": None}
+    with pytest.raises(ValueError, match="'job' \\(it is not filled in\\)"):
+        PublicSchema(schema_template(frame))
+    for column in ("job", ["job", "job"]):
+        with pytest.raises(ValueError, match="columns=.* are not different names"):
+            schema_template(column)
+
+
+WRONG = {
+    "empty": (None, "it is not filled in"),
+    "a number": (3, "it is neither bounds nor a list of categories"),
+    "upside down": ((1, 0), "its bounds are not two finite numbers low < high"),
+    "flat": ((1e16, 1e16 + 1), "its bounds are not"),
+    "endless": ((0, float("inf")), "its bounds are not"),
+    "text": ((0, "1"), "its bounds are not"),
+    "flat as logarithm": ({"bounds": (1e300, 1e300 * (1 + 1e-15)), "transform": "log1p"}, "its bounds"),
+    "three": ([1, 2, 3], "it lists numbers that are not two bounds, and categories are written as text"),
+    "one": (["a"], "it has fewer than two categories"),
+    "twice": (["1", "1.0"], 'it has categories that mean the same, as 1 and "1" do'),
+    "true": (["True", "1"], "it has categories that mean the same"),
+    "spaces": (["a", " a"], "it has categories that mean the same"),
+    "nothing": ({"categories": ["a", None]}, "its categories are not texts or finite numbers"),
+    "log": ({"bounds": (-2, 3), "transform": "log1p"}, "log1p has no value at -1 or less; arcsinh has"),
+    "both": ({"bounds": (0, 1), "categories": ["a", "b"]}, "it needs either bounds or categories"),
+    "much": (
+        {"bounds": (0, 1), "transform": "sqrt", "fill": 3, "unit": 5, "missing": "no", "loud": 1},
+        "its transform is not one of [None, 'log1p', 'arcsinh'], and its 'missing' is neither True nor "
+        "False, and its fill is no number between the bounds, and its unit is no text, and it has "
+        "'loud', which means nothing there",
+    ),
+    "fill": ({"bounds": (0, 1), "fill": 0.5}, "it has a fill, and no 'missing': True"),
+    "unit": ({"categories": ["a", "b"], "unit": "m"}, "it has 'unit', which means nothing there"),
+}
+
+
+def test_all_mistakes_at_once():
+    with pytest.raises(ValueError, match="^The schema does not say.*; write for each column") as caught:
+        PublicSchema({**KNOWN, **{name: entry for name, (entry, _) in WRONG.items()}})
+    for name, (entry, said) in WRONG.items():
+        assert f"of column {name!r} ({said}" in str(caught.value)
+        with pytest.raises(ValueError, match="of column") as alone:
+            PublicSchema({name: entry})
+        assert str(alone.value).count("of column") == 1
+    assert not any(name in str(caught.value) for name in KNOWN if name not in ("fill", "age"))
+
+
+@pytest.mark.parametrize("text, said", [
+    ("{", r"is not valid JSON \(line 1\)"),
+    (b"\xff\xfe", "is not valid JSON,"),
+    ("[1]", "no JSON object"),
+    ("{}", "is empty"),
+    ('{"a": [0, 1], "a ": [1, 0]}', r"of 'a' \(it is there twice\), of column 'a' \(its bounds"),
+    (None, "cannot be read"),
+])
+def test_files_that_say_nothing(text, said, tmp_path):
+    path = tmp_path / "schema.json"
+    if text is not None:
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(ValueError, match=f"The schema.*{said}"):
+        PublicSchema.from_json(path)
+
+
+def test_a_number_is_read_between_its_bounds():
+    values = np.array([-5.0, 0.0, 10.0, 99.0, 1e9])
+    for transform, function in ((None, np.positive), ("log1p", np.log1p), ("arcsinh", np.arcsinh)):
+        z = NumberColumn("x", 0.0, 99.0, transform).read(values)
+        np.testing.assert_allclose(z, function(values.clip(0, 99)) / function(99.0), rtol=1e-15)
+        assert z[:2].tolist() == [0, 0] and z[3:].tolist() == [1, 1]
+
+
+def test_a_category_is_read_among_the_levels():
+    column = COLUMNS["grade"]
+    assert column.levels == (1, 2, 3, "<unknown>", "<missing>")
+    cells = [1, 1.0, True, "1", " 1 ", "2.0", np.float32(3), "x", 7, None, float("nan"), "?", "", "nan"]
+    expected = [0, 0, 0, 0, 0, 1, 2, 3, 3, 4, 4, 4, 4, 4]
+    assert column.read(np.array([*cells, None], dtype=object)[:-1]).tolist() == expected
+    closed = CategoryColumn("grade", ("1", "?"))
+    assert closed.read(np.array(["1", "?", "x", None], dtype=object)).tolist() == [0, 1, -1, -1]
+    assert closed.read(np.array([1.0, 2.0, np.nan])).tolist() == [0, -1, -1]

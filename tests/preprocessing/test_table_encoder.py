@@ -1,0 +1,340 @@
+"""The encoder of tables: what it gives, and that it learns nothing from any record."""
+
+import json
+import pickle
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
+
+from dpselect import DPLogisticRegression, RowChunks, StabilityGridSearchCV
+from dpselect.preprocessing import PublicSchema, TableEncoder, cells, check_pipeline_privacy
+from dpselect.preprocessing.terms import FourierTerm
+
+from ..model_selection.tables import CONTAINERS
+
+NAN = float("nan")
+SCHEMA = {
+    "grade": {"categories": ["0", 1, "2"], "unknown": True, "missing": True},
+    "visits": {"bounds": (0, 1), "missing": True, "fill": 0.25},
+}
+SEARCHED = [
+    TableEncoder(SCHEMA, expansion=3, n_fourier=2),
+    TableEncoder(SCHEMA, categories="onehot", expansion="linear", cut_points={"visits": [0.5]}),
+]
+
+
+def test_features_and_their_names():
+    schema = {
+        "age": (0, 120),
+        "job": ["a", "b"],
+        "pay": {"bounds": (0, 1e6), "transform": "log1p", "missing": True},
+    }
+    encoder = TableEncoder(
+        schema, expansion=2, categories="onehot", cut_points={"age": [18, 65]}, pairs=[("age", "pay")],
+    )
+    rows = encoder.fit_transform([[17, "b", None], [200, "a", 1e6], [65, "c", 0]])
+    names = encoder.get_feature_names_out().tolist()
+    assert names == [
+        "age_0 to 18", "age_18 to 65", "age_65 to 120", "job_a", "job_b", "pay_cos1", "pay_cos2",
+        "pay_missing", "age*pay",
+    ]
+    expected = [
+        [1, 0, 0, 0, 1, 0, 0, 1, 0],
+        [0, 0, 1, 1, 0, -1, 0.5**0.5, 0, 0.5],
+        [0, 0, 1, 0, 0, 1, 0.5**0.5, 0, np.cos(np.pi * 65 / 120) / 2],
+    ]
+    np.testing.assert_allclose(rows, expected, atol=1e-15)
+    assert [term.columns for term in encoder.terms_] == [("age",), ("job",), ("pay",), ("age", "pay")]
+    assert [name for term in encoder.terms_ for name in names[term.outputs]] == names
+
+
+def test_terms_are_the_parts_of_an_additive_model():
+    encoder = TableEncoder(
+        {**SCHEMA, "age": (0, 9)}, expansion=4, pairs=[("visits", "age")], n_fourier=3
+    )
+    X = [[1, 0.3, 4], ["x", None, 9], [None, 1.0, -3]]
+    rows = encoder.fit_transform(X)
+    columns = dict(zip(encoder.schema_.columns, zip(*X)))
+    coef = np.random.default_rng(0).normal(size=rows.shape[1])
+    curves = [
+        term.at(*(columns[name] for name in term.columns)) @ coef[term.outputs]
+        for term in encoder.terms_
+    ]
+    np.testing.assert_allclose(sum(curves), rows @ coef, rtol=1e-12)
+    *drawn, pair, mixed = encoder.terms_
+    grade, visits, _ = (term.at(*term.values(5)) for term in drawn)
+    assert len(grade) == 5 and len(np.unique(grade, axis=0)) == 5  # unknown and missing among them
+    np.testing.assert_array_equal(visits[-1], rows[1, drawn[1].outputs])  # that of a gap
+    assert pair.at(*pair.values(5)).shape == (6 * 5, 1) and isinstance(mixed, FourierTerm)
+    more = TableEncoder(dict.fromkeys("abc", (0, 1)), n_fourier=1).fit(np.zeros((1, 3)))
+    with pytest.raises(ValueError, match="mixes 3 columns"):
+        more.terms_[-1].values()
+
+
+def test_schemas_of_every_kind(tmp_path):
+    (tmp_path / "schema.json").write_text(json.dumps(SCHEMA))
+    X = [[2, 0.5], [None, None]]
+    expected = TableEncoder(SCHEMA).fit_transform(X)
+    for schema in (PublicSchema(SCHEMA), tmp_path / "schema.json", str(tmp_path / "schema.json")):
+        encoder = TableEncoder(schema)
+        np.testing.assert_array_equal(clone(encoder).fit_transform(X), expected)
+        assert encoder.max_norm() == TableEncoder(SCHEMA).max_norm()
+    every = TableEncoder((0, 2))
+    with pytest.raises(NotFittedError):
+        every.max_norm()
+    np.testing.assert_array_equal(
+        every.fit_transform([[0, 1]]), TableEncoder({"a": (0, 2), "b": (0, 2)}).fit_transform([[0, 1]])
+    )
+    assert every.max_norm("l1") == 2 * (1 + 0.5**0.5)
+
+
+def test_columns_are_known_by_name():
+    pd, pl = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    X = pd.DataFrame({"grade": [1, 2], "visits": [0.1, 0.9]})
+    swapped = X[["visits", "grade"]]
+    expected = TableEncoder(SCHEMA).fit_transform(X.to_numpy())
+    for table in (X, swapped, pl.from_pandas(swapped)):
+        encoder = TableEncoder(SCHEMA).fit(table)
+        np.testing.assert_array_equal(encoder.transform(table), expected)
+        assert encoder.get_feature_names_out()[0] == "grade_code1"
+    with pytest.raises(ValueError, match="feature names should match"):
+        TableEncoder(SCHEMA).fit(X).transform(swapped)
+    with pytest.raises(ValueError, match=r"^schema says nothing of columns \['pay'\] of X and has"):
+        TableEncoder(SCHEMA).fit(X.rename(columns={"visits": "pay"}))
+    with pytest.raises(ValueError, match=r"columns \['visits'\] of X|DuplicateError"):
+        TableEncoder(SCHEMA).fit(X[["grade", "visits", "visits"]])
+    with pytest.raises(ValueError, match="^schema says what is public of 2 columns, and X has 3"):
+        TableEncoder(SCHEMA).fit(np.zeros((2, 3)))
+    frame = TableEncoder(SCHEMA).set_output(transform="pandas").fit_transform(X)
+    assert list(frame.columns)[-1] == "visits_missing" and frame.to_numpy().tolist() == expected.tolist()
+
+
+def test_sparse_output():
+    X = [[2, 0.5], ["x", None], [None, 1]]
+    for encoder in SEARCHED:
+        expected = clone(encoder).fit_transform(X)
+        found = clone(encoder).set_params(sparse_output=True).fit_transform(X)
+        assert sparse.issparse(found) and found.format == "csr" and found.dtype == np.float64
+        np.testing.assert_array_equal(found.toarray(), expected)
+
+
+def test_features_of_one_name_are_refused():
+    with pytest.raises(ValueError, match=r"features of one name, \['a_b_c'\]"):
+        TableEncoder(
+            {"a": ["x", "b_c"], "a_b": ["c", "d"]}, categories="onehot"
+        ).fit([["x", "c"]])
+
+
+# --- no record reaches another's row
+
+WHOLE = [[i % 3, i % 2] for i in range(12)]
+# what the record that differs may hold
+OTHERS = [
+    [2, 1], [1.5, 1], [None, 1], [True, 0], [10**12, 1], [2, 0.5], [2, None], ["a text", 1], ["?", 1],
+]
+
+
+def tables(container):
+    """Neighbours in a container, without those that it cannot hold."""
+    for other in OTHERS:
+        try:
+            yield CONTAINERS[container]([*WHOLE[:5], other, *WHOLE[6:]])
+        except (TypeError, ValueError):
+            pass
+
+
+def reached(container, encoder):
+    """How many neighbours were encoded, and how many of them change other rows, or what is kept."""
+    found = []
+    for X in tables(container):
+        fitted = clone(encoder).fit(X)
+        rows = fitted.transform(X)
+        others = np.delete(rows, 5, axis=0)
+        kept = pickle.dumps(fitted), rows.dtype, type(rows), fitted.get_feature_names_out().tolist()
+        found.append((others.tobytes(), *kept))
+    return len(found), sum(other != found[0] for other in found)
+
+
+@pytest.mark.parametrize("encoder", SEARCHED)
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_no_record_changes_anothers_row_or_what_is_kept(container, encoder):
+    count, changed = reached(container, encoder)
+    assert count >= 6 and not changed
+
+
+def test_the_broken_twin_compares_cells_as_they_are_stored(monkeypatch):
+    """A gap makes "1.0" of 1, and is caught where containers convert whole columns."""
+    def as_stored(value, texts, numbers):
+        return texts.get(str(value), cells.UNLISTED)
+
+    assert reached("pandas objects", SEARCHED[0])[1] == 0
+    monkeypatch.setattr(cells, "_code", as_stored)
+    monkeypatch.setattr(
+        cells, "as_number", lambda value: value if isinstance(value, float) else np.nan
+    )
+    assert reached("list", SEARCHED[0])[1] > 0
+
+
+def moved_rows(encoder, X):
+    """In how many ways of cutting a table a row is not the same to the last bit."""
+    rows, moved = encoder.fit_transform(X), 0
+    for length, table in ((1, X), (37, X), (11, np.asfortranarray(X)), (64, X[::-1][::-1])):
+        parts = [encoder.transform(table[i : i + length]) for i in range(0, len(X), length)]
+        moved += np.vstack(parts).tobytes() != rows.tobytes()
+    return moved
+
+
+ON_SCALES = [(None, (0, 1)), ("log1p", (0, 1e6)), ("arcsinh", (-1e3, 1e3))]
+
+
+@pytest.mark.parametrize("transform, bounds", ON_SCALES)
+def test_a_row_does_not_depend_on_its_place(transform, bounds):
+    column = {"bounds": bounds, "transform": transform, "missing": True}
+    schema = {"a": column, "b": {**column, "fill": bounds[1] / 3}}
+    rng = np.random.default_rng(0)
+    X = rng.uniform(1.1 * bounds[0] - 1, 1.1 * bounds[1], (303, 2))
+    X[rng.random(X.shape) < 0.1] = NAN
+    assert not moved_rows(TableEncoder(schema, expansion=5, pairs=[("a", "b")], n_fourier=7), X)
+
+
+class Centred(TableEncoder):
+    """A broken twin: what it gives is centred in each chunk."""
+
+    def transform(self, X):
+        rows = super().transform(X)
+        return rows - rows.mean(axis=0)
+
+
+def test_a_broken_twin_that_learns_is_caught():
+    assert reached("pandas", Centred(SCHEMA))[1] > 0
+    assert moved_rows(Centred((0, 1)), np.random.default_rng(0).random((303, 2))) == 4
+
+
+def test_fit_reads_no_record():
+    def read(i):
+        raise AssertionError("a record was read")
+
+    encoder = TableEncoder((0, 1), expansion=1)
+    encoder.fit(RowChunks(read, [5], 2))
+    for table in (np.full((3, 2), NAN), [["SECRET", b"1"]], np.array([[np.inf, 1]])):
+        zeros = clone(encoder).fit(np.zeros((9, 2)))
+        assert pickle.dumps(clone(encoder).fit(table)) == pickle.dumps(zeros)
+
+
+@pytest.mark.parametrize("cell", ["98765x", b"98765", [98765], float("inf"), None])
+def test_refused_cells_are_not_quoted(cell):
+    X = np.array([[1, 0.5], [2, 0.5]], dtype=object)
+    X[1, 1] = cell
+    encoder = TableEncoder({"grade": ["1", "2"], "visits": (0, 1)}).fit(X)
+    with pytest.raises(ValueError, match="^Column 'visits' of X .*; ") as caught:
+        encoder.transform(X)
+    assert "98765" not in str(caught.value) and caught.value.__context__ is None
+
+
+# --- norms
+
+
+@pytest.mark.parametrize("encoder", [
+    *SEARCHED,
+    TableEncoder({**SCHEMA, "age": (0, 9)}, expansion=4, pairs=[("visits", "age")], n_fourier=5),
+])
+def test_norms_are_public_and_hold(encoder):
+    width = len(encoder.schema)
+    rng = np.random.default_rng(0)
+    grades = rng.choice(np.array([0, 1, 2, None, "x"], dtype=object), 2000)
+    numbers = rng.choice([0, 1, 0.25, 9, NAN], (2000, width - 1))
+    numbers[:, 1:] = np.nan_to_num(numbers[:, 1:])
+    X = np.column_stack([grades, numbers])
+    before = {norm: (encoder.max_norm(norm), encoder.typical_norm(norm)) for norm in ("l1", "l2")}
+    rows = clone(encoder).fit_transform(X)
+    for norm, order in (("l1", 1), ("l2", 2)):
+        largest = np.linalg.norm(rows, order, axis=1).max()
+        assert largest <= before[norm][0] * (1 + 1e-12)
+        assert encoder.n_fourier or largest > before[norm][0] * (1 - 1e-12)
+        assert before[norm][1] <= before[norm][0]
+
+
+def test_the_typical_norm_is_that_of_the_page():
+    numbers = {f"n{j}": (0, 1) for j in range(5)}
+    kinds = {"a": ["x", "y"], "b": list("vwxyz")}
+    harmonic = 1 + 1 / 2 + 1 / 3 + 1 / 4
+    cosine = TableEncoder({**numbers, **kinds}, expansion=4)
+    assert cosine.typical_norm() ** 2 == pytest.approx(5 * harmonic / 2 + (1 - 1 / 2) + (1 - 1 / 5))
+    assert cosine.max_norm() ** 2 == pytest.approx(5 * harmonic + (1 - 1 / 2) + (1 - 1 / 5))
+    linear = TableEncoder({**numbers, **kinds}, expansion="linear", categories="onehot")
+    assert linear.typical_norm() ** 2 == pytest.approx(5 / 3 + 2)
+    rows = cosine.fit_transform([[*row, "x", "v"] for row in np.random.default_rng(0).random((2000, 5))])
+    lengths = np.linalg.norm(rows, axis=1)
+    assert np.sqrt(np.mean(lengths**2)) == pytest.approx(cosine.typical_norm(), rel=0.02)
+    with pytest.raises(ValueError, match="norm='max'"):
+        cosine.max_norm("max")
+
+
+# --- in pipelines and searches
+
+
+def test_in_a_search_rows_of_every_container_are_the_same():
+    pytest.importorskip("pandas")
+    pytest.importorskip("polars")
+    y = np.tile([0, 1], 6)
+    model = DPLogisticRegression(classes=[0, 1])
+    for encoder in SEARCHED:
+        pipeline = make_pipeline(encoder, model)
+        check_pipeline_privacy(pipeline)
+        search = StabilityGridSearchCV(pipeline, {}, epsilon=1e6).fit(CONTAINERS["pandas"](WHOLE), y)
+        fitted = search.best_estimator_[0]
+        expected = clone(encoder).fit(WHOLE).transform(WHOLE)
+        for container in CONTAINERS:
+            X = CONTAINERS[container](WHOLE)
+            if not hasattr(X, "columns") or list(X.columns) == list(SCHEMA):
+                found = (fitted if hasattr(X, "columns") else clone(encoder).fit(X)).transform(X)
+                np.testing.assert_array_equal(found, expected)
+
+
+def test_a_search_tunes_the_expansion():
+    rng = np.random.default_rng(0)
+    X, n = rng.random((4000, 2)), 4000
+    y = (np.abs(X[:, 0] - 0.5) > 0.25).astype(int)
+    pipeline = make_pipeline(TableEncoder((0, 1)), DPLogisticRegression(classes=[0, 1], data_norm=1.5))
+    grid = {"tableencoder__expansion": ["linear", 2, 4]}
+    search = StabilityGridSearchCV(pipeline, grid, epsilon=3.0, strategy="optimal_risk").fit(X, y)
+    assert search.best_params_["tableencoder__expansion"] in (2, 4)
+    assert search.plan(n, 2).epsilon == 3.0
+
+
+def test_text_for_numbers_is_refused_before_records_are_read():
+    X = np.array([["1", "SECRET"]] * 20, dtype=object)
+    pipeline = make_pipeline(TableEncoder(SCHEMA), DPLogisticRegression(classes=[0, 1]))
+    with pytest.raises(ValueError, match="Column 'visits' of X holds something that is no") as caught:
+        StabilityGridSearchCV(pipeline, {}).fit(X, np.tile([0, 1], 10))
+    assert "SECRET" not in str(caught.value)
+
+
+def test_beside_others_its_output_must_be_dense():
+    model = DPLogisticRegression(classes=[0, 1])
+    for sparse_output in (False, True):
+        encoder = TableEncoder(SCHEMA, sparse_output=sparse_output)
+        pipeline = make_pipeline(ColumnTransformer([("a", encoder, [0, 1])]), model)
+        if sparse_output:
+            with pytest.raises(ValueError, match="sparse_threshold=0"):
+                check_pipeline_privacy(pipeline)
+        else:
+            check_pipeline_privacy(pipeline)
+
+
+def test_chunks_of_dataframes():
+    pd = pytest.importorskip("pandas")
+    frames = [
+        pd.DataFrame({"grade": [1, 2], "visits": [0.1, None]}),
+        pd.DataFrame({"grade": ["1", None], "visits": [1, 0]}),
+        pd.DataFrame({"grade": pd.Categorical(["2", "x"]), "visits": [True, False]}),
+    ]
+    rows = RowChunks(lambda i: frames[i], [2, 2, 2], 2, feature_names=list(SCHEMA))
+    for encoder in SEARCHED:
+        expected = [clone(encoder).fit(frame).transform(frame) for frame in frames]
+        np.testing.assert_array_equal(clone(encoder).fit(rows).transform(rows), np.vstack(expected))

@@ -1,0 +1,125 @@
+"""The maps from columns to features: their values, and how long they can be."""
+
+import numpy as np
+import pytest
+from sklearn.linear_model import Ridge
+
+from dpselect.preprocessing.schema import CategoryColumn, NumberColumn
+from dpselect.preprocessing.terms import (
+    CategoryTerm,
+    FourierTerm,
+    NumberTerm,
+    PairTerm,
+    random_directions,
+)
+
+NAN = float("nan")
+AGE, GAPS = NumberColumn("age", 0.0, 1.0), NumberColumn("gaps", 0.0, 1.0, missing=True)
+FILLED = NumberColumn("filled", 0.0, 1.0, missing=True, fill=0.25)
+JOB = CategoryColumn("job", ("a", "b", "c", "d"))
+Z = np.linspace(0, 1, 1001)
+
+
+def fourier(*columns, n=4000, gamma=0.5):
+    drawn = random_directions(len(columns), n, gamma, seed=0)
+    return FourierTerm(columns, tuple(map(str, range(n))), 0, *drawn)
+
+
+def test_cosines():
+    features = NumberTerm((AGE,), expansion=3).encode(Z)
+    for k in (1, 2, 3):
+        np.testing.assert_allclose(features[:, k - 1], np.cos(np.pi * k * Z) / k**0.5, atol=1e-15)
+    np.testing.assert_array_equal(NumberTerm((AGE,)).encode(Z)[:, 0], 2 * Z - 1)
+
+
+@pytest.mark.parametrize("expansion", ["linear", 2])
+def test_gaps(expansion):
+    gap, half = NumberTerm((GAPS,), expansion=expansion).encode(np.array([NAN, 0.5]))
+    assert gap.tolist() == [0] * (len(gap) - 1) + [1] and half[-1] == 0
+    gap, fill = NumberTerm((FILLED,), expansion=expansion).encode(np.array([NAN, 0.25]))
+    assert gap[:-1].tolist() == fill[:-1].tolist() and (gap[-1], fill[-1]) == (1, 0)
+    pair = PairTerm((GAPS, FILLED)).encode(np.array([NAN, 1.0, 1.0]), np.array([1.0, NAN, 1.0]))
+    np.testing.assert_allclose(pair[:, 0], [0, -np.cos(np.pi / 4) / 2, 0.5], atol=1e-15)
+
+
+def test_codes_are_the_corners_of_a_simplex():
+    codes = CategoryTerm((JOB,)).encode(np.array([0, 1, 2, 3, -1]))
+    np.testing.assert_allclose(codes[:4] @ codes[:4].T, np.eye(4) - 1 / 4, atol=1e-15)
+    assert codes.shape == (5, 3) and (codes[4] == 0).all()
+    columns = CategoryTerm((JOB,), code="onehot").encode(np.array([0, 1, 2, 3, -1]))
+    np.testing.assert_array_equal(columns, np.eye(5)[:, :4])
+
+
+def test_both_codes_give_the_same_model():
+    rng = np.random.default_rng(0)
+    places, y = rng.integers(0, 4, 200), rng.normal(size=200)
+    fits = [
+        Ridge(alpha=5.0, solver="cholesky").fit(X, y).predict(X)
+        for X in (CategoryTerm((JOB,), code=code).encode(places) for code in ("simplex", "onehot"))
+    ]
+    np.testing.assert_allclose(*fits, rtol=1e-10)
+
+
+def test_a_number_at_a_cut_belongs_to_the_upper_part():
+    column = NumberColumn("age", 0.0, 120.0, "log1p", missing=True)
+    term = CategoryTerm((column,), code="onehot", cuts=(18.0, 65.0))
+    assert term.levels == ("0 to 18", "18 to 65", "65 to 120", "<missing>")
+    found = term.at([-1, 17.999, 18, 64, 65, 999, None]).argmax(axis=1)
+    assert found.tolist() == [0, 0, 1, 1, 2, 2, 3]
+
+
+def test_random_features_approximate_the_kernel():
+    X = np.random.default_rng(1).random((30, 2))
+    rows = fourier(AGE, AGE).encode(*X.T)
+    squares = ((2 * X[:, np.newaxis] - 2 * X) ** 2).sum(axis=2)
+    assert np.abs(rows @ rows.T - np.exp(-0.5 * squares)).max() < 0.1
+    assert np.abs(rows @ rows.T - np.exp(-1.0 * squares)).max() > 0.1  # another gamma
+
+
+TERMS = [
+    *(NumberTerm((part,), expansion=k) for part in (AGE, GAPS, FILLED) for k in ("linear", 1, 4)),
+    *(CategoryTerm((JOB,), code=code) for code in ("simplex", "onehot")),
+    CategoryTerm((GAPS,), cuts=(0.3, 0.6)), PairTerm((AGE, GAPS)), fourier(AGE, n=1000),
+]
+
+
+def longest(term):
+    """The largest norms on a fine grid."""
+    if isinstance(term.parts[0], CategoryColumn):
+        features = term.encode(np.arange(-1, 4))
+    else:
+        values = np.append(Z, NAN) if term.parts[-1].missing else Z
+        features = term.encode(*(values for _ in term.parts))
+    return np.abs(features).sum(axis=1).max(), (features**2).sum(axis=1).max()
+
+
+@pytest.mark.parametrize("term", TERMS, ids=lambda term: f"{type(term).__name__} {term.columns[-1]}")
+def test_no_row_is_longer_and_some_are_as_long(term):
+    reached = np.divide(longest(term), term.lengths[:2])
+    assert (reached <= 1 + 1e-12).all()
+    # random features are not at their largest all at once
+    assert isinstance(term, FourierTerm) or (reached > 1 - 1e-12).all()
+
+
+def test_the_broken_twin_forgets_the_flag():
+    class Forgetful(NumberTerm):
+        @property
+        def lengths(self):
+            return NumberTerm((AGE,), expansion=self.expansion).lengths
+
+    term = Forgetful((FILLED,), expansion=1)
+    assert np.divide(longest(term), term.lengths[:2]).max() > 1.4
+
+
+@pytest.mark.parametrize("term", TERMS, ids=lambda term: f"{type(term).__name__} {term.columns[-1]}")
+def test_typical_lengths_are_means_over_even_numbers(term):
+    z = (np.arange(10_000) + 0.5) / 10_000
+    if isinstance(term, CategoryTerm):
+        assert term.lengths[:2] == term.lengths[2:]
+        return
+    others = [np.random.default_rng(0).permutation(z) for _ in term.parts[1:]]
+    features = term.encode(z, *others)
+    found = np.abs(features).sum(axis=1).mean(), (features**2).sum(axis=1).mean()
+    # those of random features are means over the offsets, too
+    rtol = 0.1 if isinstance(term, (PairTerm, FourierTerm)) else 1e-3
+    np.testing.assert_allclose(found, term.lengths[2:], rtol=rtol)
