@@ -13,6 +13,8 @@ from dpselect import (
     SeededNoiseWarning,
     StabilityGridSearchCV,
 )
+from dpselect.estimator import Trial
+from dpselect.noise import root_stream
 from tests.trials import trial
 
 MODEL = DPLogisticRegression(alpha=0.1)
@@ -61,3 +63,13 @@ def test_so_do_those_of_functions_for_many_models(data):
         lambda: MODEL.optimal_values([trial(MODEL)], *data, reach=10.0),
     ):
         assert warned(call) == {PrivacyLeakWarning}
+
+
+def test_a_trial_leaves_nothing_with_the_model_that_it_tries():
+    model = DPRidge(epsilon=1.0)
+    before = model.get_params()
+    X = np.linspace(-1, 1, 30)[:, None]
+    trial = Trial(model, 2.0, root_stream(0))
+    assert trial.fitted(X, X[:, 0]).epsilon == 1.0
+    trial.records(X, X[:, 0]), trial.published(coef_=np.zeros(1))
+    assert vars(model) == before

@@ -93,6 +93,35 @@ def test_values_are_those_of_another_solver(kind, perturbation, classes, reach):
         assert value_of(model, X, y, reach) == pytest.approx(value, abs=2 * bound.inexactness)
 
 
+@pytest.mark.parametrize("kind", CLASSIFIERS)
+@pytest.mark.parametrize("reach", [0.3, 1.0])
+def test_the_path_of_each_class_is_known_where_it_enters_the_ball(kind, reach, monkeypatch):
+    paths, make = [], risk_bound._Path.__init__
+
+    def made(self, *args):
+        paths.append((self, args[-1]))
+        make(self, *args)
+
+    monkeypatch.setattr(risk_bound._Path, "__init__", made)
+    X, y = some_records(400, 3, range(5))
+    # classes of unlike sizes
+    y[:300] = np.minimum(y[:300], 1)
+    models = [classifier(kind, range(5), alpha=a, fit_intercept=True) for a in (1e-3, 0.1, 50.0)]
+    values_of(models, X, y, reach)
+    ((path, balls),) = paths
+    entered = 0
+    # a strong penalty asks for more
+    assert path.goal == min(ball.goal for ball in balls) < 0.5 * balls[0].goal
+    for _, lengths in path.known:
+        inside = min(M for M, length in lengths.items() if length <= path.B)
+        outside = max((M for M in lengths if M < inside), default=None)
+        if outside is not None:
+            entered += 1
+            gap = (inside - outside) * (path.B**2 - lengths[inside] ** 2) / 2
+            assert gap <= path.goal
+    assert entered
+
+
 @pytest.mark.parametrize("perturbation", ["covariance", "objective", "output"])
 @pytest.mark.parametrize("reach", [0.3, 1e3])
 def test_ridge_values_are_those_of_another_solver(perturbation, reach):

@@ -26,7 +26,8 @@ def _check_range(name, value):
     except ValueError:  # of parts that have different shapes
         is_pair = False
     if not is_pair:
-        raise ValueError(f"{name}={value!r} is not allowed, because {why}; {instead}.")
+        given = "None" if value is None else f"a {type(value).__name__}"  # which may hold records
+        raise ValueError(f"{name} must be two numbers, not {given}, because {why}; {instead}.")
     how = {"high": 1 / SMALLEST_BOUND, "high_included": True, "why": why, "instead": instead}
     low, high = value
     low = check_number(f"{name}[0]", low, low=-how["high"], low_included=True, **how)

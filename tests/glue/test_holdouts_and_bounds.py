@@ -14,7 +14,7 @@ from dpselect.noise import grid_step
 from dpselect.preprocessing import DPBoundsScaler
 from dpselect.preprocessing.private_bounds import RANK_UNIT, bound_grid
 
-from .cases import key
+from .cases import key, rows
 from .recording import Recorder
 
 # ---- private bounds
@@ -188,3 +188,17 @@ def test_a_selector_asks_about_its_holdout_with_the_width_of_a_difference(monkey
         score_of([first, c], parts[0]) - score_of([first], parts[0])
         for c in range(3) if c != first
     ))
+
+
+@pytest.mark.parametrize("seed", [None, 0])
+def test_what_answers_have_cost_so_far_is_stated_for_the_records_that_all_answers_are(seed):
+    X = rows(60, 2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SeededNoiseWarning)
+        holdout = Thresholdout(0.0, 0.05, budget=3, random_state=seed).fit(X[:30], X_holdout=X[30:])
+    whole = holdout.privacy_
+    for _ in range(3):
+        holdout.query(lambda X, y: np.full(len(X), 0.5 + np.sign(X[0, 0] - 1e-9) / 2))
+        so_far = holdout.spent_
+        assert (so_far.adjacency, so_far.seeded) == (whole.adjacency, seed is not None)
+        assert (so_far.kind, so_far.delta) == ("ex-post", 0.0) and so_far.epsilon <= whole.epsilon

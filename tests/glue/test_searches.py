@@ -101,16 +101,21 @@ class Case:
 
 
 def splits(n=N):
-    """Return splits of different sizes, with records in several parts or in none."""
+    """Return three splits of different sizes, with records in several parts or in none.
+
+    A record weighs most in the last test part, which alone tells it from others.
+    """
     order = np.random.default_rng(3).permutation(n)
-    return [(order[: n // 2], order[n // 2 + 40 :]), (order[90:], order[:70])]
+    return [
+        (order[: n // 2], order[n // 2 + 40 :]), (order[90:], order[:70]), (order[:80], order[110:120])
+    ]
 
 
 def _cases():
     served = sorted(set(STRATEGIES) - {"control", "data_independent"})
     for strategy, (name, model) in itertools.product(served, MODELS.items()):
         yield f"{strategy}, {name}", Case(strategy, model)
-    unequal = {"cv": splits(), "public_splits": True, "n_noise_samples": 2}
+    unequal = {"cv": splits(), "public_splits": True, "n_noise_samples": 3}
     for name, model in MODELS.items():
         yield f"stability, {name}, splits", Case("stability", model, parameters=unequal)
         if hasattr(model, "classes"):
@@ -118,7 +123,7 @@ def _cases():
                 "data_independent", model, {"alpha": [0.01, 0.1, 1.0]}
             )
             yield f"stability, {name}, alpha", Case("stability", model, {"alpha": [0.01, 0.1, 1.0]})
-    held_out = {"cv": splits()[1:], "public_splits": True}
+    held_out = {"cv": splits()[1:2], "public_splits": True}
     for strategy in ("budget_split", "data_split", "random_stopping"):
         yield f"{strategy}, splits", Case(strategy, MODELS["ridge"], parameters=held_out)
     density = DPHistogramDensity(bounds=(-1, 1))
@@ -411,6 +416,34 @@ def test_the_model_that_is_released_is_one_that_was_paid_for(name):
         apart = np.abs(reference.linear_coefficients(model) - expected).max()
         distances.append(apart / precision)
     assert min(distances) < 1
+
+
+ASKED = [
+    name for name, case in CASES.items()
+    if case.strategy not in ("random", "random_stopping", "data_independent")
+    and "splits" not in name and name.split(", ", 1)[1] not in SLOW
+]
+
+
+@pytest.mark.parametrize("place", [1, 2])
+@pytest.mark.parametrize("name", ASKED)
+def test_the_candidate_that_the_mechanism_names_is_the_one_that_is_released(name, place, monkeypatch):
+    case = CASES[name]
+    for mechanism in (noisy_argmax, exponential_mechanism):
+        replace_everywhere(monkeypatch, mechanism, lambda *args, **kwargs: place)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SeededNoiseWarning)
+        search = case.search().fit(*case.records())
+    ((parameter, values),) = case.grid.items()
+    assert search.best_index_ == place and search.best_params_ == {parameter: values[place]}
+    model = search.best_estimator_
+    assert model.get_params()[parameter] == values[place]
+    model = model[-1] if hasattr(model, "steps") else model
+    if isinstance(model, DPRidge) and model.perturbation == "covariance" and parameter == "alpha":
+        # what its own parameters make of the release, and those of others do not
+        again, other = (model.post_process(alpha=values[i]) for i in (place, 0))
+        assert np.array_equal(again.coef_, model.coef_)
+        assert not np.array_equal(other.coef_, model.coef_)
 
 
 # ---- keys are pairwise distinct

@@ -14,7 +14,10 @@ from sklearn.preprocessing import (
     PolynomialFeatures,
 )
 
-from dpselect.model_selection.row_steps import PublicRows, fit
+from dpselect import DPLogisticRegression
+from dpselect.model_selection.private_steps import freeze
+from dpselect.model_selection.row_steps import PublicRows, fit, public_rows
+from dpselect.preprocessing import DPBoundsScaler
 from dpselect.preprocessing.kinds_check import check_kinds
 from dpselect.preprocessing.table_form import TableForm
 
@@ -112,6 +115,26 @@ def test_steps_behind_new_columns_are_watched(place):
     check_kinds(step, form)
     with pytest.raises(ValueError, match="are numbers, and column 0 of X holds text"):
         fit(step, PublicRows(form.dummies(), form))
+
+
+CODES = OrdinalEncoder(
+    categories=[["a", "b"]], handle_unknown="use_encoded_value", unknown_value=-1
+)
+
+
+def test_what_a_step_is_given_is_what_those_before_it_make():
+    # text that was coded is numbers
+    step = make_pipeline(on("passthrough", [1]), clone(CODES), clone(ANY))
+    schema = PublicSchema("array", SCHEMA.kinds, SCHEMA.columns)
+    fit(step, PublicRows(schema.dummies(), schema))
+
+
+def test_steps_before_a_private_one_are_checked():
+    encoder = ColumnTransformer([("t", clone(TEXT), [0])], sparse_threshold=0)
+    estimator = make_pipeline(encoder, DPBoundsScaler(), DPLogisticRegression(classes=[0, 1]))
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    with pytest.raises(ValueError, match="'t' .* are text, and column 0 of X holds numbers"):
+        freeze(estimator, X, None, None, public_rows(X))
 
 
 def test_all_are_named():

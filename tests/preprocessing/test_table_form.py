@@ -19,6 +19,7 @@ NAN = float("nan")
     (np.ones((2, 1), dtype=np.float32), "n"),
     ([[1, 2.5], [2, NAN]], "nn"),
     ([[1, "a"], [2.5, None]], "nt"),
+    ([[1, "a"], [NAN, "b"]], "nt"),
     ([["a", NAN], ["b", "c"]], "tt"),
     (np.array([["a"], ["b"]]), "t"),
     (np.array([[Decimal("1.5"), True]], dtype=object), "nn"),
@@ -53,6 +54,33 @@ def test_what_one_record_could_decide_is_refused(column, said):
     with pytest.raises(ValueError, match=f"Column 1 .*{said}.*;") as caught:
         read_form(X)
     assert "SECRET" not in str(caught.value)
+
+
+FINE = [1, 2.5, True, NAN, Decimal("1.5"), np.int8(3), np.float32(0.5)]
+
+
+@pytest.mark.parametrize("bad", ["SECRET", None, datetime.date(2020, 1, 1), b"SECRET", 1j])
+@pytest.mark.parametrize("place", range(len(FINE) + 1))
+def test_one_record_of_another_kind_is_refused_wherever_it_stands(bad, place):
+    X = np.array([[0, value] for value in FINE], dtype=object)
+    assert read_schema(X).kinds == ("numbers", "numbers")
+    X = np.insert(X, place, np.array([0, bad], dtype=object), axis=0)
+    with pytest.raises(ValueError, match="Column 1 ") as caught:
+        read_schema(X)
+    assert "SECRET" not in str(caught.value)
+
+
+@pytest.mark.parametrize("place", range(4))
+def test_gaps_hide_neither_numbers_nor_text(place):
+    column = [NAN] * 4
+    column[place] = 0.5
+    X = np.array([[value] for value in [*column, "SECRET"]], dtype=object)
+    with pytest.raises(ValueError, match="mixes numbers and text"):
+        read_schema(X)
+    # whatever marks them
+    column = ["a", None, np.str_("b"), NAN]
+    X = np.array([[value] for value in column[place:] + column[:place]], dtype=object)
+    assert read_schema(X).kinds == ("text",)
 
 
 def test_frames_keep_library_names_and_index():

@@ -32,6 +32,16 @@ def test_labels_of_another_length_are_refused(records, tmp_path):
             DPLogisticRegression(classes=[0, 1]).fit(rows, labels[:-1])
 
 
+def test_two_columns_of_labels_are_refused_whatever_keeps_them(records, tmp_path):
+    X, labels, targets = records
+    for model, y in ((DPLogisticRegression(classes=[0, 1]), labels), (DPRidge(), targets)):
+        both = np.column_stack([y, y])
+        for name, (rows, kept) in (few_forms(X, both, tmp_path) | {"memory": (X, both)}).items():
+            with pytest.raises(ValueError):
+                clone(model).fit(rows, kept)
+                pytest.fail(name)
+
+
 def test_rows_and_labels_may_be_of_different_kinds(records, tmp_path):
     X, labels, _ = records
     model = DPLogisticRegression(classes=[0, 1], random_state=0)

@@ -253,6 +253,23 @@ def test_excess_bound(norm, perturbation, tightness):
         assert found.mean() < 1.15 * form.excess_bound(PublicShape(n, d), 2.0)
 
 
+def test_excess_bound_on_a_ball_that_is_shorter_than_the_minimiser():
+    """At the best point of the ball the risk still falls: noise that points inwards costs at once."""
+    n = 5000
+    model = DPRidge(
+        2.0, alpha=0.01, perturbation="output", norm="l2", fit_intercept=False, coef_bound=0.2
+    )
+    thetas = np.array([
+        Trial(model, 2.0, i).fitted(np.ones((n, 1)), np.ones(n)).coef_[0] for i in range(200)
+    ])
+    found = (1 - thetas) ** 2 / 2 + 0.005 * thetas**2 - (0.8**2 / 2 + 0.005 * 0.2**2)
+    for p in (0.3, 0.05):
+        bound = model.accuracy_form().excess_bound(PublicShape(n, 1), 2.0, failure_probability=p)
+        assert (found > bound).mean() < p + 6 * np.sqrt(p / 200)
+        # (half of the noise points outwards, and is cut off)
+        assert bound < 6 * np.quantile(found, 1 - p / 2)
+
+
 def test_excess_bound_counts_the_added_regularisation():
     """With hardly any noise: the minimiser for mu in place of alpha, on rows that it hurts most."""
     n, alpha = 1300, 0.01

@@ -1,0 +1,121 @@
+"""The benchmark on tables: what is public of them, who pays what, and a run that goes on."""
+
+import math
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
+import _peers  # noqa: E402
+import _tables  # noqa: E402
+import private_models  # noqa: E402
+
+INSTALLED = ("affairs", "visits")
+
+
+@pytest.mark.parametrize("name", INSTALLED)
+def test_a_table_is_what_its_schema_says(name):
+    table = _tables.load(name)
+    for column, entry in table.schema.items():
+        said = _peers.column_kind(entry)
+        if "bounds" in said:
+            low, high = said["bounds"]
+            assert table.X[column].between(low, high).all()
+        else:
+            assert set(table.X[column]) <= set(said["categories"])
+    low, high = table.target_bounds
+    assert low <= table.y.min() < table.y.max() <= high
+
+
+def test_the_place_of_a_row_decides_where_it_goes():
+    table = _tables.load("affairs")
+    X_train, y_train, X_test, y_test = table.split(0)
+    assert sorted([*X_train.index, *X_test.index]) == list(range(len(table.y)))
+    assert 0.18 < len(y_test) / len(table.y) < 0.22
+    other = replace(table, X=table.X[::-1].reset_index(drop=True), y=-table.y)
+    assert list(other.split(0)[2].index) == list(X_test.index)
+    both = set(table.split(1)[2].index) & set(X_test.index)
+    assert 0.1 < len(both) / len(y_test) < 0.3
+
+
+def test_encoded_rows_hold_what_is_public_and_say_what_is_missing():
+    schema = {
+        "age": (0, 100),
+        "sum": {"bounds": (0, 999), "transform": "log1p", "fill": 0, "missing": True},
+        "job": {"categories": ["a", "b"], "missing": True},
+        "sex": ["f", "m"],
+    }
+    X = pd.DataFrame({
+        "age": [50.0, 200.0], "sum": [999.0, np.nan], "job": ["b", None], "sex": ["f", "other"],
+    })
+    columns, square = _peers.encode(X, schema)
+    np.testing.assert_allclose(
+        columns, [[0, 1, 0, 0, 1, 0, 1, 0], [1, -1, 1, 0, 0, 1, 0, 0]], atol=1e-12
+    )
+    assert square == pytest.approx(2 + 2 / 3)
+
+
+@pytest.mark.parametrize("method", _peers.METHODS.values(), ids=lambda method: method.name)
+def test_two_steps_of_a_method_cost_what_is_stated(method):
+    epsilon, delta = method.nominal(1.0, 1e-6, "replace-one")
+    if method.pays_twice:  # group privacy for two
+        assert 2 * epsilon == 1.0 and delta * (1 + math.exp(epsilon)) == pytest.approx(1e-6)
+    else:
+        assert (epsilon, delta) == (1.0, 1e-6)
+    assert method.nominal(1.0, 1e-6, "nominal") == (1.0, 1e-6)
+
+
+@pytest.mark.slow
+def test_dp_sgd_has_the_noise_that_its_epsilon_needs_and_little_more():
+    import dp_accounting
+
+    noise = _peers.sgd_noise(1.0, 1e-6)
+
+    def epsilon(noise):
+        # Rényi moments, another way to count, whose bound is a little above the exact loss
+        step = dp_accounting.PoissonSampledDpEvent(
+            _peers.SGD_RATE, dp_accounting.GaussianDpEvent(noise)
+        )
+        accountant = dp_accounting.rdp.RdpAccountant()
+        return accountant.compose(step, _peers.SGD_STEPS).get_epsilon(1e-6)
+
+    assert 1.0 < epsilon(noise) < 1.2 < epsilon(noise / 1.5)
+
+
+def test_a_run_goes_on_where_it_stopped_and_says_what_is_not_there(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(_tables, "R_FOLDERS", ())
+    monkeypatch.delenv("R_LIBS", raising=False)
+    results, written = tmp_path / "results.csv", tmp_path / "report.rst"
+    common = [
+        "--tables", "affairs", "churn", "--methods", "README", "constant",
+        "--epsilon", "1", "--jobs", "1", "--results", str(results), "--report", str(written),
+    ]
+    private_models.main([*common, "--repetitions", "1"])
+    first = pd.read_csv(results)
+    assert len(first) == 4 and set(first.loc[first["failed"].notna(), "table"]) == {"churn"}
+    private_models.main([*common, "--repetitions", "2"])
+    lines = pd.read_csv(results)
+    # the second repetition, and again what failed
+    assert len(lines) == 4 + 4 + 2
+    assert lines.iloc[:4].equals(first)
+    mean = lines.loc[
+        (lines["table"] == "affairs") & (lines["method"] == "README"), "Brier"
+    ].mean()
+    report = written.read_text()
+    assert f" {mean:.3f} (" in report and "replace one record" in report
+    assert "install" in report
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize("shift, sign", [(0.1, 1), (0.0, 0), (-0.1, -1)])
+def test_methods_are_told_apart_by_two_standard_errors_over_the_same_splits(shift, sign):
+    noise = np.array([0.01, -0.01, 0.02, -0.02, 0.0])
+    splits = np.array([0.5, 0.9, 0.1, 0.7, 0.3])  # differ by far more than the methods do
+    first, second = (
+        pd.DataFrame({"repetition": range(5), "AUC": splits + more}) for more in (shift + noise, 0.0)
+    )
+    assert private_models.signs_of_difference(first, second, "AUC") == [sign]
