@@ -3,7 +3,6 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from copy import copy
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any, ClassVar, Self
@@ -35,7 +34,8 @@ def _as_a_release(fit):
     @wraps(fit)
     def fit_as_a_release(self, X, *args, **kwargs):
         # of its own: what other threads, or readers of X, change meanwhile would not be what is stated
-        fitted = copy(self)
+        fitted = object.__new__(type(self))
+        vars(fitted).update(vars(self))
         try:
             with where_it_came_from(self):
                 fit(fitted, X, *args, **kwargs)

@@ -112,6 +112,10 @@ def test_no_other_default_learns_from_the_records():
         "scoring": "the model's own score",
         "coef_bound": "a bound from other parameters",
         "cut_points": "no cuts",
+        "data_norm_l1": "no bound of its own",
+        "target_range": "refused",
+        "memory": "no cache",
+        "transform_input": "no fit parameters",
         "ledger": "the one that is open, or none",
     }
     estimators = [

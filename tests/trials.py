@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 from sklearn.base import clone
 
-from benchmarks import _together
 from dpselect.capabilities import PublicShape
 from dpselect.estimator import Trial
+from dpselect.linear_model.classifier import DPLinearClassifier
 from dpselect.linear_model.design import design_and_targets
 from dpselect.linear_model.sweep import solve
 
@@ -42,8 +42,15 @@ def solved(models, X, y, parts=None):
 
 
 def fitted_together(models, X, y):
-    """Return trained models; linear classifiers, which see the rows alike, are solved together."""
-    return _together.fitted_together(list(map(trial, models)), X, y)
+    """Return trained models; linear classifiers are solved together, also if their classes differ."""
+    if not isinstance(models[0], DPLinearClassifier):
+        return [fitted(model, X, y) for model in models]
+    (coefficients,) = solved(models, X, y)
+    public, problem = trial(models[0]).records(X, y).public, models[0].problem()
+    return [
+        trial(model).published(**problem.attributes(w), **public)
+        for model, w in zip(models, coefficients)
+    ]
 
 
 def with_noise(model, noise):

@@ -11,6 +11,7 @@ from ..capabilities import PublicShape, require
 from ..exceptions import CertificateError
 from ..preprocessing.kinds_check import check_kinds
 from ..preprocessing.pipeline_check import check_pipeline_privacy, releases_privately
+from ..preprocessing.tabular import BOUNDS, TabularPipeline
 from ..records import one_label_a_row, public_classes, warn_if_labels_learned
 from ..validation import unquoted
 from . import row_steps
@@ -142,6 +143,8 @@ def make_candidates(estimator, param_grid, *, trusted_steps, needs=None, search=
                 )
         copy = clone(estimator)
         copy.set_params(**{name: clone(value, safe=False) for name, value in params.items()})
+        if isinstance(copy, TabularPipeline):
+            _bound(copy, params)
         _refuse_inner_ledger(copy)
         check_pipeline_privacy(copy, trusted_steps)
         check_candidate(estimator, copy)
@@ -154,6 +157,18 @@ def make_candidates(estimator, param_grid, *, trusted_steps, needs=None, search=
         candidates.append(Candidate(params, copy, key))
         _check_model(candidates[-1].model, needs, search)
     return candidates
+
+
+def _bound(pipeline, params):
+    """Let the rows of the model be bounded as the encoder of this candidate makes them."""
+    for name in params:
+        owner, _, own = name.rpartition("__")
+        if own in BOUNDS and owner == pipeline.steps[-1][0]:
+            raise ValueError(
+                f"param_grid names {name!r}, which a TabularPipeline reads from its encoder; leave it "
+                "out, or give the steps to a Pipeline."
+            )
+    pipeline.bound()
 
 
 def _refuse_inner_ledger(estimator):

@@ -5,6 +5,7 @@ from .private_bounds import DPBoundsScaler
 from .scalers import BoundedScaler, NormClipper
 from .schema import PublicSchema, schema_template
 from .table_encoder import TableEncoder
+from .tabular import TabularPipeline, tabular_pipeline
 
 __all__ = [
     "BoundedScaler",
@@ -13,6 +14,8 @@ __all__ = [
     "NormClipper",
     "PublicSchema",
     "TableEncoder",
+    "TabularPipeline",
     "check_pipeline_privacy",
     "schema_template",
+    "tabular_pipeline",
 ]

@@ -33,6 +33,7 @@ from ..type_aliases import Estimator
 from .private_bounds import DPBoundsScaler
 from .scalers import BoundedScaler, NormClipper
 from .table_encoder import TableEncoder
+from .tabular import TabularPipeline
 
 
 def check_pipeline_privacy(pipeline: Estimator, trusted_steps: Collection[str | type] = ()) -> None:
@@ -331,7 +332,7 @@ DATA_INDEPENDENT = {
     TableEncoder: _always,
 }
 
-COMPOSITE = (Pipeline, FeatureUnion, ColumnTransformer)
+COMPOSITE = (Pipeline, TabularPipeline, FeatureUnion, ColumnTransformer)
 # parts of a ColumnTransformer whose output is dense whatever the data; that of PolynomialFeatures is as
 # its input
 DENSE = (BoundedScaler, DPBoundsScaler, OrdinalEncoder, RBFSampler)

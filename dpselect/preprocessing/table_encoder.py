@@ -51,10 +51,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         What becomes of a number z between 0 and 1: 2 z - 1, or the features k^(-1/2) cos(pi k z) for
         k = 1, ..., K. With cosines the ridge penalty of a model smooths its curves. Each feature adds
         noise: few records want "linear", and many 4.
-    categories : {"simplex", "onehot"}, default="simplex"
+    categories : {"auto", "simplex", "onehot"}, default="auto"
         Codes of K categories: the corners of a simplex around 0, in K - 1 columns, whose squared norm
-        is 1 - 1/K; or a column for each. A value that is not listed is 0 in all columns of either,
-        unless the schema says ``"unknown": True``.
+        is 1 - 1/K; or a column for each, with an l1 norm of 1. "auto" takes those for which the noise
+        of a linear model is shorter, by the schema: the simplex for a few short lists, and a column
+        for each for long ones. A value that is not listed is 0 in all columns of either, unless the
+        schema says ``"unknown": True``.
     cut_points : dict, default=None
         Of columns of numbers that are cut into categories, from the name to ascending numbers between
         the bounds. A number at a cut belongs to the upper part.
@@ -118,7 +120,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         schema: Any,
         *,
         expansion: Literal["linear"] | int = 2,
-        categories: Literal["simplex", "onehot"] = "simplex",
+        categories: Literal["auto", "simplex", "onehot"] = "auto",
         cut_points: Mapping[Any, npt.ArrayLike] | None = None,
         pairs: Any = (),
         n_fourier: int = 0,
@@ -247,7 +249,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     def _lengths(self, norm):
         check_choice("norm", norm, ("l1", "l2"), why="only these norms are known here")
-        return Lengths(*np.sum([term.lengths for term in self._terms(self._schema())], axis=0).tolist())
+        return _total(self._terms(self._schema()))
 
     def _schema(self):
         schema = self._given_schema()
@@ -268,16 +270,20 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def _terms(self, schema):
         """Return the terms of a schema, in the order of the features."""
         self._check_parameters(schema)
+        if self.categories != "auto":
+            return self._coded(schema, self.categories)
+        return min((self._coded(schema, code) for code in ("simplex", "onehot")), key=_noise_length)
+
+    def _coded(self, schema, code):
+        """Return the terms, with one code for all categories."""
         cuts = {name: tuple(map(float, given)) for name, given in (self.cut_points or {}).items()}
         terms = []
         for name, column in schema.columns.items():
             if isinstance(column, CategoryColumn) or name in cuts:
                 levels = levels_of(column, cuts.get(name, ()))
                 codes = [f"code{j}" for j in range(1, len(levels))]
-                names = [f"{name}_{end}" for end in (codes if self.categories == "simplex" else levels)]
-                term = CategoryTerm(
-                    (column,), tuple(names), code=self.categories, cuts=cuts.get(name, ())
-                )
+                names = [f"{name}_{end}" for end in (codes if code == "simplex" else levels)]
+                term = CategoryTerm((column,), tuple(names), code=code, cuts=cuts.get(name, ()))
             else:
                 linear = self.expansion == "linear"
                 ends = [""] if linear else [f"_cos{k}" for k in range(1, self.expansion + 1)]
@@ -304,7 +310,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 "expansion", expansion, integer=True, why="it counts the cosines of each number",
                 instead='write an integer of 1 or more, or "linear"',
             )
-        check_choice("categories", self.categories, ("simplex", "onehot"), why="these are known here")
+        check_choice(
+            "categories", self.categories, ("auto", "simplex", "onehot"), why="these are known here"
+        )
         check_number(
             "n_fourier", self.n_fourier, integer=True, low_included=True,
             why="it counts random features", instead="write 0 for none, or an integer",
@@ -403,6 +411,16 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             columns = ()
         tags.input_tags.allow_nan = any(column.missing for column in columns)
         return tags
+
+
+def _total(terms):
+    return Lengths(*np.sum([term.lengths for term in terms], axis=0).tolist())
+
+
+def _noise_length(terms):
+    """Return about how long the noise of a linear model is: spherical, or of independent variables."""
+    total, d = _total(terms), terms[-1].outputs.stop
+    return min(d * total.typical_l2_squared**0.5, (2 * d) ** 0.5 * total.typical_l1)
 
 
 def _in_place(terms):

@@ -712,24 +712,3 @@ def test_private_steps_before_the_model_are_paid_for(reached, tmp_path):
         loss = failure.value.privacy
     assert ledger.spent()[0] == pytest.approx(loss.epsilon)
     assert loss.releases[0].epsilon == 3.0 and loss.epsilon > 3.0
-
-
-# ---- sums do not depend on the order of the records
-
-
-@pytest.mark.parametrize("name, how", [
-    (name, how) for name, how in READ
-    if name in ("ridge, sums l1", "density, laplace") and how != "brownian"
-])
-def test_the_order_of_the_records_changes_no_bit(name, how):
-    # (an order that shows in the last bits would tell records apart)
-    model = MODELS[name]
-    X, y = data_of(model, n=400)
-    y = None if y is None else y + np.random.default_rng(1).normal(size=400) / 7
-    order = np.random.default_rng(0).permutation(400)
-    levels = NoiseLevels(how, LEVELS[0], LEVELS[-1], 0.0)
-    found = []
-    for rows, targets in ((X, y), (X[order], None if y is None else y[order])):
-        reduction = model.accuracy_form().reduction(rows, targets, levels, key("order"))
-        found.append([np.array(reduction.read(float(e))) for e in LEVELS])
-    assert all(np.array_equal(a, b) for a, b in zip(*found))

@@ -16,12 +16,13 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.compose import ColumnTransformer
+from sklearn.ensemble import VotingRegressor
 from sklearn.impute import SimpleImputer
+from sklearn.multioutput import MultiOutputRegressor
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, PolynomialFeatures, StandardScaler
 
 from dpselect import (
-    AccuracyFirstSearchCV,
     DPHistogramDensity,
     DPLogisticRegression,
     DPRidge,
@@ -42,11 +43,12 @@ from dpselect.model_selection.candidates import make_candidates, places_by
 from dpselect.model_selection.private_steps import check_grid, freeze, last_private
 from dpselect.model_selection.row_steps import fit, public_rows
 from dpselect.model_selection.spending import divide, steps_at_most
+from dpselect.model_selection.splits import make_splits
 from dpselect.model_selection.strategies import data_independent, post_processing
 from dpselect.preprocessing import BoundedScaler, DPBoundsScaler, check_pipeline_privacy
 from dpselect.preprocessing.kinds_check import check_kinds
 from dpselect.preprocessing.pipeline_check import private_parts
-from dpselect.preprocessing.public_schema import PublicSchema
+from dpselect.preprocessing.table_form import TableForm
 from dpselect.rows import Parts
 
 from .cases import key, rows
@@ -96,6 +98,26 @@ def test_a_step_that_learns_is_refused_wherever_it_stands(container, place):
     check_pipeline_privacy(model_after(container(parts)), [StandardScaler])
 
 
+@pytest.mark.parametrize("container", [columns, with_remainder])
+@pytest.mark.parametrize("place", PLACES)
+def test_what_took_the_place_of_a_fitted_part_is_checked(container, place):
+    steps = container([BoundedScaler() for _ in PLACES]).fit(np.zeros((2, 4)))
+    check_pipeline_privacy(model_after(steps))
+    name, _, chosen = steps.transformers_[place]
+    steps.transformers_[place] = name, StandardScaler(), chosen
+    with pytest.raises(ValueError, match="StandardScaler.*learns from the data"):
+        check_pipeline_privacy(model_after(steps))
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("bad", [([0, 1], []), ([], [0, 1]), ([0, 1],), ([0, 1], [2], [3])])
+def test_every_split_has_two_parts_with_records(place, bad):
+    splits = one_at(place, bad, lambda: ([0, 1, 2], [3, 4]))
+    with pytest.raises(ValueError, match="cv"):
+        make_splits(splits, 5, key("splits"))
+    assert len(make_splits([([0, 1, 2], [3, 4])] * 4, 5, key("splits"))) == 4
+
+
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("part, chosen, match", [
     (BoundedScaler(), lambda X: [0], "chooses columns by a function of the data"),
@@ -135,15 +157,6 @@ def test_what_all_candidates_share_is_asked_of_each(place):
         model = DPLogisticRegression(classes=[0, 1])
         candidates = make_candidates(model, grid, trusted_steps=())
         assert data_independent.applies(candidates) == shared
-
-
-@pytest.mark.parametrize("place", PLACES)
-def test_all_candidates_are_checked(place):
-    values = one_at(place, -1.0, lambda: 1.0)
-    search = StabilityGridSearchCV(DPRidge(), {"alpha": values})
-    with pytest.raises(ValueError, match="alpha"):
-        search.fit(np.zeros((50, 2)), np.zeros(50))
-    assert not [name for name in vars(search) if name.endswith("_")]
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -220,6 +233,24 @@ def test_the_losses_of_all_fitted_parts_add_up(container):
         assert loss.epsilon == math.fsum(EPSILONS) + 4.0
 
 
+def test_the_losses_of_all_members_add_up():
+    X = rows(60, 2)
+    named = [(f"m{i}", DPRidge(epsilon)) for i, epsilon in enumerate(EPSILONS)]
+    together = VotingRegressor(named).fit(X, X[:, 0])
+    assert [loss.epsilon for loss in privacy_of(together).releases] == EPSILONS
+    several = MultiOutputRegressor(DPRidge(0.5)).fit(X, np.tile(X[:, :1], 4))
+    assert [loss.epsilon for loss in privacy_of(several).releases] == [0.5] * 4
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_the_delta_of_any_candidate_is_reserved(place, tmp_path):
+    ledger = PrivacyLedger(tmp_path / "records.ledger", epsilon=100.0, delta=0.1)
+    X, grid = rows(60, 2), {"delta": one_at(place, 1e-6, lambda: 0.0)}
+    StabilityGridSearchCV(DPRidge(norm="l2"), grid, strategy="random", ledger=ledger).fit(X, X[:, 0])
+    (entry,) = ledger.history()
+    assert entry.reserved_delta == 1e-6
+
+
 @pytest.mark.parametrize("place", PLACES)
 def test_private_steps_are_frozen_up_to_the_last_one(place):
     X = rows(40, 4)
@@ -266,10 +297,9 @@ def test_what_stands_beside_a_private_part_sees_no_record(container, place):
 def test_an_accuracy_first_search_counts_all_private_steps():
     steps = chain([DPBoundsScaler(epsilon) for epsilon in EPSILONS]).steps
     model = Pipeline([*steps, ("model", DPLogisticRegression(classes=[0, 1]))])
-    search = AccuracyFirstSearchCV(model, {"model__epsilon": [0.1, 1.0]}, target=0.1, max_epsilon=3.7)
     with pytest.raises(ValueError, match="more than 3.75"):
-        check_steps_afforded(search)
-    check_steps_afforded(search.set_params(max_epsilon=3.8))
+        check_steps_afforded(model, 3.7)
+    check_steps_afforded(model, 3.8)
     limit = Limit(tuple(steps_at_most(model)))
     method = SimpleNamespace(expected=lambda disjoint: 0.25)
     assert limit.expected(method) == math.fsum(EPSILONS) + 0.25
@@ -288,12 +318,12 @@ def test_an_encoder_of_another_kind_is_refused_wherever_it_stands(container, pla
         # what a scaler makes is not followed
         parts = one_at(place, encoder, lambda: "passthrough")
     with pytest.raises(ValueError, match=f"'p{place}|'remainder"):
-        check_kinds(container(parts), PublicSchema("array", ("numbers",) * 4))
+        check_kinds(container(parts), TableForm("array", ("numbers",) * 4))
 
 
 @pytest.mark.parametrize("place", PLACES)
 def test_an_imputer_of_numbers_is_refused_for_text_wherever_it_stands(place):
-    schema = PublicSchema("array", tuple(one_at(place, "text", lambda: "numbers")))
+    schema = TableForm("array", tuple(one_at(place, "text", lambda: "numbers")))
     with pytest.raises(ValueError, match=f"column {place} of X holds text"):
         check_kinds(SimpleImputer(strategy="constant", fill_value=0), schema)
 
@@ -302,7 +332,7 @@ def test_an_imputer_of_numbers_is_refused_for_text_wherever_it_stands(place):
 def test_all_categories_tell_which_kinds_an_encoder_takes(place):
     encoder = OneHotEncoder(categories=[one_at(place, "a", lambda: 7)])
     for kind in ("numbers", "text"):
-        check_kinds(encoder, PublicSchema("array", (kind,)))
+        check_kinds(encoder, TableForm("array", (kind,)))
 
 
 @pytest.mark.parametrize("place", PLACES)
@@ -329,7 +359,7 @@ def test_every_column_of_a_selection_is_checked(first, n_columns):
         selections.append(slice(names[first], None))
     for place, chosen in itertools.product(PLACES, selections):
         kinds = tuple(one_at(place, "text", lambda: "numbers"))
-        schema = PublicSchema("pandas", kinds, names)
+        schema = TableForm("pandas", kinds, names)
         step = ColumnTransformer([("part", encoder, chosen)])
         if first <= place <= last:
             with pytest.raises(ValueError, match=f"column {place} of X holds text"):

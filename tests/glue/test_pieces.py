@@ -50,7 +50,8 @@ SEARCHES = {
         "stability", DPLogisticRegression(classes=[0, 1, 2]), ALPHAS, FIXED
     ),
     "stability, density": Case(
-        "stability", DPHistogramDensity(bounds=(-1, 1)), {"bin_width": [0.125, 0.25, 0.4, 0.5]}, FIXED
+        "stability", DPHistogramDensity(bounds=(-1, 1)), {"bin_width": [0.25, 0.4, 0.5]},
+        {**FIXED, "n_noise_samples": 1},
     ),
     "stability, ridge": Case(
         "stability", DPRidge(perturbation="objective", norm="l2"), ALPHAS, FIXED

@@ -14,6 +14,7 @@ from functools import cache
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.model_selection import ParameterGrid
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import PolynomialFeatures
 
@@ -444,6 +445,23 @@ def test_the_candidate_that_the_mechanism_names_is_the_one_that_is_released(name
         again, other = (model.post_process(alpha=values[i]) for i in (place, 0))
         assert np.array_equal(again.coef_, model.coef_)
         assert not np.array_equal(other.coef_, model.coef_)
+
+
+@pytest.mark.parametrize("place", [1, 2])
+def test_what_auto_leaves_out_moves_no_place_of_the_grid(place, monkeypatch):
+    # the regularisation is chosen by public numbers, and one of three candidates for each bound stays
+    grid = {"alpha": [0.01, 0.1, 1.0], "data_norm": [0.5, 1.0, 2.0]}
+    case = Case("auto", MODELS["logistic"], grid)
+    for mechanism in (noisy_argmax, exponential_mechanism):
+        replace_everywhere(monkeypatch, mechanism, lambda *args, **kwargs: place)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SeededNoiseWarning)
+        search = case.search().fit(*case.records())
+    plan = search.plan_
+    assert list(plan.params) == list(ParameterGrid(grid)) and plan.considered.sum() == 3
+    assert search.best_index_ == np.flatnonzero(plan.considered)[place]
+    assert search.best_params_ == plan.params[search.best_index_]
+    assert search.best_estimator_.get_params().items() >= search.best_params_.items()
 
 
 # ---- keys are pairwise distinct

@@ -16,6 +16,7 @@ from sklearn.base import clone
 from dpselect import DPHistogramDensity, DPLinearSVC, DPLogisticRegression, DPRidge
 from dpselect.accuracy_first.forms import NoiseLevels
 from dpselect.capabilities import PublicShape
+from dpselect.density.accuracy import one_sided_quantile
 from dpselect.linear_model.losses import HuberHingeLoss, LogisticLoss
 from dpselect.mechanisms.verification import root_excess_sensitivity
 from dpselect.metrics import (
@@ -307,6 +308,16 @@ def test_the_bounds_of_a_histogram_s_risk_are_attained(n):
 
 
 # ---- risks of linear models
+
+
+@pytest.mark.parametrize("probability", [0.2, 0.01])
+def test_the_noise_of_few_cells_is_bounded_by_its_exact_law(probability):
+    # the positive ones of one and of two Laplace variables
+    x = one_sided_quantile(1, probability)
+    assert math.exp(-x) / 2 == pytest.approx(probability)
+    x = one_sided_quantile(2, probability)
+    assert math.exp(-x) / 2 + (1 + x) * math.exp(-x) / 4 == pytest.approx(probability)
+    assert one_sided_quantile(1, 0.6) == 0.0
 
 
 @pytest.mark.parametrize("kind", [DPLogisticRegression, DPLinearSVC])

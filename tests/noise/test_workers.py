@@ -4,6 +4,7 @@ import copy
 import multiprocessing
 import os
 import secrets
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from unittest import mock
@@ -77,20 +78,26 @@ def by_loky(source, n_tasks):
 
 
 def by_threads(source, n_tasks):
-    share = n_tasks // 3
-    with ThreadPoolExecutor(2) as early, ThreadPoolExecutor(2) as late:
-        # a patch of a module is not for threads: one for all of them
-        with recorded_keys() if source is None else mock.MagicMock() as keys:
-            run = (
-                (lambda _: fits(BATCH))
-                if source is None
-                else (lambda _: batch(copy.deepcopy(source))[0])
-            )
-            found = list(early.map(run, range(share)))
-            found += map(run, range(share))
-            found += late.map(run, range(n_tasks - 2 * share))
+    share, own, keys, original = n_tasks // 3, threading.local(), [], secrets.token_bytes
+
+    def token_bytes(size):
+        keys.append(original(size) if source is None else own.source.bytes(size))
+        return keys[-1]
+
+    def task(_):
+        own.source = copy.deepcopy(source)
+        return fits(BATCH)
+
+    # one patch for all threads: of several, the last one to end would leave another's in place
+    with (
+        ThreadPoolExecutor(2) as early, ThreadPoolExecutor(2) as late,
+        mock.patch.object(secrets, "token_bytes", token_bytes),
+    ):
+        found = list(early.map(task, range(share)))
+        found += map(task, range(share))
+        found += late.map(task, range(n_tasks - 2 * share))
     releases = [release for part in found for release in part]
-    return [(releases, list(keys), os.getpid())]
+    return [(releases, keys, os.getpid())]
 
 
 def run(kind, source=None, n_tasks=FITS // BATCH):

@@ -125,8 +125,8 @@ CODES = OrdinalEncoder(
 def test_what_a_step_is_given_is_what_those_before_it_make():
     # text that was coded is numbers
     step = make_pipeline(on("passthrough", [1]), clone(CODES), clone(ANY))
-    schema = PublicSchema("array", SCHEMA.kinds, SCHEMA.columns)
-    fit(step, PublicRows(schema.dummies(), schema))
+    form = TableForm("array", FORM.kinds, FORM.columns)
+    fit(step, PublicRows(form.dummies(), form))
 
 
 def test_steps_before_a_private_one_are_checked():

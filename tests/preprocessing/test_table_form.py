@@ -63,10 +63,10 @@ FINE = [1, 2.5, True, NAN, Decimal("1.5"), np.int8(3), np.float32(0.5)]
 @pytest.mark.parametrize("place", range(len(FINE) + 1))
 def test_one_record_of_another_kind_is_refused_wherever_it_stands(bad, place):
     X = np.array([[0, value] for value in FINE], dtype=object)
-    assert read_schema(X).kinds == ("numbers", "numbers")
+    assert read_form(X).kinds == ("numbers", "numbers")
     X = np.insert(X, place, np.array([0, bad], dtype=object), axis=0)
     with pytest.raises(ValueError, match="Column 1 ") as caught:
-        read_schema(X)
+        read_form(X)
     assert "SECRET" not in str(caught.value)
 
 
@@ -76,11 +76,11 @@ def test_gaps_hide_neither_numbers_nor_text(place):
     column[place] = 0.5
     X = np.array([[value] for value in [*column, "SECRET"]], dtype=object)
     with pytest.raises(ValueError, match="mixes numbers and text"):
-        read_schema(X)
+        read_form(X)
     # whatever marks them
     column = ["a", None, np.str_("b"), NAN]
     X = np.array([[value] for value in column[place:] + column[:place]], dtype=object)
-    assert read_schema(X).kinds == ("text",)
+    assert read_form(X).kinds == ("text",)
 
 
 def test_frames_keep_library_names_and_index():

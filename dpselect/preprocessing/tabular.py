@@ -1,0 +1,126 @@
+"""A table encoder and a private model in one Pipeline, the model's bounds read from the encoder."""
+
+from typing import Any, Self
+
+from sklearn.base import BaseEstimator, clone
+from sklearn.pipeline import Pipeline
+
+from ..type_aliases import Estimator
+from .table_encoder import TableEncoder
+
+BOUNDS = ("data_norm", "data_norm_l1")
+
+
+class TabularPipeline(Pipeline):
+    """A Pipeline of a :class:`TableEncoder` and a private model, whose rows are bounded as they come.
+
+    `fit`, and a search, write the encoder's :meth:`~TableEncoder.typical_norm` into `data_norm` of
+    the model, and into `data_norm_l1` if it has one. Both are functions of the encoder's parameters
+    alone, so a grid may vary these. :func:`tabular_pipeline` makes one.
+
+    The steps and the guarantee are those of a Pipeline: the encoder learns nothing, and the fitted model
+    states in `privacy_` what was spent.
+
+    Parameters
+    ----------
+    steps : list of (str, estimator)
+        The last one but one is a TableEncoder.
+    transform_input : list of str, default=None
+    memory : str or object, default=None
+    verbose : bool, default=False
+        As for :class:`sklearn.pipeline.Pipeline`.
+
+    Examples
+    --------
+    >>> from dpselect import DPLogisticRegression
+    >>> from dpselect.preprocessing import tabular_pipeline
+    >>> pipeline = tabular_pipeline({"age": (18, 100)}, DPLogisticRegression(classes=[0, 1]))
+    >>> pipeline.set_params(encoder__expansion=2).bound()["model"].data_norm
+    0.866...
+    """
+
+    def bound(self) -> Self:
+        """Write the encoder's norms into the model.
+
+        Returns
+        -------
+        self : object
+
+        Raises
+        ------
+        TypeError
+            If there is no TableEncoder before the last step.
+        """
+        encoder = self.steps[-2][1] if len(self.steps) > 1 else None
+        if not isinstance(encoder, TableEncoder):
+            raise TypeError(
+                "The last step but one of a TabularPipeline is no TableEncoder, so nothing is known of "
+                "the length of rows; write tabular_pipeline(schema, model), or a Pipeline whose model "
+                "has a data_norm of your own."
+            )
+        model = self.steps[-1][1]
+        given = model.get_params(deep=False) if isinstance(model, BaseEstimator) else {}
+        # a model without a bound in l1 norm of its own may be one that is bounded in this norm alone
+        alone = "data_norm_l1" not in given and given.get("norm") == "l1"
+        norms = {
+            "data_norm": encoder.typical_norm("l1" if alone else "l2"),
+            "data_norm_l1": encoder.typical_norm("l1"),
+        }
+        model.set_params(**{name: norm for name, norm in norms.items() if name in given})
+        return self
+
+    def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
+        """Bound the model's rows, and fit the steps one after the other.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            With the columns of the encoder's schema.
+        y : array-like of shape (n_samples,), default=None
+        **params : dict
+            As for :meth:`sklearn.pipeline.Pipeline.fit`.
+
+        Returns
+        -------
+        self : object
+        """
+        self.bound()
+        return super().fit(X, y, **params)
+
+
+def tabular_pipeline(schema: Any, model: Estimator, **encoder_params: Any) -> TabularPipeline:
+    """Return a Pipeline from a table to a private model; no number has to be computed by hand.
+
+    Parameters
+    ----------
+    schema : dict, PublicSchema or path of a JSON file
+        What is public of the columns: see :class:`PublicSchema`.
+    model : estimator
+        A private model of dpselect; it is cloned.
+    **encoder_params : dict
+        Of the :class:`TableEncoder`.
+
+    Returns
+    -------
+    TabularPipeline
+        With the steps "encoder" and "model".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpselect import DPLogisticRegression, StabilityGridSearchCV
+    >>> from dpselect.preprocessing import tabular_pipeline
+    >>> rng = np.random.default_rng(0)
+    >>> age, smokes = rng.integers(18, 100, 5000), rng.choice(["yes", "no"], 5000)
+    >>> X, y = np.array([age, smokes], dtype=object).T, (age > 60) | (smokes == "yes")
+    >>> schema = {"age": (18, 100), "smokes": ["yes", "no"]}
+    >>> model = tabular_pipeline(schema, DPLogisticRegression(classes=[False, True]))
+    >>> bool(model.fit(X[:4000], y[:4000]).score(X[4000:], y[4000:]) > 0.8)
+    True
+    >>> grid = {"encoder__expansion": ["linear", 2, 4]}
+    >>> search = StabilityGridSearchCV(model, grid, epsilon=1.0).fit(X[:4000], y[:4000])
+    >>> search.privacy_.epsilon
+    1.0
+    """
+    encoder = TableEncoder(schema, **encoder_params)
+    return TabularPipeline([("encoder", encoder), ("model", clone(model))])
