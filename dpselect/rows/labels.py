@@ -47,15 +47,19 @@ def on_labels(function, y):
 
 def distinct(y):
     """Return the sorted labels that occur, in one pass; refuse so many that they would be gathered."""
-    return y.reduce(_distinct, _union) if isinstance(y, DistributedRows) else np.unique(y)
+    return y.reduce(_distinct, _union) if isinstance(y, DistributedRows) else _sorted(y)
+
+
+def _sorted(y):
+    return unquoted(np.unique, y, what="y")  # labels of different types have no order
 
 
 def _distinct(y):
-    return _few(np.unique(y))
+    return _few(_sorted(y))
 
 
 def _union(parts):
-    return _few(np.unique(np.concatenate(parts)))
+    return _few(_sorted(np.concatenate(parts)))
 
 
 def _few(labels):
