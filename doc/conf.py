@@ -42,7 +42,7 @@ autosummary_generate = True
 SCIKIT_LEARN = (
     "BaseEstimator", "ClassifierMixin", "RegressorMixin", "DensityMixin", "TransformerMixin",
     "OneToOneFeatureMixin", "SelectorMixin", "MetaEstimatorMixin", "_MetadataRequester",
-    "_SetOutputMixin",
+    "_SetOutputMixin", "Pipeline",
 )
 # and what Python gives to texts and errors, there
 PYTHON = ("StrEnum", "str", "RuntimeError", "ValueError", "UserWarning")
