@@ -1,6 +1,7 @@
 """scikit-learn's common checks on every estimator, transformer and search."""
 
 import pytest
+import sklearn
 from sklearn.base import is_regressor
 from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression, Ridge
@@ -108,7 +109,10 @@ MORE = [
 
 def expected_failures(estimator):
     if isinstance(estimator, TableEncoder):
-        return {"check_estimators_nan_inf": "fit reads no record"}
+        failures = {"check_estimators_nan_inf": "fit reads no record"}
+        if [int(part) for part in sklearn.__version__.split(".")[:2]] < [1, 7]:
+            failures["check_positive_only_tag_during_fit"] = "takes a mean from integers in place"
+        return failures
     # scikit-learn's own list for GridSearchCV; it fails this with a regressor only
     twin = isinstance(estimator, StabilityGridSearchCV) and estimator.epsilon == float("inf")
     if twin and is_regressor(estimator):

@@ -54,7 +54,7 @@ def read_csv(rows, **kwargs):
 
 
 def pyarrow(rows):
-    pytest.importorskip("pyarrow")
+    pytest.importorskip("pyarrow", exc_type=ImportError)
     return pandas(rows, columns=NAMES).convert_dtypes(dtype_backend="pyarrow")
 
 

@@ -116,7 +116,7 @@ def test_polars():
 
 
 def test_other_frames_are_refused():
-    pyarrow = pytest.importorskip("pyarrow")
+    pyarrow = pytest.importorskip("pyarrow", exc_type=ImportError)
     with pytest.raises(TypeError, match="pandas or polars"):
         read_form(pyarrow.table({"a": [1]}))
 
