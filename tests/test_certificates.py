@@ -201,7 +201,8 @@ def brute_force(training, span, splits, n, residual=0.0):
 @pytest.mark.parametrize(
     "splitter",
     [KFold(3), KFold(4, shuffle=True, random_state=0), RepeatedKFold(n_splits=2, n_repeats=9),
-     ShuffleSplit(40, test_size=0.2, random_state=0)],
+     # (with records that are in neither part of a split)
+     ShuffleSplit(40, test_size=0.2, train_size=0.5, random_state=0)],
 )
 def test_sensitivities_of_splits(splitter):
     n, rng = 23, np.random.default_rng(0)

@@ -46,6 +46,13 @@ def notices(model, X, y, method="score"):
 # --- what is the same object
 
 
+def test_a_score_that_failed_takes_no_warning_away(data):
+    model = clone(MODEL).fit(*data)
+    with pytest.warns(PrivacyLeakWarning), pytest.raises(ValueError, match="inconsistent"):
+        model.score(data[0], data[1][:-1])
+    assert notices(model, *data)
+
+
 @pytest.mark.parametrize(
     ("kind", "noticed"),
     [

@@ -161,6 +161,19 @@ def test_certificates_hold_and_come_close(estimator, score, draw, least):
         assert share < part.ratio <= 1 + 1e-6
 
 
+def test_the_bound_is_that_of_all_validation_records():
+    estimator = DPHistogramDensity(2.0, bin_width=0.25, random_state=root_stream(0))
+    parts = [
+        attack_certificate(
+            estimator, IntegratedSquaredErrorScore(), draw_numbers, 20, m, random_state=0, n_trials=1,
+            n_steps=1,
+        )
+        for m in (1, 4)
+    ]
+    (training, one), (again, four) = ([part.bound for part in found] for found in parts)
+    assert (training, one) == (again, pytest.approx(4 * four))
+
+
 class NoiseFromTheRecords(DPLogisticRegression):
     """Each fit by itself has the law of DPLogisticRegression; no noise is ever fixed."""
 

@@ -150,13 +150,15 @@ def test_json_there_and_back(ledger, tmp_path):
     ledger.spend(0.25, label="a")
     ledger.reserve(0.25, label="b")
     ledger.reserve(0.25, 1e-7, label="c").commit(PrivacyLoss(0.125, 1e-8, kind="ex-post"))
+    ledger.reserve(0.125, label="d").commit(PrivacyLoss(0.125, seeded=True))
     text = ledger.to_json()
     other = PrivacyLedger.from_json(text, tmp_path / "copy")
     assert other.history() == ledger.history() and other.remaining() == ledger.remaining()
     assert other.budget == ledger.budget and json.loads(other.to_json()) == json.loads(text)
     with pytest.raises(FileExistsError, match="lost or counted twice"):
         PrivacyLedger.from_json(text, tmp_path / "copy")
-    assert other.spend(0.125) is None and other.history()[-1].id == 4
+    assert other.history()[-1].seeded
+    assert other.spend(0.125) is None and other.history()[-1].id == 5
 
 
 def test_a_file_that_was_made_again_is_a_new_ledger(ledger, path):

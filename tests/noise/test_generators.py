@@ -57,6 +57,12 @@ def test_children_are_distinct_and_repeat():
     assert 0 <= stream.integer() < 2**31
 
 
+def test_a_public_seed_is_no_part_of_the_key():
+    for stream in (root_stream(None), root_stream(0), root_stream(0).child("features")):
+        parts = {int.from_bytes(stream.key[i : i + 4], "little") for i in range(29)}
+        assert stream.integer() not in parts | {part >> 1 for part in parts}
+
+
 def test_key_is_not_shown():
     stream = root_stream(1)
     assert stream.key.hex() not in repr(stream) and repr(stream.key) not in repr(stream)

@@ -89,6 +89,7 @@ UNSAFE = [
     (RBFSampler(gamma="scale"), "gamma as a number"),
     (SimpleImputer(), "constant"),
     (SimpleImputer(strategy="constant"), "keep_empty_features=True"),
+    (SimpleImputer(strategy="constant", fill_value=0), "keep_empty_features=True"),
     (KNNImputer(), "SimpleImputer"),
     (TfidfVectorizer(), "HashingVectorizer"),
     (OwnStep(), "trusted_steps=\\[OwnStep\\]"),
