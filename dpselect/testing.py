@@ -1204,9 +1204,10 @@ class _FixedNoise:
         if self.call is None:
             return False
         draw = getattr(type(self.case.estimator)(**self.params), HOOK)
-        if np.size(draw(as_generator(0), *self.call)) > MOST_NOISE:
+        draws = [draw(as_generator(0), *self.call)]
+        if np.size(draws[0]) > MOST_NOISE:
             return False
-        draws = [draw(as_generator(seed), *self.call) for seed in range(400)]
+        draws += [draw(as_generator(seed), *self.call) for seed in range(1, 400)]
         if len({np.shape(one) for one in draws}) > 1:
             return False
         draws = np.array(draws, dtype=np.float64)

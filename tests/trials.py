@@ -10,6 +10,7 @@ from dpselect.estimator import Trial
 from dpselect.linear_model.classifier import DPLinearClassifier
 from dpselect.linear_model.design import design_and_targets
 from dpselect.linear_model.sweep import solve
+from dpselect.noise import root_stream
 
 
 def trial(model):
@@ -76,3 +77,17 @@ def watch_noise(monkeypatch, kind):
 
     monkeypatch.setattr(kind, "_noise_sample", spy)
     return seen
+
+
+def shares_moved(form, bounds, models, pairs, levels):
+    """Return how far neighbours move risk, minimum and root of the excess, as shares of the bounds."""
+    shares = []
+    for pair in pairs:
+        one, other = (form.reduction(*records, levels, root_stream(0)) for records in pair)
+        roots = [np.sqrt(r.excesses(models[:, None])) for r in (one, other)]
+        shares.append((
+            np.abs(one.risks(models[:, None]) - other.risks(models[:, None])).max() / bounds.risk,
+            abs(one.minimum - other.minimum) / bounds.minimum,
+            np.abs(roots[0] - roots[1]).max() / bounds.root,
+        ))
+    return np.max(shares, axis=0)
