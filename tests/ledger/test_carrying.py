@@ -9,6 +9,7 @@ import pickle
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import numpy as np
@@ -366,6 +367,17 @@ def test_a_pool_that_was_forked_for_what_is_free_is_not_free(data, ledger):
         pool.apply(fit_one, (classifier(), *data))
         pool.apply(build_and_fit, data)
     assert ledger.spent() == (2.0, 0.0)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks here")
+@pytest.mark.filterwarnings("ignore:This process")
+def test_a_fork_of_another_thread_is_paid_for_after_the_block(data, ledger):
+    # that thread has opened nothing, and the parent says nothing any more
+    with ledger, ThreadPoolExecutor(1) as threads:
+        pool = threads.submit(multiprocessing.get_context("fork").Pool, 1).result()
+    with pool:
+        pool.apply(build_and_fit, data)
+    assert ledger.spent() == (1.0, 0.0)
 
 
 # ---- threads, tasks, generators
