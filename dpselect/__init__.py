@@ -19,6 +19,7 @@ from .inspection import (
     DensityDisplay,
     PrivacyLedgerDisplay,
     StabilitySearchDisplay,
+    TermsDisplay,
 )
 from .ledger import PrivacyLedger
 from .linear_model import (
@@ -58,6 +59,7 @@ __all__ = [
     "SeededNoiseWarning",
     "StabilityGridSearchCV",
     "StabilitySearchDisplay",
+    "TermsDisplay",
     "Thresholdout",
     "ThresholdoutFeatureSelector",
     "audit",

@@ -95,6 +95,14 @@ class HasAccuracyForm(Calibrated, Protocol):
 
 
 @runtime_checkable
+class TakesWeights(Protocol):
+    """Its `fit` takes `sample_weight`, if a public bound is given."""
+
+    def check_takes_weights(self) -> None:
+        """Refuse weights if the bound is not given."""
+
+
+@runtime_checkable
 class HasDefaultScore(Protocol):
     """A search without `scoring` uses this score."""
 

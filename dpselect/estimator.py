@@ -27,7 +27,7 @@ from .records import (
 from .rows import block_map
 from .training_records import remember, warns_of_training_records
 from .type_aliases import Array, FloatArray, MatrixLike
-from .validation import check_epsilon
+from .validation import check_epsilon, refuse_fit_params
 
 
 def _as_a_release(fit):
@@ -151,11 +151,7 @@ class PrivateEstimator(ReleaseMixin, BaseEstimator, ABC):
         SeededNoiseWarning
             If `random_state` is not None.
         """
-        if fit_params:
-            raise TypeError(
-                f"{type(self).__name__}.fit got {', '.join(sorted(fit_params))}, which would change "
-                "how far one record can move the model; leave it out."
-            )
+        refuse_fit_params(self, fit_params)
         self._check_parameters()
         warn_if_seeded(self)
         loss = self._loss_of_a_fit()

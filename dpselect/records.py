@@ -22,7 +22,9 @@ from .rows import (
     gathered,
     in_memory,
     is_lazy,
+    n_rows,
     on_labels,
+    take,
 )
 from .validation import unquoted
 
@@ -95,11 +97,14 @@ class Records:
     public : dict
         Attributes of every model that is trained on them: `n_features_in_`, `feature_names_in_` and
         `classes_` where there are any.
+    weight : array of shape (n,), or None
+        How often each counts, 0 or more.
     """
 
     X: Any
     y: Any
     public: dict
+    weight: Any = None
 
     @classmethod
     def of(cls, estimator, X, y=None, **public):
@@ -119,6 +124,71 @@ class Records:
         """PublicShape : What is public of them."""
         K = len(self.public.get("classes_", ()))
         return PublicShape(*self.X.shape, K if K > 2 else 1)
+
+
+@dataclass(frozen=True)
+class Weighted:
+    """Labels or targets with the weights of their records, cut together.
+
+    Takes the place of `y` on the way to an estimator that has ``fit(X, y, sample_weight)``.
+
+    Attributes
+    ----------
+    y, weight : array of shape (n,)
+    """
+
+    y: Any
+    weight: Any
+
+    @classmethod
+    def of(cls, y, weight):
+        """Return `y` with weights, or as it is if they are None."""
+        return y if weight is None else cls(y, weight)
+
+    @property
+    def shape(self):
+        """tuple : Of the labels."""
+        return self.y.shape
+
+    def __len__(self):
+        return len(self.y)
+
+    def __getitem__(self, indices):
+        return Weighted(take(self.y, indices), take(self.weight, indices))
+
+    def __array__(self, dtype=None, copy=None):
+        # scores weigh all records alike
+        return np.asarray(self.y, dtype=dtype)
+
+
+def split_weights(y):
+    """Return the labels and their weights, or None for these."""
+    return (y.y, y.weight) if isinstance(y, Weighted) else (y, None)
+
+
+def check_weights(weight, X):
+    """Return the weights of rows as an array of float64 of shape (n,), lazy if the rows are."""
+    X, weight = align(X, weight)
+    if not is_lazy(weight):
+        weight = unquoted(np.asarray, weight, what="sample_weight")
+        if weight.shape != (n_rows(X),):
+            raise ValueError(
+                "sample_weight must have one number for each row of X; give an array of shape "
+                "(n_samples,)."
+            )
+    return on_labels(_as_weights, weight)
+
+
+def _as_weights(weight):
+    if weight.dtype.kind not in "biufO":
+        raise ValueError("sample_weight must hold numbers; give an array of them.")
+    weight = unquoted(weight.astype, np.float64, what="sample_weight")
+    if not ((weight >= 0) & (weight < math.inf)).all():
+        raise ValueError(
+            "sample_weight holds a negative, infinite or missing number, with which the loss is not "
+            "convex; give weights of 0 or more."
+        )
+    return weight
 
 
 def table_records(estimator, X, **reads):

@@ -29,6 +29,7 @@ from scipy.stats import gamma, kstest, rankdata
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import get_tags
+from sklearn.utils.validation import has_fit_parameter
 
 from .audit import guessing_game
 from .capabilities import Calibrated, PublicShape
@@ -88,7 +89,7 @@ class ReleaseStatement:
     draw_records : callable, default=None
         ``draw_records(rng, n_samples, n_features)`` returns X, or ``(X, y)``, of ordinary size. None
         draws rows of [-1, 1], labels from `classes`, and targets of [-1, 1], or small counts if
-        targets must not be negative.
+        targets must not be negative. Weights of records are drawn besides.
     settings : tuple of dict, default=()
         Parameters, each with which the estimator is attacked as well. Every numeric parameter is
         multiplied by 4 in any case.
@@ -128,7 +129,7 @@ def check_private_estimator(
     ----------
     estimator : estimator
         Unfitted, with parameters `epsilon` and `random_state`. It is cloned. Classifiers need
-        `classes`.
+        `classes`. If its `fit` takes `sample_weight` with these parameters, weights are attacked, too.
     statement : ReleaseStatement, default=None
         What it releases. None stands for ``ReleaseStatement()``.
     n_trials : int, default=2000
@@ -250,6 +251,15 @@ class _Case:
         self.counts = bool(self.tags.target_tags.positive_only)
         supervised = is_classifier(estimator) or is_regressor(estimator)
         self.supervised = supervised or bool(self.tags.target_tags.required)
+        self.weighted = self.supervised and self._takes_weights()
+
+    def _takes_weights(self):
+        if not has_fit_parameter(self.estimator, "sample_weight"):
+            return False
+        self.weighted = False
+        data = self.data()
+        weights = np.ones(len(data[0]))
+        return _attempt(lambda: self.model(0).fit(*data, sample_weight=weights)).error is None
 
     def model(self, seed=None, **params):
         return clone(self.estimator).set_params(random_state=seed, **params)
@@ -261,7 +271,13 @@ class _Case:
         return np.asarray({**self.params, **dict(params)}["classes"])
 
     def data(self, seed=0, n=12, d=None, params=()):
-        """Records of ordinary size, with all labels."""
+        """Records of ordinary size, with all labels, and weights if `fit` takes them."""
+        records = self._unweighted(seed, n, d, params)
+        if not self.weighted:
+            return records
+        return *records[:2], np.random.default_rng([seed, n]).uniform(0, 2, n)
+
+    def _unweighted(self, seed, n, d, params):
         rng, d = np.random.default_rng(seed), d or self.some
         if self.statement.draw_records is not None:
             drawn = self.statement.draw_records(rng, n, d)
@@ -283,20 +299,25 @@ class _Case:
         return [0.0, HUGE] if self.counts else [-HUGE, HUGE, 0.0]
 
     def edge(self, d, params=()):
-        """Records at the edge, as a list of (row, target)."""
+        """Records at the edge, as a list of (row, target), or (row, target, weight)."""
         axis, ones, signs = np.eye(d)[0], np.ones(d), (-1.0) ** np.arange(d)
         rows = [HUGE * axis, -HUGE * axis, 0 * axis]
         rows += [HUGE * ones, -HUGE * ones, HUGE * signs] if d > 1 else []
-        return list(itertools.product(rows, self.targets(params)))
+        edge = list(itertools.product(rows, self.targets(params)))
+        if self.weighted:
+            edge = [(*record, HUGE) for record in edge]
+            edge.insert(1, (*edge[0][:2], 0.0))
+        return edge
 
     def outliers(self, seed=1, n=12):
         """Records of which half are beyond every bound, as whole numbers."""
         X, *y = self.data(seed, n)
+        y, weights = y[:1], [np.where(np.arange(n) % 3, HUGE, part) for part in y[1:]]
         X = np.rint(3 * X)
         X[::2] *= HUGE
         if y and not is_classifier(self.estimator):
             y = [np.where(np.arange(n) % 3, y[0], HUGE * (1 if self.counts else (-1) ** np.arange(n)))]
-        return X, *y
+        return X, *y, *weights
 
     def varied(self):
         """Data sets of one shape that have little else in common."""
@@ -309,6 +330,8 @@ class _Case:
             yield X, np.full_like(y[0], y[0][0])
             if not is_classifier(self.estimator):
                 yield X, 0 * y[0]
+        if self.weighted:
+            yield X, y[0], 0 * y[1]
         yield np.repeat(X[:1], len(X), axis=0), *y
 
     def released(self, model):
@@ -580,14 +603,24 @@ def check_epsilon_is_passed(case):
 
 
 def check_fit_parameters(case):
-    """Weights change how far one record moves the model, and are refused."""
+    """Weights change how far one record moves the model: those that nothing bounds are refused."""
     data = case.data()
-    weights = np.ones(len(data[0]))
-    for name in ("sample_weight", "no_such_parameter"):
+    weights, names = np.ones(len(data[0])), ["no_such_parameter"]
+    if not case.weighted:
+        names.append("sample_weight")
+    else:
+        every_other = (*data[:2], np.arange(len(weights)) % 2)
+        plain, weighted = (case.fit(part, epsilon=math.inf) for part in (data[:2], every_other))
+        _require(
+            not np.array_equal(case.numbers(plain), case.numbers(weighted)),
+            "fit takes sample_weight and releases the same as without; leave the parameter out.",
+        )
+    for name in names:
         model = case.model()
         with _stays_as_it_was(model, f"A fit with {name}"):
             _refused(
-                lambda: model.fit(*data, **{name: weights}), (TypeError,), f"A fit with {name}"
+                lambda: model.fit(*data, **{name: weights}), (TypeError, ValueError),
+                f"A fit with {name}",
             )
 
 
@@ -814,6 +847,14 @@ def check_bad_records(case):
             targets["text"] = np.array([TEXT] * n)
             targets["complex numbers"] = np.full(n, SECRET + 1j)
         bad.update({f"y with {name}": (X, value) for name, value in targets.items()})
+    if case.weighted:
+        weights = {
+            "NaN": np.where(np.arange(n) == 3, np.nan, SECRET),
+            "a negative number": np.where(np.arange(n) == 3, -SECRET, SECRET),
+            "two columns": np.full((n, 2), SECRET), "too few": np.full(n - 1, SECRET),
+            "text": np.array([TEXT] * n),
+        }
+        bad.update({f"sample_weight with {name}": (X, y[0], value) for name, value in weights.items()})
     fresh = {name: case.model() for name in bad}
     wider = case.data(d=case.some)
     fitted = case.fit(wider, None)
@@ -847,7 +888,7 @@ def check_labels(case):
     """Labels that nobody gave are learned from the records, which warns."""
     if not is_classifier(case.estimator):
         return
-    X, y = case.data()
+    X, y, *_ = case.data()
     _require(case.params.get("classes") is not None, "Give the estimator its classes=[...].")
     model = case.model(classes=None)
     found = _attempt(lambda: model.fit(X, y))
@@ -870,7 +911,7 @@ def check_training_records(case):
     """A score of the records that a model was trained on is a leak, and warns."""
     if not hasattr(case.estimator, "score"):
         return
-    data = case.data()
+    data = case.data()[:2]
     model = case.fit(data, None)
     found = _attempt(lambda: model.score(*data))
     _require(
@@ -879,7 +920,7 @@ def check_training_records(case):
     )
     with config_context(strict=True):
         _refused(lambda: model.score(*data), (PrivacyLeakError,), "score of training records")
-    found = _attempt(lambda: model.score(*case.data(9)))
+    found = _attempt(lambda: model.score(*case.data(9)[:2]))
     _require(PrivacyLeakWarning not in found.warned, "score of other records must not warn.")
 
 
@@ -1126,8 +1167,9 @@ def _settings(case):
 
 
 def _as_records(records):
-    rows, targets = zip(*records)
-    return (np.array(rows),) if targets[0] is None else (np.array(rows), np.array(targets))
+    rows, targets, *weights = zip(*records)
+    found = (np.array(rows),) if targets[0] is None else (np.array(rows), np.array(targets))
+    return *found, *map(np.array, weights)
 
 
 def _worst_neighbours(case, setting, bases, seeds):
@@ -1350,7 +1392,7 @@ def check_certificate(case):
                     clone(model).fit(*_as_records([record] + [base] * (n - 1))) for record in edge
                 ]
                 records = [_as_records([record]) for record in edge]
-                values = np.array([[score(fitted, *one) for one in records] for fitted in models])
+                values = np.array([[score(fitted, *one[:2]) for one in records] for fitted in models])
                 for name, bound, moved in (
                     ("training", certificate.training, np.ptp(values, axis=0).max()),
                     ("validation", certificate.span, np.ptp(values, axis=1).max()),

@@ -146,6 +146,15 @@ def check_choice(name, value, choices, *, why):
     return value
 
 
+def refuse_fit_params(owner, params, instead="leave it out"):
+    """Refuse what `fit` was given beside X and y."""
+    if params:
+        raise TypeError(
+            f"{type(owner).__name__}.fit got {', '.join(sorted(params))}, which may change how far one "
+            f"record can move the model; {instead}."
+        )
+
+
 def check_epsilon(value, name="epsilon"):
     """Return a privacy loss: 1e-9 or more, ``inf`` allowed."""
     return check_number(

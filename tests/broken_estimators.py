@@ -15,6 +15,7 @@ from dpselect.estimator import warn_if_seeded
 from dpselect.linear_model.design import Design
 from dpselect.linear_model.losses import PoissonLoss
 from dpselect.linear_model.noise import LinearNoise, LinearProblem
+from dpselect.linear_model.weights import Weights
 from dpselect.noise import (
     as_generator,
     laplace,
@@ -112,6 +113,27 @@ class NegativeCounts(DPPoissonRegressor):
         return _ClippedAbove(float(self.target_bound))
 
 
+class _UnclippedWeights(Weights):
+    def of_records(self, records):
+        return replace(Weights(**vars(self)), of_samples=10 * self.of_samples).of_records(records)
+
+
+class WeightsUnclipped(DPPoissonRegressor):
+    """Takes weights up to ten times the bound, and has the noise of those that are within it."""
+
+    def problem(self):
+        right = super().problem()
+        return replace(right, weights=_UnclippedWeights(**vars(right.weights)))
+
+
+class NoiseForgetsWeights(DPPoissonRegressor):
+    """Clips weights, and has the noise of records that weigh 1."""
+
+    def problem(self):
+        right = super().problem()
+        return replace(right, loss=right.loss.unweighted)
+
+
 class _DenseClipped(LinearProblem):
     def design(self, X):
         design = super().design(X)
@@ -190,5 +212,6 @@ class WarnsOfClipping(DPPoissonRegressor):
 BROKEN = (
     NoLedger, MeanBeside, ExactObjective, InterceptForgotten, NoiseOfTheLargestCount,
     OwnEpsilonAlways, CertificateOfHalf, NegativeCounts, SparseRowsUnclipped, PredictsUnclipped,
-    HalfAModel, SameNoise, KeepsTheMinimiser, QuotesText, WarnsOfClipping,
+    HalfAModel, SameNoise, KeepsTheMinimiser, QuotesText, WarnsOfClipping, WeightsUnclipped,
+    NoiseForgetsWeights,
 )

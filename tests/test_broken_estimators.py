@@ -14,6 +14,7 @@ from .broken_estimators import (
     KeepsTheMinimiser,
     MeanBeside,
     NegativeCounts,
+    NoiseForgetsWeights,
     NoiseOfTheLargestCount,
     NoLedger,
     OwnEpsilonAlways,
@@ -22,6 +23,7 @@ from .broken_estimators import (
     SameNoise,
     SparseRowsUnclipped,
     WarnsOfClipping,
+    WeightsUnclipped,
 )
 
 # the check that is meant to find each mistake; others may find it too
@@ -41,14 +43,19 @@ FOUND_BY = {
     KeepsTheMinimiser: "check_what_is_kept",
     QuotesText: "check_bad_records",
     WarnsOfClipping: "check_what_is_said",
+    WeightsUnclipped: "check_the_loss_of_each_noise",
+    NoiseForgetsWeights: "check_the_loss_of_each_noise",
 }
+WEIGHTED = (WeightsUnclipped, NoiseForgetsWeights)
 
-
-SLOW = (NegativeCounts, InterceptForgotten, NoiseOfTheLargestCount, ExactObjective)
+SLOW = (
+    NegativeCounts, InterceptForgotten, NoiseOfTheLargestCount, ExactObjective, *WEIGHTED,
+)
 
 
 def estimator(kind):
-    return kind(alpha=0.1, target_bound=3.0)
+    most = 3.0 if kind in WEIGHTED else None
+    return kind(alpha=0.1, target_bound=3.0, max_sample_weight=most)
 
 
 def not_found(reason):
@@ -56,8 +63,9 @@ def not_found(reason):
 
 
 @pytest.mark.slow
-def test_the_right_one_passes():
-    check_private_estimator(estimator(DPPoissonRegressor))
+@pytest.mark.parametrize("most", [None, 3.0])
+def test_the_right_one_passes(most):
+    check_private_estimator(estimator(DPPoissonRegressor).set_params(max_sample_weight=most))
 
 
 @pytest.mark.parametrize("kind", [

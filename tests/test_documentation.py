@@ -107,3 +107,30 @@ def test_the_estimator_of_contributing_is_scikit_learns(monkeypatch):
         warnings.simplefilter("ignore")  # of seeds, and of labels that are learned
         results = check_estimator(module.SignedMean())
     assert len(results) > 40 and {result["status"] for result in results} <= {"passed", "skipped"}
+
+
+def test_from_a_file_to_a_model_in_eight_lines(tmp_path, monkeypatch):
+    """The first block of "Getting started" needs no number but what the schema says of the columns."""
+    page = (DOC / "getting_started.rst").read_text()
+    (block,) = [part for part in page.split(".. code-block:: pycon") if "pd.read_csv(file)" in part]
+    block = block.split(">>> others")[0]  # what follows predicts
+    source = "".join(example.source for example in doctest.DocTestParser().get_examples(block))
+    assert len(source.splitlines()) <= 8
+    numbers = [
+        node.value for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Constant) and type(node.value) in (int, float)
+    ]
+    assert sorted(numbers) == [0, 0.5, 18, 90, 1e6]  # bounds, and epsilon
+
+    pd = pytest.importorskip("pandas")
+    monkeypatch.chdir(tmp_path)
+    Path("people.csv").write_text(
+        "age,ill,income,work\n"
+        + "".join(f"{18 + i % 73},{'no' if i % 73 < 40 else 'yes'},{i if i % 9 else ''},public\n"
+                  "20,no,NA,none\n" for i in range(2000))
+    )
+    names = {"pd": pd, "file": "people.csv"}
+    exec(source, names)
+    table, model = names["table"], names["model"]
+    assert model[-1].privacy_.epsilon == 0.5 and table["income"].isna().any()
+    assert (model.predict(table[list(names["schema"])]) == table["ill"]).mean() > 0.8

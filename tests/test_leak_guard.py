@@ -21,6 +21,7 @@ from dpselect import (
     CertificateError,
     DPHistogramDensity,
     DPLogisticRegression,
+    DPRidge,
     PrivacyLeakError,
     PrivacyLeakWarning,
     SeededNoiseWarning,
@@ -113,6 +114,8 @@ def test_no_other_default_learns_from_the_records():
         "coef_bound": "a bound from other parameters",
         "cut_points": "no cuts",
         "data_norm_l1": "no bound of its own",
+        "class_weight": "all labels count alike",
+        "max_sample_weight": "weights of records are refused",
         "target_range": "refused",
         "memory": "no cache",
         "transform_input": "no fit parameters",
@@ -249,8 +252,10 @@ def test_groups_and_weights(data):
     X, y = data
     with pytest.raises(ValueError, match="public_splits"):
         StabilityGridSearchCV(MODEL, GRID).fit(X, y, groups=y)
-    with pytest.raises(TypeError, match="sample_weight.*leave it out"):
+    with pytest.raises(ValueError, match="sample_weight.*write max_sample_weight"):
         StabilityGridSearchCV(MODEL, GRID).fit(X, y, sample_weight=np.ones(200))
+    with pytest.raises(CertificateError, match="sample_weight.*leave it out"):
+        StabilityGridSearchCV(DPRidge(), GRID).fit(X, y, sample_weight=np.ones(200))
 
 
 # --- seeds, and the strategy that is not private

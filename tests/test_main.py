@@ -157,7 +157,7 @@ def test_json(run):
     assert list(said["coefficients"]["well"]["smoker"]) == SMOKES
     assert said["privacy"]["epsilon"] == 2.0 and len(said["privacy"]["parts"]) == 1
     assert said["plan"]["strategy"] == "data_independent"
-    assert said["best_params"]["dplogisticregression__alpha"] in (0.03, 0.3)
+    assert said["best_params"]["model__alpha"] in (0.03, 0.3)
     assert len(said["plan"]["candidates"]) == 2
     assert SECRET not in out
 
@@ -166,7 +166,7 @@ def test_json(run):
 def test_without_alternatives_the_model_gets_the_whole_epsilon(run, given, used):
     _, out, _ = run(*FULL, *given, "--json")
     said = strict(out)
-    assert said["best_params"] == {"dplogisticregression__alpha": used}
+    assert said["best_params"] == {"model__alpha": used}
     assert [part["epsilon"] for part in said["privacy"]["parts"]] == [2.0]
     assert not any("candidates" in text for text in said["not_released"])
     _, out, _ = run(*FULL, *given)

@@ -82,6 +82,21 @@ class Classifier(ClassifierMixin, Blind):
         return self.predict_proba(X).argmax(axis=1)
 
 
+class Weighing(Classifier):
+    """Takes weights, as DPLogisticRegression with max_sample_weight; they are parts of the records."""
+
+    def fit(self, X, y=None, sample_weight=None):
+        weight = np.ones(len(X)) if sample_weight is None else sample_weight
+        super().fit(X, y)
+        HANDED.pop()
+        write_down(np.column_stack([X, weight]), y)
+        return self
+
+    def predict(self, X):
+        # boosting stops where labels are predicted worse than by chance
+        return self.predict_proba(X).argmin(axis=1)
+
+
 class Regressor(RegressorMixin, Blind):
     def predict(self, X):
         return np.asarray(X, dtype=float) @ self.coef_
@@ -165,6 +180,10 @@ OTHERWISE = {
         model_selection.TunedThresholdClassifierCV(TWO, thresholds=4, cv=FOLDS),
         CalibratedClassifierCV(Classifier(), cv=FOLDS),
         RFECV(Classifier(), cv=FOLDS),
+        # weights that are functions of all records
+        ensemble.AdaBoostClassifier(Weighing(), **FEW),
+        # how often a record was drawn, as its weight: but seeds, which are kept
+        ensemble.BaggingClassifier(Weighing(), **FEW),
     ],
 }
 

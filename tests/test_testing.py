@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from dpselect import (
@@ -120,9 +120,9 @@ HUBER = DPHuberRegressor(target_range=(-1.0, 1.0))
 OURS = [
     (QUICK, None),
     (DPLogisticRegression(**BINARY), None),
-    (DPLinearSVC(perturbation="output", norm="l1", **BINARY), None),
+    (DPLinearSVC(perturbation="output", norm="l1", class_weight={1: 3.0}, **BINARY), None),
     (DPPoissonRegressor(), None),
-    (HUBER, None),
+    (clone(HUBER).set_params(max_sample_weight=2.0), None),
     (DPRidge(), None),
     (DPRidge(perturbation="objective", norm="l2", alpha=1.0), None),
     (DENSITY, CELLS),
@@ -133,6 +133,10 @@ MORE = [
     (DPLogisticRegression(norm="l1", data_norm=3.0, data_norm_l1=4.0, **BINARY), None),
     (DPLinearSVC(data_norm_l1=1.0, fit_intercept=False, alpha=1.0, **BINARY), None),
     (DPLogisticRegression(classes=["no", "perhaps", "yes"], alpha=0.1), None),
+    (DPLogisticRegression(max_sample_weight=0.5, class_weight={0: 0.1, 1: 8.0}, **BINARY), None),
+    (DPLinearSVC(max_sample_weight=5.0, alpha=0.5, norm="l1", **BINARY), None),
+    (DPPoissonRegressor(max_sample_weight=3.0, alpha=0.1), None),
+    (DPHuberRegressor(target_range=(-1.0, 1.0), perturbation="output", max_sample_weight=9.0), None),
     (DPLinearSVC(fit_intercept=False, classes=[0, 1, 2], perturbation="output"), None),
     (DPLinearSVC(**BINARY), None),
     (DPPoissonRegressor(norm="l1", data_norm_l1=1.2, alpha=0.5), None),

@@ -130,6 +130,13 @@ def test_models_of_stratified_folds_lose_more_than_a_ledger_counts(worst, tmp_pa
     assert loss_of_folds(StratifiedKFold(FITS), worst) > 1.3 * FITS * EPSILON
 
 
+class Unweighted(DPLinearSVC):
+    """Is handed records as often as they were drawn."""
+
+    def fit(self, X, y=None):
+        return super().fit(X, y)
+
+
 @pytest.mark.filterwarnings("ignore::dpselect.exceptions.SeededNoiseWarning")
 @pytest.mark.parametrize("sampling, adds", [
     ({"bootstrap": True}, False), ({"bootstrap": False}, True),
@@ -139,7 +146,8 @@ def test_a_bootstrap_counts_a_record_as_often_as_it_was_drawn(sampling, adds, tm
     # (a small bootstrap may happen to draw no record more often than there are models)
     rng = np.random.default_rng(0)
     x, y = rng.choice([-1.0, 1.0], N), rng.integers(2, size=N)
-    bag = BaggingClassifier(MODEL, n_estimators=FITS, random_state=0, **sampling)
+    model = Unweighted(**MODEL.get_params())
+    bag = BaggingClassifier(model, n_estimators=FITS, random_state=0, **sampling)
     with PrivacyLedger(tmp_path / "records.ledger", epsilon=10.0) as ledger:
         drawn = bag.fit(x[:, None], y).estimators_samples_
     assert ledger.spent()[0] == FITS * EPSILON

@@ -5,11 +5,11 @@ import pickle
 from importlib import import_module
 
 import numpy as np
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline
 
 from ..linear_model import DPLogisticRegression
 from ..model_selection import StabilityGridSearchCV
-from ..preprocessing import PublicSchema, TableEncoder
+from ..preprocessing import PublicSchema, tabular_pipeline
 from .messages import CommandError, name_of
 from .schema import is_categorical
 
@@ -34,17 +34,16 @@ def make_search(domains, classes, alphas, epsilon, ledger=None):
     -------
     StabilityGridSearchCV
     """
-    steps, norm = [], 1.0
-    if None not in domains.values():  # otherwise all columns are on their own scale
-        encoder = TableEncoder(PublicSchema(domains), expansion="linear", categories="onehot")
-        steps, norm = [encoder], encoder.typical_norm("l2")
-    model = DPLogisticRegression(data_norm=norm, classes=classes)
-    return StabilityGridSearchCV(
-        make_pipeline(*steps, model),
-        {"dplogisticregression__alpha": alphas or ["auto"]},
-        epsilon=epsilon,
-        ledger=ledger,
-    )
+    model = DPLogisticRegression(classes=classes)
+    if None in domains.values():  # all columns are on their own scale
+        pipeline = Pipeline([("model", model)])
+    else:
+        # one coefficient for a number, and one for each category: the report names them
+        pipeline = tabular_pipeline(
+            PublicSchema(domains), model, expansion="linear", categories="onehot"
+        )
+    grid = {"model__alpha": alphas or ["auto"]}
+    return StabilityGridSearchCV(pipeline, grid, epsilon=epsilon, ledger=ledger)
 
 
 def dummy_row(domains):

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..preprocessing.cells import MISSING_TEXTS
+from ..preprocessing.cells import MISSING_TEXTS, as_number
 from .messages import CommandError, name_of
 from .schema import is_categorical
 
@@ -200,22 +200,18 @@ def _number_parser(name, column):
     largest = np.finfo(float).max if bounded else LARGEST
 
     def parse(cell):
-        if bounded and column.missing and _is_missing(cell):
-            return np.nan
-        try:
-            value = float(cell)
-        except ValueError:
-            raise _not_a_number(name, cell, bounded) from None
-        if not abs(value) <= largest or "_" in cell:  # float() takes 1_000, and NaN
-            raise _not_a_number(name, cell, bounded)
+        value = as_number(cell)
+        gap = value != value
+        if value is None or (gap and not (bounded and column.missing)) or abs(value) > largest:
+            raise _not_a_number(name, gap, bounded)
         return value
 
     parse.numeric = True
     return parse
 
 
-def _not_a_number(name, cell, bounded):
-    if _is_missing(cell):
+def _not_a_number(name, gap, bounded):
+    if gap:
         return _missing(name, 'say "missing": true in the bounds file, or leave the column out')
     if bounded:
         return CommandError(

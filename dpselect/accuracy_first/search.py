@@ -26,9 +26,11 @@ from ..model_selection.release import fit_for_release, release_state
 from ..model_selection.row_steps import public_rows
 from ..model_selection.spending import refuse_overspent, steps_at_most
 from ..model_selection.splits import disjoint_parts, make_splits
+from ..model_selection.weights import check_weights_are_taken, take_weights
 from ..noise import is_seeded, root_stream
 from ..noise.generators import RandomState, noise_for_dummy_data
 from ..privacy import PrivacyLoss
+from ..records import Weighted, check_weights, split_weights
 from ..rows import n_rows, take_records
 from ..type_aliases import CrossValidation, Estimator, MatrixLike
 from ..validation import SMALLEST_EPSILON
@@ -217,7 +219,9 @@ class AccuracyFirstSearchCV(SearchDelegationMixin, ReleaseMixin, MetaEstimatorMi
         X : array-like of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
         **params : dict
-            None is supported.
+            `sample_weight` of a model that takes it, as ``step__sample_weight`` for a Pipeline, or as
+            metadata routing sends it. A risk is that of the weighted loss; scores weigh all records
+            alike.
 
         Returns
         -------
@@ -236,16 +240,14 @@ class AccuracyFirstSearchCV(SearchDelegationMixin, ReleaseMixin, MetaEstimatorMi
             If a parameter or a step would break the guarantee; raised before the data is
             touched wherever that is possible.
         """
-        if params:
-            raise TypeError(
-                f"fit got {', '.join(sorted(params))}, which may change how far one record can "
-                "move the model; leave it out."
-            )
         check_parameters(self)
+        weight = take_weights(self, params)
         name, epsilons = epsilon_grid(self.estimator, self.param_grid)
         stream = root_stream(self.random_state)
         estimator = seed_features(self.estimator, stream.child("features"))
         candidate = self._candidate(estimator)
+        if weight is not None:
+            check_weights_are_taken([candidate.model])
         # dummy shapes: refuses what cannot work on any records; with others another limit may do
         halves = np.split(np.arange(1000), 2) if self._score() else None
         make_plan(self._question(candidate, 1000, halves, 1), self.method, Limit())
@@ -261,7 +263,7 @@ class AccuracyFirstSearchCV(SearchDelegationMixin, ReleaseMixin, MetaEstimatorMi
         if learned:
             # what models cost depends on the number of labels; a warning says that they are read
             y, _ = learn_classes([candidate], y, type(self).__name__)
-        public = None if candidate.steps is None else public_rows(X)
+        public = None if candidate.steps is None else public_rows(X, candidate.steps)
         plan, method, split = self._plan(
             candidate, n_rows(X), n_columns(X), public, stream.child("splits")
         )
@@ -282,6 +284,8 @@ class AccuracyFirstSearchCV(SearchDelegationMixin, ReleaseMixin, MetaEstimatorMi
                 candidate.fit_steps(public)
             candidate.n_features = method.question.shape.n_features
             rows = candidate.transform(X)
+            if weight is not None:
+                y = Weighted(y, check_weights(weight, rows))
             if isinstance(method, Static):
                 index, model = self._fit_once(method, rows, y, stream)
             else:
@@ -342,7 +346,7 @@ is touched.
         stream = root_stream(0)
         candidate = self._candidate(seed_features(self.estimator, stream))
         set_classes([candidate], np.arange(n_classes))
-        public = None if candidate.steps is None else public_rows(example)
+        public = None if candidate.steps is None else public_rows(example, candidate.steps)
         return self._plan(candidate, n_samples, n_columns(example), public, stream)[0]
 
     def _plan(self, candidate, n_samples, n_columns, public, stream):
@@ -419,7 +423,8 @@ is touched.
         def exact_losses(models):
             if score:
                 fitted = [reduction.publish(model, question.epsilons[-1]) for model in models]
-                return [-score(model, *test) for model in fitted]
+                X_test, y_test = test
+                return [-score(model, X_test, split_weights(y_test)[0]) for model in fitted]
             return reduction.excesses(models) if not question.absolute else reduction.risks(models)
 
         charge.begin()

@@ -7,10 +7,12 @@ from .accuracy_first import AccuracyFirstDisplay
 from .density import DensityDisplay
 from .ledger import PrivacyLedgerDisplay
 from .selection import StabilitySearchDisplay
+from .terms import TermsDisplay
 
 __all__ = [
     "AccuracyFirstDisplay",
     "DensityDisplay",
     "PrivacyLedgerDisplay",
     "StabilitySearchDisplay",
+    "TermsDisplay",
 ]

@@ -27,12 +27,7 @@ class Display(ABC):
         ImportError
             If matplotlib is not installed: ``pip install dpselect[plot]``.
         """
-        try:
-            from matplotlib import pyplot
-        except ImportError:
-            raise ImportError(
-                "Pictures need matplotlib, which is not installed; run pip install dpselect[plot]."
-            ) from None
+        pyplot = imported_pyplot()
         ax = pyplot.subplots(layout="constrained")[1] if ax is None else ax
         self._draw(ax)
         self.ax_, self.figure_ = ax, ax.figure
@@ -41,3 +36,14 @@ class Display(ABC):
     @abstractmethod
     def _draw(self, ax):
         """Draw on `ax`."""
+
+
+def imported_pyplot():
+    """Return matplotlib.pyplot, or say how to install it."""
+    try:
+        from matplotlib import pyplot
+    except ImportError:
+        raise ImportError(
+            "Pictures need matplotlib, which is not installed; run pip install dpselect[plot]."
+        ) from None
+    return pyplot

@@ -3,19 +3,24 @@
 import math
 from abc import abstractmethod
 from dataclasses import replace
+from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from ..capabilities import PublicShape
 from ..certificates import RiskBound
 from ..estimator import PrivateEstimator
-from ..records import numeric_rows
+from ..records import Weighted, check_weights, numeric_rows, split_weights
+from ..type_aliases import MatrixLike
 from ..validation import SMALLEST_BOUND, check_n_jobs, check_number, flag, number, one_of, unless
 from .accuracy import LinearAccuracy
 from .design import design_and_targets
+from .losses import WeightedLoss
 from .noise import LinearNoise, LinearProblem
 from .sweep import optimal_values, scores_of_splits, solve
+from .weights import Weights
 
 TOL = 1e-10
 
@@ -44,6 +49,12 @@ class LinearModel(PrivateEstimator):
             instead="write the l1 norm to which rows are scaled down, such as 1.0, or None",
         )),
         "fit_intercept": flag(why="the noise depends on the number of columns"),
+        "max_sample_weight": unless(None, number(
+            low=SMALLEST_BOUND, low_included=True, high=1 / SMALLEST_BOUND, high_included=True,
+            why="the noise is proportional to the largest weight that a record may have",
+            instead="write a number that few weights exceed, from knowledge of how they are made, or "
+            "None for records that all count alike",
+        )),
         "tol": number(
             high=TOL, high_included=True,
             why=f"the noise is calibrated for a solver that is at least as exact as {TOL}",
@@ -59,7 +70,80 @@ class LinearModel(PrivateEstimator):
 
     @abstractmethod
     def _loss(self):
-        """Return the Loss that is minimised."""
+        """Return the Loss that is minimised, of a record of weight 1."""
+
+    def fit(
+        self,
+        X: MatrixLike,
+        y: npt.ArrayLike | None = None,
+        sample_weight: npt.ArrayLike | None = None,
+        **fit_params: Any,
+    ) -> Self:
+        """Train and release.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Scaled down to the public norms, in training and in prediction.
+        y : array-like of shape (n_samples,)
+            Labels or targets.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How often each record counts, 0 or more; clipped to `max_sample_weight`, without which it
+            is refused. Part of the record: a neighbour may have another weight in one record, and in
+            one only. So each weight must come from its own record, and from what is public: weights
+            that were divided by their sum, or made from the errors of a model on these records, are
+            functions of all of them, and the stated loss does not cover that. None weighs all by 1.
+        **fit_params : dict
+            None is supported.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator; `privacy_` states what was spent.
+
+        Raises
+        ------
+        BudgetExceededError
+            If the ledger has less left; no record is read.
+        TypeError
+            If `fit_params` are given.
+        ValueError
+            If a parameter is out of range, or X, y or `sample_weight` is malformed.
+
+        Warns
+        -----
+        PrivacyLeakWarning
+            If the labels are learned from `y`, because `classes` is None.
+        SeededNoiseWarning
+            If `random_state` is not None.
+        """
+        if sample_weight is not None:
+            self.check_takes_weights()
+            y = Weighted(y, sample_weight)
+        return super().fit(X, y, **fit_params)
+
+    def check_takes_weights(self) -> None:
+        """Refuse weights of records if their bound is not given.
+
+        Raises
+        ------
+        ValueError
+        """
+        if self.max_sample_weight is None:
+            raise ValueError(
+                f"sample_weight needs a public bound, and {type(self).__name__} has "
+                "max_sample_weight=None, because one record could move the model by any amount; write "
+                "max_sample_weight=..., a number that few weights exceed, from knowledge of how they "
+                "are made."
+            )
+
+    def _check_records(self, X, y):
+        y, weight = split_weights(y)
+        records = super()._check_records(X, y)
+        if weight is None:
+            return records
+        self.check_takes_weights()
+        return replace(records, weight=check_weights(weight, records.X))
 
     def _check_parameters(self):
         super()._check_parameters()
@@ -79,12 +163,15 @@ class LinearModel(PrivateEstimator):
         LinearProblem
         """
         classes = getattr(self, "classes", None)
+        classes = None if classes is None else tuple(np.asarray(classes).tolist())
+        weights = Weights.of(getattr(self, "class_weight", None), self.max_sample_weight, classes)
+        loss = self._loss()
         return LinearProblem(
-            type(self), self._loss(), self.norm, float(self.data_norm),
+            type(self), loss if weights is None else WeightedLoss(loss, weights.largest), weights,
+            self.norm, float(self.data_norm),
             math.inf if self.data_norm_l1 is None else float(self.data_norm_l1),
             float(self.intercept_scaling) if self.fit_intercept else None,
-            None if classes is None else tuple(np.asarray(classes).tolist()),
-            float(self.tol), self.max_iter, self.n_jobs,
+            classes, float(self.tol), self.max_iter, self.n_jobs,
         )
 
     def _what(self):

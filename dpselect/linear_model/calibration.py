@@ -16,7 +16,7 @@ from scipy.optimize import brentq
 
 from ..noise import release_step, scale_with_rounding
 from ..noise.grid import NO_GRID
-from .losses import LogisticLoss
+from .losses import LogisticLoss, WeightedLoss
 from .tolerance import attainable, check_steps, longest
 
 # Share of epsilon that objective perturbation spends on hiding the solver's residual.
@@ -166,13 +166,15 @@ def noise_epsilon(loss, n, R, mu, epsilon):
     A replaced record moves the noise that explains a given w, and curves the map from
     noise to w. With kappa = R^2 / (n mu), a general loss pays log(1 + c kappa) for the
     curvature. For the logistic loss phi'' = |phi'| (1 - |phi'|), so a record that curves
-    moves less, and epsilon' is the largest number with
+    moves less. With kappa W times as large for weights up to W, epsilon' is the largest number with
 
         max over 0 <= s <= 1 of  epsilon' (1 + s) / 2 + log(1 + s (1 - s) kappa) <= epsilon,
 
     which is epsilon itself exactly when kappa <= epsilon / 2.
     """
     kappa = R**2 / (n * mu)
+    if isinstance(loss, WeightedLoss):
+        kappa, loss = loss.largest_weight * kappa, loss.loss
     if type(loss) is not LogisticLoss:  # a subclass may curve elsewhere
         return epsilon - math.log1p(loss.curvature * kappa)
     if kappa <= epsilon / 2:

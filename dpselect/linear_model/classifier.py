@@ -3,6 +3,7 @@
 from ..estimator import PrivateClassifier
 from ..type_aliases import FloatArray, MatrixLike
 from .base import LinearModel
+from .weights import check_class_weight
 
 
 class DPLinearClassifier(LinearModel, PrivateClassifier):
@@ -12,6 +13,10 @@ class DPLinearClassifier(LinearModel, PrivateClassifier):
     """
 
     default_scoring = "brier"
+
+    def _check_parameters(self):
+        super()._check_parameters()
+        check_class_weight(self.class_weight, self.classes)
 
     def decision_function(self, X: MatrixLike) -> FloatArray:
         """Return the confidence scores w.x + b of rows, clipped as the training rows were.

@@ -15,14 +15,15 @@ class Rows:
     """A block of b rows a_i = (f_i x_i, s), never copied or stored.
 
     `factor`, f of shape (b, 1), scales long rows down; the constant s is None without an intercept.
+    `weight`, of shape (b, 1), is how often a row counts in sums of losses, or None for once.
     """
 
-    def __init__(self, X, factor, constant):
+    def __init__(self, X, factor, constant, weight=None):
         smallest = factor.min(initial=1.0)
         if smallest < TINY:
             # products with such a row would overflow before the factor brings them back
             X, factor = X * factor, np.ones_like(factor)
-        self.X, self.factor, self.constant = X, factor, constant
+        self.X, self.factor, self.constant, self.weight = X, factor, constant, weight
         # most people bound their rows beforehand
         self.clipped = smallest < 1.0
 
@@ -53,7 +54,12 @@ class Rows:
 
     def take(self, chosen):
         """Return the chosen rows."""
-        return Rows(self.X[chosen], self.factor[chosen], self.constant)
+        weight = None if self.weight is None else self.weight[chosen]
+        return Rows(self.X[chosen], self.factor[chosen], self.constant, weight)
+
+    def weighted(self, values):
+        """Return what losses of a weight of 1 are, or have for derivatives, as the rows are weighted."""
+        return values if self.weight is None else self.weight * values
 
     def gram(self, weights):
         """Return A.T @ diag(weights) @ A, shape (d, d)."""
@@ -67,7 +73,10 @@ class Design:
     Rows are scaled down to an l2 norm of `data_norm` and an l1 norm of `data_norm_l1`; the public
     `constant` s is appended to every row for the intercept, unless it is None. `n_jobs` threads share
     the passes. `n_columns`, d, counts the constant, and `radius` bounds the l2 norm of the rows with it.
+    `weight`, of shape (n, 1), is cut as X is; None weighs all rows alike.
     """
+
+    weight = None
 
     def __init__(self, X, data_norm, constant, n_jobs=None, data_norm_l1=math.inf):
         self.clip = partial(_clip_factor, bounds={"l2": data_norm, "l1": data_norm_l1})
@@ -87,7 +96,8 @@ class Design:
         """Return a design of about `n_rows` rows from all over the table, and what belongs to them."""
         X, *aligned = sample(n_rows, self.X, *self._known(), *aligned)
         smaller = copy(self)
-        factor = aligned.pop(0) if self._known() else None
+        factor = None if self.factor is None else aligned.pop(0)
+        smaller.weight = None if self.weight is None else aligned.pop(0)
         smaller._set(X, factor, self.constant, self.radius, self.n_jobs)
         return smaller, *aligned
 
@@ -103,17 +113,17 @@ class Design:
 
     def _wrap(self, function):
         clip, constant = self.clip, self.constant
+        read, weighted = self.factor is None, self.weight is not None
 
-        def on_known(X, factor, *aligned):
-            return function(Rows(X, factor, constant), *aligned)
+        def on_block(X, *aligned):
+            factor, *aligned = (clip(X), *aligned) if read else aligned
+            weight, *aligned = aligned if weighted else (None, *aligned)
+            return function(Rows(X, factor, constant, weight), *aligned)
 
-        def on_read(X, *aligned):
-            return function(Rows(X, clip(X), constant), *aligned)
-
-        return on_known if self._known() else on_read
+        return on_block
 
     def _known(self):
-        return () if self.factor is None else (self.factor,)
+        return tuple(known for known in (self.factor, self.weight) if known is not None)
 
     def dot(self, W):
         """Return A @ W for all rows, shape (n, k)."""
@@ -127,6 +137,8 @@ def design_and_targets(problem, records):
     classes, else one for each. Otherwise the targets, with K = 1.
     """
     design = problem.design(records.X)
+    if problem.weights is not None:
+        design.weight = problem.weights.of_records(records)
     if "classes_" not in records.public:
         return design, block_map(lambda y: y[:, None], records.y)
     positive = records.classes[1:] if len(records.classes) == 2 else records.classes

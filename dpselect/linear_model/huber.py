@@ -44,7 +44,7 @@ class DPHuberRegressor(LinearModel, PrivateRegressor):
     more than one that is off by a few h: so no target is clipped, and none needs a bound. The unit
     h and the centre m are public: see `target_range`.
 
-    Neighbouring data sets differ in one record (row and target). Public are the number of
+    Neighbouring data sets differ in one record (row, target and weight). Public are the number of
     records, the columns, and every parameter.
 
     Parameters
@@ -82,6 +82,11 @@ class DPHuberRegressor(LinearModel, PrivateRegressor):
     intercept_scaling : float, default=1.0
         The constant column s from which it is learned; it is regularised, and the norms
         of a row become R = sqrt(data_norm^2 + s^2) and G = data_norm_l1 + s.
+    max_sample_weight : float, default=None
+        To which the weights of records are clipped, if `fit` is given a `sample_weight`; None lets it
+        refuse them. The loss stays a mean over all records, whatever they weigh, and noise and "auto"
+        are multiplied by this number: write one that few weights exceed, from knowledge of how they
+        are made.
     tol : float, default=1e-10
         Accuracy of the solver, relative to the norm of a row and the expected noise; at
         most 1e-10. The remaining error is covered by the proof.
@@ -157,6 +162,7 @@ class DPHuberRegressor(LinearModel, PrivateRegressor):
         data_norm_l1: float | None = None,
         fit_intercept: bool = True,
         intercept_scaling: float = 1.0,
+        max_sample_weight: float | None = None,
         tol: float = TOL,
         max_iter: int = 100,
         n_jobs: int | None = None,
@@ -172,6 +178,7 @@ class DPHuberRegressor(LinearModel, PrivateRegressor):
         self.data_norm_l1 = data_norm_l1
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
+        self.max_sample_weight = max_sample_weight
         self.tol = tol
         self.max_iter = max_iter
         self.n_jobs = n_jobs

@@ -1,6 +1,7 @@
 """Differentially private logistic regression."""
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +22,7 @@ class DPLogisticRegression(DPLinearClassifier):
     Minimises the mean logistic loss plus alpha / 2 times the squared norm of the
     coefficients, the intercept included, with noise in the objective or in the result.
 
-    Neighbouring data sets differ in one record (row and label). Public are the number
+    Neighbouring data sets differ in one record (row, label and weight). Public are the number
     of records, the columns, the labels in `classes`, and every parameter.
 
     Parameters
@@ -55,6 +56,15 @@ class DPLogisticRegression(DPLinearClassifier):
     intercept_scaling : float, default=1.0
         The constant column s from which it is learned; it is regularised, and the norms
         of a row become R = sqrt(data_norm^2 + s^2) and G = data_norm_l1 + s.
+    class_weight : dict, default=None
+        How often a record counts, by its label; 1 where the dict has none. Public: made from
+        knowledge of how often labels occur, and never from `y`. With K > 2 classes a record has the
+        weight of its label in all K problems. Noise and "auto" are multiplied by the largest weight.
+    max_sample_weight : float, default=None
+        To which the weights of records are clipped, if `fit` is given a `sample_weight`; None lets it
+        refuse them. The loss stays a mean over all records, whatever they weigh, and noise and "auto"
+        are multiplied by this number: write one that few weights exceed, from knowledge of how they
+        are made.
     classes : array-like of shape (n_classes,), default=None
         All labels that a record may have. With None they are learned from `y`, which the
         privacy loss does not cover (a warning says so).
@@ -123,6 +133,8 @@ class DPLogisticRegression(DPLinearClassifier):
         data_norm_l1: float | None = None,
         fit_intercept: bool = True,
         intercept_scaling: float = 1.0,
+        class_weight: Mapping[Any, float] | None = None,
+        max_sample_weight: float | None = None,
         classes: npt.ArrayLike | None = None,
         tol: float = TOL,
         max_iter: int = 100,
@@ -138,6 +150,8 @@ class DPLogisticRegression(DPLinearClassifier):
         self.data_norm_l1 = data_norm_l1
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
+        self.class_weight = class_weight
+        self.max_sample_weight = max_sample_weight
         self.classes = classes
         self.tol = tol
         self.max_iter = max_iter

@@ -62,6 +62,11 @@ class Loss(ABC):
     scarce = 0.0
     unit, centre = 1.0, 0.0
 
+    @property
+    def unweighted(self):
+        """Loss : That of a record of weight 1."""
+        return self
+
     @abstractmethod
     def value(self, prediction, target):
         """Return phi(z, t), elementwise."""
@@ -349,6 +354,59 @@ class PseudoHuberLoss(Loss):
     def _scaled(self, target):
         with np.errstate(over="ignore"):
             return _bounded((target - self.centre) / self.unit)
+
+
+@dataclass(frozen=True)
+class WeightedLoss(Loss):
+    """w phi(z, t), for weights w of the records between 0 and W: its bounds are W times as large.
+
+    The functions of z are those of a weight of 1: the rows have the weights, see
+    :class:`~dpselect.linear_model.design.Rows`.
+
+    Parameters
+    ----------
+    loss : Loss
+        phi.
+    largest_weight : float
+        W, greater than 0.
+    """
+
+    loss: Loss
+    largest_weight: float
+
+    def __post_init__(self):
+        loss = self.loss
+        for name in ("lipschitz", "curvature", "pull", "stake"):
+            object.__setattr__(self, name, self.largest_weight * getattr(loss, name))
+        for name in (
+            "reach", "certifies", "certified_score", "smoother", "nonnegative", "scarce", "unit",
+            "centre",
+        ):
+            object.__setattr__(self, name, getattr(loss, name))
+
+    @property
+    def unweighted(self):
+        return self.loss
+
+    def value(self, prediction, target):
+        return self.loss.value(prediction, target)
+
+    def derivative(self, prediction, target):
+        return self.loss.derivative(prediction, target)
+
+    def second_derivative(self, prediction, target):
+        return self.loss.second_derivative(prediction, target)
+
+    def penalties(self, score, prediction, target):
+        return self.loss.penalties(score, prediction, target)
+
+    def largest(self, bound):
+        return self.largest_weight * self.loss.largest(bound)
+
+    def span(self, bound):
+        # a record of weight 0 has no loss at all
+        span = self.loss.largest(bound) if self.nonnegative else self.loss.span(bound)
+        return self.largest_weight * span
 
 
 def _bounded(values):

@@ -12,12 +12,13 @@ from ..capabilities import PublicShape
 from ..certificates import margin_certificate
 from ..exceptions import CertificateError
 from ..noise import laplace, spherical_laplace
-from ..noise.tails import noise_length
+from ..noise.tails import lipschitz_deviation, noise_length
 from .calibration import Perturbation, calibrate, norm_bound, public_alpha
 from .design import Design
 from .losses import Loss, MarginLoss
 from .risk_bound import linear_optimal_values, linear_risk_bound
 from .sweep import linear_split_scores
+from .weights import Weights
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,9 @@ class LinearProblem:
     kind : type
         The estimator's class.
     loss : Loss
+        For records of any weight that they may have.
+    weights : Weights or None
+        None if all records count alike.
     norm : {"auto", "l2", "l1"}
         For which the noise of the objective is made.
     data_norm, data_norm_l1 : float
@@ -43,6 +47,7 @@ class LinearProblem:
 
     kind: type
     loss: Loss
+    weights: Weights | None
     norm: str
     data_norm: float
     data_norm_l1: float
@@ -105,7 +110,7 @@ class LinearProblem:
         coef, intercept = w, np.zeros(len(w))
         if self.constant is not None:
             coef, intercept = w[:, :-1].copy(), self.constant * w[:, -1]
-        if not isinstance(self.loss, MarginLoss):  # as scikit-learn's regressions have them
+        if not isinstance(self.loss.unweighted, MarginLoss):  # as scikit-learn's regressions have them
             unit, centre = self.loss.unit, self.loss.centre
             coef, intercept = unit * coef[0], float(unit * intercept[0] + centre)
         # the public limit: the number of steps that were needed depends on the data
@@ -196,6 +201,19 @@ class LinearNoise:
     def risk_bound(self, reach):
         """Return the RiskBound over the ball of models that reach as far as `reach`."""
         return linear_risk_bound(self, reach)
+
+    def deviation(self):
+        """Bound the standard deviation over the noise of v.w for any v of length 1, records fixed.
+
+        In units of `coef_`. The proof is on the page "Linear classifiers": "What noise does to a curve".
+        """
+        if self.epsilon == math.inf:
+            return 0.0
+        s, d = self.scales, self.dimension
+        objective = s.linear_scale * lipschitz_deviation(self.norm, d) / s.mu
+        # one coordinate of spherical noise; the solver and the grid may add what they may move
+        added = s.output_scale * math.sqrt(d + 1) + s.tau / s.mu + s.rounding
+        return self.problem.loss.unit * float(objective + added)
 
     def regularisation_cost(self):
         """Return what the public rule for lambda minimises over a grid."""

@@ -33,19 +33,21 @@ class _Terms:
         """Return the sum of the chosen problems' gradients over a block: one array of shape (d, k)."""
         if targets.shape[1] == 1 and 2 * len(columns) > len(W):
             # for many columns a copy costs less than factors, constant and labels in each of them
-            weights = ONE
-            if isinstance(self.loss, MarginLoss):
-                weights, targets = targets, None
-            A = rows.matrix(weights)
-            derivatives = self.loss.derivative(A @ W, targets)
+            signs = ONE
+            if isinstance(self.loss.unweighted, MarginLoss):
+                signs, targets = targets, None
+            A = rows.matrix(signs)
+            derivatives = rows.weighted(self.loss.derivative(A @ W, targets))
             return ((self._left_out(derivatives, parts, columns).T @ A).T,)
-        derivatives = self.loss.derivative(rows.dot(W), self._targets(targets, columns))
+        targets = self._targets(targets, columns)
+        derivatives = rows.weighted(self.loss.derivative(rows.dot(W), targets))
         return (rows.adjoint_dot(self._left_out(derivatives, parts, columns)),)
 
     def second_derivatives(self, W, columns, rows, targets, parts=None):
         """Return the second derivatives, shape (b, k)."""
         targets = self._targets(targets, columns)
-        return self._left_out(self.loss.second_derivative(rows.dot(W), targets), parts, columns)
+        curvatures = rows.weighted(self.loss.second_derivative(rows.dot(W), targets))
+        return self._left_out(curvatures, parts, columns)
 
     def _targets(self, targets, columns):
         # one column serves all problems without being copied
@@ -194,7 +196,7 @@ def mean_losses(design, targets, which, loss, W):
     """Return the mean loss of each column of W, shape (d, k), over the rows, in one pass."""
 
     def losses(rows, targets):
-        return (loss.value(rows.dot(W), targets[:, which]).sum(axis=0),)
+        return (rows.weighted(loss.value(rows.dot(W), targets[:, which])).sum(axis=0),)
 
     (total,) = design.sum(losses, targets, columns=W.shape[1])
     return total / design.n_rows

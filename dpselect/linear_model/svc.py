@@ -1,6 +1,7 @@
 """Differentially private linear support vector classification."""
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
 import numpy.typing as npt
 
@@ -20,7 +21,7 @@ class DPLinearSVC(DPLinearClassifier):
     Huber hinge is the hinge with its corner rounded off: objective perturbation needs a loss
     whose derivative is continuous.
 
-    Neighbouring data sets differ in one record (row and label). Public are the number of
+    Neighbouring data sets differ in one record (row, label and weight). Public are the number of
     records, the columns, the labels in `classes`, and every parameter.
 
     Parameters
@@ -56,6 +57,15 @@ class DPLinearSVC(DPLinearClassifier):
     intercept_scaling : float, default=1.0
         The constant column s from which it is learned; it is regularised, and the norms
         of a row become R = sqrt(data_norm^2 + s^2) and G = data_norm_l1 + s.
+    class_weight : dict, default=None
+        How often a record counts, by its label; 1 where the dict has none. Public: made from
+        knowledge of how often labels occur, and never from `y`. With K > 2 classes a record has the
+        weight of its label in all K problems. Noise and "auto" are multiplied by the largest weight.
+    max_sample_weight : float, default=None
+        To which the weights of records are clipped, if `fit` is given a `sample_weight`; None lets it
+        refuse them. The loss stays a mean over all records, whatever they weigh, and noise and "auto"
+        are multiplied by this number: write one that few weights exceed, from knowledge of how they
+        are made.
     classes : array-like of shape (n_classes,), default=None
         All labels that a record may have. With None they are learned from `y`, which the
         privacy loss does not cover (a warning says so).
@@ -123,6 +133,8 @@ class DPLinearSVC(DPLinearClassifier):
         data_norm_l1: float | None = None,
         fit_intercept: bool = True,
         intercept_scaling: float = 1.0,
+        class_weight: Mapping[Any, float] | None = None,
+        max_sample_weight: float | None = None,
         classes: npt.ArrayLike | None = None,
         tol: float = TOL,
         max_iter: int = 100,
@@ -139,6 +151,8 @@ class DPLinearSVC(DPLinearClassifier):
         self.data_norm_l1 = data_norm_l1
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
+        self.class_weight = class_weight
+        self.max_sample_weight = max_sample_weight
         self.classes = classes
         self.tol = tol
         self.max_iter = max_iter

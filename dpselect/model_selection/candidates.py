@@ -65,7 +65,7 @@ class Candidate:
         if self.steps is None:
             return X
         if self.fitted_steps is None:
-            self.fit_steps(row_steps.public_rows(X))
+            self.fit_steps(row_steps.public_rows(X, self.steps))
         rows = row_steps.transform(self.fitted_steps, X, self.output)
         if self.n_features is not None and np.shape(rows)[1:] != (self.n_features,):
             raise ValueError(

@@ -10,6 +10,7 @@ from sklearn.utils import indexable
 from ..capabilities import ScoresSplits
 from ..config import with_config
 from ..metrics import Score
+from ..records import split_weights
 from ..rows import MOST_SPLITS, Parts, align, is_lazy, n_rows, run_here, take_records
 from ..validation import check_number, unquoted
 from .candidates import n_columns, places_by
@@ -68,7 +69,8 @@ def _score_splits(trials, X, y, splits, score):
 
 def _scores_of(trials, X, y, train, test, score):
     """Train models of one kind on one split and return their exact scores."""
-    records, held_out = take_records(X, y, train), take_records(X, y, test)
+    # a score weighs all records alike
+    records, held_out = take_records(X, y, train), take_records(X, split_weights(y)[0], test)
     return [score(trial.fitted(*records), *held_out) for trial in trials]
 
 
@@ -89,7 +91,7 @@ def records_for_steps(candidates, X):
     if all(candidate.steps is None for candidate in candidates):
         return X, None
     n_columns(X)  # refuses what is no table
-    public = public_rows(X)
+    public = public_rows(X, *(candidate.steps for candidate in candidates))
     return public.form.convert(X), public
 
 

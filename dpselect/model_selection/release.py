@@ -1,5 +1,8 @@
 """The model that leaves a search: trained once, with noise that is kept nowhere."""
 
+from ..records import split_weights
+
+
 def release_state(stream, seeded, *path):
     """Return the random state for the noise of a model that is released; the path tells models apart.
 
@@ -12,6 +15,8 @@ def release_state(stream, seeded, *path):
 def fit_for_release(model, epsilon, state, X, y):
     """Fit a private model, which is changed, with an epsilon and a state of :func:`release_state`."""
     # the one place where an epsilon is written: into what will be released with it
-    model.set_params(epsilon=float(epsilon), random_state=state).fit(X, y)
+    y, weight = split_weights(y)
+    weighted = {} if weight is None else {"sample_weight": weight}
+    model.set_params(epsilon=float(epsilon), random_state=state).fit(X, y, **weighted)
     # a key that stayed with the model would draw the same noise again
     return model.set_params(random_state=None)

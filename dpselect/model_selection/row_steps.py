@@ -22,6 +22,7 @@ from ..ledger import without_spending
 from ..noise.generators import noise_for_dummy_data
 from ..preprocessing.kinds_check import check_kinds_inside
 from ..preprocessing.pipeline_check import map_parts, releases_privately
+from ..preprocessing.table_encoder import TableEncoder
 from ..preprocessing.table_form import DUMMY_NUMBERS, DUMMY_TEXT, TableForm, read_form
 from ..rows import is_lazy, map_rows
 
@@ -42,9 +43,13 @@ class PublicRows:
         return self.dummies[0].shape[1]
 
 
-def public_rows(X):
-    """Return what is public of a table as the first step sees it; it may be a plan's example."""
-    form = read_form(X)
+def public_rows(X, *steps):
+    """Return what is public of a table as the first step of each of the Pipelines sees it.
+
+    It may be a plan's example.
+    """
+    first = [None if pipeline is None else pipeline.steps[0][1] for pipeline in steps]
+    form = read_form(X, gaps=bool(first) and all(isinstance(step, TableEncoder) for step in first))
     return PublicRows(form.dummies(), form)
 
 

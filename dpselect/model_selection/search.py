@@ -18,6 +18,7 @@ from ..metrics import get_score
 from ..noise import is_seeded, root_stream
 from ..noise.generators import RandomState, noise_for_dummy_data
 from ..privacy import PrivacyLoss
+from ..records import Weighted, check_weights
 from ..rows import n_rows
 from ..type_aliases import CrossValidation, Estimator, MatrixLike, ParamGrid
 from ..validation import check_epsilon
@@ -32,6 +33,7 @@ from .release import fit_for_release, release_state
 from .spending import divide, refuse_overspent
 from .splits import make_splits
 from .strategies import Problem, Strategy, compare_strategies, strategy_class
+from .weights import check_weights_are_taken, take_weights
 
 
 class StabilityGridSearchCV(
@@ -250,8 +252,9 @@ class StabilityGridSearchCV(
         X : array-like of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
         **params : dict
-            `groups`, if `public_splits` is True. With ``epsilon=inf``, everything that
-            GridSearchCV takes.
+            `groups`, if `public_splits` is True. `sample_weight` of models that take it, as
+            ``step__sample_weight`` for a Pipeline, or as metadata routing sends it; scores weigh all
+            records alike. With ``epsilon=inf``, everything that GridSearchCV takes.
 
         Returns
         -------
@@ -276,10 +279,13 @@ class StabilityGridSearchCV(
             return self
         check_parameters(self)
         groups = self._groups(params)
+        weight = take_weights(self, params)
         stream = root_stream(self.random_state)
         estimator = seed_features(self.estimator, stream.child("features"))
         shares = divide(self.epsilon, estimator)
         candidates = self._candidates(estimator)
+        if weight is not None:
+            check_weights_are_taken([candidate.model for candidate in candidates])
         score = self._score(candidates[0].model)
         # dummy shapes: refuses bad parameters, and what no strategy can do, early
         n, kind = 1000 * len(candidates), strategy_class(self.strategy)
@@ -304,6 +310,8 @@ class StabilityGridSearchCV(
             strategy = kind.of(problem)
             for message in self._ignored_scoring(strategy):
                 warn_caller(message, UserWarning)
+            if weight is not None:
+                y = Weighted(y, check_weights(weight, X))
             choice = strategy.choose(X, y, stream)
             losses += choice.losses
             winner, chosen = candidates[choice.best], choice.estimator
@@ -458,11 +466,6 @@ another alpha is taken only if its score is better by about 22.
 
     def _groups(self, params):
         groups = params.pop("groups", None)
-        if params:
-            raise TypeError(
-                f"fit got {', '.join(sorted(params))}, which may change how far one record can "
-                "move the model; leave it out."
-            )
         if groups is not None and not self.public_splits:
             raise ValueError(
                 "groups decide which records are validated together, and may tell of them; "

@@ -1,11 +1,11 @@
-"""The lengths of standard noise and their quantiles: for promises of accuracy, and tails of delta."""
+"""The lengths of standard noise, their quantiles, and its spread: for promises and pictures."""
 
 import functools
 import math
 
 import numpy as np
 from scipy import fft
-from scipy.special import gammainccinv
+from scipy.special import gammainc, gammaincc, gammainccinv
 
 # the grid of squared lengths, in shares of the quantile; half of it is lost, and half again by
 # the root
@@ -86,3 +86,16 @@ def noise_length(norm, dimension, probability=None):
     if norm == "l1":
         return laplace_length_quantile(dimension, probability)
     return float(gammainccinv(dimension, probability))
+
+
+def lipschitz_deviation(norm, dimension):
+    """Bound the standard deviation over standard noise of a function with l2 Lipschitz constant 1.
+
+    The square is a Poincare constant: see "What noise does to a curve" on the page "Linear classifiers".
+    """
+    d = dimension
+    if norm == "l1" or d == 1:
+        return 2.0
+    # the mean of max(rho, rho^2 / (d - 1)) over lengths with the law Gamma(d, 1)
+    short, long = d * gammainc(d + 1, d - 1), d * (d + 1) / (d - 1) * gammaincc(d + 2, d - 1)
+    return math.sqrt(short + long)

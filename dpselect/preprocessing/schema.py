@@ -17,6 +17,7 @@ from .cells import GAP, UNLISTED, as_number, read_codes, read_numbers
 from .scalers import LARGEST_BOUND
 
 TRANSFORMS = {None: np.positive, "log1p": np.log1p, "arcsinh": np.arcsinh}
+INVERSES = {None: np.positive, "log1p": np.expm1, "arcsinh": np.sinh}
 INSTEAD = (
     "write for each column two numbers (low, high), a list of all its categories, or a dict with "
     "'bounds' (and 'transform', 'missing', 'fill', 'unit') or 'categories' (and 'missing', 'unknown')"
@@ -64,8 +65,12 @@ class NumberColumn:
         return np.clip((transform(np.clip(x, self.low, self.high)) - low) / (high - low), 0.0, 1.0)
 
     def values(self, n: int) -> FloatArray:
-        """Return n numbers from `low` to `high`, and nan if one may be missing."""
-        between = np.linspace(self.low, self.high, n)
+        """Return n numbers from `low` to `high`, evenly on the scale of `read`, and nan for gaps."""
+        transform, inverse = TRANSFORMS[self.transform], INVERSES[self.transform]
+        even = np.linspace(transform(self.low), transform(self.high), n)
+        between = inverse(even)
+        for end in (self.low, self.high):  # to the last bit
+            between[even == transform(end)] = end
         return np.append(between, np.nan) if self.missing else between
 
     def entry(self) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import numbers
 from collections import Counter
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 
 import numpy as np
 from scipy import sparse
@@ -17,6 +18,7 @@ from ..rows import is_lazy, map_rows, n_rows, on_first_row
 from ..validation import unquoted
 
 NUMBERS, TEXT = "numbers", "text"
+GAPS = "gaps"  # among numbers that are stored as objects
 NUMERIC_TYPES, FLOATS = (numbers.Real, Decimal, np.bool_), (float, np.floating)
 # Elementwise functions of numpy are finite at one of these at least.
 DUMMY_NUMBERS, DUMMY_TEXT = (0.5, 2.0), "text"
@@ -36,12 +38,15 @@ class TableForm:
         Names as the container keeps them.
     sparse_type : type, default=None
         Class of a sparse matrix.
+    gaps : bool, default=False
+        Whether None and NA among numbers that are stored as objects are nan, and not refused.
     """
 
     container: str
     kinds: tuple
     columns: object = None
     sparse_type: type | None = None
+    gaps: bool = False
 
     def convert(self, X):
         """Return rows as float64 and ``str``, each record by itself, in the container of X.
@@ -70,7 +75,7 @@ class TableForm:
         if len(columns) != len(self.kinds):
             raise ValueError("A chunk of X has another number of columns than the first one.")
         names = range(len(columns)) if self.columns is None else list(self.columns)
-        values = [_of_kind(*each) for each in zip(columns, self.kinds, names)]
+        values = [_of_kind(*each, self.gaps) for each in zip(columns, self.kinds, names)]
         return self._table(values, X)
 
     def dummies(self):
@@ -120,13 +125,15 @@ class TableForm:
         return table
 
 
-def read_form(X):
+def read_form(X, gaps=False):
     """Return the public form of a table.
 
     Parameters
     ----------
     X : table of shape (n, p), or rows that are read lazily
         Of lazy rows the first one stands for all; the others are checked when they are read.
+    gaps : bool, default=False
+        Whether the steps take None and NA among numbers for missing, in prediction too.
 
     Returns
     -------
@@ -138,7 +145,7 @@ def read_form(X):
         If a column mixes numbers and text, holds neither, or holds nothing.
     """
     if is_lazy(X):
-        return on_first_row(read_form, X)
+        return on_first_row(partial(read_form, gaps=gaps), X)
     if sparse.issparse(X):
         return TableForm("sparse", (NUMBERS,) * X.shape[1], sparse_type=type(X))
     columns = _columns(X)
@@ -146,7 +153,7 @@ def read_form(X):
         return TableForm("array", (NUMBERS,) * np.shape(X)[1])
     frame = _frame(X)
     names = range(len(columns)) if frame is None else list(X.columns)
-    kinds = [_read(column)[0] for column in columns]
+    kinds = [NUMBERS if gaps and kind == GAPS else kind for kind, _ in map(_read, columns)]
     if n_rows(X) == 0:
         kinds = [kind or NUMBERS for kind in kinds]
     for name, kind in zip(names, kinds):
@@ -156,7 +163,7 @@ def read_form(X):
                 "holds numbers or text (of rows beyond memory the first one must have a value); leave "
                 "it out, or give it a type (astype(float) for numbers)."
             )
-        if kind in ("mixed", "gaps"):
+        if kind in ("mixed", GAPS):
             raise _refused(name, kind)
         if kind not in (NUMBERS, TEXT):
             raise ValueError(
@@ -164,7 +171,7 @@ def read_form(X):
                 "a private model are fitted for; leave it out of X, or turn it into numbers, each "
                 "record by itself."
             )
-    return TableForm(frame or "array", tuple(kinds), None if frame is None else X.columns)
+    return TableForm(frame or "array", tuple(kinds), None if frame is None else X.columns, gaps=gaps)
 
 
 def list_columns(X):
@@ -200,10 +207,10 @@ def plain_values(column):
     return column.astype(np.float64)
 
 
-def _of_kind(column, expected, name):
+def _of_kind(column, expected, name, gaps):
     """Return the values of a column, or refuse those of another kind."""
     kind, values = _read(column)
-    if kind == expected:
+    if kind == expected or (gaps and (kind, expected) == (GAPS, NUMBERS)):
         return values
     if kind in (NUMBERS, TEXT, None) and all(is_gap(type(v)) or v != v for v in values):
         # a chunk without a value says nothing
@@ -212,11 +219,12 @@ def _of_kind(column, expected, name):
 
 
 def _refused(name, kind):
-    if kind == "gaps":
+    if kind == GAPS:
         return ValueError(
             f"Column {name!r} of X has None or NA among numbers that are stored as objects, or among "
-            "polars' booleans, which scikit-learn's steps do not take for missing; write nan, or give "
-            'the column a type (astype(float), or "Float64" for NA; cast(pl.Float64) in polars).'
+            "polars' booleans, which scikit-learn's steps do not take for missing; write nan, give the "
+            'column a type (astype(float), or "Float64" for NA; cast(pl.Float64) in polars), or begin '
+            "with a TableEncoder."
         )
     return ValueError(
         f"Column {name!r} of X mixes numbers and text, or changes from one to the other, so one record "
@@ -279,8 +287,7 @@ def _read(column):
 def _read_polars(column):
     import polars as pl
 
-    if column.dtype == pl.Boolean and column.null_count():
-        return "gaps", None  # which numpy is given as objects
+    # (booleans with gaps are given to numpy as objects)
     values = plain_values(column)
     if values.dtype == np.float64:
         return NUMBERS, values
@@ -304,7 +311,8 @@ def _read_objects(values):
     if texts and numeric:
         return "mixed", values
     if numeric and gaps:
-        return "gaps", values
+        values = np.where([kind in gaps for kind in map(type, values)], np.nan, values)
+        return GAPS, unquoted(values.astype, np.float64)
     if numeric:
         return NUMBERS, unquoted(values.astype, np.float64)
     if texts <= {str}:

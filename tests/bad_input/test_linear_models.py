@@ -37,6 +37,8 @@ def predict(model):
         **SHARED | TWO_NORMS, perturbation=("objective", "output"), intercept_scaling=ODD,
         tol=(1e-10, 1e-12), max_iter=(0, 1, np.int8(100)), n_jobs=(None, 1, 2),
         classes=([0, 1], [0, 1, 2], (1, 0), np.array([0, 1]), None),
+        class_weight=(None, {0: 0.5, 1: 2}, {1: Fraction(1, 3)}, {np.int8(0): np.float16(0.3)}, {}),
+        max_sample_weight=(None, *ODD, 1e-100, 1e100),
     ),
     data=records(),
     again=st.booleans(),
@@ -71,6 +73,7 @@ def test_ridge(params, data, again):
         perturbation=("objective", "output"),
         intercept_scaling=ODD,
         tol=(1e-10, 1e-12),
+        max_sample_weight=(None, *ODD, 1e-100, 1e100),
         target_range=(
             (0, 1), [-1e100, 1e100], np.array([-5, 5], np.int8), (np.float16(0.3), Fraction(1, 3)),
             (0, 1e-99), (1e99, 1e100),

@@ -52,6 +52,26 @@ def _linear():
         yield f"{name}-objective-{norm}-{K} classes-auto", kind(
             epsilon=2.0, norm=norm, data_norm=1.3, data_norm_l1=l1, classes=list(range(K))
         )
+    weights = {0: 0.5, 1: 4.0, 2: 1.5}
+    yield "logistic-objective-weighted-3 classes-auto", DPLogisticRegression(
+        epsilon=2.0, data_norm=1.3, classes=[0, 1, 2], class_weight=weights,
+    )
+    yield "logistic-objective-weighted-2 classes-weak", DPLogisticRegression(
+        epsilon=0.9, alpha=1e-4, data_norm=1.3, classes=[0, 1], class_weight={0: 0.01},
+        max_sample_weight=0.5,
+    )
+    yield "logistic-output-weighted-2 classes-1", DPLogisticRegression(
+        epsilon=1.7, alpha=0.05, perturbation="output", data_norm=0.8, classes=[0, 1],
+        class_weight={1: 3.0},
+    )
+    yield "svc-objective-weighted-3 classes-1", DPLinearSVC(
+        epsilon=1.7, alpha=0.05, data_norm=0.8, norm="l1", data_norm_l1=1.0, classes=[0, 1, 2],
+        class_weight=weights,
+    )
+    # records without weights have 1, and no more than others may
+    yield "huber-objective-weighted-auto", DPHuberRegressor(
+        epsilon=1.3, data_norm=1.3, target_range=(-0.3, 0.5), max_sample_weight=0.25,
+    )
     for perturbation, (norm, l1), intercept in itertools.product(
         ("objective", "output"), (("l2", None), ("l1", 0.9)), (True, False)
     ):

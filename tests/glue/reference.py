@@ -47,9 +47,24 @@ def linear_bounds(model, p):
     return d, R, G, shorter if model.norm == "auto" else model.norm == "l1"
 
 
+def weights_of(model, y, weight=1.0):
+    """Return how often each record counts."""
+    weight = np.full(len(y), weight) if np.ndim(weight) == 0 else np.asarray(weight)
+    if model.max_sample_weight is not None:
+        weight = np.minimum(weight, model.max_sample_weight)
+    given = getattr(model, "class_weight", None) or {}
+    return weight * np.array([given.get(label, 1.0) for label in y.tolist()])
+
+
+def largest_weight(model):
+    most = 1.0 if model.max_sample_weight is None else np.inf
+    return weights_of(model, np.asarray(getattr(model, "classes", [0])), most).max()
+
+
 def linear_scales(model, n, p, K):
     """Return mu and the scales of the noise in the objective and of that which is added."""
     d, R, G, laplace = linear_bounds(model, p)
+    W = largest_weight(model)
     l1_objective = laplace and model.perturbation == "objective"
     G = G if l1_objective else R
     epsilon = model.epsilon / K
@@ -58,24 +73,25 @@ def linear_scales(model, n, p, K):
         alpha = R**2 / n * max(length / (5 * epsilon), 0.01)
         if kind_of(model) == HUBER:
             alpha *= min(max(120 * length / (n * epsilon), 1), 3)
+        alpha *= W
     else:
         alpha = model.alpha
     if model.perturbation == "output":
-        return alpha, 0.0, (2 * R / n + 2 * model.tol * R) / (alpha * epsilon)
+        return alpha, 0.0, (2 * W * R / n + 2 * model.tol * W * R) / (alpha * epsilon)
     rest = (1 - RESIDUAL_SHARE) * epsilon
     curvature = {
         LOGISTIC: 0.25, HINGE: 0.5 / getattr(model, "huber_width", 1.0), HUBER: 1.0
     }[kind_of(model)]
-    mu = max(alpha, curvature * R**2 / (n * math.expm1(rest / 2)))
-    kappa = R**2 / (n * mu)
+    mu = max(alpha, W * curvature * R**2 / (n * math.expm1(rest / 2)))
+    kappa = W * R**2 / (n * mu)
     if kind_of(model) == LOGISTIC:
         share = np.linspace(0, 1, 20001)
         # e (1 + s) / 2 + log(1 + s (1 - s) kappa) <= rest, for all s
         noise_epsilon = np.min(2 * (rest - np.log1p(share * (1 - share) * kappa)) / (1 + share))
     else:
         noise_epsilon = rest - math.log1p(curvature * kappa)
-    linear = 2 * G / (n * noise_epsilon)
-    tau = model.tol * (R + linear * d)
+    linear = 2 * W * G / (n * noise_epsilon)
+    tau = model.tol * (W * R + linear * d)
     return mu, linear, 2 * tau / (mu * RESIDUAL_SHARE * epsilon)
 
 
@@ -85,20 +101,21 @@ def kind_of(model):
     return HINGE if hasattr(model, "huber_width") else LOGISTIC
 
 
-def linear_release(model, X, y, unit):
+def linear_release(model, X, y, unit, weight=1.0):
     """Return the coefficients of each problem, the intercept last, and the precision to expect."""
-    A = design(model, X)
+    A, weights = design(model, X), weights_of(model, y, weight)
     if kind_of(model) == HUBER:
         centre, h = units_of(model)
         mu, linear, output = linear_scales(model, len(X), X.shape[1], 1)
-        w = minimiser(HUBER, A, mu, linear * unit[0, 0], (np.clip(y, -1e9, 1e9) - centre) / h)
+        w = minimiser(HUBER, A, mu, linear * unit[0, 0],
+                      (np.clip(y, -1e9, 1e9) - centre) / h, weights)
         return w + output * unit[1], 0.02 * output
     signs = signs_of(y, np.unique(model.classes))
     n, K = signs.shape
     mu, linear, output = linear_scales(model, n, X.shape[1], K)
     w = np.array([
         minimiser(kind_of(model), A * signs[:, k : k + 1], mu, linear * unit[0, k],
-                  getattr(model, "huber_width", None))
+                  getattr(model, "huber_width", None), weights)
         for k in range(K)
     ])
     return w + output * unit[1], 0.02 * output
@@ -118,8 +135,8 @@ def design(model, X):
     return np.hstack([A, np.full((len(A), 1), model.intercept_scaling)])
 
 
-def minimiser(kind, A, mu, b, width=None):
-    """Return the w of least mean phi(A w) + mu / 2 |w|^2 + b.w, by Newton's method.
+def minimiser(kind, A, mu, b, width=None, weights=1.0):
+    """Return the w of least mean of weights * phi(A w) + mu / 2 |w|^2 + b.w, by Newton's method.
 
     `width` is that of a hinge; the targets of robust regression.
     """
@@ -139,8 +156,9 @@ def minimiser(kind, A, mu, b, width=None):
             short = np.clip(1 + width - u, 0, 2 * width)
             value = short**2 / (4 * width) + np.maximum(1 - width - u, 0)
             derivative, second_derivative = -short / (2 * width), (np.abs(1 - u) <= width) / (2 * width)
-        gradient = A.T @ derivative / len(A) + mu * w + b
-        return value.mean() + mu / 2 * w @ w + b @ w, gradient, (A.T * second_derivative) @ A / len(A)
+        gradient = A.T @ (weights * derivative) / len(A) + mu * w + b
+        value = (weights * value).mean() + mu / 2 * w @ w + b @ w
+        return value, gradient, (A.T * (weights * second_derivative)) @ A / len(A)
 
     w = np.zeros(A.shape[1])
     for _ in range(200):

@@ -56,6 +56,9 @@ RIDGE = DPRidge(alpha=0.3, data_norm=0.8, target_bound=0.9)
 MODELS = {
     "logistic, objective": LOGISTIC,
     "logistic, output": clone(LOGISTIC).set_params(perturbation="output"),
+    "logistic, output, weighted": clone(LOGISTIC).set_params(
+        perturbation="output", class_weight={0: 0.5, 1: 4.0, 2: 1.5}
+    ),
     "logistic, output, two classes": clone(LOGISTIC).set_params(
         perturbation="output", classes=[0, 1]
     ),
@@ -155,7 +158,8 @@ def in_ball(model, w):
     R = math.hypot(model.data_norm, model.intercept_scaling)
     # the largest u phi'(-u): W(1/e) for the logistic loss, and (1 + h)^2 / (8 h) at h = 1/2
     pull = 0.2784645427610738 if reference.kind_of(model) == "logistic" else 1.5**2 / 4
-    ball = min(R / model.alpha, math.sqrt(pull / model.alpha))
+    W = reference.largest_weight(model)
+    ball = min(W * R / model.alpha, math.sqrt(W * pull / model.alpha))
     lengths = np.linalg.norm(w, axis=1, keepdims=True)
     return w * np.minimum(1, ball / lengths)
 
@@ -305,7 +309,8 @@ def exact_risks(model, X, y, models):
         else:
             h = model.huber_width
             losses = np.clip(1 + h - u, 0, 2 * h) ** 2 / (4 * h) + np.maximum(1 - h - u, 0)
-        found.append((losses.mean(axis=0) + model.alpha / 2 * (w**2).sum(axis=1)).mean())
+        means = (reference.weights_of(model, y)[:, None] * losses).mean(axis=0)
+        found.append((means + model.alpha / 2 * (w**2).sum(axis=1)).mean())
     return found
 
 

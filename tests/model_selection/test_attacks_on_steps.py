@@ -47,7 +47,7 @@ class Unconverted(TableForm):
         return X
 
 
-def all_records(X):
+def all_records(X, *steps):
     form = read_form(X)
     return PublicRows([X], Unconverted(**{f.name: getattr(form, f.name) for f in fields(form)}))
 

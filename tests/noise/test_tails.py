@@ -6,7 +6,7 @@ from scipy import stats
 from scipy.signal import fftconvolve
 
 from dpselect.noise import as_generator, laplace, spherical_laplace, tails
-from dpselect.noise.tails import laplace_length_quantile, noise_length
+from dpselect.noise.tails import laplace_length_quantile, lipschitz_deviation, noise_length
 
 PROBABILITIES = [1e-9, 1e-4, 0.05, 0.5]
 ALARM = 1e-7
@@ -105,3 +105,18 @@ def test_rare_lengths_are_bounded_too(dimension):
     # P(||r||_2 > q) is at least that of one coordinate
     for p in (1e-11, 1e-300):
         assert laplace_length_quantile(dimension, p) >= -np.log(p) * (1 - 1e-12)
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+@pytest.mark.parametrize("d", [1, 2, 3, 10, 200])
+def test_functions_that_change_slowly_spread_little(norm, d):
+    """Attack the bound with functions of slope 1; one coordinate comes near it under spherical noise."""
+    generator = np.random.default_rng(d)
+    n = 20_000
+    r = laplace(generator, (n, d)) if norm == "l1" else spherical_laplace(generator, n, d)
+    length = np.linalg.norm(r, axis=1)
+    bound = lipschitz_deviation(norm, d)
+    attacks = [r[:, 0], length, np.abs(r).max(axis=1), (r[:, 0] + length) / 2, np.maximum(r[:, 0], 0)]
+    assert max(np.std(attack) for attack in attacks) < 1.05 * bound
+    assert np.std(r[:, 0]) > 0.65 * bound
+    assert lipschitz_deviation("l2", 1000) == pytest.approx(1001**0.5, rel=0.01)

@@ -56,6 +56,34 @@ def test_what_one_record_could_decide_is_refused(column, said):
     assert "SECRET" not in str(caught.value)
 
 
+@pytest.mark.parametrize("name", ["list", "objects", "nullable", "polars"])
+def test_gaps_among_objects_are_nan_where_steps_take_them(name):
+    """Numbers reach steps as float64, whatever one record holds."""
+    pd, pl = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    rows = [[True, 1, "a"], [None, 2.5, "b"], [False, None, None]]
+    X = {
+        "list": lambda: rows,
+        "objects": lambda: pd.DataFrame(rows, columns=list("abc"), dtype=object),
+        "nullable": lambda: pd.DataFrame(rows, columns=list("abc")).convert_dtypes().astype(object),
+        "polars": lambda: pl.DataFrame(rows, schema=list("abc"), orient="row"),
+    }[name]()
+    with pytest.raises(ValueError, match="None or NA among numbers.*begin with a TableEncoder"):
+        read_form(X)
+    form = read_form(X, gaps=True)
+    assert form.kinds == ("numbers", "numbers", "text")
+    found = form.convert(X)
+    columns = found.T if name == "list" else [found[column] for column in "abc"]
+    for column, expected in zip(columns, ([1, NAN, 0], [1, 2.5, NAN])):
+        assert name == "list" or "float" in str(column.dtype).lower()
+        np.testing.assert_array_equal(np.array(column, dtype=float), expected)
+    assert list(columns[2])[:2] == ["a", "b"]
+    with pytest.raises(ValueError, match="Column 1 .*mixes numbers and text"):
+        read_form(np.array([[0, v] for v in (1, None, "SECRET")], dtype=object), gaps=True)
+    if name == "list":
+        chunk = form.convert(np.array([[0.5, None, None]], dtype=object))
+        np.testing.assert_array_equal(chunk[0, :2].astype(float), [0.5, NAN])
+
+
 FINE = [1, 2.5, True, NAN, Decimal("1.5"), np.int8(3), np.float32(0.5)]
 
 

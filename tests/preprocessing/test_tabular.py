@@ -1,8 +1,11 @@
 """A TabularPipeline: bounds that follow from the encoder, in a fit, a search and a plan."""
 
+import io
 import pickle
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
@@ -13,11 +16,13 @@ from dpselect import (
     DPLogisticRegression,
     DPPoissonRegressor,
     DPRidge,
+    RowChunks,
     StabilityGridSearchCV,
     privacy_of,
 )
 from dpselect.model_selection.candidates import make_candidates
-from dpselect.preprocessing import TableEncoder, TabularPipeline, tabular_pipeline
+from dpselect.noise import root_stream
+from dpselect.preprocessing import BoundedScaler, TableEncoder, TabularPipeline, tabular_pipeline
 
 SCHEMA = {
     "age": (18, 100),
@@ -102,3 +107,116 @@ def test_without_an_encoder_nothing_is_known(table):
     steps = make_pipeline(DPLogisticRegression(classes=[0, 1])).steps
     with pytest.raises(TypeError, match="no TableEncoder"):
         TabularPipeline(steps).fit(*table)
+
+
+# --- the same table, however it is stored
+
+GAPS = {
+    "age": {"bounds": (18, 100), "missing": True, "fill": 40},
+    "gain": {"bounds": (0, 1e5), "transform": "log1p", "missing": True},
+    "job": {"categories": ["farmer", "clerk", "cook"], "missing": True},
+    "degree": {"categories": ["1", "2", "3"], "unknown": True},
+    "member": [False, True],
+}
+
+
+def with_gaps(n=300, first_age=None):
+    """Records as lists, with gaps, None for each; the first one may differ."""
+    rng = np.random.default_rng(0)
+    columns = [
+        rng.integers(18, 100, n), rng.choice([0.0, 2174.0, 99999.0], n),
+        rng.choice([*GAPS["job"]["categories"], None], n), rng.integers(1, 5, n), rng.random(n) < 0.5,
+    ]
+    rows = [list(row) for row in np.array(columns, dtype=object).T]
+    for i in range(0, n, 7):
+        rows[i][(i // 7) % 2] = None
+    rows[0][:2] = [first_age, 5.0]
+    return rows
+
+
+def frame(rows, **kwargs):
+    return pd.DataFrame(rows, columns=list(GAPS), **kwargs)
+
+
+def written(rows, **kwargs):
+    return pd.read_csv(io.StringIO(frame(rows).to_csv(index=False)), **kwargs)
+
+
+STORED = {
+    "list": lambda rows: rows,
+    "array of objects": lambda rows: np.array(rows, dtype=object),
+    "pandas": frame,
+    "pandas objects": lambda rows: frame(rows, dtype=object),
+    "nullable": lambda rows: frame(rows).convert_dtypes(),
+    "arrow": lambda rows: frame(rows).convert_dtypes(dtype_backend="pyarrow"),
+    "categories": lambda rows: frame(rows).astype({"job": "category", "degree": "category"}),
+    "polars": lambda rows: pl.DataFrame(rows, schema=list(GAPS), orient="row", strict=False),
+    "csv": written,
+    "csv, arrow": lambda rows: written(rows, engine="pyarrow", dtype_backend="pyarrow"),
+    "other order": lambda rows: frame(rows)[list(GAPS)[::-1]],
+    "chunks": lambda rows: RowChunks(
+        lambda i: frame(rows).iloc[100 * i : 100 * (i + 1)], [100, 100, 100], 5, list(GAPS)
+    ),
+}
+SEARCHES = {
+    "fit": lambda pipeline: pipeline,
+    "search": lambda pipeline: StabilityGridSearchCV(
+        pipeline, {"encoder__expansion": ["linear", 3]}, epsilon=5.0, strategy="stability"
+    ),
+    "accuracy first": lambda pipeline: AccuracyFirstSearchCV(
+        pipeline, {"model__epsilon": [5.0, 50.0]}, target=10.0
+    ),
+}
+
+
+def released(how, X):
+    """What is released of a table, and what it predicts for the same records."""
+    y = np.arange(300) % 2
+    pipeline = tabular_pipeline(GAPS, DPLogisticRegression(classes=[0, 1], alpha=0.1))
+    search = SEARCHES[how](pipeline)
+    owner = pipeline.named_steps["model"] if search is pipeline else search
+    owner.random_state = root_stream(0)
+    fitted = getattr(search.fit(X, y), "best_estimator_", search)
+    kept = fitted[0].get_feature_names_out().tolist(), fitted[0].terms_
+    return kept, fitted[-1].coef_, fitted.decision_function(X)
+
+
+@pytest.mark.parametrize("how", SEARCHES)
+@pytest.mark.parametrize("container", STORED)
+def test_a_table_is_the_same_however_it_is_stored(how, container):
+    expected, coef, margins = released(how, STORED["list"](with_gaps()))
+    kept, *found = released(how, STORED[container](with_gaps()))
+    assert kept == expected
+    # chunks are summed in another order
+    exact = 0 if container != "chunks" else 1e-10
+    np.testing.assert_allclose(found[0], coef, rtol=0, atol=exact)
+    np.testing.assert_allclose(found[1], margins, rtol=0, atol=exact)
+
+
+@pytest.mark.parametrize("container", [name for name in STORED if name != "chunks"])
+def test_a_gap_reaches_no_step(container):
+    """Neighbours, one of which alone turns a column of numbers into objects, leave equal steps."""
+    pipeline = tabular_pipeline(GAPS, DPLogisticRegression(classes=[0, 1]))
+    search = StabilityGridSearchCV(pipeline, {}, epsilon=1.0)
+    kept = []
+    for age in (30, 30.5, None):
+        rows = [[50 if cell is None and j == 0 else cell for j, cell in enumerate(row)]
+                for row in with_gaps()]
+        rows[0][0] = age
+        fitted = search.fit(STORED[container](rows), np.arange(300) % 2).best_estimator_
+        kept.append(pickle.dumps(fitted[:-1]))
+    assert kept[0] == kept[1] == kept[2]
+
+
+def test_gaps_among_objects_are_refused_where_a_step_would_not_take_them():
+    rows = np.array([[1, 2], [None, 3]] * 50, dtype=object)
+    for steps in ([BoundedScaler((0, 9))], [BoundedScaler((0, 9)), TableEncoder((-1, 1))]):
+        model = make_pipeline(*steps, DPLogisticRegression(classes=[0, 1]))
+        with pytest.raises(ValueError, match="None or NA among numbers .* begin with a TableEncoder"):
+            StabilityGridSearchCV(model, {}).fit(rows, [0, 1] * 50)
+    both = make_pipeline("passthrough", DPLogisticRegression(classes=[0, 1]))
+    encoder = TableEncoder({"a": {"bounds": (0, 9), "missing": True}, "b": (0, 9)})
+    grid = {"passthrough": [encoder, BoundedScaler((0, 9))]}
+    with pytest.raises(ValueError, match="None or NA among numbers"):
+        StabilityGridSearchCV(both, grid).fit(rows, [0, 1] * 50)
+    StabilityGridSearchCV(both, {"passthrough": [encoder]}).fit(rows, [0, 1] * 50)

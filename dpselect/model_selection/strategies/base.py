@@ -269,7 +269,8 @@ class Strategy(ABC):
         X : indexable of length n
             All rows.
         y : ndarray of shape (n,) or None
-            Their labels or targets.
+            Their labels or targets; with weights of the records a
+            :class:`~dpselect.records.Weighted`, which models are trained on in the same way.
         stream : InnerStream
             Of all noise but that of a model that is released; a child of it for each purpose.
 

@@ -16,6 +16,7 @@ from ...mechanisms import exponential_mechanism
 from ...mechanisms.zcdp import pure_to_zcdp, zcdp_budget, zcdp_to_epsilon
 from ...noise import as_generator
 from ...privacy import KINDS, PrivacyLoss
+from ...records import split_weights
 from ...rows import take_records
 from ..candidates import places_by
 from ..plan import minimum_detectable_difference
@@ -86,7 +87,8 @@ class HeldOut(Strategy):
         return models, scores
 
     def score(self, model, rows, y):
-        return self.problem.score(model, *take_records(rows, y, self.test))
+        # a score weighs all records alike
+        return self.problem.score(model, *take_records(rows, split_weights(y)[0], self.test))
 
     def release_state(self, stream, *path):
         return release_state(stream, self.problem.seeded, *path)

@@ -1,0 +1,47 @@
+"""Weights of records on their way through a search: to its models, and to nothing else."""
+
+from sklearn import get_config
+from sklearn.pipeline import Pipeline
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+
+from ..capabilities import TakesWeights, require
+from ..validation import refuse_fit_params
+
+
+def take_weights(search, params):
+    """Return the `sample_weight` among what `fit` of a search was given, or None; refuse all else.
+
+    It goes by the name of the model, ``step__sample_weight`` for a Pipeline; with metadata routing by
+    what the model has requested.
+    """
+    estimator, name = search.estimator, "sample_weight"
+    if get_config()["enable_metadata_routing"] and params:
+        params = _routed(search, params)
+    elif isinstance(estimator, Pipeline):
+        name = f"{estimator.steps[-1][0]}__sample_weight"
+    params = dict(params)
+    weight = params.pop(name, None)
+    instead = f"write {name}=..." if "sample_weight" in params else "leave it out"
+    refuse_fit_params(search, params, instead)
+    return weight
+
+
+def _routed(search, params):
+    mapping = MethodMapping().add(caller="fit", callee="fit")
+    router = MetadataRouter(owner=search).add(estimator=search.estimator, method_mapping=mapping)
+    params = process_routing(router, "fit", **params).estimator.fit
+    if not isinstance(search.estimator, Pipeline):
+        return params
+    steps, last = process_routing(search.estimator, "fit", **params), search.estimator.steps[-1][0]
+    return {
+        name if step == last else f"{step}__{name}": value
+        for step, methods in steps.items() for routed in methods.values()
+        for name, value in routed.items()
+    }
+
+
+def check_weights_are_taken(models):
+    """Refuse weights of records, before any data is read, if a model does not take them."""
+    for model in models:
+        require(TakesWeights, model, "sample_weight", "leave it out")
+        model.check_takes_weights()

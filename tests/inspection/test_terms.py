@@ -1,0 +1,311 @@
+"""Pictures of a model's terms: they are the model, and noise stays within its bands."""
+
+import matplotlib.pyplot
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import Pipeline, make_pipeline
+
+from dpselect import (
+    AccuracyFirstSearchCV,
+    DPHuberRegressor,
+    DPLinearSVC,
+    DPLogisticRegression,
+    DPPoissonRegressor,
+    DPRidge,
+    StabilityGridSearchCV,
+    TermsDisplay,
+)
+from dpselect.capabilities import PublicShape
+from dpselect.noise import root_stream
+from dpselect.preprocessing import BoundedScaler, TableEncoder, tabular_pipeline
+
+matplotlib.use("Agg")
+
+SCHEMA = {
+    "age": {"bounds": (0, 100), "unit": "years"},
+    "income": {"bounds": (0, 1e6), "transform": "log1p", "missing": True},
+    "debt": {"bounds": (-1e5, 1e5), "transform": "arcsinh", "missing": True, "fill": 10.0},
+    "dose": (0, 10),
+    "job": {"categories": ["farmer", "clerk", "cook"], "missing": True, "unknown": True},
+    "region": ["1", "2"],
+}
+OPTIONS = {"cut_points": {"dose": [2, 5]}}
+N = 400
+
+
+@pytest.fixture(autouse=True)
+def close_figures():
+    yield
+    matplotlib.pyplot.close("all")
+
+
+@pytest.fixture(scope="module")
+def table():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({
+        "age": rng.uniform(0, 100, N), "income": rng.lognormal(9, 2, N), "debt": rng.normal(0, 1e4, N),
+        "dose": rng.uniform(0, 10, N), "job": rng.choice(["farmer", "cook", "smith"], N),
+        "region": rng.integers(1, 3, N),
+    })
+    return X.mask(rng.random(X.shape) < 0.1).fillna({"age": 50.0, "dose": 3.0, "region": 1})
+
+
+def whole(model, **options):
+    """A Pipeline that scales no row down."""
+    encoder = TableEncoder(SCHEMA, **{**OPTIONS, **options})
+    return make_pipeline(encoder, model.set_params(data_norm=2 * encoder.max_norm(), epsilon=5.0))
+
+
+MODELS = [
+    (DPLogisticRegression(classes=[0, 1]), None, "log odds of 1"),
+    (DPLogisticRegression(classes=[0, 1]), 0, "log odds of 0"),
+    (DPLogisticRegression(classes=[0, 1, 2]), 2, "log odds of 2"),
+    (DPLinearSVC(classes=[0, 1]), 1, "decision value of 1"),
+    (DPPoissonRegressor(target_bound=3.0), None, "log of the count"),
+    (DPHuberRegressor(target_range=(-1, 7)), None, "prediction"),
+    (DPRidge(norm="l2"), None, "prediction"),
+]
+
+
+@pytest.mark.parametrize("model, target, unit", MODELS)
+@pytest.mark.parametrize("categories, expansion", [("simplex", 3), ("onehot", "linear")])
+def test_a_prediction_is_the_offset_and_one_value_of_each_term(
+    model, target, unit, categories, expansion, table
+):
+    y = np.arange(N) % len(getattr(model, "classes", "012"))
+    pipeline = whole(model, categories=categories, expansion=expansion).fit(table, y)
+    display = TermsDisplay.from_estimator(pipeline, target=target)
+    assert [drawn.name for drawn in display.terms] == list(SCHEMA) and display.unit == unit
+    rng = np.random.default_rng(1)
+    places = [rng.integers(0, len(drawn.effect), 50) for drawn in display.terms]
+    records = pd.DataFrame({
+        drawn.name: pd.Series(drawn.values[0][place], dtype=object)
+        for drawn, place in zip(display.terms, places)
+    })
+    found = display.offset + sum(d.effect[place] for d, place in zip(display.terms, places))
+    if hasattr(model, "classes"):
+        margins = pipeline.decision_function(records)
+        expected = margins * (-1 if target == 0 else 1) if margins.ndim == 1 else margins[:, target]
+    else:
+        expected = pipeline.predict(records)
+        expected = np.log(expected) if "log" in unit else expected
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+
+
+def test_pairs_are_part_of_the_sum(table):
+    pair = ("age", "income")
+    pipeline = whole(DPLogisticRegression(classes=[0, 1]), pairs=[pair], n_fourier=2, gamma=1e-30)
+    display = TermsDisplay.from_estimator(pipeline.fit(table, np.arange(N) % 2), columns=[pair, "age"])
+    mixed, _ = display.terms
+    record = table.iloc[:1]
+    moved = [record.assign(age=100.0, income=1e6), record.assign(age=100.0, income=0.0)]
+    whole_effect = np.subtract(*(pipeline.decision_function(row) for row in moved))
+    income = TermsDisplay.from_estimator(pipeline, ["income"]).terms[0]
+    corners = [
+        mixed.effect[(mixed.values[0] == 100) & (mixed.values[1] == end)] for end in (1e6, 0)
+    ]
+    ends = income.effect[[-2, 0]]  # the last one is the gap
+    np.testing.assert_allclose(whole_effect, np.subtract(*corners) + ends[0] - ends[1], atol=1e-9)
+
+
+@pytest.mark.parametrize("categories", ["simplex", "onehot"])
+def test_terms_are_0_on_average(categories, table):
+    pipeline = whole(DPLogisticRegression(classes=[0, 1]), categories=categories)
+    age, income, debt, dose, job, region = TermsDisplay.from_estimator(
+        pipeline.fit(table, np.arange(N) % 2)
+    ).terms
+    for term in (age, income, debt):
+        between = term.effect[~np.isnan(term.values[0])]
+        integral = between.sum() - (between[0] + between[-1]) / 2
+        assert integral == pytest.approx(0, abs=1e-9 * np.ptp(between)) and np.ptp(between) > 0
+    for term in (job, region):
+        assert term.effect.sum() == pytest.approx(0, abs=1e-12) and np.ptp(term.effect) > 0
+    assert job.values[0].tolist() == ["farmer", "clerk", "cook", "<unknown>", None]
+    steps = [dose.effect[dose.values[0] == value][0] for value in (0, 3, 10)]
+    assert sum(steps) == pytest.approx(0, abs=1e-12) and len(set(dose.effect)) == 3
+
+
+KINDS = [
+    (DPLogisticRegression, {"norm": "l2"}), (DPLogisticRegression, {"norm": "l1"}),
+    (DPLogisticRegression, {"perturbation": "output"}), (DPLinearSVC, {"norm": "l2"}),
+]
+SLOWER = [
+    (DPPoissonRegressor, {"norm": "l2", "target_bound": 3.0}),
+    (DPHuberRegressor, {"norm": "l2", "target_range": (0, 20)}),
+]
+
+
+@pytest.mark.parametrize("kind, params", [
+    *KINDS, *(pytest.param(*each, marks=pytest.mark.slow) for each in SLOWER),
+])
+def test_noise_stays_within_its_bands_and_reaches_them(kind, params):
+    """Of records that tell nothing, whose rows are 0, a model holds nothing but noise."""
+    n, n_classes = 120, 60
+    X, y = pd.DataFrame({"age": [50.0] * n, "job": ["unlisted"] * n}), np.arange(n) % n_classes
+    # each class has noise of its own
+    targets = list(range(n_classes)) if kind in (DPLogisticRegression, DPLinearSVC) else [None]
+    model = kind(alpha=1.0, **params, **({} if targets == [None] else {"classes": targets}))
+    schema = {"age": (0, 100), "job": ["farmer", "clerk", "cook"]}
+    pipeline = tabular_pipeline(schema, model, expansion="linear")
+    effects = []
+    for i in range(600 // len(targets)):
+        pipeline.set_params(model__random_state=root_stream(i)).fit(X, y)
+        for target in targets:
+            display = TermsDisplay.from_estimator(pipeline, target=target, n_samples=n)
+            effects.append(np.concatenate([drawn.effect for drawn in display.terms]))
+    bound = np.concatenate([drawn.noise for drawn in display.terms])
+    ratio = np.std(effects, axis=0)[bound > 0] / bound[bound > 0]
+    # that of 600 is right to 3 or 4 %; of Laplace variables the bound is sqrt(2) times what is reached
+    assert ratio.max() < 1.25 and ratio.min() > (0.55 if model.norm == "l1" else 0.75)
+    assert (np.abs(effects) > 2 * bound).mean(axis=0).max() < 1 / 4
+
+
+def test_bands_hold_where_records_tell_something(table):
+    """They cover the mean over the noise; for output perturbation that is the model without it."""
+    y = (table["age"] > 50).astype(int)
+    for perturbation in ("objective", "output"):
+        model = DPLogisticRegression(5.0, classes=[0, 1], alpha=0.1, perturbation=perturbation)
+        pipeline = tabular_pipeline(SCHEMA, model, **OPTIONS)
+        effects = []
+        for i in range(60):
+            pipeline.set_params(model__random_state=root_stream(i)).fit(table, y)
+            (drawn,) = TermsDisplay.from_estimator(pipeline, ["age"], n_samples=N).terms
+            effects.append(drawn.effect)
+        mean = np.mean(effects, axis=0)
+        assert (abs(effects - mean) <= 2 * drawn.noise).mean(axis=0).min() > 3 / 4
+        assert np.all(np.std(effects, axis=0) < 1.6 * drawn.noise)
+        if perturbation == "output":
+            exact = pipeline.set_params(model__epsilon=np.inf, model__random_state=None).fit(table, y)
+            (exact,) = TermsDisplay.from_estimator(exact, ["age"], n_samples=N).terms
+            assert np.all(abs(exact.effect - mean) < 6 / 60**0.5 * drawn.noise)
+            assert not exact.noise.any()
+
+
+def test_the_bound_counts_every_part_of_the_noise():
+    shape = PublicShape(1000, 5)
+    model = DPLogisticRegression(alpha=0.01, perturbation="output", fit_intercept=False)
+    noise = model.calibration(shape, 0.5)
+    assert noise.deviation() == pytest.approx(noise.scales.output_scale * 6**0.5, rel=1e-4)
+    objective = DPLogisticRegression(alpha=0.01, fit_intercept=False)
+    noise = objective.calibration(shape, 0.5)
+    assert noise.deviation() > noise.scales.linear_scale / noise.scales.mu * 6**0.5
+
+
+@pytest.mark.parametrize("columns, said", [
+    (["age", "weight"], "weight"), ([("age", "income")], "age"), ([], "columns"),
+])
+def test_columns_without_a_term_are_refused(columns, said, table):
+    pipeline = whole(DPLogisticRegression(classes=[0, 1])).fit(table, np.arange(N) % 2)
+    with pytest.raises(ValueError, match=f"columns=.*{said}.*write some of"):
+        TermsDisplay.from_estimator(pipeline, columns)
+
+
+@pytest.mark.parametrize("model, target, said", [
+    (DPLogisticRegression(classes=[0, 1, 2]), None, r"target=None is none of the classes \[0, 1, 2\]"),
+    (DPLogisticRegression(classes=[0, 1]), 5, "target=5 is none"),
+    (DPHuberRegressor(target_range=(0, 3)), 1, "leave it out"),
+])
+def test_targets(model, target, said, table):
+    y = np.arange(N) % len(getattr(model, "classes", "012"))
+    with pytest.raises(ValueError, match=said):
+        TermsDisplay.from_estimator(whole(model).fit(table, y), target=target)
+
+
+def test_models_without_terms_are_refused(table):
+    numbers = make_pipeline(BoundedScaler((0, 1)), DPLogisticRegression(classes=[0, 1]))
+    numbers.fit(np.zeros((10, 2)), np.arange(10) % 2)
+    for model in (numbers, numbers[-1], tabular_pipeline(SCHEMA, DPRidge())):
+        with pytest.raises(TypeError, match="no fitted Pipeline of a TableEncoder"):
+            TermsDisplay.from_estimator(model)
+
+
+def test_bands_need_a_law(table):
+    for model in (DPRidge(), LogisticRegression()):
+        pipeline = Pipeline([("encoder", TableEncoder(SCHEMA)), ("model", model)])
+        pipeline.fit(table, np.arange(N) % 2)
+        assert TermsDisplay.from_estimator(pipeline).terms[0].noise is None
+        with pytest.raises(ValueError, match="n_samples=400 .*no bound is known"):
+            TermsDisplay.from_estimator(pipeline, n_samples=N)
+
+
+def test_bands_are_refused_where_noise_chose(table):
+    y = (table["age"] > 50).astype(int)
+    pipeline = tabular_pipeline(SCHEMA, DPLogisticRegression(classes=[0, 1], alpha=0.1))
+    grid = {"model__epsilon": [0.5, 5.0, 50.0]}
+    chosen = [
+        AccuracyFirstSearchCV(pipeline, grid, target=1.0, method=method, on_failure="last")
+        for method in ("certified", "doubling")
+    ]
+    chosen.append(StabilityGridSearchCV(
+        pipeline, {"encoder__expansion": [1, 2]}, epsilon=50.0, strategy="random_stopping"
+    ))
+    fixed, *noisy = (search.fit(table, y).best_estimator_ for search in chosen)
+    assert TermsDisplay.from_estimator(fixed, n_samples=N).terms[0].noise.any()
+    for model in noisy:
+        assert TermsDisplay.from_estimator(model).terms[0].noise is None
+        with pytest.raises(ValueError, match="had a part in its choice"):
+            TermsDisplay.from_estimator(model, n_samples=N)
+
+
+def test_a_picture(table):
+    pipeline = tabular_pipeline(
+        SCHEMA, DPLogisticRegression(classes=[0, 1]), **OPTIONS, pairs=[("age", "income")]
+    )
+    search = StabilityGridSearchCV(pipeline, {"model__alpha": [0.1]}, epsilon=20.0)
+    fitted = search.fit(table, table["age"] > 50).best_estimator_
+    display = TermsDisplay.from_estimator(fitted, n_samples=N)
+    assert display.plot(n_cols=2) is display and len(display.axes_) == 7
+    assert isinstance(display.figure_, matplotlib.figure.Figure)
+    titles = [ax.get_title() for ax in display.axes_]
+    assert titles[0].startswith("age (years)") and titles[-1].startswith("age (years) and income")
+    assert [t.endswith("noise alone") for t in titles] == [d.may_be_noise for d in display.terms]
+    age, income, _, dose, job, *_ = display.axes_
+    assert age.get_ylim() == job.get_xlim() and age.get_ylabel() == "log odds of 1"
+    np.testing.assert_array_equal(age.lines[0].get_ydata(), display.terms[0].effect)
+    assert [label.get_text() for label in job.get_yticklabels()] == [
+        "farmer", "clerk", "cook", "unknown", "missing"
+    ]
+    assert income.get_xticklabels()[-1].get_text() == "missing"
+    # a curve of log(1 + x) is drawn evenly
+    x = income.transData.transform(np.column_stack([income.lines[0].get_xdata(), np.zeros(101)]))[:, 0]
+    np.testing.assert_allclose(np.diff(x), np.diff(x)[0], rtol=1e-6)
+    assert dose.lines[0].get_drawstyle() == "steps-post"
+    for width in (3.4, 12.8):
+        display.figure_.set_size_inches(width, 3 * width)
+        display.figure_.canvas.draw()
+
+
+def test_many_levels_are_not_all_drawn():
+    names = [f"c{i}" for i in range(40)]
+    X = pd.DataFrame({"c": names * 10})
+    pipeline = tabular_pipeline({"c": names}, DPLogisticRegression(classes=[0, 1]))
+    display = TermsDisplay.from_estimator(pipeline.fit(X, np.arange(400) % 2)).plot()
+    (ax,), (drawn,) = display.axes_, display.terms
+    shown = [names.index(label.get_text()) for label in ax.get_yticklabels()]
+    assert shown == sorted(np.argsort(-abs(drawn.effect))[:24]) and "24 largest of 40" in ax.get_ylabel()
+
+
+def test_axes_that_are_given(table):
+    pipeline = whole(DPLogisticRegression(classes=[0, 1])).fit(table, np.arange(N) % 2)
+    figure, axes = matplotlib.pyplot.subplots(1, 2)
+    display = TermsDisplay.from_estimator(pipeline, ["age", "job"])
+    assert display.plot(axes).figure_ is figure and display.axes_.tolist() == axes.tolist()
+    with pytest.raises(ValueError, match="ax has 1 axes"):
+        display.plot(axes[0])
+
+
+def test_values_as_a_table(table, monkeypatch):
+    pipeline = whole(DPLogisticRegression(classes=[0, 1]), pairs=[("age", "income")])
+    pipeline.fit(table, np.arange(N) % 2)
+    display = TermsDisplay.from_estimator(pipeline, ["job", ("age", "income")], n_samples=N)
+    frame = display.to_frame()
+    assert list(frame) == ["term", "value", "effect", "noise"]
+    assert frame["value"].tolist()[:5] == ["farmer", "clerk", "cook", "<unknown>", None]
+    assert frame["term"].iloc[-1] == ("age", "income") and frame["value"].iloc[5] == (0.0, 0.0)
+    np.testing.assert_array_equal(frame["effect"][:5], display.terms[0].effect)
+    assert "noise" not in TermsDisplay.from_estimator(pipeline).to_frame()
+    monkeypatch.setitem(__import__("sys").modules, "pandas", None)
+    with pytest.raises(ImportError, match="pip install pandas"):
+        display.to_frame()
