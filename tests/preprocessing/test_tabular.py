@@ -142,17 +142,22 @@ def written(rows, **kwargs):
     return pd.read_csv(io.StringIO(frame(rows).to_csv(index=False)), **kwargs)
 
 
+def arrow():
+    pytest.importorskip("pyarrow", exc_type=ImportError)
+    return {"dtype_backend": "pyarrow"}
+
+
 STORED = {
     "list": lambda rows: rows,
     "array of objects": lambda rows: np.array(rows, dtype=object),
     "pandas": frame,
     "pandas objects": lambda rows: frame(rows, dtype=object),
     "nullable": lambda rows: frame(rows).convert_dtypes(),
-    "arrow": lambda rows: frame(rows).convert_dtypes(dtype_backend="pyarrow"),
+    "arrow": lambda rows: frame(rows).convert_dtypes(**arrow()),
     "categories": lambda rows: frame(rows).astype({"job": "category", "degree": "category"}),
     "polars": lambda rows: pl.DataFrame(rows, schema=list(GAPS), orient="row", strict=False),
     "csv": written,
-    "csv, arrow": lambda rows: written(rows, engine="pyarrow", dtype_backend="pyarrow"),
+    "csv, arrow": lambda rows: written(rows, **arrow(), engine="pyarrow"),
     "other order": lambda rows: frame(rows)[list(GAPS)[::-1]],
     "chunks": lambda rows: RowChunks(
         lambda i: frame(rows).iloc[100 * i : 100 * (i + 1)], [100, 100, 100], 5, list(GAPS)
