@@ -58,9 +58,10 @@ class Loss(ABC):
     certifies: type[Score]
     certified_score: str
     smoother: tuple[str, str] = ("", "")
-    nonnegative = True
-    scarce = 0.0
-    unit, centre = 1.0, 0.0
+    nonnegative: bool = True
+    scarce: float = 0.0
+    unit: float = 1.0
+    centre: float = 0.0
 
     @property
     def unweighted(self):
@@ -375,14 +376,10 @@ class WeightedLoss(Loss):
     largest_weight: float
 
     def __post_init__(self):
-        loss = self.loss
-        for name in ("lipschitz", "curvature", "pull", "stake"):
-            object.__setattr__(self, name, self.largest_weight * getattr(loss, name))
-        for name in (
-            "reach", "certifies", "certified_score", "smoother", "nonnegative", "scarce", "unit",
-            "centre",
-        ):
-            object.__setattr__(self, name, getattr(loss, name))
+        for name in Loss.__annotations__:
+            value = getattr(self.loss, name)
+            scaled = name in ("lipschitz", "curvature", "pull", "stake")
+            object.__setattr__(self, name, self.largest_weight * value if scaled else value)
 
     @property
     def unweighted(self):
