@@ -23,7 +23,7 @@ from dpselect import DPLogisticRegression, DPRidge
 
 CASES = {
     "logistic": ("labels", DPLogisticRegression(classes=CLASSES)),
-    "ridge": ("targets", DPRidge(norm="l2")),
+    "ridge": ("targets", DPRidge(norm="l2", target_range=(-1, 1))),
     "search": ("labels", stability_search(CLASSIFIER_ALPHAS)),
 }
 STATUS = Path("/proc/self/status")

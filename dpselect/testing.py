@@ -208,7 +208,8 @@ def private_estimator_checks(
     >>> import pytest
     >>> from dpselect import DPRidge
     >>> from dpselect.testing import private_estimator_checks
-    >>> @pytest.mark.parametrize("estimator, check", private_estimator_checks(DPRidge()))
+    >>> MODEL = DPRidge(target_range=(-1, 1))
+    >>> @pytest.mark.parametrize("estimator, check", private_estimator_checks(MODEL))
     ... def test_private_estimator(estimator, check):
     ...     check(estimator)
     """

@@ -68,9 +68,35 @@ def check_number(name, value, *, why, instead, low=0.0, low_included=False, high
     return int(value) if integer else number
 
 
+def check_interval(name, value, *, why, instead):
+    """Return the ends of a public interval: two finite numbers low < high."""
+    try:
+        is_pair = np.shape(value) == (2,)
+    except ValueError:  # of parts that have different shapes
+        is_pair = False
+    if not is_pair:
+        given = "None" if value is None else f"a {type(value).__name__}"  # which may hold records
+        raise ValueError(f"{name} must be two numbers, not {given}, because {why}; {instead}.")
+    how = {"high": 1 / SMALLEST_BOUND, "high_included": True, "why": why, "instead": instead}
+    low, high = value
+    low = check_number(f"{name}[0]", low, low=-how["high"], low_included=True, **how)
+    return low, check_number(f"{name}[1]", high, low=low + SMALLEST_BOUND, **how)
+
+
+def middle_and_half(interval):
+    """Return the middle of a checked interval, and half of its length."""
+    low, high = map(float, interval)
+    return low / 2 + high / 2, (high - low) / 2
+
+
 def number(**how):
     """Return the check of a numeric parameter, for a table of checks: see :func:`check_number`."""
     return partial(check_number, **how)
+
+
+def interval(**how):
+    """Return the check of a public interval: see :func:`check_interval`."""
+    return partial(check_interval, **how)
 
 
 def one_of(*choices, why):
@@ -120,7 +146,7 @@ def check_estimator(value):
         given = "the class" if value is kind else "an object of class"
         raise TypeError(
             f"estimator must be an estimator of scikit-learn's kind, not {given} {kind.__name__}, "
-            "because it is copied and fitted; write for instance estimator=DPRidge()."
+            "because it is copied and fitted; write for instance estimator=DPLinearSVC()."
         )
 
 

@@ -18,7 +18,7 @@ LABELS = np.arange(30) % 2
 MODELS = [
     DPLogisticRegression(classes=[0, 1]),
     DPLinearSVC(classes=[0, 1]),
-    DPRidge(),
+    DPRidge(target_range=(-1, 1)),
     StabilityGridSearchCV(DPLogisticRegression(classes=[0, 1]), {"alpha": [0.1, 1.0]}),
 ]
 
@@ -47,7 +47,7 @@ def test_an_interrupted_fit_leaves_nothing(monkeypatch):
     def interrupted(*args):
         raise KeyboardInterrupt
 
-    density = DPHistogramDensity(bin_width=0.5)
+    density = DPHistogramDensity(bin_width=0.5, bounds=(0, 1))
     monkeypatch.setattr(DPHistogramDensity, "_release", interrupted)
     with pytest.raises(KeyboardInterrupt):
         density.fit(ROWS)

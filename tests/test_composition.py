@@ -55,9 +55,11 @@ def fitted(estimator, data):
     (make_pipeline(DPBoundsScaler(0.25), BoundedScaler((-1, 1))), 0.25),
     (make_pipeline(DPBoundsScaler(0.25), "passthrough"), 0.25),
     (COLUMNS, 0.375),
-    (VotingRegressor([("a", DPRidge(0.5)), ("b", make_pipeline(DPBoundsScaler(0.25), DPRidge(1.0)))]),
+    (VotingRegressor([("a", DPRidge(0.5, target_range=(-1, 1))), ("b",
+        make_pipeline(DPBoundsScaler(0.25), DPRidge(1.0, target_range=(-1, 1))))]),
      1.75),
-    (make_pipeline(DPBoundsScaler(0.25), VotingRegressor([("a", DPRidge(0.5)), ("b", "drop")])), 0.75),
+    (make_pipeline(DPBoundsScaler(0.25), VotingRegressor([("a", DPRidge(0.5, target_range=(-1,
+        1))), ("b", "drop")])), 0.75),
     (StabilityGridSearchCV(MODEL, {"alpha": [0.1, 1.0]}, epsilon=0.25), 0.25),
     (StabilityGridSearchCV(make_pipeline(DPBoundsScaler(0.25), MODEL), {}, epsilon=1.0), 1.0),
     (make_pipeline(DPBoundsScaler(0.25), StabilityGridSearchCV(MODEL, {}, epsilon=0.25)), 0.5),
@@ -79,9 +81,9 @@ def test_several_outputs_add_up(data, tmp_path):
     X, y = data
     Y = np.column_stack([y, 1.0 - y])
     for kind in (MultiOutputRegressor, RegressorChain):
-        assert privacy_of(kind(DPRidge(0.5)).fit(X, Y)).epsilon == 1.0
+        assert privacy_of(kind(DPRidge(0.5, target_range=(-1, 1))).fit(X, Y)).epsilon == 1.0
     with pytest.raises(ValueError, match="RegressorChain.*cv=None"):
-        privacy_of(RegressorChain(DPRidge(0.5), cv=3).fit(X, Y))
+        privacy_of(RegressorChain(DPRidge(0.5, target_range=(-1, 1)), cv=3).fit(X, Y))
 
 
 def test_an_accuracy_first_search_states_its_own_loss(data):
@@ -152,9 +154,12 @@ def test_what_does_not_add_up_is_refused(estimator, match, data):
 
 
 @pytest.mark.parametrize("estimator", [
-    DPRidge(), make_pipeline(BoundedScaler((-1, 1)), DPRidge()), COLUMNS.__class__(COLUMNS.transformers),
-    make_pipeline(DPBoundsScaler(), "passthrough"), VotingRegressor([("a", DPRidge())]),
-    StabilityGridSearchCV(DPRidge(), {}), Pipeline([("a", DPBoundsScaler()), ("b", DPRidge())]),
+    DPRidge(target_range=(-1, 1)), make_pipeline(BoundedScaler((-1, 1)), DPRidge(target_range=(-1,
+        1))), COLUMNS.__class__(COLUMNS.transformers),
+    make_pipeline(DPBoundsScaler(), "passthrough"), VotingRegressor([("a",
+        DPRidge(target_range=(-1, 1)))]),
+    StabilityGridSearchCV(DPRidge(target_range=(-1, 1)), {}), Pipeline([("a", DPBoundsScaler()),
+        ("b", DPRidge(target_range=(-1, 1)))]),
     BoundedScaler((-1, 1)),
 ])  # fmt: skip
 def test_nothing_is_stated_before_fit(estimator):

@@ -19,7 +19,7 @@ from tests.trials import trial
 
 MODEL = DPLogisticRegression(alpha=0.1)
 SEEDED = [
-    DPRidge(random_state=0),
+    DPRidge(random_state=0, target_range=(-1, 1)),
     DPHistogramDensity(bounds=(-1, 1), bin_width=0.5, random_state=0),
 ]
 LEARNS = [
@@ -66,7 +66,7 @@ def test_so_do_those_of_functions_for_many_models(data):
 
 
 def test_a_trial_leaves_nothing_with_the_model_that_it_tries():
-    model = DPRidge(epsilon=1.0)
+    model = DPRidge(epsilon=1.0, target_range=(-1, 1))
     before = model.get_params()
     X = np.linspace(-1, 1, 30)[:, None]
     trial = Trial(model, 2.0, root_stream(0))

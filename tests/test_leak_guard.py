@@ -255,7 +255,7 @@ def test_groups_and_weights(data):
     with pytest.raises(ValueError, match="sample_weight.*write max_sample_weight"):
         StabilityGridSearchCV(MODEL, GRID).fit(X, y, sample_weight=np.ones(200))
     with pytest.raises(CertificateError, match="sample_weight.*leave it out"):
-        StabilityGridSearchCV(DPRidge(), GRID).fit(X, y, sample_weight=np.ones(200))
+        StabilityGridSearchCV(DPRidge(target_range=(-1, 1)), GRID).fit(X, y, sample_weight=np.ones(200))
 
 
 # --- seeds, and the strategy that is not private

@@ -103,7 +103,7 @@ PIPELINE = make_pipeline(
     BoundedScaler((-60, 60)), NormClipper(), RBFSampler(gamma=1.0, n_components=4), clone(MODEL)
 )
 ESTIMATORS = [
-    StabilityGridSearchCV(DPRidge(), {"alpha": [0.01, 0.1]}, epsilon=1e6),
+    StabilityGridSearchCV(DPRidge(target_range=(-1, 1)), {"alpha": [0.01, 0.1]}, epsilon=1e6),
     *(
         StabilityGridSearchCV(
             clone(MODEL), {"alpha": [0.1, 100.0]}, epsilon=50.0, strategy=strategy
@@ -139,16 +139,18 @@ def accuracy_first(estimator, method, criterion="excess_risk", target=0.1, **par
 # levels so far apart that the same one is found on both data sets
 CERTIFIED = [
     accuracy_first(estimator, "certified") for estimator in (
-        DPRidge(alpha=0.1), MODEL, clone(MODEL).set_params(classes=None), PIPELINE,
+        DPRidge(alpha=0.1, target_range=(-1, 1)), MODEL, clone(MODEL).set_params(classes=None), PIPELINE,
         DENSITY, DPHuberRegressor(alpha=0.1, target_range=(0, 1)),
     )
 ]
 TESTED = [
-    accuracy_first(DPRidge(alpha=0.1), "above_threshold"),
-    accuracy_first(DPRidge(alpha=0.1), "predict_verify"),
-    accuracy_first(DPRidge(alpha=0.1), "doubling", criterion="clipped_squared_error", target=0.6),
-    accuracy_first(DPRidge(alpha=0.1, perturbation="objective"), "doubling"),
-    accuracy_first(DPRidge(alpha=0.1, perturbation="output", norm="l2"), "brownian"),
+    accuracy_first(DPRidge(alpha=0.1, target_range=(-1, 1)), "above_threshold"),
+    accuracy_first(DPRidge(alpha=0.1, target_range=(-1, 1)), "predict_verify"),
+    accuracy_first(DPRidge(alpha=0.1, target_range=(-1, 1)), "doubling",
+        criterion="clipped_squared_error", target=0.6),
+    accuracy_first(DPRidge(alpha=0.1, perturbation="objective", target_range=(-1, 1)), "doubling"),
+    accuracy_first(DPRidge(alpha=0.1, perturbation="output", norm="l2", target_range=(-1, 1)),
+        "brownian"),
     accuracy_first(OUTPUT, "reduced_above_threshold"),
     accuracy_first(OUTPUT, "predict_verify", criterion="risk", target=0.9),
     accuracy_first(MODEL, "predict_verify", criterion="brier", target=0.4),

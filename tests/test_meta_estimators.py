@@ -297,7 +297,8 @@ def private(estimator):
     codes = [-1, 1] if isinstance(estimator, multiclass.OutputCodeClassifier) else None
     real = {
         Classifier: lambda blind: DPLogisticRegression(EPSILON, classes=codes or blind.classes_),
-        Regressor: lambda blind: DPRidge(EPSILON), Scaler: lambda blind: DPBoundsScaler(EPSILON),
+        Regressor: lambda blind: DPRidge(EPSILON, target_range=(-1, 1)),
+        Scaler: lambda blind: DPBoundsScaler(EPSILON),
     }
     blind = {name: value for name, value in estimator.get_params().items() if type(value) in real}
     return estimator.set_params(**{name: real[type(value)](value) for name, value in blind.items()})

@@ -61,8 +61,8 @@ def test_nothing_is_shown_before_a_fit():
 
 def test_text_display_stays_text():
     with sklearn.config_context(display="text"):
-        assert not hasattr(DPHistogramDensity(), "_repr_html_")
-        assert "text/html" not in DPHistogramDensity()._repr_mimebundle_()
+        assert not hasattr(DPHistogramDensity(bounds=(0, 1)), "_repr_html_")
+        assert "text/html" not in DPHistogramDensity(bounds=(0, 1))._repr_mimebundle_()
 
 
 def test_labels_are_escaped_and_seeds_are_told():

@@ -25,7 +25,7 @@ def classifier(kind=DPLogisticRegression, classes=(0, 1), **params):
 
 def ridge(**params):
     params = {"perturbation": "output", "norm": "l2", "fit_intercept": False, **params}
-    return DPRidge(**params)
+    return DPRidge(**{"target_range": (-1, 1), **params})
 
 
 def bound_of(model, n, p, reach):
@@ -130,9 +130,9 @@ def test_ridge_values_are_those_of_another_solver(perturbation, reach):
     X /= np.linalg.norm(X, axis=1, keepdims=True)
     y = np.clip(X @ [3.0, -1.0, 1.0] + rng.normal(size=300), -2, 2)
     models = [
-        ridge(alpha=alpha, perturbation=perturbation, target_bound=2.0) for alpha in (0.3, 0.001)
+        ridge(alpha=alpha, perturbation=perturbation, target_range=(-2, 2)) for alpha in (0.3, 0.001)
     ]
-    models.append(ridge(alpha=0.01, perturbation=perturbation, target_bound=2.0, coef_bound=0.5))
+    models.append(ridge(alpha=0.01, perturbation=perturbation, target_range=(-2, 2), coef_bound=0.5))
     for model, value in zip(models, values_of(models, X, y, reach)):
         bound = bound_of(model, 300, 3, reach)
         mu = scales_of(model, 300, 3).mu if perturbation == "objective" else model.alpha
@@ -404,7 +404,7 @@ def test_different_losses_are_not_compared():
     bounds = [bound_of(classifier(), 10, 2, 1.0), bound_of(classifier(DPLinearSVC), 10, 2, 1.0)]
     with pytest.raises(CertificateError, match="LogisticLoss.*stability"):
         select_by_risk_bound([0.5, 0.5], bounds, 1.0)
-    bounds = [bound_of(ridge(target_bound=t), 10, 2, 1.0) for t in (1.0, 2.0)]
+    bounds = [bound_of(ridge(target_range=(-t, t)), 10, 2, 1.0) for t in (1.0, 2.0)]
     with pytest.raises(CertificateError, match="1.0.*2.0"):
         select_by_risk_bound([0.5, 0.5], bounds, 1.0)
 

@@ -125,7 +125,7 @@ def test_what_is_too_hard_to_tell_is_not_told(data, monkeypatch):
 
 def test_readings_of_one_release(data):
     X, y = data
-    reading = DPRidge().fit(X, y).post_process(alpha=0.5)
+    reading = DPRidge(target_range=(-1, 1)).fit(X, y).post_process(alpha=0.5)
     assert notices(reading, X, y) and not notices(reading, X.copy(), y)
 
 
@@ -160,7 +160,7 @@ def test_a_search_sees_through_its_pipeline(data):
 def test_without_privacy_there_is_no_leak(data):
     X, y = data
     search = StabilityGridSearchCV(MODEL, {"alpha": [0.1, 1.0]}, epsilon=INF)
-    for model in (clone(MODEL).set_params(epsilon=INF), DPRidge(INF), search):
+    for model in (clone(MODEL).set_params(epsilon=INF), DPRidge(INF, target_range=(-1, 1)), search):
         assert not notices(model.fit(X, y), X, y)
     model = clone(MODEL).fit(X, y)
     assert notices(model, X, y)

@@ -52,23 +52,26 @@ def test_other_checks():
         check_n_jobs(0)
     assert check_flag("flag", np.True_, why="it counts") is True
     check_n_jobs(-1)
-    check_estimator(DPRidge())
+    check_estimator(DPRidge(target_range=(-1, 1)))
 
 
 @pytest.mark.parametrize(
     "estimator, odd",
     [
-        (DPHistogramDensity(bin_width=0.5), {"epsilon": np.float16(0.3)}),
-        (DPHistogramDensity(bin_width=0.5), {"epsilon": np.float16(1e-5)}),
-        (DPHistogramDensity(bin_width=0.5, noise="discrete_laplace"), {"epsilon": np.float16(0.3)}),
+        (DPHistogramDensity(bin_width=0.5, bounds=(0, 1)), {"epsilon": np.float16(0.3)}),
+        (DPHistogramDensity(bin_width=0.5, bounds=(0, 1)), {"epsilon": np.float16(1e-5)}),
+        (DPHistogramDensity(bin_width=0.5, noise="discrete_laplace", bounds=(0, 1)),
+            {"epsilon": np.float16(0.3)}),
         (DPBoundsScaler(), {"epsilon": np.float16(0.3), "tail": np.float16(0.1)}),
         (DPBoundsScaler(), {"epsilon": Fraction(1, 3), "tail": Fraction(1, 10)}),
         (
-            DPRidge(fit_intercept=False),
-            {"data_norm": np.int8(100), "target_bound": np.int8(100), "alpha": np.float16(0.1)},
+            DPRidge(fit_intercept=False, target_range=(-1, 1)),
+            {"data_norm": np.int8(100), "target_range": (np.int8(-100), np.int8(100)),
+             "alpha": np.float16(0.1)},
         ),
-        (DPRidge(), {"data_norm": np.float16(0.3), "target_bound": np.float16(0.7)}),
-        (DPRidge(perturbation="output"), {"alpha": Fraction(1, 3), "coef_bound": np.int8(1)}),
+        (DPRidge(), {"data_norm": np.float16(0.3), "target_range": (np.float16(-0.3), np.float16(0.7))}),
+        (DPRidge(perturbation="output", target_range=(-1, 1)), {"alpha": Fraction(1, 3),
+            "coef_bound": np.int8(1)}),
         (
             DPLogisticRegression(classes=[0, 1]),
             {"data_norm": Fraction(1, 3), "epsilon": np.float16(0.3), "alpha": np.float16(0.1)},
@@ -83,7 +86,10 @@ def test_numbers_of_low_precision_do_not_round_the_noise(estimator, odd):
         names = ("density_", "bounds_", "coef_", "gram_", "moment_")
         return [getattr(model, name) for name in names if hasattr(model, name)]
 
-    exact = {name: float(value) for name, value in odd.items()}
+    exact = {
+        name: tuple(map(float, value)) if isinstance(value, tuple) else float(value)
+        for name, value in odd.items()
+    }
     for one, other in zip(released(odd), released(exact), strict=True):
         np.testing.assert_array_equal(one, other)
 

@@ -9,8 +9,8 @@ MODELS = {
     "logistic, l1": DPLogisticRegression(classes=[0, 1], alpha=0.01, norm="l1", data_norm_l1=1.0),
     "logistic, output": DPLogisticRegression(classes=[0, 1], alpha=0.01, perturbation="output"),
     "svc": DPLinearSVC(classes=[0, 1], alpha=0.01),
-    "ridge": DPRidge(perturbation="objective", norm="l2", alpha=0.1),
-    "histogram": DPHistogramDensity(bin_width=0.02),
+    "ridge": DPRidge(perturbation="objective", norm="l2", alpha=0.1, target_range=(-1, 1)),
+    "histogram": DPHistogramDensity(bin_width=0.02, bounds=(0, 1)),
 }
 
 

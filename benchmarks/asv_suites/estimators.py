@@ -49,7 +49,8 @@ class Ridge:
     param_names = ["shape", "norm", "perturbation"]
 
     def setup(self, shape, norm, perturbation):
-        self.model = DPRidge(norm=norm, perturbation=perturbation, alpha=0.1)
+        self.model = DPRidge(norm=norm, perturbation=perturbation, alpha=0.1, target_range=(-1, 1),
+            data_norm_l1=1.0 if norm == "l1" else None)
         self.X, self.y = with_targets(*shape)
 
     def time_fit(self, *_):
@@ -66,7 +67,7 @@ class Histogram:
     param_names = ["shape", "noise"]
 
     def setup(self, shape, noise):
-        self.model = DPHistogramDensity(bin_width=0.02, noise=noise)
+        self.model = DPHistogramDensity(bin_width=0.02, noise=noise, bounds=(0, 1))
         self.X = uniform(*shape)
 
     def time_fit(self, *_):

@@ -39,4 +39,4 @@ class Spending:
         self.ledger.remaining()
 
     def time_fit_that_spends(self, entries):
-        DPHistogramDensity(EPSILON, ledger=self.ledger).fit(self.X)
+        DPHistogramDensity(EPSILON, ledger=self.ledger, bounds=(0, 1)).fit(self.X)

@@ -68,7 +68,8 @@ class Ridge:
     def setup(self, perturbation):
         strategy = "stability" if perturbation == "objective" else "auto"
         self.search = StabilityGridSearchCV(
-            DPRidge(perturbation=perturbation, norm="l2"), {"alpha": np.geomspace(1e-3, 1, 50)},
+            DPRidge(perturbation=perturbation, norm="l2", target_range=(-1, 1)),
+            {"alpha": np.geomspace(1e-3, 1, 50)},
             strategy=strategy,
         )
         self.X, self.y = with_targets(N, D)
@@ -85,7 +86,7 @@ class Density:
 
     def setup(self):
         self.search = StabilityGridSearchCV(
-            DPHistogramDensity(), {"bin_width": WIDTHS}, strategy="stability"
+            DPHistogramDensity(bounds=(0, 1)), {"bin_width": WIDTHS}, strategy="stability"
         )
         self.X = uniform(N, 1)
 
@@ -101,7 +102,7 @@ class AccuracyFirst:
 
     def setup(self, model, levels):
         if model == "ridge":
-            estimator, (self.X, self.y) = DPRidge(norm="l2"), with_targets(N, D)
+            estimator, (self.X, self.y) = DPRidge(norm="l2", target_range=(-1, 1)), with_targets(N, D)
         else:
             estimator = DPLogisticRegression(
                 alpha=0.01, perturbation="output", classes=[0, 1]

@@ -39,7 +39,7 @@ true_values = truth(fine)
 figure, axes = plt.subplots(2, 3, figsize=(10, 5), sharex=True, sharey=True, layout="constrained")
 for row, epsilon in zip(axes, (0.02, 0.5)):
     for ax, width in zip(row, (0.2, 0.05, 0.005)):
-        density = DPHistogramDensity(epsilon, bin_width=width).fit(X)
+        density = DPHistogramDensity(epsilon, bin_width=width, bounds=(0, 1)).fit(X)
         ax.stairs(density.density_, density.bin_edges_[0], fill=True, color="C0", alpha=0.5)
         ax.plot(fine, true_values, "k", lw=1)
         ax.set(title=rf"$\varepsilon = {epsilon}$, bins of {width}", xlim=(0, 1), ylim=(0, 6))
@@ -70,7 +70,7 @@ def squared_error(density):
 
 
 def mean_error(epsilon, width):
-    model = DPHistogramDensity(epsilon, bin_width=width)
+    model = DPHistogramDensity(epsilon, bin_width=width, bounds=(0, 1))
     return np.mean([squared_error(model.fit(X)) for _ in range(6)])
 
 
@@ -92,7 +92,7 @@ errors = {epsilon: [mean_error(epsilon, w) for w in widths] for epsilon in (*eps
 
 every, few = {"bin_width": widths}, {"bin_width": [0.05, 0.2, 0.1, 0.025]}
 for grid in (every, few):
-    search = StabilityGridSearchCV(DPHistogramDensity(), grid, epsilon=0.5)
+    search = StabilityGridSearchCV(DPHistogramDensity(bounds=(0, 1)), grid, epsilon=0.5)
     plan = search.plan(n, 1)
     detected = plan.minimum_detectable_difference
     print(f"{len(plan.params)} widths: detects {detected:.2g} of {plan.stake:.2g}")
@@ -107,7 +107,7 @@ for ax, epsilon in zip(axes, epsilons):
     ax.plot(widths, errors[np.inf], "0.6", lw=1, label="exact counts")
     ax.plot(widths, errors[epsilon], "k.-", lw=1, label=r"all of $\varepsilon$ for one width")
     for grid, mark, name in ((every, "C1x", "search, 8 widths"), (few, "C0o", "search, 4 widths")):
-        search = StabilityGridSearchCV(DPHistogramDensity(), grid, epsilon=epsilon)
+        search = StabilityGridSearchCV(DPHistogramDensity(bounds=(0, 1)), grid, epsilon=epsilon)
         released = [search.fit(X).best_estimator_ for _ in range(5)]
         places = [density.bin_width * 1.05 ** (i % 3 - 1) for i, density in enumerate(released)]
         found = [squared_error(density) for density in released]

@@ -28,7 +28,7 @@ category = rng.integers(p, size=n)
 X = np.eye(p)[category]
 y = np.clip(np.linspace(-0.9, 0.9, p)[category] + 0.2 * rng.normal(size=n), -1, 1)
 
-model = DPRidge(alpha=0.01, fit_intercept=False)
+model = DPRidge(alpha=0.01, fit_intercept=False, target_range=(-1, 1))
 grid = {"epsilon": np.geomspace(1e-3, 100, 500)}
 plan = AccuracyFirstSearchCV(model, grid, target=0.005).plan(n, p)
 print(plan)

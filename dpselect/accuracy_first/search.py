@@ -333,7 +333,8 @@ class AccuracyFirstSearchCV(SearchDelegationMixin, ReleaseMixin, MetaEstimatorMi
         >>> import numpy as np
         >>> from dpselect import AccuracyFirstSearchCV, DPRidge
         >>> search = AccuracyFirstSearchCV(
-        ...     DPRidge(alpha=0.01), {"epsilon": np.geomspace(0.01, 100, 500)}, target=0.02
+        ...     DPRidge(alpha=0.01, target_range=(-1, 1)), {"epsilon": np.geomspace(0.01, 100, 500)},
+        ...     target=0.02,
         ... )
         >>> print(search.plan(n_samples=50_000, n_features=20).messages[0])
         certified, the least of the methods that serve, pays epsilon=..., known before the data \

@@ -44,9 +44,9 @@ class DPHistogramDensity(PrivateDensity):
     bin_width : float or array-like of shape (n_features,), default=0.1
         Width of the cells along all columns, or along each, in the units of the data. It
         must divide the range of the bounds.
-    bounds : (float, float) or array-like of shape (n_features, 2), default=(0.0, 1.0)
-        Lower and upper bound of all columns, or of each, from knowledge of the field and never
-        from the records. A record outside is counted in the nearest cell.
+    bounds : (float, float) or array-like of shape (n_features, 2), default=None
+        Lower and upper bound of all columns, or of each. They must be given, from knowledge of the
+        field and never from the records. A record outside is counted in the nearest cell.
     noise : {"laplace", "discrete_laplace"}, default="laplace"
         Laplace noise is that of Chaudhuri and Vinterbo, on a fine grid that holds the integers:
         the last bits tell nothing. Discrete Laplace noise is made of integers, and its variance is
@@ -87,7 +87,7 @@ class DPHistogramDensity(PrivateDensity):
     >>> import numpy as np
     >>> from dpselect import DPHistogramDensity
     >>> X = np.random.default_rng(0).beta(2, 5, size=(10_000, 1))
-    >>> density = DPHistogramDensity(epsilon=1.0, bin_width=0.1).fit(X)
+    >>> density = DPHistogramDensity(epsilon=1.0, bin_width=0.1, bounds=(0, 1)).fit(X)
     >>> density.privacy_.epsilon
     1.0
     >>> common, rare = density.score_samples([[0.15], [0.85]])
@@ -105,7 +105,7 @@ class DPHistogramDensity(PrivateDensity):
         epsilon: float = 1.0,
         *,
         bin_width: npt.ArrayLike = 0.1,
-        bounds: npt.ArrayLike = (0.0, 1.0),
+        bounds: npt.ArrayLike | None = None,
         noise: Literal["laplace", "discrete_laplace"] = "laplace",
         ledger: PrivacyLedger | None = None,
         random_state: RandomState = None,

@@ -50,7 +50,8 @@ class AccuracyFirstDisplay(Display):
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-0.5, 0.5, size=(20_000, 2))
     >>> search = AccuracyFirstSearchCV(
-    ...     DPRidge(alpha=0.1), {"epsilon": np.geomspace(0.01, 10, 100)}, target=0.01
+    ...     DPRidge(alpha=0.1, target_range=(-1, 1)), {"epsilon": np.geomspace(0.01, 10, 100)},
+    ...     target=0.01,
     ... ).fit(X, X[:, 0])
     >>> AccuracyFirstDisplay.from_search(search).method
     'certified'

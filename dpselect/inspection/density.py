@@ -35,7 +35,7 @@ class DensityDisplay(Display):
     >>> import numpy as np
     >>> from dpselect import DensityDisplay, DPHistogramDensity
     >>> ages = np.random.default_rng(0).beta(2, 5, size=(1000, 1))
-    >>> DensityDisplay.from_estimator(DPHistogramDensity().fit(ages)).density.shape
+    >>> DensityDisplay.from_estimator(DPHistogramDensity(bounds=(0, 1)).fit(ages)).density.shape
     (10,)
     """
 

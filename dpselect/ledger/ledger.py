@@ -70,7 +70,7 @@ class PrivacyLedger:
     >>> ledger = PrivacyLedger(os.path.join(folder.name, "patients.ledger"), epsilon=1.0)
     >>> ages = np.random.default_rng(0).uniform(size=(1000, 1))  # stands for your records
     >>> with ledger:
-    ...     density = DPHistogramDensity(epsilon=0.5).fit(ages)
+    ...     density = DPHistogramDensity(0.5, bounds=(0, 1)).fit(ages)
     >>> ledger.spend(0.25, label="a table of counts, by hand")
     >>> ledger.remaining()
     (0.25, 0.0)

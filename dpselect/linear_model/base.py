@@ -116,6 +116,19 @@ class LinearModel(PrivateEstimator):
             If the labels are learned from `y`, because `classes` is None.
         SeededNoiseWarning
             If `random_state` is not None.
+
+        Examples
+        --------
+        In a survey each third person of a town was asked, and each person of a village:
+
+        >>> import numpy as np
+        >>> from dpselect import DPLogisticRegression
+        >>> rng = np.random.default_rng(0)
+        >>> X, town = rng.uniform(-0.7, 0.7, size=(1000, 2)), rng.integers(2, size=1000)
+        >>> y = (X[:, 0] > 0.3 * town).astype(int)
+        >>> model = DPLogisticRegression(classes=[0, 1], max_sample_weight=3.0)
+        >>> model.fit(X, y, sample_weight=np.where(town, 3.0, 1.0)).privacy_.epsilon
+        1.0
         """
         if sample_weight is not None:
             self.check_takes_weights()

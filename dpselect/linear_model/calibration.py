@@ -16,11 +16,13 @@ from scipy.optimize import brentq
 
 from ..noise import release_step, scale_with_rounding
 from ..noise.grid import NO_GRID
-from .losses import LogisticLoss, WeightedLoss
+from .losses import LogisticLoss, PseudoHuberLoss, WeightedLoss
 from .tolerance import attainable, check_steps, longest
 
 # Share of epsilon that objective perturbation spends on hiding the solver's residual.
 RESIDUAL_SHARE = 1e-3
+# Derivatives for which the curvature of the pseudo-Huber loss is looked at, in units of the largest.
+DERIVATIVES = np.linspace(0.0, 1.0, 2**13 + 1)
 
 
 @dataclass(frozen=True)
@@ -165,17 +167,20 @@ def noise_epsilon(loss, n, R, mu, epsilon):
 
     A replaced record moves the noise that explains a given w, and curves the map from
     noise to w. With kappa = R^2 / (n mu), a general loss pays log(1 + c kappa) for the
-    curvature. For the logistic loss phi'' = |phi'| (1 - |phi'|), so a record that curves
-    moves less. With kappa W times as large for weights up to W, epsilon' is the largest number with
+    curvature. The logistic loss curves by s (1 - s) where its derivative is s in size, and
+    the pseudo-Huber loss by (1 - s^2)^(3/2), so that a record which curves moves less. With kappa
+    W times as large for weights up to W, epsilon' is the largest number with
 
-        max over 0 <= s <= 1 of  epsilon' (1 + s) / 2 + log(1 + s (1 - s) kappa) <= epsilon,
+        max over 0 <= s <= 1 of  epsilon' (1 + s) / 2 + log(1 + phi''(s) kappa) <= epsilon,
 
-    which is epsilon itself exactly when kappa <= epsilon / 2.
+    which is epsilon itself if kappa <= epsilon / 2, or kappa <= 2 epsilon / sqrt(27) for pseudo-Huber.
     """
     kappa = R**2 / (n * mu)
     if isinstance(loss, WeightedLoss):
         kappa, loss = loss.largest_weight * kappa, loss.loss
-    if type(loss) is not LogisticLoss:  # a subclass may curve elsewhere
+    if type(loss) is PseudoHuberLoss:  # a subclass may curve elsewhere
+        return _pseudo_huber_epsilon(loss, kappa, epsilon)
+    if type(loss) is not LogisticLoss:
         return epsilon - math.log1p(loss.curvature * kappa)
     if kappa <= epsilon / 2:
         return epsilon
@@ -193,6 +198,15 @@ def noise_epsilon(loss, n, R, mu, epsilon):
     while _logistic_excess(root, kappa, epsilon) > 0:
         root *= 1 - 1e-12
     return root
+
+
+def _pseudo_huber_epsilon(loss, kappa, epsilon):
+    """Return epsilon', or less by at most 2^-13 of itself."""
+    if kappa <= 2 * epsilon / math.sqrt(27):
+        return epsilon
+    # between two derivatives the curvature is at most that at the smaller one
+    curvature = loss.curvature_at(DERIVATIVES[:-1])
+    return float((2 * (epsilon - np.log1p(curvature * kappa)) / (1 + DERIVATIVES[1:])).min())
 
 
 def _logistic_excess(e, kappa, epsilon):

@@ -2,36 +2,15 @@
 
 from typing import ClassVar, Literal
 
-import numpy as np
-
 from ..estimator import PrivateRegressor
 from ..ledger import PrivacyLedger
 from ..metrics import ClippedAbsoluteErrorScore
 from ..noise.generators import RandomState
 from ..rows import block_map
 from ..type_aliases import FloatArray, MatrixLike
-from ..validation import SMALLEST_BOUND, check_number
+from ..validation import interval, middle_and_half
 from .base import TOL, LinearModel
 from .losses import HALF_RANGE, PseudoHuberLoss
-
-
-def _check_range(name, value):
-    why = "targets are counted from its middle, in eighths of its length, not to be read off them"
-    instead = (
-        "write target_range=(low, high), between which most targets lie by knowledge of the field, such "
-        "as (0, 100); targets beyond count as they are"
-    )
-    try:
-        is_pair = np.shape(value) == (2,)
-    except ValueError:  # of parts that have different shapes
-        is_pair = False
-    if not is_pair:
-        given = "None" if value is None else f"a {type(value).__name__}"  # which may hold records
-        raise ValueError(f"{name} must be two numbers, not {given}, because {why}; {instead}.")
-    how = {"high": 1 / SMALLEST_BOUND, "high_included": True, "why": why, "instead": instead}
-    low, high = value
-    low = check_number(f"{name}[0]", low, low=-how["high"], low_included=True, **how)
-    check_number(f"{name}[1]", high, low=low + SMALLEST_BOUND, **how)
 
 
 class DPHuberRegressor(LinearModel, PrivateRegressor):
@@ -148,7 +127,14 @@ class DPHuberRegressor(LinearModel, PrivateRegressor):
     True
     """
 
-    parameter_checks: ClassVar = {**LinearModel.parameter_checks, "target_range": _check_range}
+    parameter_checks: ClassVar = {
+        **LinearModel.parameter_checks,
+        "target_range": interval(
+            why="targets are counted from its middle, in eighths of its length, not to be read off them",
+            instead="write target_range=(low, high), between which most targets lie by knowledge of the "
+            "field, such as (0, 100); targets beyond count as they are",
+        ),
+    }
 
     def __init__(
         self,
@@ -188,12 +174,12 @@ class DPHuberRegressor(LinearModel, PrivateRegressor):
     @property
     def default_scoring(self) -> ClippedAbsoluteErrorScore:
         """ClippedAbsoluteErrorScore : Errors count up to half the length of `target_range`."""
-        _check_range("target_range", self.target_range)
+        self.parameter_checks["target_range"]("target_range", self.target_range)
         return ClippedAbsoluteErrorScore(HALF_RANGE * self._loss().unit)
 
     def _loss(self):
-        low, high = map(float, self.target_range)
-        return PseudoHuberLoss(low / 2 + high / 2, (high - low) / (2 * HALF_RANGE))
+        centre, half = middle_and_half(self.target_range)
+        return PseudoHuberLoss(centre, half / HALF_RANGE)
 
     def predict(self, X: MatrixLike) -> FloatArray:
         """Predict the targets of rows, clipped as the training rows were.

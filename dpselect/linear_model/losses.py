@@ -343,6 +343,10 @@ class PseudoHuberLoss(Loss):
         residual = _bounded(prediction - self._scaled(target))
         return (1 + residual**2) ** -1.5
 
+    def curvature_at(self, s):
+        """Return phi'' where \\|phi'\\| is s."""
+        return (1 - s * s) ** 1.5
+
     def penalties(self, score, prediction, target):
         return score.total(target, self.unit * prediction + self.centre)
 

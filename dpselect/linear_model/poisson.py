@@ -44,10 +44,10 @@ class DPPoissonRegressor(LinearModel, PrivateRegressor):
     perturbation : {"objective", "output"}, default="objective"
         Where the noise enters. Objective perturbation is the more accurate one on most
         data.
-    target_bound : float, default=10.0
-        Larger counts are clipped to it, negative ones to 0, and no larger rate is predicted. The
-        noise is proportional to it: write a number that few records exceed, from knowledge of the
-        field.
+    target_bound : float, default=None
+        Larger counts are clipped to it, negative ones to 0, and no larger rate is predicted. Must be
+        given, from knowledge of the field and not from the counts: a number that few records exceed,
+        as the noise is proportional to it.
     norm : {"auto", "l2", "l1"}, default="auto"
         Norm in which objective perturbation measures rows, and which its noise suits. "l2":
         spherical Laplace noise, about d R long. "l1": independent Laplace variables, about
@@ -145,7 +145,7 @@ class DPPoissonRegressor(LinearModel, PrivateRegressor):
         *,
         alpha: float | Literal["auto"] = "auto",
         perturbation: Literal["objective", "output"] = "objective",
-        target_bound: float = 10.0,
+        target_bound: float | None = None,
         norm: Literal["auto", "l2", "l1"] = "auto",
         data_norm: float = 1.0,
         data_norm_l1: float | None = None,
@@ -177,7 +177,8 @@ class DPPoissonRegressor(LinearModel, PrivateRegressor):
     @property
     def default_scoring(self) -> PoissonDevianceScore:
         """PoissonDevianceScore : Half the deviance, up to `target_bound`."""
-        return PoissonDevianceScore(float(self.target_bound))
+        return PoissonDevianceScore(self.parameter_checks["target_bound"]("target_bound",
+            self.target_bound))
 
     def _loss(self):
         return PoissonLoss(float(self.target_bound))

@@ -27,9 +27,9 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     Parameters
     ----------
-    bounds : (float, float), array-like of shape (n_features, 2) or dict, default=(0.0, 1.0)
+    bounds : (float, float), array-like of shape (n_features, 2) or dict, default=None
         Lower and upper bound of all columns, or of each; by their names in a dict, which is in the
-        order of the columns if these have none. They must come from knowledge
+        order of the columns if these have none. They must be given, from knowledge
         of the field (an age is between 0 and 120), never from the records.
 
     Attributes
@@ -47,7 +47,7 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
            [ 1.,  1.]])
     """
 
-    def __init__(self, bounds: npt.ArrayLike | Mapping[Any, Any] = (0.0, 1.0)) -> None:
+    def __init__(self, bounds: npt.ArrayLike | Mapping[Any, Any] | None = None) -> None:
         self.bounds = bounds
 
     def fit(self, X: MatrixLike, y: Any = None) -> Self:
@@ -86,6 +86,12 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def _limits(self, n_features):
         given = self.bounds
+        if given is None:
+            raise ValueError(
+                "bounds must be given, not None, because values outside are clipped, and bounds of "
+                "other columns would clip all records to the same; write pairs from knowledge of the "
+                "field, such as (0, 120) for an age."
+            )
         if isinstance(given, Mapping):
             names = getattr(self, "feature_names_in_", None)
             places = column_places(given, names, n_features, "bounds")

@@ -60,11 +60,8 @@ class TabularPipeline(Pipeline):
             )
         model = self.steps[-1][1]
         given = model.get_params(deep=False) if isinstance(model, BaseEstimator) else {}
-        # a model without a bound in l1 norm of its own may be one that is bounded in this norm alone
-        alone = "data_norm_l1" not in given and given.get("norm") == "l1"
         norms = {
-            "data_norm": encoder.typical_norm("l1" if alone else "l2"),
-            "data_norm_l1": encoder.typical_norm("l1"),
+            "data_norm": encoder.typical_norm("l2"), "data_norm_l1": encoder.typical_norm("l1"),
         }
         model.set_params(**{name: norm for name, norm in norms.items() if name in given})
         return self

@@ -46,7 +46,7 @@ class RowChunks:
     ...     return np.random.default_rng(i).uniform(-1, 1, size=(5000, 3))
     >>> X = RowChunks(read, lengths=[5000] * 4, n_columns=3)
     >>> y = RowChunks(lambda i: read(i) @ [1.0, 0.0, -1.0], lengths=[5000] * 4, n_columns=1)
-    >>> model = DPRidge(epsilon=1.0, data_norm=2.0, target_bound=2.0).fit(X, y)
+    >>> model = DPRidge(epsilon=1.0, data_norm=2.0, target_range=(-2, 2)).fit(X, y)
     >>> bool(model.coef_[0] > 0.5 > -0.5 > model.coef_[2])
     True
     """

@@ -31,7 +31,7 @@ LOGISTIC = DPLogisticRegression(alpha=0.1, classes=[0, 1])
 ESTIMATORS = {
     "objective": LOGISTIC,
     "output": clone(LOGISTIC).set_params(perturbation="output"),
-    "covariance": DPRidge(alpha=0.1),
+    "covariance": DPRidge(alpha=0.1, target_range=(-1, 1)),
     "histogram": DPHistogramDensity(bin_width=0.25, bounds=(-0.5, 0.5)),
     "private step": make_pipeline(
         DPBoundsScaler(STEP), clone(LOGISTIC).set_params(perturbation="output")

@@ -24,13 +24,14 @@ from tests.model_selection.strategies.common import Untouchable
 GRID = {"epsilon": [0.1, 1.0, 10.0]}
 NAN, INF = float("nan"), float("inf")
 LOGISTIC = DPLogisticRegression(alpha=0.1)
-OBJECTIVE = DPRidge(alpha=0.1, perturbation="objective")
-DENSITY = DPHistogramDensity(bin_width=0.5)
+OBJECTIVE = DPRidge(alpha=0.1, perturbation="objective", target_range=(-1, 1))
+DENSITY = DPHistogramDensity(bin_width=0.5, bounds=(0, 1))
 
 
 def refusal(error, fit_params=(), **parameters):
     """The message with which a search refuses, having touched nothing."""
-    parameters = {"estimator": DPRidge(alpha=0.1), "param_grid": GRID, "target": 0.1, **parameters}
+    parameters = {"estimator": DPRidge(alpha=0.1, target_range=(-1, 1)), "param_grid": GRID,
+        "target": 0.1, **parameters}
     search = AccuracyFirstSearchCV(**parameters)
     with pytest.raises(error) as caught:
         search.fit(Untouchable(), Untouchable(), **dict(fit_params))
@@ -81,7 +82,7 @@ def test_bad_parameters_are_refused_in_one_sentence(name, says_so, values):
 
 
 def test_the_epsilon_of_a_pipeline():
-    pipeline = make_pipeline(BoundedScaler((-1, 1)), DPRidge(alpha=0.1))
+    pipeline = make_pipeline(BoundedScaler((-1, 1)), DPRidge(alpha=0.1, target_range=(-1, 1)))
     for grid in (GRID, {"boundedscaler__epsilon": [1.0]}, {"dpridge__alpha": [1.0]}):
         message = refusal(ValueError, estimator=pipeline, param_grid=grid)
         says(message, "one key 'dpridge__epsilon'", "{'dpridge__epsilon': [")
@@ -117,7 +118,7 @@ def test_criteria_without_a_bound_are_refused(criterion):
 
 
 @pytest.mark.parametrize("estimator, criterion, instead", [
-    (DPRidge(alpha=0.1), "brier", "ClippedSquaredErrorScore"),
+    (DPRidge(alpha=0.1, target_range=(-1, 1)), "brier", "ClippedSquaredErrorScore"),
     (OBJECTIVE, "ramp", "ClippedSquaredErrorScore"),
     (LOGISTIC, "clipped_squared_error", "'brier'"),
     (DPLinearSVC(alpha=0.1), ClippedSquaredErrorScore(2.0), "'ramp'"),
@@ -184,8 +185,10 @@ def test_alpha_must_be_a_number(method):
 
 
 @pytest.mark.parametrize("estimator, part", [
-    (DPRidge(alpha=-1.0), "alpha=-1.0"), (DPRidge(alpha=0.1, norm="max"), "norm"),
-    (DPLogisticRegression(alpha=0.1, tol=1.0), "tol"), (DPHistogramDensity(bin_width=0.3), "bin_width"),
+    (DPRidge(alpha=-1.0, target_range=(-1, 1)), "alpha=-1.0"), (DPRidge(alpha=0.1, norm="max",
+        target_range=(-1, 1)), "norm"),
+    (DPLogisticRegression(alpha=0.1, tol=1.0), "tol"), (DPHistogramDensity(bin_width=0.3,
+        bounds=(0, 1)), "bin_width"),
 ], ids=name_of)
 def test_bad_parameters_of_the_estimator(estimator, part):
     says(refusal(ValueError, estimator=estimator), part)
@@ -199,12 +202,12 @@ def test_other_estimators_are_refused(estimator):
 
 
 def test_a_pipeline_must_end_with_a_private_estimator():
-    pipeline = Pipeline([("m", DPRidge(alpha=0.1)), ("last", Ridge())])
+    pipeline = Pipeline([("m", DPRidge(alpha=0.1, target_range=(-1, 1))), ("last", Ridge())])
     says(refusal(ValueError, estimator=pipeline, param_grid={"last__epsilon": [1.0]}), "Ridge")
 
 
 def test_unsafe_steps_are_refused():
-    pipeline = make_pipeline(StandardScaler(), DPRidge(alpha=0.1))
+    pipeline = make_pipeline(StandardScaler(), DPRidge(alpha=0.1, target_range=(-1, 1)))
     message = refusal(ValueError, estimator=pipeline, param_grid={"dpridge__epsilon": [1.0]})
     says(message, "StandardScaler", "BoundedScaler")
 
@@ -217,7 +220,7 @@ def test_fit_parameters_are_refused(name):
 
 def test_the_target_has_no_default():
     with pytest.raises(TypeError, match="target"):
-        AccuracyFirstSearchCV(DPRidge(), GRID)
+        AccuracyFirstSearchCV(DPRidge(target_range=(-1, 1)), GRID)
 
 
 def test_refusals_of_methods_are_one_sentence():

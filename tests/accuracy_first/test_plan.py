@@ -23,7 +23,7 @@ COMPARED = ["published_above_threshold", "theory"]
 
 
 def plan(estimator=None, n=10_000, p=5, n_classes=2, grid=GRID, target=0.05, **parameters):
-    estimator = estimator or DPRidge(alpha=0.1, perturbation="output")
+    estimator = estimator or DPRidge(alpha=0.1, perturbation="output", target_range=(-1, 1))
     return AccuracyFirstSearchCV(
         estimator, {"epsilon": grid}, target=target, **{"delta": 1e-6, **parameters}
     ).plan(n, p, n_classes)
@@ -35,10 +35,10 @@ def totals(plan):
 
 @pytest.mark.parametrize("method", ["certified", "brownian", *TESTING, *COMPARED])
 @pytest.mark.parametrize("estimator", [
-    DPRidge(alpha=0.1, perturbation="output"),
+    DPRidge(alpha=0.1, perturbation="output", target_range=(-1, 1)),
     DPLogisticRegression(alpha=0.1, perturbation="output"),
     DPLinearSVC(alpha=0.1, perturbation="output", norm="l1"),
-    DPHistogramDensity(bin_width=0.5),
+    DPHistogramDensity(bin_width=0.5, bounds=(0, 1)),
 ], ids=lambda e: type(e).__name__)
 def test_every_method_has_a_plan(estimator, method):
     named = plan(estimator, p=2, method=method)
@@ -61,8 +61,9 @@ def test_every_method_has_a_plan(estimator, method):
 
 
 @pytest.mark.parametrize("estimator", [
-    DPRidge(alpha=0.1), DPRidge(alpha=0.1, perturbation="objective"), DPLogisticRegression(alpha=0.1),
-    DPLinearSVC(alpha=0.1, perturbation="output"), DPHistogramDensity(bin_width=0.25),
+    DPRidge(alpha=0.1, target_range=(-1, 1)), DPRidge(alpha=0.1, perturbation="objective",
+        target_range=(-1, 1)), DPLogisticRegression(alpha=0.1),
+    DPLinearSVC(alpha=0.1, perturbation="output"), DPHistogramDensity(bin_width=0.25, bounds=(0, 1)),
 ], ids=lambda e: type(e).__name__)
 @pytest.mark.parametrize("parameters", [
     {}, {"delta": 0.0}, {"criterion": "risk", "target": 1.0}, {"criterion": "score", "target": 0.5},
@@ -116,7 +117,7 @@ def test_the_sensitivity_is_that_of_the_documentation():
     # a fifth is held out
     score = plan(criterion="clipped_squared_error").sensitivity
     assert score == pytest.approx(1 / 2000)
-    density = DPHistogramDensity(bin_width=0.25)
+    density = DPHistogramDensity(bin_width=0.25, bounds=(0, 1))
     assert plan(density, p=1).sensitivity == pytest.approx(4 / (n * 0.25))
     assert plan(density, p=1, criterion="risk", target=-0.1).sensitivity == pytest.approx(2 / (n * 0.25))
 
@@ -156,21 +157,22 @@ def test_text():
 
 
 def test_steps_change_the_columns():
-    pipeline = make_pipeline(DPBoundsScaler(0.5), PolynomialFeatures(2), DPRidge(alpha=0.1))
+    pipeline = make_pipeline(DPBoundsScaler(0.5), PolynomialFeatures(2), DPRidge(alpha=0.1,
+        target_range=(-1, 1)))
 
     def search(estimator, name):
         return AccuracyFirstSearchCV(estimator, {name: GRID}, target=0.05)
 
     whole = search(pipeline, "dpridge__epsilon").plan(10_000, 3)
     # 1, three columns, their squares and products
-    bare = search(DPRidge(alpha=0.1), "epsilon").plan(10_000, 10).chosen
+    bare = search(DPRidge(alpha=0.1, target_range=(-1, 1)), "epsilon").plan(10_000, 10).chosen
     assert whole.chosen == replace(bare, total=0.5 + bare.total, most=0.5 + bare.most)
     assert whole.messages[-1].endswith("have their part in both: 0.5 for DPBoundsScaler.")
     encoder = OneHotEncoder(categories=[["a", "b", "c"]], handle_unknown="ignore")
-    coded = search(make_pipeline(encoder, DPRidge(alpha=0.1)), "dpridge__epsilon")
+    coded = search(make_pipeline(encoder, DPRidge(alpha=0.1, target_range=(-1, 1))), "dpridge__epsilon")
     assert (
         coded.plan(10_000, 1, example=[["a"]]).chosen
-        == search(DPRidge(alpha=0.1), "epsilon").plan(10_000, 3).chosen
+        == search(DPRidge(alpha=0.1, target_range=(-1, 1)), "epsilon").plan(10_000, 3).chosen
     )
 
 

@@ -33,10 +33,10 @@ LABELS = ["ill", "well"]
 PATHS = ["above_threshold", "published_above_threshold", "reduced_above_threshold", "brownian"]
 STATIC = ["certified", "theory"]
 METHODS = [*STATIC, *PATHS, "predict_verify", "doubling"]
-RIDGE = DPRidge(alpha=0.1)
+RIDGE = DPRidge(alpha=0.1, target_range=(-1, 1))
 LOGISTIC = DPLogisticRegression(alpha=0.1, classes=LABELS)
 OUTPUT = clone(LOGISTIC).set_params(perturbation="output")
-DENSITY = DPHistogramDensity(bin_width=0.25)
+DENSITY = DPHistogramDensity(bin_width=0.25, bounds=(0, 1))
 ESTIMATORS = [
     RIDGE,
     clone(RIDGE).set_params(norm="l2"),
@@ -282,7 +282,7 @@ def test_epsilon_is_known_before_the_data_and_the_least_that_is_enough(estimator
 def test_the_bound_of_a_histogram_holds_where_it_is_tightest(noise):
     """All records in one of many cells."""
     n, cells, runs = 200_000, 64, 2000
-    model = DPHistogramDensity(0.05, bin_width=1 / cells, noise=noise)
+    model = DPHistogramDensity(0.05, bin_width=1 / cells, noise=noise, bounds=(0, 1))
     masses = np.eye(cells)[0]
     found = np.empty(runs)
     for i in range(runs):
@@ -303,7 +303,8 @@ def test_certified_takes_the_form_with_the_least_noise():
 
 @pytest.mark.parametrize("method", ["auto", "certified", "above_threshold"])
 def test_the_noise_of_a_gaussian_ridge_is_replaced(method):
-    s = search(DPRidge(alpha=0.1, norm="l2", delta=1e-6), method=method).fit(*records(RIDGE))
+    s = search(DPRidge(alpha=0.1, norm="l2", delta=1e-6, target_range=(-1, 1)),
+        method=method).fit(*records(RIDGE))
     assert s.privacy_.delta == 0.0
 
 

@@ -83,7 +83,7 @@ def test_an_estimator_by_its_attributes():
     X[0], y[0] = 1.0, 1.0
 
     def release(y):
-        return DPRidge(epsilon=16.0, fit_intercept=False).fit(X, y).moment_
+        return DPRidge(epsilon=16.0, fit_intercept=False, target_range=(-1, 1)).fit(X, y).moment_
 
     other = y.copy()
     other[0] = -1.0

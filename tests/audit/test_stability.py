@@ -150,7 +150,7 @@ COMMON = dict(classes=[0, 1], **NO_CLASSES)
         ),
         (DPPoissonRegressor(alpha=5.0, target_bound=1.0, **NO_CLASSES), PoissonDevianceScore(1.0),
          draw_rows, (0.65, 0.65)),
-        (DPHistogramDensity(2.0, bin_width=0.25, random_state=root_stream(0)),
+        (DPHistogramDensity(2.0, bin_width=0.25, random_state=root_stream(0), bounds=(0, 1)),
          IntegratedSquaredErrorScore(), draw_numbers, (0.8, 0.3)),
     ],
     ids=lambda value: type(value).__name__,
@@ -162,7 +162,7 @@ def test_certificates_hold_and_come_close(estimator, score, draw, least):
 
 
 def test_the_bound_is_that_of_all_validation_records():
-    estimator = DPHistogramDensity(2.0, bin_width=0.25, random_state=root_stream(0))
+    estimator = DPHistogramDensity(2.0, bin_width=0.25, random_state=root_stream(0), bounds=(0, 1))
     parts = [
         attack_certificate(
             estimator, IntegratedSquaredErrorScore(), draw_numbers, 20, m, random_state=0, n_trials=1,

@@ -11,7 +11,7 @@ from .properties import attempt, cases, check_error, check_fit
 from .values import changes, tables
 
 ROWS = np.random.default_rng(1).random((20, 2))
-FITTED = DPHistogramDensity(bin_width=0.25).fit(ROWS)
+FITTED = DPHistogramDensity(bin_width=0.25, bounds=(0, 1)).fit(ROWS)
 
 
 def use(density):
@@ -37,7 +37,7 @@ def use(density):
 )
 def test_fit(params, X, again):
     return check_fit(
-        DPHistogramDensity(bin_width=0.5, random_state=0), params, (X,),
+        DPHistogramDensity(bin_width=0.5, random_state=0, bounds=(0, 1)), params, (X,),
         good=(ROWS,) if again else None, use=use, loss=lambda model: float(model.epsilon),
     )
 

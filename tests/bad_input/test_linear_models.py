@@ -54,15 +54,16 @@ def test_classifiers(kind, params, data, again):
     1500,
     params=changes(
         **SHARED, perturbation=("covariance", "objective", "output"), delta=(0.0, 1e-6, 0.5),
-        target_bound=(*ODD, 1e-100, 1e100), coef_bound=(None, *ODD),
+        target_range=(*ODD, (-1e-100, 1e-100), (-1e100, 1e100), (2, 1)),
+        data_norm_l1=(None, *ODD), coef_bound=(None, *ODD),
     ),
     data=records({**GOOD_LABELS, **NUMBERS}),
     again=st.booleans(),
 )
 def test_ridge(params, data, again):
     return check_fit(
-        DPRidge(random_state=0), params, data, good=(ROWS, ROWS[:, 0]) if again else None,
-        use=predict, loss=lambda model: float(model.epsilon),
+        DPRidge(random_state=0, target_range=(-1, 1)), params, data,
+        good=(ROWS, ROWS[:, 0]) if again else None, use=predict, loss=lambda model: float(model.epsilon),
     )
 
 
@@ -98,7 +99,8 @@ def test_huber(params, data, again):
     model=st.sampled_from([
         kind.fit(ROWS, LABELS)
         for kind in (
-            DPLogisticRegression(classes=[0, 1]), DPRidge(), DPLinearSVC(classes=[0, 1]),
+            DPLogisticRegression(classes=[0, 1]), DPRidge(target_range=(-1, 1)),
+            DPLinearSVC(classes=[0, 1]),
             DPHuberRegressor(target_range=(0, 1)),
         )
     ]),

@@ -50,7 +50,7 @@ def within(step):
     again=st.booleans(),
 )
 def test_bounded_scaler(params, X, again):
-    return check_fit(BoundedScaler(), params, (X,), good=(ROWS,) if again else None, use=within)
+    return check_fit(BoundedScaler((0, 1)), params, (X,), good=(ROWS,) if again else None, use=within)
 
 
 @cases(
@@ -144,7 +144,7 @@ def test_public_schema(entries, whole):
 @cases(
     300,
     step=st.sampled_from([
-        BoundedScaler().fit(ROWS), NormClipper().fit(ROWS), NormClipper("l1", 0.5).fit(ROWS),
+        BoundedScaler((0, 1)).fit(ROWS), NormClipper().fit(ROWS), NormClipper("l1", 0.5).fit(ROWS),
         DPBoundsScaler().fit(ROWS), TableEncoder(BOTH).fit(ROWS),
         TableEncoder(["0", "1"]).fit(ROWS),
     ]),
@@ -161,7 +161,7 @@ def test_transform(step, X):
 
 
 STEPS = [
-    BoundedScaler(),
+    BoundedScaler((0, 1)),
     StandardScaler(),
     RBFSampler(gamma=1.0),
     RBFSampler(gamma="scale"),
@@ -169,21 +169,21 @@ STEPS = [
     OneHotEncoder(),
     OneHotEncoder(categories=[[0, 1]]),
     DPBoundsScaler(),
-    DPRidge(),
+    DPRidge(target_range=(-1, 1)),
     BoundedScaler,
     None,
     FeatureUnion([("a", NormClipper())]),
     FeatureUnion([("a", 5)]),
     FeatureUnion([]),
     FeatureUnion(5),
-    ColumnTransformer([("a", BoundedScaler(), [0])], sparse_threshold=0),
-    ColumnTransformer([("a", BoundedScaler())]),
+    ColumnTransformer([("a", BoundedScaler((0, 1)), [0])], sparse_threshold=0),
+    ColumnTransformer([("a", BoundedScaler((0, 1)))]),
     ColumnTransformer(5),
     ColumnTransformer([]),
-    ColumnTransformer([("a", BoundedScaler(), lambda X: [0])]),
+    ColumnTransformer([("a", BoundedScaler((0, 1)), lambda X: [0])]),
     Pipeline([]),
     Pipeline(5),
-    Pipeline([("a", BoundedScaler())]),
+    Pipeline([("a", BoundedScaler((0, 1)))]),
     Pipeline([5]),
     Pipeline([("a",)]),
 ]

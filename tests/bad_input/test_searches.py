@@ -25,9 +25,9 @@ from .values import GOOD_LABELS, NUMBERS, changes, junk, records
 ROWS = np.random.default_rng(1).random((40, 2))
 LABELS = np.arange(40) % 2
 LOGISTIC = DPLogisticRegression(alpha=0.1, classes=[0, 1])
-RIDGE = DPRidge(alpha=0.1, perturbation="objective")
-DENSITY = DPHistogramDensity(bin_width=0.5)
-PIPELINE = make_pipeline(BoundedScaler(), LOGISTIC)
+RIDGE = DPRidge(alpha=0.1, perturbation="objective", target_range=(-1, 1))
+DENSITY = DPHistogramDensity(bin_width=0.5, bounds=(0, 1))
+PIPELINE = make_pipeline(BoundedScaler((0, 1)), LOGISTIC)
 ALPHAS, WIDTHS = {"alpha": [0.1, 1.0]}, {"bin_width": [0.5, 1.0]}
 GRIDS = (
     ALPHAS, WIDTHS, {}, [], [ALPHAS], {"alpha": []}, {"alpha": 0.1}, {"epsilon": [1.0]},
@@ -72,7 +72,7 @@ def spent(search):
             )
         ),
         (RIDGE, ALPHAS, "stability"),
-        (DPRidge(), ALPHAS, "stability"),
+        (DPRidge(target_range=(-1, 1)), ALPHAS, "stability"),
         (DENSITY, WIDTHS, "stability"),
         (DENSITY, WIDTHS, "random_stopping"),
         (PIPELINE, {"dplogisticregression__alpha": [0.1, 1.0]}, "stability"),
@@ -122,7 +122,7 @@ LEVELS = {"epsilon": [0.5, 8.0, 5000.0]}
     400,
     start=st.sampled_from([
         *(
-            (DPRidge(alpha=0.1), method)
+            (DPRidge(alpha=0.1, target_range=(-1, 1)), method)
             for method in (
                 "auto", "certified", "theory", "predict_verify", "above_threshold",
                 "reduced_above_threshold", "doubling", "published_above_threshold",
@@ -182,7 +182,7 @@ SHAPES = st.one_of(st.sampled_from([1, 2, np.int8(100), 30]), junk())
     search=st.sampled_from([
         StabilityGridSearchCV(LOGISTIC, ALPHAS),
         StabilityGridSearchCV(PIPELINE, {}),
-        AccuracyFirstSearchCV(DPRidge(), LEVELS, target=0.5),
+        AccuracyFirstSearchCV(DPRidge(target_range=(-1, 1)), LEVELS, target=0.5),
         StabilityGridSearchCV(DENSITY, WIDTHS, strategy="stability"),
     ]),
     n_samples=SHAPES,

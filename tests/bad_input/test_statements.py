@@ -119,8 +119,8 @@ SCORED = [
         if name not in ("clipped_squared_error", "integrated_squared_error")
     ),
     (metrics.BrierScore(), DPLogisticRegression(classes=[0, 1, 2]).fit(ROWS, LABELS)),
-    (metrics.ClippedSquaredErrorScore(), DPRidge().fit(ROWS, LABELS)),
-    (metrics.IntegratedSquaredErrorScore(), DPHistogramDensity(bin_width=0.5).fit(ROWS)),
+    (metrics.ClippedSquaredErrorScore(), DPRidge(target_range=(-1, 1)).fit(ROWS, LABELS)),
+    (metrics.IntegratedSquaredErrorScore(), DPHistogramDensity(bin_width=0.5, bounds=(0, 1)).fit(ROWS)),
 ]
 
 

@@ -44,7 +44,7 @@ def with_noise(model, draw):
 
 def seeded(X, **parameters):
     with pytest.warns(SeededNoiseWarning):
-        return DPHistogramDensity(random_state=0, **parameters).fit(X)
+        return DPHistogramDensity(random_state=0, **{"bounds": (0, 1), **parameters}).fit(X)
 
 
 # --- the histogram
@@ -63,14 +63,14 @@ def test_without_noise_it_is_numpys():
 
 def test_edges_belong_to_the_upper_cell_and_outliers_to_the_border():
     X = np.array([[0.0], [0.5], [1.0], [-3.0], [1e300], [np.nextafter(0.5, 0)]])
-    model = DPHistogramDensity(INF, bin_width=0.25).fit(X)
+    model = DPHistogramDensity(INF, bin_width=0.25, bounds=(0, 1)).fit(X)
     np.testing.assert_allclose(model.density_, 4 * np.array([2, 1, 1, 2]) / 6)
 
 
 def test_cells_agree_with_the_published_edges():
     # 0.29 * 100 rounds to less than 29
     X = np.linspace(0, 1, 101)[:-1, None]
-    model = DPHistogramDensity(INF, bin_width=0.01).fit(X)
+    model = DPHistogramDensity(INF, bin_width=0.01, bounds=(0, 1)).fit(X)
     np.testing.assert_allclose(model.density_, 1.0)
     np.testing.assert_allclose(model.score_samples(X), 0.0, atol=1e-12)
 
@@ -97,7 +97,8 @@ def test_nothing_left_is_uniform():
 
 
 def test_discrete_laplace_noise_has_the_smaller_variance():
-    draws = DPHistogramDensity(5.0, noise="discrete_laplace", bin_width=1e-5).standard_noise(1)
+    draws = DPHistogramDensity(5.0, noise="discrete_laplace", bin_width=1e-5, bounds=(0,
+        1)).standard_noise(1)
     ratio = math.exp(-2.5)
     assert math.isclose(draws.var(), 2 * ratio / (1 - ratio) ** 2, rel_tol=0.1)
     assert draws.var() < 8 / 5.0**2
@@ -108,7 +109,7 @@ def test_discrete_laplace_noise_has_the_smaller_variance():
 
 def test_methods_have_the_shapes_of_kernel_density():
     X = np.random.default_rng(0).uniform(size=(40, 2))
-    ours, theirs = DPHistogramDensity(INF, bin_width=0.5).fit(X), KernelDensity().fit(X)
+    ours, theirs = DPHistogramDensity(INF, bin_width=0.5, bounds=(0, 1)).fit(X), KernelDensity().fit(X)
     for method in ("score_samples", "score"):
         assert np.shape(getattr(ours, method)(X)) == np.shape(getattr(theirs, method)(X))
     assert ours.sample().shape == theirs.sample().shape == (1, 2)
@@ -117,7 +118,7 @@ def test_methods_have_the_shapes_of_kernel_density():
 
 
 def test_density_is_zero_outside_and_where_nothing_was_counted():
-    model = DPHistogramDensity(INF, bin_width=0.5).fit([[0.1], [0.2]])
+    model = DPHistogramDensity(INF, bin_width=0.5, bounds=(0, 1)).fit([[0.1], [0.2]])
     np.testing.assert_array_equal(
         model.score_samples([[-0.01], [0.0], [0.6], [1.0], [1.01]]),
         [-np.inf, np.log(2.0), -np.inf, -np.inf, -np.inf],
@@ -156,10 +157,10 @@ def test_blocks_are_added_up(monkeypatch):
     from dpselect.rows import cutting
 
     X = np.random.default_rng(0).uniform(size=(1000, 2))
-    expected = DPHistogramDensity(INF).fit(X)
+    expected = DPHistogramDensity(INF, bounds=(0, 1)).fit(X)
     likelihood = expected.score_samples(X)
     monkeypatch.setattr(cutting, "BLOCK_ELEMENTS", 64)
-    model = DPHistogramDensity(INF).fit(X)
+    model = DPHistogramDensity(INF, bounds=(0, 1)).fit(X)
     assert (model.density_ == expected.density_).all()
     assert (model.score_samples(X) == likelihood).all()
 
@@ -195,7 +196,7 @@ def test_blocks_are_added_up(monkeypatch):
     ],
 )
 def test_bad_parameters_are_refused_and_nothing_is_half_fitted(parameters, error, message):
-    model = DPHistogramDensity(**parameters)
+    model = DPHistogramDensity(**{"bounds": (0, 1), **parameters})
     with pytest.raises(error, match=message) as caught:
         model.fit([[0.123456]])
     assert "123456" not in str(caught.value)
@@ -220,12 +221,12 @@ def test_rounded_widths_divide(k):
     for low, high in [(0.0, 1.0), (-0.1, 0.2), (1e5, 1e5 + 0.3)]:
         assert number_of_bins(low, high, (high - low) / k) == k
     assert number_of_bins(0.0, 1.0, float(np.float32(1 / k))) == k
-    assert DPHistogramDensity(bin_width=np.float32(1 / k)).standard_noise(1).shape == (k,)
+    assert DPHistogramDensity(bin_width=np.float32(1 / k), bounds=(0, 1)).standard_noise(1).shape == (k,)
 
 
 def test_too_many_columns_are_refused_before_memory_is_taken():
     with pytest.raises(ValueError, match="20 columns into 1e\\+20 cells"):
-        DPHistogramDensity().fit(np.zeros((3, 20)))
+        DPHistogramDensity(bounds=(0, 1)).fit(np.zeros((3, 20)))
 
 
 # --- the certificate
@@ -278,7 +279,7 @@ def test_200_000_neighbours_never_exceed_the_certificate():
 
 def moved_by_one_record(n, epsilon=INF, draw=0.0, **parameters):
     """All records in the first cell, one of them moves to the last, where the test records are."""
-    model = with_noise(FixedNoise(epsilon, bin_width=0.25, **parameters), draw)
+    model = with_noise(FixedNoise(epsilon, bin_width=0.25, bounds=(0, 1), **parameters), draw)
     T = np.full((n, 1), 0.1)
     T_neighbour = T.copy()
     T_neighbour[0] = 0.9
@@ -322,7 +323,8 @@ def test_an_unclipped_sum_is_caught():
 
 
 def test_positive_noise_alone_bounds_the_total():
-    model = with_noise(FixedNoise(1.0, bin_width=0.25), np.array([10.0, -100.0, -100.0, 5.0]))
+    model = FixedNoise(1.0, bin_width=0.25, bounds=(0, 1))
+    model = with_noise(model, np.array([10.0, -100.0, -100.0, 5.0]))
     assert model.stability_certificate(ISE, 20, 1).training == 4 / (0.25 * 2 * 15)
 
 
@@ -333,7 +335,7 @@ def test_nothing_left_on_one_side_only():
 
 
 def test_validation_certificate_is_attained():
-    model = DPHistogramDensity(INF, bin_width=0.25).fit([[0.1]])
+    model = DPHistogramDensity(INF, bin_width=0.25, bounds=(0, 1)).fit([[0.1]])
     change = abs(ISE(model, [[0.1], [0.1]]) - ISE(model, [[0.1], [0.9]]))
     assert math.isclose(change, model.stability_certificate(ISE, 1, 1).span / 2)
 
@@ -345,7 +347,7 @@ def sums(calibration, size):
 
 
 def calibrated(epsilon, n_cells, noise="laplace"):
-    model = DPHistogramDensity(epsilon, noise=noise, bin_width=1 / n_cells)
+    model = DPHistogramDensity(epsilon, noise=noise, bin_width=1 / n_cells, bounds=(0, 1))
     return model.calibration(PublicShape(1000, 1))
 
 
@@ -376,7 +378,7 @@ def test_laplace_tail_against_the_exact_law():
 
 
 def test_certificate_with_failure_probability():
-    model = DPHistogramDensity(1.0)
+    model = DPHistogramDensity(1.0, bounds=(0, 1))
     assert model.stability_certificate(ISE, 1000, 1, failure_probability=0.5).training == 4 / 100
     rare = model.stability_certificate(ISE, 1000, 1, failure_probability=1e-6)
     total = 1000 + calibrated(1.0, 10).least_noise(1e-6)
@@ -391,12 +393,13 @@ def test_certificate_knows_listed_columns():
     # a search asks before it knows the shape of X
     model = DPHistogramDensity(bin_width=[0.1, 0.2], bounds=[(0, 1), (0, 2)])
     assert model.stability_certificate(ISE, 10, 1).span == pytest.approx(2 / 0.02)
-    assert DPHistogramDensity().stability_certificate(ISE, 10, 2).span == pytest.approx(2 / 0.1**2)
+    assert DPHistogramDensity(bounds=(0, 1)).stability_certificate(ISE, 10,
+        2).span == pytest.approx(2 / 0.1**2)
 
 
 def test_other_scores_are_refused_with_the_pair():
     with pytest.raises(CertificateError, match="DPHistogramDensity with BrierScore"):
-        DPHistogramDensity().stability_certificate(BrierScore(), 10, 1)
+        DPHistogramDensity(bounds=(0, 1)).stability_certificate(BrierScore(), 10, 1)
 
 
 # --- search
@@ -405,7 +408,7 @@ def test_other_scores_are_refused_with_the_pair():
 def test_search_chooses_a_width():
     X = np.random.default_rng(0).beta(20, 5, size=(20_000, 1))
     grid = {"bin_width": [0.5, 0.05]}
-    search = StabilityGridSearchCV(DPHistogramDensity(), grid, epsilon=5.0).fit(X)
+    search = StabilityGridSearchCV(DPHistogramDensity(bounds=(0, 1)), grid, epsilon=5.0).fit(X)
     assert search.best_params_ == {"bin_width": 0.05}
     assert search.privacy_.epsilon == 5.0
     assert search.score_samples([[0.1], [0.2], [0.3]]).shape == (3,)
@@ -428,9 +431,9 @@ def test_without_privacy_the_search_is_scikit_learns():
     X = np.random.default_rng(0).beta(20, 5, size=(500, 1))
     grid = {"bin_width": [1.0, 0.5, 0.1, 0.05]}
     search = StabilityGridSearchCV(
-        DPHistogramDensity(), grid, epsilon=INF, cv=3, scoring="integrated_squared_error"
+        DPHistogramDensity(bounds=(0, 1)), grid, epsilon=INF, cv=3, scoring="integrated_squared_error"
     ).fit(X)
-    theirs = GridSearchCV(DPHistogramDensity(INF), grid, scoring=ISE, cv=3).fit(X)
+    theirs = GridSearchCV(DPHistogramDensity(INF, bounds=(0, 1)), grid, scoring=ISE, cv=3).fit(X)
     np.testing.assert_array_equal(
         search.cv_results_["mean_test_score"], theirs.cv_results_["mean_test_score"]
     )

@@ -98,16 +98,32 @@ def _ridge():
                 f"ridge-{perturbation}-{norm}-{'1' if intercept else '0'}-ball {coef_bound}",
                 DPRidge(
                     epsilon=1.3, alpha=0.3, perturbation=perturbation, norm=norm, data_norm=0.8,
-                    target_bound=0.9, fit_intercept=intercept, coef_bound=coef_bound,
+                    target_range=(-0.9, 0.9), fit_intercept=intercept, coef_bound=coef_bound,
+                    data_norm_l1=0.8 if norm == "l1" else None,
                 ),
             )
     yield "ridge-covariance-gaussian", DPRidge(
-        epsilon=1.3, delta=1e-5, norm="l2", data_norm=0.8, target_bound=0.9
+        epsilon=1.3, delta=1e-5, norm="l2", data_norm=0.8, target_range=(-0.9, 0.9)
     )
     # the constant is longer than the rows
     yield "ridge-objective-l1-short rows", DPRidge(
-        epsilon=1.3, alpha=0.3, perturbation="objective", data_norm=0.4, target_bound=0.9
+        epsilon=1.3, alpha=0.3, perturbation="objective", norm="l1", data_norm_l1=0.4,
+        target_range=(-0.9, 0.9),
     )
+    # "auto" is "l1" with the shorter rows, and "l2" with the others
+    for perturbation, data_norm_l1, intercept in itertools.product(
+        ("objective", "output", "covariance"), (0.45, 1.1, None), (True, False)
+    ):
+        name = f"ridge-{perturbation}-auto-{'1' if intercept else '0'}-l1 norm {data_norm_l1}"
+        yield name, DPRidge(
+            epsilon=1.3, alpha=0.3, perturbation=perturbation, data_norm=0.7 if data_norm_l1 else 0.8,
+            data_norm_l1=data_norm_l1, target_range=(-0.3, 1.5), fit_intercept=intercept,
+        )
+    for perturbation in ("objective", "covariance"):
+        yield f"ridge-{perturbation}-l1-both norms", DPRidge(
+            epsilon=1.3, alpha=0.05, perturbation=perturbation, norm="l1", data_norm=0.35,
+            data_norm_l1=0.5, target_range=(1.0, 1.5), fit_intercept=False,
+        )
 
 
 def _densities():

@@ -7,8 +7,9 @@ returns what must come out. Nothing here calls what it is compared with.
 import math
 
 import numpy as np
+from sklearn.base import clone
 
-LOGISTIC, HINGE, HUBER = "logistic", "hinge", "huber"
+LOGISTIC, HINGE, HUBER, RIDGE = "logistic", "hinge", "huber", "ridge"
 # share of epsilon that hides the solver's residual, for classifiers and for ridge regression
 RESIDUAL_SHARE, RIDGE_RESIDUAL_SHARE = 1e-3, 5e-3
 # residual of ridge regression, relative to the change of the gradients
@@ -32,7 +33,7 @@ def signs_of(y, classes):
 
 
 def shortened(model, X):
-    """Return the rows, clipped to both norms of a linear classifier, one after the other."""
+    """Return the rows, clipped to both norms, one after the other."""
     A = clipped(X, "l2", model.data_norm)
     return A if model.data_norm_l1 is None else clipped(A, "l1", model.data_norm_l1)
 
@@ -84,10 +85,16 @@ def linear_scales(model, n, p, K):
     }[kind_of(model)]
     mu = max(alpha, W * curvature * R**2 / (n * math.expm1(rest / 2)))
     kappa = W * R**2 / (n * mu)
+    # e (1 + s) / 2 + log(1 + c(s) kappa) <= rest, for all s
     if kind_of(model) == LOGISTIC:
         share = np.linspace(0, 1, 20001)
-        # e (1 + s) / 2 + log(1 + s (1 - s) kappa) <= rest, for all s
         noise_epsilon = np.min(2 * (rest - np.log1p(share * (1 - share) * kappa)) / (1 + share))
+    elif kind_of(model) == HUBER and kappa > 2 * rest / math.sqrt(27):
+        share = np.arange(2**13 + 1) / 2**13
+        logarithm = np.log1p((1 - share**2) ** 1.5 * kappa)
+        noise_epsilon = np.min(2 * (rest - logarithm[:-1]) / (1 + share[1:]))
+    elif kind_of(model) == HUBER:
+        noise_epsilon = rest
     else:
         noise_epsilon = rest - math.log1p(curvature * kappa)
     linear = 2 * W * G / (n * noise_epsilon)
@@ -97,7 +104,7 @@ def linear_scales(model, n, p, K):
 
 def kind_of(model):
     if hasattr(model, "target_range"):
-        return HUBER
+        return RIDGE if hasattr(model, "delta") else HUBER
     return HINGE if hasattr(model, "huber_width") else LOGISTIC
 
 
@@ -185,44 +192,77 @@ def linear_coefficients(model):
 # ---- ridge regression
 
 
+def ridge_target(model):
+    """Return the middle of the range of the targets, and half its length."""
+    low, high = model.target_range
+    return (low + high) / 2, (high - low) / 2
+
+
 def ridge_ball(model):
-    natural = model.target_bound / (2 * math.sqrt(model.alpha))
+    natural = ridge_target(model)[1] / (2 * math.sqrt(model.alpha))
     return natural if model.coef_bound is None else min(natural, model.coef_bound)
 
 
-def ridge_change(model, norm):
+def ridge_lengths(model, p):
+    """Return the largest l2 and l1 norm of a row."""
+    l1 = math.inf if model.data_norm_l1 is None else model.data_norm_l1
+    return min(model.data_norm, l1), min(l1, math.sqrt(p) * model.data_norm)
+
+
+def ridge_norm(model, p):
+    """Return the norm of the noise; that of "auto" is the shorter one."""
+    if model.norm != "auto":
+        return model.norm
+    if model.data_norm_l1 is None or model.delta > 0 or model.perturbation == "output":
+        return "l2"
+    (r, g), d = ridge_lengths(model, p), p + bool(model.fit_intercept)
+    if model.perturbation == "objective":
+        l2, l1 = ridge_change(model, "l2", p) * math.sqrt(d * (d + 1)), ridge_change(model, "l1", p)
+        return "l1" if l1 * math.sqrt(2 * d) < l2 else "l2"
+    whole = {
+        norm: statistic_scales(clone(model).set_params(norm=norm), p)[0, 1] for norm in ("l1", "l2")
+    }
+    D = np.count_nonzero(np.triu(statistic_scales(clone(model).set_params(norm="l2"), p)))
+    return "l1" if math.sqrt(2) * whole["l1"] * g**2 < math.sqrt(D + 1) * whole["l2"] * r**2 else "l2"
+
+
+def ridge_change(model, norm, p):
     """Return how far one record moves the sum of the gradients on the ball."""
-    r, s, Y, B = model.data_norm, float(model.fit_intercept), model.target_bound, ridge_ball(model)
+    s, Y, B = float(model.fit_intercept), ridge_target(model)[1], ridge_ball(model)
+    r, g = ridge_lengths(model, p)
+    R = math.hypot(r, s)
     if norm == "l2":
-        R = math.hypot(r, s)
         return R * (2 * Y + R * B)
-    if s <= r:
-        return (r + s) * (2 * Y + math.sqrt(2) * r * B)
-    return 2 * (r + s) * Y + r * B * math.sqrt(2 * r**2 + 4 * r * s + 8 * s**2)
+    x, share = np.linspace(0, 1, 100_001), R / (g + s)
+    turn = np.max((2 - 2 * share * x) ** 2 - 2 * (1 - 2 * share * x) * (1 - x))
+    longest = [math.sqrt(turn) * R * (g + s), math.sqrt(2) * g * (g + s)]
+    if s > g:
+        longest[1] = g * math.sqrt(2 * g**2 + 4 * g * s + 8 * s**2)
+    return 2 * (g + s) * Y + B * min(longest)
 
 
 def ridge_scales(model, n, p):
     """Return mu and the scales of the noise in the objective and of that which is added."""
     d = p + bool(model.fit_intercept)
     if model.perturbation == "output":
-        change = ridge_change(model, "l2")
+        change = ridge_change(model, "l2", p)
         moved = (change / n + 2 * RIDGE_RESIDUAL * change) / model.alpha
         return model.alpha, 0.0, moved / model.epsilon
     rest = (1 - RIDGE_RESIDUAL_SHARE) * model.epsilon
-    R2 = model.data_norm**2 + bool(model.fit_intercept)
+    R2 = ridge_lengths(model, p)[0] ** 2 + bool(model.fit_intercept)
     mu = max(model.alpha, R2 / (n * math.expm1(rest / 2)))
-    change = ridge_change(model, model.norm)
+    change = ridge_change(model, ridge_norm(model, p), p)
     linear = change / (n * (rest - math.log1p(R2 / (n * mu))))
     tau = RIDGE_RESIDUAL * (change + linear * d)
     return mu, linear, 2 * tau / (mu * RIDGE_RESIDUAL_SHARE * model.epsilon)
 
 
 def ridge_statistics(model, X, y):
-    """Return the mean Gram matrix and moments of the clipped records."""
-    A = clipped(X, model.norm, model.data_norm)
+    """Return the mean Gram matrix and moments of the clipped records, targets from the middle."""
+    A = shortened(model, X)
     if model.fit_intercept:
         A = np.hstack([A, np.ones((len(A), 1))])
-    y = np.clip(y, -model.target_bound, model.target_bound)
+    y = np.clip(y, *model.target_range) - ridge_target(model)[0]
     return A.T @ A / len(A), A.T @ y / len(A)
 
 
@@ -258,7 +298,12 @@ def ridge_minimiser(gram, b, mu, radius):
 
 
 def ridge_coefficients(model):
-    return np.append(model.coef_, model.intercept_) if model.fit_intercept else model.coef_
+    """Return the coefficients, and the intercept less the middle of the range."""
+    middle = ridge_target(model)[0]
+    if not model.fit_intercept:
+        assert model.intercept_ == middle
+        return model.coef_
+    return np.append(model.coef_, model.intercept_ - middle)
 
 
 def statistic_scales(model, p, epsilon_scale=None):
@@ -267,10 +312,11 @@ def statistic_scales(model, p, epsilon_scale=None):
     Entries that are not released are 0. With delta the scale is that of one standard deviation,
     and `epsilon_scale` the number of them in the sensitivity.
     """
-    tau, kappa = WEIGHTS[model.norm]
+    norm = ridge_norm(model, p)
+    tau, kappa = WEIGHTS[norm]
     weights = np.array([1.0] * p + [tau] * model.fit_intercept + [kappa])
     tau *= model.fit_intercept
-    if model.norm == "l1":
+    if norm == "l1":
         S, above = 2 * ((1 + tau + kappa) ** 2 - tau**2 - kappa**2), 0.5
     else:
         S, above = math.sqrt(2) * (1 + tau**2 + kappa**2), math.sqrt(0.5)
@@ -284,22 +330,22 @@ def statistic_scales(model, p, epsilon_scale=None):
 
 def released_statistics(model):
     """Return gram_ and moment_ as one matrix of sums, in units of the bounds."""
-    d = len(model.moment_)
-    units = np.array([model.data_norm] * (d - model.fit_intercept) + [1.0] * model.fit_intercept)
-    whole = np.zeros((d + 1, d + 1))
-    whole[:-1, :-1] = model.gram_ / np.outer(units, units)
-    whole[:-1, -1] = whole[-1, :-1] = model.moment_ / units / model.target_bound
-    return whole
+    return _in_units(model, model.gram_, model.moment_)
 
 
 def exact_statistics(model, X, y):
-    gram, moment = ridge_statistics(model, X, y)
+    return _in_units(model, *ridge_statistics(model, X, y)) * len(X)
+
+
+def _in_units(model, gram, moment):
     d = len(moment)
-    units = np.array([model.data_norm] * (d - model.fit_intercept) + [1.0] * model.fit_intercept)
+    p = d - model.fit_intercept
+    unit = ridge_lengths(model, p)[ridge_norm(model, p) == "l1"]
+    units = np.array([unit] * p + [1.0] * model.fit_intercept)
     whole = np.zeros((d + 1, d + 1))
     whole[:-1, :-1] = gram / np.outer(units, units)
-    whole[:-1, -1] = whole[-1, :-1] = moment / units / model.target_bound
-    return whole * len(X)
+    whole[:-1, -1] = whole[-1, :-1] = moment / units / ridge_target(model)[1]
+    return whole
 
 
 # ---- histograms

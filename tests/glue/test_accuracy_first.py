@@ -52,7 +52,7 @@ REDUCTIONS = (LinearReduction, RidgeReduction, HistogramReduction)
 SCORED = (MarginScore, ClippedSquaredErrorScore, IntegratedSquaredErrorScore)
 LOGISTIC = DPLogisticRegression(classes=[0, 1, 2], alpha=0.1, data_norm=0.8)
 SVC = DPLinearSVC(classes=[0, 1, 2], alpha=0.1, data_norm=0.8, norm="l1")
-RIDGE = DPRidge(alpha=0.3, data_norm=0.8, target_bound=0.9)
+RIDGE = DPRidge(alpha=0.3, norm="l1", data_norm=0.8, data_norm_l1=0.8, target_range=(-0.5, 1.3))
 MODELS = {
     "logistic, objective": LOGISTIC,
     "logistic, output": clone(LOGISTIC).set_params(perturbation="output"),
@@ -204,10 +204,10 @@ def test_sums_are_read_with_their_own_noise(name, how, monkeypatch):
     found = Levels(name, how)
     model, noisy = found.model, seen[-len(LEVELS) :]
     gram, moment = reference.ridge_statistics(model, found.X, found.y)
-    norm = "l2" if how == "brownian" else model.norm
+    norm = "l2" if how == "brownian" else reference.ridge_norm(model, P)
     scales = reference.statistic_scales(clone(model).set_params(norm=norm, epsilon=1.0), P)
     upper = np.nonzero(np.triu(scales))
-    bounds = np.array([model.data_norm] * P + [1.0, model.target_bound])
+    bounds = np.array([model.data_norm] * P + [1.0, reference.ridge_target(model)[1]])
     units = np.outer(bounds, bounds)[upper] / N
     for noise, (found_gram, found_moment) in zip(found.noises, noisy):
         apart = np.zeros_like(scales)
@@ -228,7 +228,7 @@ def test_the_noise_of_a_path_is_that_of_the_documented_sensitivity(name, how):
         assert noise.kind == kind and noise.sensitivity == pytest.approx(moved, rel=1e-5)
         assert np.prod(noise.shape) == 4
     elif "sums" in name:
-        kind = "l2" if how == "brownian" else model.norm
+        kind = "l2" if how == "brownian" else reference.ridge_norm(model, P)
         scales = reference.statistic_scales(clone(model).set_params(norm=kind), P)
         scales = scales[np.nonzero(np.triu(scales))]
         assert noise.kind == kind and noise.sensitivity == pytest.approx(1.0, rel=1e-5)
@@ -295,7 +295,7 @@ def exact_risks(model, X, y, models):
         return [((m - 2 * masses) @ m) / model.bin_width for m in models]
     if isinstance(model, DPRidge):
         gram, moment = reference.ridge_statistics(model, X, y)
-        clipped = np.clip(y, -model.target_bound, model.target_bound)
+        clipped = np.clip(y, *model.target_range) - reference.ridge_target(model)[0]
         return [
             (np.mean(clipped**2) - 2 * moment @ w + w @ gram @ w + model.alpha * w @ w) / 2
             for w in models

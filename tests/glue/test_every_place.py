@@ -101,7 +101,7 @@ def test_a_step_that_learns_is_refused_wherever_it_stands(container, place):
 @pytest.mark.parametrize("container", [columns, with_remainder])
 @pytest.mark.parametrize("place", PLACES)
 def test_what_took_the_place_of_a_fitted_part_is_checked(container, place):
-    steps = container([BoundedScaler() for _ in PLACES]).fit(np.zeros((2, 4)))
+    steps = container([BoundedScaler((0, 1)) for _ in PLACES]).fit(np.zeros((2, 4)))
     check_pipeline_privacy(model_after(steps))
     name, _, chosen = steps.transformers_[place]
     steps.transformers_[place] = name, StandardScaler(), chosen
@@ -120,12 +120,12 @@ def test_every_split_has_two_parts_with_records(place, bad):
 
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("part, chosen, match", [
-    (BoundedScaler(), lambda X: [0], "chooses columns by a function of the data"),
+    (BoundedScaler((0, 1)), lambda X: [0], "chooses columns by a function of the data"),
     (PolynomialFeatures(), [0], "sparse_threshold=0"),
 ])
 def test_a_part_that_looks_at_the_data_is_refused_wherever_it_stands(place, part, chosen, match):
     named = [
-        (f"p{i}", part if i == place else BoundedScaler(), chosen if i == place else [i])
+        (f"p{i}", part if i == place else BoundedScaler((0, 1)), chosen if i == place else [i])
         for i in PLACES
     ]
     with pytest.raises(ValueError, match=match):
@@ -137,7 +137,8 @@ def test_a_part_that_looks_at_the_data_is_refused_wherever_it_stands(place, part
 
 @pytest.mark.parametrize("place", PLACES)
 def test_a_grid_over_a_step_before_the_last_private_one_is_refused(place):
-    steps = chain([BoundedScaler(), BoundedScaler(), BoundedScaler(), DPBoundsScaler()]).steps
+    steps = chain([BoundedScaler((0, 1)), BoundedScaler((0, 1)), BoundedScaler((0, 1)),
+        DPBoundsScaler()]).steps
     estimator = Pipeline([*steps, ("model", DPLogisticRegression(classes=[0, 1]))])
     usual = {"model__data_norm": 1.0}
     points = one_at(place, {**usual, f"p{place}": "passthrough"}, lambda: usual)
@@ -152,7 +153,7 @@ def test_a_grid_over_a_step_before_the_last_private_one_is_refused(place):
 def test_what_all_candidates_share_is_asked_of_each(place):
     grids = one_at(place, {"alpha": [0.1], "data_norm": [2.0]}, lambda: {"alpha": [1.0]})
     for grid, shared in ((grids, False), ({"alpha": [0.1, 1.0, 2.0, 3.0]}, True)):
-        candidates = make_candidates(DPRidge(), grid, trusted_steps=())
+        candidates = make_candidates(DPRidge(target_range=(-1, 1)), grid, trusted_steps=())
         assert len(candidates) == 4 and post_processing.applies(candidates) == shared
         model = DPLogisticRegression(classes=[0, 1])
         candidates = make_candidates(model, grid, trusted_steps=())
@@ -161,8 +162,8 @@ def test_what_all_candidates_share_is_asked_of_each(place):
 
 @pytest.mark.parametrize("place", PLACES)
 def test_candidates_share_rows_only_if_all_their_steps_agree(place):
-    steps = chain([BoundedScaler() for _ in PLACES]).steps
-    estimator = Pipeline([*steps, ("model", DPRidge())])
+    steps = chain([BoundedScaler((0, 1)) for _ in PLACES]).steps
+    estimator = Pipeline([*steps, ("model", DPRidge(target_range=(-1, 1)))])
     usual = {f"p{i}__bounds": [(0.0, 1.0)] for i in PLACES}
     grid = {**usual, f"p{place}__bounds": [(0.0, 1.0), (0.0, 2.0)], "model__alpha": [0.1, 1.0]}
     candidates = make_candidates(estimator, grid, trusted_steps=())
@@ -196,9 +197,10 @@ def test_all_private_parts_draw_their_noise_from_the_seed_of_a_search(container)
 
 
 def test_results_name_all_parameters():
-    grid = {"alpha": [0.1, 1.0], "data_norm": [2.0], "target_bound": [0.5], "norm": ["l2"]}
+    grid = {"alpha": [0.1, 1.0], "data_norm": [2.0], "target_range": [(-0.5, 0.5)], "norm": ["l2"]}
     X = rows(40, 2)
-    search = StabilityGridSearchCV(DPRidge(), grid, strategy="random").fit(X, X[:, 0])
+    search = StabilityGridSearchCV(DPRidge(target_range=(-1, 1)), grid, strategy="random").fit(X,
+        X[:, 0])
     assert {name for name in search.cv_results_ if name.startswith("param_")} == {
         f"param_{name}" for name in grid
     }
@@ -235,10 +237,10 @@ def test_the_losses_of_all_fitted_parts_add_up(container):
 
 def test_the_losses_of_all_members_add_up():
     X = rows(60, 2)
-    named = [(f"m{i}", DPRidge(epsilon)) for i, epsilon in enumerate(EPSILONS)]
+    named = [(f"m{i}", DPRidge(epsilon, target_range=(-1, 1))) for i, epsilon in enumerate(EPSILONS)]
     together = VotingRegressor(named).fit(X, X[:, 0])
     assert [loss.epsilon for loss in privacy_of(together).releases] == EPSILONS
-    several = MultiOutputRegressor(DPRidge(0.5)).fit(X, np.tile(X[:, :1], 4))
+    several = MultiOutputRegressor(DPRidge(0.5, target_range=(-1, 1))).fit(X, np.tile(X[:, :1], 4))
     assert [loss.epsilon for loss in privacy_of(several).releases] == [0.5] * 4
 
 
@@ -246,7 +248,8 @@ def test_the_losses_of_all_members_add_up():
 def test_the_delta_of_any_candidate_is_reserved(place, tmp_path):
     ledger = PrivacyLedger(tmp_path / "records.ledger", epsilon=100.0, delta=0.1)
     X, grid = rows(60, 2), {"delta": one_at(place, 1e-6, lambda: 0.0)}
-    StabilityGridSearchCV(DPRidge(norm="l2"), grid, strategy="random", ledger=ledger).fit(X, X[:, 0])
+    StabilityGridSearchCV(DPRidge(norm="l2", target_range=(-1, 1)), grid, strategy="random",
+        ledger=ledger).fit(X, X[:, 0])
     (entry,) = ledger.history()
     assert entry.reserved_delta == 1e-6
 

@@ -54,16 +54,17 @@ SEARCHES = {
         {**FIXED, "n_noise_samples": 1},
     ),
     "stability, ridge": Case(
-        "stability", DPRidge(perturbation="objective", norm="l2"), ALPHAS, FIXED
+        "stability", DPRidge(perturbation="objective", norm="l2", target_range=(-1, 1)), ALPHAS, FIXED
     ),
     "optimal_risk, three classes": Case(
         "optimal_risk", DPLogisticRegression(classes=[0, 1, 2], alpha=0.05)
     ),
     "optimal_risk, ridge": Case(
-        "optimal_risk", DPRidge(perturbation="objective", norm="l2", alpha=0.5)
+        "optimal_risk", DPRidge(perturbation="objective", norm="l2", alpha=0.5, target_range=(-1, 1))
     ),
     "processed, ridge": Case(
-        "stability", DPRidge(norm="l2"), ALPHAS, {"cv": SPLITS[:1], "public_splits": True}
+        "stability", DPRidge(norm="l2", target_range=(-1, 1)), ALPHAS, {"cv": SPLITS[:1],
+            "public_splits": True}
     ),
 }
 WALKS = [
@@ -114,7 +115,7 @@ def fit_numbers(_):
     model = DPLogisticRegression(classes=[0, 1, 2], alpha=0.01, random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SeededNoiseWarning)
-        ridge = DPRidge(random_state=0).fit(X, X[:, 0])
+        ridge = DPRidge(random_state=0, target_range=(-1, 1)).fit(X, X[:, 0])
         return [clone(model).fit(X, y).coef_, ridge.coef_], ""
 
 

@@ -59,8 +59,8 @@ MODELS = {
     "svc by output, three classes": DPLinearSVC(
         classes=[0, 1, 2], alpha=0.05, perturbation="output"
     ),
-    "ridge": DPRidge(perturbation="objective", norm="l2", alpha=0.5),
-    "ridge by output": DPRidge(perturbation="output", norm="l2", alpha=0.5),
+    "ridge": DPRidge(perturbation="objective", norm="l2", alpha=0.5, target_range=(-1, 1)),
+    "ridge by output": DPRidge(perturbation="output", norm="l2", alpha=0.5, target_range=(-1, 1)),
 }
 ROWS = {"data_norm": [0.5, 1.0, 2.0]}
 # so many models that zero-concentrated privacy gives each of them more than the k-th part
@@ -135,12 +135,12 @@ def _cases():
         "stability", density, widths, {**unequal, "epsilon": 1.0}
     )
     for norm in ("l1", "l2"):
-        covariance = DPRidge(norm=norm)
+        covariance = DPRidge(norm=norm, target_range=(-1, 1), data_norm_l1=1.0 if norm == "l1" else None)
         yield f"stability, processed {norm}", Case(
             "stability", covariance, {"alpha": [0.01, 0.1, 1.0]}, held_out
         )
-    yield "auto, processed", Case("auto", DPRidge(), {"alpha": [0.01, 0.1, 1.0]})
-    gaussian = DPRidge(norm="l2", delta=1e-6)
+    yield "auto, processed", Case("auto", DPRidge(target_range=(-1, 1)), {"alpha": [0.01, 0.1, 1.0]})
+    gaussian = DPRidge(norm="l2", delta=1e-6, target_range=(-1, 1))
     yield "budget_split, delta of the models", Case(
         "budget_split", gaussian, ROWS, {"delta": 1e-6, "epsilon": 1.0}
     )

@@ -170,16 +170,19 @@ def test_a_certificate_with_a_tail_holds_for_all_problems_at_once(norm, share, p
 
 
 @pytest.mark.parametrize("Y, B", [(0.9, 0.7), (0.01, 1.0), (1.0, 0.01)])
-@pytest.mark.parametrize("norm, r, s, attained", [
+@pytest.mark.parametrize("norm, r, g, s, attained", [
     # in l2 norm the terms of the targets and of the ball are attained, but not by the same records
-    ("l2", 0.8, 0.0, (0.86, 0.99, 0.99)), ("l2", 0.8, 1.0, (0.83, 0.94, 0.98)),
-    ("l1", 1.5, 0.0, (0.999, 0.999, 0.999)), ("l1", 1.5, 1.0, (0.999, 0.999, 0.999)),
-    ("l1", 0.4, 1.0, (0.9, 0.88, 0.99)),
+    ("l2", 0.8, None, 0.0, (0.86, 0.99, 0.99)), ("l2", 0.8, None, 1.0, (0.83, 0.94, 0.98)),
+    ("l1", 1.5, 1.5, 0.0, (0.999, 0.999, 0.999)), ("l1", 1.5, 1.5, 1.0, (0.999, 0.999, 0.999)),
+    ("l1", 0.4, 0.4, 1.0, (0.9, 0.88, 0.99)),
+    # in two columns there are no rows as long as may be in both norms, and apart from each other
+    ("l1", 1.1, 1.5, 0.0, (0.7, 0.6, 0.99)), ("l1", 1.1, 1.5, 1.0, (0.7, 0.6, 0.99)),
+    ("l1", 1.0, None, 0.0, (0.7, 0.6, 0.99)),
 ])
-def test_the_change_of_the_gradients_of_ridge(norm, r, s, attained, Y, B):
+def test_the_change_of_the_gradients_of_ridge(norm, r, g, s, attained, Y, B):
     model = DPRidge(
-        alpha=1e-6, norm=norm, data_norm=r, fit_intercept=bool(s), target_bound=Y, coef_bound=B,
-        perturbation="objective", epsilon=1.0,
+        alpha=1e-6, norm=norm, data_norm=r, fit_intercept=bool(s), target_range=(1 - Y, 1 + Y),
+        coef_bound=B, perturbation="objective", epsilon=1.0, data_norm_l1=g,
     )
     if s:
         assert s == 1.0  # the constant of the estimator
@@ -190,9 +193,12 @@ def test_the_change_of_the_gradients_of_ridge(norm, r, s, attained, Y, B):
         directions = rng.normal(size=(400, d))
         directions /= np.linalg.norm(directions, axis=1, keepdims=True)
     else:
+        g = math.sqrt(2) * r if g is None else g
         rows = np.array([
-            [x, side * (r - abs(x))] for x in np.linspace(-r, r, 41) for side in (-1, 1)
+            [x, side * (g - abs(x))] for x in np.linspace(-g, g, 41) for side in (-1, 1)
         ])
+        lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+        rows = rows * np.minimum(1, r / np.maximum(lengths, 1e-9))
         directions = np.array(list(itertools.product((-1, 1), repeat=d)))
     rows = np.vstack([rows, rows / 2, 0 * rows[:1]])
     if s:
@@ -203,20 +209,52 @@ def test_the_change_of_the_gradients_of_ridge(norm, r, s, attained, Y, B):
         gradients = np.concatenate([(rows @ theta - y)[:, None] * rows for y in (-Y, Y)])
         along = gradients @ directions.T
         longest = max(longest, (along.max(axis=0) - along.min(axis=0)).max())
-    change = reference.ridge_change(model, norm)
+    change = reference.ridge_change(model, norm, 2)
     share = attained[[(0.9, 0.7), (0.01, 1.0), (1.0, 0.01)].index((Y, B))]
     assert share * change <= longest <= change * (1 + 1e-9)
     # the estimator charges for it: here without any curvature of the map from noise to model
     strong = clone(model).set_params(alpha=1e6, coef_bound=None)
     noise = scales_of(strong, N, 2).linear_scale
-    change = reference.ridge_change(strong, norm)
+    change = reference.ridge_change(strong, norm, 2)
     assert noise * N * (1 - reference.RIDGE_RESIDUAL_SHARE) == pytest.approx(change, rel=1e-5)
+
+
+def opposed_gradients(r, g, x):
+    """Return the largest change of gradients in l1 norm, Y = 0 and B = 1, by rows of norms r and g.
+
+    Each has one long entry and thousands of short ones. A share `x` of r is the entry of the second
+    row where the first is long, against its sign.
+    """
+    def row(*long):
+        rest = g - np.abs(long).sum()
+        return np.concatenate([long, np.full(4000, rest / 4000)])
+
+    almost = r * (1 - 1e-3)  # the short entries have a length, too
+    one, other = row(almost, 0.0), row(-almost * x, almost * math.sqrt(1 - x * x))
+    assert max(np.linalg.norm(one), np.linalg.norm(other)) <= r
+    assert max(np.abs(one).sum(), np.abs(other).sum()) <= g * (1 + 1e-12)
+    # with signs that are all 1: |sum(g' - g)| = |theta.(p z' - q z)|
+    return np.linalg.norm(one.sum() * one - other.sum() * other)
+
+
+@pytest.mark.parametrize("r, g", [(1.0, 1.8), (1.0, 3.2), (1.0, 10.0), (0.3, 9.0)])
+def test_the_change_of_the_gradients_of_rows_that_are_short_in_l2_norm(r, g):
+    model = DPRidge(
+        alpha=1e-6, norm="l1", data_norm=r, data_norm_l1=g, fit_intercept=False, coef_bound=1.0,
+        target_range=(-1e-9, 1e-9), perturbation="objective",
+    )
+    change = model.problem().gradient_change("l1", 4002)
+    longest = max(opposed_gradients(r, g, x) for x in np.linspace(0, 1, 201))
+    assert 0.97 * change <= longest <= change
+    # the twin that counts on rows which are not opposed is caught
+    assert (longest > 1.02 * math.sqrt(2) * r * g) == (g > 2)
 
 
 @pytest.mark.parametrize("norm", ["l1", "l2"])
 @pytest.mark.parametrize("intercept", [False, True])
 def test_the_sensitivity_of_released_sums_is_attained(norm, intercept):
-    model = DPRidge(epsilon=1.0, norm=norm, fit_intercept=intercept)
+    model = DPRidge(epsilon=1.0, norm=norm, fit_intercept=intercept, target_range=(-1, 1),
+        data_norm_l1=1.0 if norm == "l1" else None)
     scales = reference.statistic_scales(model, 2)
     upper = np.nonzero(np.triu(scales))
     longest = 0.0
@@ -240,12 +278,12 @@ def test_the_certificate_of_ridge_is_what_one_record_moves():
     for perturbation, norm in itertools.product(("objective", "output"), ("l1", "l2")):
         model = DPRidge(
             epsilon=2.0, alpha=4.0, perturbation=perturbation, norm=norm, data_norm=0.8,
-            target_bound=0.9,
+            target_range=(-0.9, 0.9), data_norm_l1=0.8 if norm == "l1" else None,
         )
         score = ClippedSquaredErrorScore(3.0)
         mu = reference.ridge_scales(model, N, 2)[0]
         R = math.hypot(0.8, 1.0)
-        moved = reference.ridge_change(model, "l2") / N / mu
+        moved = reference.ridge_change(model, "l2", 2) / N / mu
         certificate = model.stability_certificate(score, N, 2)
         assert certificate.training == pytest.approx(2 * math.sqrt(3.0) * R * moved, rel=1e-5)
         assert certificate.span == 3.0
@@ -346,7 +384,7 @@ def test_the_bound_of_a_classifier_s_risk_is_attained(kind, K):
 
 
 def test_the_bound_of_a_regression_s_risk_is_attained():
-    model = DPRidge(alpha=0.3, data_norm=0.8, target_bound=0.9, norm="l2", fit_intercept=False,
+    model = DPRidge(alpha=0.3, data_norm=0.8, target_range=(-0.9, 0.9), norm="l2", fit_intercept=False,
                     perturbation="output")
     form = model.accuracy_form()
     bounds, B = form.bounds(PublicShape(N, 2)), 0.9 / (2 * math.sqrt(0.3))
@@ -359,7 +397,7 @@ def test_the_bound_of_a_regression_s_risk_is_attained():
     apart = one.risks([[B, 0.0]]) - two.risks([[B, 0.0]])
     assert apart[0] == pytest.approx(bounds.risk, rel=1e-9)
     assert bounds.risk == pytest.approx((0.9 + 0.8 * B) ** 2 / (2 * N))
-    change = reference.ridge_change(model, "l2")
+    change = reference.ridge_change(model, "l2", 2)
     assert bounds.root == pytest.approx(root_excess_sensitivity(change / 2, N, 0.3), rel=1e-3)
     assert bounds.minimum == pytest.approx(bounds.risk, rel=1e-5)
     assert form.score_span(ClippedSquaredErrorScore(1.7), 2) == 1.7
@@ -396,7 +434,7 @@ def test_the_sensitivity_of_an_optimal_value(kind, K, reach):
 @pytest.mark.parametrize("perturbation", ["objective", "output", "covariance"])
 def test_the_sensitivity_of_an_optimal_value_of_ridge(perturbation):
     n, Y = 5000, 0.9
-    model = DPRidge(alpha=0.3, epsilon=3.0, data_norm=0.8, target_bound=Y, norm="l2",
+    model = DPRidge(alpha=0.3, epsilon=3.0, data_norm=0.8, target_range=(-Y, Y), norm="l2",
                     perturbation=perturbation)
     bound, R = model.risk_bound(n, 2, reach=0.3), math.hypot(0.8, 1.0)
     # predictions reach 0.3 Y: (u^2 - 2 u y) / 2 spans 2 Y u
@@ -474,5 +512,5 @@ def test_no_target_adds_more_than_the_width_on_splits(bad):
     assert np.isfinite(score.total(np.array([bad, 0.0]), np.zeros(2)))
     assert score.total(np.array([bad, 0.0]), np.zeros(2)) <= 0.5
     parts = Parts.from_splits([(np.arange(20), np.arange(20, N))], X)
-    model = DPRidge(perturbation="output", alpha=1.0, random_state=key("splits"))
+    model = DPRidge(perturbation="output", alpha=1.0, random_state=key("splits"), target_range=(-1, 1))
     assert np.isfinite(DPRidge.split_scores([trial(model)], score, X, y, parts)).all()

@@ -112,7 +112,7 @@ def test_a_path_shows_what_was_released(method, criterion, n_steps):
     X = rng.uniform(-0.5, 0.5, size=(20_000, 2))
     steps = [DPBoundsScaler(0.25) for _ in range(n_steps)]
     search = AccuracyFirstSearchCV(
-        make_pipeline(*steps, DPRidge(alpha=0.1, perturbation="output")),
+        make_pipeline(*steps, DPRidge(alpha=0.1, perturbation="output", target_range=(-1, 1))),
         {"dpridge__epsilon": np.geomspace(0.01, 50, 60)},
         target=0.1 if criterion == "excess_risk" else 0.2, method=method, criterion=criterion,
         on_failure="last",
@@ -134,7 +134,7 @@ def test_a_path_shows_what_was_released(method, criterion, n_steps):
 @pytest.mark.parametrize("n_columns", [1, 2])
 def test_a_density_is_drawn(n_columns):
     X = np.random.default_rng(0).uniform(size=(2000, n_columns))
-    density = DPHistogramDensity(bin_width=0.25).fit(X)
+    density = DPHistogramDensity(bin_width=0.25, bounds=(0, 1)).fit(X)
     display = DensityDisplay.from_estimator(density)
     assert display.plot() is display and display.ax_.get_xlabel() == "column 0"
     if n_columns == 1:
@@ -147,18 +147,18 @@ def test_a_density_is_drawn(n_columns):
 def test_a_density_of_three_columns_is_refused():
     X = np.random.default_rng(0).uniform(size=(100, 3))
     with pytest.raises(ValueError, match="3 columns"):
-        DensityDisplay.from_estimator(DPHistogramDensity(bin_width=0.5).fit(X))
+        DensityDisplay.from_estimator(DPHistogramDensity(bin_width=0.5, bounds=(0, 1)).fit(X))
 
 
 def test_given_axes_are_used(data):
     figure, ax = matplotlib.pyplot.subplots()
-    display = DensityDisplay.from_estimator(DPHistogramDensity().fit(data[0][:, :1] + 0.5))
+    display = DensityDisplay.from_estimator(DPHistogramDensity(bounds=(0, 1)).fit(data[0][:, :1] + 0.5))
     assert display.plot(ax=ax).ax_ is ax and display.figure_ is figure
     assert len(matplotlib.pyplot.get_fignums()) == 1
 
 
 def test_matplotlib_is_asked_for_by_name(monkeypatch, data):
-    display = DensityDisplay.from_estimator(DPHistogramDensity().fit(data[0][:, :1] + 0.5))
+    display = DensityDisplay.from_estimator(DPHistogramDensity(bounds=(0, 1)).fit(data[0][:, :1] + 0.5))
     monkeypatch.setitem(__import__("sys").modules, "matplotlib", None)
     with pytest.raises(ImportError, match=r"dpselect\[plot\]"):
         display.plot()

@@ -65,7 +65,7 @@ MODELS = [
     (DPLinearSVC(classes=[0, 1]), 1, "decision value of 1"),
     (DPPoissonRegressor(target_bound=3.0), None, "log of the count"),
     (DPHuberRegressor(target_range=(-1, 7)), None, "prediction"),
-    (DPRidge(norm="l2"), None, "prediction"),
+    (DPRidge(norm="l2", target_range=(-1, 1)), None, "prediction"),
 ]
 
 
@@ -216,13 +216,13 @@ def test_targets(model, target, said, table):
 def test_models_without_terms_are_refused(table):
     numbers = make_pipeline(BoundedScaler((0, 1)), DPLogisticRegression(classes=[0, 1]))
     numbers.fit(np.zeros((10, 2)), np.arange(10) % 2)
-    for model in (numbers, numbers[-1], tabular_pipeline(SCHEMA, DPRidge())):
+    for model in (numbers, numbers[-1], tabular_pipeline(SCHEMA, DPRidge(target_range=(-1, 1)))):
         with pytest.raises(TypeError, match="no fitted Pipeline of a TableEncoder"):
             TermsDisplay.from_estimator(model)
 
 
 def test_bands_need_a_law(table):
-    for model in (DPRidge(), LogisticRegression()):
+    for model in (DPRidge(target_range=(-1, 1)), LogisticRegression()):
         pipeline = Pipeline([("encoder", TableEncoder(SCHEMA)), ("model", model)])
         pipeline.fit(table, np.arange(N) % 2)
         assert TermsDisplay.from_estimator(pipeline).terms[0].noise is None

@@ -68,10 +68,10 @@ def classifier(**parameters):
 ESTIMATORS = {
     "logistic": classifier(epsilon=0.5),
     "svc": DPLinearSVC(epsilon=0.5, classes=[0, 1]),
-    "ridge": DPRidge(epsilon=0.5),
-    "poisson": DPPoissonRegressor(epsilon=0.5),
+    "ridge": DPRidge(epsilon=0.5, target_range=(-1, 1)),
+    "poisson": DPPoissonRegressor(epsilon=0.5, target_bound=10.0),
     "huber": DPHuberRegressor(epsilon=0.5, target_range=(0, 1)),
-    "gaussian ridge": DPRidge(epsilon=0.5, delta=1e-6, norm="l2"),
+    "gaussian ridge": DPRidge(epsilon=0.5, delta=1e-6, norm="l2", target_range=(-1, 1)),
     "histogram": DPHistogramDensity(epsilon=0.5, bounds=(-0.5, 0.5)),
     "bounds": DPBoundsScaler(epsilon=0.5),
     "search": StabilityGridSearchCV(classifier(), {"alpha": [0.1, 1.0]}, epsilon=0.5),
@@ -200,13 +200,13 @@ def test_ledgers_may_close_in_any_order(ledger, tmp_path):
 
 
 def test_a_path_is_no_ledger(data, tmp_path):
-    model = DPRidge(ledger=str(tmp_path / "records.ledger"))
+    model = DPRidge(ledger=str(tmp_path / "records.ledger"), target_range=(-1, 1))
     with pytest.raises(TypeError, match="ledger.*PrivacyLedger"):
         model.fit(Untouchable(), Untouchable())
 
 
 def fit_one(X, y, ledger=None):
-    return DPRidge(epsilon=0.125, ledger=ledger).fit(X, y).privacy_.epsilon
+    return DPRidge(epsilon=0.125, ledger=ledger, target_range=(-1, 1)).fit(X, y).privacy_.epsilon
 
 
 def fit_and_send(X, y, queue):
@@ -306,7 +306,8 @@ def test_a_control_cannot_spend(data, ledger):
 @pytest.mark.parametrize("strategy", ["budget_split", "data_split", "random", "auto"])
 def test_deltas_of_models_are_covered(strategy, data, ledger):
     search = StabilityGridSearchCV(
-        DPRidge(delta=1e-6, norm="l2"), {"data_norm": [0.5, 1.0]}, strategy=strategy, ledger=ledger
+        DPRidge(delta=1e-6, norm="l2", target_range=(-1, 1)), {"data_norm": [0.5, 1.0]},
+        strategy=strategy, ledger=ledger
     ).fit(data[0], data[1].astype(float))
     assert ledger.spent() == (search.privacy_.epsilon, search.privacy_.delta)
     assert search.privacy_.delta > 0

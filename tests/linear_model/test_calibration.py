@@ -21,7 +21,12 @@ from dpselect.linear_model.calibration import (
     public_alpha,
 )
 from dpselect.linear_model.design import Design
-from dpselect.linear_model.losses import HuberHingeLoss, LogisticLoss, PoissonLoss
+from dpselect.linear_model.losses import (
+    HuberHingeLoss,
+    LogisticLoss,
+    PoissonLoss,
+    PseudoHuberLoss,
+)
 from dpselect.linear_model.noise import LinearNoise, LinearProblem
 
 
@@ -84,6 +89,20 @@ class SteepLogisticLoss(LogisticLoss):
     def _second_derivative(self, u):
         return 8 * super()._second_derivative(8 * u)
 
+
+class SteepPseudoHuberLoss(PseudoHuberLoss):
+    """sqrt(1 + (8 r)^2) / 8, whose curvature is 8 (1 - phi'^2)^(3/2)."""
+
+    curvature = 8.0
+
+    def derivative(self, prediction, target):
+        return super().derivative(8 * prediction, 8 * target)
+
+    def second_derivative(self, prediction, target):
+        return 8 * super().second_derivative(8 * prediction, 8 * target)
+
+
+PSEUDO_HUBER = PseudoHuberLoss(centre=0.0, unit=1.0)
 
 CASES = [
     (LogisticLoss(), 1, 1.0, 0.5, 1), (LogisticLoss(), 10, 10.0, 0.01, 2),
@@ -243,14 +262,57 @@ def test_logistic_pays_nothing_exactly_up_to_half_epsilon(epsilon):
     assert e(0.51 * epsilon) < epsilon
 
 
-@pytest.mark.parametrize("loss", [LogisticLoss(), SteepLogisticLoss(), HuberHingeLoss()])
+def worst_pseudo_huber_edge(mu, e, loss=PSEUDO_HUBER):
+    """Largest log-ratio for n = R = 1: of a record with derivative -s at w, and one of 1, far below."""
+    w, row, s = np.array([1e3]), np.array([[1.0]]), np.linspace(0, 1 - 1e-7, 2001)
+
+    def at(target):
+        return log_density(w, row, loss, mu, 2 / e, targets=target)
+
+    return max(map(at, 1e3 + s / np.sqrt(1 - s * s))) - at(-1e9)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
+@pytest.mark.parametrize("share", [0.1, 0.384, 0.42, 0.5])
+def test_pseudo_huber_attains_epsilon(share, epsilon):
+    mu = 1 / (share * epsilon)
+    assert extra_regularisation(PSEUDO_HUBER, 1, 1.0, mu, epsilon) == 0
+    e = noise_epsilon(PSEUDO_HUBER, 1, 1.0, mu, epsilon)
+    assert (e == epsilon) == (share < 2 / math.sqrt(27))
+    worst = worst_pseudo_huber_edge(mu, e)
+    assert epsilon * (1 - 1e-4) <= worst <= epsilon * (1 + 1e-9)
+    # half the noise is caught
+    assert worst_pseudo_huber_edge(mu, 2 * e) > 1.6 * epsilon
+
+
+@pytest.mark.parametrize("epsilon, share, least", [
+    (0.1, 0.42, 1.015), (0.1, 0.5, 1.06), (1.0, 0.6, 1.06), (8.0, 1.5, 1.06)
+])
+def test_curvature_that_costs_nothing_beyond_its_bound_is_caught(epsilon, share, least):
+    mu = 1 / (share * epsilon)
+    mu += extra_regularisation(PSEUDO_HUBER, 1, 1.0, mu, epsilon)
+    assert worst_pseudo_huber_edge(mu, noise_epsilon(PSEUDO_HUBER, 1, 1.0, mu, epsilon)) <= epsilon
+    assert worst_pseudo_huber_edge(mu, epsilon) > least * epsilon
+
+
+def test_a_steeper_pseudo_huber_loss_has_no_discount():
+    loss, epsilon = SteepPseudoHuberLoss(0.0, 1.0), 1.0
+    mu = 1.0 + extra_regularisation(loss, 1, 1.0, 1.0, epsilon)
+    assert worst_pseudo_huber_edge(mu, noise_epsilon(loss, 1, 1.0, mu, epsilon), loss) <= epsilon
+    with_discount = noise_epsilon(PSEUDO_HUBER, 1, 1.0, mu, epsilon)
+    assert worst_pseudo_huber_edge(mu, with_discount, loss) > 1.1 * epsilon
+
+
+@pytest.mark.parametrize("loss", [
+    LogisticLoss(), SteepLogisticLoss(), HuberHingeLoss(), PSEUDO_HUBER, SteepPseudoHuberLoss(0.0, 1.0)
+])
 @pytest.mark.parametrize("kappa", [0.01, 0.4, 10.0])
 def test_a_loss_pays_for_its_own_curvature(loss, kappa):
     mu = 1 / (1000 * kappa)
     mu += extra_regularisation(loss, 1000, 1.0, mu, 1.0)
     e = noise_epsilon(loss, 1000, 1.0, mu, 1.0)
     u = np.linspace(-20, 20, 100_001)
-    shift, curvature = -loss.derivative(u.copy()), loss.second_derivative(u.copy())
+    shift, curvature = -loss.derivative(u.copy(), 1.0), loss.second_derivative(u.copy(), 1.0)
     assert (e * (1 + shift) / 2 + np.log1p(curvature / (1000 * mu))).max() <= 1.0 + 1e-12
 
 

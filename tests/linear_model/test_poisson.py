@@ -74,7 +74,7 @@ def test_the_public_alpha_has_the_least_regularisation_cost(epsilon):
 
 
 def test_rates_lie_between_0_and_the_bound():
-    model = DPPoissonRegressor(INF, alpha=1e-3).fit(*counts(50, 1))
+    model = DPPoissonRegressor(INF, alpha=1e-3, target_bound=10.0).fit(*counts(50, 1))
     rates = model.set_params(data_norm=1e6).predict([[-1e6], [0.0], [1e6]])
     assert 0 < rates.min() < 1e-9 and rates.max() == model.target_bound
 
@@ -130,7 +130,8 @@ def test_broken_twins_are_caught(twin, records, perturbation):
 @pytest.mark.parametrize("perturbation", ["objective", "output"])
 def test_the_sampler_is_the_estimator(perturbation):
     X, y = counts(10, 2)
-    model = DPPoissonRegressor(perturbation=perturbation, alpha=0.1, fit_intercept=False, random_state=7)
+    model = DPPoissonRegressor(perturbation=perturbation, alpha=0.1, fit_intercept=False,
+        random_state=7, target_bound=10.0)
     s = scales_of(model, *X.shape)
     w = sample(model, s, X, y.astype(float), 1, seed=7)
     np.testing.assert_allclose(fitted(model, X, y).coef_, w[0], rtol=1e-9, atol=s.step)
@@ -186,7 +187,8 @@ def test_risks_and_excesses_move_as_far_as_is_charged():
 def test_other_scores_have_no_certificate():
     with pytest.raises(CertificateError, match="PoissonDevianceScore"):
         StabilityGridSearchCV(
-            DPPoissonRegressor(), {"alpha": [0.1, 1.0]}, scoring="brier", strategy="stability"
+            DPPoissonRegressor(target_bound=10.0), {"alpha": [0.1, 1.0]}, scoring="brier",
+            strategy="stability"
         ).fit(*counts(100, 2))
 
 
@@ -197,7 +199,7 @@ def test_other_scores_have_no_certificate():
 def test_every_strategy_chooses_among_its_models(strategy):
     X, y = counts(20_000, 2)
     search = StabilityGridSearchCV(
-        DPPoissonRegressor(), {"alpha": [0.01, 30.0]}, epsilon=4.0, strategy=strategy,
+        DPPoissonRegressor(target_bound=10.0), {"alpha": [0.01, 30.0]}, epsilon=4.0, strategy=strategy,
         random_state=root_stream(0),
     )
     search.fit(X[:15_000], y[:15_000])

@@ -39,7 +39,7 @@ MODELS = {
     "logistic": (DPLogisticRegression(classes=[0, 1]), LABELS),
     "three classes": (DPLogisticRegression(classes=[0, 1, 2]), CLASSES),
     "svc": (DPLinearSVC(classes=[0, 1]), LABELS),
-    "poisson": (DPPoissonRegressor(), COUNTS),
+    "poisson": (DPPoissonRegressor(target_bound=10.0), COUNTS),
     "huber": (DPHuberRegressor(target_range=(-1, 1)), X[:, 0] - X[:, 2]),
 }
 KINDS = pytest.mark.parametrize("name", MODELS)

@@ -117,10 +117,12 @@ SEARCHES = {
         "stability", "budget_split", "data_split", "random_stopping", "random", "optimal_risk",
     )},
     "processed": stability(
-        "stability", pipeline(SAFE, model=DPRidge(target_bound=1.0)), {"model__alpha": [0.1, 1.0]}
+        "stability", pipeline(SAFE, model=DPRidge(target_range=(-1.0, 1.0))),
+        {"model__alpha": [0.1, 1.0]}
     ),
     "accuracy first": AccuracyFirstSearchCV(
-        pipeline(SAFE, model=DPRidge(alpha=1.0, target_bound=1.0)), {"model__epsilon": [0.1, 1.0, 10.0]},
+        pipeline(SAFE, model=DPRidge(alpha=1.0, target_range=(-1.0, 1.0))),
+        {"model__epsilon": [0.1, 1.0, 10.0]},
         target=100.0, random_state=0,
     ),
 }
@@ -345,7 +347,7 @@ FRAMES = {
     "inside": [beside(make_pipeline(IMPUTER, ONE_HOT, NormClipper()), NormClipper())],
     "behind": [ON_GRADE, NormClipper()],
     "by name": [
-        ON_GRADE, ColumnTransformer([("b", BoundedScaler(), ["c__grade_0", "c__grade_2"])]),
+        ON_GRADE, ColumnTransformer([("b", BoundedScaler((0, 1)), ["c__grade_0", "c__grade_2"])]),
     ],
     "private behind": [ON_GRADE, DPBoundsScaler()],
     "private inside": [beside(make_pipeline(ONE_HOT, DPBoundsScaler()), NormClipper())],

@@ -171,17 +171,20 @@ def test_the_plan_charges_for_the_residual():
 
 
 RIDGES = {
-    "objective": [DPRidge(2.0, alpha=a, perturbation="objective") for a in (1e-3, 0.1, 10.0)],
+    "objective": [DPRidge(2.0, alpha=a, perturbation="objective", target_range=(-1,
+        1)) for a in (1e-3, 0.1, 10.0)],
     "output": [
-        DPRidge(2.0, alpha=a, perturbation="output", norm=norm, fit_intercept=b)
+        DPRidge(2.0, alpha=a, perturbation="output", norm=norm, fit_intercept=b, target_range=(-1,
+            1), data_norm_l1=1.0 if norm == "l1" else None)
         for a in (1e-3, 1.0) for norm in ("l1", "l2") for b in (True, False)
     ],
     "covariance": [
-        DPRidge(2.0, alpha=a, norm=norm, data_norm=R)
+        DPRidge(2.0, alpha=a, norm=norm, data_norm=R, target_range=(-1, 1),
+            data_norm_l1=R if norm == "l1" else None)
         for a in (1e-3, 1.0) for norm in ("l1", "l2") for R in (0.5, 2.0)
     ],
     "all": [
-        DPRidge(50.0, norm="l2", perturbation=kind, coef_bound=0.3)
+        DPRidge(50.0, norm="l2", perturbation=kind, coef_bound=0.3, target_range=(-1, 1))
         for kind in ("objective", "output", "covariance")
     ],
 }
@@ -202,7 +205,7 @@ def test_ridge_on_training_parts_of_very_different_sizes(records):
     """Few records allow entries of more bits than the sums over many have room for."""
     X, y = records
     splits = [(np.arange(n), np.arange(n, 3000)) for n in (2, 300, 1600, 2999)]
-    models = [DPRidge(1e6, norm="l1", perturbation="covariance")]
+    models = [DPRidge(1e6, norm="l1", perturbation="covariance", target_range=(-1, 1), data_norm_l1=1.0)]
     compare(models, ClippedSquaredErrorScore(bound=0.3), X, y * 1.0, splits)
 
 

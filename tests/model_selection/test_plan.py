@@ -123,7 +123,7 @@ def test_every_strategy_is_planned_beside_the_others():
 
 
 def test_what_does_not_serve_is_listed_with_the_reason():
-    search = StabilityGridSearchCV(DPHistogramDensity(), {"bin_width": [0.5, 0.25]})
+    search = StabilityGridSearchCV(DPHistogramDensity(bounds=(0, 1)), {"bin_width": [0.5, 0.25]})
     planned = {row.strategy: row for row in search.plan(10_000, 1).comparison}
     served = {name for name, row in planned.items() if not row.refusal}
     assert served == {"stability", "random"}

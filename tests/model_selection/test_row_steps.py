@@ -119,11 +119,11 @@ def test_steps_in_threads_leave_the_filters_of_warnings(kind):
 
 
 def test_the_first_dummy_row_that_steps_take_is_enough():
-    steps = make_pipeline(FunctionTransformer(np.arccosh), BoundedScaler())
+    steps = make_pipeline(FunctionTransformer(np.arccosh), BoundedScaler((0, 1)))
     _, rows = fit_transform(steps, 1 + X**2)
     np.testing.assert_allclose(rows, 2 * np.clip(np.arccosh(1 + X**2), 0, 1) - 1)
     with pytest.raises(ValueError, match="a dummy row .*(infinity|NaN)"):
-        fit_transform(make_pipeline(FunctionTransformer(divided_by_zero), BoundedScaler()), X)
+        fit_transform(make_pipeline(FunctionTransformer(divided_by_zero), BoundedScaler((0, 1))), X)
 
 
 def divided_by_zero(rows):

@@ -52,17 +52,18 @@ def test_the_steps_and_the_rest_add_up_to_epsilon():
     for _ in range(2_000):
         epsilon = rng.choice([round(rng.uniform(0.1, 5), 2), 10 ** rng.uniform(-6, 6)])
         steps = [epsilon * rng.choice([0.25, 0.1, rng.random() / 4, 1e-3]) for _ in range(3)]
-        shares = divide(epsilon, make_pipeline(*map(DPBoundsScaler, steps), DPRidge()))
+        shares = divide(epsilon, make_pipeline(*map(DPBoundsScaler, steps),
+            DPRidge(target_range=(-1, 1))))
         assert [loss.epsilon for loss in shares.steps] == steps and shares.total == epsilon
         total = math.fsum([*steps, shares.rest])
         assert math.nextafter(epsilon, 0.0) <= total <= epsilon
-    assert divide(np.float32(0.5), DPRidge()).rest == 0.5
+    assert divide(np.float32(0.5), DPRidge(target_range=(-1, 1))).rest == 0.5
 
 
 @pytest.mark.parametrize("bad", [-5.0, 0.0, float("nan")])
 def test_a_step_cannot_give_to_the_model(bad):
     with pytest.raises(ValueError, match="epsilon of DPBoundsScaler"):
-        divide(1.0, make_pipeline(DPBoundsScaler(bad), DPRidge()))
+        divide(1.0, make_pipeline(DPBoundsScaler(bad), DPRidge(target_range=(-1, 1))))
 
 
 def test_epsilons_that_add_up_above_by_rounding(tmp_path):
@@ -93,7 +94,8 @@ def test_steps_and_model_are_one_sum(epsilon, steps, tmp_path):
 def test_many_deltas_are_one_sum(delta, k, tmp_path):
     assert sum([delta] * k) < k * delta  # in floating point, one by one
     search = StabilityGridSearchCV(
-        DPRidge(delta=delta, norm="l2"), {"alpha": np.geomspace(0.1, 1, k)}, strategy="budget_split",
+        DPRidge(delta=delta, norm="l2", target_range=(-1, 1)), {"alpha": np.geomspace(0.1, 1, k)},
+        strategy="budget_split",
     )
     committed(search, tmp_path)
 

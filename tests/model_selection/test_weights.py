@@ -161,7 +161,8 @@ def test_tables_and_chunks():
 
 
 @pytest.mark.parametrize("estimator, params, error, said", [
-    (DPRidge(), {"sample_weight": WEIGHT}, CertificateError, "sample_weight.*leave it out"),
+    (DPRidge(target_range=(-1, 1)), {"sample_weight": WEIGHT}, CertificateError,
+        "sample_weight.*leave it out"),
     (DPLogisticRegression(classes=[0, 1]), {"sample_weight": WEIGHT}, ValueError, "max_sample_weight"),
     (PIPE, {"sample_weight": WEIGHT}, TypeError, f"write {NAME}"),
     (PIPE, {"boundedscaler__sample_weight": WEIGHT}, TypeError, "leave it out"),

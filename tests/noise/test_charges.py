@@ -84,7 +84,8 @@ MODELS = [
     *(kind(EPSILON, perturbation=perturbation, classes=classes, alpha=0.1)
       for kind in (DPLogisticRegression, DPLinearSVC)
       for perturbation in ("output", "objective") for classes in ([0, 1], [0, 1, 2])),
-    *(DPRidge(EPSILON, perturbation=perturbation, norm="l2", alpha=0.1, delta=delta)
+    *(DPRidge(EPSILON, perturbation=perturbation, norm="l2", alpha=0.1, delta=delta,
+        target_range=(-1, 1))
       for perturbation, delta in (
           ("output", 0), ("objective", 0), ("covariance", 0), ("covariance", 1e-5)
       )),

@@ -66,10 +66,10 @@ SAFE = [
     SimpleImputer(strategy="constant", fill_value=0, keep_empty_features=True),
     "passthrough",
     None,
-    make_pipeline(BoundedScaler(), PolynomialFeatures()),
+    make_pipeline(BoundedScaler((0, 1)), PolynomialFeatures()),
     FeatureUnion([("one", RBFSampler(gamma=1.0)), ("two", "passthrough"), ("three", "drop")]),
     ColumnTransformer(
-        [("n", BoundedScaler(), ["n"]),
+        [("n", BoundedScaler((0, 1)), ["n"]),
          ("c", OneHotEncoder(categories=[["a"]], handle_unknown="ignore"), ["c"])],
         sparse_threshold=0,
     ),
@@ -93,10 +93,10 @@ UNSAFE = [
     (KNNImputer(), "SimpleImputer"),
     (TfidfVectorizer(), "HashingVectorizer"),
     (OwnStep(), "trusted_steps=\\[OwnStep\\]"),
-    (make_pipeline(BoundedScaler(), StandardScaler()), "standardscaler"),
+    (make_pipeline(BoundedScaler((0, 1)), StandardScaler()), "standardscaler"),
     (FeatureUnion([("p", PCA())]), "Step 'p'"),
     (ColumnTransformer([("a", StandardScaler(), [0])]), "Step 'a'"),
-    (ColumnTransformer([("a", BoundedScaler(), [0])], remainder=MinMaxScaler()), "remainder"),
+    (ColumnTransformer([("a", BoundedScaler((0, 1)), [0])], remainder=MinMaxScaler()), "remainder"),
     (FunctionTransformer(lambda X: X - X.mean(axis=0)), "np.log1p"),
     (FunctionTransformer(np.add), "np.log1p"),
     (FunctionTransformer(np.reciprocal), "other values for integers than for floats"),
@@ -108,11 +108,11 @@ UNSAFE = [
     (SparseRandomProjection(), "n_components as a number"),
     (SimpleImputer(strategy="constant", keep_empty_features=True), "fill_value"),
     (ColumnTransformer([("n", PolynomialFeatures(), [0])]), "sparse_threshold=0"),
-    (ColumnTransformer([("n", BoundedScaler(), make_column_selector("n"))]), "names or numbers"),
+    (ColumnTransformer([("n", BoundedScaler((0, 1)), make_column_selector("n"))]), "names or numbers"),
     (ColumnTransformer([("n", "passthrough", [0])]), "sparse_threshold=0"),
     (ColumnTransformer([("n", MissingIndicator(features="all"), [0])]), "sparse_threshold=0"),
-    (OwnUnion([("one", BoundedScaler())]), "container of its own kind"),
-    (FrozenEstimator(BoundedScaler()), "trusted_steps"),
+    (OwnUnion([("one", BoundedScaler((0, 1)))]), "container of its own kind"),
+    (FrozenEstimator(BoundedScaler((0, 1))), "trusted_steps"),
     (ColumnTransformer([("c", OneHotEncoder(categories=[["a"]], handle_unknown="ignore"), [0])]),
      "sparse_threshold=0"),
 ]
@@ -132,13 +132,13 @@ def test_unsafe_steps_are_refused_with_a_fix(step, fix):
 @pytest.mark.parametrize("trusted", [["ownstep"], [OwnStep], {OwnStep}])
 def test_trusted_steps(trusted):
     check(OwnStep(), trusted_steps=trusted)
-    check(make_pipeline(BoundedScaler(), OwnStep()), trusted_steps=trusted)
+    check(make_pipeline(BoundedScaler((0, 1)), OwnStep()), trusted_steps=trusted)
 
 
 def test_a_pipeline_in_last_place_is_checked_too():
     with pytest.raises(ValueError, match="standardscaler"):
         check_pipeline_privacy(
-            make_pipeline(BoundedScaler(), make_pipeline(StandardScaler(), DPLogisticRegression()))
+            make_pipeline(BoundedScaler((0, 1)), make_pipeline(StandardScaler(), DPLogisticRegression()))
         )
 
 

@@ -58,14 +58,14 @@ def test_errors_of_the_reading_function(records):
         raise KeyError(SECRET)
 
     with pytest.raises(ValueError, match=r"could not be read \(KeyError\)") as caught:
-        DPRidge().fit(RowChunks(read, [10], 4), np.zeros(10))
+        DPRidge(target_range=(-1, 1)).fit(RowChunks(read, [10], 4), np.zeros(10))
     assert caught.value.__context__ is None and "98765" not in str(caught.value)
 
     def lost(i):
         raise FileNotFoundError("part-0.parquet")
 
     with pytest.raises(FileNotFoundError, match="part-0"):
-        DPRidge().fit(RowChunks(lost, [10], 4), np.zeros(10))
+        DPRidge(target_range=(-1, 1)).fit(RowChunks(lost, [10], 4), np.zeros(10))
 
     def damaged(i):
         try:
@@ -74,7 +74,7 @@ def test_errors_of_the_reading_function(records):
             raise OSError("part-0.parquet") from error
 
     with pytest.raises(OSError, match="part-0") as caught:
-        DPRidge().fit(RowChunks(damaged, [10], 4), np.zeros(10))
+        DPRidge(target_range=(-1, 1)).fit(RowChunks(damaged, [10], 4), np.zeros(10))
     assert caught.value.__cause__ is None and caught.value.__context__ is None
 
 
@@ -85,10 +85,10 @@ def test_names_come_from_feature_names(records):
     names = ["u", "v", "w", "x"]
     frames = [pd.DataFrame(part, columns=names) for part in Parts(X).parts]
     chunks = RowChunks(frames.__getitem__, LENGTHS, 4, feature_names=names)
-    assert list(DPRidge().fit(chunks, targets).feature_names_in_) == names
+    assert list(DPRidge(target_range=(-1, 1)).fit(chunks, targets).feature_names_in_) == names
     frames[1] = frames[1][names[::-1]]
     with pytest.raises(ValueError, match="other names than feature_names"):
-        DPRidge().fit(chunks, targets)
+        DPRidge(target_range=(-1, 1)).fit(chunks, targets)
 
 
 def test_sparse_chunks(records):
@@ -97,8 +97,9 @@ def test_sparse_chunks(records):
     X, _, targets = records
     read = Parts(X)
     read.parts = [sparse.csc_array(part) for part in read.parts]
-    model = DPRidge(epsilon=float("inf")).fit(RowChunks(read, LENGTHS, 4), targets)
-    np.testing.assert_allclose(model.coef_, DPRidge(epsilon=float("inf")).fit(X, targets).coef_)
+    model = DPRidge(epsilon=float("inf"), target_range=(-1, 1)).fit(RowChunks(read, LENGTHS, 4), targets)
+    np.testing.assert_allclose(model.coef_, DPRidge(epsilon=float("inf"), target_range=(-1,
+        1)).fit(X, targets).coef_)
 
 
 def test_threads_do_not_change_a_bit(records):

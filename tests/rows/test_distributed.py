@@ -73,11 +73,12 @@ SEARCH = StabilityGridSearchCV(
     random_state=0,
 )
 FIRST = AccuracyFirstSearchCV(
-    DPRidge(alpha=0.1), {"epsilon": np.geomspace(0.1, 10, 10)}, target=0.4, criterion="risk",
+    DPRidge(alpha=0.1, target_range=(-1, 1)), {"epsilon": np.geomspace(0.1, 10, 10)}, target=0.4,
+    criterion="risk",
     method="above_threshold", on_failure="last", random_state=0,
 )
 MODELS = [
-    DPRidge(random_state=0), DPLogisticRegression(classes=[0, 1], random_state=0),
+    DPRidge(random_state=0, target_range=(-1, 1)), DPLogisticRegression(classes=[0, 1], random_state=0),
     DPHistogramDensity(bounds=(-1, 1), bin_width=1.0, random_state=0), SEARCH, FIRST,
 ]
 
@@ -106,7 +107,7 @@ def test_scores_gather_no_rows_and_predictions_wait(client, gathered, records):
 
 def test_a_pass_is_one_computation_of_few_tasks(client, gathered, records):
     X, _, targets = records
-    DPRidge().fit(spread(X), spread(targets))
+    DPRidge(target_range=(-1, 1)).fit(spread(X), spread(targets))
     assert len(gathered) == 1
     del gathered[:]
     rows = spread(X)
@@ -150,10 +151,10 @@ def test_a_killed_worker_changes_nothing(client, records, monkeypatch):
         return original(*args)
 
     monkeypatch.setattr(ridge, "grid_noise", counting)
-    expected = DPRidge(random_state=0).fit(X, targets)
+    expected = DPRidge(random_state=0, target_range=(-1, 1)).fit(X, targets)
     slow = spread(X, 100).map_blocks(slowly, dtype=float)
     pid, timer = kill_a_worker(client, 0.7)
-    model = DPRidge(random_state=0).fit(slow, spread(targets))
+    model = DPRidge(random_state=0, target_range=(-1, 1)).fit(slow, spread(targets))
     timer.join()
     np.testing.assert_array_equal(model.gram_, expected.gram_)
     np.testing.assert_array_equal(model.coef_, expected.coef_)
@@ -207,12 +208,14 @@ def test_errors_hold_no_labels(client, records):
         "label that is not in classes",
     )
     words = spoilt(targets, f"{SECRET}x", "U20")
-    check_error(client, lambda: DPRidge().fit(spread(X), words), "y must hold numbers")
+    check_error(client, lambda: DPRidge(target_range=(-1, 1)).fit(spread(X), words),
+        "y must hold numbers")
     search = StabilityGridSearchCV(DPLogisticRegression(classes=[0, 1]), {"alpha": [0.1, 1.0]})
     check_error(client, lambda: search.fit(spread(X), strange), "label that is not in classes")
     # last: what other people's tasks raise is in the logs
     check_error(
-        client, lambda: DPRidge().fit(spread(X).map_blocks(fail, dtype=float), targets),
+        client, lambda: DPRidge(target_range=(-1, 1)).fit(spread(X).map_blocks(fail, dtype=float),
+            targets),
         r"could not be computed \(KeyError\)", logs=False,
     )
 
@@ -227,10 +230,10 @@ def test_chunks_have_the_shape_that_dask_says(records):
     assert filtered.shape == narrow.shape == X.shape and expected.shape == targets.shape
     for rows, y in ((filtered, expected), (filtered, targets), (spread(X), expected), (narrow, targets)):
         with pytest.raises(ValueError, match="another shape than its Dask collection says"):
-            DPRidge().fit(rows, y)
+            DPRidge(target_range=(-1, 1)).fit(rows, y)
     filtered.compute_chunk_sizes()
     expected.compute_chunk_sizes()
-    model = DPRidge().fit(filtered, expected)
+    model = DPRidge(target_range=(-1, 1)).fit(filtered, expected)
     assert model.gram_[-1, -1] == model.n_samples_ == len(filtered)
 
 
@@ -250,7 +253,7 @@ def test_errors_of_tasks_are_told_alike_wherever_they_come_up(records):
             raise OSError("part-0.parquet") from error
 
     with pytest.raises(OSError, match="part-0") as caught:
-        DPRidge().fit(spread(X).map_blocks(lost, dtype=float), targets)
+        DPRidge(target_range=(-1, 1)).fit(spread(X).map_blocks(lost, dtype=float), targets)
     assert caught.value.__cause__ is None and caught.value.__context__ is None
 
 

@@ -26,7 +26,8 @@ pytestmark = [
 ]
 
 RIDGES = [
-    DPRidge(perturbation=kind, norm=norm, delta=1e-6 if (kind, norm) == ("covariance", "l2") else 0)
+    DPRidge(perturbation=kind, norm=norm, delta=1e-6 if (kind, norm) == ("covariance",
+        "l2") else 0, target_range=(-1, 1), data_norm_l1=1.0 if norm == "l1" else None)
     for kind in ("covariance", "objective", "output") for norm in ("l1", "l2")
 ]
 CLASSIFIERS = [
@@ -82,7 +83,7 @@ def test_samples_are_spread_and_keep_labels(records, tmp_path):
         assert 150 <= count <= 300 and low >= 40 and high >= 40 and apart == 0, name
 
 
-REGRESSORS = [DPPoissonRegressor(), DPHuberRegressor(target_range=(-1, 1)), *RIDGES]
+REGRESSORS = [DPPoissonRegressor(target_bound=10.0), DPHuberRegressor(target_range=(-1, 1)), *RIDGES]
 
 
 @pytest.mark.parametrize("model", [*CLASSIFIERS, *REGRESSORS], ids=repr)
@@ -144,7 +145,7 @@ def test_the_training_records_are_noticed(records, tmp_path):
 def test_chunks_are_read_once_a_pass(records):
     X, _, targets = records
     read = Parts(X)
-    DPRidge().fit(RowChunks(read, LENGTHS, 4), targets)
+    DPRidge(target_range=(-1, 1)).fit(RowChunks(read, LENGTHS, 4), targets)
     assert read.read == [0, 1, 2, 3]
     rows, _ = take_records(as_lazy(RowChunks(read, LENGTHS, 4)), None, np.arange(750, 800))
     del read.read[:]

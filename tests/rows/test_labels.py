@@ -34,7 +34,8 @@ def test_labels_of_another_length_are_refused(records, tmp_path):
 
 def test_two_columns_of_labels_are_refused_whatever_keeps_them(records, tmp_path):
     X, labels, targets = records
-    for model, y in ((DPLogisticRegression(classes=[0, 1]), labels), (DPRidge(), targets)):
+    for model, y in ((DPLogisticRegression(classes=[0, 1]), labels), (DPRidge(target_range=(-1,
+        1)), targets)):
         both = np.column_stack([y, y])
         for name, (rows, kept) in (few_forms(X, both, tmp_path) | {"memory": (X, both)}).items():
             with pytest.raises(ValueError):
@@ -72,7 +73,7 @@ def test_errors_hold_no_labels(records, tmp_path):
     X, labels, _ = records
     for rows in (rows for rows, _ in forms(X, labels, tmp_path).values()):
         with pytest.raises(TypeError, match="y could not be read") as caught:
-            DPRidge().fit(rows, np.float64(98765.0))
+            DPRidge(target_range=(-1, 1)).fit(rows, np.float64(98765.0))
         assert "98765" not in str(caught.value)
 
     def fail(block):
@@ -81,7 +82,7 @@ def test_errors_hold_no_labels(records, tmp_path):
     y = few_forms(X, labels, tmp_path)["dask"][1].map_blocks(fail, dtype=int)
     for rows in (X, few_forms(X, labels, tmp_path)["chunks"][0]):
         with pytest.raises(ValueError, match="KeyError") as caught:
-            DPRidge().fit(rows, y)
+            DPRidge(target_range=(-1, 1)).fit(rows, y)
         assert "98765" not in str(caught.value) and caught.value.__context__ is None
 
 
@@ -95,7 +96,8 @@ def test_targets_that_are_no_numbers_reach_no_sum(records, tmp_path, bad):
     X, _, y = records
     y = np.where(np.arange(len(y)) == 900, bad, y.astype(float))
     for name, (rows, targets) in forms(X, y, tmp_path).items():
-        for model in (DPRidge(), DPRidge(perturbation="output"), DPLogisticRegression(classes=[0, 1])):
+        for model in (DPRidge(target_range=(-1, 1)), DPRidge(perturbation="output",
+            target_range=(-1, 1)), DPLogisticRegression(classes=[0, 1])):
             with pytest.raises(ValueError) as refused:
                 model.fit(rows, targets)
             assert not hasattr(model, "coef_"), name

@@ -72,8 +72,8 @@ def test_every_type_of_number(tmp_path, dtype, order):
     mapped = np.load(stored(table, tmp_path), mmap_mode="r")
     y = rng.integers(0, 2, size=300)
     with pytest.warns(Warning):
-        expected = DPRidge(random_state=0).fit(table, y)
-        model = DPRidge(random_state=0).fit(mapped, y)
+        expected = DPRidge(random_state=0, target_range=(-1, 1)).fit(table, y)
+        model = DPRidge(random_state=0, target_range=(-1, 1)).fit(mapped, y)
     np.testing.assert_array_equal(model.coef_, expected.coef_)
 
 
@@ -146,7 +146,7 @@ def test_what_is_refused(table, tmp_path):
     table[4000, 3] = np.nan
     y = np.arange(N_ROWS) % 2
     mapped = np.load(stored(table, tmp_path), mmap_mode="r")
-    for model in (DPRidge(), DPLogisticRegression(classes=[0, 1])):
+    for model in (DPRidge(target_range=(-1, 1)), DPLogisticRegression(classes=[0, 1])):
         with pytest.raises(ValueError, match="Input X contains NaN") as caught:
             model.fit(mapped, y)
         assert caught.value.__context__ is None
@@ -155,7 +155,7 @@ def test_what_is_refused(table, tmp_path):
         with pytest.raises(ValueError, match="minimum of 1 is required"):
             model.fit(mapped[:0], y[:0])
     with pytest.raises(ValueError, match="10000000 cells"):
-        DPHistogramDensity().fit(mapped)
-    model = DPRidge().fit(mapped[:1000], y[:1000])
+        DPHistogramDensity(bounds=(0, 1)).fit(mapped)
+    model = DPRidge(target_range=(-1, 1)).fit(mapped[:1000], y[:1000])
     with pytest.raises(ValueError, match="X has 2 features"):
         model.predict(mapped[:1000, :2])

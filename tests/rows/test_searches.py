@@ -52,7 +52,7 @@ def test_searches(records, tmp_path, strategy):
 
 SWEEPS = [
     (DPLogisticRegression(classes=[0, 1]), {"alpha": np.geomspace(0.05, 5, 8)}),
-    (DPRidge(perturbation="objective"), {"alpha": np.geomspace(0.05, 5, 8)}),
+    (DPRidge(perturbation="objective", target_range=(-1, 1)), {"alpha": np.geomspace(0.05, 5, 8)}),
     (DPHistogramDensity(bounds=(-1, 1)), {"bin_width": [0.5, 0.25, 1.0, 2.0]}),
 ]
 
@@ -95,7 +95,7 @@ def test_random_stopping(records):
 
 def test_one_release_that_is_read(records, tmp_path):
     X, _, targets = records
-    search = StabilityGridSearchCV(DPRidge(), {"alpha": [0.01, 1.0]}, random_state=0)
+    search = StabilityGridSearchCV(DPRidge(target_range=(-1, 1)), {"alpha": [0.01, 1.0]}, random_state=0)
     expected = clone(search).fit(X, targets)
     for name, given in few_forms(X, targets, tmp_path).items():
         search.fit(*given)
@@ -129,7 +129,7 @@ def test_private_steps(records, tmp_path):
 @pytest.mark.parametrize("model, criterion, target", [
     (DPLogisticRegression(alpha=0.1, classes=[0, 1], perturbation="output"), "brier", 0.4),
     (DPLogisticRegression(alpha=0.1, classes=[0, 1]), "excess_risk", 0.1),
-    (DPRidge(alpha=0.1), "risk", 0.4),
+    (DPRidge(alpha=0.1, target_range=(-1, 1)), "risk", 0.4),
     (DPHistogramDensity(bounds=(-1, 1), bin_width=1.0), "excess_risk", 0.1),
 ], ids=repr)
 def test_accuracy_first(records, tmp_path, model, criterion, target):

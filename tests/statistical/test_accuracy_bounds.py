@@ -20,7 +20,11 @@ from dpselect.capabilities import PublicShape
 from dpselect.density.cells import cell_masses
 from dpselect.linear_model.calibration import calibrate
 from dpselect.linear_model.losses import LogisticLoss
-from dpselect.linear_model.ridge.calibration import RESIDUAL_SHARE, gradient_change
+from dpselect.linear_model.ridge.calibration import (
+    RESIDUAL_SHARE,
+    gradient_change_l1,
+    gradient_change_l2,
+)
 from dpselect.metrics import (
     BrierScore,
     ClippedSquaredErrorScore,
@@ -100,7 +104,7 @@ def worst_ratios(model, n, p, seed, starts=6, steps=100):
     return worst
 
 
-RIDGE = DPRidge(alpha=0.25, data_norm=1.0, target_bound=1.0, fit_intercept=False)
+RIDGE = DPRidge(alpha=0.25, data_norm=1.0, target_range=(-1.0, 1.0), fit_intercept=False)
 LOGISTIC = DPLogisticRegression(alpha=0.2, fit_intercept=False, classes=[-1, 1], data_norm=3.0)
 SVC = DPLinearSVC(alpha=0.1, classes=[-1, 1], fit_intercept=False, huber_width=0.1)
 
@@ -111,11 +115,13 @@ SVC = DPLinearSVC(alpha=0.1, classes=[-1, 1], fit_intercept=False, huber_width=0
 @pytest.mark.parametrize("model, n, p, least", [
     (RIDGE, 1, 1, (0.99, 0.1, 0.45, 0.2)),
     (RIDGE, 40, 2, (0.99, 0.7, 0.85, 0.5)),
-    (DPRidge(alpha=25.0, data_norm=1.0, fit_intercept=False), 5, 2, (0.6, 0.5, 0.2, 0.9)),
-    (DPRidge(alpha=0.1, data_norm=0.8, target_bound=1.5), 3, 3, (0.5, 0.1, 0.4, 0.1)),
-    (DPRidge(alpha=0.02, norm="l1", data_norm=1.5, target_bound=0.7, coef_bound=0.6,
-             perturbation="objective"), 40, 2, (0.8, 0.5, 0.65, 0.1)),
-    (DPRidge(alpha=1e-3, perturbation="output", norm="l2"), 4, 2, (0.8, 0.0, 0.4, 0.0)),
+    (DPRidge(alpha=25.0, data_norm=1.0, fit_intercept=False, target_range=(-1, 1)), 5, 2, (0.6,
+        0.5, 0.2, 0.9)),
+    (DPRidge(alpha=0.1, data_norm=0.8, target_range=(-1.5, 1.5)), 3, 3, (0.5, 0.1, 0.4, 0.1)),
+    (DPRidge(alpha=0.02, norm="l1", data_norm=1.5, target_range=(-0.7, 0.7), coef_bound=0.6,
+             perturbation="objective", data_norm_l1=1.5), 40, 2, (0.8, 0.5, 0.65, 0.1)),
+    (DPRidge(alpha=1e-3, perturbation="output", norm="l2", target_range=(-1, 1)), 4, 2, (0.8, 0.0,
+        0.4, 0.0)),
     (LOGISTIC, 2, 1, (0.99, 0.2, 0.55, 0.2)),
     (LOGISTIC, 40, 2, (0.99, 0.8, 0.8, 0.5)),
     (DPLogisticRegression(alpha=0.01, classes=[-1, 1], data_norm_l1=1.0), 5, 3, (0.5, 0.2, 0.4, 0.1)),
@@ -229,15 +235,15 @@ def promise_cases():
         how = {"norm": norm, "perturbation": perturbation}
         for alpha, epsilon, n, p in settings:
             more = {**how, "alpha": alpha, "fit_intercept": p != 4}
-            yield DPRidge(epsilon, **more), n, p
-            yield DPRidge(epsilon, coef_bound=0.1, **more), n, p
+            yield DPRidge(epsilon, target_range=(-1, 1), **more), n, p
+            yield DPRidge(epsilon, coef_bound=0.1, target_range=(-1, 1), **more), n, p
             yield DPLogisticRegression(epsilon, classes=[0, 1], **more), n, p
             yield DPLinearSVC(epsilon, classes=[0, 1], **more), n, p
         yield DPLogisticRegression(3.0, alpha=0.05, classes=[0, 1, 2], **how), 100, 2
         yield DPLinearSVC(1.0, alpha=20.0, classes=[0, 1, 2], **how), 30, 1
     for noise in ("laplace", "discrete_laplace"):
         for epsilon, n, width in ((1.0, 500, 0.25), (0.1, 100, 0.1), (5.0, 1000, 0.5), (20.0, 50, 0.05)):
-            yield DPHistogramDensity(epsilon, bin_width=width, noise=noise), n, 1
+            yield DPHistogramDensity(epsilon, bin_width=width, noise=noise, bounds=(0, 1)), n, 1
 
 
 FITS, GAMMA = 250, 0.1
@@ -328,12 +334,12 @@ def test_no_record_moves_a_score_of_a_classifier_further_than_stated(model, scor
 
 def test_no_record_moves_the_other_scores_further_than_stated():
     x = np.array([9.0])
-    model = DPRidge(alpha=0.25, fit_intercept=False)
+    model = DPRidge(alpha=0.25, fit_intercept=False, target_range=(-1, 1))
     for bound in (0.01, 1.0, 3.9):
         score = ClippedSquaredErrorScore(bound)
         moved = held_out(model, score, np.array([1.0]), (x, -7.0), (x, 1.0))
         assert moved == pytest.approx(1.0)
-    model = DPHistogramDensity(bin_width=0.25)
+    model = DPHistogramDensity(bin_width=0.25, bounds=(0, 1))
     for theta in np.vstack([np.eye(4), np.random.default_rng(0).dirichlet(np.ones(4), 20)]):
         score = IntegratedSquaredErrorScore()
         moved = held_out(model, score, theta, ([0.1], 0), ([0.6], 0))
@@ -365,7 +371,8 @@ def gradient_difference(v, p, r, s, Y, B, norm):
     (0.25, 1.0, 0.1, 2.0, 0.5),
 ])
 def test_no_record_moves_the_gradient_of_ridge_further_than_stated(norm, r, s, Y, B, least):
-    bound, found = gradient_change(norm, r, s, Y, B), 0.0
+    by_l2 = gradient_change_l2(r, s, Y, B)
+    bound, found = by_l2 if norm == "l2" else gradient_change_l1(r, r, s, Y, B), 0.0
     for p in (1, 2, 3):
         rng = np.random.default_rng(p)
         d = p + bool(s)
@@ -387,7 +394,7 @@ def test_no_record_moves_the_gradient_of_ridge_further_than_stated(norm, r, s, Y
     # twins: one gradient in place of two; l1 rows measured by their l2 norm
     assert found > bound / 2
     if norm == "l1" and 0 < s <= r:
-        assert found > gradient_change("l2", r, s, Y, B)
+        assert found > by_l2
 
 
 # ---- the exact law of objective perturbation ----
@@ -432,9 +439,15 @@ class RidgeAttack:
     n: int
     p: int
 
+    @property
+    def norm(self):
+        return self.model.problem().noise_norm(self.p)
+
     def noise(self, twin=None):
         problem = self.model.problem()
-        s, S = scales_of(self.model, self.n, 1), problem.gradient_change(problem.norm)
+        s, S = scales_of(self.model, self.n, self.p), problem.gradient_change(self.norm, self.p)
+        if twin == "of the l2 norm":
+            return s.mu, s.linear_scale * problem.gradient_change() / S
         if twin == "half":
             return s.mu, s.linear_scale / 2
         if twin == "no determinant":
@@ -443,8 +456,9 @@ class RidgeAttack:
 
     def pair(self, v):
         m, p = self.model, self.p
-        rows = clipped_rows(v, self.n, p, {m.norm: m.data_norm}, float(m.fit_intercept))
-        y = np.clip(v[3 * p : 3 * p + 3], -m.target_bound, m.target_bound)
+        bounds = {"l2": m.data_norm, "l1": m.data_norm_l1 or math.inf}
+        rows = clipped_rows(v, self.n, p, bounds, float(m.fit_intercept))
+        y = np.clip(v[3 * p : 3 * p + 3], *m.target_range) - sum(m.target_range) / 2
         return rows, [y[[first] + [2] * (self.n - 1)] for first in (0, 1)]
 
     def log_ratio(self, v, twin=None, inside=False):
@@ -453,7 +467,7 @@ class RidgeAttack:
         if inside:
             u = u * (0.999 * B / max(B, np.linalg.norm(u)))
         laws = [
-            ridge_log_density(u, rows, y, mu, scale, self.model.norm, B)
+            ridge_log_density(u, rows, y, mu, scale, self.norm, B)
             for rows, y in zip(*self.pair(v))
         ]
         return abs(laws[0] - laws[1])
@@ -485,14 +499,19 @@ class RidgeAttack:
 @pytest.mark.parametrize("params, n, p, least, inside", [
     (dict(alpha=25.0, norm="l2"), 3, 1, 0.6, 0.6),
     (dict(alpha=1.0, norm="l2"), 50, 2, 0.6, 0.6),
+    (dict(alpha=1.0, norm="l1", data_norm_l1=1.0), 50, 2, 0.6, 0.6),
+    (dict(alpha=1.0, norm="l1", data_norm_l1=1.2, target_range=(2, 5)), 50, 2, 0.6, 0.6),
     (dict(alpha=1.0, norm="l1"), 50, 2, 0.6, 0.6),
     (dict(alpha=0.05, norm="l2", coef_bound=0.4), 5, 2, 0.5, 0.4),
     (dict(alpha=1e-3, norm="l1", epsilon=3.0, coef_bound=0.05), 2, 1, 0.4, 0.3),
     (dict(alpha=0.5, norm="l1", fit_intercept=True), 40, 1, 0.6, 0.6),
+    (dict(alpha=0.5, norm="auto", fit_intercept=True, data_norm_l1=1.2), 40, 2, 0.5, 0.4),
     (dict(alpha=0.5, norm="l2", fit_intercept=True, data_norm=0.6), 40, 1, 0.6, 0.6),
 ])
 def test_the_law_of_ridge_with_noise_in_the_objective(params, n, p, least, inside):
-    model = DPRidge(**{"perturbation": "objective", "fit_intercept": False, **params})
+    model = DPRidge(**{
+        "perturbation": "objective", "fit_intercept": False, "target_range": (-1, 1), **params
+    })
     attack, main = RidgeAttack(model, n, p), (1 - RESIDUAL_SHARE) * model.epsilon
     assert least * main < attack.search() <= main * SLACK
     half = attack.search("half", inside=True, starts=2)
@@ -503,17 +522,29 @@ def test_the_law_of_ridge_with_noise_in_the_objective(params, n, p, least, insid
 @pytest.mark.slow
 @pytest.mark.parametrize("norm", ["l1", "l2"])
 def test_the_determinant_of_ridge_has_its_price(norm):
-    model = DPRidge(alpha=0.05, perturbation="objective", norm=norm, fit_intercept=False)
+    model = DPRidge(alpha=0.05, perturbation="objective", norm=norm, fit_intercept=False,
+        target_range=(-1, 1), data_norm_l1=1.0 if norm == "l1" else None)
     attack = RidgeAttack(model, 2, 2)
     assert attack.search(starts=2) <= (1 - RESIDUAL_SHARE) * SLACK
     assert attack.search("no determinant", inside=True, starts=2) > 1
 
 
+@pytest.mark.slow
+def test_laplace_noise_of_the_l2_norm_is_caught():
+    model = DPRidge(
+        alpha=1.0, perturbation="objective", norm="l1", data_norm_l1=1.4, fit_intercept=False,
+        target_range=(-1, 1),
+    )
+    attack = RidgeAttack(model, 50, 2)
+    assert attack.search(starts=2) <= (1 - RESIDUAL_SHARE) * SLACK
+    assert attack.search("of the l2 norm", starts=2) > 1.1
+
+
 def test_the_density_of_ridge_is_that_of_the_estimator():
     """The noise that the density is made of leads the estimator to the model, inside or not."""
     rng = np.random.default_rng(0)
-    model = DPRidge(perturbation="objective", alpha=0.3, fit_intercept=False)
-    s, B = scales_of(model, 4, 1), model.problem().ball
+    model = DPRidge(perturbation="objective", alpha=0.3, fit_intercept=False, target_range=(-1, 1))
+    s, B = scales_of(model, 4, 2), model.problem().ball
     for length in (0.5, 1.7):
         X, y, u = rng.normal(size=(4, 2)) / 3, rng.uniform(-1, 1, 4), rng.normal(size=2)
         u *= length * B / np.linalg.norm(u)
@@ -525,7 +556,7 @@ def test_the_density_of_ridge_is_that_of_the_estimator():
         given = calibration.minimiser(reduction.sums, np.stack([b, np.zeros(2)]))
         np.testing.assert_allclose(given, theta, rtol=1e-8)
         # and the determinant is that of the map from u to the noise
-        h, density = 1e-6, ridge_log_density(u, X, y, s.mu, 1e300, model.norm, B)
+        h, density = 1e-6, ridge_log_density(u, X, y, s.mu, 1e300, "l2", B)
 
         def noise(u):
             theta = u * min(1.0, B / np.linalg.norm(u))
@@ -616,7 +647,8 @@ def test_the_root_bound_covers_the_rounding_of_the_risks():
     X[0], y[0] = [9.0, 0.0], 1.0
     changed = y.copy()
     changed[0] = -1.0
-    model = DPRidge(alpha=alpha, norm="l2", fit_intercept=False, perturbation="output")
+    model = DPRidge(alpha=alpha, norm="l2", fit_intercept=False, perturbation="output",
+        target_range=(-1, 1))
     levels, stream = NoiseLevels("fresh", 1.0, 1.0), InnerStream(bytes(32))
     a, b = (model.accuracy_form().reduction(X, t, levels, stream) for t in (y, changed))
     models = a.minimiser * np.linspace(0.9, 1.1, 401)[:, None]

@@ -409,18 +409,23 @@ SHORT = dict(alpha=25.0, fit_intercept=False)
 CLASSES = dict(alpha=1.0, classes=[0, 1], fit_intercept=False)
 LEVELS = (0.25, 0.5, 1.0)
 
-RIDGE = (DPRidge(perturbation="output", norm="l2", **SHORT), FLIP, LEVELS)
+RIDGE = (DPRidge(perturbation="output", norm="l2", target_range=(-1, 1), **SHORT), FLIP, LEVELS)
 SVC = (DPLinearSVC(perturbation="output", **CLASSES), SIGNS, LEVELS)
 LOGISTIC = (DPLogisticRegression(perturbation="output", **CLASSES), SIGNS, LEVELS)
-LAPLACE = (DPHistogramDensity(bin_width=0.5), cells(0.25, 0.75, (0, 60)), LEVELS)
+LAPLACE = (DPHistogramDensity(bin_width=0.5, bounds=(0, 1)), cells(0.25, 0.75, (0, 60)), LEVELS)
 DISCRETE = (
-    DPHistogramDensity(bin_width=0.5, noise="discrete_laplace"), cells(0.25, 0.75, (30, 31)), LEVELS
+    DPHistogramDensity(bin_width=0.5, noise="discrete_laplace", bounds=(0, 1)), cells(0.25, 0.75,
+        (30, 31)), LEVELS
 )
-SUMS_L1 = (DPRidge(alpha=0.25, fit_intercept=False), one_record(3, (1.0, 1.0), (1.0, -1.0)), LEVELS)
-SUMS_L2 = (DPRidge(alpha=0.25, norm="l2"), one_record(6, (EAST, 1.0), (NORTH, -1.0), 2), LEVELS)
+SUMS_L1 = (DPRidge(alpha=0.25, fit_intercept=False, target_range=(-1, 1)), one_record(3, (1.0,
+    1.0), (1.0, -1.0)), LEVELS)
+SUMS_L2 = (DPRidge(alpha=0.25, norm="l2", target_range=(-1, 1)), one_record(6, (EAST, 1.0), (NORTH,
+    -1.0), 2), LEVELS)
 OBJECTIVE = {
     norm: (
-        (DPRidge(norm=norm, perturbation="objective", **SHORT), FLIP, LEVELS),
+        (DPRidge(norm=norm, perturbation="objective", target_range=(-1, 1),
+            data_norm_l1=1.0 if norm == "l1" else None,
+            **SHORT), FLIP, LEVELS),
         (DPLogisticRegression(norm=norm, data_norm_l1=1.0, **CLASSES), CORNERS, LEVELS),
         (DPLinearSVC(norm=norm, data_norm_l1=1.0, **CLASSES), CORNERS, LEVELS),
     )

@@ -49,18 +49,18 @@ def audit(model):
 
 @pytest.mark.parametrize("noise", ["laplace", "discrete_laplace"])
 def test_loss_stays_under_the_claim(noise):
-    assert 0.8 < audit(DPHistogramDensity(1.0, noise=noise)) <= 1.0
+    assert 0.8 < audit(DPHistogramDensity(1.0, noise=noise, bounds=(0, 1))) <= 1.0
 
 
 @pytest.mark.parametrize("noise", ["laplace", "discrete_laplace"])
 def test_half_the_noise_is_caught(noise):
     # scale 1 / epsilon, as if one record changed one count only
-    assert audit(DPHistogramDensity(2.0, noise=noise)) > 1.0
+    assert audit(DPHistogramDensity(2.0, noise=noise, bounds=(0, 1))) > 1.0
 
 
 @pytest.mark.parametrize("noise", ["laplace", "discrete_laplace"])
 def test_the_sampler_is_the_estimator(noise):
-    model = DPHistogramDensity(1.0, bin_width=0.25, noise=noise, random_state=7)
+    model = DPHistogramDensity(1.0, bin_width=0.25, noise=noise, random_state=7, bounds=(0, 1))
     counts = np.array([6, 5, 0, 20])
     X = np.repeat([[0.1], [0.3], [0.6], [0.9]], counts, axis=0)
     with pytest.warns(SeededNoiseWarning):

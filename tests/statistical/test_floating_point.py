@@ -99,7 +99,7 @@ def test_histograms(noise, monkeypatch):
         noisy.clear()
         for t in range(N // CELLS):
             DPHistogramDensity(
-                noise=noise, bin_width=1 / CELLS, random_state=stream(noise, i, t)
+                noise=noise, bin_width=1 / CELLS, random_state=stream(noise, i, t), bounds=(0, 1)
             ).fit(X)
         pair.append(np.concatenate(noisy))
     step = 2.0**-39 if noise == "laplace" else 1.0
@@ -114,7 +114,7 @@ def test_histograms(noise, monkeypatch):
 @pytest.mark.parametrize("how", ["path", "fresh"])
 def test_histograms_at_every_level(how):
     levels, pair = NoiseLevels(how, 0.1, 2.0), []
-    model = DPHistogramDensity(bin_width=1 / CELLS)
+    model = DPHistogramDensity(bin_width=1 / CELLS, bounds=(0, 1))
     step = counts_noise(model, CELLS, how).step(levels)
     for i, X in enumerate(COUNTED):
         numbers = []
@@ -141,7 +141,8 @@ def covariance_releases(**parameters):
     for i, (X, y) in enumerate(REGRESSIONS):
         numbers = []
         for t in range(N // 5149 + 1):
-            model = DPRidge(random_state=stream("ridge", i, t), **parameters)
+            key = stream("ridge", i, t)
+            model = DPRidge(random_state=key, **{"target_range": (-1, 1), **parameters})
             model = fitted(model, X, y)
             numbers.append(released(model.gram_, model.moment_))
         pair.append(np.concatenate(numbers))
@@ -156,7 +157,7 @@ def test_covariance_perturbation():
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_covariance_perturbation_in_l2(delta, monkeypatch):
-    step = scales_of(DPRidge(norm="l2", delta=delta), 10, P).step
+    step = scales_of(DPRidge(norm="l2", delta=delta, target_range=(-1, 1)), 10, P).step
     pair = covariance_releases(norm="l2", delta=delta)
     assert pair[0].size >= N and digits_p_value(pair, step) > FALSE_ALARM
     # the twin rounds the noise alone
@@ -170,7 +171,7 @@ def test_covariance_perturbation_in_l2(delta, monkeypatch):
 @pytest.mark.parametrize("how", ["path", "fresh"])
 def test_covariance_perturbation_at_every_level(how, monkeypatch):
     levels, pair = NoiseLevels(how, 0.1, 2.0), []
-    model = DPRidge()
+    model = DPRidge(target_range=(-1, 1))
 
     class Read(Exception):
         pass

@@ -128,10 +128,10 @@ STRONG = dict(alpha=50.0, perturbation="output", norm="l2")
 ATTACKED = {
     "logistic-output": (DPLogisticRegression(perturbation="output", **LINEAR), coefficients),
     "svc-output": (DPLinearSVC(perturbation="output", **LINEAR), coefficients),
-    "ridge-output": (DPRidge(**STRONG, **RIDGE), coefficients),
-    "ridge-l1": (DPRidge(**RIDGE), sums),
-    "ridge-l2": (DPRidge(norm="l2", **RIDGE), sums),
-    "ridge-gaussian": (DPRidge(norm="l2", delta=1e-6, **RIDGE), sums),
+    "ridge-output": (DPRidge(target_range=(-1, 1), **STRONG, **RIDGE), coefficients),
+    "ridge-l1": (DPRidge(target_range=(-1, 1), **RIDGE), sums),
+    "ridge-l2": (DPRidge(norm="l2", target_range=(-1, 1), **RIDGE), sums),
+    "ridge-gaussian": (DPRidge(norm="l2", delta=1e-6, target_range=(-1, 1), **RIDGE), sums),
 }
 
 
@@ -208,7 +208,7 @@ REDUCED = {
     "logistic": DPLogisticRegression(
         perturbation="output", alpha=0.3, epsilon=1.0, classes=[False, True]
     ),
-    "ridge": DPRidge(**STRONG),
+    "ridge": DPRidge(target_range=(-1, 1), **STRONG),
 }
 
 
@@ -290,11 +290,12 @@ def every_release():
         for perturbation in ("objective", "output", "covariance"):
             for fit_intercept in (True, False):
                 yield DPRidge(
-                    perturbation=perturbation, norm=norm, fit_intercept=fit_intercept, **key
+                    perturbation=perturbation, norm=norm, fit_intercept=fit_intercept,
+                    target_range=(-1, 1), data_norm_l1=1.0 if norm == "l1" else None, **key
                 )
-    yield DPRidge(norm="l2", delta=1e-6, **key)
+    yield DPRidge(norm="l2", delta=1e-6, target_range=(-1, 1), **key)
     for noise in ("laplace", "discrete_laplace"):
-        yield DPHistogramDensity(noise=noise, bin_width=0.5, **key)
+        yield DPHistogramDensity(noise=noise, bin_width=0.5, bounds=(0, 1), **key)
 
 
 def unrelated_records(labels):
@@ -332,14 +333,15 @@ def test_nothing_is_released_but_through_the_gate(estimator, monkeypatch):
 
 @pytest.mark.parametrize("twin", [ExactMean, NoiseOfItsOwn])
 def test_what_goes_round_the_gate_is_found(twin, monkeypatch):
-    estimator = twin(perturbation="output", random_state=stream("gate"))
+    estimator = twin(perturbation="output", target_range=(-1, 1), random_state=stream("gate"))
     assert not same_releases(estimator, monkeypatch)
 
 
 @pytest.mark.parametrize("how", ["path", "brownian", "fresh"])
 @pytest.mark.parametrize("model", [
-    *REDUCED.values(), DPLogisticRegression(alpha=0.3, classes=[0, 1]), DPRidge(),
-    DPRidge(norm="l2"), DPRidge(perturbation="objective"), DPHistogramDensity(bin_width=0.5),
+    *REDUCED.values(), DPLogisticRegression(alpha=0.3, classes=[0, 1]), DPRidge(target_range=(-1, 1)),
+    DPRidge(norm="l2", target_range=(-1, 1)), DPRidge(perturbation="objective", target_range=(-1,
+        1)), DPHistogramDensity(bin_width=0.5, bounds=(0, 1)),
 ], ids=name_of)
 def test_models_of_a_path_come_through_the_gate(model, how, monkeypatch):
     go_round(monkeypatch, constant)

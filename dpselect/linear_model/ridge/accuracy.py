@@ -24,7 +24,7 @@ from ...noise.tails import noise_length
 from ...rows import block_sum
 from .calibration import RESIDUAL, minimiser_sensitivity
 from .noise import Decomposition, statistic_noise
-from .sums import entry_bits, outer_sums, scaled_targets, truncated
+from .sums import entry_bits, outer_sums, truncated
 from .trust_region import length_of
 
 
@@ -75,7 +75,8 @@ class RidgeAccuracy(AccuracyForm):
             return float(derivative * (o + s.rounding) + steepened**2 / 2)
         # the noise that matters gets nearly all of the probability
         shares = [None if expected else share * failure_probability for share in (0.99, 0.01)]
-        b = s.linear_scale * noise_length(problem.norm, d, shares[0]) + (s.mu - alpha) * B + s.tau
+        norm = problem.noise_norm(shape.n_features)
+        b = s.linear_scale * noise_length(norm, d, shares[0]) + (s.mu - alpha) * B + s.tau
         o = s.output_scale * noise_length("l2", d, shares[1]) + s.rounding
         derivative = steepest if problem.coef_bound else b
         return float(b**2 / (2 * alpha) + derivative * o + (R**2 + alpha) * o**2 / 2)
@@ -98,7 +99,7 @@ class RidgeAccuracy(AccuracyForm):
                 return deviation**2 * (R**2 + problem.dimension(p) * alpha) / 2
             noise, scale = self.statistics_noise(p, levels.how)
             # coefficients of half the largest length, for want of any
-            return self.forecast_excess(scale, noise.deviation(levels, epsilon), n, B / 2)
+            return self.forecast_excess(scale, noise.deviation(levels, epsilon), shape, B / 2)
 
         return AccuracyBounds(
             risk=span, minimum=span + tau**2 / (2 * alpha), root=root, forecast=forecast
@@ -114,7 +115,7 @@ class RidgeAccuracy(AccuracyForm):
         The sums are in units of R and Y.
         """
         problem = self.problem
-        norm = "l2" if how == "brownian" else problem.norm
+        norm = "l2" if how == "brownian" else problem.noise_norm(n_features)
         scale = statistic_noise(
             n_features, fit_intercept=problem.fit_intercept, norm=norm, epsilon=1.0, delta=0.0
         )
@@ -127,16 +128,16 @@ class RidgeAccuracy(AccuracyForm):
         moved = minimiser_sensitivity(self.problem.gradient_change(), n_samples, self.problem.alpha)
         return SensitivityNoise("l2", (1, self.problem.dimension(n_features)), moved)
 
-    def forecast_excess(self, scale, deviation, n_samples, length):
+    def forecast_excess(self, scale, deviation, shape, length):
         """Guess the excess after covariance perturbation from the length of the coefficients.
 
         The gradient of the noisy objective is off by (noise in X'X) theta - (noise in X'y), and
         the curvature is lambda in most directions.
         """
-        Y, R = self.problem.target_bound, self.problem.data_norm
-        spread = scale.off_diagonal * deviation * R / n_samples
+        Y, unit = self.problem.target_bound, self.problem.row_unit(shape.n_features)
+        spread = scale.off_diagonal * deviation * unit / shape.n_samples
         d = len(scale.weights) - 1
-        variance = spread**2 * ((R * length) ** 2 + (Y / scale.weights[-1]) ** 2)
+        variance = spread**2 * ((unit * length) ** 2 + (Y / scale.weights[-1]) ** 2)
         return d * variance / (2 * self.problem.alpha)
 
     def reduction(self, X, y, levels, stream):
@@ -163,7 +164,7 @@ class RidgeReduction(Reduction):
 
         # the risks are those of the records that the sums are made of
         def energy(targets):
-            y = scaled_targets(targets, problem.target_bound)
+            y = problem.scaled_targets(targets)
             if bits is not None:
                 y = np.ldexp(truncated(y, bits), -bits)
             return (y @ y,)
@@ -187,7 +188,8 @@ class RidgeReduction(Reduction):
         noisy = self.sums.noisy(partial(self.put_noise_on, epsilon=epsilon))
         noisy *= self.sums.units / self.n
         spread = self.scale.off_diagonal * self.noise.deviation(self.levels, epsilon)
-        rho = spread * problem.data_norm**2 * math.sqrt(len(self.minimiser)) / self.n
+        unit = problem.row_unit(self.shape.n_features)
+        rho = spread * unit**2 * math.sqrt(len(self.minimiser)) / self.n
         decomposed = Decomposition.of(noisy[:-1, :-1], noisy[:-1, -1], rho)
         return decomposed.minimiser(problem.alpha, problem.ball)
 
@@ -195,7 +197,7 @@ class RidgeReduction(Reduction):
         if self.problem.perturbation != "covariance":
             return super().forecast(model, epsilon)
         deviation = self.noise.deviation(self.levels, epsilon)
-        return self.form.forecast_excess(self.scale, deviation, self.n, length_of(model))
+        return self.form.forecast_excess(self.scale, deviation, self.shape, length_of(model))
 
     def risks(self, models):
         models, (gram, moment) = np.asarray(models), self.sums.means

@@ -1,7 +1,7 @@
 """How far one record moves ridge regression on a ball, and the noise that hides it.
 
-A record (x, y) has ||x|| <= R, the intercept's constant included, and |y| <= Y. The
-coefficients lie in the ball ||theta|| <= B.
+A record (x, y) has ||x|| <= R, the intercept's constant included, and |y| <= Y, counted from the
+middle of the targets' range. The coefficients lie in the ball ||theta|| <= B.
 """
 
 import math
@@ -31,24 +31,34 @@ def ball_radius(alpha, target_bound, coef_bound):
     return largest if coef_bound is None else min(largest, coef_bound)
 
 
-def gradient_change(norm, data_norm, constant, target_bound, radius):
-    """Return S, how far one replaced record moves the sum of the gradients on the ball.
+def gradient_change_l2(r, s, Y, B):
+    """Return S, how far one replaced record moves the sum of the gradients on the ball, in l2 norm.
 
-    `norm` is that in which rows are bounded, by r without the constant s, and S is measured.
-
-    Notes
-    -----
-    Twice the largest gradient, 2 R (Y + R B), would be too much: the gradients (x.theta - y) x
-    of two records cannot both be that long and point away from each other. The page "Ridge
-    regression" has the proof.
+    r bounds the l2 norm of the rows without the constant s. Twice the largest gradient,
+    2 R (Y + R B), would be too much: the gradients (x.theta - y) x of two records cannot both be
+    that long and point away from each other. The page "Ridge regression" has the proofs.
     """
-    r, s, Y, B = data_norm, constant, target_bound, radius
-    if norm == "l2":
-        R = math.hypot(r, s)
-        return R * (2 * Y + R * B)
-    if s <= r:
-        return (r + s) * (2 * Y + math.sqrt(2) * r * B)
-    return 2 * (r + s) * Y + r * B * math.sqrt(2 * r**2 + 4 * r * s + 8 * s**2)
+    R = math.hypot(r, s)
+    return R * (2 * Y + R * B)
+
+
+def gradient_change_l1(r, g, s, Y, B):
+    """Return S in l1 norm, for rows of l2 norm at most r and l1 norm at most g."""
+    R, G = math.hypot(r, s), g + s
+    if s <= g:
+        by_l1 = G * (2 * Y + math.sqrt(2) * g * B)
+    else:
+        by_l1 = 2 * G * Y + g * B * math.sqrt(2 * g**2 + 4 * g * s + 8 * s**2)
+    return min(by_l1, 2 * G * Y + G * R * B * math.sqrt(_opposition(R / G)))
+
+
+def _opposition(share):
+    """Return H: two gradients of length 1, and l1 norm 1 / share, may be sqrt(H) apart for one sign."""
+    if share >= 0.5:
+        return 2.0
+    if share >= (3 - math.sqrt(5)) / 4:
+        return 2 + (1 - 2 * share) ** 2 / (4 * share * (1 - share))
+    return 4 * (1 - share) ** 2
 
 
 def minimiser_sensitivity(change, n_samples, alpha):
@@ -59,7 +69,7 @@ def minimiser_sensitivity(change, n_samples, alpha):
 def objective_noise(problem, n_samples, n_features, epsilon):
     """Return the noise of objective perturbation on the ball."""
     n, d, alpha = n_samples, problem.dimension(n_features), problem.alpha
-    change = problem.gradient_change(problem.norm)
+    change = problem.gradient_change(problem.noise_norm(n_features), n_features)
     if epsilon == math.inf:
         return Perturbation(alpha, 0.0, 0.0, RESIDUAL * change)
     loss, R, main_epsilon = SquaredLoss(), problem.radius, (1 - RESIDUAL_SHARE) * epsilon

@@ -1,5 +1,6 @@
 """Differentially private ridge regression."""
 
+import math
 from typing import Any, Literal, Self
 
 from sklearn.base import clone
@@ -15,18 +16,26 @@ from ...records import numeric_rows
 from ...rows import block_map
 from ...training_records import share_records
 from ...type_aliases import FloatArray, MatrixLike
-from ...validation import SMALLEST_BOUND, flag, number, one_of, unless
+from ...validation import SMALLEST_BOUND, flag, interval, middle_and_half, number, one_of, unless
 from ..sweep import optimal_values, scores_of_splits
 from .accuracy import RidgeAccuracy
 from .problem import RidgeNoise, RidgeProblem
 from .sums import clipped_rows, outer_sums
+
+_largest_norm = number(
+    low=SMALLEST_BOUND, low_included=True, high=1 / SMALLEST_BOUND, high_included=True,
+    why="the noise is proportional to the largest norm that a row may have, and has to be a number of "
+    "float64",
+    instead="write a bound from knowledge of the field, such as 1.0",
+)
 
 
 class DPRidge(PrivateRegressor):
     """Ridge regression, released with differential privacy.
 
     Minimises half the mean squared error plus alpha / 2 times the squared norm of the
-    coefficients, the intercept included, over a ball. Either the Gram matrix and the moments
+    coefficients, the intercept included, over a ball. Targets are clipped to a public range and
+    counted from its middle. Either the Gram matrix and the moments
     are released with noise and the coefficients computed from them (covariance
     perturbation), or noise enters the objective, or it is added to the coefficients (output
     perturbation).
@@ -38,6 +47,9 @@ class DPRidge(PrivateRegressor):
     ----------
     epsilon : float, default=1.0
         Privacy loss of the fit, greater than 0; ``inf`` fits without noise.
+    target_range : (float, float), default=None
+        Targets are clipped to it, in units of the target; between -1e100 and 1e100. Must be given,
+        from knowledge of the field and not from the targets: the noise is proportional to its length.
     alpha : float, default=0.01
         Strength of the regularisation of the *mean* loss; scikit-learn's Ridge has
         alpha = n_samples times this one.
@@ -48,18 +60,21 @@ class DPRidge(PrivateRegressor):
     delta : float, default=0.0
         Probability with which the privacy loss may exceed epsilon. Greater than 0, it turns
         the noise of covariance perturbation under ``norm="l2"`` into Gaussian noise.
-    norm : {"l1", "l2"}, default="l1"
-        Norm in which rows are bounded. "l1" suits sparse rows such as one-hot columns; "l2"
-        suits dense ones.
+    norm : {"auto", "l2", "l1"}, default="auto"
+        Norm in which the noise of covariance and of objective perturbation measures rows. "l2" suits
+        dense rows, and "l1" sparse ones such as one-hot columns. "auto" takes the shorter noise, by
+        public numbers, and "l2" without `data_norm_l1` or with `delta`.
     data_norm : float, default=1.0
-        Rows with a larger norm are scaled down to it, in training and in prediction. A dense
-        row of l2 norm 1 with p columns has l1 norm up to sqrt(p), and about
-        sqrt(2 p / pi).
-    target_bound : float, default=1.0
-        Targets are clipped to [-target_bound, target_bound].
+        Rows with a larger l2 norm are scaled down to it, in training and in prediction.
+        Bring the columns to comparable scales first, by public bounds: see
+        :class:`~dpselect.preprocessing.BoundedScaler`.
+    data_norm_l1 : float, default=None
+        Rows with a larger l1 norm are scaled down to it, too. Of m categories, one-hot, the norms
+        are sqrt(m) and m. None adds no bound: the l1 norm is at most sqrt(n_features) data_norm.
     coef_bound : float, default=None
-        Largest l2 norm of the coefficients, the intercept included. It is never more than
-        target_bound / (2 sqrt(alpha)), within which the minimiser lies on any data.
+        Largest l2 norm of the coefficients, the intercept less the middle of the range included. It is
+        never more than half the length of the range over 2 sqrt(alpha), within which the minimiser
+        lies on any data.
     fit_intercept : bool, default=True
         Whether to learn an intercept, as the coefficient of a constant column of ones that
         is regularised as the others are.
@@ -75,13 +90,13 @@ class DPRidge(PrivateRegressor):
     coef_ : ndarray of shape (n_features,)
         Released coefficients.
     intercept_ : float
-        Released intercept.
+        Released intercept, the middle of the range included.
     gram_ : ndarray of shape (d, d)
         X'X of the clipped rows with noise, the column of ones being the last one if there is
         an intercept (its square is n_samples, without noise). Only for covariance
         perturbation; need not be positive semi-definite.
     moment_ : ndarray of shape (d,)
-        X'y with noise, likewise.
+        X'y with noise, likewise, with targets counted from the middle of the range.
     privacy_ : PrivacyLoss
         What the fit spent.
     n_samples_ : int
@@ -103,7 +118,7 @@ class DPRidge(PrivateRegressor):
     >>> from sklearn.datasets import make_regression
     >>> from dpselect import DPRidge
     >>> X, y = make_regression(30_000, 5, noise=5.0, random_state=0)
-    >>> model = DPRidge(epsilon=1.0, norm="l2", data_norm=3.0, target_bound=300.0)
+    >>> model = DPRidge(epsilon=1.0, target_range=(-300, 300), data_norm=3.0)
     >>> model = model.fit(X[:20_000], y[:20_000])
     >>> model.privacy_.epsilon
     1.0
@@ -124,20 +139,18 @@ class DPRidge(PrivateRegressor):
         "perturbation": one_of(
             "covariance", "objective", "output", why="only these have a proof"
         ),
-        "norm": one_of("l1", "l2", why="only these norms are known here"),
+        "norm": one_of("auto", "l1", "l2", why="only for these norms is there noise with a proof"),
         "delta": number(
             low_included=True, high=1.0, why="it is a probability",
             instead="write 0.0, or a number such as 1e-6",
         ),
-        **{
-            name: number(
-                low=SMALLEST_BOUND, low_included=True, high=1 / SMALLEST_BOUND, high_included=True,
-                why=f"the noise is proportional to the largest {what} may have, and has to be a "
-                "number of float64",
-                instead="write a bound from knowledge of the field, such as 1.0",
-            )
-            for name, what in (("data_norm", "norm that a row"), ("target_bound", "size that a target"))
-        },
+        "data_norm": _largest_norm,
+        "data_norm_l1": unless(None, _largest_norm),
+        "target_range": interval(
+            why="targets are clipped to it, and the noise is proportional to its length",
+            instead="write target_range=(low, high), beyond which few targets are by knowledge of the "
+            "field, such as (0, 100)",
+        ),
         "fit_intercept": flag(why="the noise depends on the number of columns"),
         "coef_bound": unless(None, number(
             low=SMALLEST_BOUND, low_included=True,
@@ -152,24 +165,26 @@ class DPRidge(PrivateRegressor):
         self,
         epsilon: float = 1.0,
         *,
+        target_range: tuple[float, float] | None = None,
         alpha: float = 0.01,
         perturbation: Literal["covariance", "objective", "output"] = "covariance",
         delta: float = 0.0,
-        norm: Literal["l1", "l2"] = "l1",
+        norm: Literal["auto", "l2", "l1"] = "auto",
         data_norm: float = 1.0,
-        target_bound: float = 1.0,
+        data_norm_l1: float | None = None,
         coef_bound: float | None = None,
         fit_intercept: bool = True,
         ledger: PrivacyLedger | None = None,
         random_state: RandomState = None,
     ) -> None:
         self.epsilon = epsilon
+        self.target_range = target_range
         self.alpha = alpha
         self.perturbation = perturbation
         self.delta = delta
         self.norm = norm
         self.data_norm = data_norm
-        self.target_bound = target_bound
+        self.data_norm_l1 = data_norm_l1
         self.coef_bound = coef_bound
         self.fit_intercept = fit_intercept
         self.ledger = ledger
@@ -177,8 +192,9 @@ class DPRidge(PrivateRegressor):
 
     @property
     def default_scoring(self) -> ClippedSquaredErrorScore:
-        """ClippedSquaredErrorScore : Errors count up to that of predicting 0 for the largest target."""
-        return ClippedSquaredErrorScore(bound=float(self.target_bound) ** 2)
+        """ClippedSquaredErrorScore : Errors count up to half the length of `target_range`, squared."""
+        self.parameter_checks["target_range"]("target_range", self.target_range)
+        return ClippedSquaredErrorScore(bound=middle_and_half(self.target_range)[1] ** 2)
 
     @property
     def post_processing_params(self) -> tuple[str, ...]:
@@ -202,9 +218,11 @@ class DPRidge(PrivateRegressor):
         RidgeProblem
         """
         # numbers of low precision would round records and noise
+        centre, half = middle_and_half(self.target_range)
         return RidgeProblem(
-            type(self), self.norm, float(self.data_norm), float(self.target_bound),
-            bool(self.fit_intercept), float(self.alpha),
+            type(self), self.norm, float(self.data_norm),
+            math.inf if self.data_norm_l1 is None else float(self.data_norm_l1),
+            centre, half, bool(self.fit_intercept), float(self.alpha),
             None if self.coef_bound is None else float(self.coef_bound),
             self.perturbation, float(self.delta),
         )
@@ -288,7 +306,8 @@ class DPRidge(PrivateRegressor):
         n_problems : int, default=1
             Ignored: a regression is one problem.
         reach : float, default=1.0
-            Largest prediction of a model in the ball, in units of `target_bound`.
+            Largest distance of a prediction of a model in the ball from the middle of `target_range`,
+            in units of half its length.
 
         Returns
         -------
@@ -311,6 +330,7 @@ class DPRidge(PrivateRegressor):
         check_is_fitted(self)
         X = numeric_rows(self, X, **self.reads, reset=False)
         # all that goes to where the rows are
-        norm, data_norm = self.norm, float(self.data_norm)
+        problem, p = self.problem(), X.shape[1]
+        bounds, unit = problem.row_bounds(p), problem.row_unit(p)
         coef, intercept = self.coef_, self.intercept_
-        return block_map(lambda rows: clipped_rows(rows, norm, data_norm) @ coef + intercept, X)
+        return block_map(lambda rows: clipped_rows(rows, bounds, unit) @ coef + intercept, X)

@@ -2,7 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -14,7 +14,13 @@ from ...metrics import ClippedSquaredErrorScore
 from ...noise import gaussian, grid_noise, laplace, release, spherical_laplace
 from ...noise.tails import noise_length
 from ..calibration import Perturbation
-from .calibration import ball_radius, gradient_change, objective_noise, output_noise
+from .calibration import (
+    ball_radius,
+    gradient_change_l1,
+    gradient_change_l2,
+    objective_noise,
+    output_noise,
+)
 from .noise import Decomposition, StatisticNoise, released_entries, statistic_noise
 from .risk_bound import ridge_optimal_values, ridge_risk_bound
 from .splits import ridge_split_scores
@@ -30,25 +36,76 @@ class RidgeProblem:
     ----------
     kind : type
         The estimator's class.
-    norm, data_norm, target_bound, fit_intercept, alpha, coef_bound, perturbation, delta
+    norm : {"auto", "l1", "l2"}
+        For which the noise is made.
+    data_norm, data_norm_l1 : float
+        The largest l2 and l1 norm of a row.
+    centre, target_bound : float
+        Targets are counted from the centre, and at most so far away from it.
+    fit_intercept, alpha, coef_bound, perturbation, delta
         As for :class:`~dpselect.DPRidge`.
     """
 
     kind: type
     norm: str
     data_norm: float
+    data_norm_l1: float
+    centre: float
     target_bound: float
     fit_intercept: bool
     alpha: float = field(compare=False)
     coef_bound: float | None = field(compare=False)
-    perturbation: str = field(compare=False)
-    delta: float = field(compare=False)
+    # "auto" depends on them, and on it the unit of the rows in the sums
+    perturbation: str
+    delta: float
+
+    @property
+    def largest(self):
+        """float : Bound on the l2 norm of the rows, without the constant."""
+        return min(self.data_norm, self.data_norm_l1)  # the l1 norm bounds the l2 norm
 
     @property
     def radius(self):
         """float : R, bound on the l2 norm of the rows, the constant included."""
-        # the l1 norm bounds the l2 norm
-        return math.hypot(self.data_norm, self.fit_intercept)
+        return math.hypot(self.largest, self.fit_intercept)
+
+    def largest_l1(self, n_features):
+        """Return a bound on the l1 norm of the rows, without the constant."""
+        return min(self.data_norm_l1, math.sqrt(n_features) * self.data_norm)
+
+    def noise_norm(self, n_features):
+        """Return `norm`, or, if it is "auto", that of which the noise is the shorter one."""
+        if self.norm != "auto":
+            return self.norm
+        if self.data_norm_l1 == math.inf or self.perturbation == "output" or self.delta > 0:
+            return "l2"
+        return min(("l2", "l1"), key=lambda norm: self._noise_length(norm, n_features))
+
+    def _noise_length(self, norm, n_features):
+        if self.perturbation == "objective":
+            change = self.gradient_change(norm, n_features)
+            return change * noise_length(norm, self.dimension(n_features))
+        noise = statistic_noise(
+            n_features, fit_intercept=self.fit_intercept, norm=norm, epsilon=1.0, delta=0.0
+        )
+        return noise.spread * replace(self, norm=norm).row_unit(n_features) ** 2
+
+    def row_unit(self, n_features):
+        """Return the bound on the norm of the rows for which the noise of the sums is made."""
+        l1 = self.noise_norm(n_features) == "l1"
+        return self.largest_l1(n_features) if l1 else self.largest
+
+    def row_bounds(self, n_features):
+        """Return the norms to which rows are scaled down."""
+        bounds = {"l2": self.data_norm} if self.data_norm < self.data_norm_l1 else {}
+        if self.data_norm_l1 < math.inf or self.noise_norm(n_features) == "l1":
+            bounds["l1"] = self.largest_l1(n_features)
+        return bounds
+
+    def scaled_targets(self, targets):
+        """Return the clipped targets, counted from the centre, in units of their bound."""
+        Y = self.target_bound
+        return np.clip(targets - self.centre, -Y, Y) / Y
 
     @property
     def ball(self):
@@ -59,30 +116,31 @@ class RidgeProblem:
         """Return d, the number of coefficients."""
         return n_features + self.fit_intercept
 
-    def gradient_change(self, norm="l2"):
-        """Return S, how far one record moves the sum of the gradients on the ball."""
-        return gradient_change(
-            norm, self.data_norm, float(self.fit_intercept), self.target_bound, self.ball
-        )
+    def gradient_change(self, norm="l2", n_features=None):
+        """Return S, how far one record moves the sum of the gradients on the ball, in either norm."""
+        s, Y, B = float(self.fit_intercept), self.target_bound, self.ball
+        if norm == "l2":
+            return gradient_change_l2(self.largest, s, Y, B)
+        return gradient_change_l1(self.largest, self.largest_l1(n_features), s, Y, B)
 
     def statistic_noise(self, n_features, epsilon):
         """Return the StatisticNoise of covariance perturbation."""
         return statistic_noise(
-            n_features, fit_intercept=self.fit_intercept, norm=self.norm, epsilon=epsilon,
-            delta=self.delta,
+            n_features, fit_intercept=self.fit_intercept, norm=self.noise_norm(n_features),
+            epsilon=epsilon, delta=self.delta,
         )
 
     def standard_noise(self, generator, n_features, epsilon):
         """Return the noise of one fit, of shape (n_entries,), (2, d) or (d,): see DPRidge."""
-        d = self.dimension(n_features)
+        d, norm = self.dimension(n_features), self.noise_norm(n_features)
         if self.perturbation == "output":
             return spherical_laplace(generator, 1, d)[0]
         if self.perturbation == "objective":
-            if self.norm == "l1":
+            if norm == "l1":
                 return np.stack([laplace(generator, d), spherical_laplace(generator, 1, d)[0]])
             return spherical_laplace(generator, 2, d)
         n_entries = len(released_entries(n_features, d + 1)[0])
-        if self.norm == "l1":
+        if norm == "l1":
             if epsilon == math.inf:
                 return np.zeros(n_entries)
             scales = self.statistic_noise(n_features, epsilon)
@@ -102,8 +160,8 @@ class RidgeProblem:
     def attributes(self, theta):
         """Return what is released for coefficients, the constant's being the last one."""
         if self.fit_intercept:
-            return {"coef_": theta[:-1].copy(), "intercept_": float(theta[-1])}
-        return {"coef_": theta, "intercept_": 0.0}
+            return {"coef_": theta[:-1].copy(), "intercept_": self.centre + float(theta[-1])}
+        return {"coef_": theta, "intercept_": self.centre}
 
     def certified(self, score):
         """Refuse a score for which no certificate is known."""
@@ -148,6 +206,11 @@ class RidgeNoise(ABC):
         """int : d, the number of coefficients."""
         return self.problem.dimension(self.shape.n_features)
 
+    @property
+    def norm(self):
+        """str : Of the rows, for which the noise is made."""
+        return self.problem.noise_norm(self.shape.n_features)
+
     def risk_bound(self, reach):
         """Return the RiskBound over the ball of models that reach as far as `reach`."""
         return ridge_risk_bound(self, reach)
@@ -176,7 +239,7 @@ class CovarianceNoise(RidgeNoise):
     @property
     def on_grid(self):
         """bool : Whether the sums are released on a grid; without noise there is none."""
-        return self.problem.norm == "l1" and self.epsilon < math.inf
+        return self.norm == "l1" and self.epsilon < math.inf
 
     @property
     def bits(self):
@@ -197,10 +260,10 @@ class CovarianceNoise(RidgeNoise):
 
     def gradient_noise(self, length):
         # (noise in X'X) theta - (noise in X'y)
-        problem, s = self.problem, self.scales
-        spread = s.spread * problem.data_norm / self.shape.n_samples
+        problem, s, unit = self.problem, self.scales, self.problem.row_unit(self.shape.n_features)
+        spread = s.spread * unit / self.shape.n_samples
         return spread * math.sqrt(self.dimension) * math.hypot(
-            problem.data_norm * length, problem.target_bound / s.weights[-1]
+            unit * length, problem.target_bound / s.weights[-1]
         )
 
     def released(self, sums, noise):
@@ -210,7 +273,8 @@ class CovarianceNoise(RidgeNoise):
         noisy = sums.noisy(partial(release, noise=noise, step=self.scales.step)) * sums.units
         gram, moment = noisy[:-1, :-1].copy(), noisy[:-1, -1].copy()
         # rho^2 n^2 ||theta||^2 is about the expected squared length of (noise theta)
-        rho = self.scales.spread * problem.data_norm**2 * math.sqrt(self.dimension) / n
+        unit = problem.row_unit(self.shape.n_features)
+        rho = self.scales.spread * unit**2 * math.sqrt(self.dimension) / n
         decomposed = Decomposition.of(gram / n, moment / n, rho)
         theta = decomposed.minimiser(problem.alpha, problem.ball)
         return {
@@ -241,7 +305,7 @@ class MinimiserNoise(RidgeNoise):
         return Certificate(float(training), float(score.width), float(apart))
 
     def gradient_noise(self, length):
-        return self.scales.linear_scale * noise_length(self.problem.norm, self.dimension)
+        return self.scales.linear_scale * noise_length(self.norm, self.dimension)
 
     def minimiser(self, sums, noise):
         """Return the coefficients on the ball for exact sums."""

@@ -1,7 +1,8 @@
 """The least risk of ridge regression over a ball, and how far one record moves it.
 
 Symbols as in :mod:`~dpselect.linear_model.ridge.calibration`. The risk is that of predicting 0,
-mean(y^2) / 2, less: a shift that all candidates with the same target_bound share.
+mean(y^2) / 2, less: a shift that all candidates with the same target_range share. Targets and
+predictions are counted from the middle of that range.
 """
 
 import math
@@ -38,7 +39,8 @@ def ridge_risk_bound(calibration, reach):
         forecast = added**2 * (average + mu) / 2
     else:
         forecast = calibration.gradient_noise(ball / 2) ** 2 / (2 * (mu + average))
-    unit = ("half the mean squared error to targets within", Y)
+    middle = problem.centre
+    unit = ("half the mean squared error to targets between", middle - Y, "and", middle + Y)
     return RiskBound.of(span, n, residual, forecast, ball, unit, stake=Y**2 / 2)
 
 

@@ -12,8 +12,11 @@ def ridge_split_scores(problem, trials, score, records, parts):
     """Return the scores of trials with one RidgeProblem, shape (J, k)."""
     coef, intercept = split_coefficients(problem, trials, records, parts)
 
+    p = records.shape.n_features
+    bounds, unit = problem.row_bounds(p), problem.row_unit(p)
+
     def errors(block, targets, test):
-        clipped = clipped_rows(block, problem.norm, problem.data_norm)
+        clipped = clipped_rows(block, bounds, unit)
         total = np.empty(intercept.shape)
         for j, chosen in enumerate(test.T):
             chosen = np.flatnonzero(chosen)
@@ -21,7 +24,7 @@ def ridge_split_scores(problem, trials, score, records, parts):
             total[j] = score.total(targets[chosen, None], predicted)
         return (total,)
 
-    width = max(records.shape.n_features, len(trials))
+    width = max(p, len(trials))
     (total,) = block_sum(errors, records.X, records.y, parts.test, row_elements=width)
     return -total / parts.test_sizes[:, None]
 

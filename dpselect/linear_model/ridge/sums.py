@@ -44,9 +44,9 @@ class OuterSums:
     def units(self):
         """ndarray of shape (q, q) : The largest size that one record gives each sum, R^2, R Y, ..."""
         problem = self.problem
+        p = self._n_features
         column = np.append(
-            [problem.data_norm] * self._n_features + [1.0] * problem.fit_intercept,
-            problem.target_bound,
+            [problem.row_unit(p)] * p + [1.0] * problem.fit_intercept, problem.target_bound
         )
         return np.outer(column, column)
 
@@ -131,16 +131,16 @@ class _Records:
 
     def __init__(self, n_features, bits, problem):
         self.n_features, self.q = n_features, problem.dimension(n_features) + 1
-        self.bits, self.norm = bits, problem.norm
-        self.data_norm, self.target_bound = problem.data_norm, problem.target_bound
+        self.bits, self.scaled_targets = bits, problem.scaled_targets
+        self.bounds, self.unit = problem.row_bounds(n_features), problem.row_unit(n_features)
 
     def __call__(self, rows, targets):
-        # rows divided by R and targets by Y: nothing overflows, whatever the units
+        # rows and targets divided by their bounds: nothing overflows, whatever the units
         z = np.empty((len(rows), self.q))
         x = z[:, : self.n_features]
-        np.multiply(rows, clip_factor(rows, self.norm, self.data_norm, scratch=x), out=x)
+        np.multiply(rows, clip_factor(rows, self.bounds, self.unit, scratch=x), out=x)
         z[:, self.n_features : -1] = 1.0
-        z[:, -1] = scaled_targets(targets, self.target_bound)
+        z[:, -1] = self.scaled_targets(targets)
         return z if self.bits is None else truncated(z, self.bits, out=z)
 
     def products(self, z):
@@ -169,40 +169,50 @@ def entry_bits(n_samples, n_columns, step):
     return min(limits) // 2
 
 
-def scaled_targets(targets, target_bound):
-    """Return the clipped targets in units of their bound."""
-    return np.clip(targets, -target_bound, target_bound) / target_bound
-
-
 def truncated(values, bits, out=None):
     """Return 2^bits times the values, truncated toward 0: no entry of a record becomes larger."""
     return np.trunc(np.multiply(values, 2.0**bits, out=out), out=out)
 
 
-def clipped_rows(rows, norm, bound):
-    """Return the rows, brought to a norm of at most `bound`; the long ones before any product."""
-    return rows * (bound * clip_factor(rows, norm, bound))
+def clipped_rows(rows, bounds, unit):
+    """Return the rows, brought to norms of at most `bounds`; the long ones before any product."""
+    return rows * (unit * clip_factor(rows, bounds, unit))
 
 
-def clip_factor(rows, norm, bound, scratch=None):
-    """Return what brings each row to a norm of at most 1 in units of `bound`, shape (b, 1).
+def clip_factor(rows, bounds, unit, scratch=None):
+    """Return what brings each row to norms of at most `bounds`, in units of `unit`, shape (b, 1).
 
     `scratch` is an array of the shape of `rows` that may be overwritten: one more temporary
     array for each block would double the time of the pass.
     """
-    with np.errstate(over="ignore"):
-        if norm == "l1":
-            # no matrix product, whose rounding might depend on a row's place in the block
-            norms = np.einsum("ij->i", np.abs(rows, out=scratch))
-        else:
-            norms = np.sqrt(np.einsum("ij,ij->i", rows, rows))
-    if not np.isfinite(norms).all():
-        raise ValueError(
-            "X contains infinity or a value too large to be squared in float64; "
-            "bound the columns first, for instance with BoundedScaler."
-        )
+    factor = np.full(len(rows), 1 / unit)
+    for norm, bound in bounds.items():
+        # short rows are not clipped, and no warning may tell of them
+        with np.errstate(divide="ignore", over="ignore"):
+            factor = np.minimum(factor, bound / unit * _inverse_norms(rows, norm, scratch))
+    return factor[:, None]
+
+
+def _inverse_norms(rows, norm, scratch):
     # the tiny shrinkage keeps the rounded norm of a clipped row from exceeding the bound
     shrinkage = 1 - (rows.shape[1] + 8) * 2.0**-52
-    # short rows are not clipped, and no warning may tell of them
-    with np.errstate(divide="ignore", over="ignore"):
-        return np.minimum(1 / bound, shrinkage / norms)[:, None]
+    norms = _norms(rows, norm, scratch)
+    inverse, huge = shrinkage / norms, np.isinf(norms)
+    if huge.any():  # too large to be squared, or added
+        largest = np.abs(rows[huge]).max(axis=1)
+        if np.isinf(largest).any():  # entries of a sparse row that are stored twice are added
+            raise ValueError(
+                "X contains infinity: entries of a sparse matrix that are stored more than once add up "
+                "to it; call sum_duplicates() and bound the columns first."
+            )
+        inverse[huge] = shrinkage / _norms(rows[huge] / largest[:, None], norm, None) / largest
+        # it may be subnormal, with fewer digits than the shrinkage covers
+        inverse[huge] = np.nextafter(inverse[huge], 0.0)
+    return inverse
+
+
+def _norms(rows, norm, scratch):
+    if norm == "l1":
+        # no matrix product, whose rounding might depend on a row's place in the block
+        return np.einsum("ij->i", np.abs(rows, out=scratch))
+    return np.sqrt(np.einsum("ij,ij->i", rows, rows))

@@ -38,7 +38,7 @@ def data():
 
 def seeded(X, y, **parameters):
     with pytest.warns(SeededNoiseWarning):
-        return DPRidge(random_state=0, **parameters).fit(X, y)
+        return DPRidge(random_state=0, **{"target_range": (-1, 1), **parameters}).fit(X, y)
 
 
 def clipped(X, y, norm="l1", R=1.0, Y=1.0):
@@ -51,8 +51,8 @@ def clipped(X, y, norm="l1", R=1.0, Y=1.0):
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_without_noise_it_is_scikit_learns(data, perturbation, norm, fit_intercept):
     model = DPRidge(
-        INF, alpha=0.02, perturbation=perturbation, norm=norm, data_norm=0.8, target_bound=0.9,
-        fit_intercept=fit_intercept,
+        INF, alpha=0.02, perturbation=perturbation, norm=norm, data_norm=0.8, target_range=(-0.9, 0.9),
+        fit_intercept=fit_intercept, data_norm_l1=0.8 if norm == "l1" else None,
     ).fit(*data)
     X, y = clipped(*data, norm, 0.8, 0.9)
     A = np.hstack([X, np.ones((500, 1))]) if fit_intercept else X
@@ -72,12 +72,14 @@ def test_coef_bound_gives_the_constrained_minimiser(data):
     def objective(theta):
         return ((y - A @ theta) ** 2).mean() / 2 + 0.01 / 2 * theta @ theta
 
-    best = minimize(
+    best = minimize(  # of rows that are short in l1 norm
         objective, np.zeros(5), method="SLSQP", options={"ftol": 1e-14},
         constraints={"type": "ineq", "fun": lambda theta: 0.3**2 - theta @ theta},
     ).x
     for perturbation in ("covariance", "objective", "output"):
-        model = DPRidge(INF, coef_bound=0.3, perturbation=perturbation).fit(*data)
+        model = DPRidge(
+            INF, coef_bound=0.3, perturbation=perturbation, target_range=(-1, 1), data_norm_l1=1.0
+        ).fit(*data)
         np.testing.assert_allclose(np.append(model.coef_, model.intercept_), best, atol=1e-5)
 
 
@@ -94,7 +96,8 @@ def test_gaussian_noise_spends_exactly_delta(epsilon, delta):
 def test_spread_is_the_standard_deviation():
     for parameters in KINDS[:3]:
         draws = np.array([
-            DPRidge(0.5, random_state=i, **parameters).standard_noise(3) for i in range(4000)
+            DPRidge(0.5, random_state=i, target_range=(-1, 1),
+                **parameters).standard_noise(3) for i in range(4000)
         ])
         noise = statistic_noise(3, fit_intercept=True, epsilon=0.5,
                                 **{"delta": 0.0, **parameters})
@@ -109,14 +112,15 @@ def test_objective_perturbation_regularises_more_where_records_are_few(data):
     assert s.mu > 50 * 1e-4
     # never less for the noise than half of epsilon
     assert s.linear_scale <= 2.01 * model.problem().gradient_change() / (20 * 0.0995)
-    exact = DPRidge(INF, alpha=1e-4, perturbation="objective")
+    exact = DPRidge(INF, alpha=1e-4, perturbation="objective", target_range=(-1, 1))
     assert exact.calibration(PublicShape(20, 4)).mu == 1e-4
 
 
 @pytest.mark.parametrize("parameters", KINDS, ids=str)
 def test_the_model_stays_in_the_ball(data, parameters):
     for _ in range(5):
-        model = DPRidge(epsilon=0.01, alpha=0.1, coef_bound=0.8, **parameters).fit(*data)
+        model = DPRidge(epsilon=0.01, alpha=0.1, coef_bound=0.8, target_range=(-1, 1),
+            **parameters).fit(*data)
         theta = np.append(model.coef_, model.intercept_)
         assert np.linalg.norm(theta) <= 0.8 * (1 + 1e-12)
 
@@ -138,22 +142,22 @@ def test_post_processing_equals_a_fit(data, parameters):
 
 
 def test_post_processing_is_refused_where_it_is_not_free(data):
-    model = DPRidge().fit(*data)
+    model = DPRidge(target_range=(-1, 1)).fit(*data)
     with pytest.raises(ValueError, match="epsilon cannot change"):
         model.post_process(epsilon=2.0)
     with pytest.raises(ValueError, match="alpha=-1"):
         model.post_process(alpha=-1)
     for perturbation in ("objective", "output"):
-        other = DPRidge(perturbation=perturbation).fit(*data)
+        other = DPRidge(perturbation=perturbation, target_range=(-1, 1)).fit(*data)
         assert other.post_processing_params == ()
         with pytest.raises(ValueError, match=f"alpha cannot change.*{perturbation}"):
             other.post_process(alpha=0.1)
     with pytest.raises(ValueError, match="not fitted"):
-        DPRidge().post_process(alpha=0.1)
+        DPRidge(target_range=(-1, 1)).post_process(alpha=0.1)
 
 
 def test_a_second_fit_leaves_nothing_of_the_first(data):
-    model = DPRidge().fit(*data)
+    model = DPRidge(target_range=(-1, 1)).fit(*data)
     model.set_params(perturbation="output").fit(*data)
     assert not hasattr(model, "gram_") and not hasattr(model, "moment_")
     model.set_params(perturbation="covariance")
@@ -164,12 +168,12 @@ def test_a_second_fit_leaves_nothing_of_the_first(data):
 def test_both_triangles_carry_one_value(data):
     # the product of a Fortran-ordered matrix may round them differently
     for rows in (data[0], np.asfortranarray(data[0]), sparse.csr_array(data[0])):
-        model = DPRidge().fit(rows, data[1])
+        model = DPRidge(target_range=(-1, 1)).fit(rows, data[1])
         assert (model.gram_ == model.gram_.T).all()
 
 
 def test_reader_is_ridge_on_the_squared_noisy_matrix(data):
-    model = seeded(*data, epsilon=5.0, alpha=0.05)
+    model = seeded(*data, epsilon=5.0, alpha=0.05, norm="l1", data_norm_l1=1.0)
     noise = statistic_noise(4, fit_intercept=True, norm="l1", epsilon=5.0, delta=0.0)
     M, m = model.gram_ / 500 + 0.05 * np.eye(5), model.moment_ / 500
     assert np.linalg.eigvalsh(M).min() > 0
@@ -183,7 +187,7 @@ def test_units_scale_the_model(data):
     for parameters in KINDS[:3]:
         one = seeded(X, y, fit_intercept=False, alpha=0.01, **parameters)
         other = seeded(
-            1e30 * X, 1e-20 * y, data_norm=1e30, target_bound=1e-20, fit_intercept=False,
+            1e30 * X, 1e-20 * y, data_norm=1e30, target_range=(-1e-20, 1e-20), fit_intercept=False,
             alpha=1e58, **parameters,
         )
         np.testing.assert_allclose(1e50 * other.coef_, one.coef_, rtol=1e-7)
@@ -206,7 +210,7 @@ def test_a_record_outside_of_a_training_part_moves_its_model_within_the_certific
         for records in ((X, y), other):
             model = DPRidge(
                 epsilon, perturbation=perturbation, norm="l2", alpha=0.01, fit_intercept=False,
-                random_state=1,
+                random_state=1, target_range=(-1, 1),
             )
             trial = Trial(model, epsilon, model.random_state)
             coef, _ = split_coefficients(model.problem(), [trial], trial.records(*records), parts)
@@ -237,7 +241,8 @@ def excesses(model, X, y, runs=1000):
 def test_excess_bound(norm, perturbation, tightness):
     """On rows of 0, the noise of the objective meets nothing but the penalty: the bound is attained."""
     n, d = 5000, 4
-    model = DPRidge(2.0, alpha=0.1, perturbation=perturbation, norm=norm, fit_intercept=False)
+    model = DPRidge(2.0, alpha=0.1, perturbation=perturbation, norm=norm, fit_intercept=False,
+        target_range=(-1, 1), data_norm_l1=1.0 if norm == "l1" else None)
     form, rng = model.accuracy_form(), np.random.default_rng(0)
     dense = rng.normal(size=(n, d))
     dense /= np.linalg.norm(dense, ord=int(norm[1]), axis=1, keepdims=True)
@@ -257,7 +262,8 @@ def test_excess_bound_on_a_ball_that_is_shorter_than_the_minimiser():
     """At the best point of the ball the risk still falls: noise that points inwards costs at once."""
     n = 5000
     model = DPRidge(
-        2.0, alpha=0.01, perturbation="output", norm="l2", fit_intercept=False, coef_bound=0.2
+        2.0, alpha=0.01, perturbation="output", norm="l2", fit_intercept=False, coef_bound=0.2,
+        target_range=(-1, 1)
     )
     thetas = np.array([
         Trial(model, 2.0, i).fitted(np.ones((n, 1)), np.ones(n)).coef_[0] for i in range(200)
@@ -273,7 +279,8 @@ def test_excess_bound_on_a_ball_that_is_shorter_than_the_minimiser():
 def test_excess_bound_counts_the_added_regularisation():
     """With hardly any noise: the minimiser for mu in place of alpha, on rows that it hurts most."""
     n, alpha = 1300, 0.01
-    model = DPRidge(0.1, alpha=alpha, perturbation="objective", norm="l2", fit_intercept=False)
+    model = DPRidge(0.1, alpha=alpha, perturbation="objective", norm="l2", fit_intercept=False,
+        target_range=(-1, 1))
     mu = model.calibration(PublicShape(n, 1)).mu
     assert 1.3 * alpha < mu < 2 * alpha
     x = np.sqrt(alpha)  # and y = 1: the minimiser is as long as it can be
@@ -287,21 +294,22 @@ def test_excess_bound_falls_with_epsilon_and_records():
     for perturbation in ("objective", "output"):
         for coef_bound in (None, 0.2):
             bounds = [
-                DPRidge(alpha=0.1, perturbation=perturbation, coef_bound=coef_bound)
+                DPRidge(alpha=0.1, perturbation=perturbation, coef_bound=coef_bound,
+                    target_range=(-1, 1))
                 .accuracy_form().excess_bound(PublicShape(n, 5), epsilon, failure_probability=p)
                 for epsilon, n, p in ((0.1, 100, 0.1), (0.3, 100, 0.1), (0.3, 400, 0.1), (0.3, 400, 0.4))
             ]
             assert bounds == sorted(bounds, reverse=True) and bounds[-1] > 0
     with pytest.raises(CertificateError, match='covariance.*"objective" or "output"'):
-        DPRidge().accuracy_form().excess_bound(PublicShape(100, 3), 1.0)
+        DPRidge(target_range=(-1, 1)).accuracy_form().excess_bound(PublicShape(100, 3), 1.0)
 
 
 def test_pairs_without_certificate():
     score = ClippedSquaredErrorScore(1.0)
     with pytest.raises(CertificateError, match="covariance.*ClippedSquaredErrorScore.*post_process"):
-        DPRidge().stability_certificate(score, 100, 3)
+        DPRidge(target_range=(-1, 1)).stability_certificate(score, 100, 3)
     with pytest.raises(CertificateError, match="BrierScore"):
-        DPRidge(perturbation="output").stability_certificate(BrierScore(), 100, 3)
+        DPRidge(perturbation="output", target_range=(-1, 1)).stability_certificate(BrierScore(), 100, 3)
 
 
 BAD = [
@@ -315,13 +323,15 @@ BAD = [
     ({"norm": "max"}, ValueError, "norm"),
     ({"norm": "l2", "delta": 1.0}, ValueError, "delta"),
     ({"delta": -1e-6}, ValueError, "delta"),
-    ({"delta": 1e-6}, ValueError, "delta.*l2"),
+    ({"norm": "l1", "delta": 1e-6}, ValueError, "delta.*l2"),
     ({"norm": "l2", "delta": 1e-6, "perturbation": "output"}, ValueError, "delta"),
     ({"data_norm": 0}, ValueError, "data_norm"),
     ({"data_norm": INF}, ValueError, "data_norm"),
     ({"data_norm": 1e-200}, ValueError, "data_norm"),
-    ({"target_bound": 0}, ValueError, "target_bound"),
-    ({"target_bound": "1"}, TypeError, "target_bound"),
+    ({"data_norm_l1": 0}, ValueError, "data_norm_l1"),
+    ({"target_range": None}, ValueError, r"target_range.*None.*write target_range=\(low, high\)"),
+    ({"target_range": (0, 0)}, ValueError, r"target_range\[1\]"),
+    ({"target_range": (0, "1")}, TypeError, r"target_range\[1\]"),
     ({"coef_bound": 0}, ValueError, "coef_bound"),
     ({"coef_bound": INF}, ValueError, "coef_bound"),
     ({"random_state": "x"}, TypeError, "random_state"),
@@ -330,7 +340,7 @@ BAD = [
 
 @pytest.mark.parametrize("parameters, error, name", BAD, ids=lambda value: str(value)[:40])
 def test_bad_parameters(parameters, error, name):
-    model = DPRidge(**parameters)
+    model = DPRidge(**{"target_range": (-1, 1), **parameters})
     with pytest.raises(error, match=name) as caught:
         model.fit(None, None)
     assert not [a for a in vars(model) if a.endswith("_")], "half-fitted, or data was touched"
@@ -341,18 +351,19 @@ def test_bad_parameters(parameters, error, name):
 def test_extreme_parameters_stay_finite(data, parameters):
     for extreme in (
         {"epsilon": 1e-9}, {"epsilon": 1e9}, {"epsilon": 1e300}, {"alpha": 1e-15}, {"alpha": 1e15},
-        {"data_norm": 1e-100}, {"data_norm": 1e100}, {"target_bound": 1e-100},
-        {"target_bound": 1e100}, {"alpha": 1e-15, "epsilon": INF}, {"coef_bound": 1e-100},
+        {"data_norm": 1e-100}, {"data_norm": 1e100}, {"target_range": (-1e-100, 1e-100)},
+        {"target_range": (-1e100, 1e100)}, {"data_norm_l1": 1e-100}, {"alpha": 1e-15,
+            "epsilon": INF}, {"coef_bound": 1e-100},
     ):
-        model = DPRidge(**{**parameters, **extreme}).fit(*data)
+        model = DPRidge(**{"target_range": (-1, 1), **parameters, **extreme}).fit(*data)
         assert np.isfinite(model.coef_).all() and np.isfinite(model.predict(data[0])).all(), extreme
-    one = DPRidge(**parameters).fit(data[0][:1], data[1][:1])
+    one = DPRidge(**{"target_range": (-1, 1), **parameters}).fit(data[0][:1], data[1][:1])
     assert np.isfinite(one.coef_).all()
 
 
 def test_noise_beyond_floating_point_is_refused(data):
     with pytest.raises(ValueError, match="beyond the range"):
-        DPRidge(alpha=1e-300, perturbation="output", target_bound=1e100).fit(*data)
+        DPRidge(alpha=1e-300, perturbation="output", target_range=(-1e100, 1e100)).fit(*data)
 
 
 def test_accuracy_on_dense_rows():
@@ -365,12 +376,13 @@ def test_accuracy_on_dense_rows():
 
     def median(**parameters):
         return np.median([
-            DPRidge(alpha=0.001, **parameters).fit(X, y).score(X.copy(), y) for _ in range(9)
+            DPRidge(alpha=0.001, target_range=(-1, 1), **parameters).fit(X, y).score(X.copy(), y)
+            for _ in range(9)
         ])
 
     l1_norm = math.sqrt(2 * 20 / math.pi)
-    assert median(epsilon=0.5, data_norm=l1_norm) > 0.6
-    assert median(epsilon=1.0, data_norm=l1_norm) > 0.74
+    assert median(epsilon=0.5, norm="l1", data_norm_l1=l1_norm) > 0.6
+    assert median(epsilon=1.0, norm="l1", data_norm_l1=l1_norm) > 0.74
     assert median(epsilon=0.5, norm="l2") > 0.6
     assert median(epsilon=1.0, norm="l2") > 0.74
     assert median(epsilon=0.5, norm="l2", delta=1e-6) > 0.8
@@ -378,7 +390,7 @@ def test_accuracy_on_dense_rows():
 
 def test_long_rows_are_clipped_before_they_are_multiplied():
     X = np.array([[0.5], [-0.5]] * 50)
-    model = DPRidge(epsilon=float("inf"), alpha=1e-4).fit(X, X[:, 0])
+    model = DPRidge(epsilon=INF, alpha=1e-4, target_range=(-1, 1), data_norm_l1=1.0).fit(X, X[:, 0])
     model.coef_ = np.array([50.0])
     assert model.predict([[1e308]]) == pytest.approx(model.predict([[1.0]]))
 
@@ -390,7 +402,7 @@ def test_the_extra_regularisation_is_in_what_is_minimised(norm):
     y = np.where(np.arange(n) % 2, 0.3, -0.7)
     model = DPRidge(
         8.0, alpha=1e-5, perturbation="objective", norm=norm, fit_intercept=False,
-        random_state=root_stream(3),
+        random_state=root_stream(3), target_range=(-1, 1), data_norm_l1=1.0 if norm == "l1" else None,
     )
     s, unit = model.calibration(PublicShape(n, 2)).scales, model.standard_noise(2)
     model.fit(X, y)

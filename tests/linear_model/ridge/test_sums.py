@@ -18,7 +18,7 @@ from dpselect.noise import release
 from dpselect.rows import Parts, cutting
 from dpselect.validation import SMALLEST_BOUND
 
-MODEL = DPRidge(data_norm=0.7, target_bound=1.5)
+MODEL = DPRidge(norm="l1", data_norm_l1=0.7, target_range=(-0.5, 2.5))
 
 
 @pytest.fixture(scope="module")
@@ -32,8 +32,8 @@ def test_every_sum_is_exact(records):
     X, y = (array[:40] for array in records)
     bits = 20
     sums = outer_sums(X, y, bits, MODEL.problem())
-    x = X * clip_factor(X, "l1", 0.7)
-    z = np.column_stack([x, np.ones(40), np.clip(y, -1.5, 1.5) / 1.5])
+    x = X * clip_factor(X, {"l1": 0.7}, 0.7)
+    z = np.column_stack([x, np.ones(40), (np.clip(y, -0.5, 2.5) - 1) / 1.5])
     z = [[math.trunc(Fraction(entry) * 2**bits) for entry in row] for row in z.tolist()]
     assert all(sum(map(abs, row[:5])) <= 2**bits and abs(row[6]) <= 2**bits for row in z)
     for i in range(7):
@@ -47,7 +47,7 @@ def test_every_sum_is_exact(records):
 @pytest.mark.parametrize("norm", ["l1", "l2"])
 def test_neither_order_nor_blocks_nor_layout_matter(records, monkeypatch, norm):
     X, y = records
-    problem = clone(MODEL).set_params(norm=norm).problem()
+    problem = clone(MODEL).set_params(norm=norm, data_norm=0.5).problem()
     expected = outer_sums(X, y, 18, problem).places
     rounded = outer_sums(X, y, None, problem).places
     same = []
@@ -69,7 +69,7 @@ def test_sums_of_splits_are_exact(train):
     """As many bits as 512 records allow, and doubles do not hold the sums of all 1000."""
     rng = np.random.default_rng(0)
     X, y = rng.uniform(0.9, 1.0, size=(1000, 1)), rng.uniform(0.9, 1.0, size=1000)
-    problem = DPRidge().problem()
+    problem = DPRidge(target_range=(-1, 1)).problem()
     parts = Parts.from_splits([(np.flatnonzero(t), np.flatnonzero(~t)) for t in train.T], X)
     bits_of = np.array([entry_bits(int(n), 3, 2.0**-60) for n in parts.train_sizes])
     for bits in np.unique(bits_of):
@@ -94,8 +94,12 @@ def test_rows_of_all_lengths_are_clipped_without_a_word(data_norm):
     X = 10.0 ** np.arange(-323, 308)[:, None] * np.array([0.6, -0.4])
     # a warning would tell that some row is so short
     with np.errstate(all="raise", under="ignore"):
-        places = truncated(X * clip_factor(X, "l1", data_norm), 26)
+        factor = clip_factor(X, {"l2": 0.7 * data_norm, "l1": data_norm}, data_norm)
+    places = truncated(X * factor, 26)
     assert (np.abs(places).sum(axis=1) <= 2**26).all()
+    assert (np.linalg.norm(X * factor, axis=1) <= 0.7).all()
+    long = np.abs(X).max(axis=1) > 2 * data_norm
+    assert (np.linalg.norm((X * factor)[long], axis=1) > 0.69).all()
 
 
 def test_what_is_released_is_a_function_of_the_exact_sum():

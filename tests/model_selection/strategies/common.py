@@ -10,7 +10,7 @@ from dpselect.exceptions import SeededNoiseWarning
 
 LOGISTIC = DPLogisticRegression(classes=[0, 1])
 SVC = DPLinearSVC(classes=[0, 1])
-RIDGE = DPRidge(perturbation="objective", norm="l2")
+RIDGE = DPRidge(perturbation="objective", norm="l2", target_range=(-1, 1))
 GRID = {"alpha": [0.01, 0.1, 1.0]}
 HELD_OUT = ("budget_split", "data_split", "random_stopping")
 

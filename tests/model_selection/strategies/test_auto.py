@@ -25,7 +25,7 @@ KERNELS = make_pipeline(RBFSampler(n_components=10), LOGISTIC)
 GAMMAS = {"rbfsampler__gamma": [0.1, 1.0, 10.0]}
 LOSSES = (Pipeline([("m", LOGISTIC)]), {"m": [SVC, LOGISTIC]})
 DENSITY = DPHistogramDensity(bounds=(-1, 1))
-COVARIANCE = DPRidge(norm="l2")
+COVARIANCE = DPRidge(norm="l2", target_range=(-1, 1))
 
 
 @pytest.mark.parametrize("model, grid, n, expected", [
@@ -40,8 +40,9 @@ COVARIANCE = DPRidge(norm="l2")
     (KERNELS, GAMMAS, 1_000, "first_candidate"),
     (RIDGE, GRID, 50_000, "optimal_risk"),
     (COVARIANCE, GRID, 50_000, "one_release"),
-    (COVARIANCE, {"target_bound": [0.5, 1.0]}, 50_000, "random_stopping"),
-    (clone(COVARIANCE).set_params(delta=1e-6), {"target_bound": [0.5, 1.0]}, 5_000, "budget_split"),
+    (COVARIANCE, {"target_range": [(-0.5, 0.5), (-1, 1)]}, 50_000, "random_stopping"),
+    (clone(COVARIANCE).set_params(delta=1e-6), {"target_range": [(-0.5, 0.5), (-1, 1)]}, 5_000,
+     "budget_split"),
     (*LOSSES, 50_000, "random_stopping"),
     (*LOSSES, 100, "first_candidate"),
     (LOSSES[0], {"m": [clone(SVC).set_params(alpha=1.0), clone(LOGISTIC).set_params(alpha=1.0)]},

@@ -33,7 +33,7 @@ from .common import (
     targets,
 )
 
-GAUSSIAN = DPRidge(perturbation="covariance", norm="l2", delta=1e-6)
+GAUSSIAN = DPRidge(perturbation="covariance", norm="l2", delta=1e-6, target_range=(-1, 1))
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ def data():
 
 
 def model(**parameters):
-    return DPRidge(norm="l2", **parameters)
+    return DPRidge(norm="l2", **{"target_range": (-1, 1), **parameters})
 
 
 def test_the_model_is_trained_once_on_the_training_part(data, monkeypatch):
@@ -56,14 +56,15 @@ def test_without_refit_the_loss_is_the_same(data):
 
 def test_output_perturbation_is_selected_by_stability(data):
     search = StabilityGridSearchCV(
-        DPRidge(perturbation="output", norm="l2"), {"alpha": [1.0, 10.0]}, strategy="stability"
+        DPRidge(perturbation="output", norm="l2", target_range=(-1, 1)), {"alpha": [1.0, 10.0]},
+        strategy="stability"
     ).fit(*data)
     assert [release.epsilon for release in search.privacy_.releases] == [0.5, 0.5]
     assert search.scorer_ == ClippedSquaredErrorScore(1.0)
 
 
 def test_plan(data):
-    search = StabilityGridSearchCV(model(target_bound=2.0), {"alpha": ALPHAS}, epsilon=2.0)
+    search = StabilityGridSearchCV(model(target_range=(-2, 2)), {"alpha": ALPHAS}, epsilon=2.0)
     plan = search.plan(10_000, 5)
     assert np.allclose(plan.sensitivity, 4.0 / 2000) and np.allclose(plan.noise_scale, 0.002)
 
@@ -79,7 +80,8 @@ def test_refusals_come_before_the_data():
         ({"scoring": LogisticScore()}, CertificateError, "LogisticScore"),
         ({"param_grid": {"alpha": [0.1, -1.0]}}, ValueError, "alpha=-1.0"),
         # anything else in the grid needs a certificate, which covariance perturbation lacks
-        ({"param_grid": {"alpha": [0.1], "target_bound": [1.0, 2.0]}}, CertificateError, "DPRidge"),
+        ({"param_grid": {"alpha": [0.1], "target_range": [(-1, 1), (-2, 2)]}}, CertificateError,
+         "DPRidge"),
     ):
         parameters = {"param_grid": {"alpha": ALPHAS}, **parameters}
         with pytest.raises(error, match=match):

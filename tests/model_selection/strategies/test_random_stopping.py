@@ -80,7 +80,7 @@ def test_of_many_runs_the_best_is_kept(data, number_of_runs):
 
 def test_a_delta_of_a_run_is_refused_before_the_data():
     """The best of many runs would fail more often than one of them does."""
-    model = DPRidge(perturbation="covariance", norm="l2", delta=1e-6)
+    model = DPRidge(perturbation="covariance", norm="l2", delta=1e-6, target_range=(-1, 1))
     with pytest.raises(CertificateError, match="delta=0.0.*budget_split"):
         search("random_stopping", model).fit(Untouchable(), Untouchable())
 

@@ -48,7 +48,7 @@ def test_the_noise_of_fits_varies_around_that_of_the_plan():
     (LOGISTIC, {"intercept_scaling": [0.5, 1.0]}, 0.5),
     (LOGISTIC, {**GRID, "intercept_scaling": [0.5, 1.0]}, 0.5),
     (KERNELS, WIDTHS, 0.5),
-    (DPRidge(perturbation="output", norm="l2"), {"alpha": [1.0, 10.0]}, 0.5),
+    (DPRidge(perturbation="output", norm="l2", target_range=(-1, 1)), {"alpha": [1.0, 10.0]}, 0.5),
     (DPHistogramDensity(bounds=(-1, 1)), {"bin_width": [0.5, 1.0]}, 0.5),
 ], ids=["alpha", "svc", "constant", "both", "kernels", "ridge", "histogram"])
 def test_the_share_reads_what_varies_and_no_record(model, grid, share):
@@ -129,4 +129,5 @@ def test_no_head_start_where_it_makes_no_difference(model, grid):
 def test_a_model_without_certificate_is_refused_before_the_data():
     # more than alpha varies, so that one release cannot serve all
     with pytest.raises(CertificateError, match="covariance"):
-        search("stability", DPRidge(), {"target_bound": [1.0, 2.0]}).fit(Untouchable(), Untouchable())
+        grid = {"target_range": [(-1, 1), (-2, 2)]}
+        search("stability", DPRidge(), grid).fit(Untouchable(), Untouchable())
