@@ -5,14 +5,15 @@ from copy import copy
 from functools import partial
 
 import numpy as np
+from scipy import sparse
 
-from ..rows import block_map, block_sum, is_lazy, sample
+from ..rows import block_map, block_sum, canonical, is_lazy, on_each_row, sample, with_entries
 
 TINY = 2.0**-300
 
 
 class Rows:
-    """A block of b rows a_i = (f_i x_i, s), never copied or stored.
+    """A block of b rows a_i = (f_i x_i, s), dense or a CSR array, never copied or stored.
 
     `factor`, f of shape (b, 1), scales long rows down; the constant s is None without an intercept.
     `weight`, of shape (b, 1), is how often a row counts in sums of losses, or None for once.
@@ -22,10 +23,10 @@ class Rows:
         smallest = factor.min(initial=1.0)
         if smallest < TINY:
             # products with such a row would overflow before the factor brings them back
-            X, factor = X * factor, np.ones_like(factor)
+            X, factor = on_each_row(np.multiply, X, factor), np.ones_like(factor)
         self.X, self.factor, self.constant, self.weight = X, factor, constant, weight
         # most people bound their rows beforehand
-        self.clipped = smallest < 1.0
+        self.clipped, self.dense = smallest < 1.0, not sparse.issparse(X)
 
     def dot(self, W):
         """Return the products A @ W, shape (b, k), for W of shape (d, k)."""
@@ -45,7 +46,7 @@ class Rows:
         return np.vstack([head, self.constant * G.sum(axis=0)])
 
     def matrix(self, weights):
-        """Return diag(weights) @ A as an array of shape (b, d), for weights of shape (b, 1)."""
+        """Return diag(weights) @ A of dense rows, shape (b, d), for weights of shape (b, 1)."""
         A = np.empty((len(self.X), self.X.shape[1] + (self.constant is not None)))
         np.multiply(self.X, self.factor * weights, out=A[:, : self.X.shape[1]])
         if self.constant is not None:
@@ -62,7 +63,7 @@ class Rows:
         return values if self.weight is None else self.weight * values
 
     def gram(self, weights):
-        """Return A.T @ diag(weights) @ A, shape (d, d)."""
+        """Return A.T @ diag(weights) @ A of dense rows, shape (d, d)."""
         A = self.matrix(np.sqrt(weights)[:, None])
         return A.T @ A
 
@@ -80,8 +81,9 @@ class Design:
 
     def __init__(self, X, data_norm, constant, n_jobs=None, data_norm_l1=math.inf):
         self.clip = partial(_clip_factor, bounds={"l2": data_norm, "l1": data_norm_l1})
+        X = canonical(X)
         # rows that are read in each pass are clipped in each: nothing says that they are the same ones
-        factor = None if is_lazy(X) else block_map(self.clip, X, n_jobs=n_jobs)
+        factor = None if is_lazy(X) else block_map(self.clip, X, n_jobs=n_jobs, beside=1)
         # the l1 norm bounds the l2 norm
         radius = math.hypot(min(data_norm, data_norm_l1), constant or 0.0)
         self._set(X, factor, constant, radius, n_jobs)
@@ -89,7 +91,7 @@ class Design:
     def _set(self, X, factor, constant, radius, n_jobs):
         self.X, self.factor, self.constant = X, factor, constant
         self.radius, self.n_jobs = radius, n_jobs
-        self.n_rows = X.shape[0]
+        self.n_rows, self.sparse = X.shape[0], sparse.issparse(X)
         self.n_columns = X.shape[1] + (constant is not None)
 
     def sample(self, n_rows, *aligned):
@@ -101,22 +103,28 @@ class Design:
         smaller._set(X, factor, self.constant, self.radius, self.n_jobs)
         return smaller, *aligned
 
-    def sum(self, function, *aligned, columns):
-        """Sum ``function(rows, *aligned_blocks)`` over blocks of :class:`Rows`, in one pass."""
-        return block_sum(self._wrap(function), self.X, *self._known(), *aligned,
-                         n_jobs=self.n_jobs, row_elements=max(self.X.shape[1], columns))
+    def sum(self, function, *aligned, columns, dense=False):
+        """Sum ``function(rows, *aligned_blocks)`` over blocks of :class:`Rows`, in one pass.
+
+        Sparse rows stay sparse, unless they are to be `dense`.
+        """
+        return block_sum(self._wrap(function), self.X, *self._known(), *aligned, n_jobs=self.n_jobs,
+                         row_elements=max(self.X.shape[1], columns), beside=None if dense else columns)
 
     def map(self, function, *aligned, columns):
         """Collect ``function(rows, *aligned_blocks)``, one entry a row."""
-        return block_map(self._wrap(function), self.X, *self._known(), *aligned,
-                         n_jobs=self.n_jobs, row_elements=max(self.X.shape[1], columns))
+        return block_map(self._wrap(function), self.X, *self._known(), *aligned, n_jobs=self.n_jobs,
+                         row_elements=max(self.X.shape[1], columns), beside=columns)
 
     def _wrap(self, function):
         clip, constant = self.clip, self.constant
         read, weighted = self.factor is None, self.weight is not None
 
         def on_block(X, *aligned):
-            factor, *aligned = (clip(X), *aligned) if read else aligned
+            if read:
+                X = canonical(X)
+                aligned = clip(X), *aligned
+            factor, *aligned = aligned
             weight, *aligned = aligned if weighted else (None, *aligned)
             return function(Rows(X, factor, constant, weight), *aligned)
 
@@ -149,7 +157,7 @@ def design_and_targets(problem, records):
 
 
 def _clip_factor(block, bounds):
-    factor = np.ones((len(block), 1))
+    factor = np.ones((block.shape[0], 1))
     for norm, bound in bounds.items():
         if bound < math.inf:
             factor = np.minimum(factor, _factor_to(block, norm, bound))
@@ -161,13 +169,13 @@ def _factor_to(block, norm, bound):
         norms = _norms(block, norm)
     huge, unit = np.isinf(norms[:, 0]), np.ones_like(norms)
     if huge.any():  # too large to be squared, or added: their norm may be no double
-        unit[huge] = np.abs(block[huge]).max(axis=1, keepdims=True)
+        unit[huge] = _largest(block[huge])
         if np.isinf(unit).any():  # entries of a sparse row that are stored twice are added
             raise ValueError(
                 "Input X contains infinity: entries of a sparse matrix that are stored more than "
                 "once add up to it; call sum_duplicates() and bound the columns first."
             )
-        norms[huge] = _norms(block[huge] / unit[huge], norm)
+        norms[huge] = _norms(on_each_row(np.divide, block[huge], unit[huge]), norm)
     # the small shrinkage keeps the rounded norm of a clipped row from exceeding the bound
     shrinkage = 1 - max(2.0**-45, (block.shape[1] + 8) * 2.0**-52)
     # short rows are not clipped, and no warning may tell of them
@@ -179,5 +187,12 @@ def _factor_to(block, norm, bound):
 
 def _norms(block, norm):
     if norm == "l1":
-        return np.abs(block) @ np.ones((block.shape[1], 1))
+        return abs(block) @ np.ones((block.shape[1], 1))
+    if sparse.issparse(block):
+        return np.sqrt(with_entries(block, block.data**2) @ np.ones((block.shape[1], 1)))
     return np.sqrt(np.einsum("ij,ij->i", block, block))[:, None]
+
+
+def _largest(block):
+    largest = abs(block).max(axis=1)
+    return (largest.toarray() if sparse.issparse(block) else largest).reshape(-1, 1)

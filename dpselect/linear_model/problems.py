@@ -18,6 +18,8 @@ from .tolerance import longest
 
 # with at most so many coefficients, more than so many columns have their curvatures inverted at once
 SMALL, MANY = 16, 64
+# where the losses curve by so many times mu in an average direction, they decide how far a step goes
+DECIDES = 4
 ONE = np.ones((1, 1))
 
 
@@ -31,7 +33,7 @@ class _Terms:
 
     def gradients(self, W, columns, rows, targets, parts=None):
         """Return the sum of the chosen problems' gradients over a block: one array of shape (d, k)."""
-        if targets.shape[1] == 1 and 2 * len(columns) > len(W):
+        if rows.dense and targets.shape[1] == 1 and 2 * len(columns) > len(W):
             # for many columns a copy costs less than factors, constant and labels in each of them
             signs = ONE
             if isinstance(self.loss.unweighted, MarginLoss):
@@ -131,7 +133,7 @@ class Problems:
             curvatures = terms.second_derivatives(W, columns, rows, *aligned) / sizes
             return tuple(rows.gram(curvatures[:, place].mean(axis=1)) for place in places)
 
-        return self.design.sum(grams, *self.aligned, columns=len(columns))
+        return self.design.sum(grams, *self.aligned, columns=len(columns), dense=True)
 
     def _many_factors(self, W, columns):
         """Return the factors of columns that have one problem each."""
@@ -142,13 +144,44 @@ class Problems:
             outer = (A[:, :, None] * A[:, None, :]).reshape(len(A), -1)
             return (outer.T @ terms.second_derivatives(W, columns, rows, *aligned),)
 
-        (total,) = self.design.sum(products, *self.aligned, columns=len(columns))
+        (total,) = self.design.sum(products, *self.aligned, columns=len(columns), dense=True)
         H = np.moveaxis((total / self.sizes[columns]).reshape(len(W), len(W), -1), 2, 0)
         return ManyFactors(columns, H, self.mu[columns])
 
 
+class GuessedCurvature:
+    """Diagonal curvatures from public numbers: c times the mean square that an entry of a row may have.
+
+    The constant has its own. Where mu is small the losses may curve much less than that, at points far
+    from 0: there the last step corrects the guess.
+    """
+
+    guessed = True
+
+    def __init__(self, problems):
+        design, c, mu = problems.design, problems.terms.loss.curvature, problems.mu
+        s, d = design.constant or 0.0, design.n_columns
+        average = c * max(design.radius**2 - s**2, 0.0) / d
+        self.diagonal = np.full((d, 1), average) + mu
+        if s:
+            self.diagonal[-1] = c * s**2 + mu
+        self.corrected = DECIDES * mu < average
+
+    def solve(self, q, n_columns):
+        """Return the inverse curvatures times q."""
+        return q / self.diagonal
+
+    def correction(self, s, y, rho):
+        """Return one factor a column, from what is remembered of a step."""
+        known = self.corrected & (rho > 0)
+        yy = rho * (y * y / self.diagonal).sum(axis=0)
+        return 1 / np.where(known, yy, 1.0)
+
+
 class Factors(list):
     """Pairs of columns and the factor that they share, as :func:`scipy.linalg.cho_solve` wants it."""
+
+    guessed = False
 
     def solve(self, q, n_columns):
         """Return the inverse curvatures times q, shape (d, J n_columns); 0 for other columns."""
@@ -163,6 +196,8 @@ class Factors(list):
 
 class ManyFactors:
     """Inverse curvatures of very many columns of few coefficients, of shape (k, d, d), all at once."""
+
+    guessed = False
 
     def __init__(self, columns, curvatures, mu):
         self.columns = columns

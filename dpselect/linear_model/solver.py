@@ -9,21 +9,36 @@ curvature matrix in place of a multiple of the identity. With a matrix taken at 
 the first step would be Newton's. It is taken at the minimiser over a sample of the rows, which is
 where the descent begins; the parts of one column share it. A new one costs as much as about d / 4
 gradients, and is made after about as many.
+
+Where that does not pay, the descent starts from what public numbers say of the curvature, and from the
+steps that the sample took: they show the few directions in which it is large.
 """
 
 import math
 
 import numpy as np
 
-from .problems import Problems
-from .tolerance import MAX_STEPS, ellipsoid_factors, guaranteed_steps
+from .problems import GuessedCurvature, Problems
+from .tolerance import MAX_STEPS, MOST_SQUARE, ellipsoid_factors, guaranteed_steps
 
-# curvature matrices that are held at a time have at most this many entries
-GROUP_ELEMENTS = 1 << 22
+# curvature matrices that are held at a time have at most this many entries, and remembered steps
+GROUP_ELEMENTS, STEP_ELEMENTS = 1 << 22, 1 << 24
 # a sample has one row in so many and at most so many entries, but at least so many rows in all,
 # and for each coefficient
 SAMPLE_SHARE, SAMPLE_ELEMENTS, SAMPLE_ROWS, SAMPLE_ROWS_PER_COEFFICIENT = 16, 1 << 21, 1024, 4
+# without curvature matrices a smaller one is worth its passes
+SMALL_SAMPLE_ROWS = 256
+# up to so many coefficients curvature matrices cost next to nothing, of dense and of sparse rows
+CHEAP, CHEAP_SPARSE = 256, 128
+# A curvature costs as many passes as the sample has rows times coefficients for each row and PASS.
+# It saves about SAVED sqrt(r) passes, r being how much larger the curvature is than mu in an average
+# direction. Found by experiment.
+PASS, SAVED = 8, 4
+# steps that are remembered, with curvature matrices, and without; of so many numbers at most
 MEMORY = 10
+LONG_MEMORY, MEMORY_ELEMENTS = 20, 1 << 21
+# without matrices, so many times `max_iter` steps are taken
+PATIENCE = 10
 # so often a step is halved; a whole one is at most so many times longer than a minimiser can be
 BISECTIONS, OUTSIDE = 50, 2**10
 
@@ -46,73 +61,108 @@ def minimise(design, targets, which, loss, mu, linear, tau, max_iter=100, parts=
     if mu.ndim == 1:
         (W,) = minimise(design, targets, which, loss, mu[None], linear[None], tau[None], max_iter)
         return W
-    W = np.empty(linear.shape)
-    size = max(1, GROUP_ELEMENTS // design.n_columns**2)
+    W, d = np.empty(linear.shape), design.n_columns
+    guessing = _does_not_pay(design, loss, mu.min(initial=np.inf))
+    if guessing:
+        size = max(1, STEP_ELEMENTS // (2 * _n_remembered(d) * d * len(mu)))
+    else:
+        size = max(1, GROUP_ELEMENTS // d**2)
     for start in range(0, len(which), size):
         group = slice(start, start + size)
         problems = Problems(
             design, targets, which[group], loss, mu[:, group], linear[:, :, group], parts
         )
-        W[:, :, group] = _solve(problems, tau[:, group], max_iter)
+        W[:, :, group] = _solve(problems, tau[:, group], max_iter, guessing)
     return W
 
 
-def _solve(problems, tau, max_iter):
+def _does_not_pay(design, loss, mu):
+    """Tell by public numbers whether curvature matrices cost more passes than they save."""
+    n, d = design.n_rows, design.n_columns
+    if d <= (CHEAP_SPARSE if design.sparse else CHEAP):
+        return False
+    if d > MOST_SQUARE or design.sparse:
+        return True
+    rows = min(max(n // SAMPLE_SHARE, SAMPLE_ROWS_PER_COEFFICIENT * d), n)
+    average = loss.curvature * design.radius**2 / d
+    return rows * d / (PASS * n) > SAVED * math.sqrt(average / mu)
+
+
+def _n_remembered(d):
+    return min(max(MEMORY_ELEMENTS // d, 5), LONG_MEMORY)
+
+
+def _solve(problems, tau, max_iter, guessing):
     """Return the solutions of all problems, shape (J, d, k)."""
-    W, G = _descend_together(problems, tau.ravel(), max_iter)
+    # steps without matrices are cheap, and there may be nothing behind them but the last resort
+    patience = PATIENCE * max_iter if guessing else max_iter
+    W, G, _ = _descend_together(problems, tau.ravel(), patience, guessing)
     for number in np.flatnonzero(~(_norms(G) <= tau.ravel())):
-        W = _solve_alone(problems, number, W, tau.ravel(), max_iter)
+        W = _solve_alone(problems, number, W, G, tau.ravel(), max_iter)
     return np.moveaxis(W.reshape(len(W), *problems.shape), 0, 1)
 
 
-def _solve_alone(problems, number, W, tau, max_iter):
-    """Solve one problem that needs a curvature matrix of its own at each point."""
-    column = np.array([number])
-    factors = problems.curvature_factors(W[:, column], column)
-    W, G = _descend(problems, column, W, factors, tau, max_iter, refresh=1)
+def _solve_alone(problems, number, W, G, tau, max_iter):
+    """Solve one problem that needs a curvature matrix of its own at each point, if there may be one."""
+    if len(W) <= MOST_SQUARE:
+        column = np.array([number])
+        factors = problems.curvature_factors(W[:, column], column)
+        W, G, _ = _descend(problems, column, W, factors, tau, max_iter, refresh=1)
     if not _norms(G[:, number]) <= tau[number]:
         W[:, number] = _last_resort(problems, number, W[:, number], G[:, number], tau[number])
     return W
 
 
-def _descend_together(problems, tau, max_iter):
-    """Return points after at most `max_iter` steps, and the gradients there."""
-    everything = np.arange(len(tau))
-    W, factors = _start(problems, tau, max_iter)
-    refresh = min(max(2, len(W) // 4), 2 * MEMORY)
-    return _descend(problems, everything, W, factors, tau, max_iter, refresh)
+def _descend_together(problems, tau, max_iter, guessing):
+    """Return points after at most `max_iter` steps, the gradients there, and the last steps."""
+    W, factors, memory = _start(problems, tau, max_iter, guessing)
+    refresh = math.inf if guessing else min(max(2, len(W) // 4), 2 * MEMORY)
+    return _descend(problems, np.arange(len(tau)), W, factors, tau, max_iter, refresh, memory)
 
 
-def _start(problems, tau, max_iter):
-    """Return where the descent begins, and the factors of the curvature there."""
+def _start(problems, tau, max_iter, guessing):
+    """Return where the descent begins, the factors of the curvature there, and remembered steps."""
     n, d = problems.design.n_rows, problems.design.n_columns
-    n_sample = min(n // SAMPLE_SHARE, SAMPLE_ELEMENTS // d)
-    n_sample = max(n_sample, SAMPLE_ROWS_PER_COEFFICIENT * d, SAMPLE_ROWS)
-    if n_sample > n // 2:
+    if guessing:
+        n_sample = n // SAMPLE_SHARE
+        small = n_sample < SMALL_SAMPLE_ROWS
+    else:
+        n_sample = min(n // SAMPLE_SHARE, SAMPLE_ELEMENTS // d)
+        n_sample = max(n_sample, SAMPLE_ROWS_PER_COEFFICIENT * d, SAMPLE_ROWS)
+        small = n_sample > n // 2
+    if small:
         W = np.zeros_like(problems.linear)
-        return W, problems.curvature_factors(W, np.arange(len(problems.mu)))
+        if guessing:
+            return W, GuessedCurvature(problems), []
+        return W, problems.curvature_factors(W, np.arange(len(problems.mu))), []
     smaller = problems.sample(n_sample)
     # where the sample's own error begins to count, there is no use to go on
     enough = 0.1 * (problems.terms.loss.lipschitz * problems.design.radius) / math.sqrt(n_sample)
     goal = np.maximum(tau.reshape(problems.shape).max(axis=0), enough)
     # a start need not be a solution, so that there is no last resort here
-    W, _ = _descend_together(smaller, goal, max_iter)
+    W, _, steps = _descend_together(smaller, goal, max_iter, guessing)
+    n_parts = problems.shape[0]
+    if guessing:
+        steps = [tuple(np.tile(of_step, n_parts) for of_step in step) for step in steps]
+        return np.tile(W, n_parts), GuessedCurvature(problems), steps
     factors = smaller.curvature_factors(W, np.arange(problems.shape[1]))
-    return np.tile(W, problems.shape[0]), factors
+    return np.tile(W, n_parts), factors, []
 
 
 def _norms(vectors):
     return np.sqrt((vectors * vectors).sum(axis=0))
 
 
-def _descend(problems, chosen, W, factors, tau, max_iter, refresh):
-    """Move the chosen problems by at most `max_iter` steps; return all points, and the gradients there.
+def _descend(problems, chosen, W, factors, tau, max_iter, refresh, memory=()):
+    """Move the chosen problems by at most `max_iter` steps.
 
-    After each `refresh` steps the factors are those of the curvature at the points then.
+    After each `refresh` steps the factors are those of the curvature at the points then. Returns all
+    points, the gradients there, and the last steps, with which the next call may begin.
     """
     G = np.zeros_like(W)
     G[:, chosen] = problems.gradients(W[:, chosen], chosen)
-    memory, still = [], False
+    remembered = _n_remembered(len(W)) if factors.guessed else MEMORY
+    memory, still = list(memory), False
     shortest = np.full(len(tau), np.inf)
     for step in range(max_iter):
         shortest = np.minimum(shortest, _norms(G))
@@ -122,8 +172,9 @@ def _descend(problems, chosen, W, factors, tau, max_iter, refresh):
             break
         renewed = step > 0 and (still or step % refresh == 0)
         if renewed:
-            factors = problems.curvature_factors(W[:, active], active)
             memory = []
+            if not factors.guessed:
+                factors = problems.curvature_factors(W[:, active], active)
         direction = np.zeros_like(W)
         direction[:, active] = -_precondition(G, memory, factors, problems.shape[1])[:, active]
         before = W, G
@@ -131,24 +182,29 @@ def _descend(problems, chosen, W, factors, tau, max_iter, refresh):
         still = not (W != before[0]).any()
         if still and renewed:
             break  # the next step would be this one again
-        memory = [*memory[1 - MEMORY :], (W - before[0], G - before[1])]
-    return W, G
+        memory = [*memory[1 - remembered :], _pair(W - before[0], G - before[1])]
+    return W, G, memory
 
 
 def _precondition(G, memory, factors, n_columns):
     """Return L-BFGS's inverse curvatures times G: Liu and Nocedal 1989, the two loops."""
-    q, steps = G, []
-    for s, y in reversed(memory):
-        sy = (s * y).sum(axis=0)
-        # a problem that stood still, or moved by rounding only, has nothing to tell
-        rho = np.where(sy > 0, 1.0, 0.0) / np.where(sy > 0, sy, 1.0)
-        share = rho * (s * q).sum(axis=0)
-        q = q - share * y
-        steps.append((s, y, rho, share))
+    q, shares = G, []
+    for s, y, rho in reversed(memory):
+        shares.append(rho * (s * q).sum(axis=0))
+        q = q - shares[-1] * y
     r = factors.solve(q, n_columns)
-    for s, y, rho, share in reversed(steps):
-        r = r + (share - rho * (y * r).sum(axis=0)) * s
+    if memory and factors.guessed:
+        r = r * factors.correction(*memory[-1])
+    for s, y, rho in memory:
+        r = r + (shares.pop() - rho * (y * r).sum(axis=0)) * s
     return r
+
+
+def _pair(s, y):
+    """Return a step, how the gradient changed, and one over their product."""
+    sy = (s * y).sum(axis=0)
+    # a problem that stood still, or moved by rounding only, has nothing to tell
+    return s, y, np.where(sy > 0, 1.0, 0.0) / np.where(sy > 0, sy, 1.0)
 
 
 def _line_search(problems, W, G, direction, active, shortest):

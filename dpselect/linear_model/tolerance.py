@@ -14,6 +14,8 @@ ROUNDING = 2**-48
 # A guaranteed method may need at most so many gradients. Most problems need a few dozen, of faster
 # methods that come first; this is what no data whatever can exceed.
 MAX_STEPS = 2**20
+# with more coefficients than this, nothing that counts them twice is held or computed
+MOST_SQUARE = 1024
 
 
 def attainable(loss, R, mu, t, tol):
@@ -56,7 +58,7 @@ def guaranteed_steps(loss, R, mu, t, tau, d):
     width = float(longest(loss, R, mu, t)) * M / tau
     along, across = ellipsoid_factors(d)
     shrinkage = -math.log(along) - (d - 1) * math.log(across)
-    ellipsoids = d * math.log1p(width) / shrinkage + 1
+    ellipsoids = d * math.log1p(width) / shrinkage + 1 if d <= MOST_SQUARE else math.inf
     return tuple(
         float(math.ceil(max(N, 1.0))) if math.isfinite(N) else math.inf
         for N in (accelerated, ellipsoids)

@@ -11,6 +11,7 @@ from ..capabilities import PublicShape, require
 from ..exceptions import CertificateError
 from ..preprocessing.kinds_check import check_kinds
 from ..preprocessing.pipeline_check import check_pipeline_privacy, releases_privately
+from ..preprocessing.table_form import is_documents
 from ..preprocessing.tabular import BOUNDS, TabularPipeline
 from ..records import one_label_a_row, public_classes, warn_if_labels_learned
 from ..validation import unquoted
@@ -95,6 +96,8 @@ class Candidate:
 
 def n_columns(X, name="X"):
     """Return the number of columns of a table, which `name` has in messages."""
+    if is_documents(X):
+        return 1
     shape = X.shape if hasattr(X, "shape") else unquoted(np.shape, X, what=name)
     if len(shape) != 2:
         raise ValueError(

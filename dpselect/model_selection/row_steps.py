@@ -9,9 +9,11 @@ import warnings
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 
 import numpy as np
 from joblib import parallel_config
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import SimpleImputer
@@ -24,7 +26,7 @@ from ..preprocessing.kinds_check import check_kinds_inside
 from ..preprocessing.pipeline_check import map_parts, releases_privately
 from ..preprocessing.table_encoder import TableEncoder
 from ..preprocessing.table_form import DUMMY_NUMBERS, DUMMY_TEXT, TableForm, read_form
-from ..rows import is_lazy, map_rows
+from ..rows import is_lazy, map_rows, take
 
 
 @dataclass(frozen=True)
@@ -57,15 +59,18 @@ def fit(steps, public):
     """Fit steps that learn nothing on a dummy row, and return the PublicRows that they give."""
     # (in one process: what is done to dummies is noted, and spends nothing)
     with _unknown_categories_ignored(steps), parallel_config(backend="sequential"):
-        given, dummies = list(public.dummies), []
-        while not dummies:
-            first = given.pop(0)
+        given = public.dummies
+        # (SplineTransformer wants two rows)
+        for i, first in enumerate(chain(given, map(_twice, given))):
             try:
-                dummies.append(_on_dummy(partial(_fit_transform, steps), first))
+                dummies = [_on_dummy(partial(_fit_transform, steps), first)]
+                break
             except ValueError:
-                if not given:
+                if i + 1 == 2 * len(given):
                     raise
-        for dummy in given:
+        if i >= len(given):
+            dummies = [take(dummies[0], [0])]
+        for dummy in given[i % len(given) + 1 :]:
             try:
                 dummies.append(_on_dummy(steps.transform, dummy))
             except ValueError:
@@ -113,6 +118,12 @@ def fit_private(step, X, y, public):
     with _replaced(step, {path: FrozenEstimator(part) for path, part in parts.items()}, parts):
         public = fit(step, public)
     return step, public
+
+
+def _twice(dummy):
+    if sparse.issparse(dummy):
+        return type(dummy)(sparse.vstack([dummy, dummy]))
+    return take(dummy, [0, 0])
 
 
 def _fit_transform(steps, dummy):

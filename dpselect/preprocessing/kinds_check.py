@@ -9,13 +9,15 @@ import warnings
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.compose import ColumnTransformer
-from sklearn.feature_extraction.text import HashingVectorizer
+from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer
 from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 
 from .pipeline_check import map_parts
 from .table_form import NUMBERS, NUMERIC_TYPES, TEXT, column_kind, list_columns
+
+VECTORIZERS = (HashingVectorizer, CountVectorizer)  # TfidfVectorizer derives from it
 
 
 def check_kinds(steps, form):
@@ -143,7 +145,7 @@ def _wrong(step, label, columns):
                         yield label, (
                             f"{said} has a {name} that is a number, and column {place} of X holds text"
                         )
-    elif isinstance(step, HashingVectorizer) and [kind for _, kind in columns] == [NUMBERS]:
+    elif isinstance(step, VECTORIZERS) and [kind for _, kind in columns] == [NUMBERS]:
         yield label, f"{said} is made for text, and column {columns[0][0]} of X holds numbers"
 
 

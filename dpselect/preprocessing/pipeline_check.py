@@ -11,7 +11,12 @@ from collections.abc import Collection
 import numpy as np
 from sklearn.compose import ColumnTransformer
 from sklearn.feature_extraction import FeatureHasher
-from sklearn.feature_extraction.text import HashingVectorizer
+from sklearn.feature_extraction.text import (
+    CountVectorizer,
+    HashingVectorizer,
+    TfidfTransformer,
+    TfidfVectorizer,
+)
 from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.kernel_approximation import (
     PolynomialCountSketch,
@@ -26,6 +31,7 @@ from sklearn.preprocessing import (
     OneHotEncoder,
     OrdinalEncoder,
     PolynomialFeatures,
+    SplineTransformer,
 )
 from sklearn.random_projection import GaussianRandomProjection, SparseRandomProjection
 
@@ -235,7 +241,7 @@ def _check_columns(name, step):
         )
     dense = all(
         part == "drop" or type(part) in DENSE
-        or (type(part) in (OneHotEncoder, TableEncoder) and not part.sparse_output)
+        or (type(part) in (OneHotEncoder, SplineTransformer, TableEncoder) and not part.sparse_output)
         for _, part in inner_parts(step)
     )
     if not dense and step.sparse_threshold != 0:
@@ -296,6 +302,31 @@ def _categories_are_given(step):
     return None
 
 
+def _words_are_given(step):
+    if step.vocabulary is not None:
+        return None
+    return "use HashingVectorizer, or give vocabulary=[...], words from knowledge of the field"
+
+
+def _counts_no_documents(step):
+    return "write use_idf=False, for idf counts the documents that hold a word" if step.use_idf else None
+
+
+def _words_are_given_and_not_counted(step):
+    if step.vocabulary is not None and not step.use_idf:
+        return None
+    return (
+        "use HashingVectorizer, or give vocabulary=[...], words from knowledge of the field, and "
+        "use_idf=False, for idf counts the documents that hold a word"
+    )
+
+
+def _knots_are_given(step):
+    if not isinstance(step.knots, str):
+        return None
+    return "give knots=[[...], ...], one row for each knot, from bounds that are public"
+
+
 def _fills_a_constant(step):
     given = step.strategy == "constant" and step.fill_value is not None
     if given and step.keep_empty_features and not step.add_indicator:
@@ -315,6 +346,7 @@ DATA_INDEPENDENT = {
     BoundedScaler: _always,
     NormClipper: _always,
     Binarizer: _always,
+    CountVectorizer: _words_are_given,
     FeatureHasher: _always,
     FunctionTransformer: _function_is_elementwise,
     GaussianRandomProjection: _components_are_given,
@@ -329,7 +361,10 @@ DATA_INDEPENDENT = {
     SimpleImputer: _fills_a_constant,
     SkewedChi2Sampler: _always,
     SparseRandomProjection: _components_are_given,
+    SplineTransformer: _knots_are_given,
     TableEncoder: _always,
+    TfidfTransformer: _counts_no_documents,
+    TfidfVectorizer: _words_are_given_and_not_counted,
 }
 
 COMPOSITE = (Pipeline, TabularPipeline, FeatureUnion, ColumnTransformer)
@@ -373,8 +408,6 @@ FIXES = {
         "fit the step in the search, or name it in trusted_steps if what it learned was public or "
         "has been paid for"
     ),
-    "CountVectorizer": "use HashingVectorizer",
-    "TfidfVectorizer": "use HashingVectorizer",
     "DictVectorizer": "use FeatureHasher",
 }
 

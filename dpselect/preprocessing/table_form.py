@@ -1,5 +1,7 @@
 """The public form of a table: its container, its columns, and which hold numbers and which text.
 
+A list of documents has a form, too: one column of text, in one dimension.
+
 How a column is stored tells of single records: one gap turns integers into floats, and one ``None``
 turns them into objects. A form knows numbers and text only, and converts every record by itself:
 numbers to float64, text to ``str``. Steps are fitted on a dummy row of it, which holds no record.
@@ -30,8 +32,8 @@ class TableForm:
 
     Attributes
     ----------
-    container : {"array", "sparse", "pandas", "polars"}
-        Lists are arrays.
+    container : {"array", "sparse", "pandas", "polars", "documents"}
+        Lists are arrays. Documents are texts in one dimension.
     kinds : tuple of {"numbers", "text"}
         Of each column.
     columns : object, default=None
@@ -64,6 +66,8 @@ class TableForm:
             return map_rows(self.convert, X, X.shape[1:], X.names, X.dtype)
         if sparse.issparse(X):
             return unquoted(X.astype, np.float64)
+        if self.container == "documents":
+            return _documents(X)
         columns = _columns(X)
         if columns is None and TEXT not in self.kinds:
             return np.asarray(X, dtype=np.float64)
@@ -82,6 +86,8 @@ class TableForm:
         """Return tables of one row each, which hold no record."""
         if self.container == "sparse":
             return [self.sparse_type((1, len(self.kinds)), dtype=np.float64)]
+        if self.container == "documents":
+            return [np.array([DUMMY_TEXT], dtype=object)]
         return [
             self._table([
                 np.array([value]) if kind == NUMBERS else np.array([DUMMY_TEXT], dtype=object)
@@ -148,6 +154,8 @@ def read_form(X, gaps=False):
         return on_first_row(partial(read_form, gaps=gaps), X)
     if sparse.issparse(X):
         return TableForm("sparse", (NUMBERS,) * X.shape[1], sparse_type=type(X))
+    if is_documents(X):
+        return TableForm("documents", (TEXT,))
     columns = _columns(X)
     if columns is None:
         return TableForm("array", (NUMBERS,) * np.shape(X)[1])
@@ -172,6 +180,25 @@ def read_form(X, gaps=False):
                 "record by itself."
             )
     return TableForm(frame or "array", tuple(kinds), None if frame is None else X.columns, gaps=gaps)
+
+
+def is_documents(X):
+    """Tell whether X is a list, array or series of texts, in one dimension."""
+    if is_lazy(X) or not (isinstance(X, (list, tuple)) or len(getattr(X, "shape", ())) == 1):
+        return False
+    return any(isinstance(document, str) for document in X)
+
+
+def _documents(X):
+    documents = np.empty(n_rows(X), dtype=object)
+    # (an array of all texts at once would be as wide as the longest)
+    documents[:] = [str(text) if isinstance(text, str) else None for text in X]
+    if any(text is None for text in documents):
+        raise ValueError(
+            "X in one dimension holds documents and what is no text, and one record would decide what "
+            'steps make of all; write "" for a missing document, and give a table two dimensions.'
+        )
+    return documents
 
 
 def list_columns(X):

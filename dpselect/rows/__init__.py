@@ -20,6 +20,7 @@ from .chunks import RowChunks
 from .cutting import row_blocks, rows_in_block
 from .labels import align, distinct, in_memory, on_labels
 from .parts import MOST_SPLITS, Parts
+from .sparse_rows import canonical, on_each_row, with_entries
 from .tables import n_rows, take, take_records
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "as_lazy",
     "block_map",
     "block_sum",
+    "canonical",
     "checked_rows",
     "distinct",
     "dummy_rows",
@@ -38,6 +40,7 @@ __all__ = [
     "is_lazy",
     "map_rows",
     "n_rows",
+    "on_each_row",
     "on_first_row",
     "on_labels",
     "row_blocks",
@@ -46,4 +49,5 @@ __all__ = [
     "sample",
     "take",
     "take_records",
+    "with_entries",
 ]

@@ -13,34 +13,36 @@ from .memory_maps import MemoryMapRows, is_memory_map
 from .source import RowSource
 
 
-def block_sum(function, X, *aligned, n_jobs=None, row_elements=None):
+def block_sum(function, X, *aligned, n_jobs=None, row_elements=None, beside=None):
     """Sum ``function(X_block, *aligned_blocks)`` over blocks of rows, in one pass.
 
     `function` maps blocks to a tuple of arrays whose shapes do not depend on the block; sparse
-    blocks reach it as dense arrays. `aligned` are arrays of shape (n, ...), in memory or as
-    :func:`block_map` and :func:`align` return them. `n_jobs` threads share the blocks. A row stands
-    for `row_elements` numbers when blocks are cut; None means its own.
+    blocks reach it as dense arrays, or, with a number for `beside`, as CSR arrays. `aligned` are
+    arrays of shape (n, ...), in memory or as :func:`block_map` and :func:`align` return them.
+    `n_jobs` threads share the blocks. A row stands for `row_elements` numbers when blocks are cut;
+    None means its own. A row that stays sparse stands for its stored entries, or `beside` numbers
+    if these are more.
 
     Returns a tuple of the sums: of int64 where `function` returns integers, otherwise of float64.
     """
     X, row_elements = _readable(X, row_elements)
     if is_lazy(X):
-        return X.block_sum(function, aligned, n_jobs, row_elements)
+        return X.block_sum(function, aligned, n_jobs, row_elements, beside)
     total = None
-    for part in over_blocks(function, X, aligned, row_elements, n_jobs):
+    for part in over_blocks(function, X, aligned, row_elements, n_jobs, beside):
         total = plus(total, part)
     return total
 
 
-def block_map(function, X, *aligned, n_jobs=None, row_elements=None):
+def block_map(function, X, *aligned, n_jobs=None, row_elements=None, beside=None):
     """Collect ``function(X_block, *aligned_blocks)``, an array with one entry a row.
 
     As for :func:`block_sum`; of distributed rows it is a lazy array, cut at the same rows.
     """
     X, row_elements = _readable(X, row_elements)
     if is_lazy(X):
-        return X.block_map(function, aligned, n_jobs, row_elements)
-    return collect(over_blocks(function, X, aligned, row_elements, n_jobs), X.shape[0])
+        return X.block_map(function, aligned, n_jobs, row_elements, beside)
+    return collect(over_blocks(function, X, aligned, row_elements, n_jobs, beside), X.shape[0])
 
 
 def sample(n_rows, X, *aligned):

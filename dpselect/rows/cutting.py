@@ -1,16 +1,18 @@
 """Blocks of consecutive rows, small enough to stay in a processor's cache.
 
-Block borders depend on shapes alone and partial sums are added in the order of the blocks, so
-results do not depend on the number of threads.
+Block borders depend on shapes alone (of sparse rows, on the number of stored entries, too) and partial
+sums are added in the order of the blocks, so results do not depend on the number of threads.
 """
 
 import warnings
-from functools import reduce
+from functools import partial, reduce
 from itertools import starmap
 
 import numpy as np
 from joblib import Parallel, delayed
 from scipy import sparse
+
+from .sparse_rows import rows_between
 
 BLOCK_ELEMENTS = 1 << 18
 # consecutive rows in a sample
@@ -19,7 +21,10 @@ RUN = 64
 
 def row_blocks(n_rows, row_elements):
     """Cut rows, on each of which the work touches `row_elements` numbers, into slices."""
-    step = rows_in_block(row_elements)
+    return _slices(n_rows, rows_in_block(row_elements))
+
+
+def _slices(n_rows, step):
     return [slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step)]
 
 
@@ -28,16 +33,31 @@ def rows_in_block(row_elements):
     return max(1, BLOCK_ELEMENTS // max(1, row_elements))
 
 
-def over_blocks(function, X, aligned, row_elements, n_jobs=None):
+def sparse_blocks(X, beside):
+    """Cut rows of a sparse matrix by stored entries, or by `beside` numbers a row if these are more."""
+    width = max(beside, -(-X.nnz // max(1, X.shape[0])))
+    # a sum over a block may have an entry for each column, and adding it should be a small part
+    step = max(rows_in_block(width), 4 * X.shape[1] // width)
+    return _slices(X.shape[0], step)
+
+
+def over_blocks(function, X, aligned, row_elements, n_jobs=None, beside=None):
     """Iterate over ``function(block, *aligned_blocks)`` of the blocks of rows in memory.
 
-    A block of a sparse matrix is dense. Nothing of this function is on the stack when `function`
-    is called.
+    A block of a sparse matrix is dense; with a number for `beside` it is a CSR array, as
+    :func:`sparse_blocks` cuts it. Nothing of this function is on the stack when `function` is called.
     """
-    def cut(rows):
-        return X[rows].toarray() if dense else X[rows], *(array[rows] for array in aligned)
+    if not sparse.issparse(X):
+        slices, block = row_blocks(X.shape[0], row_elements), X.__getitem__
+    elif beside is None:
+        slices, block = row_blocks(X.shape[0], row_elements), lambda rows: X[rows].toarray()
+    else:
+        X = X.tocsr()
+        slices, block = sparse_blocks(X, beside), partial(rows_between, X)
 
-    slices, dense = row_blocks(X.shape[0], row_elements), sparse.issparse(X)
+    def cut(rows):
+        return block(rows), *(array[rows] for array in aligned)
+
     if n_jobs in (None, 1) or len(slices) == 1:
         return starmap(function, map(cut, slices))
     return in_threads(lambda rows: function(*cut(rows)), slices, n_jobs)

@@ -66,16 +66,16 @@ class DistributedRows(RowSource):
         super().__init__((sum(lengths), *tail), dtype, names)
         self.parts, self.lengths = parts, lengths
 
-    def block_sum(self, function, aligned, n_jobs, row_elements):
-        parts = self._tasks(_sum_chunk, function, aligned, row_elements)
+    def block_sum(self, function, aligned, n_jobs, row_elements, beside=None):
+        parts = self._tasks(_sum_chunk, function, aligned, (row_elements, None, beside))
         return _compute(_tree(parts, add_up))
 
-    def block_map(self, function, aligned, n_jobs, row_elements):
+    def block_map(self, function, aligned, n_jobs, row_elements, beside=None):
         aligned = [self._cut(array) for array in aligned]
         dummy = [np.zeros((1, *rows.shape[1:]), rows.dtype) for rows in (self, *aligned)]
         with np.errstate(all="ignore"):
             example = np.asarray(function(*dummy))
-        parts = self._tasks(_map_chunk, function, aligned, row_elements)
+        parts = self._tasks(_map_chunk, function, aligned, (row_elements, None, beside))
         return DistributedRows(
             parts, self.lengths, example.shape[1:], dtype=example.dtype
         ).to_dask()
@@ -131,11 +131,11 @@ class DistributedRows(RowSource):
             for part, length in zip(self.parts, self.lengths)
         ])
 
-    def _tasks(self, task, function, aligned, row_elements):
+    def _tasks(self, task, function, aligned, cut):
         packed, task = _pack(function), _delayed(task)
         columns = zip(self.lengths, self.parts, *(self._cut(array).parts for array in aligned))
         return [
-            task(packed, row_elements, (length, *self.shape[1:]), *blocks)
+            task(packed, cut, (length, *self.shape[1:]), *blocks)
             for length, *blocks in columns
         ]
 
@@ -266,21 +266,19 @@ def _run(function, *args):
     raise found
 
 
-def _sum_chunk(packed, row_elements, shape, *blocks):
+def _sum_chunk(packed, cut, shape, *blocks):
     X, *aligned = map(_plain, blocks)
     _run(_check_shapes, shape, X, *aligned)
-    return _run(lambda: add_up(over_blocks(_unpack(packed), X, aligned, row_elements)))
+    return _run(lambda: add_up(over_blocks(_unpack(packed), X, aligned, *cut)))
 
 
-def _map_chunk(packed, row_elements, shape, *blocks):
+def _map_chunk(packed, cut, shape, *blocks):
     X, *aligned = map(_plain, blocks)
     _run(_check_shapes, shape, X, *aligned)
-    return _run(
-        lambda: collect(over_blocks(_unpack(packed), X, aligned, row_elements), X.shape[0])
-    )
+    return _run(lambda: collect(over_blocks(_unpack(packed), X, aligned, *cut), X.shape[0]))
 
 
-def _on_chunk(packed, row_elements, shape, block):
+def _on_chunk(packed, cut, shape, block):
     _run(_check_shapes, shape, block)
     return _run(_unpack(packed), _aligned_bytes(block))
 

@@ -25,11 +25,11 @@ class RowSource(ABC):
         return self.shape[0]
 
     @abstractmethod
-    def block_sum(self, function, aligned, n_jobs, row_elements):
+    def block_sum(self, function, aligned, n_jobs, row_elements, beside=None):
         """Sum over blocks; see :func:`~dpselect.rows.block_sum`."""
 
     @abstractmethod
-    def block_map(self, function, aligned, n_jobs, row_elements):
+    def block_map(self, function, aligned, n_jobs, row_elements, beside=None):
         """Collect over blocks; see :func:`~dpselect.rows.block_map`."""
 
     @abstractmethod
@@ -66,15 +66,16 @@ class LocalRows(RowSource):
     def release(self, rows):
         """Give back the memory of rows that were loaded."""
 
-    def block_sum(self, function, aligned, n_jobs, row_elements):
+    def block_sum(self, function, aligned, n_jobs, row_elements, beside=None):
         def on_piece(piece, parts):
-            return add_up(over_blocks(function, piece, parts, row_elements))
+            return add_up(over_blocks(function, piece, parts, row_elements, beside=beside))
 
         return add_up(self._over_pieces(on_piece, aligned, n_jobs, row_elements))
 
-    def block_map(self, function, aligned, n_jobs, row_elements):
+    def block_map(self, function, aligned, n_jobs, row_elements, beside=None):
         def on_piece(piece, parts):
-            return collect(over_blocks(function, piece, parts, row_elements), piece.shape[0])
+            found = over_blocks(function, piece, parts, row_elements, beside=beside)
+            return collect(found, piece.shape[0])
 
         return collect(self._over_pieces(on_piece, aligned, n_jobs, row_elements), len(self))
 

@@ -3,9 +3,17 @@ import itertools
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 
-from dpselect import DPLogisticRegression, RowChunks
+from dpselect import (
+    DPHuberRegressor,
+    DPLinearSVC,
+    DPLogisticRegression,
+    DPPoissonRegressor,
+    RowChunks,
+)
 from dpselect.linear_model.design import Design, design_and_targets
+from dpselect.noise import root_stream
 from dpselect.rows import as_lazy
 from dpselect.validation import SMALLEST_BOUND
 from tests.trials import trial
@@ -31,8 +39,58 @@ def test_products(s, container):
     np.testing.assert_allclose(design.dot(W), A @ W)
     (total,) = design.sum(lambda rows, g: (rows.adjoint_dot(g),), G, columns=3)
     np.testing.assert_allclose(total, A.T @ G, atol=1e-12)
-    (total,) = design.sum(lambda rows, c: (rows.gram(c),), c, columns=1)
+    (total,) = design.sum(lambda rows, c: (rows.gram(c),), c, columns=1, dense=True)
     np.testing.assert_allclose(total, (A.T * c) @ A, atol=1e-12)
+
+
+def test_sparse_rows_are_clipped_whatever_way_their_entries_are_stored():
+    """Two entries of one place count as their sum, and twins that square them one by one are caught."""
+    one, twice = ([1.0, 1.0, 3.0, -4.0, 0.0], [0, 0, 1, 0, 1], [0, 2, 5]), ([2.0], [0], [0, 1])
+    for entries, norms in ((one, [2.0, 5.0]), (twice, [2.0])):
+        X = sparse.csr_array(entries, shape=(len(norms), 3))
+        X.has_canonical_format = True
+        design = Design(X, 1.0, None)
+        np.testing.assert_allclose(np.linalg.norm(design.dot(np.eye(3)), axis=1), 1.0)
+        np.testing.assert_allclose(1 / design.factor[:, 0], norms)
+    l1 = Design(sparse.csr_array(one, shape=(2, 3)), np.inf, None, data_norm_l1=1.0)
+    np.testing.assert_allclose(1 / l1.factor[:, 0], [2.0, 7.0])
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64])
+def test_sparse_rows_agree_with_dense_ones(dtype):
+    rng = np.random.default_rng(2)
+    X = (10 * rng.normal(size=(300, 40)) * (rng.random((300, 40)) < 0.1)).astype(dtype)
+    y, weight = np.arange(300) % 2, 3 * rng.random(300)
+    noise = dict(random_state=root_stream(0), classes=[0, 1], data_norm=5.0, data_norm_l1=8.0)
+    noise["max_sample_weight"] = 2.0
+    for model in (DPLogisticRegression(**noise), DPLinearSVC(**noise, norm="l1")):
+        dense, thin = (
+            clone(model).fit(rows, y, sample_weight=weight) for rows in (X, sparse.csr_matrix(X))
+        )
+        np.testing.assert_allclose(thin.coef_, dense.coef_, rtol=1e-6)
+        np.testing.assert_allclose(
+            dense.decision_function(sparse.csc_array(X)), dense.decision_function(X), rtol=1e-10,
+            atol=1e-12,
+        )
+
+
+def test_no_pass_makes_sparse_rows_dense(monkeypatch):
+    def refuse(*args, **kwargs):
+        raise AssertionError("a sparse matrix was made dense")
+
+    X = sparse.csr_array(sparse.random(400, 5000, 0.002, format="csr", random_state=3))
+    X.data[:5] = 1e300  # rows that are scaled before any product
+    for kind in (sparse.csr_array, sparse.csc_array):
+        monkeypatch.setattr(kind, "toarray", refuse)
+        monkeypatch.setattr(kind, "todense", refuse)
+    noise = dict(random_state=root_stream(0))
+    for model, y in (
+        (DPLogisticRegression(classes=[0, 1, 2], **noise), np.arange(400) % 3),
+        (DPLinearSVC(classes=[0, 1], data_norm_l1=1.0, **noise), np.arange(400) % 2),
+        (DPPoissonRegressor(target_bound=3.0, **noise), np.arange(400.0) % 3),
+        (DPHuberRegressor(target_range=(0.0, 400.0), **noise), np.arange(400.0)),
+    ):
+        assert np.isfinite(model.fit(X, y).predict(X)).all()
 
 
 def test_no_row_is_longer_than_the_norm():
@@ -51,6 +109,14 @@ def test_rows_too_large_to_be_squared_are_scaled_down():
         products = design.dot(W).ravel()
     expected = 1e4 * np.array([1.4, 2**0.5, -1.0, 0.0, 0.5])
     np.testing.assert_allclose(products, expected, atol=1e-6)
+
+
+def test_sparse_rows_too_large_to_be_squared_are_scaled_down():
+    X = np.array([[3e200, 4e200], [1e308, 1e308], [-1e308, 0.0], [1e-320, 0.0], [0.5, 0.0]])
+    W = np.array([[1e4], [1e4], [0.0]])
+    with np.errstate(all="raise", under="ignore"):
+        products = Design(sparse.csr_array(X), 1.0, 1.0).dot(W)
+    np.testing.assert_allclose(products, Design(X, 1.0, 1.0).dot(W), rtol=1e-14)
 
 
 @pytest.mark.parametrize("scale", [SMALLEST_BOUND, 1.0, 1 / SMALLEST_BOUND])

@@ -1,10 +1,13 @@
+import tracemalloc
+
 import numpy as np
 import pytest
+from scipy import sparse
 from scipy.optimize import minimize
 from sklearn.model_selection import KFold
 
-from dpselect.linear_model import problems, solver
-from dpselect.linear_model.design import Design
+from dpselect.linear_model import problems, solver, tolerance
+from dpselect.linear_model.design import Design, Rows
 from dpselect.linear_model.losses import (
     HuberHingeLoss,
     LogisticLoss,
@@ -12,7 +15,7 @@ from dpselect.linear_model.losses import (
     PseudoHuberLoss,
 )
 from dpselect.linear_model.solver import minimise
-from dpselect.linear_model.tolerance import attainable
+from dpselect.linear_model.tolerance import attainable, guaranteed_steps
 from dpselect.rows import Parts
 from tests.trials import fitted, solved
 
@@ -206,3 +209,124 @@ def test_the_last_resort_in_small_units():
     W = minimise(loss=LogisticLoss(), tau=tau, max_iter=0, **p)
     scaled = gradient_norms(p, LogisticLoss(), W) / R
     assert (scaled <= 2e-10).all()
+
+
+@pytest.fixture
+def guessing(monkeypatch):
+    """Every problem counts as wide: no matrix of its curvature is made."""
+    def refuse(*args):
+        raise AssertionError("a curvature matrix was made")
+
+    for module in (solver, tolerance):
+        monkeypatch.setattr(module, "MOST_SQUARE", 0)
+    monkeypatch.setattr(solver, "CHEAP", 0)
+    monkeypatch.setattr(solver, "SMALL_SAMPLE_ROWS", 10)
+    monkeypatch.setattr(Rows, "gram", refuse)
+    monkeypatch.setattr(problems, "ManyFactors", refuse)
+
+
+@pytest.mark.parametrize(
+    "loss", [LogisticLoss(), HuberHingeLoss(), PoissonLoss(3.0), PseudoHuberLoss(5.0, 0.1)], ids=repr
+)
+@pytest.mark.parametrize("R", [0.01, 1.0, 100.0])
+@pytest.mark.parametrize("n, d, k, K", [(1, 1, 1, 1), (5, 30, 4, 1), (500, 6, 20, 3)])
+def test_reaches_the_tolerance_without_curvature_matrices(loss, R, n, d, k, K, guessing):
+    p = problem(n, d, k, seed=n + d, K=K, R=R, loss=loss)
+    p["mu"] = np.maximum(p["mu"], 1e-3 * R * R)
+    t = np.linalg.norm(p["linear"], axis=0)
+    tau = np.array([attainable(loss, np.sqrt(2) * R, *column, 1e-10) for column in zip(p["mu"], t)])
+    W = minimise(loss=loss, tau=tau, **p)
+    assert (gradient_norms(p, loss, W) <= 2 * tau).all()
+
+
+def test_parts_share_the_steps_of_a_sample(guessing):
+    p = hinge_problem(800, 10, 5, LogisticLoss())
+    p["mu"] = np.full((5, 1), 1e-3)
+    for j, w in enumerate(minimise(**p)):
+        rows = p["parts"].train[:, j]
+        part = {
+            "design": Design(p["design"].X[rows], 1.0, 1.0), "targets": p["targets"][rows],
+            "which": p["which"], "mu": p["mu"][j], "linear": p["linear"][j],
+        }
+        assert (gradient_norms(part, p["loss"], w) <= 2 * p["tau"][j]).all()
+
+
+@pytest.mark.parametrize("max_iter", [0, 1])
+def test_without_curvature_matrices_accelerated_descent_is_the_last_resort(max_iter, guessing):
+    p = problem(100, 3, 4, seed=3)
+    p["mu"] = np.array([0.01, 0.05, 0.1, 1.0])
+    tau = np.full(4, 1e-10)
+    W = minimise(loss=LogisticLoss(), tau=tau, max_iter=max_iter, **p)
+    assert (gradient_norms(p, LogisticLoss(), W) <= 2 * tau).all()
+    assert guaranteed_steps(LogisticLoss(), 1.0, 1e-9, 0.0, 1e-10, 3)[1] == np.inf
+
+
+def wide(n, d, container=np.asarray, seed=0, **more):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d)) * (rng.random((n, d)) < 0.05)
+    design = Design(container(X), 1.0, 1.0)
+    mu = np.array([0.05, 0.2])
+    return X, dict(
+        design=design, targets=np.where(X[:, :1] + X[:, 1:2] > 0, 1, -1).astype(np.int8),
+        which=np.zeros(2, dtype=int), mu=mu, tau=np.full(2, 1e-10), loss=LogisticLoss(),
+        linear=0.01 * rng.normal(size=(d + 1, 2)), **more,
+    )
+
+
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
+def test_a_wide_problem_takes_few_passes_and_little_memory(container, monkeypatch):
+    """Not the 200 MB of a matrix of 5,000 x 5,000; nor the dense rows, if they are sparse."""
+    asked, gradients = [], problems.Problems.gradients
+    monkeypatch.setattr(
+        problems.Problems, "gradients", lambda *args: asked.append(1) or gradients(*args)
+    )
+    X, p = wide(1000, 5000, container)
+    tracemalloc.start()
+    try:
+        W = minimise(**p)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 20e6 < X.nbytes
+    assert len(asked) < 25
+    dense = {**p, "design": Design(X, 1.0, 1.0)}
+    tau = dense.pop("tau")
+    assert (gradient_norms(dense, dense.pop("loss"), W) <= 2 * tau).all()
+
+
+def test_the_guess_is_worth_its_place(monkeypatch):
+    """A diagonal that forgets the constant's own curvature takes far more passes."""
+    asked, gradients = [], problems.Problems.gradients
+    monkeypatch.setattr(
+        problems.Problems, "gradients", lambda *args: asked.append(1) or gradients(*args)
+    )
+    _, p = wide(200, 1100)
+    p["mu"] = np.full(2, 1e-3)
+    minimise(**p)
+    good, guess = len(asked), problems.GuessedCurvature.__init__
+
+    def flat(self, of):
+        guess(self, of)
+        self.diagonal[-1] = of.terms.loss.curvature * of.design.radius**2 + of.mu
+        self.diagonal[:-1] = self.diagonal[-1]
+
+    monkeypatch.setattr(problems.GuessedCurvature, "__init__", flat)
+    del asked[:]
+    minimise(**p)
+    assert len(asked) > 1.5 * good
+
+
+def test_whether_a_matrix_pays_is_public():
+    def pays(X, mu, radius=1.0):
+        return not solver._does_not_pay(Design(X, radius, None), LogisticLoss(), mu)
+
+    rng = np.random.default_rng(0)
+    empty, full = np.zeros((2000, 600)), rng.normal(size=(2000, 600))
+    for mu in (1e-9, 1e-3, 1.0):
+        assert pays(empty, mu) == pays(full, mu)
+        # sparse or not is public, and how many entries are stored is not
+        assert not pays(sparse.csr_array(empty), mu) and not pays(sparse.csr_array(full), mu)
+    assert pays(full, 1e-9) and not pays(full, 1.0) and not pays(np.zeros((9, 2000)), 1e-9)
+    assert pays(full[:, :250], 1.0) and pays(sparse.csr_array(full[:, :120]), 1.0)
+    # in other units of the rows it is the same
+    assert pays(full, 1e-9 * 1e8, radius=1e4) and not pays(full, 1e8, radius=1e4)

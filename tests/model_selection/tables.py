@@ -9,7 +9,12 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.compose import ColumnTransformer
-from sklearn.feature_extraction.text import HashingVectorizer
+from sklearn.feature_extraction.text import (
+    CountVectorizer,
+    HashingVectorizer,
+    TfidfTransformer,
+    TfidfVectorizer,
+)
 from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.kernel_approximation import PolynomialCountSketch, RBFSampler, SkewedChi2Sampler
 from sklearn.pipeline import make_pipeline, make_union
@@ -20,6 +25,7 @@ from sklearn.preprocessing import (
     OneHotEncoder,
     OrdinalEncoder,
     PolynomialFeatures,
+    SplineTransformer,
 )
 from sklearn.random_projection import GaussianRandomProjection, SparseRandomProjection
 
@@ -128,6 +134,8 @@ STEPS = {
         PolynomialFeatures(2),
         RBFSampler(gamma=1.0, n_components=4, **SEED),
         SkewedChi2Sampler(skewedness=10.0, n_components=4, **SEED),
+        make_pipeline(IMPUTER, SplineTransformer(knots=[[0.0, 0.0], [1.0, 0.5], [2.0, 1.0]])),
+        make_pipeline(IMPUTER, TfidfTransformer(use_idf=False)),
         IMPUTER,
         OneHotEncoder(categories=[[0, 1, 2], [0, 1]], **ANY),
         OneHotEncoder(categories=[[0.0, 1.0, 1.5, 2.0], [0, 1]], drop="first", **ANY),
@@ -157,6 +165,11 @@ STEPS = {
         MissingIndicator(features="all"),
         ColumnTransformer(
             [("words", HashingVectorizer(n_features=4), 0), ("no", "drop", [1])], sparse_threshold=0,
+        ),
+        ColumnTransformer(
+            [("words", CountVectorizer(vocabulary=["longer", "text"]), 0),
+             ("more", TfidfVectorizer(vocabulary=["text"], use_idf=False), 0)],
+            sparse_threshold=0,
         ),
         table_encoder({"categories": ["a", "c"], "unknown": True, "missing": True}, ["x", "y"]),
     ],

@@ -4,7 +4,12 @@ from scipy import sparse
 from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.decomposition import PCA
 from sklearn.feature_extraction import FeatureHasher
-from sklearn.feature_extraction.text import HashingVectorizer, TfidfVectorizer
+from sklearn.feature_extraction.text import (
+    CountVectorizer,
+    HashingVectorizer,
+    TfidfTransformer,
+    TfidfVectorizer,
+)
 from sklearn.feature_selection import SelectKBest
 from sklearn.frozen import FrozenEstimator
 from sklearn.impute import KNNImputer, MissingIndicator, SimpleImputer
@@ -23,6 +28,7 @@ from sklearn.preprocessing import (
     OneHotEncoder,
     OrdinalEncoder,
     PolynomialFeatures,
+    SplineTransformer,
     StandardScaler,
     TargetEncoder,
 )
@@ -60,6 +66,11 @@ SAFE = [
     RBFSampler(gamma=0.5),
     GaussianRandomProjection(3),
     HashingVectorizer(),
+    CountVectorizer(vocabulary=["word"]),
+    TfidfVectorizer(vocabulary={"word": 0}, use_idf=False),
+    TfidfTransformer(use_idf=False),
+    SplineTransformer(knots=[[0.0], [1.0]]),
+    ColumnTransformer([("s", SplineTransformer(knots=[[0.0], [1.0]]), [0])]),
     OneHotEncoder(categories=[["a", "b"]]),
     OneHotEncoder(categories=[["a", "b"]], handle_unknown="ignore", drop="first"),
     OrdinalEncoder(categories=[["low", "high"]]),
@@ -91,7 +102,15 @@ UNSAFE = [
     (SimpleImputer(strategy="constant"), "keep_empty_features=True"),
     (SimpleImputer(strategy="constant", fill_value=0), "keep_empty_features=True"),
     (KNNImputer(), "SimpleImputer"),
+    (CountVectorizer(), "use HashingVectorizer, or give vocabulary="),
     (TfidfVectorizer(), "HashingVectorizer"),
+    (TfidfVectorizer(use_idf=False), "give vocabulary="),
+    (TfidfVectorizer(vocabulary=["word"]), "use_idf=False, for idf counts"),
+    (TfidfTransformer(), "write use_idf=False"),
+    (SplineTransformer(), "give knots="),
+    (SplineTransformer(knots="quantile"), "give knots="),
+    (ColumnTransformer([("s", SplineTransformer(knots=[[0.0], [1.0]], sparse_output=True), [0])]),
+     "sparse_threshold=0"),
     (OwnStep(), "trusted_steps=\\[OwnStep\\]"),
     (make_pipeline(BoundedScaler((0, 1)), StandardScaler()), "standardscaler"),
     (FeatureUnion([("p", PCA())]), "Step 'p'"),
@@ -159,6 +178,7 @@ ROWWISE = [
     (BoundedScaler((-1, 1)), NUMBERS),
     (NormClipper(), NUMBERS),
     (Binarizer(), NUMBERS),
+    (CountVectorizer(vocabulary=["one", "four"]), ["one two", "three", "four"]),
     (FeatureHasher(8), [{"a": 1.0}, {"b": 2.0}, {"c": 1.0}]),
     (FunctionTransformer(np.tanh), NUMBERS),
     (GaussianRandomProjection(2, random_state=0), NUMBERS),
@@ -173,7 +193,10 @@ ROWWISE = [
     (SimpleImputer(strategy="constant", fill_value=0.0, keep_empty_features=True), MISSING),
     (SkewedChi2Sampler(random_state=0), NUMBERS),
     (SparseRandomProjection(2, random_state=0), NUMBERS),
+    (SplineTransformer(knots=np.outer([0.0, 0.5, 3.0], np.ones(4))), NUMBERS),
     (TableEncoder((0, 1), expansion=3), NUMBERS),
+    (TfidfTransformer(use_idf=False), NUMBERS),
+    (TfidfVectorizer(vocabulary=["one", "four"], use_idf=False), ["one two", "three", "four"]),
 ]
 
 

@@ -40,6 +40,28 @@ def test_sums_and_maps_over_dense_blocks_of_all_that_is_aligned(X, container):
     assert set(seen) == {(np.ndarray, 71), (np.ndarray, 1000 % 71)}
 
 
+@pytest.mark.parametrize("container", [sparse.csr_array, sparse.csc_matrix])
+def test_sparse_blocks_are_cut_by_entries(container, monkeypatch):
+    monkeypatch.setattr(cutting, "BLOCK_ELEMENTS", 500)
+    X = np.zeros((1000, 40))
+    X[:, 3], X[::2, 7] = np.arange(1000), 1.0
+    seen = []
+
+    def total(block):
+        seen.append((type(block), block.shape[0]))
+        return (block.T @ np.ones(block.shape[0]),)
+
+    for n_jobs in (1, 2):
+        found = block_sum(total, container(X), n_jobs=n_jobs, row_elements=40, beside=1)[0]
+        np.testing.assert_array_equal(found, X.sum(axis=0))
+        rows = block_map(lambda block: block @ np.ones(40), container(X), n_jobs=n_jobs, beside=5)
+        np.testing.assert_array_equal(rows, X.sum(axis=1))
+    # two entries a row, rounded up, so that 250 rows have 500
+    assert set(seen) == {(sparse.csr_array, 250)}
+    # a block of few rows is not worth a sum of many columns
+    assert [rows.stop for rows in cutting.sparse_blocks(sparse.csr_array((10, 5000)), 4000)] == [5, 10]
+
+
 def test_threads_do_not_change_a_bit(X):
     weight = np.random.default_rng(1).random(1000)
     one, two = block_sum(gram, X, weight), block_sum(gram, X, weight, n_jobs=2)

@@ -1,0 +1,44 @@
+"""Sparse rows as CSR arrays, of which each entry is stored once."""
+
+import numpy as np
+from scipy import sparse
+
+
+def canonical(X):
+    """Return sparse rows as a CSR array with sorted entries, none stored twice; all else as it is.
+
+    Whoever reads entries one by one needs this: what is stored twice counts as the sum. The input is
+    not changed, nor is what it says of itself believed.
+    """
+    if not sparse.issparse(X):
+        return X
+    X = X.tocsr()
+    X = with_entries(X, X.data)
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
+
+
+def with_entries(X, entries):
+    """Return a CSR array with other entries at the same places."""
+    return sparse.csr_array((entries, X.indices, X.indptr), shape=X.shape)
+
+
+def on_each_row(operation, X, numbers):
+    """Return ``operation(X, numbers)`` of an array or CSR array, with one number a row, shape (b, 1).
+
+    Of 0 it must be 0.
+    """
+    if sparse.issparse(X):
+        return with_entries(X, operation(X.data, np.repeat(numbers[:, 0], np.diff(X.indptr))))
+    return operation(X, numbers)
+
+
+def rows_between(X, rows):
+    """Return a slice of the rows of a CSR matrix as a CSR array; nothing is copied but row pointers."""
+    low, high = X.indptr[rows.start], X.indptr[rows.stop]
+    return sparse.csr_array(
+        (X.data[low:high], X.indices[low:high], X.indptr[rows.start : rows.stop + 1] - low),
+        shape=(rows.stop - rows.start, X.shape[1]),
+    )
