@@ -110,6 +110,14 @@ class HasDefaultScore(Protocol):
 
 
 @runtime_checkable
+class LearnsFirst(Protocol):
+    """It may learn some of its parameters privately before it is trained."""
+
+    def first_releases(self) -> dict[str, Any]:
+        """Return the FirstRelease of each parameter that is to be learned, by its name."""
+
+
+@runtime_checkable
 class HasScoreStake(Protocol):
     """What a good model's score gains depends on its parameters."""
 

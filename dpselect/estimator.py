@@ -3,7 +3,7 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import wraps
 from typing import Any, ClassVar, Self
 
@@ -13,10 +13,11 @@ from sklearn.base import BaseEstimator, ClassifierMixin, DensityMixin, Regressor
 from .capabilities import PublicShape
 from .certificates import Certificate
 from .config import warn_caller
-from .exceptions import AccuracyNotReachedError, SeededNoiseWarning
+from .exceptions import AccuracyNotReachedError, CertificateError, SeededNoiseWarning
+from .first_releases import Division, first_releases
 from .ledger import CarriesLedgerMixin, spending, where_it_came_from, without_spending
 from .metrics.plain import accuracy, r_squared
-from .noise import InnerStream, as_generator, check_random_state, is_seeded
+from .noise import InnerStream, as_generator, check_random_state, is_seeded, root_stream
 from .privacy import PrivacyLoss
 from .records import (
     check_classes,
@@ -156,19 +157,61 @@ class PrivateEstimator(ReleaseMixin, BaseEstimator, ABC):
         warn_if_seeded(self)
         loss = self._loss_of_a_fit()
         with spending(self, loss):
-            self._train(X, y, self.epsilon, self.random_state)
+            first = self._train(X, y, self.epsilon, self.random_state)
             self.privacy_ = loss
+            if first.releases:
+                owners = dict.fromkeys(first.releases, type(self).__name__)
+                losses = first.losses(owners, loss.seeded)
+                losses.append(replace(loss, epsilon=first.rest))
+                self.privacy_ = PrivacyLoss.sequential(losses, label=loss.label)
         return self
 
     def _train(self, X, y, epsilon, random_state):
-        """Set what is released, with an epsilon and the noise of a random state; spends nothing."""
+        """Set what is released, with an epsilon and the noise of a random state; spends nothing.
+
+        Returns how epsilon was divided between what was learned first and the rest.
+        """
         # of an earlier fit, whose loss `privacy_` no longer states
         for name in [name for name in vars(self) if _is_released(name) or name in self.keeps]:
             del vars(self)[name]
-        records = self._check_records(X, y)
-        noise = self._noise_sample(records.shape, epsilon, random_state)
-        released = self._release(records, self.calibration(records.shape, epsilon), noise)
+        records, epsilon = self._check_records(X, y), float(epsilon)
+        model, first = self, Division({}, epsilon)
+        learned = first_releases(self)
+        if learned:
+            guess = self._with_values({name: release.stand_in for name, release in learned.items()})
+            first = Division({
+                name: release for name, release in learned.items()
+                if release.pays(guess, records.shape, epsilon)
+            }, epsilon)
+            stream = root_stream(random_state)
+            values = dict.fromkeys(learned) | {
+                name: first.learn(name, records, stream) for name in first.releases
+            }
+            vars(self).update({f"{name}_": value for name, value in values.items()})
+            model, random_state = self._with_values(values), stream.child("model")
+        noise = model._noise_sample(records.shape, first.rest, random_state)
+        released = model._release(records, model.calibration(records.shape, first.rest), noise)
         vars(self).update(records.public | released)
+        return first
+
+    def _with_values(self, values=None):
+        """Return the estimator with values of what is learned first; None takes what was released."""
+        if values is None:
+            names = [name for name in first_releases(self) if f"{name}_" in vars(self)]
+            values = {name: vars(self)[f"{name}_"] for name in names}
+        if not values:
+            return self
+        twin = object.__new__(type(self))
+        vars(twin).update(vars(self), **values)
+        return twin
+
+    def _refuse_unknown(self):
+        """Refuse to say anything of a model of which a number is still to be learned."""
+        for name in first_releases(self):
+            raise CertificateError(
+                f'{name}="auto" is learned from the records by a fit, so nothing is known of the model '
+                f"and its noise before; write a number for {name}."
+            )
 
     def calibration(self, shape: PublicShape, epsilon: float | None = None) -> Any:
         """Return how much noise a fit needs: a function of public numbers alone.

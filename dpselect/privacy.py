@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from fractions import Fraction
 from html import escape
 from typing import Any, Self
 
@@ -316,6 +317,17 @@ class PrivacyLoss:
                 amount = ""  # the total, which stands above
             lines.append("  " * (depth + 1) + amount + text)
         return "\n".join(lines)
+
+
+def remainder(total, parts):
+    """Return what parts leave of an epsilon: with it they add up to no more, rounded once."""
+    if total == math.inf:
+        return total
+    taken = sum(map(Fraction, parts))
+    rest = float(Fraction(total) - taken)
+    while float(taken + Fraction(rest)) > total:
+        rest = math.nextafter(rest, 0.0)
+    return rest
 
 
 def _total(numbers):

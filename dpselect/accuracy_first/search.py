@@ -22,6 +22,7 @@ from ..model_selection.candidates import (
 )
 from ..model_selection.delegation import SearchDelegationMixin
 from ..model_selection.evaluation import dummy_records, records_of
+from ..model_selection.first_releases import do_without
 from ..model_selection.release import fit_for_release, release_state
 from ..model_selection.row_steps import public_rows
 from ..model_selection.spending import refuse_overspent, steps_at_most
@@ -374,6 +375,7 @@ is touched.
             estimator, {}, trusted_steps=(*self.trusted_steps, *frozen), needs=HasAccuracyForm,
             search="AccuracyFirstSearchCV",
         )
+        do_without(candidate.model)
         check_steps_afforded(candidate.estimator, self.max_epsilon)
         return candidate
 

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from ..capabilities import Calibrated, PublicShape
+from ..first_releases import first_releases
 from ..linear_model import DPPoissonRegressor
 from ..linear_model.noise import LinearNoise
 from ..preprocessing import TableEncoder
@@ -307,8 +309,12 @@ def _direction(model, target):
 
 def _deviation(model, n_samples):
     """Return the bound on the standard deviation of a coefficient, in any direction."""
-    rows = np.atleast_2d(model.coef_)
-    noise = isinstance(model, Calibrated) and model.calibration(PublicShape(n_samples, *rows.T.shape))
+    shape, noise = PublicShape(n_samples, *np.atleast_2d(model.coef_).T.shape), None
+    if isinstance(model, Calibrated):
+        learned = {name: getattr(model, f"{name}_") for name in first_releases(model)}
+        # what was learned first has taken its share of epsilon
+        rest = model.privacy_.parts[-1].epsilon if learned and model.privacy_.parts else model.epsilon
+        noise = clone(model).set_params(**learned).calibration(shape, rest)
     if not isinstance(noise, LinearNoise):
         why = f"no bound is known on the noise of a {type(model).__name__}"
     elif (model.privacy_.kind, model.privacy_.epsilon) != (KINDS[0], model.epsilon):

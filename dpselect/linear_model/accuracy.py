@@ -45,8 +45,8 @@ class LinearAccuracy(AccuracyForm):
             )
         self.problem, self.alpha = model.problem(), float(model.alpha)
         self.loss, self.radius = self.problem.loss, self.problem.radius
-        # within which every minimiser lies
-        L, pull = self.loss.lipschitz, self.loss.pull
+        # about what the penalty counts from: within it every minimiser lies
+        L, pull = self.loss.lipschitz, self.problem.pull
         self.ball = min(L * self.radius / self.alpha, math.sqrt(pull / self.alpha))
 
     @property
@@ -78,7 +78,8 @@ class LinearAccuracy(AccuracyForm):
         ]
         length = noise_length(calibration.norm, d, shares[0]) if objective else 0.0
         added = s.output_scale * noise_length("l2", d, shares[1])
-        longest = norm_bound(self.loss, s, self.radius, length, 0.0)
+        o = self.problem.origin_length
+        longest = norm_bound(self.loss, s, self.radius, length, 0.0, o) + o
         gradient = s.linear_scale * length + (s.mu - alpha) * longest + s.tau
         h = (curvature / d if expected and not objective else curvature) + alpha
         # what is rounded has no random direction
@@ -89,7 +90,7 @@ class LinearAccuracy(AccuracyForm):
     def bounds(self, shape):
         n, d, R = shape.n_samples, self.problem.dimension(shape.n_features), self.radius
         bare = self.bare(n, d)
-        L, U = self.loss.lipschitz, R * self.ball
+        L, U = self.loss.lipschitz, R * self.ball + self.problem.farthest_offset
         span = float(self.loss.span(U)) / n
         # the computed minimum lies up to tau^2 / (2 lambda) above the true one
         root = root_excess_sensitivity(L * R + n * bare.tau, n, self.alpha) + root_rounding(
@@ -111,12 +112,13 @@ class LinearAccuracy(AccuracyForm):
         """Return the calibration of output perturbation; epsilon does not matter for mu and tau."""
         return calibrate(
             "output", self.loss, n_samples=n_samples, dimension=dimension, radius=self.radius,
-            alpha=self.alpha, epsilon=1.0, tol=self.problem.tol,
+            alpha=self.alpha, epsilon=1.0, tol=self.problem.tol, origin=self.problem.origin_length,
         )
 
     def score_span(self, score, n_features):
         self.problem.certified(score)
-        return float(score.span(self.loss.unit * self.radius * self.ball))
+        farthest = self.radius * self.ball + self.problem.farthest_offset
+        return float(score.span(self.loss.unit * farthest))
 
     def reduction(self, X, y, levels, stream):
         return LinearReduction(self, X, y, levels, stream)
@@ -142,6 +144,7 @@ class LinearReduction(Reduction):
         self.design, self.targets = design_and_targets(form.problem, records)
         self.public, self.shape = records.public, records.shape
         self.n, self.d, self.K = self.design.n_rows, self.design.n_columns, self.targets.shape[1]
+        self.origin = form.problem.origin(self.d)
         self.bare = form.bare(self.n, self.d)
         self.bounds = form.bounds(self.shape)
         if form.reduces_noise:
@@ -164,14 +167,16 @@ class LinearReduction(Reduction):
         else:
             w = self.put_noise_on(self.minimiser, epsilon)
         # every minimiser lies in the public ball, and the sensitivities count on it
-        lengths = np.linalg.norm(w, axis=1, keepdims=True)
-        return w * (self.form.ball / np.maximum(lengths, self.form.ball))
+        lengths = np.linalg.norm(w - self.origin, axis=1, keepdims=True)
+        share = self.form.ball / np.maximum(lengths, self.form.ball)
+        return w * share + (1 - share) * self.origin
 
     def _solve(self, mu, linear, tau):
         K = self.K
         return minimise(
             self.design, self.targets, np.arange(K), self.form.loss, mu=np.full(K, mu),
-            linear=linear, tau=np.full(K, tau), max_iter=self.form.problem.max_iter,
+            linear=linear - mu * self.origin.T, tau=np.full(K, tau),
+            max_iter=self.form.problem.max_iter,
         ).T
 
     def risks(self, models):
@@ -182,8 +187,9 @@ class LinearReduction(Reduction):
             risks[chunk] = mean_losses(
                 self.design, self.targets, chunk % self.K, self.form.loss, models[chunk].T
             )
-        risks += self.form.alpha / 2 * (models * models).sum(axis=1)
-        return risks.reshape(-1, self.K).mean(axis=1)
+        apart = models.reshape(-1, self.K, self.d) - self.origin
+        risks = risks.reshape(-1, self.K) + self.form.alpha / 2 * (apart * apart).sum(axis=2)
+        return risks.mean(axis=1)
 
     @cached_property
     def minimum(self):

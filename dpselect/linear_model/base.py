@@ -12,11 +12,13 @@ from sklearn.utils.validation import check_is_fitted
 from ..capabilities import PublicShape
 from ..certificates import RiskBound
 from ..estimator import PrivateEstimator
+from ..first_releases import FirstRelease
 from ..records import Weighted, check_weights, numeric_rows, split_weights
 from ..type_aliases import MatrixLike
 from ..validation import SMALLEST_BOUND, check_n_jobs, check_number, flag, number, one_of, unless
 from .accuracy import LinearAccuracy
 from .design import design_and_targets
+from .first_releases import norm_releases
 from .losses import WeightedLoss
 from .noise import LinearNoise, LinearProblem
 from .sweep import optimal_values, scores_of_splits, solve
@@ -37,17 +39,17 @@ class LinearModel(PrivateEstimator):
         )),
         "perturbation": one_of("objective", "output", why="only these have a proof"),
         "norm": one_of("auto", "l2", "l1", why="only for these norms is there noise with a proof"),
-        "data_norm": number(
+        "data_norm": unless("auto", number(
             low=SMALLEST_BOUND, low_included=True,
             why="the noise is proportional to the largest norm that a row may have, and squares of "
             "smaller numbers are 0 in float64",
-            instead="write the l2 norm to which rows are scaled down, such as 1.0",
-        ),
-        "data_norm_l1": unless(None, number(
+            instead='write the l2 norm to which rows are scaled down, such as 1.0, or "auto"',
+        )),
+        "data_norm_l1": unless(None, unless("auto", number(
             low=SMALLEST_BOUND, low_included=True,
             why="the noise is proportional to the largest l1 norm that a row may have",
-            instead="write the l1 norm to which rows are scaled down, such as 1.0, or None",
-        )),
+            instead='write the l1 norm to which rows are scaled down, such as 1.0, "auto" or None',
+        ))),
         "fit_intercept": flag(why="the noise depends on the number of columns"),
         "max_sample_weight": unless(None, number(
             low=SMALLEST_BOUND, low_included=True, high=1 / SMALLEST_BOUND, high_included=True,
@@ -175,6 +177,7 @@ class LinearModel(PrivateEstimator):
         -------
         LinearProblem
         """
+        self._refuse_unknown()
         classes = getattr(self, "classes", None)
         classes = None if classes is None else tuple(np.asarray(classes).tolist())
         weights = Weights.of(getattr(self, "class_weight", None), self.max_sample_weight, classes)
@@ -184,8 +187,22 @@ class LinearModel(PrivateEstimator):
             self.norm, float(self.data_norm),
             math.inf if self.data_norm_l1 is None else float(self.data_norm_l1),
             float(self.intercept_scaling) if self.fit_intercept else None,
-            classes, float(self.tol), self.max_iter, self.n_jobs,
+            classes, float(self.tol), self.max_iter, self.n_jobs, self._offsets(),
         )
+
+    def _offsets(self):
+        """Return the public intercepts from which the penalty counts."""
+        return ()
+
+    def first_releases(self) -> dict[str, FirstRelease]:
+        """Return what a fit learns first: the parameters that are "auto", but for `alpha`.
+
+        Returns
+        -------
+        dict
+            From the parameter to its FirstRelease.
+        """
+        return norm_releases(self)
 
     def _what(self):
         return f"coefficients by {self.perturbation} perturbation"
@@ -253,5 +270,5 @@ class LinearModel(PrivateEstimator):
         """Return w.x + b of rows that are clipped as the training rows were, shape (n, K)."""
         check_is_fitted(self)
         X = numeric_rows(self, X, **self.reads, reset=False)
-        rows = replace(self.problem(), constant=None).design(X)
+        rows = replace(self._with_values().problem(), constant=None).design(X)
         return rows.dot(np.atleast_2d(self.coef_).T) + self.intercept_

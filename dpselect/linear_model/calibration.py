@@ -71,7 +71,8 @@ class Perturbation:
 
 
 def calibrate(
-    perturbation, loss, *, n_samples, dimension, radius, alpha, epsilon, tol, noise_radius=None
+    perturbation, loss, *, n_samples, dimension, radius, alpha, epsilon, tol, noise_radius=None,
+    origin=0.0,
 ):
     """Return the noise that makes one linear model epsilon-differentially private.
 
@@ -97,6 +98,8 @@ def calibrate(
     noise_radius : float, default=None
         G: a bound on the l1 norm of the rows if the noise of the objective is made of
         independent Laplace variables. None is R, for spherical Laplace noise.
+    origin : float, default=0.0
+        ||o||, the length of the public coefficients from which the penalty counts.
 
     Returns
     -------
@@ -127,23 +130,23 @@ def calibrate(
     G = R if noise_radius is None else noise_radius
     mu, linear_scale = alpha, 0.0
     if epsilon == math.inf:
-        tau = attainable(loss, R, mu, 0.0, tol)
+        tau = attainable(loss, R, mu, mu * origin, tol)
         return Perturbation(mu, 0.0, 0.0, tau)
     share = 1.0
     if perturbation == "output":
-        tau = attainable(loss, R, mu, 0.0, tol)
+        tau = attainable(loss, R, mu, mu * origin, tol)
         moved = minimiser_sensitivity(loss, R, n, mu, tau)
     else:
         share = RESIDUAL_SHARE
         main_epsilon = epsilon - share * epsilon
         mu += extra_regularisation(loss, n, R, alpha, main_epsilon)
         linear_scale = 2 * (loss.lipschitz * G) / (n * noise_epsilon(loss, n, R, mu, main_epsilon))
-        tau = attainable(loss, R, mu, linear_scale * d, tol)
+        tau = attainable(loss, R, mu, linear_scale * d + mu * origin, tol)
         moved = 2 * tau / mu
     scales = Perturbation.on_grid(
         mu, linear_scale, moved, tau, d, alpha=alpha, epsilon=epsilon, share=share
     )
-    check_steps(loss, R, mu, linear_scale * d, tol, d, alpha)
+    check_steps(loss, R, mu, linear_scale * d + mu * origin, tol, d, alpha)
     return scales
 
 
@@ -249,7 +252,7 @@ def public_alpha(n_samples, noise_length, radius, epsilon):
     return radius**2 / n_samples * max(noise_length / (5 * epsilon), 0.01)
 
 
-def norm_bound(loss, perturbation, radius, linear_norm, output_norm):
+def norm_bound(loss, perturbation, radius, linear_norm, output_norm, origin=0.0):
     """Bound the l2 norm of the model by public numbers and the lengths of its standard noise vectors.
 
     Parameters
@@ -260,6 +263,8 @@ def norm_bound(loss, perturbation, radius, linear_norm, output_norm):
         R, the constant included.
     linear_norm, output_norm : float or ndarray
         Lengths ||r|| of the two standard noise vectors.
+    origin : float, default=0.0
+        ||o||, as for :func:`calibrate`.
 
     Returns
     -------
@@ -267,10 +272,11 @@ def norm_bound(loss, perturbation, radius, linear_norm, output_norm):
 
     Notes
     -----
-    With t = linear_scale ||r|| + tau, setting the gradient to within tau of 0 gives
+    With t = linear_scale ||r|| + tau + mu ||o||, setting the gradient to within tau of 0 gives
     mu ||w|| <= L R + t; its product with w gives mu ||w||^2 <= kappa_l + t ||w||. The second
     noise vector adds its own length, and the grid what is rounded.
     """
     mu, t = perturbation.mu, perturbation.linear_scale * np.asarray(linear_norm) + perturbation.tau
+    t = t + mu * origin
     added = perturbation.output_scale * np.asarray(output_norm) + perturbation.rounding
     return longest(loss, radius, mu, t) + added

@@ -166,7 +166,7 @@ def _clip_factor(block, bounds):
 
 def _factor_to(block, norm, bound):
     with np.errstate(over="ignore"):
-        norms = _norms(block, norm)
+        norms = row_norms(block, norm)
     huge, unit = np.isinf(norms[:, 0]), np.ones_like(norms)
     if huge.any():  # too large to be squared, or added: their norm may be no double
         unit[huge] = _largest(block[huge])
@@ -175,7 +175,7 @@ def _factor_to(block, norm, bound):
                 "Input X contains infinity: entries of a sparse matrix that are stored more than "
                 "once add up to it; call sum_duplicates() and bound the columns first."
             )
-        norms[huge] = _norms(on_each_row(np.divide, block[huge], unit[huge]), norm)
+        norms[huge] = row_norms(on_each_row(np.divide, block[huge], unit[huge]), norm)
     # the small shrinkage keeps the rounded norm of a clipped row from exceeding the bound
     shrinkage = 1 - max(2.0**-45, (block.shape[1] + 8) * 2.0**-52)
     # short rows are not clipped, and no warning may tell of them
@@ -185,7 +185,8 @@ def _factor_to(block, norm, bound):
     return np.nextafter(factor, 0.0)
 
 
-def _norms(block, norm):
+def row_norms(block, norm):
+    """Return the norms of the rows of a block, shape (b, 1); infinite where squares overflow."""
     if norm == "l1":
         return abs(block) @ np.ones((block.shape[1], 1))
     if sparse.issparse(block):

@@ -1,19 +1,32 @@
 """Differentially private logistic regression."""
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit
+from scipy.special import expit, logit
 
+from ..first_releases import FirstRelease
 from ..ledger import PrivacyLedger
 from ..noise.generators import RandomState
 from ..rows import block_map
 from ..type_aliases import FloatArray, MatrixLike
-from .base import TOL
+from ..validation import check_number
+from .base import TOL, LinearModel
 from .classifier import DPLinearClassifier
+from .first_releases import ClassShares
 from .losses import LogisticLoss
+
+
+def _check_shares(name, value):
+    if value is None or (isinstance(value, str) and value == "auto"):
+        return
+    for share in value.values() if isinstance(value, Mapping) else [value]:
+        check_number(
+            name, share, high=1.0, why="it is the share of a class, which is neither 0 nor 1",
+            instead='write a number between 0 and 1 from knowledge of the field, "auto" or None',
+        )
 
 
 class DPLogisticRegression(DPLinearClassifier):
@@ -44,11 +57,12 @@ class DPLogisticRegression(DPLinearClassifier):
         spherical Laplace noise, about d R long. "l1": independent Laplace variables, about
         sqrt(2 d) G long, R and G being the largest l2 and l1 norm of a row. "auto" takes the
         shorter noise, by public numbers, and "l2" without `data_norm_l1`.
-    data_norm : float, default=1.0
+    data_norm : float or "auto", default=1.0
         Rows with a larger l2 norm are scaled down to it, in training and in prediction.
         Bring the columns to comparable scales first, by public bounds: see
-        :class:`~dpselect.preprocessing.BoundedScaler`.
-    data_norm_l1 : float, default=None
+        :class:`~dpselect.preprocessing.BoundedScaler`. "auto" is for rows of which nobody knows how
+        long they are: their median norm is learned first, for a twentieth of `epsilon`.
+    data_norm_l1 : float, "auto" or None, default=None
         Rows with a larger l1 norm are scaled down to it, too. Of m categories, one-hot, the norms
         are sqrt(m) and m. None adds no bound: the l1 norm is at most sqrt(n_features) data_norm.
     fit_intercept : bool, default=True
@@ -56,6 +70,13 @@ class DPLogisticRegression(DPLinearClassifier):
     intercept_scaling : float, default=1.0
         The constant column s from which it is learned; it is regularised, and the norms
         of a row become R = sqrt(data_norm^2 + s^2) and G = data_norm_l1 + s.
+    base_rate : None, float, dict or "auto", default=None
+        Shares of the classes that are known, greater than 0 and less than 1: of the second of two
+        labels, or a dict from each of more labels to its share. The penalty of the intercept then counts
+        from their logits in place of 0, so a model that has learned nothing predicts them. "auto"
+        learns them first where noise leaves little else, for a twentieth of `epsilon`: where
+        n epsilon / d is below 10, d being sqrt(2 d) G / R with the noise of "l1". Elsewhere it is None.
+        Weights of classes change shares as they change how often a record counts.
     class_weight : dict, default=None
         How often a record counts, by its label; 1 where the dict has none. Public: made from
         knowledge of how often labels occur, and never from `y`. With K > 2 classes a record has the
@@ -90,6 +111,10 @@ class DPLogisticRegression(DPLinearClassifier):
         Released intercepts.
     classes_ : ndarray of shape (n_classes,)
         The labels.
+    data_norm_, data_norm_l1_ : float
+        Released norms, if `data_norm` or `data_norm_l1` is "auto".
+    base_rate_ : float, dict or None
+        Released shares of the classes, if `base_rate` is "auto"; None if they were not learned.
     privacy_ : PrivacyLoss
         What the fit spent.
     n_features_in_ : int
@@ -122,6 +147,8 @@ class DPLogisticRegression(DPLinearClassifier):
     True
     """
 
+    parameter_checks: ClassVar = {**LinearModel.parameter_checks, "base_rate": _check_shares}
+
     def __init__(
         self,
         epsilon: float = 1.0,
@@ -129,10 +156,11 @@ class DPLogisticRegression(DPLinearClassifier):
         alpha: float | Literal["auto"] = "auto",
         perturbation: Literal["objective", "output"] = "objective",
         norm: Literal["auto", "l2", "l1"] = "auto",
-        data_norm: float = 1.0,
-        data_norm_l1: float | None = None,
+        data_norm: float | Literal["auto"] = 1.0,
+        data_norm_l1: float | Literal["auto"] | None = None,
         fit_intercept: bool = True,
         intercept_scaling: float = 1.0,
+        base_rate: float | Mapping[Any, float] | Literal["auto"] | None = None,
         class_weight: Mapping[Any, float] | None = None,
         max_sample_weight: float | None = None,
         classes: npt.ArrayLike | None = None,
@@ -150,6 +178,7 @@ class DPLogisticRegression(DPLinearClassifier):
         self.data_norm_l1 = data_norm_l1
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
+        self.base_rate = base_rate
         self.class_weight = class_weight
         self.max_sample_weight = max_sample_weight
         self.classes = classes
@@ -158,6 +187,67 @@ class DPLogisticRegression(DPLinearClassifier):
         self.n_jobs = n_jobs
         self.ledger = ledger
         self.random_state = random_state
+
+    def _check_parameters(self):
+        super()._check_parameters()
+        if self.base_rate is None or isinstance(self.base_rate, str):
+            return
+        if not self.fit_intercept:
+            raise ValueError(
+                "base_rate is given with fit_intercept=False, but it is from there that the intercept "
+                "counts; write fit_intercept=True, or base_rate=None."
+            )
+        if self.classes is not None:
+            self._check_base_rate(np.asarray(self.classes).tolist())
+        elif self.class_weight is not None:
+            raise ValueError(
+                "base_rate is given with class_weight and without classes, so it is not known whose "
+                "weight changes it; write classes=[...], or base_rate=None."
+            )
+
+    def _check_base_rate(self, classes):
+        """Refuse shares that are not those of the labels."""
+        rate = self.base_rate
+        if set(rate) != set(classes) if isinstance(rate, Mapping) else len(classes) != 2:
+            raise ValueError(
+                f"base_rate does not tell the share of each of {len(classes)} classes, from which their "
+                "intercepts count; write the share of the second of two, or a dict from each label to "
+                "its share, such as {'a': 0.2, 'b': 0.5, 'c': 0.3}."
+            )
+
+    def _check_records(self, X, y):
+        records = super()._check_records(X, y)
+        if self.base_rate is not None and not isinstance(self.base_rate, str):
+            self._check_base_rate(records.classes.tolist())  # which may have been learned
+        return records
+
+    def first_releases(self) -> dict[str, FirstRelease]:
+        """Return what a fit learns first: the parameters that are "auto", but for `alpha`.
+
+        Returns
+        -------
+        dict
+            From the parameter to its FirstRelease.
+        """
+        shares = {"base_rate": ClassShares()} if isinstance(self.base_rate, str) else {}
+        return super().first_releases() | shares
+
+    def _offsets(self):
+        rate = self.base_rate
+        if rate is None:
+            return ()
+        mapped = isinstance(rate, Mapping)
+        shares = np.array([rate[label] for label in sorted(rate)] if mapped else [1 - rate, rate], float)
+        offsets = logit(shares)
+        if self.class_weight is not None:
+            labels = np.unique(np.asarray(self.classes)).tolist()
+            weights = np.array([self.class_weight.get(label, 1.0) for label in labels], dtype=float)
+            weighted = weights * shares
+            # a class has its weight, and all others the mean of theirs
+            others = (weighted.sum() - weighted) / (shares.sum() - shares)
+            offsets += np.log(weights / others)
+        # of two classes the second one's
+        return tuple((offsets[1:] if len(offsets) == 2 else offsets).tolist())
 
     def _loss(self):
         return LogisticLoss()

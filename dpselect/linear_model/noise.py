@@ -43,6 +43,8 @@ class LinearProblem:
         The public labels of a classifier.
     tol, max_iter, n_jobs
         Of the solver.
+    offsets : tuple of float
+        Intercepts of the one-vs-rest problems from which the penalty counts; empty for 0.
     """
 
     kind: type
@@ -56,6 +58,7 @@ class LinearProblem:
     tol: float = field(compare=False)  # each has its own tolerance in the same solve
     max_iter: int
     n_jobs: int | None
+    offsets: tuple[float, ...] = ()
 
     @property
     def radius(self):
@@ -80,6 +83,28 @@ class LinearProblem:
             for norm in ("l2", "l1")
         }
         return min(lengths, key=lengths.get)
+
+    @property
+    def farthest_offset(self):
+        """float : The largest intercept from which a penalty counts."""
+        return max(map(abs, self.offsets), default=0.0)
+
+    @property
+    def origin_length(self):
+        """float : Bound on the length of `origin`."""
+        return self.farthest_offset / (self.constant or 1.0)
+
+    @property
+    def pull(self):
+        """float : kappa_l of the loss of a prediction z + offset, as a function of z."""
+        return self.loss.pull + self.loss.lipschitz * self.farthest_offset
+
+    def origin(self, n_columns):
+        """Return the coefficients from which the penalty counts, shape (K, d), or (1, d) for 0."""
+        origin = np.zeros((max(len(self.offsets), 1), n_columns))
+        if self.offsets:
+            origin[:, -1] = np.array(self.offsets) / self.constant
+        return origin
 
     def dimension(self, n_features):
         """Return d, the number of coefficients of one binary problem."""
@@ -138,6 +163,8 @@ class LinearNoise:
     perturbation : {"objective", "output"}
     alpha : float
         lambda.
+    told : float
+        n epsilon / (length of the noise) of one model; for rules only.
     reach : float
         How far from 0 a typical model predicts; for rules on alpha only.
     scales : Perturbation
@@ -149,6 +176,7 @@ class LinearNoise:
     epsilon: float
     perturbation: str
     alpha: float
+    told: float
     reach: float
     scales: Perturbation
 
@@ -161,15 +189,17 @@ class LinearNoise:
         G = problem.noise_radius(norm, p)
         length = d if norm == "l2" else math.sqrt(2 * d) * G / R
         share = epsilon / shape.n_problems
-        reach = problem.loss.typical_reach(shape.n_samples * share / length)
+        told = shape.n_samples * share / length
+        reach = problem.loss.typical_reach(told)
         if isinstance(alpha, str):
             scale = 5 * problem.loss.lipschitz / reach
             alpha = scale * public_alpha(shape.n_samples, length, R, share)
         scales = calibrate(
             perturbation, problem.loss, n_samples=shape.n_samples, dimension=d, radius=R,
             alpha=float(alpha), epsilon=share, tol=problem.tol, noise_radius=G,
+            origin=problem.origin_length,
         )
-        return cls(problem, shape, epsilon, perturbation, float(alpha), reach, scales)
+        return cls(problem, shape, epsilon, perturbation, float(alpha), told, reach, scales)
 
     @property
     def dimension(self):
@@ -195,7 +225,7 @@ class LinearNoise:
             lengths[1] = noise_length("l2", self.dimension, share)
         residual = 2 * s.tau / s.mu + s.rounding
         moved = 2 * (loss.lipschitz * R) / self.shape.n_samples / s.mu + residual
-        longest = norm_bound(loss, s, R, *lengths)
+        longest = norm_bound(loss, s, R, *lengths, problem.origin_length)
         return margin_certificate(score, loss.unit * R, moved, longest, residual)
 
     def risk_bound(self, reach):

@@ -1,7 +1,8 @@
 """The least regularised risk of a linear model over a ball, and how far one record moves it.
 
-Symbols as in :mod:`~dpselect.linear_model.calibration`; B is the radius of the ball. With several
-classes, all is averaged over the one-vs-rest problems.
+Symbols as in :mod:`~dpselect.linear_model.calibration`; B is the radius of the ball, about the
+coefficients from which the penalty counts, and w is counted from there, too. With several classes, all
+is averaged over the one-vs-rest problems.
 """
 
 import math
@@ -108,20 +109,21 @@ class _Ball:
     def __init__(self, calibration, reach):
         problem, self.mu = calibration.problem, calibration.scales.mu
         loss, R, mu = problem.loss, problem.radius, self.mu
-        self.pull = min(loss.pull, loss.lipschitz * reach)
+        self.pull = min(problem.pull, loss.lipschitz * reach)
         natural = math.sqrt(self.pull / mu)
         self.radius = reach / R
         self.length = min(self.radius, natural)
-        U = R * self.length
+        U = R * self.length + problem.farthest_offset
         self.span = float(loss.span(U))
         self.goal = INEXACTNESS * self.span / calibration.shape.n_samples
         steepness, tol = 0.0, problem.tol
         if self.radius < natural:
             steepness = 2 * self.pull / self.radius**2
             tol = min(tol, self.goal * mu / (2 * steepness * self.radius * R))
-        self.tau = attainable(loss, R, mu, 0.0, tol)
+        t = mu * problem.origin_length
+        self.tau = attainable(loss, R, mu, t, tol)
         if calibration.epsilon != math.inf:
-            check_steps(loss, R, mu, 0.0, tol, calibration.dimension, calibration.alpha)
+            check_steps(loss, R, mu, t, tol, calibration.dimension, calibration.alpha)
         moved = self.tau / mu
         e = moved * (self.radius + moved)
         # without a search the gap that it may leave covers rounding
@@ -152,12 +154,13 @@ class _Path:
     def _solve(self, M, which):
         # close enough for all candidates whose value may lie there
         tau = np.min(np.where(self.mus[:, None] <= M, np.array(self.taus)[:, None], np.inf), axis=0)
+        origin = self.problem.origin(self.design.n_columns).T
+        origin = origin[:, which % origin.shape[1]]
         W = minimise(
-            self.design, self.targets, which, self.loss, mu=M,
-            linear=np.zeros((self.design.n_columns, len(M))), tau=tau,
+            self.design, self.targets, which, self.loss, mu=M, linear=-M * origin, tau=tau,
             max_iter=self.problem.max_iter,
         )
-        squares = (W * W).sum(axis=0)
+        squares = ((W - origin) ** 2).sum(axis=0)
         values = mean_losses(self.design, self.targets, which, self.loss, W) + M / 2 * squares
         for m, k, value, length in zip(M, which, values, np.sqrt(squares)):
             self.known[k][0][float(m)], self.known[k][1][float(m)] = float(value), float(length)

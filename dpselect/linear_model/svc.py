@@ -45,11 +45,12 @@ class DPLinearSVC(DPLinearClassifier):
         spherical Laplace noise, about d R long. "l1": independent Laplace variables, about
         sqrt(2 d) G long, R and G being the largest l2 and l1 norm of a row. "auto" takes the
         shorter noise, by public numbers, and "l2" without `data_norm_l1`.
-    data_norm : float, default=1.0
+    data_norm : float or "auto", default=1.0
         Rows with a larger l2 norm are scaled down to it, in training and in prediction.
         Bring the columns to comparable scales first, by public bounds: see
-        :class:`~dpselect.preprocessing.BoundedScaler`.
-    data_norm_l1 : float, default=None
+        :class:`~dpselect.preprocessing.BoundedScaler`. "auto" is for rows of which nobody knows how
+        long they are: their median norm is learned first, for a twentieth of `epsilon`.
+    data_norm_l1 : float, "auto" or None, default=None
         Rows with a larger l1 norm are scaled down to it, too. Of m categories, one-hot, the norms
         are sqrt(m) and m. None adds no bound: the l1 norm is at most sqrt(n_features) data_norm.
     fit_intercept : bool, default=True
@@ -91,6 +92,8 @@ class DPLinearSVC(DPLinearClassifier):
         Released intercepts.
     classes_ : ndarray of shape (n_classes,)
         The labels.
+    data_norm_, data_norm_l1_ : float
+        Released norms, if `data_norm` or `data_norm_l1` is "auto".
     privacy_ : PrivacyLoss
         What the fit spent.
     n_features_in_ : int
@@ -129,8 +132,8 @@ class DPLinearSVC(DPLinearClassifier):
         perturbation: Literal["objective", "output"] = "objective",
         huber_width: float = 0.5,
         norm: Literal["auto", "l2", "l1"] = "auto",
-        data_norm: float = 1.0,
-        data_norm_l1: float | None = None,
+        data_norm: float | Literal["auto"] = 1.0,
+        data_norm_l1: float | Literal["auto"] | None = None,
         fit_intercept: bool = True,
         intercept_scaling: float = 1.0,
         class_weight: Mapping[Any, float] | None = None,

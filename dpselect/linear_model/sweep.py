@@ -41,11 +41,15 @@ def solve(calibrations, noises, design, targets, parts=None):
         np.array([[getattr(c.scales, name) for c in row] for row in calibrations])
         for name in ("mu", "tau", "linear_scale", "output_scale", "step")
     )
+    # (J, k, K, d)
+    linear = linear[:, :, None, None] * noises[:, 0]
+    if problem.offsets:  # the gradient of the penalty is mu (w - o)
+        linear -= mu[:, :, None, None] * problem.origin(linear.shape[3])
     W = minimise(
         design, targets, np.tile(np.arange(K), k), problem.loss,
         mu=np.repeat(mu, K, axis=1), tau=np.repeat(tau, K, axis=1),
         # (J, k, K, d) becomes (J, d, k K)
-        linear=np.moveaxis(linear[:, :, None, None] * noises[:, 0], 3, 1).reshape(J, -1, k * K),
+        linear=np.moveaxis(linear, 3, 1).reshape(J, -1, k * K),
         max_iter=problem.max_iter, parts=parts,
     )
     W = np.moveaxis(W.reshape(J, -1, k, K), 1, 3)

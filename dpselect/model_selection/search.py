@@ -13,6 +13,7 @@ from ..capabilities import HasDefaultScore
 from ..config import warn_caller
 from ..estimator import ReleaseMixin, warn_if_seeded
 from ..exceptions import CertificateError
+from ..first_releases import Division
 from ..ledger import PrivacyLedger, spending, without_spending
 from ..metrics import get_score
 from ..noise import is_seeded, root_stream
@@ -25,6 +26,7 @@ from ..validation import check_epsilon
 from .candidates import learn_classes, make_candidates, n_columns, seed_features, set_classes
 from .delegation import SearchDelegationMixin
 from .evaluation import dummy_records, records_for_steps, records_of
+from .first_releases import FirstReleases
 from .nonprivate import fit_twin
 from .parameters import check_parameters
 from .plan import SelectionPlan, with_steps
@@ -284,15 +286,16 @@ class StabilityGridSearchCV(
         estimator = seed_features(self.estimator, stream.child("features"))
         shares = divide(self.epsilon, estimator)
         candidates = self._candidates(estimator)
+        firsts = FirstReleases(candidates)
         if weight is not None:
             check_weights_are_taken([candidate.model for candidate in candidates])
         score = self._score(candidates[0].model)
         # dummy shapes: refuses bad parameters, and what no strategy can do, early
         n, kind = 1000 * len(candidates), strategy_class(self.strategy)
-        strategy = kind.of(self._problem(candidates, shares, score, [np.split(np.arange(n), 2)], n, 1))
-        strategy.dry_run()
+        problem = self._problem(candidates, shares, score, [np.split(np.arange(n), 2)], n, 1)
+        kind.of(problem).dry_run()
         warn_if_seeded(self)
-        most = PrivacyLoss.sequential([*shares.steps, *strategy.at_most()], label=type(self).__name__)
+        most = self._at_most(kind, problem, shares, firsts)
         with spending(self, most) as charge, Progress(self) as progress:
             X, y = records_of(X, y)
             splits = make_splits(self.cv, n_rows(X), stream.child("splits"), groups)
@@ -303,11 +306,16 @@ class StabilityGridSearchCV(
             )
             if frozen:
                 candidates = self._candidates(estimator, frozen)
+                firsts = FirstReleases(candidates)
                 set_classes(candidates, classes)
             problem = self._problem(
                 candidates, shares, score, splits, n_rows(X), n_columns(X), public, progress
             )
-            strategy = kind.of(problem)
+            division = firsts.divide(shares.rest, problem.n_samples)
+            shares = shares.less(firsts.losses(division))
+            losses += firsts.losses(division, is_seeded(self.random_state))
+            firsts.learn(division, X, y, stream.for_release())
+            strategy = kind.of(replace(problem, epsilon=shares.rest))
             for message in self._ignored_scoring(strategy):
                 warn_caller(message, UserWarning)
             if weight is not None:
@@ -339,6 +347,17 @@ class StabilityGridSearchCV(
                 n_splits_=len(splits), privacy_=loss,
             )
         return self
+
+    def _at_most(self, kind, problem, shares, firsts):
+        """Return what is reserved: the most that is spent, whether or not all is learned first."""
+        ways = [shares]
+        if firsts.releases:
+            ways.append(shares.less(firsts.losses(Division(firsts.releases, shares.rest))))
+        losses = []
+        for way in ways:
+            strategy = kind.of(replace(problem, epsilon=way.rest))
+            losses.append(PrivacyLoss.sequential([*way.steps, *strategy.at_most()]))
+        return PrivacyLoss.parallel(losses, label=type(self).__name__)
 
     def _problem(
         self, candidates, shares, score, splits, n_samples, n_features, public=None, progress=None
@@ -425,6 +444,7 @@ another alpha is taken only if its score is better by about 22.
         estimator = seed_features(self.estimator, stream.child("features"))
         shares = divide(self.epsilon, estimator)
         candidates = self._candidates(estimator)
+        firsts = FirstReleases(candidates)
         set_classes(candidates, np.arange(n_classes))
         splits = make_splits(self.cv, n_samples, stream.child("splits"))
         score = self._score(candidates[0].model)
@@ -433,12 +453,14 @@ another alpha is taken only if its score is better by about 22.
             problem = self._problem(
                 candidates, shares, score, splits, n_samples, n_features, public
             )
+        shares = shares.less(firsts.losses(firsts.divide(shares.rest, n_samples)))
+        problem = replace(problem, epsilon=shares.rest)
         kind = strategy_class(self.strategy)
         strategy = kind.of(problem)
         strategy.dry_run()
         plan = with_steps(strategy.plan(), shares)
         return replace(
-            plan, messages=(*plan.messages, *self._ignored_scoring(strategy)),
+            plan, messages=(*plan.messages, *self._ignored_scoring(strategy), *firsts.messages),
             comparison=compare_strategies(problem, kind),
         )
 

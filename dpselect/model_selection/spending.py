@@ -2,11 +2,10 @@
 
 import math
 from dataclasses import dataclass
-from fractions import Fraction
 
 from ..exceptions import CertificateError
 from ..preprocessing.pipeline_check import private_parts
-from ..privacy import PrivacyLoss
+from ..privacy import PrivacyLoss, remainder
 from ..validation import SMALLEST_EPSILON, check_epsilon
 from .private_steps import steps_before
 
@@ -15,14 +14,19 @@ from .private_steps import steps_before
 class Shares:
     """How a search divides its epsilon between private steps, and the choice and the model.
 
-    `total` is that of the search, `steps` what each private step asks for, and `rest` what is left. With
-    the steps' epsilons it adds up to no more than `total`, in one sum that is rounded once, as
-    PrivacyLoss adds.
+    `total` is that of the search, `steps` what each private step asks for and what is learned first,
+    and `rest` what is left. With the steps' epsilons it adds up to no more than `total`, in one sum that
+    is rounded once, as PrivacyLoss adds.
     """
 
     total: float
     steps: tuple[PrivacyLoss, ...]
     rest: float
+
+    def less(self, losses):
+        """Return the Shares after more private steps."""
+        steps = (*self.steps, *losses)
+        return Shares(self.total, steps, remainder(self.total, [loss.epsilon for loss in steps]))
 
     @property
     def steps_epsilon(self):
@@ -52,11 +56,7 @@ def divide(epsilon, estimator):
             f"{asked:.6g} ({_listed(steps)}), which leaves nothing for the choice and the "
             "model; write a larger epsilon, or smaller ones for the steps."
         )
-    taken = sum(Fraction(loss.epsilon) for loss in steps)
-    rest = float(Fraction(total) - taken)
-    while float(taken + Fraction(rest)) > total:
-        rest = math.nextafter(rest, 0.0)
-    return Shares(total, steps, rest)
+    return Shares(total, steps, remainder(total, [loss.epsilon for loss in steps]))
 
 
 def steps_at_most(estimator):

@@ -63,7 +63,9 @@ class TabularPipeline(Pipeline):
         norms = {
             "data_norm": encoder.typical_norm("l2"), "data_norm_l1": encoder.typical_norm("l1"),
         }
-        model.set_params(**{name: norm for name, norm in norms.items() if name in given})
+        # (what is to be learned privately, is)
+        free = {name for name, value in given.items() if not isinstance(value, str)}
+        model.set_params(**{name: norm for name, norm in norms.items() if name in free})
         return self
 
     def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
@@ -119,5 +121,7 @@ def tabular_pipeline(schema: Any, model: Estimator, **encoder_params: Any) -> Ta
     >>> search.privacy_.epsilon
     1.0
     """
-    encoder = TableEncoder(schema, **encoder_params)
-    return TabularPipeline([("encoder", encoder), ("model", clone(model))])
+    encoder, model = TableEncoder(schema, **encoder_params), clone(model)
+    if model.get_params(deep=False).get("base_rate", 0) is None:
+        model.set_params(base_rate="auto")
+    return TabularPipeline([("encoder", encoder), ("model", model)])

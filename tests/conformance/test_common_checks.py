@@ -83,6 +83,7 @@ MORE = [
     DPLogisticRegression(),
     DPPoissonRegressor(target_bound=10.0),
     DPLogisticRegression(perturbation="output"),
+    DPLogisticRegression(data_norm="auto", base_rate="auto"),
     DPLogisticRegression(epsilon=float("inf")),
     DPLinearSVC(),
     DPPoissonRegressor(perturbation="output", target_bound=10.0),

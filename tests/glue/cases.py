@@ -52,6 +52,16 @@ def _linear():
         yield f"{name}-objective-{norm}-{K} classes-auto", kind(
             epsilon=2.0, norm=norm, data_norm=1.3, data_norm_l1=l1, classes=list(range(K))
         )
+    for K, rate in ((2, 0.1), (3, {0: 0.1, 1: 0.3, 2: 0.8})):
+        for perturbation in ("objective", "output"):
+            yield f"logistic-{perturbation}-l2-{K} classes-1-base rate", DPLogisticRegression(
+                epsilon=1.7, alpha=0.05, perturbation=perturbation, data_norm=0.8, intercept_scaling=0.7,
+                base_rate=rate, classes=list(range(K)),
+            )
+        for epsilon in (0.1, 1.0):
+            yield f"logistic-objective-auto-{K} classes-auto-base rate {epsilon}", DPLogisticRegression(
+                epsilon=epsilon, data_norm=0.8, data_norm_l1=1.5, base_rate=rate, classes=list(range(K)),
+            )
     weights = {0: 0.5, 1: 4.0, 2: 1.5}
     yield "logistic-objective-weighted-3 classes-auto", DPLogisticRegression(
         epsilon=2.0, data_norm=1.3, classes=[0, 1, 2], class_weight=weights,

@@ -78,7 +78,8 @@ def linear_scales(model, n, p, K):
     else:
         alpha = model.alpha
     if model.perturbation == "output":
-        return alpha, 0.0, (2 * W * R / n + 2 * model.tol * W * R) / (alpha * epsilon)
+        tau = model.tol * (W * R + alpha * np.abs(origins(model)).max())
+        return alpha, 0.0, (2 * W * R / n + 2 * tau) / (alpha * epsilon)
     rest = (1 - RESIDUAL_SHARE) * epsilon
     curvature = {
         LOGISTIC: 0.25, HINGE: 0.5 / getattr(model, "huber_width", 1.0), HUBER: 1.0
@@ -98,8 +99,17 @@ def linear_scales(model, n, p, K):
     else:
         noise_epsilon = rest - math.log1p(curvature * kappa)
     linear = 2 * W * G / (n * noise_epsilon)
-    tau = model.tol * (W * R + linear * d)
+    tau = model.tol * (W * R + linear * d + mu * np.abs(origins(model)).max())
     return mu, linear, 2 * tau / (mu * RESIDUAL_SHARE * epsilon)
+
+
+def origins(model):
+    """Return the last coefficient from which the penalty of each problem counts."""
+    rate = getattr(model, "base_rate", None)
+    if rate is None:
+        return np.zeros(1)
+    shares = np.array([rate[k] for k in sorted(rate)] if isinstance(rate, dict) else [rate])
+    return np.log(shares / (1 - shares)) / model.intercept_scaling
 
 
 def kind_of(model):
@@ -120,8 +130,10 @@ def linear_release(model, X, y, unit, weight=1.0):
     signs = signs_of(y, np.unique(model.classes))
     n, K = signs.shape
     mu, linear, output = linear_scales(model, n, X.shape[1], K)
+    origin = np.zeros((K, A.shape[1]))
+    origin[:, -1] = origins(model)
     w = np.array([
-        minimiser(kind_of(model), A * signs[:, k : k + 1], mu, linear * unit[0, k],
+        minimiser(kind_of(model), A * signs[:, k : k + 1], mu, linear * unit[0, k] - mu * origin[k],
                   getattr(model, "huber_width", None), weights)
         for k in range(K)
     ])

@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 from ...capabilities import PublicShape
 from ...certificates import RiskBound
 from ...estimator import PrivateRegressor
+from ...first_releases import FirstRelease
 from ...ledger import PrivacyLedger
 from ...metrics import ClippedSquaredErrorScore
 from ...noise.generators import RandomState
@@ -17,6 +18,7 @@ from ...rows import block_map
 from ...training_records import share_records
 from ...type_aliases import FloatArray, MatrixLike
 from ...validation import SMALLEST_BOUND, flag, interval, middle_and_half, number, one_of, unless
+from ..first_releases import norm_releases
 from ..sweep import optimal_values, scores_of_splits
 from .accuracy import RidgeAccuracy
 from .problem import RidgeNoise, RidgeProblem
@@ -26,7 +28,7 @@ _largest_norm = number(
     low=SMALLEST_BOUND, low_included=True, high=1 / SMALLEST_BOUND, high_included=True,
     why="the noise is proportional to the largest norm that a row may have, and has to be a number of "
     "float64",
-    instead="write a bound from knowledge of the field, such as 1.0",
+    instead='write a bound from knowledge of the field, such as 1.0, or "auto"',
 )
 
 
@@ -64,11 +66,12 @@ class DPRidge(PrivateRegressor):
         Norm in which the noise of covariance and of objective perturbation measures rows. "l2" suits
         dense rows, and "l1" sparse ones such as one-hot columns. "auto" takes the shorter noise, by
         public numbers, and "l2" without `data_norm_l1` or with `delta`.
-    data_norm : float, default=1.0
+    data_norm : float or "auto", default=1.0
         Rows with a larger l2 norm are scaled down to it, in training and in prediction.
         Bring the columns to comparable scales first, by public bounds: see
-        :class:`~dpselect.preprocessing.BoundedScaler`.
-    data_norm_l1 : float, default=None
+        :class:`~dpselect.preprocessing.BoundedScaler`. "auto" learns the median norm first, for a
+        twentieth of `epsilon`.
+    data_norm_l1 : float or "auto", default=None
         Rows with a larger l1 norm are scaled down to it, too. Of m categories, one-hot, the norms
         are sqrt(m) and m. None adds no bound: the l1 norm is at most sqrt(n_features) data_norm.
     coef_bound : float, default=None
@@ -97,6 +100,8 @@ class DPRidge(PrivateRegressor):
         perturbation; need not be positive semi-definite.
     moment_ : ndarray of shape (d,)
         X'y with noise, likewise, with targets counted from the middle of the range.
+    data_norm_, data_norm_l1_ : float
+        Released norms, each if its parameter is "auto".
     privacy_ : PrivacyLoss
         What the fit spent.
     n_samples_ : int
@@ -144,8 +149,8 @@ class DPRidge(PrivateRegressor):
             low_included=True, high=1.0, why="it is a probability",
             instead="write 0.0, or a number such as 1e-6",
         ),
-        "data_norm": _largest_norm,
-        "data_norm_l1": unless(None, _largest_norm),
+        "data_norm": unless("auto", _largest_norm),
+        "data_norm_l1": unless(None, unless("auto", _largest_norm)),
         "target_range": interval(
             why="targets are clipped to it, and the noise is proportional to its length",
             instead="write target_range=(low, high), beyond which few targets are by knowledge of the "
@@ -170,8 +175,8 @@ class DPRidge(PrivateRegressor):
         perturbation: Literal["covariance", "objective", "output"] = "covariance",
         delta: float = 0.0,
         norm: Literal["auto", "l2", "l1"] = "auto",
-        data_norm: float = 1.0,
-        data_norm_l1: float | None = None,
+        data_norm: float | Literal["auto"] = 1.0,
+        data_norm_l1: float | Literal["auto"] | None = None,
         coef_bound: float | None = None,
         fit_intercept: bool = True,
         ledger: PrivacyLedger | None = None,
@@ -210,6 +215,16 @@ class DPRidge(PrivateRegressor):
                 'would not use it; write delta=0.0, or norm="l2" with perturbation="covariance".'
             )
 
+    def first_releases(self) -> dict[str, FirstRelease]:
+        """Return what a fit learns first: the norms that are "auto".
+
+        Returns
+        -------
+        dict
+            From the parameter to its FirstRelease.
+        """
+        return norm_releases(self)
+
     def problem(self) -> RidgeProblem:
         """Return all that is public of this regression, but epsilon.
 
@@ -217,6 +232,7 @@ class DPRidge(PrivateRegressor):
         -------
         RidgeProblem
         """
+        self._refuse_unknown()
         # numbers of low precision would round records and noise
         centre, half = middle_and_half(self.target_range)
         return RidgeProblem(
@@ -275,10 +291,13 @@ class DPRidge(PrivateRegressor):
         vars(twin).update(released)
         share_records(self, twin)
         if hasattr(twin, "gram_"):
-            problem = twin.problem()
-            theta = twin._decomposed.minimiser(problem.alpha, problem.ball)
-            vars(twin).update(problem.attributes(theta))
+            twin._read_release()
         return twin
+
+    def _read_release(self):
+        problem = self._with_values().problem()
+        theta = self._decomposed.minimiser(problem.alpha, problem.ball)
+        vars(self).update(problem.attributes(theta))
 
     def accuracy_form(self) -> RidgeAccuracy:
         """Return what is known of the accuracy of this estimator's models, for accuracy first.
@@ -330,7 +349,7 @@ class DPRidge(PrivateRegressor):
         check_is_fitted(self)
         X = numeric_rows(self, X, **self.reads, reset=False)
         # all that goes to where the rows are
-        problem, p = self.problem(), X.shape[1]
+        problem, p = self._with_values().problem(), X.shape[1]
         bounds, unit = problem.row_bounds(p), problem.row_unit(p)
         coef, intercept = self.coef_, self.intercept_
         return block_map(lambda rows: clipped_rows(rows, bounds, unit) @ coef + intercept, X)

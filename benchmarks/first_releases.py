@@ -1,0 +1,166 @@
+"""What learning a norm, or class shares, first is worth: Brier score and AUC on held-out records.
+
+Run ``python benchmarks/first_releases.py --data DIR --output FILE``; the head of ``_tables.py`` says
+what to install for the tables, and those that are not there are left out.
+
+- norm: rows of numbers in [-1, 1] and categories as codes, clipped to the norm that a row of such
+  bounds seldom exceeds ("known"), to the largest that a row can have ("box"), or to what is learned
+  ("auto"); and the same with bounds ten times too wide, of cosines.
+- shares: a penalty that counts from 0, from class shares that are learned if their noise is less than
+  a tenth of the records, and from the true ones, by n epsilon / (length of the noise).
+"""
+
+import argparse
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from _tables import TABLES, MissingPackageError, load
+from sklearn.metrics import brier_score_loss, roc_auc_score
+
+from dpselect import DPLogisticRegression
+from dpselect.capabilities import PublicShape
+from dpselect.linear_model.first_releases import ClassShares
+from dpselect.preprocessing import TableEncoder
+
+EPSILONS = (0.1, 0.3, 1.0, 3.0)
+SIZES = (1000, 2000, 5000, 20_000)
+TESTS = 4000
+# of splits and noise; more where noise is long
+REPETITIONS, MANY = 4, 12
+BINS = (0, 5, 10, 15, 20, 40)
+
+
+class Always(ClassShares):
+    """Class shares that are learned however many records there are."""
+
+    def pays(self, model, shape, epsilon):
+        return True
+
+
+class AlwaysLearns(DPLogisticRegression):
+    def first_releases(self):
+        return {"base_rate": Always()} if self.base_rate == "auto" else {}
+
+
+def widened(entry):
+    """Return what is known of a column, with bounds ten times as wide."""
+    bounds = entry["bounds"] if isinstance(entry, dict) else entry
+    low, high = bounds
+    wide = (low, low + 10 * (high - low))
+    if not (isinstance(entry, dict) and entry.get("transform")):
+        wide = (low - 4.5 * (high - low), high + 4.5 * (high - low))
+    return {**entry, "bounds": wide} if isinstance(entry, dict) else wide
+
+
+def is_number(entry):
+    if isinstance(entry, dict):
+        return "bounds" in entry
+    return isinstance(entry, tuple) and len(entry) == 2 and not isinstance(entry[0], str)
+
+
+def scored(model, train, test):
+    p = model.fit(*train).predict_proba(test[0])[:, 1]
+    return brier_score_loss(test[1], p), roc_auc_score(test[1], p)
+
+
+def parts(X, y, size, repetition):
+    """Return records to train with and to test on; None if there are too few."""
+    order = np.random.default_rng(repetition).permutation(len(y))
+    size = min(size, int(0.8 * len(y)))
+    train, test = order[:size], order[size : size + TESTS]
+    return (X[train], y[train]), (X[test], y[test])
+
+
+def norms(name, table):
+    """Yield the lines of a table for norms."""
+    wide = {column: widened(e) if is_number(e) else e for column, e in table.schema.items()}
+    for bounds, schema, expansion in (("right", table.schema, "linear"), ("too wide", wide, 2)):
+        encoder = TableEncoder(schema, expansion=expansion).fit(table.X)
+        X = encoder.transform(table.X)
+        for epsilon in EPSILONS:
+            for repetition in range(REPETITIONS):
+                train, test = parts(X, table.y, SIZES[-1], repetition)
+                for how, norm in (
+                    ("known", encoder.typical_norm("l2")), ("box", encoder.max_norm("l2")),
+                    ("auto", "auto"),
+                ):
+                    model = DPLogisticRegression(
+                        epsilon, data_norm=norm, classes=[0, 1], random_state=repetition
+                    )
+                    brier, auc = scored(model, train, test)
+                    yield {
+                        "table": name, "what": "norm", "bounds": bounds, "how": how, "epsilon": epsilon,
+                        "n": len(train[1]), "Brier": brier, "AUC": auc,
+                    }
+
+
+def shares(name, table):
+    """Yield the lines of a table for class shares."""
+    for expansion in ("linear", 2):
+        encoder = TableEncoder(table.schema, expansion=expansion).fit(table.X)
+        X = encoder.transform(table.X)
+        bounds = {"data_norm": encoder.typical_norm("l2"), "data_norm_l1": encoder.typical_norm("l1")}
+        for size in SIZES:
+            n = min(size, int(0.8 * len(table.y)))
+            for epsilon in EPSILONS:
+                model = DPLogisticRegression(epsilon, **bounds, classes=[0, 1])
+                told = model.calibration(PublicShape(n, X.shape[1])).told
+                if n < size / 2 or n * epsilon < 200 or told >= BINS[-1]:
+                    continue
+                seed = 1000 * size + int(1000 * epsilon)  # noise of its own in each cell
+                for repetition in range(MANY):
+                    train, test = parts(X, table.y, size, repetition)
+                    for how, kind, rate in (
+                        ("none", DPLogisticRegression, None), ("learned", AlwaysLearns, "auto"),
+                        ("known", DPLogisticRegression, float(table.y.mean())),
+                    ):
+                        model = kind(
+                            epsilon, **bounds, base_rate=rate, classes=[0, 1],
+                            random_state=seed + repetition,
+                        )
+                        brier, auc = scored(model, train, test)
+                        yield {
+                            "table": name, "what": "shares", "how": how, "epsilon": epsilon,
+                            "n": n, "told": told, "Brier": brier, "AUC": auc,
+                        }
+
+
+def report(lines):
+    """Return the tables of the documentation as text."""
+    norm, share = (lines[lines.what == what] for what in ("norm", "shares"))
+    norm = norm.pivot_table(["Brier", "AUC"], ["bounds", "table"], ["epsilon", "how"])
+    share = share.assign(told=pd.cut(share.told, BINS, right=False))
+    # each table counts once in a bin
+    share = share.groupby(["told", "table", "how"], observed=True)[["Brier", "AUC"]].mean()
+    share = share.groupby(["told", "how"], observed=True).mean().unstack()
+    return "\n\n".join(frame.round(4).to_string() for frame in (norm.Brier, norm.AUC, share))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", help="folder of the tables that no package brings")
+    parser.add_argument("--output", required=True, help="file for all lines, as CSV")
+    parser.add_argument("--tables", nargs="+", help="some tables only")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")  # noise is seeded: nothing here is released
+    lines = []
+    for name in options.tables or [name for name, (task, _) in TABLES.items() if task == "classes"]:
+        try:
+            table = load(name, options.data)
+        except (ImportError, MissingPackageError) as error:
+            print(f"{name}: {error}", flush=True)
+            continue
+        if len(table.y) > SIZES[-1] + TESTS:
+            few = np.random.default_rng(0).choice(len(table.y), SIZES[-1] + TESTS, replace=False)
+            table = type(table)(**{**vars(table), "X": table.X.iloc[few], "y": table.y[few]})
+        for measured in (norms, shares):
+            lines += measured(name, table)
+        print(name, flush=True)
+        pd.DataFrame(lines).to_csv(Path(options.output), index=False)
+    print(report(pd.DataFrame(lines)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,97 @@
+"""What linear models learn first: the length of rows, and the shares of classes.
+
+The page "First releases" of the documentation has statement and proof.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from ..first_releases import SHARE, FirstRelease
+from ..mechanisms.selection import largest_sum
+from ..noise import grid_noise, grid_step, gumbel, nearest_multiple
+from ..preprocessing.private_bounds import cell_utility
+from ..rows import block_sum
+from .design import row_norms
+
+# ends of the cells: four to an octave
+RADII = 2.0 ** (np.arange(4 * -40, 4 * 40 + 1) / 4)
+# n epsilon / (length of the noise) below which class shares are worth their price; found by experiment
+SCARCE = 10.0
+
+
+@dataclass(frozen=True)
+class MedianNorm(FirstRelease):
+    """The median norm of the rows, as the upper end of the cell that holds it.
+
+    The exponential mechanism; cells count for less by the ratio of their ends to sqrt(p) / 2, the norm
+    of rows with entries of about 1/2.
+    """
+
+    norm: str
+    stand_in: float | None = 1.0
+
+    @property
+    def what(self):
+        return f"median {self.norm} norm of the rows"
+
+    def learn(self, records, epsilon, generator):
+        n, p = records.X.shape
+        (counts,) = block_sum(partial(_counts_up_to, self.norm), records.X)
+        utility = cell_utility(counts, n / 2)
+        if epsilon < np.inf:
+            scale = 2 / epsilon
+            octaves = np.abs(np.log2(RADII[1:]) - np.log2(np.sqrt(p) / 2))
+            noise = scale * (gumbel(generator, len(utility)) - np.log(2) * octaves)
+            noise = nearest_multiple(noise, grid_step(scale, unit=0.5))
+        else:
+            noise = np.zeros(len(utility))
+        return float(RADII[1:][largest_sum(utility, noise)])
+
+
+def _counts_up_to(norm, block):
+    """Count the rows of a block that are no longer than each radius."""
+    with np.errstate(over="ignore"):
+        bins = np.searchsorted(RADII, row_norms(block, norm)[:, 0])
+    return (np.bincount(bins, minlength=len(RADII) + 1)[:-1].cumsum(),)
+
+
+def norm_releases(model):
+    """Return how the bounds of rows are learned that are "auto"."""
+    norms = {"data_norm": MedianNorm("l2"), "data_norm_l1": MedianNorm("l1", None)}
+    return {name: norm for name, norm in norms.items() if isinstance(getattr(model, name, None), str)}
+
+
+@dataclass(frozen=True)
+class ClassShares(FirstRelease):
+    """The share of each class, by discrete Laplace noise on its count."""
+
+    what = "shares of the classes"
+    stand_in = None
+    optional = True
+    reads_rows = False
+
+    def pays(self, model, shape, epsilon):
+        # (more noise than on a tenth of the records makes a share that may be far off)
+        known = _counting_scale(shape.n_problems, SHARE * epsilon) <= shape.n_samples / 10
+        # and a share counts as the weights of classes say, whose order the labels must tell
+        known &= model.class_weight is None or model.classes is not None
+        return known and model.fit_intercept and model.calibration(shape, epsilon).told < SCARCE
+
+    def learn(self, records, epsilon, generator):
+        n, classes = records.shape.n_samples, records.classes
+        # of two shares one is known by the other
+        positive = classes[1:] if len(classes) == 2 else classes
+        (counts,) = block_sum(lambda y: (np.sum(y[:, None] == positive, axis=0),), records.y)
+        scale = _counting_scale(len(positive), epsilon)
+        counts = counts + grid_noise(generator, len(positive), scale, step=1.0)
+        # a share within the noise of 0 or 1 says no more than that
+        least = min(max(scale, 0.5), n / 2)
+        shares = (np.clip(counts, least, n - least) / n).tolist()
+        return shares[0] if len(classes) == 2 else dict(zip(classes.tolist(), shares))
+
+
+def _counting_scale(n_counts, epsilon):
+    """Return the scale of noise on counts: another label moves the only one by 1, or two of several."""
+    return (1 if n_counts == 1 else 2) / epsilon

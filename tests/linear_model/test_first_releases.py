@@ -1,0 +1,253 @@
+import itertools
+
+import numpy as np
+import pytest
+from scipy.special import expit, softmax
+from scipy.stats import binom
+
+import dpselect.linear_model.first_releases as first_releases
+from dpselect import DPLogisticRegression, DPRidge, SeededNoiseWarning
+from dpselect.capabilities import PublicShape
+from dpselect.linear_model.first_releases import RADII, ClassShares, MedianNorm
+from dpselect.noise import as_generator
+from dpselect.records import Records
+
+EPSILON = 0.7
+
+
+def records(X, y=(), classes=()):
+    return Records(np.asarray(X, dtype=float), np.asarray(y), {"classes_": np.asarray(classes)})
+
+
+# ---- the median norm
+
+
+class NoDraw:
+    """A generator whose Gumbel variables are given."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def gumbel(self, size):
+        return np.full(size, self.value)
+
+
+def law_of_median(X, monkeypatch, epsilon=EPSILON):
+    """Return the probabilities of the radii, from what reaches the exact sum."""
+    seen = []
+    monkeypatch.setattr(first_releases, "largest_sum", lambda *sums: seen.append(sums) or 0)
+    for value in (0.0, 1.0):
+        MedianNorm("l2").learn(records(X), epsilon, NoDraw(value))
+    (utility, offset), (_, moved) = seen
+    scale = (moved - offset)[0]  # of the Gumbel variables
+    return softmax((utility + offset) / scale)
+
+
+def small_data_sets(n=3):
+    """All data sets of few rows, with norms that are far apart, next to each other, 0 or infinite."""
+    rows = [[0.0, 0.0], [0.5, 0.0], [0.0, 0.55], [3.0, 4.0], [1e200, 1e200]]
+    return [np.array(chosen) for chosen in itertools.product(rows, repeat=n)]
+
+
+def neighbours(data):
+    return [
+        (i, j) for i, j in itertools.combinations(range(len(data)), 2)
+        if (data[i] != data[j]).any(axis=1).sum() == 1
+    ]
+
+
+def worst_ratio(data, monkeypatch):
+    laws = np.array([law_of_median(X, monkeypatch) for X in data])
+    return max(np.abs(np.log(laws[i] / laws[j])).max() for i, j in neighbours(data))
+
+
+def test_the_exact_law_of_the_median_norm(monkeypatch):
+    data = small_data_sets()
+    assert 0.9 * EPSILON < worst_ratio(data, monkeypatch) <= EPSILON * (1 + 1e-6)
+
+
+def test_half_of_the_noise_is_too_little(monkeypatch):
+    # utilities of some radii rise where those of others fall
+    gumbel = first_releases.gumbel
+    monkeypatch.setattr(first_releases, "gumbel", lambda *args: gumbel(*args) / 2)
+    assert worst_ratio(small_data_sets(), monkeypatch) > 1.7 * EPSILON
+
+
+def test_what_is_drawn_follows_the_law(monkeypatch):
+    X = [[0.5], [1.1], [1.2], [40.0], [40.0]]
+    with monkeypatch.context() as patched:
+        expected = law_of_median(X, patched, epsilon=8.0)
+    n, generator = 3000, as_generator(np.random.RandomState(0))
+    drawn = [MedianNorm("l2").learn(records(X), 8.0, generator) for _ in range(n)]
+    counts = np.bincount(np.searchsorted(RADII, drawn) - 1, minlength=len(expected))
+    tails = np.minimum(binom.cdf(counts, n, expected), binom.sf(counts - 1, n, expected))
+    assert tails.min() > 1e-9
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1.0, 3e8])
+@pytest.mark.parametrize("norm, order", [("l1", 1), ("l2", 2)])
+def test_the_median_is_found_at_any_scale(norm, order, scale):
+    X = scale * np.random.default_rng(0).normal(size=(3000, 4))
+    found = MedianNorm(norm).learn(records(X), 2.0, as_generator(np.random.RandomState(1)))
+    # the upper end of a cell of a quarter of an octave, or of one next to it
+    assert 0.8 < found / np.median(np.linalg.norm(X, order, axis=1)) < 1.5
+
+
+def test_norms_that_are_all_alike_have_a_cell():
+    X = np.full((3000, 1), 7.0) + np.linspace(0, 1e-3, 3000)[:, None]
+    assert 7.0 < MedianNorm("l2").learn(records(X), 1.0, as_generator(np.random.RandomState(2))) < 9.0
+
+
+def test_without_noise_it_is_the_cell_of_the_median():
+    X = np.geomspace(0.1, 10, 101)[:, None]
+    assert 1.0 <= MedianNorm("l2").learn(records(X), np.inf, as_generator()) < 1.2
+
+
+def test_few_records_leave_a_norm_of_rows_of_ordinary_size():
+    X, generator = np.full((20, 16), 0.5), as_generator(np.random.RandomState(3))
+    found = [MedianNorm("l2").learn(records(X), 1e-6, generator) for _ in range(2000)]
+    assert 0.25 < np.median(found) / 2 < 4 and np.mean(np.abs(np.log2(found) - 1) > 8) < 0.05
+
+
+# ---- the shares of classes
+
+
+@pytest.mark.parametrize("classes", [[0, 1], ["a", "b", "c"]])
+def test_counts_are_hidden_as_far_as_a_label_moves_them(classes, monkeypatch):
+    scales, counts = [], []
+
+    def noise(generator, shape, scale, step):
+        scales.append(scale)
+        return np.zeros(shape)
+
+    monkeypatch.setattr(first_releases, "grid_noise", noise)
+    for label in classes:
+        y = np.array([*classes, *classes, label])
+        learned = ClassShares().learn(records(np.zeros((len(y), 1)), y, classes), 2.5, None)
+        shares = [learned] if len(classes) == 2 else [learned[k] for k in classes]
+        counts.append(len(y) * np.array(shares))
+    moved = max(np.abs(one - other).sum() for one, other in itertools.combinations(counts, 2))
+    assert scales[0] == pytest.approx(moved / 2.5)
+
+
+def test_shares_are_near_and_no_surer_than_their_noise():
+    y = np.arange(2000) % 10 == 0
+    generator = as_generator(np.random.RandomState(0))
+    data = records(np.zeros((len(y), 1)), y.astype(int), [0, 1])
+    found = [ClassShares().learn(data, 0.1, generator) for _ in range(300)]
+    assert np.mean(found) == pytest.approx(0.1, abs=0.003)
+    assert np.std(found) == pytest.approx(np.sqrt(2) * 10 / 2000, rel=0.3)
+    nothing = records(data.X, np.zeros(2000, int), [0, 1])
+    found = [ClassShares().learn(nothing, 0.1, generator) for _ in range(300)]
+    assert min(found) == 10 / 2000
+    assert ClassShares().learn(nothing, 1e-5, generator) == 0.5
+
+
+def test_shares_are_bought_where_noise_leaves_little_else():
+    model = DPLogisticRegression()
+    pays = {
+        n: ClassShares().pays(model, PublicShape(n, 30), 0.1) for n in (1000, 2000, 3000, 4000, 10**6)
+    }
+    # fewer would tell nothing of a share, more have a model to learn
+    assert pays == {1000: False, 2000: True, 3000: True, 4000: False, 10**6: False}
+    without = DPLogisticRegression(fit_intercept=False)
+    assert not ClassShares().pays(without, PublicShape(2000, 30), 0.1)
+
+
+# ---- a penalty that counts from the base rate
+
+
+@pytest.mark.parametrize("rate", [0.02, {0: 0.2, 1: 0.05, 2: 0.9}])
+def test_a_model_that_learned_nothing_predicts_the_base_rate(rate):
+    K = 2 if rate == 0.02 else 3
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(90, 2)), np.arange(90) % K
+    model = DPLogisticRegression(
+        float("inf"), alpha=1e9, base_rate=rate, classes=list(range(K)), intercept_scaling=0.5
+    ).fit(X, y)
+    expected = [0.02] if K == 2 else list(rate.values())
+    assert expit(model.intercept_) == pytest.approx(expected, rel=1e-6)
+    assert np.abs(model.coef_).max() < 1e-6
+
+
+@pytest.mark.parametrize("perturbation", ["objective", "output"])
+@pytest.mark.parametrize("rate", [1e-9, 0.1, 0.999])
+def test_a_base_rate_moves_no_record_s_influence(perturbation, rate):
+    # at fixed noise: the sensitivity of the minimiser, and that of the noise which explains a model
+    models = [
+        DPLogisticRegression(
+            alpha=1.0, data_norm=1.0, fit_intercept=True, perturbation=perturbation, classes=[0, 1],
+            base_rate=base, random_state=5,
+        ) for base in (None, rate)
+    ]
+    shape = PublicShape(20, 1)
+    plain, moved = (model.calibration(shape).scales for model in models)
+    assert (plain.mu, plain.linear_scale) == (moved.mu, moved.linear_scale)
+    X, y = np.zeros((20, 1)), np.arange(20) % 2
+    found = []
+    for row, label in itertools.product((-9.0, 0.0, 9.0), (0, 1)):
+        X[0], y[0] = row, label
+        with pytest.warns(SeededNoiseWarning):
+            model = models[1].fit(X, y)
+        found.append(np.append(model.coef_, model.intercept_))
+    apart = max(np.linalg.norm(a - b) for a, b in itertools.combinations(found, 2))
+    assert apart <= (2 * np.sqrt(2) / 20 + 1e-6) / moved.mu
+
+
+def test_the_least_risk_is_that_of_the_penalty_from_the_base_rate():
+    rng = np.random.default_rng(1)
+    X, y = rng.normal(size=(400, 2)), rng.integers(2, size=400)
+    model = DPLogisticRegression(alpha=0.3, data_norm=2.0, classes=[0, 1], base_rate=0.01)
+    records = model._check_records(X, y)
+    (value,) = model.problem().optimal_values([model.calibration(records.shape)], records, 10.0)
+    mu = model.calibration(records.shape).scales.mu
+    exact = DPLogisticRegression(
+        float("inf"), alpha=mu, data_norm=2.0, classes=[0, 1], base_rate=0.01
+    ).fit(X, y)
+    loss = np.logaddexp(0, -(2 * y - 1) * exact.decision_function(X)).mean()
+    apart = np.append(exact.coef_, exact.intercept_ - np.log(0.01 / 0.99))
+    assert value == pytest.approx(loss + mu / 2 * apart @ apart, abs=1e-6)
+
+
+@pytest.mark.parametrize("parameters, said", [
+    ({"base_rate": 0.0}, "neither 0 nor 1"),
+    ({"base_rate": {0: 0.5, 1: 1.5}}, "neither 0 nor 1"),
+    ({"base_rate": 0.2, "classes": [0, 1, 2]}, "each of 3 classes"),
+    ({"base_rate": {0: 0.2, 2: 0.8}}, "each of 2 classes"),
+    ({"base_rate": 0.2, "fit_intercept": False}, "fit_intercept=True"),
+])
+def test_shares_that_cannot_be(parameters, said):
+    with pytest.raises(ValueError, match=said):
+        DPLogisticRegression(**{"classes": [0, 1], **parameters}).fit("no records", None)
+
+
+@pytest.mark.parametrize("weights", [{0: 3.0, 1: 0.5}, {0: 0.2, 1: 4.0, 2: 1.5}])
+def test_weights_of_classes_change_the_base_rate_as_they_change_counts(weights):
+    K = len(weights)
+    counts = np.array([50, 200, 30][:K])
+    y = np.repeat(np.arange(K), counts)
+    shares = counts / counts.sum()
+    model = DPLogisticRegression(
+        float("inf"), alpha=1e9, class_weight=weights, classes=list(range(K)),
+        base_rate=dict(enumerate(shares.tolist())),
+    ).fit(np.zeros((len(y), 1)), y)
+    weighted = counts * np.array(list(weights.values()))
+    expected = weighted / weighted.sum()
+    assert expit(model.intercept_) == pytest.approx(expected[1:] if K == 2 else expected, rel=1e-6)
+    with pytest.raises(ValueError, match="without classes"):
+        model.set_params(classes=None).fit("no records", None)
+
+
+def test_shares_of_labels_that_are_learned():
+    X, y = np.zeros((30, 1)), np.arange(30) % 3
+    with pytest.warns(match="learns the set of labels"), pytest.raises(ValueError, match="3 classes"):
+        DPLogisticRegression(base_rate=0.2).fit(X, y)
+
+
+def test_ridge_learns_the_norm_that_it_bounds():
+    X = np.random.default_rng(0).normal(size=(4000, 9)) * 50
+    for norm, order in (("l1", 1), ("l2", 2)):
+        model = DPRidge(2.0, norm=norm, data_norm="auto").fit(X, X[:, 0] / 100)
+        assert 0.8 < model.data_norm_ / np.median(np.linalg.norm(X, order, axis=1)) < 1.5
+        again = model.post_process(alpha=0.5)
+        assert again.data_norm_ == model.data_norm_ and again.predict(X[:1]).shape == (1,)

@@ -1,0 +1,368 @@
+"""What is learned before training is paid for once, out of one epsilon, wherever a model is fitted."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import PolynomialFeatures
+
+from dpselect import (
+    AccuracyFirstSearchCV,
+    CertificateError,
+    DPHuberRegressor,
+    DPLinearSVC,
+    DPLogisticRegression,
+    DPPoissonRegressor,
+    DPRidge,
+    PrivacyLedger,
+    StabilityGridSearchCV,
+)
+from dpselect.capabilities import PublicShape
+from dpselect.first_releases import Division, first_releases
+from dpselect.linear_model.first_releases import ClassShares, MedianNorm
+from dpselect.model_selection.strategies import STRATEGIES
+from dpselect.preprocessing import tabular_pipeline
+from dpselect.testing import ReleaseStatement, check_private_estimator
+
+N, P = 1500, 40
+EPSILON = 0.15  # so little that class shares are learned
+
+LOGISTIC = DPLogisticRegression(
+    EPSILON, data_norm="auto", data_norm_l1="auto", base_rate="auto", classes=[0, 1]
+)
+MODELS = {
+    "logistic": LOGISTIC,
+    "three classes": clone(LOGISTIC).set_params(epsilon=0.4, classes=[0, 1, 2]),
+    "svc": DPLinearSVC(EPSILON, data_norm="auto", classes=[0, 1]),
+    "poisson": DPPoissonRegressor(EPSILON, data_norm="auto"),
+    "huber": DPHuberRegressor(EPSILON, data_norm="auto", data_norm_l1="auto", target_range=(0, 4)),
+    "ridge": DPRidge(EPSILON, data_norm="auto"),
+    "ridge objective": DPRidge(EPSILON, data_norm="auto", alpha=1.0, perturbation="objective"),
+}
+
+
+def data(name="logistic", n=N):
+    rng = np.random.default_rng(0)
+    return rng.normal(size=(n, P)), rng.permutation(np.arange(n) % (3 if name == "three classes" else 2))
+
+
+class Spent:
+    """Records the epsilons of what is learned, and of what is trained."""
+
+    def __init__(self, monkeypatch):
+        self.first, self.trained = [], []
+
+        def learn(kind):
+            original = kind.learn
+
+            def learning(release, records, epsilon, generator):
+                self.first.append((release, epsilon))
+                return original(release, records, epsilon, generator)
+
+            monkeypatch.setattr(kind, "learn", learning)
+
+        def release(kind):
+            original = kind._release
+
+            def releasing(model, records, calibration, noise):
+                if records.shape.n_samples > 2:  # and not a dry run
+                    self.trained.append(calibration.epsilon)
+                return original(model, records, calibration, noise)
+
+            monkeypatch.setattr(kind, "_release", releasing)
+
+        for kind in (MedianNorm, ClassShares):
+            learn(kind)
+        for kind in {type(model) for model in MODELS.values()}:
+            release(kind)
+
+    def total(self):
+        return math.fsum([epsilon for _, epsilon in self.first] + self.trained)
+
+
+def check_a_fit(model, name, spent):
+    """Whatever a fit releases adds up to its epsilon, and is stated."""
+    spent.first.clear(), spent.trained.clear()
+    fitted = clone(model).fit(*data(name))
+    assert [release for release, _ in spent.first] == list(first_releases(model).values())
+    assert spent.total() == pytest.approx(model.epsilon, rel=1e-12)
+    assert spent.total() <= model.epsilon == fitted.privacy_.epsilon
+    stated = [loss.epsilon for loss in fitted.privacy_.releases]
+    assert stated == [epsilon for _, epsilon in spent.first] + spent.trained
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_what_a_fit_releases_adds_up(name, monkeypatch):
+    check_a_fit(MODELS[name], name, Spent(monkeypatch))
+
+
+class WholeForTheModel(DPLogisticRegression):
+    """Trains with all of epsilon, as if what it learned first were free."""
+
+    def _calibration(self, shape, epsilon):
+        return super()._calibration(shape, epsilon / (1 - 3 / 20))
+
+
+class LearnsTwice(DPLogisticRegression):
+    """Takes the median norm of a second release, which it does not state."""
+
+    def _check_records(self, X, y):
+        records = super()._check_records(X, y)
+        MedianNorm("l2").learn(records, self.epsilon / 20, np.random.default_rng())
+        return records
+
+
+@pytest.mark.parametrize("twin", [WholeForTheModel, LearnsTwice])
+def test_broken_twins_spend_more_than_they_state(twin, monkeypatch):
+    with pytest.raises(AssertionError):
+        check_a_fit(twin(**LOGISTIC.get_params()), "logistic", Spent(monkeypatch))
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_model_is_that_of_the_numbers_as_if_typed(name):
+    X, y = data(name)
+    model = clone(MODELS[name]).set_params(epsilon=float("inf"))
+    fitted = clone(model).fit(X, y)
+    typed = {f: vars(fitted)[f"{f}_"] for f in first_releases(model)}
+    expected = clone(model).set_params(**typed).fit(X, y)
+    for attribute in ("coef_", "intercept_"):
+        np.testing.assert_array_equal(getattr(fitted, attribute), getattr(expected, attribute))
+    X = 100 * X  # rows that are clipped
+    np.testing.assert_array_equal(fitted.predict(X), expected.predict(X))
+    assert fitted.get_params() == model.get_params()
+
+
+def test_it_is_learned_anew_by_each_fit():
+    X, y = data()
+    model = DPLogisticRegression(50.0, data_norm="auto", classes=[0, 1]).fit(X, y)
+    assert 50 < model.fit(100 * X, y).data_norm_ / model.fit(X, y).data_norm_ < 200
+    model.set_params(data_norm=2.0).fit(X, y)
+    assert not hasattr(model, "data_norm_") and len(model.privacy_.releases) == 1
+    # what was not learned is not guessed
+    with pytest.raises(CertificateError, match="data_norm"):
+        model.set_params(data_norm="auto").predict(X)
+
+
+def test_nothing_is_said_of_a_model_before():
+    model = DPLogisticRegression(alpha=0.1, data_norm="auto", classes=[0, 1])
+    fitted = clone(model).fit(*data())
+    for asked, one in itertools.product(
+        (
+            lambda model: model.calibration(PublicShape(N, P)),
+            lambda model: model.standard_noise(P),
+            lambda model: model.stability_certificate(None, N, P),
+            lambda model: model.risk_bound(N, P),
+            lambda model: model.accuracy_form(),
+        ),
+        # a certificate is about what a fit does with other records, too
+        (model, fitted),
+    ):
+        with pytest.raises(CertificateError, match='data_norm="auto" is learned'):
+            asked(one)
+
+
+def test_the_ledger_pays_once(tmp_path):
+    X, y = data()
+    ledger = PrivacyLedger(tmp_path / "ledger", epsilon=1.0)
+    with ledger:
+        model = clone(LOGISTIC).fit(X, y)
+        StabilityGridSearchCV(LOGISTIC, {"alpha": [0.1, 1.0]}, epsilon=0.2).fit(X, y)
+    assert model.privacy_.epsilon == EPSILON
+    assert ledger.remaining()[0] == pytest.approx(1.0 - EPSILON - 0.2)
+
+
+def test_a_division_adds_up():
+    for epsilon, k in itertools.product(np.random.default_rng(0).uniform(0.01, 9, 500), range(1, 4)):
+        division = Division(dict.fromkeys("abc"[:k], MedianNorm("l2")), epsilon)
+        assert math.fsum([*[division.share] * k, division.rest]) == epsilon
+        assert division.rest == pytest.approx((1 - k / 20) * epsilon, rel=1e-12)
+
+
+# ---- in a search
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("strategy", [name for name in STRATEGIES if name != "control"])
+def test_a_search_learns_once_for_all_candidates(strategy, monkeypatch, tmp_path):
+    spent = Spent(monkeypatch)
+    X, y = data()
+    name = "alpha" if strategy in ("data_independent", "stability") else "intercept_scaling"
+    ledger = PrivacyLedger(tmp_path / "ledger", epsilon=EPSILON)
+    search = StabilityGridSearchCV(
+        LOGISTIC, {name: [0.5, 1.0, 2.0]}, epsilon=EPSILON, strategy=strategy, ledger=ledger
+    ).fit(X, y)
+    learned = [(release, epsilon) for release, epsilon in spent.first if epsilon < math.inf]
+    assert [type(release) for release, _ in learned] == [MedianNorm, MedianNorm, ClassShares]
+    epsilons = [epsilon for _, epsilon in learned]
+    assert epsilons == pytest.approx([EPSILON / 20] * 3)
+    assert search.privacy_.epsilon <= EPSILON
+    assert [loss.epsilon for loss in search.privacy_.releases[:3]] == epsilons
+    assert search.plan_.steps_epsilon == pytest.approx(3 * EPSILON / 20)
+    best = search.best_estimator_
+    assert isinstance(best.data_norm, float) and 0 < best.base_rate < 1
+    # no candidate was trained with more than the rest
+    assert max(spent.trained) <= 0.85 * EPSILON * (1 + 1e-12)
+    assert first_releases(LOGISTIC).keys() == {"data_norm", "data_norm_l1", "base_rate"}
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_only_the_models_that_wait_for_a_number_get_it():
+    X, y = data()
+    grid = {"base_rate": [None, 0.4, "auto"], "fit_intercept": [True]}
+    model = DPLogisticRegression(classes=[0, 1])
+    for seed in range(4):
+        search = StabilityGridSearchCV(
+            model, grid, epsilon=EPSILON, strategy="random", random_state=seed
+        ).fit(X, y)
+        rate = search.best_estimator_.base_rate
+        asked = search.best_params_["base_rate"]
+        assert 0 < rate < 1 and rate != 0.4 if asked == "auto" else rate == asked
+        assert len(search.privacy_.releases) == 2
+
+
+def test_a_search_in_which_it_is_not_worth_it_spends_nothing_on_it():
+    model = DPLogisticRegression(classes=[0, 1], base_rate="auto")
+    search = StabilityGridSearchCV(model, {"alpha": [0.1, 1.0]}, epsilon=50.0).fit(*data())
+    assert len(search.privacy_.releases) == 1 and search.privacy_.epsilon == 50.0
+    assert search.best_estimator_.base_rate is None
+
+
+@pytest.mark.parametrize("grid", [
+    {"polynomialfeatures__degree": [1, 2]},
+    {"logistic__data_norm": ["auto"], "polynomialfeatures__degree": [1, 2]},
+])
+def test_rows_of_several_kinds_would_need_several_releases(grid):
+    pipeline = make_pipeline(PolynomialFeatures(), clone(LOGISTIC)).set_params()
+    pipeline.steps[-1] = ("logistic", pipeline.steps[-1][1])
+    with pytest.raises(ValueError, match="a release of its own; write a number for data_norm"):
+        StabilityGridSearchCV(pipeline, grid).fit("no records", None)
+
+
+def test_several_norms_would_need_several_releases():
+    search = StabilityGridSearchCV(DPRidge(data_norm="auto"), {"norm": ["l1", "l2"]})
+    with pytest.raises(ValueError, match="a release of its own"):
+        search.fit("no records", None)
+
+
+def test_a_plan_says_what_is_learned_first():
+    search = StabilityGridSearchCV(LOGISTIC, {"alpha": [0.1, 1.0]}, epsilon=EPSILON)
+    plan = search.plan(N, P)
+    assert plan.steps_epsilon == pytest.approx(3 * EPSILON / 20)
+    assert any('data_norm="auto" is learned first' in message for message in plan.messages)
+    assert search.plan(100_000, P).steps_epsilon == pytest.approx(2 * EPSILON / 20)
+
+
+def test_an_accuracy_first_search_does_without_shares_and_asks_for_norms():
+    grid = {"epsilon": np.geomspace(0.01, 50, 30)}
+    model = DPLogisticRegression(alpha=0.1, classes=[0, 1], base_rate="auto")
+    search = AccuracyFirstSearchCV(model, grid, target=0.3).fit(*data())
+    assert search.best_estimator_.base_rate is None
+    with pytest.raises(CertificateError, match="write a number for data_norm"):
+        AccuracyFirstSearchCV(model.set_params(data_norm="auto"), grid, target=0.3).fit("none", None)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("method", ["certified", "predict_verify", "above_threshold", "doubling"])
+def test_an_accuracy_first_search_with_a_public_rate(method):
+    X, y = data()
+    y = (X[:, 0] > 1).astype(int)
+    model = DPLogisticRegression(alpha=0.3, classes=[0, 1], base_rate=0.16, perturbation="output")
+    search = AccuracyFirstSearchCV(
+        model, {"epsilon": np.geomspace(0.1, 5000, 80)}, target=0.05, method=method,
+        max_epsilon=math.inf, failure_probability=1e-6, random_state=3,
+    ).fit(X, y)
+    exact = clone(model).set_params(epsilon=float("inf")).fit(X, y)
+
+    def risk(model):
+        apart = np.append(model.coef_, model.intercept_ - np.log(0.16 / 0.84))
+        loss = np.logaddexp(0, -(2 * y - 1) * model.decision_function(X)).mean()
+        return loss + 0.15 * apart @ apart
+
+    assert -1e-9 < risk(search.best_estimator_) - risk(exact) < 0.05
+
+
+def test_tables_learn_class_shares_where_they_are_scarce():
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(size=(2100, 12)), rng.uniform(size=2100) < 0.1
+    schema = dict.fromkeys("abcdefghijkl", (0, 1))
+    scarce = tabular_pipeline(
+        schema, DPLogisticRegression(0.1, classes=[False, True]), expansion=2
+    ).fit(X, y)
+    assert 0 < scarce["model"].base_rate_ < 1 and len(scarce["model"].privacy_.releases) == 2
+    plenty = tabular_pipeline(schema, DPLogisticRegression(10.0, classes=[False, True])).fit(X, y)
+    assert plenty["model"].base_rate_ is None and len(plenty["model"].privacy_.releases) == 1
+    # what the user says stays
+    public = DPLogisticRegression(0.1, classes=[False, True], base_rate=0.1, data_norm="auto")
+    public = tabular_pipeline(schema, public).fit(X, y)["model"]
+    assert public.base_rate == 0.1 and public.data_norm == "auto" and public.data_norm_ > 0
+
+
+# ---- the checks of all private estimators
+
+
+class Always(ClassShares):
+    """Learned however many records there are."""
+
+    def pays(self, model, shape, epsilon):
+        return True
+
+
+class Exactly(Always):
+    """The broken twin counts without noise."""
+
+    def learn(self, records, epsilon, generator):
+        return super().learn(records, math.inf, generator)
+
+
+class AlwaysLearns(DPLogisticRegression):
+    def first_releases(self):
+        return {"base_rate": Always()} if self.base_rate == "auto" else {}
+
+
+class LearnsExactly(DPLogisticRegression):
+    def first_releases(self):
+        return {"base_rate": Exactly()} if self.base_rate == "auto" else {}
+
+
+CHECKED = {
+    "shares": (
+        AlwaysLearns(base_rate="auto", classes=[0, 1]),
+        ReleaseStatement(("coef_", "intercept_", "base_rate_")),
+    ),
+    "norms": (
+        DPLogisticRegression(data_norm="auto", data_norm_l1="auto", classes=[0, 1]),
+        ReleaseStatement(("coef_", "intercept_", "data_norm_", "data_norm_l1_")),
+    ),
+    "huber": (
+        DPHuberRegressor(data_norm="auto", target_range=(-1, 1)),
+        ReleaseStatement(("coef_", "intercept_", "data_norm_")),
+    ),
+    "ridge": (
+        DPRidge(data_norm="auto"),
+        ReleaseStatement(("gram_", "moment_", "data_norm_"), derived=("coef_", "intercept_")),
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CHECKED)
+def test_they_pass_the_checks(name):
+    check_private_estimator(*CHECKED[name], n_trials=500)
+
+
+@pytest.mark.slow
+def test_a_public_rate_passes_the_checks():
+    model = DPLogisticRegression(base_rate=0.1, classes=[0, 1])
+    check_private_estimator(model, n_trials=0)
+
+
+@pytest.mark.slow
+def test_what_is_learned_without_noise_is_found():
+    statement = ReleaseStatement(("coef_", "intercept_", "base_rate_"))
+    with pytest.raises(AssertionError, match="check_the_stated_loss"):
+        check_private_estimator(
+            LearnsExactly(base_rate="auto", classes=[0, 1]), statement, n_trials=500
+        )
