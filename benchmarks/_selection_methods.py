@@ -126,7 +126,8 @@ def published_stability(game, plan, epsilon):
         radius = math.hypot(model.data_norm, model.intercept_scaling)
         alpha = model.alpha
         if alpha == "auto":
-            alpha = public_alpha(n, candidate.n_features + 1, radius, e)
+            loss = model.problem().loss
+            alpha = public_alpha(loss, model.perturbation, n, candidate.n_features + 1, radius, e)
         # beta_1 = 2 / lambda_min for rows of norm 1, the constant of the intercept included
         beta = max(beta, 2 * radius**2 / alpha / n)
     scores = game.scores(orders, models, RampScore())

@@ -14,7 +14,8 @@ R's packages are read by ``pip install rdata``, from the folders of Debian or th
 itself is not needed (``apt-get download`` and ``dpkg -x`` into a folder are enough).
 
 A schema says of a column ``(low, high)``, ``[categories]``, or a dict of bounds or categories with
-a transform, the number that stands for a missing one, and whether it may be missing. No bound and
+a transform, the number that stands for a missing one, whether it may be missing, and whether it is a
+flag, 0 or 1. No bound and
 no category was computed from the records: they are from the documentation of the table, or round
 numbers of the field, as is said beside each; where planes flew is a timetable, and public. Values
 outside are clipped.
@@ -35,11 +36,13 @@ from _data import ADULT_CATEGORIES, KDD_CATEGORIES, KDD_LINEAR, KDD_LOGARITHMIC
 
 R_FOLDERS = ("/usr/lib/R/site-library", "/usr/lib/R/library")
 YES_NO = ["no", "yes"]
+# a number that is 0 or 1
+FLAG = {"bounds": (0, 1), "flag": True}
 # of the rows in a test split
 TEST_SHARE = 0.2
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Table:
     """A table, what is public of it, and where it comes from.
 
@@ -159,6 +162,7 @@ def _magic(folder):
 def _kdd(folder):
     frame = _read("kddcup99_10percent", folder)
     schema = {column: (0, 1) for column in KDD_LINEAR}
+    schema.update(dict.fromkeys(("land", "logged_in", "root_shell", "is_guest_login"), FLAG))
     schema.update({
         column: {"bounds": (0, high), "transform": "log1p"}
         for column, (_, high) in KDD_LOGARITHMIC.items()
@@ -185,7 +189,7 @@ def _blog(folder):
     schema = {f"f{j}": signed if j in differences else count for j in range(1, 61)}
     schema["f61"] = {"bounds": (0, 72), "unit": "hours"}
     schema["f62"] = {"bounds": (0, 100_000), "transform": "log1p", "unit": "characters"}
-    schema.update({f"f{j}": (0, 1) for j in range(63, 277)})
+    schema.update({f"f{j}": FLAG for j in range(63, 277)})
     schema.update({f"f{j}": count for j in range(277, 281)})
     source = (
         "UCI BlogFeedback, in place of Buzz in social media, which could not be had; CC BY 4.0; "

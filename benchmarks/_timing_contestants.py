@@ -15,6 +15,7 @@ from dpselect import (
     DPRidge,
     StabilityGridSearchCV,
 )
+from dpselect.capabilities import PublicShape
 
 SHAPES = [(50_000, 20), (200_000, 50), (20_000, 500)]
 QUICK_SHAPES = [(2_000, 5), (4_000, 10), (1_000, 50)]
@@ -38,8 +39,8 @@ def fits(side, label, model):
 
 
 def public_alpha(n, d):
-    """Return what alpha="auto" is at epsilon = 1: R^2 d / (5 n), the constant column included."""
-    return 2 * (d + 1) / (5 * n)
+    """Return what alpha="auto" is at epsilon = 1."""
+    return DPLogisticRegression(epsilon=1.0).calibration(PublicShape(n, d)).alpha
 
 
 def logistic(shape, alpha):

@@ -69,6 +69,7 @@ from dpselect.accuracy_first.question import Method, Question, outcome_loss
 from dpselect.capabilities import PublicShape
 from dpselect.estimator import Trial
 from dpselect.linear_model.calibration import public_alpha
+from dpselect.linear_model.losses import LogisticLoss
 from dpselect.metrics import get_score
 from dpselect.noise import as_generator, laplace, root_stream
 
@@ -709,7 +710,8 @@ def absolute_alpha(data):
     """Return the public alpha of the models with absolute targets."""
     n_columns = data.steps().fit_transform(data.example).shape[1]
     return public_alpha(
-        n_trained(data), n_columns + 1, math.hypot(data.data_norm, 1), ABSOLUTE_RULE_EPSILON
+        LogisticLoss(), "objective", n_trained(data), n_columns + 1, math.hypot(data.data_norm, 1),
+        ABSOLUTE_RULE_EPSILON,
     )
 
 

@@ -93,10 +93,10 @@ def models(name, data_norm, n_samples, n_columns, epsilons):
             epsilon, alpha=alpha, perturbation=where, data_norm=data_norm, classes=[0, 1]
         )
 
-    radius = math.hypot(data_norm, 1)
+    radius, loss = math.hypot(data_norm, 1), MODELS[name]().problem().loss
     alike = {}
     for epsilon in (*epsilons, math.inf):
-        auto = public_alpha(n_samples, n_columns + 1, radius, epsilon)
+        auto = public_alpha(loss, "objective", n_samples, n_columns + 1, radius, epsilon)
         alike[epsilon] = {("no privacy", "auto", epsilon, 0): make("no privacy", epsilon, auto)}
     alike["fixed"] = {}
     for epsilon in epsilons:

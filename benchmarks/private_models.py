@@ -22,7 +22,7 @@ import argparse
 import csv
 import math
 import time
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -56,6 +56,12 @@ def scores(task, y, predicted):
     return max(found, key=lambda each: sign * each[first])
 
 
+@lru_cache(maxsize=1)  # all methods of a table, one after the other
+def split(table, repetition):
+    """Return X_train, y_train, X_test and y_test."""
+    return table.split(repetition)
+
+
 def cell(key, delta, folder, load=load, methods=METHODS):
     """Run one line of the file of results.
 
@@ -80,7 +86,7 @@ def cell(key, delta, folder, load=load, methods=METHODS):
     start = time.perf_counter()
     try:
         table = load(name, folder)
-        parts = table.split(repetition)
+        parts = split(table, repetition)
         seed = 1000 * repetition + 1
         predicted = predict(method, parts, table, *method.nominal(epsilon, delta, footing), seed)
         line.update(scores(table.task, parts[3], predicted))

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
+import numpy as np
+
 from .exceptions import CertificateError
 
 
@@ -31,6 +33,12 @@ class PublicShape:
     n_samples: int
     n_features: int
     n_problems: int = 1
+
+
+def n_problems(model):
+    """Return the number of one-vs-rest problems of a model: 1 for two classes, else their number."""
+    classes = getattr(model, "classes", None)
+    return 1 if classes is None or np.size(classes) == 2 else np.size(classes)
 
 
 @runtime_checkable

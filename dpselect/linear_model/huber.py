@@ -39,8 +39,8 @@ class DPHuberRegressor(LinearModel, PrivateRegressor):
         Strength lambda of the regularisation of the *mean* loss; scikit-learn's Ridge, which this is
         where residuals are small, has alpha = n_samples times this one. "auto" is a function of public
         numbers, R^2 d / (5 n epsilon) for rows of l2 norm up to R, or R G sqrt(2 d) / (5 n epsilon) with
-        the noise of "l1", up to three times as much where n epsilon / d is below 120, and costs
-        nothing. It is made for objective perturbation.
+        the noise of "l1", up to three times as much where n epsilon / d is below 300, and costs
+        nothing. Output perturbation has four times as much.
     perturbation : {"objective", "output"}, default="objective"
         Where the noise enters. Objective perturbation is the more accurate one on most
         data.
@@ -48,7 +48,7 @@ class DPHuberRegressor(LinearModel, PrivateRegressor):
         Norm in which objective perturbation measures rows, and which its noise suits. "l2":
         spherical Laplace noise, about d R long. "l1": independent Laplace variables, about
         sqrt(2 d) G long, R and G being the largest l2 and l1 norm of a row. "auto" takes the
-        shorter noise, by public numbers, and "l2" without `data_norm_l1`.
+        shorter noise, by public numbers.
     data_norm : float or "auto", default=1.0
         Rows with a larger l2 norm are scaled down to it, in training and in prediction.
         Bring the columns to comparable scales first, by public bounds: see

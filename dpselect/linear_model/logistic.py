@@ -46,9 +46,9 @@ class DPLogisticRegression(DPLinearClassifier):
     alpha : float or "auto", default="auto"
         Strength lambda of the regularisation of the *mean* loss; scikit-learn's
         LogisticRegression has C = 1 / (n_samples alpha). "auto" is a function of public
-        numbers, R^2 d / (5 n epsilon), or R G sqrt(2 d) / (5 n epsilon) with the noise of "l1", and
-        costs nothing. It is made for objective perturbation; output perturbation bears about three
-        times as much.
+        numbers, R^2 d / (5 n epsilon), or R G sqrt(2 d) / (5 n epsilon) with the noise of "l1", up to
+        three times as much where n epsilon / d is below 100 and down to half where it is above, and
+        costs nothing. Output perturbation has four times as much.
     perturbation : {"objective", "output"}, default="objective"
         Where the noise enters. Objective perturbation is the more accurate one on most
         data.
@@ -56,7 +56,7 @@ class DPLogisticRegression(DPLinearClassifier):
         Norm in which objective perturbation measures rows, and which its noise suits. "l2":
         spherical Laplace noise, about d R long. "l1": independent Laplace variables, about
         sqrt(2 d) G long, R and G being the largest l2 and l1 norm of a row. "auto" takes the
-        shorter noise, by public numbers, and "l2" without `data_norm_l1`.
+        shorter noise, by public numbers.
     data_norm : float or "auto", default=1.0
         Rows with a larger l2 norm are scaled down to it, in training and in prediction.
         Bring the columns to comparable scales first, by public bounds: see

@@ -14,8 +14,12 @@ from ..metrics.scores import ClippedErrorScore
 UP = 1 + 2**-50
 # what is farther from 0 counts as this: squares are finite, and derivatives the same
 FAR = 2.0**500
-# units in half of the range in which most targets lie; found by experiment, as `reach` and `scarce` were
+# units in half of the range in which most targets lie; found by experiment, as `reach`, `even` and
+# `least_shrinkage` were
 HALF_RANGE = 4.0
+# the most by which lambda exceeds what balances bias and noise in the objective, and by how much for
+# noise in the result, which meets no curvature but that of lambda
+MOST_SHRINKAGE, OUTPUT_SHRINKAGE = 3.0, 4.0
 
 
 class Loss(ABC):
@@ -35,11 +39,12 @@ class Loss(ABC):
     stake : float
         What a perfect model gains over one that predicts 0, at most; for plans only.
     reach : float
-        How far from 0 a typical model predicts; for rules on alpha only. Found by experiment.
+        How far from 0 a typical model predicts; for rules on alpha only.
     nonnegative : bool
         Whether phi is 0 or more.
-    scarce : float
-        "auto" takes a larger alpha where n epsilon / (length of the noise) is below this number.
+    even, least_shrinkage : float
+        In objective perturbation "auto" takes a larger alpha where n epsilon / (length of the noise) is
+        below `even`, and a smaller one above, but at least `least_shrinkage` times the usual one.
     certifies : type
         Of the scores whose Lipschitz constant and span in the prediction are known.
     certified_score : str
@@ -59,7 +64,8 @@ class Loss(ABC):
     certified_score: str
     smoother: tuple[str, str] = ("", "")
     nonnegative: bool = True
-    scarce: float = 0.0
+    even: float = 100.0
+    least_shrinkage: float = 1.0
     unit: float = 1.0
     centre: float = 0.0
 
@@ -80,9 +86,11 @@ class Loss(ABC):
     def second_derivative(self, prediction, target):
         """Return phi''(z, t), elementwise (where it exists; one-sided elsewhere)."""
 
-    def typical_reach(self, told):
-        """Return how far a typical model predicts if n epsilon / (length of the noise) is `told`."""
-        return self.reach / min(max(self.scarce / told, 1.0), 3.0)
+    def shrinkage(self, perturbation, told):
+        """Return the factor of alpha="auto" if n epsilon / (length of the noise) is `told`."""
+        if perturbation == "output":
+            return OUTPUT_SHRINKAGE
+        return min(max(math.sqrt(self.even / told), self.least_shrinkage), MOST_SHRINKAGE)
 
     @abstractmethod
     def penalties(self, score, prediction, target):
@@ -105,6 +113,7 @@ class MarginLoss(Loss):
 
     lipschitz = 1.0
     reach = 5.0
+    least_shrinkage = 0.5
     certifies = MarginScore
     certified_score = "a score of margins, such as 'brier' or 'ramp'"
 
@@ -319,7 +328,7 @@ class PseudoHuberLoss(Loss):
     nonnegative = False
     pull = math.inf
     reach = 5.0
-    scarce = 120.0
+    even = 300.0
     certifies = ClippedErrorScore
     certified_score = "ClippedAbsoluteErrorScore or ClippedSquaredErrorScore of dpselect.metrics"
 

@@ -76,8 +76,6 @@ class LinearProblem:
         """Return `norm`, or, if it is "auto", that of which the noise is the shorter one."""
         if self.norm != "auto":
             return self.norm
-        if self.data_norm_l1 == math.inf:
-            return "l2"
         lengths = {
             norm: noise_length(norm, self.dimension(n_features)) * self.noise_radius(norm, n_features)
             for norm in ("l2", "l1")
@@ -166,7 +164,7 @@ class LinearNoise:
     told : float
         n epsilon / (length of the noise) of one model; for rules only.
     reach : float
-        How far from 0 a typical model predicts; for rules on alpha only.
+        How far from 0 a typical model predicts here; for rules on alpha only.
     scales : Perturbation
         Of each one-vs-rest problem.
     """
@@ -190,10 +188,9 @@ class LinearNoise:
         length = d if norm == "l2" else math.sqrt(2 * d) * G / R
         share = epsilon / shape.n_problems
         told = shape.n_samples * share / length
-        reach = problem.loss.typical_reach(told)
+        reach = problem.loss.reach / problem.loss.shrinkage(perturbation, told)
         if isinstance(alpha, str):
-            scale = 5 * problem.loss.lipschitz / reach
-            alpha = scale * public_alpha(shape.n_samples, length, R, share)
+            alpha = public_alpha(problem.loss, perturbation, shape.n_samples, length, R, share)
         scales = calibrate(
             perturbation, problem.loss, n_samples=shape.n_samples, dimension=d, radius=R,
             alpha=float(alpha), epsilon=share, tol=problem.tol, noise_radius=G,

@@ -40,7 +40,8 @@ class DPPoissonRegressor(LinearModel, PrivateRegressor):
         Strength lambda of the regularisation of the *mean* loss, as in scikit-learn's
         PoissonRegressor. "auto" is a function of public numbers, 2 B R^2 d / (3 n epsilon) for
         the bounds B on counts and R on rows, or 2 B R G sqrt(2 d) / (3 n epsilon) with the noise of
-        "l1", and costs nothing. It is made for objective perturbation.
+        "l1", up to three times as much where n epsilon / d is below 100, and costs nothing. Output
+        perturbation has four times as much.
     perturbation : {"objective", "output"}, default="objective"
         Where the noise enters. Objective perturbation is the more accurate one on most
         data.
@@ -52,7 +53,7 @@ class DPPoissonRegressor(LinearModel, PrivateRegressor):
         Norm in which objective perturbation measures rows, and which its noise suits. "l2":
         spherical Laplace noise, about d R long. "l1": independent Laplace variables, about
         sqrt(2 d) G long, R and G being the largest l2 and l1 norm of a row. "auto" takes the
-        shorter noise, by public numbers, and "l2" without `data_norm_l1`.
+        shorter noise, by public numbers.
     data_norm : float or "auto", default=1.0
         Rows with a larger l2 norm are scaled down to it, in training and in prediction.
         Bring the columns to comparable scales first, by public bounds: see

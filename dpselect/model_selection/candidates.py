@@ -7,12 +7,12 @@ from sklearn.base import RegressorMixin, clone
 from sklearn.model_selection import ParameterGrid
 from sklearn.pipeline import Pipeline
 
-from ..capabilities import PublicShape, require
+from ..capabilities import PublicShape, n_problems, require
 from ..exceptions import CertificateError
 from ..preprocessing.kinds_check import check_kinds
 from ..preprocessing.pipeline_check import check_pipeline_privacy, releases_privately
 from ..preprocessing.table_form import is_documents
-from ..preprocessing.tabular import BOUNDS, TabularPipeline
+from ..preprocessing.tabular import BOUNDS, TOLD, TabularPipeline
 from ..records import one_label_a_row, public_classes, warn_if_labels_learned
 from ..validation import unquoted
 from . import row_steps
@@ -25,14 +25,14 @@ OWNED = ("epsilon", "random_state")
 class Candidate:
     """One point of the grid: its `params`, and a clone of the estimator that has them.
 
-    `steps_key` is equal for candidates whose steps before the model are the same. `n_features` counts
+    `params_key` is that of the parameters of the steps before the model. `n_features` counts
     the columns that reach the model, `fitted_steps` are the steps, fitted on a dummy row, and `output`
     is what is public of the rows that they give; all three once the columns are known.
     """
 
     params: dict
     estimator: object
-    steps_key: tuple = field(repr=False)
+    params_key: tuple = field(repr=False)
     n_features: int | None = None
     fitted_steps: object = None
     output: object = field(default=None, repr=False)
@@ -84,10 +84,14 @@ class Candidate:
         return Pipeline([*before, (self.estimator.steps[-1][0], model)])
 
     @property
+    def steps_key(self):
+        """Equal for candidates whose steps before the model are the same."""
+        return *self.params_key, self.n_problems if isinstance(self.estimator, TabularPipeline) else 1
+
+    @property
     def n_problems(self):
         """One-vs-rest problems of the model: 1 for two classes, else their number."""
-        classes = getattr(self.model, "classes", None)
-        return 1 if classes is None or len(classes) == 2 else len(classes)
+        return n_problems(self.model)
 
     def shape(self, n_samples):
         """Return what is public of the records that reach the model."""
@@ -164,14 +168,22 @@ def make_candidates(estimator, param_grid, *, trusted_steps, needs=None, search=
 
 def _bound(pipeline, params):
     """Let the rows of the model be bounded as the encoder of this candidate makes them."""
-    for name in params:
-        owner, _, own = name.rpartition("__")
-        if own in BOUNDS and owner == pipeline.steps[-1][0]:
-            raise ValueError(
-                f"param_grid names {name!r}, which a TabularPipeline reads from its encoder; leave it "
-                "out, or give the steps to a Pipeline."
-            )
     pipeline.bound()
+    owned = {f"{pipeline.steps[-1][0]}__{name}": "reads from its encoder" for name in BOUNDS}
+    owned[f"{pipeline.steps[-2][0]}__{TOLD}"] = "writes from public numbers"
+    for name in params.keys() & owned.keys():
+        raise ValueError(
+            f"param_grid names {name!r}, which a TabularPipeline {owned[name]}; leave it out, or give "
+            "the steps to a Pipeline."
+        )
+
+
+def bind(candidates, n_samples, epsilon):
+    """Let all TabularPipelines know the fit to come; tell whether there are any."""
+    pipelines = [c.estimator for c in candidates if isinstance(c.estimator, TabularPipeline)]
+    for pipeline in pipelines:
+        pipeline.bound(n_samples, epsilon)
+    return bool(pipelines)
 
 
 def _refuse_inner_ledger(estimator):

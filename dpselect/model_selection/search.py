@@ -23,7 +23,7 @@ from ..records import Weighted, check_weights
 from ..rows import n_rows
 from ..type_aliases import CrossValidation, Estimator, MatrixLike, ParamGrid
 from ..validation import check_epsilon
-from .candidates import learn_classes, make_candidates, n_columns, seed_features, set_classes
+from .candidates import bind, learn_classes, make_candidates, n_columns, seed_features, set_classes
 from .delegation import SearchDelegationMixin
 from .evaluation import dummy_records, records_for_steps, records_of
 from .first_releases import FirstReleases
@@ -292,10 +292,10 @@ class StabilityGridSearchCV(
         score = self._score(candidates[0].model)
         # dummy shapes: refuses bad parameters, and what no strategy can do, early
         n, kind = 1000 * len(candidates), strategy_class(self.strategy)
-        problem = self._problem(candidates, shares, score, [np.split(np.arange(n), 2)], n, 1)
-        kind.of(problem).dry_run()
+        strategy = self._strategy(kind, candidates, shares, score, [np.split(np.arange(n), 2)], n, 1)
+        strategy.dry_run()
         warn_if_seeded(self)
-        most = self._at_most(kind, problem, shares, firsts)
+        most = self._at_most(kind, strategy.problem, shares, firsts)
         with spending(self, most) as charge, Progress(self) as progress:
             X, y = records_of(X, y)
             splits = make_splits(self.cv, n_rows(X), stream.child("splits"), groups)
@@ -308,14 +308,14 @@ class StabilityGridSearchCV(
                 candidates = self._candidates(estimator, frozen)
                 firsts = FirstReleases(candidates)
                 set_classes(candidates, classes)
-            problem = self._problem(
-                candidates, shares, score, splits, n_rows(X), n_columns(X), public, progress
+            strategy = self._strategy(
+                kind, candidates, shares, score, splits, n_rows(X), n_columns(X), public, progress
             )
-            division = firsts.divide(shares.rest, problem.n_samples)
+            division = firsts.divide(shares.rest, strategy.problem.n_samples)
             shares = shares.less(firsts.losses(division))
             losses += firsts.losses(division, is_seeded(self.random_state))
             firsts.learn(division, X, y, stream.for_release())
-            strategy = kind.of(replace(problem, epsilon=shares.rest))
+            strategy = kind.of(replace(strategy.problem, epsilon=shares.rest))
             for message in self._ignored_scoring(strategy):
                 warn_caller(message, UserWarning)
             if weight is not None:
@@ -358,6 +358,16 @@ class StabilityGridSearchCV(
             strategy = kind.of(replace(problem, epsilon=way.rest))
             losses.append(PrivacyLoss.sequential([*way.steps, *strategy.at_most()]))
         return PrivacyLoss.parallel(losses, label=type(self).__name__)
+
+    def _strategy(self, kind, candidates, shares, score, splits, n_samples, *public):
+        """Return the strategy; maps that follow the records and epsilon are made for its training."""
+        told = n_samples, shares.rest
+        bind(candidates, *told)
+        strategy = kind.of(self._problem(candidates, shares, score, splits, n_samples, *public))
+        left = strategy.training_size, strategy.training_epsilon
+        if left != told and bind(candidates, *left):
+            strategy = kind.of(self._problem(candidates, shares, score, splits, n_samples, *public))
+        return strategy
 
     def _problem(
         self, candidates, shares, score, splits, n_samples, n_features, public=None, progress=None
@@ -449,19 +459,18 @@ another alpha is taken only if its score is better by about 22.
         splits = make_splits(self.cv, n_samples, stream.child("splits"))
         score = self._score(candidates[0].model)
         _, public = records_for_steps(candidates, example)
+        kind = strategy_class(self.strategy)
         with without_spending(), noise_for_dummy_data():
-            problem = self._problem(
-                candidates, shares, score, splits, n_samples, n_features, public
+            strategy = self._strategy(
+                kind, candidates, shares, score, splits, n_samples, n_features, public
             )
         shares = shares.less(firsts.losses(firsts.divide(shares.rest, n_samples)))
-        problem = replace(problem, epsilon=shares.rest)
-        kind = strategy_class(self.strategy)
-        strategy = kind.of(problem)
+        strategy = kind.of(replace(strategy.problem, epsilon=shares.rest))
         strategy.dry_run()
         plan = with_steps(strategy.plan(), shares)
         return replace(
             plan, messages=(*plan.messages, *self._ignored_scoring(strategy), *firsts.messages),
-            comparison=compare_strategies(problem, kind),
+            comparison=compare_strategies(strategy.problem, kind),
         )
 
     def _candidates(self, estimator, frozen=()):

@@ -31,6 +31,9 @@ from .terms import (
 
 # stands for all columns, and is the name of none
 EVERY = ("every column",)
+# cosines of a number, and n epsilon / (length of the noise) from which on the more are better; found by
+# experiment
+FEWER, MORE, ENOUGH = 2, 4, 300.0
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):
@@ -47,10 +50,15 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     schema : dict, PublicSchema, path of a JSON file, or one entry for all columns
         What is public of the columns: see :class:`PublicSchema`. An entry that is no dict stands for
         every column, as ``(0, 255)`` does for pixels.
-    expansion : "linear" or int, default=2
+    expansion : {"auto", "linear"} or int, default="auto"
         What becomes of a number z between 0 and 1: 2 z - 1, or the features k^(-1/2) cos(pi k z) for
         k = 1, ..., K. With cosines the ridge penalty of a model smooths its curves. Each feature adds
-        noise: few records want "linear", and many 4.
+        noise: "auto" takes 4 cosines where the schema and `n_epsilon` allow for them, and else 2; see
+        Notes. A column of 0 and 1 is better called a list of two categories, and has one feature.
+    n_epsilon : float, default=None
+        What "auto" goes by: the number of records times the epsilon with which the model will be
+        trained, divided by the number of its classes if there are more than two; both public, greater
+        than 0. A :class:`TabularPipeline` writes it at each fit. None stands for 2 cosines.
     categories : {"auto", "simplex", "onehot"}, default="auto"
         Codes of K categories: the corners of a simplex around 0, in K - 1 columns, whose squared norm
         is 1 - 1/K; or a column for each, with an l1 norm of 1. "auto" takes those for which the noise
@@ -77,6 +85,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     ----------
     schema_ : PublicSchema
         Of all columns by name.
+    expansion_ : "linear" or int
+        What was made of numbers: `expansion`, or what "auto" took.
     terms_ : tuple of Term
         The parts of the additive model: each has the names of its `columns`, the places of its
         features in a row (`outputs`, a slice), `names`, and ``at(*values)``, the features at
@@ -99,6 +109,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     without a fill its other features are 0. A missing category is a level of its own if the schema
     says so, and else like one that is not listed.
 
+    "auto" divides `n_epsilon` by the mean length of the noise of a linear model of the rows, in units of
+    their :meth:`typical_norm`: at most the number of columns. It takes 4 cosines if, with them, that is
+    300 or more. The page "Tables" has the experiment.
+
     Examples
     --------
     >>> import math
@@ -119,7 +133,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self,
         schema: Any,
         *,
-        expansion: Literal["linear"] | int = 2,
+        expansion: Literal["auto", "linear"] | int = "auto",
+        n_epsilon: float | None = None,
         categories: Literal["auto", "simplex", "onehot"] = "auto",
         cut_points: Mapping[Any, npt.ArrayLike] | None = None,
         pairs: Any = (),
@@ -130,6 +145,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     ) -> None:
         self.schema = schema
         self.expansion = expansion
+        self.n_epsilon = n_epsilon
         self.categories = categories
         self.cut_points = cut_points
         self.pairs = pairs
@@ -163,7 +179,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             self.schema_ = self._schema()
             names = getattr(self, "feature_names_in_", None)
             self._places = column_places(self.schema_.columns, names, self.n_features_in_, "schema")
-            self.terms_ = self._terms(self.schema_)
+            self.expansion_, self.terms_ = self._expanded(self.schema_)
         return self
 
     def transform(self, X: MatrixLike) -> Any:
@@ -249,7 +265,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     def _lengths(self, norm):
         check_choice("norm", norm, ("l1", "l2"), why="only these norms are known here")
-        return _total(self._terms(self._schema()))
+        _, terms = self._expanded(self._schema())
+        return _total(terms)
 
     def _schema(self):
         schema = self._given_schema()
@@ -267,14 +284,24 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             return PublicSchema.from_json(given)
         return PublicSchema(given if isinstance(given, Mapping) else {EVERY: given})
 
-    def _terms(self, schema):
-        """Return the terms of a schema, in the order of the features."""
+    def _expanded(self, schema):
+        """Return the expansion, and the terms of a schema in the order of the features."""
         self._check_parameters(schema)
-        if self.categories != "auto":
-            return self._coded(schema, self.categories)
-        return min((self._coded(schema, code) for code in ("simplex", "onehot")), key=_noise_length)
+        if self.expansion != "auto":
+            return self.expansion, self._terms(schema, self.expansion)
+        if self.n_epsilon is not None:
+            terms = self._terms(schema, MORE)
+            if self.n_epsilon * _total(terms).typical_l2_squared**0.5 >= ENOUGH * _noise_length(terms):
+                return MORE, terms
+        return FEWER, self._terms(schema, FEWER)
 
-    def _coded(self, schema, code):
+    def _terms(self, schema, expansion):
+        if self.categories != "auto":
+            return self._coded(schema, expansion, self.categories)
+        coded = (self._coded(schema, expansion, code) for code in ("simplex", "onehot"))
+        return min(coded, key=_noise_length)
+
+    def _coded(self, schema, expansion, code):
         """Return the terms, with one code for all categories."""
         cuts = {name: tuple(map(float, given)) for name, given in (self.cut_points or {}).items()}
         terms = []
@@ -285,11 +312,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 names = [f"{name}_{end}" for end in (codes if code == "simplex" else levels)]
                 term = CategoryTerm((column,), tuple(names), code=code, cuts=cuts.get(name, ()))
             else:
-                linear = self.expansion == "linear"
-                ends = [""] if linear else [f"_cos{k}" for k in range(1, self.expansion + 1)]
+                linear = expansion == "linear"
+                ends = [""] if linear else [f"_cos{k}" for k in range(1, expansion + 1)]
                 ends += ["_missing"] if column.missing else []
                 names = [f"{name}{end}" for end in ends]
-                term = NumberTerm((column,), tuple(names), expansion=self.expansion)
+                term = NumberTerm((column,), tuple(names), expansion=expansion)
             terms.append(term)
         for pair in self.pairs:
             columns = tuple(schema.columns[name] for name in pair)
@@ -304,11 +331,19 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def _check_parameters(self, schema):
         expansion = self.expansion
         if isinstance(expansion, str):
-            check_choice("expansion", expansion, ("linear",), why="it says how numbers are expanded")
+            check_choice(
+                "expansion", expansion, ("auto", "linear"), why="it says how numbers are expanded"
+            )
         else:
             check_number(
                 "expansion", expansion, integer=True, why="it counts the cosines of each number",
-                instead='write an integer of 1 or more, or "linear"',
+                instead='write an integer of 1 or more, "linear" or "auto"',
+            )
+        if self.n_epsilon is not None:
+            check_number(
+                "n_epsilon", self.n_epsilon, high_included=True,
+                why="noise is short or long beside the number of records times epsilon",
+                instead="write n_samples * epsilon, such as 1000.0, or None",
             )
         check_choice(
             "categories", self.categories, ("auto", "simplex", "onehot"), why="these are known here"

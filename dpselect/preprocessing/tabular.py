@@ -5,18 +5,26 @@ from typing import Any, Self
 from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import Pipeline
 
+from ..capabilities import n_problems
+from ..rows import n_rows
 from ..type_aliases import Estimator
+from ..validation import check_epsilon
 from .table_encoder import TableEncoder
 
-BOUNDS = ("data_norm", "data_norm_l1")
+# what a pipeline writes into its model, and into its encoder
+BOUNDS, TOLD = ("data_norm", "data_norm_l1"), "n_epsilon"
 
 
 class TabularPipeline(Pipeline):
     """A Pipeline of a :class:`TableEncoder` and a private model, whose rows are bounded as they come.
 
-    `fit`, and a search, write the encoder's :meth:`~TableEncoder.typical_norm` into `data_norm` of
-    the model, and into `data_norm_l1` if it has one. Both are functions of the encoder's parameters
-    alone, so a grid may vary these. :func:`tabular_pipeline` makes one.
+    `fit`, and a search, write the number of records times epsilon into `n_epsilon` of the encoder, by
+    which ``expansion="auto"`` goes, and the encoder's :meth:`~TableEncoder.typical_norm` into
+    `data_norm` of the model, and into `data_norm_l1` if it has one. These are functions of public
+    numbers and the encoder's parameters alone, so a grid may vary the latter. Epsilon is that with
+    which the model will be trained: what a search leaves for it, beside the choice. An
+    :class:`~dpselect.AccuracyFirstSearchCV` does not know it, and writes None.
+    :func:`tabular_pipeline` makes one.
 
     The steps and the guarantee are those of a Pipeline: the encoder learns nothing, and the fitted model
     states in `privacy_` what was spent.
@@ -39,8 +47,15 @@ class TabularPipeline(Pipeline):
     0.866...
     """
 
-    def bound(self) -> Self:
-        """Write the encoder's norms into the model.
+    def bound(self, n_samples: int | None = None, epsilon: float | None = None) -> Self:
+        """Write what is public of a fit into the encoder, and the encoder's norms into the model.
+
+        Parameters
+        ----------
+        n_samples : int, default=None
+            Number of records; None if it is not known yet.
+        epsilon : float, default=None
+            With which the model will be trained; None is the model's own.
 
         Returns
         -------
@@ -60,6 +75,11 @@ class TabularPipeline(Pipeline):
             )
         model = self.steps[-1][1]
         given = model.get_params(deep=False) if isinstance(model, BaseEstimator) else {}
+        epsilon = given.get("epsilon") if epsilon is None else epsilon
+        told = None
+        if n_samples and epsilon is not None:
+            told = n_samples * check_epsilon(epsilon) / n_problems(model)
+        encoder.set_params(**{TOLD: told})
         norms = {
             "data_norm": encoder.typical_norm("l2"), "data_norm_l1": encoder.typical_norm("l1"),
         }
@@ -69,7 +89,7 @@ class TabularPipeline(Pipeline):
         return self
 
     def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
-        """Bound the model's rows, and fit the steps one after the other.
+        """Write what is public into encoder and model, and fit the steps one after the other.
 
         Parameters
         ----------
@@ -83,7 +103,7 @@ class TabularPipeline(Pipeline):
         -------
         self : object
         """
-        self.bound()
+        self.bound(n_rows(X))
         return super().fit(X, y, **params)
 
 

@@ -108,6 +108,7 @@ def encode(step):
     params=changes(
         schema=(BOTH, (0, 1), ["0", "1"], {"b": (0, 1), "a": ["0", "1"]}, PublicSchema(BOTH)),
         expansion=("linear", 1, np.int8(3), 5, "auto", 2.0, 0, -1, True),
+        n_epsilon=(None, 100, np.float32(1e4), float("inf"), 0, -1.0, float("nan"), "1", True),
         categories=("simplex", "onehot", "ordinal"),
         cut_points=(
             None, {}, {"a": [0.5]}, {"b": (-0.5, 0)}, {"a": [0, 1]}, {"a": [0.7, 0.3]}, {"c": [1]}, 5

@@ -58,7 +58,7 @@ ESTIMATORS = [
     NormClipper(),
     TableEncoder((-10, 10)),
     DPLogisticRegression(max_sample_weight=4.0),
-    DPLinearSVC(perturbation="output", max_sample_weight=4.0),
+    DPLinearSVC(perturbation="output", max_sample_weight=4.0, alpha=0.1),
     DPPoissonRegressor(target_bound=10.0, max_sample_weight=4.0),
     clone(HUBER).set_params(max_sample_weight=4.0),
     # (a check fits ten columns, and 0.1 would cut them into 10^10 cells)

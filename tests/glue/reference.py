@@ -44,7 +44,7 @@ def linear_bounds(model, p):
     l1 = math.inf if model.data_norm_l1 is None else model.data_norm_l1
     d, R = p + bool(model.fit_intercept), math.hypot(min(model.data_norm, l1), s)
     G = min(l1, math.sqrt(p) * model.data_norm) + s
-    shorter = l1 < math.inf and 2 * G**2 < (d + 1) * R**2
+    shorter = 2 * G**2 < (d + 1) * R**2
     return d, R, G, shorter if model.norm == "auto" else model.norm == "l1"
 
 
@@ -71,9 +71,10 @@ def linear_scales(model, n, p, K):
     epsilon = model.epsilon / K
     if model.alpha == "auto":
         length = math.sqrt(2 * d) * G / R if l1_objective else d
-        alpha = R**2 / n * max(length / (5 * epsilon), 0.01)
-        if kind_of(model) == HUBER:
-            alpha *= min(max(120 * length / (n * epsilon), 1), 3)
+        even, least = (300, 1) if kind_of(model) == HUBER else (100, 0.5)
+        factor = min(max(math.sqrt(even * length / (n * epsilon)), least), 3)
+        factor = 4 if model.perturbation == "output" else factor
+        alpha = R**2 / n * max(factor * length / (5 * epsilon), 0.01)
         alpha *= W
     else:
         alpha = model.alpha

@@ -385,9 +385,17 @@ def test_huge_epsilon_does_not_overflow():
     assert extra_regularisation(LogisticLoss(), 10, 1.0, 0.1, 1e6) == 0
 
 
-def test_public_alpha():
-    assert math.isclose(public_alpha(1000, 11, 2.0, 0.5), 4 * 11 / (5 * 1000 * 0.5))
-    assert math.isclose(public_alpha(1000, 11, 2.0, math.inf), 4 / 1000 / 100)
+@pytest.mark.parametrize("loss", [LogisticLoss(), HuberHingeLoss()], ids=repr)
+@pytest.mark.parametrize("n, factor", [
+    (50, 3.0), (200, 3.0), (550, 2.0), (2200, 1.0), (8800, 0.5), (1_000_000, 0.5),
+])
+def test_public_alpha(loss, n, factor):
+    told = n * 0.5 / 11
+    assert math.isclose(factor, min(max((100 / told) ** 0.5, 0.5), 3.0))
+    balance = 4 * 11 / (5 * n * 0.5)
+    assert math.isclose(public_alpha(loss, "objective", n, 11, 2.0, 0.5), factor * balance)
+    assert math.isclose(public_alpha(loss, "output", n, 11, 2.0, 0.5), 4 * balance)
+    assert math.isclose(public_alpha(loss, "objective", n, 11, 2.0, math.inf), 4 / n / 100)
 
 
 def test_norm_bound_needs_the_tolerance():

@@ -101,7 +101,9 @@ def test_targets_may_be_any_size_and_nothing_is_said_of_it(convert):
 # --- public numbers
 
 
-@pytest.mark.parametrize("n, factor", [(120_000, 1.0), (60_000, 2.0), (40_000, 3.0), (900, 3.0)])
+@pytest.mark.parametrize("n, factor", [
+    (3_000_000, 1.0), (300_000, 1.0), (75_000, 2.0), (33_000, 3.0), (900, 3.0),
+])
 def test_the_public_alpha(n, factor):
     model = DPHuberRegressor(0.5, target_range=RANGE, fit_intercept=False, data_norm=3.0)
     assert math.isclose(

@@ -91,8 +91,8 @@ def test_all_but_the_noise_of_the_objective_goes_by_the_l2_norm():
 def test_auto_is_the_shorter_noise_by_public_numbers():
     for parameters, p, expected in (
         ({}, 4, "l2"), ({}, 1000, "l2"),
-        # a constant that outweighs the rows; without a bound of the l1 norm it is "l2" all the same
-        ({"data_norm": 0.01}, 100, "l2"),
+        # a constant that outweighs the rows
+        ({"data_norm": 0.01}, 100, "l1"), ({"data_norm": 0.01, "fit_intercept": False}, 100, "l2"),
         # sqrt(3) and 3 of three categories: 2 * 101 against 4 * sqrt(2 * 101) and fewer
         ({"data_norm": 3**0.5, "data_norm_l1": 3}, 100, "l1"),
         ({"data_norm": 3**0.5, "data_norm_l1": 3}, 5, "l2"),
@@ -112,11 +112,13 @@ def test_auto_is_the_shorter_noise_by_public_numbers():
 
 
 def test_the_public_alpha_is_that_of_the_l2_norm_and_the_noise():
-    n, p, epsilon = 1000, 100, 0.5
+    n, p, epsilon = 1000, 100, 2.0
     R, G = np.hypot(3**0.5, 1), 3 + 1
     model = DPLogisticRegression(epsilon, data_norm=3**0.5, data_norm_l1=3)
     alpha = model.calibration(PublicShape(n, p)).alpha
-    assert alpha == pytest.approx(R * G * np.sqrt(2 * (p + 1)) / (5 * n * epsilon))
+    length = G * np.sqrt(2 * (p + 1)) / R
+    factor = (100 * length / (n * epsilon)) ** 0.5
+    assert alpha == pytest.approx(factor * R**2 * length / (5 * n * epsilon)) and 1 < factor < 3
     model.set_params(epsilon=float("inf"))
     assert model.calibration(PublicShape(n, p)).alpha == pytest.approx(R**2 / (100 * n))
 

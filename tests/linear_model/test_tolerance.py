@@ -296,7 +296,7 @@ def test_the_public_choice_of_alpha_is_never_refused(loss, perturbation):
     for n in np.geomspace(1, 1e8, 9).astype(int):
         for d in (1, 2, 10, 30, 100, 1000, 10_000):
             for epsilon in (1e-3, 0.1, 1.0, 10.0):
-                alpha = public_alpha(n, d, math.sqrt(2), epsilon)
+                alpha = public_alpha(loss, perturbation, n, d, math.sqrt(2), epsilon)
                 calibrate(
                     perturbation, loss, n_samples=n, dimension=d, radius=math.sqrt(2), alpha=alpha,
                     epsilon=epsilon, tol=1e-10,

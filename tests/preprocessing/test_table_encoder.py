@@ -25,6 +25,7 @@ SCHEMA = {
 SEARCHED = [
     TableEncoder(SCHEMA, expansion=3, n_fourier=2),
     TableEncoder(SCHEMA, categories="onehot", expansion="linear", cut_points={"visits": [0.5]}),
+    TableEncoder(SCHEMA, n_epsilon=1e5),
 ]
 
 
@@ -91,6 +92,28 @@ def test_schemas_of_every_kind(tmp_path):
         every.fit_transform([[0, 1]]), TableEncoder({"a": (0, 2), "b": (0, 2)}).fit_transform([[0, 1]])
     )
     assert every.max_norm("l1") == 2 * (1 + 0.5**0.5)
+
+
+@pytest.mark.parametrize("columns, code", [
+    ({f"c{j}": (0, 1) for j in range(20)}, "simplex"),  # spherical noise is the shorter one
+    ({"age": (0, 9), "place": [str(i) for i in range(200)]}, "onehot"),  # independent noise is
+])
+def test_the_expansion_follows_the_records_times_epsilon(columns, code):
+    X = [[0] * len(columns)]
+
+    def expansion(n_epsilon):
+        encoder = TableEncoder(columns, n_epsilon=n_epsilon).fit(X)
+        named = TableEncoder(columns, expansion=encoder.expansion_).fit(X)
+        assert encoder.transform(X).tolist() == named.transform(X).tolist()
+        assert encoder.typical_norm("l1") == named.typical_norm("l1")
+        return encoder.expansion_
+
+    encoder = TableEncoder(columns, expansion=4, categories=code).fit(X)
+    R, G, d = encoder.typical_norm(), encoder.typical_norm("l1"), encoder.transform(X).shape[1]
+    edge = 300 * min(d, (2 * d) ** 0.5 * G / R)
+    assert (edge == 300 * d) == (code == "simplex")
+    assert expansion(edge * 0.999) == expansion(None) == 2
+    assert expansion(edge * 1.001) == expansion(float("inf")) == 4
 
 
 def test_columns_are_known_by_name():

@@ -20,7 +20,7 @@ from dpselect import (
     StabilityGridSearchCV,
     privacy_of,
 )
-from dpselect.model_selection.candidates import make_candidates
+from dpselect.model_selection.candidates import bind, make_candidates
 from dpselect.noise import root_stream
 from dpselect.preprocessing import BoundedScaler, TableEncoder, TabularPipeline, tabular_pipeline
 
@@ -84,7 +84,91 @@ def test_each_candidate_of_a_search_has_its_own(table):
     assert bounds(pipeline[-1])["data_norm"] == 1.0
 
 
-@pytest.mark.parametrize("name", ["model__data_norm", "model__data_norm_l1"])
+# --- the map follows public numbers
+
+NUMBERS = {"age": (18, 100), "income": SCHEMA["income"]}
+# (4 cosines have 9 columns)
+EXPANSIONS = [(1, 2), (2699, 2), (2701, 4), (1e5, 4)]
+
+
+def numbers(n, seed=0, n_classes=2):
+    rng = np.random.default_rng(seed)
+    return np.column_stack([rng.integers(18, 100, n), rng.lognormal(9, 1, n)]), np.arange(n) % n_classes
+
+
+@pytest.mark.parametrize("told, expansion", EXPANSIONS)
+def test_a_fit_tells_the_encoder_how_many_records_times_epsilon(told, expansion):
+    pipeline = tabular_pipeline(NUMBERS, DPLogisticRegression(told / 500, classes=[0, 1]))
+    alike = np.tile([[50.0, 0.0]], (500, 1)), np.zeros(500, dtype=int)
+    for data in (numbers(500), alike):  # what the records hold does not matter
+        fitted = clone(pipeline).fit(*data)
+        assert fitted[0].expansion_ == expansion and fitted[0].n_epsilon == pytest.approx(told)
+        assert fitted[1].n_features_in_ == fitted[0].transform(numbers(3)[0]).shape[1]
+        assert bounds(fitted[1])["data_norm"] == TableEncoder(
+            NUMBERS, expansion=expansion
+        ).typical_norm()
+    # the next fit has other records
+    assert clone(fitted).fit(*numbers(5))[0].expansion_ == fitted.fit(*numbers(5))[0].expansion_ == 2
+    assert pipeline.get_params()["encoder__n_epsilon"] is None
+    named = fitted.set_params(encoder__expansion="linear").fit(*numbers(500))
+    assert named[0].expansion_ == "linear"
+
+
+def test_more_classes_and_no_noise():
+    data, three = numbers(600, n_classes=3), DPLogisticRegression(3.0, classes=[0, 1, 2])
+    assert tabular_pipeline(NUMBERS, three).fit(*data)[0].n_epsilon == 600
+    without = tabular_pipeline(NUMBERS, three.set_params(epsilon=np.inf)).fit(*data)
+    assert without[0].expansion_ == 4
+    search = StabilityGridSearchCV(without, {"model__alpha": [1.0]}, epsilon=np.inf).fit(*data)
+    assert search.best_estimator_[0].expansion_ == 4
+
+
+@pytest.mark.parametrize("strategy", [
+    "auto", "data_independent", "random", "optimal_risk", "stability", "budget_split", "data_split",
+    "random_stopping",
+])
+def test_the_map_of_a_search_is_that_of_what_trains_its_model(strategy):
+    kind = {"encoder__categories": ["simplex", "onehot"]}
+    grid = {"model__alpha": [0.1, 1.0]} if strategy == "data_independent" else kind
+    # a pipeline that has seen more records before
+    pipeline = tabular_pipeline(NUMBERS, DPLogisticRegression(100.0, classes=[0, 1])).fit(*numbers(500))
+    search = StabilityGridSearchCV(pipeline, grid, epsilon=20.0, strategy=strategy).fit(*numbers(600))
+    plan, encoder = search.plan_, search.best_estimator_[0]
+    told = plan.training_size * plan.training_epsilon
+    assert encoder.n_epsilon == pytest.approx(told) and encoder.expansion_ == 2 + 2 * (told >= 2700)
+    assert search.predict(numbers(4)[0]).shape == (4,)
+    planned = search.plan(600, 2, example=numbers(1)[0])
+    assert planned.training_size * planned.training_epsilon == told
+
+
+def test_the_map_of_one_release_is_that_of_the_records_that_it_is_made_of():
+    pipeline = tabular_pipeline(NUMBERS, DPRidge(data_norm=1.0))
+    search = StabilityGridSearchCV(pipeline, {"model__alpha": [0.1, 1.0]}, epsilon=20.0)
+    search.fit(*numbers(600))
+    assert search.plan_.strategy == "one_release" and search.plan_.training_size == 480
+    assert search.best_estimator_[0].n_epsilon == 480 * 20.0
+
+
+def test_accuracy_first_knows_no_epsilon_beforehand():
+    pipeline = tabular_pipeline(NUMBERS, DPLogisticRegression(100.0, classes=[0, 1], alpha=1.0))
+    assert pipeline.fit(*numbers(500))[0].expansion_ == 4
+    grid = {"model__epsilon": np.geomspace(0.1, 100, 20)}
+    search = AccuracyFirstSearchCV(pipeline, grid, target=0.5).fit(*numbers(500))
+    encoder = search.best_estimator_[0]
+    assert (encoder.expansion_, encoder.n_epsilon) == (2, None)
+
+
+def test_models_of_one_grid_may_have_maps_of_their_own():
+    """Equal parameters make equal maps for models of equally many classes only."""
+    pipeline = tabular_pipeline(NUMBERS, DPLogisticRegression())
+    classes = {"model__classes": [[0, 1], [0, 1, 2]]}
+    two, three = make_candidates(pipeline, classes, trusted_steps=())
+    assert bind([two, three], 300, 10.0)
+    assert (two.steps[0].n_epsilon, three.steps[0].n_epsilon) == (3000, 1000)
+    assert two.steps_key != three.steps_key
+
+
+@pytest.mark.parametrize("name", ["model__data_norm", "model__data_norm_l1", "encoder__n_epsilon"])
 def test_a_grid_that_contradicts_the_encoder_is_refused(name, table):
     pipeline = tabular_pipeline(SCHEMA, DPLogisticRegression(classes=[0, 1]))
     with pytest.raises(ValueError, match=name):

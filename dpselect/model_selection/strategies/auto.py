@@ -35,6 +35,7 @@ class Auto(Strategy):
         self.strategy, self.members, self.reason = choose_strategy(self.problem)
         self.compares_scores = self.strategy.compares_scores
         self.training_epsilon = self.strategy.training_epsilon
+        self.training_size = self.strategy.training_size
 
     def dry_run(self):
         self.strategy.dry_run()
