@@ -117,6 +117,8 @@ def test_no_other_default_learns_from_the_records():
         "class_weight": "all labels count alike",
         "max_sample_weight": "weights of records are refused",
         "target_range": "refused",
+        "target_bound": "refused",
+        "bounds": "refused",
         "memory": "no cache",
         "transform_input": "no fit parameters",
         "ledger": "the one that is open, or none",

@@ -308,14 +308,18 @@ class StabilityGridSearchCV(
                 candidates = self._candidates(estimator, frozen)
                 firsts = FirstReleases(candidates)
                 set_classes(candidates, classes)
-            strategy = self._strategy(
+            known = (
                 kind, candidates, shares, score, splits, n_rows(X), n_columns(X), public, progress
             )
-            division = firsts.divide(shares.rest, strategy.problem.n_samples)
-            shares = shares.less(firsts.losses(division))
-            losses += firsts.losses(division, is_seeded(self.random_state))
-            firsts.learn(division, X, y, stream.for_release())
-            strategy = kind.of(replace(strategy.problem, epsilon=shares.rest))
+            strategy = self._strategy(*known)
+            if firsts.releases:
+                division = firsts.divide(shares.rest, n_rows(X))
+                shares = shares.less(firsts.losses(division))
+                losses += firsts.losses(division, is_seeded(self.random_state))
+                # the rows that are learned from are those of what is left
+                strategy = self._strategy(*known[:2], shares, *known[3:])
+                firsts.learn(division, X, y, stream.for_release())
+                strategy = kind.of(strategy.problem)
             for message in self._ignored_scoring(strategy):
                 warn_caller(message, UserWarning)
             if weight is not None:
@@ -461,11 +465,11 @@ another alpha is taken only if its score is better by about 22.
         _, public = records_for_steps(candidates, example)
         kind = strategy_class(self.strategy)
         with without_spending(), noise_for_dummy_data():
-            strategy = self._strategy(
-                kind, candidates, shares, score, splits, n_samples, n_features, public
-            )
-        shares = shares.less(firsts.losses(firsts.divide(shares.rest, n_samples)))
-        strategy = kind.of(replace(strategy.problem, epsilon=shares.rest))
+            known = kind, candidates, shares, score, splits, n_samples, n_features, public
+            strategy = self._strategy(*known)
+            if firsts.releases:
+                shares = shares.less(firsts.losses(firsts.divide(shares.rest, n_samples)))
+                strategy = self._strategy(*known[:2], shares, *known[3:])
         strategy.dry_run()
         plan = with_steps(strategy.plan(), shares)
         return replace(

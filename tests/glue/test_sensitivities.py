@@ -222,14 +222,14 @@ def test_the_change_of_the_gradients_of_ridge(norm, r, g, s, attained, Y, B):
 def opposed_gradients(r, g, x):
     """Return the largest change of gradients in l1 norm, Y = 0 and B = 1, by rows of norms r and g.
 
-    Each has one long entry and thousands of short ones. A share `x` of r is the entry of the second
+    Each has one long entry and very many short ones. A share `x` of r is the entry of the second
     row where the first is long, against its sign.
     """
     def row(*long):
         rest = g - np.abs(long).sum()
-        return np.concatenate([long, np.full(4000, rest / 4000)])
+        return np.concatenate([long, np.full(10**5, rest / 10**5)])
 
-    almost = r * (1 - 1e-3)  # the short entries have a length, too
+    almost = math.sqrt(r * r - g * g / 10**5)  # the short entries have a length, too
     one, other = row(almost, 0.0), row(-almost * x, almost * math.sqrt(1 - x * x))
     assert max(np.linalg.norm(one), np.linalg.norm(other)) <= r
     assert max(np.abs(one).sum(), np.abs(other).sum()) <= g * (1 + 1e-12)
@@ -240,11 +240,11 @@ def opposed_gradients(r, g, x):
 @pytest.mark.parametrize("r, g", [(1.0, 1.8), (1.0, 3.2), (1.0, 10.0), (0.3, 9.0)])
 def test_the_change_of_the_gradients_of_rows_that_are_short_in_l2_norm(r, g):
     model = DPRidge(
-        alpha=1e-6, norm="l1", data_norm=r, data_norm_l1=g, fit_intercept=False, coef_bound=1.0,
+        alpha=1e-24, norm="l1", data_norm=r, data_norm_l1=g, fit_intercept=False, coef_bound=1.0,
         target_range=(-1e-9, 1e-9), perturbation="objective",
     )
-    change = model.problem().gradient_change("l1", 4002)
-    longest = max(opposed_gradients(r, g, x) for x in np.linspace(0, 1, 201))
+    change = model.problem().gradient_change("l1", 10**5 + 2)
+    longest = max(opposed_gradients(r, g, x) for x in np.linspace(0, 1, 101))
     assert 0.97 * change <= longest <= change
     # the twin that counts on rows which are not opposed is caught
     assert (longest > 1.02 * math.sqrt(2) * r * g) == (g > 2)

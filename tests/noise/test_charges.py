@@ -152,7 +152,7 @@ def test_certificates_count_what_rounding_moves(kind, perturbation, monkeypatch)
     n, d, ridge = 40, 4, kind is DPRidge
     model = with_noise(kind(
         10.0, perturbation=perturbation, norm="l2", alpha=1.0, fit_intercept=False,
-        **({} if ridge else {"classes": [0, 1]}),
+        **({"target_range": (-1, 1)} if ridge else {"classes": [0, 1]}),
     ), np.zeros_like)
     bare = (model.problem().gradient_change() if ridge else 2.0) / n / scales_of(model, n, d).mu
     for fineness in range(0, -40, -1):
@@ -188,7 +188,7 @@ def test_the_bound_on_the_norm_counts_rounding(monkeypatch):
 @pytest.mark.parametrize("kind", [DPLogisticRegression, DPRidge])
 def test_bounds_on_the_excess_count_rounding(kind, perturbation, monkeypatch):
     """With hardly any noise, a coefficient below half a step becomes 0."""
-    n, classes = 100, {} if kind is DPRidge else {"classes": [0, 1]}
+    n, classes = 100, {"target_range": (-1, 1)} if kind is DPRidge else {"classes": [0, 1]}
     model = kind(
         1e6, perturbation=perturbation, alpha=1.0, random_state=0, fit_intercept=False, **classes
     )

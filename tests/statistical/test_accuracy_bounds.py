@@ -289,7 +289,7 @@ def test_the_excess_exceeds_its_bound_no_oftener_than_promised():
 @pytest.mark.parametrize("perturbation", ["objective", "output"])
 @pytest.mark.parametrize("estimator", [DPRidge, DPLogisticRegression, DPLinearSVC])
 def test_a_promise_for_half_the_noise_is_caught(estimator, perturbation, norm):
-    classes = {} if estimator is DPRidge else {"classes": [0, 1]}
+    classes = {"target_range": (-1, 1)} if estimator is DPRidge else {"classes": [0, 1]}
     model = estimator(1.0, alpha=30.0, norm=norm, perturbation=perturbation, **classes)
     failures, _, mean = kept(model, 50, 3, half=True)
     assert failures > MOST and mean > 1
@@ -405,7 +405,8 @@ def clipped_rows(v, n, p, bounds, s):
     rows = v[: 3 * p].reshape(3, p)
     for norm, r in bounds.items():
         length = np.linalg.norm(rows, ord=int(norm[1]), axis=1, keepdims=True)
-        rows = rows * (r / np.maximum(length, r))
+        if r < math.inf:
+            rows = rows * (r / np.maximum(length, r))
     if s:
         rows = np.column_stack([rows, np.full(3, s)])
     return [rows[[first] + [2] * (n - 1)] for first in (0, 1)]

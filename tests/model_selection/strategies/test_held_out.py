@@ -14,6 +14,7 @@ from dpselect import (
     PrivacyLeakWarning,
     PrivacyLoss,
 )
+from dpselect.exceptions import SeededNoiseWarning
 from dpselect.mechanisms.zcdp import pure_to_zcdp, zcdp_to_epsilon
 from dpselect.metrics import AccuracyScore, ClippedSquaredErrorScore, HingeScore
 from dpselect.model_selection.candidates import Candidate
@@ -203,10 +204,11 @@ def test_rows_are_transformed_once_for_all_candidates_with_the_same_steps(
         transformed.append(self.params["scale__bounds"][1])
         return original(self, X)
 
-    s = search(strategy, pipeline, grid, epsilon=1e6)
+    s = search(strategy, pipeline, grid, epsilon=1e6).set_params(random_state=0)
     monkeypatch.setattr(Candidate, "transform", spy)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyLeakWarning)
+        warnings.simplefilter("ignore", SeededNoiseWarning)
         s.fit(*data)
     assert sorted(transformed) == [1, 2, 4]
     # each model is that of its own candidate, parts and noise included
