@@ -5,6 +5,7 @@ from .accuracy_first import AccuracyFirstSearchCV
 from .composition import privacy_of
 from .config import config_context, get_config, set_config
 from .density import DPHistogramDensity
+from .evaluation import Evaluation, evaluate
 from .exceptions import (
     AccuracyNotReachedError,
     BudgetExceededError,
@@ -49,6 +50,7 @@ __all__ = [
     "DPPoissonRegressor",
     "DPRidge",
     "DensityDisplay",
+    "Evaluation",
     "Ladder",
     "PrivacyLeakError",
     "PrivacyLeakWarning",
@@ -64,6 +66,7 @@ __all__ = [
     "ThresholdoutFeatureSelector",
     "audit",
     "config_context",
+    "evaluate",
     "get_config",
     "mechanisms",
     "metrics",

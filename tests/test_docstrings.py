@@ -12,7 +12,7 @@ from dpselect.model_selection import Choice, Problem, SelectionPlan
 validate = pytest.importorskip("numpydoc.validate").validate
 
 MODULES = (
-    "", "audit", "ledger.accounting", "mechanisms", "metrics", "model_selection", "noise",
+    "", "audit", "evaluation", "ledger.accounting", "mechanisms", "metrics", "model_selection", "noise",
     "preprocessing",
 )
 # parameters or returned values without a description or a type; no docstring; no example

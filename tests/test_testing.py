@@ -208,7 +208,7 @@ def twins(check, base, method, **kinds):
         twin(check)(type(name, (base,), {method: function}))
 
 
-@twin("check_epsilon_is_passed")
+@twin("check_epsilon_is_passed", {"target_range": (-1, 1)}, None)
 class OwnEpsilon(DPRidge):
     def _calibration(self, shape, epsilon):
         return super()._calibration(shape, float(self.epsilon))
@@ -278,7 +278,7 @@ twins(
 twins("check_seeds", States, "say", ForgetsTheSeed=lambda self, loss: replace(loss, seeded=False))
 
 
-@twin("check_the_statement", {"norm": "l2", "delta": 1e-6}, None)
+@twin("check_the_statement", {"norm": "l2", "delta": 1e-6, "target_range": (-1, 1)}, None)
 class ForgetsDelta(DPRidge):
     def fit(self, X, y):
         super().fit(X, y)
@@ -306,7 +306,7 @@ def half_the_noise(name, base, **params):
 
 
 half_the_noise("HalfTheNoiseOfTwo", DPLinearSVC, perturbation="output", **BINARY)
-half_the_noise("HalfTheNoiseOfTheObjective", DPRidge, perturbation="objective")
+half_the_noise("HalfTheNoiseOfTheObjective", DPRidge, perturbation="objective", target_range=(-1, 1))
 twins(
     "check_the_stated_loss", Moments, "sensitivity",
     NoiseForTwoThirds=lambda self, n, d: Moments.sensitivity(self, n, d) / 1.5,

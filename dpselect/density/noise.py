@@ -53,9 +53,7 @@ class HistogramNoise:
             return np.zeros(shape)
         if self.noise == "laplace":
             return grid_noise(generator, shape, SENSITIVITY / self.epsilon, self.step)
-        # rounded up, so that the last bit does not exceed the stated loss
-        ratio = np.nextafter(math.exp(-self.epsilon / SENSITIVITY), 1.0)
-        return discrete_laplace(generator, shape, ratio)
+        return discrete_laplace(generator, shape, noise_ratio(self.epsilon))
 
     def certified(self, score):
         """Refuse a score for which no certificate is known."""
@@ -105,6 +103,12 @@ class HistogramNoise:
             )
         bounds = (self.cells.size * log_m - math.log(failure_probability)) / (limit * share)
         return -float(bounds.min())
+
+
+def noise_ratio(epsilon):
+    """Return the ratio of discrete Laplace noise for counts."""
+    # rounded up, so that the last bit does not exceed the stated loss
+    return np.nextafter(math.exp(-epsilon / SENSITIVITY), 1.0)
 
 
 def least_total(noise, n_samples):

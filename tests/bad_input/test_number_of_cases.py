@@ -2,6 +2,7 @@
 
 from . import (
     test_density,
+    test_evaluation,
     test_holdout,
     test_linear_models,
     test_mechanisms,
@@ -12,7 +13,7 @@ from . import (
 from .properties import CASES
 
 FAMILIES = (
-    test_density, test_holdout, test_linear_models, test_mechanisms, test_preprocessing,
+    test_density, test_evaluation, test_holdout, test_linear_models, test_mechanisms, test_preprocessing,
     test_searches, test_statements,
 )
 

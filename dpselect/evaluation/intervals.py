@@ -1,0 +1,148 @@
+"""Means and ratios of noisy counts, with intervals that cover sampling and noise.
+
+The page "Evaluation" of the documentation has the formulas by the same letters. All functions work on
+the last axis, so that many releases can be read at once.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtri
+
+# of a two-sided interval of 95 %
+Z = float(ndtri(0.975))
+# denominators nearer to 0 than so many standard deviations of their noise are none
+FEWEST_DEVIATIONS = 4.0
+# halvings of an interval
+STEPS = 45
+
+
+@dataclass(frozen=True)
+class NoisyCounts:
+    """Counts of cells with independent noise, moved evenly so that they sum to the public total.
+
+    Attributes
+    ----------
+    h : ndarray of shape (..., K)
+    total : int
+        m.
+    variance : float
+        sigma^2, of the noise of one count before they were moved.
+    """
+
+    h: np.ndarray
+    total: int
+    variance: float
+
+    @classmethod
+    def of(cls, released, total, variance):
+        """Move the released counts by the same number each."""
+        excess = released.sum(axis=-1, keepdims=True) - total
+        return cls(released - excess / released.shape[-1], total, variance)
+
+    def noise(self, g):
+        """Return the variance that the noise gives to ``sum(g h)``."""
+        return self.variance * ((g**2).sum(axis=-1) - g.sum(axis=-1) ** 2 / self.h.shape[-1])
+
+    def stands(self, weights):
+        """Tell whether the noise leaves no doubt that ``sum(weights h)`` is positive."""
+        size = self.h @ weights
+        return (size > 0) & (size > FEWEST_DEVIATIONS * np.sqrt(self.noise(weights)))
+
+    def mean(self, values, weights, z=Z):
+        """Return (value, low, high, reach) of ``sum(weights values h) / sum(weights h)``.
+
+        Weights lie in [0, 1]. NaN where the denominator does not stand.
+        """
+        among = weights > 0
+        least, most = values[among].min(), values[among].max()
+        size, a = self.h @ weights, self.h @ (weights * values)
+        stands = self.stands(weights)
+        b = np.where(stands, size, 1.0)
+        found = a / b
+        r = np.clip(found, least, most)
+        spread = (self.h * weights * (values - r[..., None]) ** 2).sum(axis=-1) / b
+        spread = np.clip(spread, 0.0, (most - r) * (r - least))
+
+        def excess(s):
+            tilted = spread + np.maximum((least + most - 2 * r) * (s - r), 0.0)
+            sampling = b * np.minimum(tilted, (most - s) * (s - least))
+            g = weights * (values - s[..., None])
+            return (a - s * b) ** 2 - z**2 * (sampling + self.noise(g))
+
+        return figure(stands, found, r, excess, least, most)
+
+    def pairs(self, wins):
+        """Return (value, low, high, reach) of the mean of ``wins[j, k]`` over all pairs of a positive
+        record in bin j and a negative one in bin k.
+
+        Cells are (bin, label) with the label last.
+        """
+        n, p = self.h[..., 0::2], self.h[..., 1::2]
+        label = np.arange(self.h.shape[-1]) % 2
+        stands = self.stands(label) & self.stands(1 - label)
+        P = np.where(stands, p.sum(axis=-1), 2.0)
+        N = np.where(stands, n.sum(axis=-1), 2.0)
+        found = self.surplus(wins, np.zeros(P.shape)) / (P * N)
+        r = np.clip(found, 0.0, 1.0)
+
+        def excess(s):
+            column = s[..., None]
+            by_p = n @ wins.T - column * n.sum(axis=-1, keepdims=True)
+            by_n = p @ wins - column * p.sum(axis=-1, keepdims=True)
+            drawn = (p * by_p**2).sum(axis=-1) + (n * by_n**2).sum(axis=-1)
+            sampling = np.maximum(drawn, P * N * pair_variance(s, P, N))
+            g = np.concatenate([by_p, by_n], axis=-1)
+            return self.surplus(wins, s) ** 2 - Z**2 * (sampling + self.noise(g))
+
+        return figure(stands, found, r, excess, 0.0, 1.0)
+
+    def surplus(self, wins, s):
+        """Return the sum of ``wins - s`` over all pairs; the noise adds nothing to its mean."""
+        n, p = self.h[..., 0::2], self.h[..., 1::2]
+        # moving all counts made the noise of two of them dependent
+        moved = self.variance * (wins.sum() - s * wins.size) / self.h.shape[-1]
+        return ((p @ wins) * n).sum(axis=-1) - s * p.sum(axis=-1) * n.sum(axis=-1) + moved
+
+    def absolute_sum(self, rows):
+        """Return (value, low, high, reach) of ``sum_i |rows[i] h| / m``, for rows that share no cell."""
+        d = self.h @ rows.T / self.total
+        drawn = np.maximum(self.h @ (rows**2).T / self.total - d**2, 0.0) / self.total
+        s = np.sqrt(drawn + np.stack([self.noise(row) for row in rows], axis=-1) / self.total**2)
+        found, length = np.abs(d).sum(axis=-1), np.sqrt((s**2).sum(axis=-1))
+        # of the sum of the absolute values of normal errors
+        above = np.sqrt(2 / np.pi) * s.sum(axis=-1) + Z * np.sqrt(1 - 2 / np.pi) * length
+        # E|d + e| is more than |d| by this, where d is known as well as here
+        ratio = np.divide(d, s, out=np.full_like(d, np.inf), where=s > 0)
+        surplus = np.sqrt(2 / np.pi) * s * np.exp(-(ratio**2) / 2)
+        low, high = np.maximum(found - above, 0.0), found + Z * length
+        value = np.clip(found - surplus.sum(axis=-1), low, high)
+        return value, low, high, np.maximum(above, Z * length)
+
+
+def pair_variance(s, P, N):
+    """Return Hanley and McNeil's variance of one pair's mean, times the number of pairs."""
+    two_positives, two_negatives = s / (2 - s) - s**2, 2 * s**2 / (1 + s) - s**2
+    more_P, more_N = np.maximum(P - 1, 0.0), np.maximum(N - 1, 0.0)
+    return s * (1 - s) + more_P * two_positives + more_N * two_negatives
+
+
+def figure(stands, found, inside, excess, least, most):
+    """Return value, low, high and reach, of which the interval ends where `excess` turns positive.
+
+    The reach is the longer distance from what was `found`, which may lie beyond the ends of the range:
+    they cut off one side only.
+    """
+    low, high = _turn(excess, inside, least), _turn(excess, inside, most)
+    reach = np.maximum(high - found, found - low)
+    return tuple(np.where(stands, number, np.nan) for number in (inside, low, high, reach))
+
+
+def _turn(excess, inside, end):
+    inside, outside = np.array(inside, dtype=np.float64), np.full(np.shape(inside), end)
+    covered = excess(outside) <= 0
+    for _ in range(STEPS):
+        middle = (inside + outside) / 2
+        within = excess(middle) <= 0
+        inside, outside = np.where(within, middle, inside), np.where(within, outside, middle)
+    return np.where(covered, end, inside)

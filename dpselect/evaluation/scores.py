@@ -1,0 +1,43 @@
+"""Cells of records: a public bin of the score, and the label."""
+
+import numpy as np
+from scipy.special import expit
+
+from ..metrics.score import check_shape, predicted_by, with_labels
+from ..rows import block_map, block_sum
+from ..type_aliases import Array, Estimator, FloatArray, IntArray, MatrixLike
+
+N_BINS = 32
+# equal in the arcsine of a probability's root, in which a rate is equally hard to measure everywhere:
+# narrow near 0 and 1, as rare classes need. Rounded, so that 1/2 is an edge, and all machines agree
+EDGES = np.round((1 - np.cos(np.pi * np.arange(N_BINS + 1) / N_BINS)) / 2, 12)
+# what stands for the scores of a bin
+PROBABILITIES = (1 - np.cos(np.pi * (np.arange(N_BINS) + 0.5) / N_BINS)) / 2
+
+
+def score_bins(scores: FloatArray) -> IntArray:
+    """Return the bin of each score in [0, 1]; an edge belongs to the bin below, NaN to the lowest."""
+    # so 1/2 is no positive prediction, as in scikit-learn
+    return np.searchsorted(EDGES[1:-1], np.where(np.isnan(scores), 0.0, scores), side="left")
+
+
+def probabilities(model: Estimator, X: MatrixLike) -> FloatArray:
+    """Return each row's score for the second class, in [0, 1]: a probability, or a squashed decision."""
+    if hasattr(model, "predict_proba"):
+        predicted = predicted_by(model, "predict_proba", X)
+        check_shape(predicted.shape, (len(predicted), 2))
+        return block_map(lambda p: np.array(p[:, 1], dtype=np.float64), predicted)
+    decision = predicted_by(model, "decision_function", X)
+    check_shape(decision.shape, (len(decision),))
+    return block_map(lambda d: expit(np.array(d, dtype=np.float64)), decision)
+
+
+def score_counts(scores: FloatArray, y: Array, positive: object) -> IntArray:
+    """Return the counts of (bin, label) as an array of shape (2 N_BINS,), the label last."""
+
+    def count(scores, y):
+        cell = 2 * score_bins(scores) + (y == positive)
+        return (np.bincount(cell, minlength=2 * N_BINS),)
+
+    (counts,) = block_sum(count, *with_labels(scores, y))
+    return counts
