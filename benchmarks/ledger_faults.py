@@ -61,7 +61,7 @@ def search_forever(path, notes, refusals, reserved_first):
     while True:
         ledger = PrivacyLedger(path)
         search = StabilityGridSearchCV(
-            Noted(), {"bin_width": [0.25, 0.5]}, epsilon=EPSILON, strategy="stability",
+            Noted(bounds=(0, 1)), {"bin_width": [0.25, 0.5]}, epsilon=EPSILON, strategy="stability",
             ledger=ledger if reserved_first else None,
         )
         before = Noted.released

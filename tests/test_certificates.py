@@ -1,5 +1,6 @@
 """Certificates under attack: neighbouring data sets at fixed noise never exceed them."""
 
+import dataclasses
 import math
 import tracemalloc
 
@@ -9,6 +10,7 @@ from scipy.stats import gamma
 from sklearn.model_selection import KFold, RepeatedKFold, ShuffleSplit
 
 from dpselect import CertificateError, DPLinearSVC, DPLogisticRegression
+from dpselect.capabilities import PublicShape
 from dpselect.certificates import Certificate, SplitPatterns, margin_certificate
 from dpselect.metrics import HingeScore, LogisticScore, RampScore
 from dpselect.metrics.scores import SCORES
@@ -167,6 +169,34 @@ def test_failure_probability_bounds_all_but_a_share_of_the_noise():
     spans = [model.stability_certificate(HingeScore(), 100, 3).span for _ in range(2000)]
     # half of the probability is kept for the noise that hides the residual
     assert 0.02 < np.mean(np.array(spans) > tail) < 0.1
+
+
+@pytest.mark.parametrize("norm", [{"norm": "l2"}, {"norm": "l1", "data_norm_l1": 1.2}])
+@pytest.mark.parametrize("perturbation", ["objective", "output"])
+@pytest.mark.parametrize("kind", [DPLinearSVC, DPLogisticRegression])
+@pytest.mark.parametrize("K", [3, 10])
+def test_classes_share_epsilon_and_the_failure_probability(K, kind, perturbation, norm):
+    """None of K problems may fail: each has epsilon / K, and fails with a K-th of the probability."""
+    several, one = (
+        kind(alpha=0.1, perturbation=perturbation, classes=range(k), **norm) for k in (K, 2)
+    )
+    of_all, of_one = PublicShape(400, 3, K), PublicShape(400, 3, 1)
+    for epsilon, p in ((0.1, 0.5), (1.0, 1e-2), (20.0, 1e-6), (1.0, None)):
+        share = None if p is None else p / K
+        assert several.accuracy_form().excess_bound(of_all, K * epsilon, p) == pytest.approx(
+            one.accuracy_form().excess_bound(of_one, epsilon, share), rel=1e-9
+        )
+        if p is not None:
+            found, expected = (
+                model.calibration(shape, loss).certificate(HingeScore(), failure_probability=tail)
+                for model, shape, loss, tail in (
+                    (several, of_all, K * epsilon, p), (one, of_one, epsilon, share)
+                )
+            )
+            for field in dataclasses.fields(Certificate):
+                assert getattr(found, field.name) == pytest.approx(
+                    getattr(expected, field.name), rel=1e-9
+                ), field.name
 
 
 def test_unknown_score_is_refused_with_the_pair():

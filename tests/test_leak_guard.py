@@ -117,6 +117,8 @@ def test_no_other_default_learns_from_the_records():
         "class_weight": "all labels count alike",
         "max_sample_weight": "weights of records are refused",
         "target_range": "refused",
+        "base_rate": "the penalty counts from 0",
+        "n_epsilon": "the map does not follow it",
         "target_bound": "refused",
         "bounds": "refused",
         "memory": "no cache",

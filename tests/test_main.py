@@ -590,6 +590,27 @@ def test_warnings_become_notes_that_do_not_quote_the_records(capsys):
     assert err == "note: labels were learned\nnote: A library gave a RuntimeWarning.\n"
 
 
+def kinds_of_warnings():
+    """All that are there, of Python and of the libraries at hand, and one of a library that is not."""
+    kinds = {Warning, type("Other", (UserWarning,), {})}
+    while more := {kind for known in kinds for kind in known.__subclasses__()} - kinds:
+        kinds |= more
+    return sorted(kinds, key=lambda kind: (kind.__module__, kind.__qualname__))
+
+
+def test_no_warning_of_a_library_is_quoted(capsys):
+    for kind in kinds_of_warnings():
+        try:
+            warning = kind(f"strange cell {SECRET}")
+        except TypeError:  # it takes more than a text
+            continue
+        with warnings.catch_warnings(), warnings_as_notes():
+            warnings.simplefilter("always")
+            warnings.warn_explicit(warning, kind, "of_a_library.py", 1)
+        # only our own are known not to quote records
+        assert (SECRET in "".join(capsys.readouterr())) == issubclass(kind, PrivacyLeakWarning), kind
+
+
 def test_an_output_that_nobody_reads(folder):
     reader, writer = os.pipe()
     os.close(reader)

@@ -1,10 +1,13 @@
 """The checks of private estimators: ours pass, and broken twins fail those that are meant for them."""
 
 import contextlib
+import copy
 import inspect
 import logging
 import math
+import random
 import warnings
+import weakref
 from dataclasses import replace
 
 import numpy as np
@@ -21,7 +24,9 @@ from dpselect import (
     DPPoissonRegressor,
     DPRidge,
 )
+from dpselect.config import config_context
 from dpselect.estimator import ReleaseMixin, warn_if_seeded
+from dpselect.exceptions import PrivacyLeakWarning
 from dpselect.ledger import current_ledger, spending, without_spending
 from dpselect.linear_model.design import Design
 from dpselect.linear_model.noise import LinearProblem
@@ -113,7 +118,7 @@ class Moments(ReleaseMixin, RegressorMixin, BaseEstimator):
 # ---- what passes
 
 CELLS = ReleaseStatement(n_features=(1, 2))
-BINARY = {"classes": [0, 1]}
+BINARY, RANGE = {"classes": [0, 1]}, {"target_range": (-1, 1)}
 DENSITY = DPHistogramDensity(bounds=(-1, 1), bin_width=0.5)
 ATTACKS, QUICK = ("check_the_loss_of_each_noise", "check_the_stated_loss"), Moments()
 HUBER = DPHuberRegressor(target_range=(-1.0, 1.0))
@@ -186,6 +191,8 @@ def test_private_estimators_in_other_settings(estimator, check):
 
 
 TWINS = []
+# noise that is kept outside of its object
+DRAWN = weakref.WeakKeyDictionary()
 # they take seconds, and faster ones are much like them
 LIKE_OTHERS = ("OneRecordMore", "HalfTheNoiseOfTwo")
 
@@ -208,7 +215,7 @@ def twins(check, base, method, **kinds):
         twin(check)(type(name, (base,), {method: function}))
 
 
-@twin("check_epsilon_is_passed", {"target_range": (-1, 1)}, None)
+@twin("check_epsilon_is_passed", RANGE)
 class OwnEpsilon(DPRidge):
     def _calibration(self, shape, epsilon):
         return super()._calibration(shape, float(self.epsilon))
@@ -236,6 +243,13 @@ class ChargedLate(Moments):
 class ChargesLess(Moments):
     def fit(self, X, y):
         with spending(self, replace(self.stated(), epsilon=self.epsilon / 2)):
+            return super().fit(X, y)
+
+
+@twin("check_ledger")
+class ChargesUnderAnotherName(Moments):
+    def fit(self, X, y):
+        with spending(self, replace(self.stated(), label="something")):
             return super().fit(X, y)
 
 
@@ -274,11 +288,14 @@ twins(
     "check_the_statement", States, "say",
     StatesLess=lambda self, loss: replace(loss, epsilon=loss.epsilon / 2),
     StatesOne=lambda self, loss: replace(loss, epsilon=min(1.0, loss.epsilon)),
+    OtherAdjacency=lambda self, loss: replace(loss, adjacency="replace one holdout record"),
 )
 twins("check_seeds", States, "say", ForgetsTheSeed=lambda self, loss: replace(loss, seeded=False))
+twins("check_without_noise", States, "say",
+      PromisesWithoutNoise=lambda self, loss: replace(loss, epsilon=min(1e9, loss.epsilon)))
 
 
-@twin("check_the_statement", {"norm": "l2", "delta": 1e-6, "target_range": (-1, 1)}, None)
+@twin("check_the_statement", {"norm": "l2", "delta": 1e-6, **RANGE}, None)
 class ForgetsDelta(DPRidge):
     def fit(self, X, y):
         super().fit(X, y)
@@ -306,7 +323,7 @@ def half_the_noise(name, base, **params):
 
 
 half_the_noise("HalfTheNoiseOfTwo", DPLinearSVC, perturbation="output", **BINARY)
-half_the_noise("HalfTheNoiseOfTheObjective", DPRidge, perturbation="objective", target_range=(-1, 1))
+half_the_noise("HalfTheNoiseOfTheObjective", DPRidge, perturbation="objective", **RANGE)
 twins(
     "check_the_stated_loss", Moments, "sensitivity",
     NoiseForTwoThirds=lambda self, n, d: Moments.sensitivity(self, n, d) / 1.5,
@@ -322,6 +339,10 @@ twins(
     SquareOfEpsilon=lambda self: float(self.epsilon) ** 2,
 )
 twins("check_paths", Moments, "loss", OneNoiseForEveryEpsilon=lambda self: 1.0)
+twins("check_epsilon", Moments, "loss", EpsilonOfNumpyIsLarger=lambda self: float(self.epsilon) * (
+    1 if isinstance(self.epsilon, (float, int)) else 2
+))
+twins("check_noise_is_independent", Moments, "noisy", NoNoise=lambda self, values, n: values)
 
 
 class _L1Forgotten(LinearProblem):
@@ -394,6 +415,16 @@ twins(
 )
 
 
+@twin("check_noise_is_independent")
+class SharesTheSizeOfNoise(Moments):
+    """Signs of its own; the quotient of two numbers tells the records all the same."""
+
+    def noisy(self, values, n):
+        generator = self.generator()
+        size = grid_laplace(generator, np.zeros(1), self.sensitivity(n, len(values)) / self.loss(), 1.0)
+        return values + size * generator.choice([-1.0, 1.0], size=len(values))
+
+
 @twin("check_noise_is_independent", BINARY)
 class SharesNoiseBetweenClasses(DPLogisticRegression):
     def _standard_noise(self, generator, n_features, n_problems, epsilon):
@@ -407,6 +438,9 @@ twins(
     NoiseOfNumpy=lambda self: as_generator(
         np.random.mtrand._rand if self.random_state is None else self.random_state
     ),
+    NoiseOfPython=lambda self: as_generator(
+        random.getrandbits(32) if self.random_state is None else self.random_state
+    ),
 )
 
 
@@ -418,13 +452,45 @@ class KeepsTheKey(Moments):
 
 
 @twin("check_noise_is_fresh")
+class DrawsOnce(Moments):
+    """The difference of two fits of one object is exact."""
+
+    def noisy(self, values, n):
+        if self not in DRAWN:
+            DRAWN[self] = super().noisy(0 * values, n)
+        return values + DRAWN[self]
+
+
+# that of the base class fits a copy
+DrawsOnce.fit = inspect.unwrap(Moments.fit)
+
+
+@twin("check_noise_is_fresh")
 class KeepsASeed(Moments):
     def generator(self):
         self.seed_ = int(as_generator(self.random_state).integers(2**31))
         return as_generator(self.seed_)
 
 
-twins("check_seeds", Moments, "generator", IgnoresTheSeed=lambda self: as_generator())
+twins(
+    "check_seeds", Moments, "generator",
+    IgnoresTheSeed=lambda self: as_generator(),
+    CopiesTheGenerator=lambda self: as_generator(copy.deepcopy(self.random_state)),
+)
+
+
+@twin("check_seeds")
+class NeverStrict(Moments):
+    def fit(self, X, y):
+        with config_context(strict=False):
+            return super().fit(X, y)
+
+
+@twin("check_without_noise")
+class NobodyPaysForNoNoise(Moments):
+    def fit(self, X, y):
+        with without_spending() if self.epsilon == math.inf else contextlib.nullcontext():
+            return super().fit(X, y)
 
 
 @twin("check_without_noise")
@@ -457,6 +523,9 @@ for path, has in {
     "Frame": is_kind("DataFrame"), "List": is_kind("list"),
     "Single": lambda X: getattr(X, "dtype", None) == np.float32,
     "Integer": lambda X: getattr(X, "dtype", None) == np.int64,
+    "Columns": lambda X: getattr(X, "format", None) == "csc",
+    "Coordinates": lambda X: getattr(X, "format", None) == "coo",
+    "Fortran": lambda X: type(X) is np.ndarray and not X.flags.c_contiguous,
     "Array": lambda X: type(X) is np.ndarray and X.dtype == np.float64,
 }.items():
     def clip(self, table, X, has=has):
@@ -492,6 +561,12 @@ class PredictionsClippedElsewhere(Moments):
 
 
 @twin("check_parameters")
+class StaysFitted(Moments):
+    def __sklearn_clone__(self):
+        return copy.deepcopy(self)
+
+
+@twin("check_parameters")
 class ClipsInPlace(Moments):
     def fit(self, X, y):
         super().fit(X, y)
@@ -517,6 +592,7 @@ twins(
     KeepsAnExactSum=lambda self, X, y: vars(self).update(_sums={"total": X.sum(axis=0)}),
     KeepsACount=lambda self, X, y: vars(self).update(n_iter_=int(np.count_nonzero(X > 0.9))),
     KeepsTheRecords=lambda self, X, y: vars(self).update(_X=X),
+    IsNoNumber=lambda self, X, y: vars(self).update(coef_=self.coef_ * np.nan),
     KeepsTheRange=lambda self, X, y: vars(self).update(options_=[("largest", (float(y.max()),))]),
     DropsEmptyColumns=lambda self, X, y: vars(self).update(
         coef_=self.coef_[: max(1, np.count_nonzero(X.any(axis=0)))]
@@ -537,7 +613,21 @@ twins(
 )
 
 
-twins("check_training_records", Moments, "score", ScoresItsRecords=RegressorMixin.score)
+def scores_leniently(self, X, y):
+    with config_context(strict=False):
+        return Moments.score(self, X, y)
+
+
+def scores_nothing_quietly(self, X, y):
+    warnings.warn("This may be a record of training.", PrivacyLeakWarning, stacklevel=2)
+    return Moments.score(self, X, y)
+
+
+twins(
+    "check_training_records", Moments, "score",
+    ScoresItsRecords=RegressorMixin.score, ScoresInStrictMode=scores_leniently,
+    AlwaysWarns=scores_nothing_quietly,
+)
 
 
 @twin("check_a_second_fit")
@@ -546,6 +636,17 @@ class KeepsTheFirstNoise(Moments):
         if not hasattr(self, "_scale"):
             self._scale = super().sensitivity(n, d)
         return self._scale
+
+
+@twin("check_a_second_fit", {"perturbation": "objective", **RANGE})
+class LeavesItsSums(DPRidge):
+    """What only another way to perturb releases stays."""
+
+    def fit(self, X, y):
+        sums = {name: vars(self)[name] for name in ("gram_", "moment_") if name in vars(self)}
+        super().fit(X, y)
+        vars(self).update(sums)
+        return self
 
 
 # what is refused
@@ -581,6 +682,7 @@ class ChecksLate(Moments):
 twins(
     "check_fit_parameters", Moments, "fit",
     IgnoresWeights=lambda self, X, y, sample_weight=None: Moments.fit(self, X, y),
+    IgnoresAnything=lambda self, X, y, **params: Moments.fit(self, X, y),
 )
 
 
@@ -616,6 +718,20 @@ class QuotesInTheContext(Moments):
             return super().predict(X)
         except ValueError as error:
             error.add_note(str(X))
+            raise
+
+
+@twin("check_bad_records")
+class QuotesInAnEarlierError(Moments):
+    """The traceback shows it under "During handling of the above exception"."""
+
+    def fit(self, X, y):
+        try:
+            return super().fit(X, y)
+        except ValueError as error:
+            quoting = ValueError(str(X))
+            quoting.__suppress_context__ = False
+            error.__context__ = quoting
             raise
 
 

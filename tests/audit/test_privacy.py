@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import binom
 
 from dpselect import DPRidge
-from dpselect.audit import epsilon_lower_bound
+from dpselect.audit import epsilon_lower_bound, privacy
 from dpselect.noise import as_generator, grid_laplace, laplace
 
 ZEROS, ONE = np.zeros(5), np.array([1.0, 0, 0, 0, 0])
@@ -50,6 +50,45 @@ def test_nothing_is_found_where_nothing_is():
     ]
     # above 0 in one of ten runs at most
     assert np.count_nonzero(found) <= binom.isf(1e-6, 60, 0.1)
+
+
+class Passes:
+    """In place of the forest: its answer is what was released; it keeps what it learned from."""
+
+    def __init__(self, *args, **kwargs):
+        pass
+
+    def fit(self, X, labels):
+        self.learned[:] = X[labels == 0, 0], X[labels == 1, 0]
+
+    def predict_proba(self, X):
+        return np.column_stack([1 - X[:, 0], X[:, 0]])
+
+
+def test_each_release_learns_or_chooses_or_counts(monkeypatch):
+    """What counts took no part in choosing the event: a bound holds for an event that is fixed."""
+    n, learned, chose, counted = 100, [], [], [[], []]
+
+    def event(answers, delta, error):
+        chose[:] = answers
+        return 1.0, threshold
+
+    monkeypatch.setattr(Passes, "learned", learned, raising=False)
+    monkeypatch.setattr(privacy, "RandomForestClassifier", Passes)
+    monkeypatch.setattr(privacy, "_best_event", event)
+    before = None
+    for threshold in range(-1, 2 * n):
+        releases = iter(range(2 * n))  # of the first data set, then of the second
+        found = epsilon_lower_bound(
+            lambda _: next(releases), ZEROS, ONE, n_trials=n, float_bits=False, random_state=0
+        )
+        for k in range(2):  # a count that falls counted the threshold
+            if before is not None and found.shares[k] < before[k]:
+                counted[k].append(threshold)
+        before = found.shares
+    for k in range(2):
+        assert min(len(learned[k]), len(chose[k]), len(counted[k])) >= n / 10
+        assert sorted([*learned[k], *chose[k], *counted[k]]) == list(range(k * n, k * n + n))
 
 
 def test_delta_is_allowed_for():

@@ -174,6 +174,39 @@ def test_the_bound_is_that_of_all_validation_records():
     assert (training, one) == (again, pytest.approx(4 * four))
 
 
+def test_every_number_reaches_what_it_is_for():
+    asked, fits, sizes = [], [], []
+
+    class Watched(DPLogisticRegression):
+        def stability_certificate(self, score, n_samples, n_features, n_problems=1):
+            asked.append((score, n_samples, n_features, n_problems, self.random_state.key))
+            return super().stability_certificate(score, n_samples, n_features, n_problems)
+
+        def fit(self, X, y):
+            fits.append((len(X), self.random_state.key))
+            return super().fit(X, y)
+
+    def draw(rng, size):
+        sizes.append(size)
+        return rng.normal(size=(size, 2)), rng.integers(3, size=size)
+
+    model, score = Watched(alpha=0.1, classes=[0, 1, 2], random_state=root_stream(0)), BrierScore()
+    counts = []
+    for n_trials, n_steps in ((1, 1), (3, 1), (1, 40)):
+        for seen in (asked, fits, sizes):
+            seen.clear()
+        found = attack_certificate(
+            model, score, draw, 11, 4, n_problems=3, n_trials=n_trials, n_steps=n_steps, random_state=0
+        )
+        right = model.stability_certificate(score, 11, 2, 3)
+        assert asked[:-1] == [(score, 11, 2, 3, root_stream(0).key)] * n_trials
+        assert set(fits) == {(11, root_stream(0).key)} and sizes.count(4) >= n_trials
+        assert [part.bound for part in found] == [right.training, right.span / 4]
+        assert [len(part.records[0]) for part in found] == [11, 4]
+        counts.append(len(fits))
+    assert counts[1] > 2 * counts[0] and counts[2] >= counts[0] + 39
+
+
 class NoiseFromTheRecords(DPLogisticRegression):
     """Each fit by itself has the law of DPLogisticRegression; no noise is ever fixed."""
 

@@ -257,7 +257,7 @@ def test_the_delta_of_any_candidate_is_reserved(place, tmp_path):
 @pytest.mark.parametrize("place", PLACES)
 def test_private_steps_are_frozen_up_to_the_last_one(place):
     X = rows(40, 4)
-    steps = chain(one_at(place, DPBoundsScaler(2.0), BoundedScaler)).steps
+    steps = chain(one_at(place, DPBoundsScaler(2.0), lambda: BoundedScaler((0, 1)))).steps
     steps.insert(0, ("nothing", "passthrough"))
     estimator = Pipeline([*steps, ("model", DPLogisticRegression(classes=[0, 1]))])
     assert last_private(estimator) == place + 1

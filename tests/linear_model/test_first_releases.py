@@ -246,8 +246,10 @@ def test_shares_of_labels_that_are_learned():
 
 def test_ridge_learns_the_norm_that_it_bounds():
     X = np.random.default_rng(0).normal(size=(4000, 9)) * 50
-    for norm, order in (("l1", 1), ("l2", 2)):
-        model = DPRidge(2.0, norm=norm, data_norm="auto").fit(X, X[:, 0] / 100)
-        assert 0.8 < model.data_norm_ / np.median(np.linalg.norm(X, order, axis=1)) < 1.5
+    for name, order in (("data_norm_l1", 1), ("data_norm", 2)):
+        bounds = {"data_norm": 1e3, name: "auto"}
+        model = DPRidge(2.0, target_range=(-1, 1), **bounds).fit(X, X[:, 0] / 100)
+        learned = getattr(model, f"{name}_")
+        assert 0.8 < learned / np.median(np.linalg.norm(X, order, axis=1)) < 1.5
         again = model.post_process(alpha=0.5)
-        assert again.data_norm_ == model.data_norm_ and again.predict(X[:1]).shape == (1,)
+        assert getattr(again, f"{name}_") == learned and again.predict(X[:1]).shape == (1,)

@@ -12,7 +12,15 @@ from sklearn.model_selection import (
     ShuffleSplit,
 )
 
-from dpselect import DPHistogramDensity, DPLinearSVC, DPLogisticRegression, DPRidge
+import dpselect
+from dpselect import (
+    DPHistogramDensity,
+    DPHuberRegressor,
+    DPLinearSVC,
+    DPLogisticRegression,
+    DPPoissonRegressor,
+    DPRidge,
+)
 from dpselect.density import splits as density_splits
 from dpselect.estimator import Trial
 from dpselect.metrics import (
@@ -22,6 +30,7 @@ from dpselect.metrics import (
     IntegratedSquaredErrorScore,
     LogisticScore,
     RampScore,
+    get_score,
 )
 from dpselect.model_selection import evaluation
 from dpselect.model_selection.candidates import make_candidates
@@ -220,6 +229,70 @@ def test_histograms(records, cv, noise):
     models = [DPHistogramDensity(0.5, bin_width=w, bounds=(-1.0, 1.0), noise=noise) for w in widths]
     models.append(DPHistogramDensity(0.5, bin_width=0.1, bounds=[(-1.0, 1.0), (-2.0, 2.0)]))
     compare(models, IntegratedSquaredErrorScore(), X, None, list(cv.split(X)))
+
+
+# Each parameter may be all in which two candidates differ. Rows are longer than each of these norms.
+LINEAR = {"epsilon": 2.0, "alpha": 0.1, "data_norm": 0.5}
+L1 = {"norm": "l1", "data_norm_l1": 0.6}
+BASES = {
+    "logistic": [DPLogisticRegression(**LINEAR, **norm, classes=[0, 1]) for norm in ({}, L1)],
+    "svc": [DPLinearSVC(**LINEAR, **norm, classes=[0, 1]) for norm in ({}, L1)],
+    "poisson": [DPPoissonRegressor(**LINEAR, **norm, target_bound=1.0) for norm in ({}, L1)],
+    "huber": [DPHuberRegressor(**LINEAR, **norm, target_range=(-1.0, 1.0)) for norm in ({}, L1)],
+    "ridge": [
+        DPRidge(**LINEAR, **norm, perturbation=kind, target_range=(-1.0, 1.0), coef_bound=0.1)
+        for norm in ({"norm": "l2"}, L1) for kind in ("covariance", "output", "objective")
+    ],
+    "histogram": [DPHistogramDensity(2.0, bin_width=0.25, bounds=(-1.0, 1.0))],
+}
+OTHERS = {
+    "epsilon": [1.0], "alpha": [0.3], "perturbation": ["objective", "output", "covariance"],
+    "norm": ["l1", "l2"], "data_norm": [0.3], "data_norm_l1": [0.4], "fit_intercept": [False],
+    "intercept_scaling": [0.5], "max_sample_weight": [0.5], "class_weight": [{0: 0.5, 1: 2.0}],
+    "base_rate": [0.2], "huber_width": [0.1], "target_bound": [0.5], "target_range": [(-0.5, 0.7)],
+    "coef_bound": [0.05], "delta": [1e-3], "tol": [1e-12], "bin_width": [0.5], "bounds": [(-0.5, 1.0)],
+    "noise": ["discrete_laplace"],
+}
+# a search's records have one set of labels; the others say how a model is computed, or paid
+NOT_VARIED = {"classes", "ledger", "random_state", "n_jobs", "max_iter"}
+
+
+def pairs_of(base):
+    """Yield a parameter and two models that differ in it alone."""
+    for name in base.get_params().keys() - NOT_VARIED:
+        for value in OTHERS[name]:
+            other = clone(base).set_params(**{name: value})
+            try:
+                other._check_parameters()
+            except ValueError:
+                continue  # not together with the others
+            yield name, (clone(base), other)
+
+
+def test_every_class_with_a_sweep_is_here():
+    kinds = {getattr(dpselect, name) for name in dpselect.__all__}
+    swept = {kind for kind in kinds if hasattr(kind, "split_scores") or hasattr(kind, "optimal_values")}
+    assert swept == {type(base) for bases in BASES.values() for base in bases}
+
+
+@pytest.mark.usefixtures("swept")
+@pytest.mark.parametrize("bases", BASES.values(), ids=BASES)
+def test_candidates_that_differ_in_one_parameter_alone(records, bases):
+    """They are scored and bounded together as they are one by one, so none has the other's value."""
+    X = records[0][:200] + 0.4
+    y = None if bases is BASES["histogram"] else records[1][:200]
+    splits, matters = list(KFold(2).split(X)), set()
+    score = get_score(bases[0].default_scoring)
+    for name, models in (pair for base in bases for pair in pairs_of(base)):
+        table = compare(models, score, X, y, splits)
+        if np.ptp(table, axis=1).all():
+            matters.add(name)
+        if hasattr(models[0], "optimal_values"):
+            trials = list(map(trial, models))
+            values = type(models[0]).optimal_values(trials, X, y, 3.0)
+            alone = [type(models[0]).optimal_values([one], X, y, 3.0)[0] for one in trials]
+            np.testing.assert_allclose(values, alone, rtol=1e-8)
+    assert matters == bases[0].get_params().keys() - NOT_VARIED
 
 
 def test_widths_that_are_multiples_are_counted_once(records, monkeypatch):

@@ -50,6 +50,17 @@ def test_without_noise_they_are_the_quantiles(X):
     assert scaler.bounds_[3, 0] < 7.0 <= scaler.bounds_[3, 1]
 
 
+@pytest.mark.parametrize("epsilon", [1e-9, 1e-3, 1.0, 100.0, 1e4, np.inf])
+@pytest.mark.parametrize("tail", [1e-3, 0.02, 0.499])
+def test_bounds_are_never_crossed(epsilon, tail):
+    """Not by noise, either, which chooses the two independently of each other."""
+    X = np.random.default_rng(0).normal(size=(50, 60))
+    scaler = seeded(X, epsilon=epsilon, tail=tail) if epsilon < np.inf else DPBoundsScaler(np.inf).fit(X)
+    low, high = scaler.bounds_.T
+    assert (low < high).all()
+    np.testing.assert_array_equal(scaler.transform([low, high]), [[-1] * 60, [1] * 60])
+
+
 def test_ranks():
     X = np.random.default_rng(0).normal(size=(500, 3)) * 10 ** np.array([-20.0, 0, 20.0])
     candidates = bound_grid()

@@ -123,3 +123,16 @@ def test_a_category_is_read_among_the_levels():
     closed = CategoryColumn("grade", ("1", "?"))
     assert closed.read(np.array(["1", "?", "x", None], dtype=object)).tolist() == [0, 1, -1, -1]
     assert closed.read(np.array([1.0, 2.0, np.nan])).tolist() == [0, -1, -1]
+
+
+@pytest.mark.parametrize("unknown", [True, False])
+@pytest.mark.parametrize("missing", [True, False])
+@pytest.mark.parametrize("categories", [("a", "b"), (1, 2), (True, False), ("1", 2.5)])
+def test_a_gap_or_another_value_is_the_level_that_was_asked_for(categories, missing, unknown):
+    """A gap without a level of its own is as any other value."""
+    column = CategoryColumn("x", categories, missing, unknown)
+    read = [column.read(np.array([cell, "."], dtype=object))[0] for cell in (None, np.nan, "", "other")]
+    levels = [column.levels[code] if code >= 0 else None for code in read]
+    other = "<unknown>" if unknown else None
+    assert levels == ["<missing>" if missing else other] * 3 + [other]
+    assert column.read(column.values(0)).tolist() == list(range(len(column.levels)))

@@ -142,7 +142,7 @@ def test_the_map_of_a_search_is_that_of_what_trains_its_model(strategy):
 
 
 def test_the_map_of_one_release_is_that_of_the_records_that_it_is_made_of():
-    pipeline = tabular_pipeline(NUMBERS, DPRidge(data_norm=1.0))
+    pipeline = tabular_pipeline(NUMBERS, DPRidge(target_range=(-1, 1)))
     search = StabilityGridSearchCV(pipeline, {"model__alpha": [0.1, 1.0]}, epsilon=20.0)
     search.fit(*numbers(600))
     assert search.plan_.strategy == "one_release" and search.plan_.training_size == 480

@@ -151,10 +151,10 @@ def test_a_killed_worker_changes_nothing(client, records, monkeypatch):
         return original(*args)
 
     monkeypatch.setattr(ridge, "grid_noise", counting)
-    expected = DPRidge(random_state=0, target_range=(-1, 1)).fit(X, targets)
+    expected = DPRidge(random_state=0, norm="l1", target_range=(-1, 1)).fit(X, targets)
     slow = spread(X, 100).map_blocks(slowly, dtype=float)
     pid, timer = kill_a_worker(client, 0.7)
-    model = DPRidge(random_state=0, target_range=(-1, 1)).fit(slow, spread(targets))
+    model = DPRidge(random_state=0, norm="l1", target_range=(-1, 1)).fit(slow, spread(targets))
     timer.join()
     np.testing.assert_array_equal(model.gram_, expected.gram_)
     np.testing.assert_array_equal(model.coef_, expected.coef_)

@@ -27,10 +27,10 @@ n, mode = int(sys.argv[2]), sys.argv[3]
 X = np.memmap(sys.argv[1], dtype=np.float64, mode=mode, shape=(n, 200))
 y = np.arange(n) % 2
 small = [X[:1000] * 1.0, y[:1000]]
-DPRidge().fit(*small)
+DPRidge(target_range=(-1, 1)).fit(*small)
 DPLogisticRegression(classes=[0, 1]).fit(*small)
 before = largest()
-model = DPRidge().fit(X, y)
+model = DPRidge(target_range=(-1, 1)).fit(X, y)
 model.score(X[: n // 2], y[: n // 2])
 if mode == "r":
     DPLogisticRegression(classes=[0, 1]).fit(X, y)

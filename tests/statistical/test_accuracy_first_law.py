@@ -417,8 +417,10 @@ DISCRETE = (
     DPHistogramDensity(bin_width=0.5, noise="discrete_laplace", bounds=(0, 1)), cells(0.25, 0.75,
         (30, 31)), LEVELS
 )
-SUMS_L1 = (DPRidge(alpha=0.25, fit_intercept=False, target_range=(-1, 1)), one_record(3, (1.0,
-    1.0), (1.0, -1.0)), LEVELS)
+SUMS_L1 = (
+    DPRidge(alpha=0.25, norm="l1", data_norm_l1=1.0, fit_intercept=False, target_range=(-1, 1)),
+    one_record(3, (1.0, 1.0), (1.0, -1.0)), LEVELS,
+)
 SUMS_L2 = (DPRidge(alpha=0.25, norm="l2", target_range=(-1, 1)), one_record(6, (EAST, 1.0), (NORTH,
     -1.0), 2), LEVELS)
 OBJECTIVE = {

@@ -171,7 +171,7 @@ def test_covariance_perturbation_in_l2(delta, monkeypatch):
 @pytest.mark.parametrize("how", ["path", "fresh"])
 def test_covariance_perturbation_at_every_level(how, monkeypatch):
     levels, pair = NoiseLevels(how, 0.1, 2.0), []
-    model = DPRidge(target_range=(-1, 1))
+    model = DPRidge(norm="l1", data_norm_l1=1.0, target_range=(-1, 1))
 
     class Read(Exception):
         pass

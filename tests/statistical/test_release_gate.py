@@ -129,7 +129,9 @@ ATTACKED = {
     "logistic-output": (DPLogisticRegression(perturbation="output", **LINEAR), coefficients),
     "svc-output": (DPLinearSVC(perturbation="output", **LINEAR), coefficients),
     "ridge-output": (DPRidge(target_range=(-1, 1), **STRONG, **RIDGE), coefficients),
-    "ridge-l1": (DPRidge(target_range=(-1, 1), **RIDGE), sums),
+    "ridge-l1": (
+        DPRidge(norm="l1", data_norm_l1=1.0, target_range=(-1, 1), **RIDGE), sums
+    ),
     "ridge-l2": (DPRidge(norm="l2", target_range=(-1, 1), **RIDGE), sums),
     "ridge-gaussian": (DPRidge(norm="l2", delta=1e-6, target_range=(-1, 1), **RIDGE), sums),
 }
@@ -339,7 +341,8 @@ def test_what_goes_round_the_gate_is_found(twin, monkeypatch):
 
 @pytest.mark.parametrize("how", ["path", "brownian", "fresh"])
 @pytest.mark.parametrize("model", [
-    *REDUCED.values(), DPLogisticRegression(alpha=0.3, classes=[0, 1]), DPRidge(target_range=(-1, 1)),
+    *REDUCED.values(), DPLogisticRegression(alpha=0.3, classes=[0, 1]),
+    DPRidge(norm="l1", data_norm_l1=1.0, target_range=(-1, 1)),
     DPRidge(norm="l2", target_range=(-1, 1)), DPRidge(perturbation="objective", target_range=(-1,
         1)), DPHistogramDensity(bin_width=0.5, bounds=(0, 1)),
 ], ids=name_of)
