@@ -68,7 +68,7 @@ X, y = [[0.0], [1.0]], [0, 1]
 DPLogisticRegression(epsilon="one")  # wrong
 DPLogisticRegression(alpha="best")  # wrong
 DPLogisticRegression(1.0, 0.1)  # wrong
-DPLogisticRegression().fit(X, y, y)  # wrong
+DPRidge().fit(X, y, y)  # wrong
 DPLogisticRegression().fit(X, y).privacy_.epsilons  # wrong
 DPRidge(perturbation="gradient")  # wrong
 DPRidge(random_state="seed")  # wrong

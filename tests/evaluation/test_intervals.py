@@ -48,6 +48,10 @@ def truth(name, cells=CELLS):
     return read(name, NoisyCounts.of(cells[None] * 1e12, 1e12, 0.0), POSITIVE)[0][0]
 
 
+def slow(name):
+    return pytest.param(name, marks=pytest.mark.slow)
+
+
 @pytest.mark.parametrize("name", SKLEARNS)
 def test_without_noise_figures_are_scikit_learns(name):
     counts = np.random.default_rng(0).multinomial(5000, CELLS)
@@ -74,7 +78,7 @@ def test_the_stated_variance_is_the_noises():
     assert noise_variance(np.inf) == 0 and noise_variance(1e6) < 1e-40
 
 
-@pytest.mark.parametrize("name", ["accuracy", "brier", "log_loss", "positive_rate"])
+@pytest.mark.parametrize("name", ["accuracy", *map(slow, ("brier", "log_loss", "positive_rate"))])
 def test_counts_below_0_stay_so_that_means_are_not_biased(name):
     counts = drawn(500, 0.3, 10_000)
     metric = METRICS[name]
@@ -101,6 +105,7 @@ def test_counts_below_0_stay_so_that_means_are_not_biased(name):
     assert off(np.maximum(counts.h, 0)) > 20 or name == "positive_rate"
 
 
+@pytest.mark.slow
 def test_pairs_are_not_biased_by_the_common_move():
     counts = drawn(50, 0.1, 60_000)
     wins = np.tri(32, k=-1) + np.eye(32) / 2
@@ -125,7 +130,9 @@ def coverage(name, counts, cells=CELLS):
     return told.mean(), inside[told].mean()
 
 
-@pytest.mark.parametrize("name", METRICS)
+@pytest.mark.parametrize("name", [
+    name if name in ("accuracy", "brier") else slow(name) for name in METRICS
+])
 def test_intervals_cover(name):
     told = 0
     for m, epsilon in CASES:
@@ -142,6 +149,7 @@ def test_coverage_is_caught_if_the_noise_is_longer_than_stated(name):
     assert covered < 0.91
 
 
+@pytest.mark.slow
 def test_what_says_nothing_is_said_to():
     rare = np.where(LABEL == 1, 0.01, 0.99) * np.tile([1 / 32], 64)
     for name in ("recall", "roc_auc", "f1", "balanced_accuracy"):

@@ -127,11 +127,9 @@ def test_terms_are_0_on_average(categories, table):
     assert sum(steps) == pytest.approx(0, abs=1e-12) and len(set(dose.effect)) == 3
 
 
-KINDS = [
-    (DPLogisticRegression, {"norm": "l2"}), (DPLogisticRegression, {"norm": "l1"}),
-    (DPLogisticRegression, {"perturbation": "output"}), (DPLinearSVC, {"norm": "l2"}),
-]
+KINDS = [(DPLogisticRegression, {"perturbation": "output"}), (DPLinearSVC, {"norm": "l2"})]
 SLOWER = [
+    (DPLogisticRegression, {"norm": "l2"}), (DPLogisticRegression, {"norm": "l1"}),
     (DPPoissonRegressor, {"norm": "l2", "target_bound": 3.0}),
     (DPHuberRegressor, {"norm": "l2", "target_range": (0, 20)}),
 ]
