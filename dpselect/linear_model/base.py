@@ -12,13 +12,12 @@ from sklearn.utils.validation import check_is_fitted
 from ..capabilities import PublicShape
 from ..certificates import RiskBound
 from ..estimator import PrivateEstimator
-from ..first_releases import FirstRelease
 from ..records import Weighted, check_weights, numeric_rows, split_weights
 from ..type_aliases import MatrixLike
 from ..validation import SMALLEST_BOUND, check_n_jobs, check_number, flag, number, one_of, unless
 from .accuracy import LinearAccuracy
 from .design import design_and_targets
-from .first_releases import norm_releases
+from .first_releases import LearnsNormsMixin
 from .losses import WeightedLoss
 from .noise import LinearNoise, LinearProblem
 from .sweep import optimal_values, scores_of_splits, solve
@@ -27,7 +26,7 @@ from .weights import Weights
 TOL = 1e-10
 
 
-class LinearModel(PrivateEstimator):
+class LinearModel(LearnsNormsMixin, PrivateEstimator):
     """Base of linear models: a subclass has the parameters that are checked here, and a loss."""
 
     reads = {"lazily": True, "accept_sparse": "csr"}
@@ -193,16 +192,6 @@ class LinearModel(PrivateEstimator):
     def _offsets(self):
         """Return the public intercepts from which the penalty counts."""
         return ()
-
-    def first_releases(self) -> dict[str, FirstRelease]:
-        """Return what a fit learns first: the parameters that are "auto", but for `alpha`.
-
-        Returns
-        -------
-        dict
-            From the parameter to its FirstRelease.
-        """
-        return norm_releases(self)
 
     def _what(self):
         return f"coefficients by {self.perturbation} perturbation"

@@ -57,10 +57,19 @@ def _counts_up_to(norm, block):
     return (np.bincount(bins, minlength=len(RADII) + 1)[:-1].cumsum(),)
 
 
-def norm_releases(model):
-    """Return how the bounds of rows are learned that are "auto"."""
-    norms = {"data_norm": MedianNorm("l2"), "data_norm_l1": MedianNorm("l1", None)}
-    return {name: norm for name, norm in norms.items() if isinstance(getattr(model, name, None), str)}
+class LearnsNormsMixin:
+    """A model whose bounds on rows may be "auto"."""
+
+    def first_releases(self) -> dict[str, FirstRelease]:
+        """Return what a fit learns first: the parameters that are "auto", but for `alpha`.
+
+        Returns
+        -------
+        dict
+            From the parameter to its FirstRelease.
+        """
+        norms = {"data_norm": MedianNorm("l2"), "data_norm_l1": MedianNorm("l1", None)}
+        return {name: norm for name, norm in norms.items() if isinstance(getattr(self, name), str)}
 
 
 @dataclass(frozen=True)

@@ -292,7 +292,7 @@ class StabilityGridSearchCV(
         score = self._score(candidates[0].model)
         # dummy shapes: refuses bad parameters, and what no strategy can do, early
         n, kind = 1000 * len(candidates), strategy_class(self.strategy)
-        strategy = self._strategy(kind, candidates, shares, score, [np.split(np.arange(n), 2)], n, 1)
+        strategy = self._strategy(shares, kind, candidates, score, [np.split(np.arange(n), 2)], n, 1)
         strategy.dry_run()
         warn_if_seeded(self)
         most = self._at_most(kind, strategy.problem, shares, firsts)
@@ -308,16 +308,14 @@ class StabilityGridSearchCV(
                 candidates = self._candidates(estimator, frozen)
                 firsts = FirstReleases(candidates)
                 set_classes(candidates, classes)
-            known = (
-                kind, candidates, shares, score, splits, n_rows(X), n_columns(X), public, progress
-            )
-            strategy = self._strategy(*known)
+            known = kind, candidates, score, splits, n_rows(X), n_columns(X), public, progress
+            strategy = self._strategy(shares, *known)
             if firsts.releases:
                 division = firsts.divide(shares.rest, n_rows(X))
                 shares = shares.less(firsts.losses(division))
                 losses += firsts.losses(division, is_seeded(self.random_state))
                 # the rows that are learned from are those of what is left
-                strategy = self._strategy(*known[:2], shares, *known[3:])
+                strategy = self._strategy(shares, *known)
                 firsts.learn(division, X, y, stream.for_release())
                 strategy = kind.of(strategy.problem)
             for message in self._ignored_scoring(strategy):
@@ -363,7 +361,7 @@ class StabilityGridSearchCV(
             losses.append(PrivacyLoss.sequential([*way.steps, *strategy.at_most()]))
         return PrivacyLoss.parallel(losses, label=type(self).__name__)
 
-    def _strategy(self, kind, candidates, shares, score, splits, n_samples, *public):
+    def _strategy(self, shares, kind, candidates, score, splits, n_samples, *public):
         """Return the strategy; maps that follow the records and epsilon are made for its training."""
         told = n_samples, shares.rest
         bind(candidates, *told)
@@ -465,11 +463,11 @@ another alpha is taken only if its score is better by about 22.
         _, public = records_for_steps(candidates, example)
         kind = strategy_class(self.strategy)
         with without_spending(), noise_for_dummy_data():
-            known = kind, candidates, shares, score, splits, n_samples, n_features, public
-            strategy = self._strategy(*known)
+            known = kind, candidates, score, splits, n_samples, n_features, public
+            strategy = self._strategy(shares, *known)
             if firsts.releases:
                 shares = shares.less(firsts.losses(firsts.divide(shares.rest, n_samples)))
-                strategy = self._strategy(*known[:2], shares, *known[3:])
+                strategy = self._strategy(shares, *known)
         strategy.dry_run()
         plan = with_steps(strategy.plan(), shares)
         return replace(

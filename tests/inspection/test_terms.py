@@ -4,6 +4,7 @@ import matplotlib.pyplot
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 
@@ -227,6 +228,19 @@ def test_bands_need_a_law(table):
         assert TermsDisplay.from_estimator(pipeline).terms[0].noise is None
         with pytest.raises(ValueError, match="n_samples=400 .*no bound is known"):
             TermsDisplay.from_estimator(pipeline, n_samples=N)
+
+
+def test_bands_of_what_was_learned_first_are_those_of_the_rest_of_epsilon(table):
+    encoder = TableEncoder({"age": (18, 70)})
+    model = DPLogisticRegression(2.0, classes=[0, 1], alpha=0.1, data_norm="auto", data_norm_l1="auto")
+    age, y = np.linspace(18, 70, N)[:, None], np.arange(N) % 2
+    learned = make_pipeline(encoder, model).fit(age, y)
+    norms = {name: getattr(learned[-1], f"{name}_") for name in ("data_norm", "data_norm_l1")}
+    typed = make_pipeline(encoder, clone(model).set_params(epsilon=1.8, **norms)).fit(age, y)
+    (ours,), (theirs,) = (
+        TermsDisplay.from_estimator(fitted, n_samples=N).terms for fitted in (learned, typed)
+    )
+    np.testing.assert_allclose(ours.noise, theirs.noise, rtol=1e-9)
 
 
 def test_bands_are_refused_where_noise_chose(table):

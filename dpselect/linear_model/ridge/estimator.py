@@ -9,7 +9,6 @@ from sklearn.utils.validation import check_is_fitted
 from ...capabilities import PublicShape
 from ...certificates import RiskBound
 from ...estimator import PrivateRegressor
-from ...first_releases import FirstRelease
 from ...ledger import PrivacyLedger
 from ...metrics import ClippedSquaredErrorScore
 from ...noise.generators import RandomState
@@ -18,7 +17,7 @@ from ...rows import block_map
 from ...training_records import share_records
 from ...type_aliases import FloatArray, MatrixLike
 from ...validation import SMALLEST_BOUND, flag, interval, middle_and_half, number, one_of, unless
-from ..first_releases import norm_releases
+from ..first_releases import LearnsNormsMixin
 from ..sweep import optimal_values, scores_of_splits
 from .accuracy import RidgeAccuracy
 from .problem import RidgeNoise, RidgeProblem
@@ -32,7 +31,7 @@ _largest_norm = number(
 )
 
 
-class DPRidge(PrivateRegressor):
+class DPRidge(LearnsNormsMixin, PrivateRegressor):
     """Ridge regression, released with differential privacy.
 
     Minimises half the mean squared error plus alpha / 2 times the squared norm of the
@@ -214,16 +213,6 @@ class DPRidge(PrivateRegressor):
                 f"perturbation={self.perturbation!r}, because their noise gives pure privacy and "
                 'would not use it; write delta=0.0, or norm="l2" with perturbation="covariance".'
             )
-
-    def first_releases(self) -> dict[str, FirstRelease]:
-        """Return what a fit learns first: the norms that are "auto".
-
-        Returns
-        -------
-        dict
-            From the parameter to its FirstRelease.
-        """
-        return norm_releases(self)
 
     def problem(self) -> RidgeProblem:
         """Return all that is public of this regression, but epsilon.
