@@ -3,6 +3,7 @@
 import dataclasses
 import math
 import tracemalloc
+from itertools import product
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from dpselect.capabilities import PublicShape
 from dpselect.certificates import Certificate, SplitPatterns, margin_certificate
 from dpselect.metrics import HingeScore, LogisticScore, RampScore
 from dpselect.metrics.scores import SCORES
+from tests.marks import slow_but
 from tests.trials import fitted, scales_of, with_noise
 
 
@@ -56,9 +58,12 @@ def attack(rng, kind, perturbation, score_name, norm):
     )
 
 
-@pytest.mark.parametrize("kind", [DPLogisticRegression, DPLinearSVC])
-@pytest.mark.parametrize("perturbation", ["objective", "output"])
-@pytest.mark.parametrize("score_name", ["brier", "ramp", "logistic", "hinge"])
+@pytest.mark.parametrize("kind, perturbation, score_name", slow_but(
+    list(product(
+        [DPLogisticRegression, DPLinearSVC], ["objective", "output"],
+        ["brier", "ramp", "logistic", "hinge"],
+    )), 0, 6, 9, 15,
+))  # fmt: skip
 def test_random_neighbours_never_exceed_the_certificate(kind, perturbation, score_name):
     rng, norms = np.random.default_rng(0), ["l2", "l1"] * 75
     ratios = np.array([attack(rng, kind, perturbation, score_name, norm) for norm in norms])

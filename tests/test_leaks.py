@@ -29,7 +29,7 @@ from dpselect.linear_model.accuracy import LinearAccuracy
 from dpselect.linear_model.ridge.accuracy import RidgeAccuracy
 from dpselect.model_selection.strategies import stability as stability_module
 from dpselect.preprocessing import BoundedScaler, NormClipper
-from dpselect.testing import _attempt
+from dpselect.testing.attempts import attempt
 
 RELEASED = {
     "coef_", "intercept_", "best_index_", "best_params_", "gram_", "moment_", "density_",
@@ -74,7 +74,7 @@ def leaves(value, path=(), seen=None):
 def fitted(estimator, data):
     """Fit with fixed noise; return the object, and all that was printed or warned."""
     estimator = clone(estimator).set_params(random_state=3)
-    found = _attempt(lambda: estimator.fit(*data))
+    found = attempt(lambda: estimator.fit(*data))
     if found.error is not None:
         raise found.error
     printed, _, *said = found.said

@@ -34,12 +34,8 @@ from dpselect.noise import as_generator, check_random_state, grid_laplace, root_
 from dpselect.preprocessing import DPBoundsScaler
 from dpselect.privacy import PrivacyLoss
 from dpselect.records import numeric_rows
-from dpselect.testing import (
-    CHECKS,
-    ReleaseStatement,
-    check_private_estimator,
-    private_estimator_checks,
-)
+from dpselect.testing import ReleaseStatement, check_private_estimator, private_estimator_checks
+from dpselect.testing.checks import CHECKS
 from dpselect.training_records import warns_of_training_records
 from dpselect.validation import check_epsilon, check_number
 

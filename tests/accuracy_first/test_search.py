@@ -1,5 +1,6 @@
 import math
 import pickle
+from itertools import product
 
 import numpy as np
 import pytest
@@ -27,6 +28,7 @@ from dpselect.capabilities import PublicShape
 from dpselect.mechanisms.above_threshold import HIGH_SHARE, LOW_SHARE
 from dpselect.metrics import BrierScore, ClippedSquaredErrorScore
 from dpselect.preprocessing import BoundedScaler, DPBoundsScaler, NormClipper
+from tests.marks import slow_but
 
 GRID = {"epsilon": np.geomspace(0.01, 100, 30)}
 LABELS = ["ill", "well"]
@@ -356,13 +358,10 @@ PROMISES = [
     (OUTPUT, "certified"), (OUTPUT, "reduced_above_threshold"),
     (DENSITY, "certified"), (DENSITY, "above_threshold"), (DENSITY, "predict_verify"),
 ]
-LONG = ("brownian", "predict_verify")
 
 
 @pytest.mark.filterwarnings("ignore::dpselect.SeededNoiseWarning")
-@pytest.mark.parametrize("estimator, method", [
-    pytest.param(*case, marks=pytest.mark.slow) if case[1] in LONG else case for case in PROMISES
-], ids=name_of)
+@pytest.mark.parametrize("estimator, method", slow_but(PROMISES, 0, -1), ids=name_of)
 def test_the_promise(estimator, method):
     parameters = {"method": method, "failure_probability": 0.05, "delta": 1e-6}
     assert misses(estimator, 0.02, **parameters) <= most_misses(0.05)
@@ -388,8 +387,10 @@ def test_theory_promises_the_mean(estimator):
 
 
 @pytest.mark.filterwarnings("ignore::dpselect.SeededNoiseWarning")
-@pytest.mark.parametrize("method", ["above_threshold", "predict_verify", "doubling"])
-@pytest.mark.parametrize("criterion", ["risk", "clipped_squared_error"])
+@pytest.mark.parametrize("criterion, method", slow_but(
+    list(product(["risk", "clipped_squared_error"], ["above_threshold", "predict_verify", "doubling"])),
+    1, 5,
+))
 def test_the_promise_on_absolute_targets(criterion, method):
     X, y = records(RIDGE, SMALL)
     y = np.sign(y)

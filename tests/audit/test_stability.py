@@ -139,7 +139,10 @@ COMMON = dict(classes=[0, 1], **NO_CLASSES)
 @pytest.mark.parametrize(
     "estimator, score, draw, least",
     [
-        (DPLogisticRegression(alpha=0.1, **COMMON), BrierScore(), draw_rows, (0.4, 0.7)),
+        pytest.param(
+            DPLogisticRegression(alpha=0.1, **COMMON), BrierScore(), draw_rows, (0.4, 0.7),
+            marks=pytest.mark.slow,
+        ),
         pytest.param(
             DPLogisticRegression(alpha=1.0, perturbation="output", **COMMON), RampScore(), draw_rows,
             (0.4, 0.3), marks=pytest.mark.slow,
@@ -148,8 +151,10 @@ COMMON = dict(classes=[0, 1], **NO_CLASSES)
             DPLinearSVC(alpha=0.1, **COMMON), RampScore(-1.0, 1.0), draw_rows, (0.9, 0.9),
             marks=pytest.mark.slow,
         ),
-        (DPPoissonRegressor(alpha=5.0, target_bound=1.0, **NO_CLASSES), PoissonDevianceScore(1.0),
-         draw_rows, (0.65, 0.65)),
+        pytest.param(
+            DPPoissonRegressor(alpha=5.0, target_bound=1.0, **NO_CLASSES), PoissonDevianceScore(1.0),
+            draw_rows, (0.65, 0.65), marks=pytest.mark.slow,
+        ),
         (DPHistogramDensity(2.0, bin_width=0.25, random_state=root_stream(0), bounds=(0, 1)),
          IntegratedSquaredErrorScore(), draw_numbers, (0.8, 0.3)),
     ],

@@ -129,9 +129,9 @@ def backend(request):
         yield request.param
 
 
-def on(*names):
+def on(*names, slow=("dask",)):
     return pytest.mark.parametrize(
-        "backend", [pytest.param(name, marks=[pytest.mark.slow] * (name == "dask")) for name in names],
+        "backend", [pytest.param(name, marks=[pytest.mark.slow] * (name in slow)) for name in names],
         indirect=True,
     )
 
@@ -662,7 +662,7 @@ def test_a_ledger_that_is_not_there_is_missed(data, ledger):
 # ---- strict mode
 
 
-@on(*BACKENDS)
+@on(*BACKENDS, slow=("dask", "loky"))
 @pytest.mark.filterwarnings("ignore::dpselect.PrivacyLeakWarning")
 def test_strict_mode_reaches_each_backend(backend, data):
     X, y = data

@@ -25,7 +25,7 @@ MODEL = DPLogisticRegression(classes=[0, 1])
 
 def some_now(names):
     """All containers take about a minute; the others are tried by whole searches, too."""
-    now = ("list", "csv", "nullable", "polars", "csr")
+    now = ("csv", "nullable", "csr")
     return [name if name in now else pytest.param(name, marks=pytest.mark.slow) for name in names]
 
 

@@ -12,6 +12,7 @@ from dpselect.capabilities import PublicShape
 from dpselect.density import DPHistogramDensity
 from dpselect.density.cells import cell_masses
 from dpselect.noise import as_generator
+from tests.marks import slow_but
 
 from .audit import loss_lower_bound
 
@@ -47,12 +48,12 @@ def audit(model):
     )
 
 
-@pytest.mark.parametrize("noise", ["laplace", "discrete_laplace"])
+@pytest.mark.parametrize("noise", slow_but(["laplace", "discrete_laplace"], 1))
 def test_loss_stays_under_the_claim(noise):
     assert 0.8 < audit(DPHistogramDensity(1.0, noise=noise, bounds=(0, 1))) <= 1.0
 
 
-@pytest.mark.parametrize("noise", ["laplace", "discrete_laplace"])
+@pytest.mark.parametrize("noise", slow_but(["laplace", "discrete_laplace"], 1))
 def test_half_the_noise_is_caught(noise):
     # scale 1 / epsilon, as if one record changed one count only
     assert audit(DPHistogramDensity(2.0, noise=noise, bounds=(0, 1))) > 1.0

@@ -19,6 +19,7 @@ from dpselect.mechanisms.gaussian import gaussian_mu
 from dpselect.metrics import BrierScore, ClippedSquaredErrorScore
 from dpselect.noise import root_stream
 from dpselect.rows import Parts
+from tests.marks import slow_but
 
 INF = float("inf")
 KINDS = [
@@ -236,8 +237,9 @@ def excesses(model, X, y, runs=1000):
     return risks(thetas) - risks(best[None])
 
 
-@pytest.mark.parametrize("norm", ["l1", "l2"])
-@pytest.mark.parametrize("perturbation, tightness", [("objective", 1.25), ("output", 6.0)])
+@pytest.mark.parametrize("norm, perturbation, tightness", slow_but([
+    ("l1", "objective", 1.25), ("l1", "output", 6.0), ("l2", "objective", 1.25), ("l2", "output", 6.0),
+], 0, 3))
 def test_excess_bound(norm, perturbation, tightness):
     """On rows of 0, the noise of the objective meets nothing but the penalty: the bound is attained."""
     n, d = 5000, 4

@@ -1,0 +1,6 @@
+"""Attacks that every private estimator must pass: this library's, and yours."""
+
+from .checks import check_private_estimator, private_estimator_checks
+from .statement import ReleaseStatement
+
+__all__ = ["ReleaseStatement", "check_private_estimator", "private_estimator_checks"]

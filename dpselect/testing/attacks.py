@@ -1,0 +1,69 @@
+"""Attacks on the loss that is stated: data sets that are told apart by what comes out."""
+
+import itertools
+import math
+
+import numpy as np
+
+from ..audit import guessing_game
+from .attempts import require
+from .case import as_records, parameters_to_try, stated_delta
+
+
+def _settings(case):
+    """Yield (parameters, number of columns, records, changed records): where the loss is tried."""
+    yield {"epsilon": 1.5}, case.one, 2, 1
+    yield {"epsilon": 1.5}, case.one, 8, 1
+    yield {"epsilon": 1.5}, case.some, 3, 1
+    yield {"epsilon": 3.0}, case.one, 3, 1
+    yield {"epsilon": 0.15}, case.one, 10, 10
+    for params in list(parameters_to_try(case, 1.5))[1:]:
+        yield params, case.one, 3, 1
+
+
+def _worst_neighbours(case, setting, bases, seeds):
+    """Return how far neighbours are moved, in spreads of the noise, and the pair that is moved most."""
+    params, d, n, changed = setting
+    edge = case.edge(d, params)
+    best = (0.0, None)
+    for base in (edge[0], edge[-1])[:bases]:
+        data = [as_records([record] * changed + [base] * (n - changed)) for record in edge]
+        found = np.array([
+            [case.numbers(case.fit(part, seed, **params)) for part in data] for seed in range(seeds)
+        ])
+        spread = case.spread(data[0], range(10, 16), **params)
+        moved = np.abs(found[:, :, None] - found[:, None]).mean(axis=0)
+        size = moved.max(initial=0.0)
+        score = np.linalg.norm(moved / np.maximum(spread, 1e-9 * size + 1e-300), axis=-1)
+        i, j = np.unravel_index(np.argmax(score), score.shape)
+        best = max(best, (float(score[i, j]), (data[i], data[j])), key=lambda pair: pair[0])
+    return best
+
+
+def check_the_stated_loss(case, n_trials):
+    """Neighbours that are as far apart as can be cannot be told apart better than is stated."""
+    tried = []
+    for number, setting in enumerate(_settings(case)):
+        try:
+            apart, _ = _worst_neighbours(case, setting, 1, 1)
+        except (TypeError, ValueError):
+            continue  # a value that the estimator does not take
+        tried.append((-apart / (setting[0]["epsilon"] * setting[3]), number, setting))
+    seeds = itertools.count(1000)
+    for _, number, setting in sorted(tried)[:3]:
+        _, pair = _worst_neighbours(case, setting, 2, 2)
+        if pair is None:
+            continue
+        params, _, n, changed = setting
+        epsilon = params["epsilon"] * changed
+        result = guessing_game(
+            lambda data: case.numbers(case.fit(data, next(seeds), **params)), *pair, epsilon,
+            delta=min(0.5, changed * math.exp(epsilon) * stated_delta(case)), n_trials=n_trials,
+            random_state=number,
+        )
+        require(
+            not result.refuted,
+            f"With {params} and {n} records, of which {changed} changed, {result.right} of "
+            f"{result.right + result.wrong} guesses of the data set were right, which a loss of "
+            f"{epsilon:g} does not allow.",
+        )

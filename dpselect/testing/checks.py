@@ -1,0 +1,196 @@
+"""The list of checks that every private estimator must pass: this library's, and yours.
+
+The checks are attacks. They see an estimator from outside: `fit`, what it predicts, its parameters
+and attributes, `privacy_`, the ledger. They bring the records, so none of yours are needed, and none
+should be used: a message of a failed check may show them.
+"""
+
+import warnings
+from collections.abc import Callable
+from functools import partial, update_wrapper
+
+from ..type_aliases import Estimator
+from .attacks import check_the_stated_loss
+from .case import Case
+from .certificate import check_certificate
+from .fixed_noise import check_the_loss_of_each_noise
+from .kept import (
+    check_a_second_fit,
+    check_failed_fits,
+    check_grid,
+    check_what_is_kept,
+    check_what_is_said,
+)
+from .noise import (
+    check_noise_is_fresh,
+    check_noise_is_independent,
+    check_seeds,
+    check_without_noise,
+)
+from .parameters import (
+    check_epsilon,
+    check_epsilon_is_passed,
+    check_fit_parameters,
+    check_parameters,
+)
+from .records import (
+    check_bad_records,
+    check_labels,
+    check_paths,
+    check_predictions,
+    check_training_records,
+)
+from .spending import check_ledger, check_the_statement
+from .statement import ReleaseStatement
+
+
+def check_private_estimator(
+    estimator: Estimator,
+    statement: ReleaseStatement | None = None,
+    *,
+    n_trials: int = 2000,
+) -> None:
+    """Check that an estimator keeps what private estimators promise.
+
+    That it passes is no proof. The checks find what they look for: a privacy loss that is larger than
+    stated on the records that they try, by a third or more in one dimension and by a factor of about two
+    in several; exact values in what is kept or said; records that are not clipped; a budget that is not
+    asked, or not charged what is spent; noise that is shared, repeated or missing. They do not see a
+    loss on other records, a delta that is too small, times, memory, or what methods other than `fit` and
+    predictions reveal. A proof says what holds; this says that the code does not contradict it.
+
+    Run scikit-learn's :func:`~sklearn.utils.estimator_checks.check_estimator` besides.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Unfitted, with parameters `epsilon` and `random_state`. It is cloned. Classifiers need
+        `classes`. If its `fit` takes `sample_weight` with these parameters, weights are attacked, too.
+    statement : ReleaseStatement, default=None
+        What it releases. None stands for ``ReleaseStatement()``.
+    n_trials : int, default=2000
+        Most fits to each pair of neighbours that are told apart; most pairs need a tenth. More find
+        smaller mistakes. 0 leaves these attacks out.
+
+    Raises
+    ------
+    AssertionError
+        If a check fails; it names all that fail, and what each found.
+
+    See Also
+    --------
+    private_estimator_checks : The same checks one by one, for pytest.
+
+    Examples
+    --------
+    One estimator passes, and its twin keeps a number that it ought not to keep:
+
+    >>> import numpy as np
+    >>> from dpselect import DPHistogramDensity
+    >>> from dpselect.testing import check_private_estimator
+    >>> density = DPHistogramDensity(bounds=(-1, 1), bin_width=0.5)
+    >>> check_private_estimator(density, n_trials=0)
+    >>> class Counts(DPHistogramDensity):
+    ...     def fit(self, X, y=None):
+    ...         super().fit(X)
+    ...         self.outside_ = int(np.sum(np.abs(np.asarray(X)) > 1))
+    ...         return self
+    >>> check_private_estimator(Counts(bounds=(-1, 1), bin_width=0.5), n_trials=0)
+    Traceback (most recent call last):
+    ...
+    AssertionError: Counts fails 1 of ... checks of private estimators.
+    check_what_is_kept: outside_ depends on the records; ...
+    """
+    failures, n_checks = [], 0
+    for model, check in private_estimator_checks(estimator, statement, n_trials=n_trials):
+        n_checks += 1
+        try:
+            check(model)
+        except Exception as error:  # what an estimator raises by accident is a failure, too
+            failures.append((check.__name__, error))
+    if failures:
+        found = "\n".join(
+            f"{name}: {'' if isinstance(error, AssertionError) else type(error).__name__ + ': '}{error}"
+            for name, error in failures
+        )
+        raise AssertionError(
+            f"{type(estimator).__name__} fails {len(failures)} of {n_checks} checks of private "
+            f"estimators.\n{found}"
+        ) from failures[0][1]
+
+
+def private_estimator_checks(
+    estimator: Estimator,
+    statement: ReleaseStatement | None = None,
+    *,
+    n_trials: int = 2000,
+) -> list[tuple[Estimator, Callable[[Estimator], None]]]:
+    """Return the checks of :func:`check_private_estimator`, to be run one by one.
+
+    Parameters
+    ----------
+    estimator : estimator
+    statement : ReleaseStatement, default=None
+    n_trials : int, default=2000
+        As there.
+
+    Returns
+    -------
+    list of (estimator, callable)
+        What was given, and a check: ``check(estimator)`` raises an AssertionError if it fails.
+
+    Examples
+    --------
+    >>> import pytest
+    >>> from dpselect import DPRidge
+    >>> from dpselect.testing import private_estimator_checks
+    >>> MODEL = DPRidge(target_range=(-1, 1))
+    >>> @pytest.mark.parametrize("estimator, check", private_estimator_checks(MODEL))
+    ... def test_private_estimator(estimator, check):
+    ...     check(estimator)
+    """
+    statement = ReleaseStatement() if statement is None else statement
+    checks: tuple[Callable[..., None], ...] = CHECKS[:-1]
+    if n_trials:
+        checks += (update_wrapper(partial(CHECKS[-1], n_trials=n_trials), CHECKS[-1]),)
+    return [(estimator, _Check(check, statement)) for check in checks]
+
+
+class _Check:
+    """A check of one estimator, with a name and an id for pytest."""
+
+    def __init__(self, check, statement):
+        self.check, self.statement, self.__name__ = check, statement, check.__name__
+        self.__doc__ = check.__doc__
+
+    def __call__(self, estimator):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            self.check(Case(estimator, self.statement))
+
+
+CHECKS = (
+    check_parameters,
+    check_epsilon,
+    check_epsilon_is_passed,
+    check_fit_parameters,
+    check_noise_is_fresh,
+    check_seeds,
+    check_without_noise,
+    check_noise_is_independent,
+    check_paths,
+    check_predictions,
+    check_bad_records,
+    check_labels,
+    check_training_records,
+    check_what_is_kept,
+    check_what_is_said,
+    check_a_second_fit,
+    check_failed_fits,
+    check_grid,
+    check_the_statement,
+    check_ledger,
+    check_certificate,
+    check_the_loss_of_each_noise,
+    check_the_stated_loss,  # the last one, and may be left out
+)

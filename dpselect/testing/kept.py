@@ -1,0 +1,169 @@
+"""Checks of what is left of the records, in the object and in what it says."""
+
+import math
+import tempfile
+from pathlib import Path
+
+import numpy as np
+from sklearn.base import clone, is_classifier
+
+from ..ledger import PrivacyLedger
+from .attempts import attempt, require, stays_as_it_was
+from .case import as_bytes, differing, leaves, open_ledger, parameters_to_try, what_is_kept
+
+
+def _hidden(model):
+    """What a fitted object keeps in attributes that its author calls functions of the release."""
+    named = {name: vars(model)[name] for name in getattr(model, "keeps", ()) if name in vars(model)}
+    return {path: as_bytes(leaf) for path, leaf in leaves(named)}
+
+
+def check_what_is_kept(case):
+    """Two fits with the same noise differ in what is released and in nothing else."""
+    models = [case.fit(data) for data in case.varied()]
+    kept = [what_is_kept(case, model) for model in models]
+    for other in kept[1:]:
+        names = differing(kept[0], other)
+        require(
+            not names,
+            f"{', '.join(names)} depends on the records; release it with noise, or do not keep it.",
+        )
+    hidden = [_hidden(model) for model in models]
+    renoised = _hidden(case.fit(next(case.varied()), seed=1))
+    exact = {
+        path[0] for path, value in hidden[0].items()
+        if renoised.get(path) == value and any(other.get(path) != value for other in hidden[1:])
+    }
+    require(
+        not exact, f"{', '.join(sorted(exact))} depends on the records and not on the noise: `keeps` is "
+        "for functions of what is released.",
+    )
+    shown = {repr(model) + str(sorted(vars(model))) for model in models}
+    require(len(shown) == 1, "The representation depends on the records.")
+    numbers = [case.numbers(model) for model in models]
+    require(
+        any(not np.array_equal(numbers[0], other) for other in numbers[1:]),
+        "The release is the same for all records; are its attributes those of the statement?",
+    )
+    require(all(np.isfinite(part).all() for part in numbers), "A released number is not finite.")
+
+
+def check_what_is_said(case):
+    """What a fit prints, logs and warns of does not depend on the records."""
+    said = [attempt(lambda: case.fit(data)) for data in case.varied()]
+    for other in said:
+        require(other.error is None, f"Some records cannot be fitted: {other.error!r}")
+        require(
+            other.said == said[0].said,
+            f"What is said depends on the records: {said[0].said} and {other.said}.",
+        )
+
+
+def _earlier(case):
+    """Yield parameters with which an object may have been fitted before, each at other values, too."""
+    yield from parameters_to_try(case, 0.1)
+    checks = getattr(case.estimator, "parameter_checks", {})
+    for name, value in case.params.items():
+        choices = getattr(checks.get(name), "keywords", {}).get("choices", ())
+        others = [not value] if isinstance(value, bool) else [2.0] if value is None else choices
+        for other in others:
+            if name not in ("random_state", "ledger"):
+                yield {"epsilon": 100.0, name: other}
+
+
+def check_a_second_fit(case):
+    """A second fit is as the first one would have been, whatever the object was before."""
+    data, now = case.data(), {"epsilon": 2.0, "random_state": 6}
+    once = case.fit(data, 6, epsilon=2.0)
+    for params in _earlier(case):
+        model = case.model(5, **params)
+        try:
+            model.fit(*case.data(7, n=9, d=case.one, params=params))
+        except (TypeError, ValueError):
+            continue  # a value that the estimator does not take
+        model.set_params(**{name: case.params[name] for name in params} | now).fit(*data)
+        names = differing(what_is_kept(case, model), what_is_kept(case, once))
+        require(
+            not names and np.array_equal(case.numbers(model), case.numbers(once)),
+            f"A second fit depends on the first one, with {params}{': ' if names else ''}"
+            f"{', '.join(names)}.",
+        )
+        require(
+            model.privacy_ == once.privacy_, "privacy_ of a second fit is not that of a first one."
+        )
+
+
+def check_failed_fits(case):
+    """A fit that fails late leaves the estimator as it was, too."""
+    data = case.data(8, n=9, d=case.one)
+
+    class NoNoise(np.random.RandomState):
+        def __getattribute__(self, name):
+            if name in ("bytes", "random_sample", "uniform", "randint", "_bit_generator"):
+                raise ArithmeticError
+            return super().__getattribute__(name)
+
+    class Failing:
+        def __getattr__(self, name):
+            raise ArithmeticError
+
+    class FailingLedger(PrivacyLedger):
+        def reserve(self, *args, **kwargs):
+            return Failing()
+
+    fresh, fitted = case.model(), case.fit(case.data(), None)
+    with tempfile.TemporaryDirectory() as folder:
+        open_ledger(folder)
+        failing = FailingLedger(Path(folder) / "checks.ledger")
+        for model in (fresh, fitted):
+            for params in [{"random_state": NoNoise(0)}, {"ledger": failing}]:
+                if not params.keys() <= model.get_params().keys():
+                    continue
+                before = model.get_params(deep=False)
+                model.set_params(**params)
+                with stays_as_it_was(model, "A fit that failed"):
+                    found = attempt(lambda: model.fit(*data))
+                    if found.error is None:  # it found another way to its noise
+                        vars(model).clear()
+                        vars(model).update(vars(clone(case.estimator)))
+                        break
+                model.set_params(**{name: before[name] for name in params})
+
+
+def check_grid(case):
+    """Sums of records and noise are multiples of a public step: their last bits tell nothing."""
+    X, *y = case.data(n=8)
+    if is_classifier(case.estimator):
+        alike = [(X * (1 + i * 2.0**-16), *y) for i in range(5)]
+    else:
+        alike = [tuple(part * (1 + i * 2.0**-16) for part in (X, *y)) for i in range(5)]
+    found = np.array([
+        [case.numbers(case.fit(data, seed, epsilon=20.0), derived=False) for data in alike]
+        for seed in range(3)
+    ])
+    for column in np.moveaxis(found, 2, 0):
+        largest, moved = np.abs(column).max(), column - column[:, :1]
+        # what is no sum of the two is computed from such sums, or from noise that went elsewhere
+        if not np.ptp(moved, axis=0).max() <= 1e-9 * np.ptp(moved) or not np.ptp(moved):
+            continue
+        require(
+            _is_grid(column.ravel(), largest),
+            "Released numbers are not multiples of a public step, so their last bits tell of the "
+            "records; pass them through dpselect.noise.release.",
+        )
+
+
+def _is_grid(numbers, largest):
+    # a power of two, of which doubles hold the multiples
+    if not np.remainder(numbers, math.ldexp(1.0, math.frexp(largest)[1] - 50)).any():
+        return True
+    # or a larger step, which divides all differences up to what doubles round
+    step, differences = 0.0, np.unique(np.abs(np.diff(numbers)))
+    for i, rest in enumerate(differences):
+        while rest > largest * 2.0**-34:
+            step, rest = rest, math.remainder(step, rest) if step else 0.0
+            rest = abs(rest)
+        for number in differences[: i + 1]:
+            step = number / max(1.0, round(number / step))
+    rests = np.abs(differences - np.rint(differences / step) * step)
+    return step > largest * 2.0**-28 and bool((rests < largest * 2.0**-46).all())

@@ -1,0 +1,81 @@
+"""Checks of what is stated, and of what a ledger is charged."""
+
+import copy
+import tempfile
+
+import numpy as np
+
+from ..exceptions import (
+    BudgetExceededError,
+)
+from ..privacy import PrivacyLoss
+from .attempts import Untouchable, attempt, refused, require, stays_as_it_was
+from .case import open_ledger, stated_delta
+
+
+def check_the_statement(case):
+    """`privacy_` says what was spent, before and after parameters change."""
+    data = case.data()
+    for epsilon in (0.5, 3, 1e-3):
+        model = case.fit(data, None, epsilon=epsilon)
+        loss = model.privacy_
+        require(isinstance(loss, PrivacyLoss), "privacy_ must be a PrivacyLoss.")
+        require(
+            (loss.epsilon, loss.delta) == (float(epsilon), stated_delta(case)),
+            f"privacy_ states epsilon {loss.epsilon:g} and delta {loss.delta:g} after a fit with "
+            f"{epsilon:g} and {stated_delta(case):g}.",
+        )
+        require(
+            loss.adjacency == PrivacyLoss(1.0).adjacency and loss.kind == PrivacyLoss(1.0).kind,
+            "privacy_ states another guarantee than the one that is checked.",
+        )
+        model.set_params(epsilon=99.0)
+        require(model.privacy_ is loss, "privacy_ changes with the parameters after the fit.")
+    require(copy.deepcopy(model).privacy_ == loss, "privacy_ does not travel with a copy of the model.")
+
+
+def check_ledger(case):
+    """A budget is asked before any record is read, and charged with what `privacy_` states."""
+    data = case.data()
+    untouchable = [Untouchable() for _ in data]
+    ways = ["open", "parameter"] if "ledger" in case.params else ["open"]
+    for way in ways:
+        with tempfile.TemporaryDirectory() as folder:
+            ledger = open_ledger(folder, epsilon=1.0)
+            model = case.model(epsilon=0.75)
+
+            def fit(*records):
+                if way == "parameter":
+                    return model.set_params(ledger=ledger).fit(*records)
+                with ledger:
+                    return model.fit(*records)
+
+            for name, (X, *y) in {
+                "one dimension": (data[0][:, 0], *data[1:]), "NaN": (data[0] * np.nan, *data[1:])
+            }.items():
+                attempt(lambda: fit(X, *y))
+                require(
+                    ledger.spent() in ((0.0, 0.0), (0.75, stated_delta(case))),
+                    f"A fit that was refused for X with {name} is charged {ledger.spent()}.",
+                )
+            already = len(ledger.history())
+            if ledger.spent()[0]:
+                return
+            fit(*data)
+            entries = ledger.history()[already:]
+            require(len(entries) == 1, f"A fit makes {len(entries)} entries in the ledger, not one.")
+            (entry,) = entries
+            require(
+                ledger.spent() == (0.75, stated_delta(case))
+                and (entry.epsilon, entry.delta) == (model.privacy_.epsilon, model.privacy_.delta),
+                f"The ledger is charged epsilon {entry.epsilon:g} and delta {entry.delta:g} for a fit "
+                f"with 0.75 and {stated_delta(case):g}.",
+            )
+            require(
+                entry.label == model.privacy_.label, "The ledger names something else than privacy_."
+            )
+            with stays_as_it_was(model, "A fit that no budget pays"):
+                refused(
+                    lambda: fit(*untouchable), (BudgetExceededError,), "A fit beyond the budget"
+                )
+            require(ledger.spent() == (0.75, stated_delta(case)), "A refused fit is charged.")
