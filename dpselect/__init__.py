@@ -32,6 +32,7 @@ from .linear_model import (
 )
 from .model_selection import StabilityGridSearchCV
 from .privacy import Adjacency, PrivacyLoss
+from .report import PrivacyReport, privacy_report
 from .rows import RowChunks
 
 __version__ = "0.1.0"
@@ -57,6 +58,7 @@ __all__ = [
     "PrivacyLedger",
     "PrivacyLedgerDisplay",
     "PrivacyLoss",
+    "PrivacyReport",
     "RowChunks",
     "SeededNoiseWarning",
     "StabilityGridSearchCV",
@@ -73,5 +75,6 @@ __all__ = [
     "noise",
     "preprocessing",
     "privacy_of",
+    "privacy_report",
     "set_config",
 ]

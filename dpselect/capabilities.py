@@ -118,6 +118,14 @@ class HasDefaultScore(Protocol):
 
 
 @runtime_checkable
+class HasPlainForm(Protocol):
+    """There is an equal object of scikit-learn alone (:func:`dpselect.export.to_sklearn`)."""
+
+    def to_sklearn(self) -> Any:
+        """Return it."""
+
+
+@runtime_checkable
 class LearnsFirst(Protocol):
     """It may learn some of its parameters privately before it is trained."""
 

@@ -8,7 +8,7 @@ never kept in a counter that a copied estimator or a worker process could miss.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
@@ -260,6 +260,30 @@ class PrivacyLoss:
             "parts": [part.to_dict() for part in self.parts],
         }
 
+    def outline(self, depth: int = 0) -> Iterator[tuple[int, PrivacyLoss, str]]:
+        """Go through the statement line by line.
+
+        Parameters
+        ----------
+        depth : int, default=0
+            Of the first line.
+
+        Yields
+        ------
+        depth, loss, text : int, PrivacyLoss and str
+            A single release with its label, or how the deeper lines that follow are put together.
+        """
+        members = self._members()
+        if not members:
+            yield depth, self, self.label
+        elif len(members) == 1:
+            yield from members[0].outline(depth)
+        else:
+            most = "largest of" if len(members) > 2 else "larger of"
+            yield depth, self, "sum of" if self.composition == "sequential" else most
+            for member in members:
+                yield from member.outline(depth + 1)
+
     def _repr_html_(self):
         """Return the statement for notebooks; its summary is the total."""
         rows = "".join(
@@ -267,26 +291,13 @@ class PrivacyLoss:
             f"<td style='text-align:right'>{loss.epsilon:.6g}</td>"
             f"<td style='text-align:right'>{loss.delta:.6g}</td>"
             f"<td style='text-align:left;padding-left:{1 + depth}em'>{escape(text)}</td></tr>"
-            for depth, loss, text in self._outline()
+            for depth, loss, text in self.outline()
         )
         return (
             f"<details style='margin:0.5em 0'><summary><b>Privacy loss:</b> {escape(self._head())}"
             "</summary><table><thead><tr><th>epsilon</th><th>delta</th>"
             f"<th style='text-align:left'>of</th></tr></thead><tbody>{rows}</tbody></table></details>"
         )
-
-    def _outline(self, depth=0):
-        """Yield (depth, loss, text) of each line: single releases, and how they are put together."""
-        members = self._members()
-        if not members:
-            yield depth, self, self.label
-        elif len(members) == 1:
-            yield from members[0]._outline(depth)
-        else:
-            most = "largest of" if len(members) > 2 else "larger of"
-            yield depth, self, "sum of" if self.composition == "sequential" else most
-            for member in members:
-                yield from member._outline(depth + 1)
 
     def _members(self):
         """Return the parts without levels that say nothing: a part alone, a sum within a sum."""
@@ -309,7 +320,7 @@ class PrivacyLoss:
         return head
 
     def __str__(self):
-        lines, outline = [self._head()], list(self._outline())
+        lines, outline = [self._head()], list(self.outline())
         for depth, loss, text in outline:
             delta = f", delta {loss.delta:.6g}" if loss.delta else ""
             amount = f"epsilon {loss.epsilon:.6g}{delta}: "

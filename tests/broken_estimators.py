@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import sparse
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from dpselect import DPPoissonRegressor
@@ -50,6 +51,13 @@ class MeanBeside(DPPoissonRegressor):
         unscaled = laplace(as_generator(root_stream(self.random_state).child("mean")), ())
         mean = float(release(total / n, scale * unscaled, step))
         return {**super()._release(records, calibration, noise), "mean_count_": mean}
+
+
+class PlainUnclipped(DPPoissonRegressor):
+    """What it hands over has its coefficients, and takes rows as they come."""
+
+    def to_sklearn(self):
+        return Pipeline(super().to_sklearn().steps[-1:])
 
 
 class ExactObjective(DPPoissonRegressor):
@@ -213,5 +221,5 @@ BROKEN = (
     NoLedger, MeanBeside, ExactObjective, InterceptForgotten, NoiseOfTheLargestCount,
     OwnEpsilonAlways, CertificateOfHalf, NegativeCounts, SparseRowsUnclipped, PredictsUnclipped,
     HalfAModel, SameNoise, KeepsTheMinimiser, QuotesText, WarnsOfClipping, WeightsUnclipped,
-    NoiseForgetsWeights,
+    NoiseForgetsWeights, PlainUnclipped,
 )

@@ -763,6 +763,26 @@ ForgetsTheOldModel = twin("check_failed_fits")(type("ForgetsTheOldModel", (Momen
 ForgetsTheOldModel.fit = forgets_first
 
 
+# what is handed over
+
+
+@twin("check_plain_form", BINARY)
+class HandsOverCoefficientsAlone(DPLinearSVC):
+    def to_sklearn(self):
+        return super().to_sklearn()[-1]
+
+
+@twin("check_plain_form", BINARY)
+class HandsOverALength(DPLinearSVC):
+    def _release(self, records, calibration, noise):
+        return super()._release(records, calibration, noise) | {"_longest": np.abs(records.X).max()}
+
+    def to_sklearn(self):
+        plain = super().to_sklearn()
+        plain.named_steps["columns"].max_abs_[:] = self._longest
+        return plain
+
+
 # parameters and certificates
 
 

@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from ..capabilities import PublicShape
@@ -20,6 +21,7 @@ from .design import design_and_targets
 from .first_releases import LearnsNormsMixin
 from .losses import WeightedLoss
 from .noise import LinearNoise, LinearProblem
+from .plain import plain_model
 from .sweep import optimal_values, scores_of_splits, solve
 from .weights import Weights
 
@@ -254,6 +256,25 @@ class LinearModel(LearnsNormsMixin, PrivateEstimator):
             A rule for choosing; no bound.
         """
         return self.calibration(PublicShape(n_samples, n_features, n_problems)).regularisation_cost()
+
+    def to_sklearn(self) -> Pipeline:
+        """Return an equal model of scikit-learn alone: steps that clip rows, and a linear model.
+
+        Returns
+        -------
+        sklearn.pipeline.Pipeline
+            The last step has `coef_` and `intercept_`, and sees clipped rows.
+        """
+        check_is_fitted(self)
+        design = self._with_values().problem().design(np.empty((0, self.n_features_in_)))
+        return plain_model(self, design.bounds, self._plain_predictor())
+
+    def _plain_predictor(self):
+        """Return a model of scikit-learn that predicts as this one does, once it has `coef_`."""
+        raise TypeError(
+            f"{type(self).__name__} does not say which model of scikit-learn predicts as it does, and "
+            "another one would be wrong in silence; write its method _plain_predictor."
+        )
 
     def _predictor(self, X):
         """Return w.x + b of rows that are clipped as the training rows were, shape (n, K)."""

@@ -80,7 +80,9 @@ class Design:
     weight = None
 
     def __init__(self, X, data_norm, constant, n_jobs=None, data_norm_l1=math.inf):
-        self.clip = partial(_clip_factor, bounds={"l2": data_norm, "l1": data_norm_l1})
+        norms = {"l2": data_norm, "l1": data_norm_l1}
+        self.bounds = {norm: bound for norm, bound in norms.items() if bound < math.inf}
+        self.clip = partial(_clip_factor, bounds=self.bounds)
         X = canonical(X)
         # rows that are read in each pass are clipped in each: nothing says that they are the same ones
         factor = None if is_lazy(X) else block_map(self.clip, X, n_jobs=n_jobs, beside=1)
@@ -159,8 +161,7 @@ def design_and_targets(problem, records):
 def _clip_factor(block, bounds):
     factor = np.ones((block.shape[0], 1))
     for norm, bound in bounds.items():
-        if bound < math.inf:
-            factor = np.minimum(factor, _factor_to(block, norm, bound))
+        factor = np.minimum(factor, _factor_to(block, norm, bound))
     return factor
 
 

@@ -2,6 +2,8 @@
 
 from typing import ClassVar, Literal
 
+from sklearn.linear_model import LinearRegression
+
 from ..estimator import PrivateRegressor
 from ..ledger import PrivacyLedger
 from ..metrics import ClippedAbsoluteErrorScore
@@ -84,7 +86,8 @@ class DPHuberRegressor(LinearModel, PrivateRegressor):
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,)
-        Released coefficients.
+        Released coefficients, of rows that are scaled down to their norms: of a longer row the
+        prediction is not ``x @ coef_ + intercept_``. :meth:`to_sklearn` has both.
     intercept_ : float
         Released intercept, m included.
     data_norm_, data_norm_l1_ : float
@@ -183,6 +186,9 @@ class DPHuberRegressor(LinearModel, PrivateRegressor):
     def _loss(self):
         centre, half = middle_and_half(self.target_range)
         return PseudoHuberLoss(centre, half / HALF_RANGE)
+
+    def _plain_predictor(self):
+        return LinearRegression()
 
     def predict(self, X: MatrixLike) -> FloatArray:
         """Predict the targets of rows, clipped as the training rows were.

@@ -17,6 +17,7 @@ from .base import TOL, LinearModel
 from .classifier import DPLinearClassifier
 from .first_releases import ClassShares
 from .losses import LogisticLoss
+from .plain import logistic_predictor
 
 
 def _check_shares(name, value):
@@ -106,7 +107,8 @@ class DPLogisticRegression(DPLinearClassifier):
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Released coefficients.
+        Released coefficients, of rows that are scaled down to their norms: of a longer row the
+        prediction is not ``x @ coef_ + intercept_``. :meth:`to_sklearn` has both.
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Released intercepts.
     classes_ : ndarray of shape (n_classes,)
@@ -251,6 +253,9 @@ class DPLogisticRegression(DPLinearClassifier):
 
     def _loss(self):
         return LogisticLoss()
+
+    def _plain_predictor(self):
+        return logistic_predictor(len(self.classes_))
 
     def predict_proba(self, X: MatrixLike) -> FloatArray:
         """Return the probabilities of the classes.

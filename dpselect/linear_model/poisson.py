@@ -16,6 +16,7 @@ from ..type_aliases import FloatArray, MatrixLike
 from ..validation import SMALLEST_BOUND, number
 from .base import TOL, LinearModel
 from .losses import PoissonLoss
+from .plain import exponential_predictor
 
 # the logarithm of the least rate that is predicted, so that deviances are finite
 LEAST = -700.0
@@ -89,7 +90,8 @@ class DPPoissonRegressor(LinearModel, PrivateRegressor):
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,)
-        Released coefficients.
+        Released coefficients, of rows that are scaled down to their norms: of a longer row the
+        prediction is not ``x @ coef_ + intercept_``. :meth:`to_sklearn` has both.
     intercept_ : float
         Released intercept.
     data_norm_, data_norm_l1_ : float
@@ -186,6 +188,9 @@ class DPPoissonRegressor(LinearModel, PrivateRegressor):
 
     def _loss(self):
         return PoissonLoss(float(self.target_bound))
+
+    def _plain_predictor(self):
+        return exponential_predictor(self.n_features_in_, LEAST, self.target_bound)
 
     def predict(self, X: MatrixLike) -> FloatArray:
         """Predict the rates of rows, clipped as the training rows were; at most `target_bound`.

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy.typing as npt
+from sklearn.svm import LinearSVC
 
 from ..ledger import PrivacyLedger
 from ..noise.generators import RandomState
@@ -87,7 +88,8 @@ class DPLinearSVC(DPLinearClassifier):
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Released coefficients.
+        Released coefficients, of rows that are scaled down to their norms: of a longer row the
+        prediction is not ``x @ coef_ + intercept_``. :meth:`to_sklearn` has both.
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Released intercepts.
     classes_ : ndarray of shape (n_classes,)
@@ -165,6 +167,9 @@ class DPLinearSVC(DPLinearClassifier):
 
     def _loss(self):
         return HuberHingeLoss(float(self.huber_width))
+
+    def _plain_predictor(self):
+        return LinearSVC()
 
     def _check_parameters(self):
         super()._check_parameters()

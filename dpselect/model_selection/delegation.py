@@ -15,6 +15,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from ..noise import is_seeded
+from ..preprocessing.plain_pipelines import to_sklearn
 from ..training_records import warns_of_training_records
 from ..type_aliases import Array, MatrixLike
 from .private_steps import freeze, last_private, thaw
@@ -144,6 +145,18 @@ class SearchDelegationMixin:
         score = scorer(self.best_estimator_, X, y, **score_params)
         # A single callable may return a dict of scores.
         return score[self.refit] if self.multimetric_ else score
+
+    def to_sklearn(self: Any) -> Any:
+        """Return an object of scikit-learn alone that is equal to the chosen estimator.
+
+        Returns
+        -------
+        estimator
+            As :func:`dpselect.export.to_sklearn` makes it.
+        """
+        _require_refit(self, "to_sklearn")
+        check_is_fitted(self)
+        return to_sklearn(self.best_estimator_, self.trusted_steps)
 
     @property
     def n_features_in_(self: Any) -> int:

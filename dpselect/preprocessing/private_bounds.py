@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from ..capabilities import PublicShape
@@ -16,6 +17,7 @@ from ..records import numeric_rows
 from ..rows import block_map, block_sum
 from ..type_aliases import FloatArray, MatrixLike
 from ..validation import number
+from .plain_rows import scaling
 from .scalers import scale_to_bounds
 
 # Ends of the cells: 0 and plus or minus (1 + j / 8) 2^e. Eight to an octave place a bound
@@ -155,6 +157,17 @@ class DPBoundsScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
         X = numeric_rows(self, X, lazily=True, reset=False)
         low, high = self.bounds_.T
         return block_map(lambda rows: scale_to_bounds(rows, low, high), X)
+
+    def to_sklearn(self) -> Pipeline:
+        """Return an equal step of scikit-learn alone, with the released bounds.
+
+        Returns
+        -------
+        sklearn.pipeline.Pipeline
+        """
+        check_is_fitted(self)
+        low, high = self.bounds_.T
+        return scaling(low, high, getattr(self, "feature_names_in_", None))
 
 
 def bound_grid():

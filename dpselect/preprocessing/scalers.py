@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from ..atomic import all_or_nothing
@@ -14,6 +15,7 @@ from ..records import numeric_rows
 from ..rows import block_map, is_lazy
 from ..type_aliases import FloatArray, MatrixLike
 from ..validation import SMALLEST_BOUND, check_choice, check_number
+from .plain_rows import clipping, scaling
 from .table_form import column_places
 
 # twice the difference of two bounds has to be a number of float64
@@ -83,6 +85,18 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         X = numeric_rows(self, X, lazily=True, reset=False)
         low, high = self._limits(X.shape[1])
         return _each(lambda rows: scale_to_bounds(rows, low, high), X)
+
+    def to_sklearn(self) -> Pipeline:
+        """Return an equal step of scikit-learn alone.
+
+        Returns
+        -------
+        sklearn.pipeline.Pipeline
+        """
+        check_is_fitted(self, "n_features_in_")
+        n = self.n_features_in_
+        low, high = (np.broadcast_to(end, n) for end in self._limits(n))
+        return scaling(low, high, getattr(self, "feature_names_in_", None))
 
     def _limits(self, n_features):
         given = self.bounds
@@ -196,6 +210,18 @@ class NormClipper(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         X = numeric_rows(self, X, lazily=True, accept_sparse="csr", reset=False)
         power, bound = {"l1": 1, "l2": 2}[self.norm], float(self.bound)
         return _each(lambda rows: clip_norms(rows, power, bound), X)
+
+    def to_sklearn(self) -> Pipeline:
+        """Return an equal step of scikit-learn alone.
+
+        Returns
+        -------
+        sklearn.pipeline.Pipeline
+        """
+        check_is_fitted(self, "n_features_in_")
+        self._check_parameters()
+        bounds = {self.norm: float(self.bound)}
+        return clipping(bounds, self.n_features_in_, getattr(self, "feature_names_in_", None))
 
     def _check_parameters(self):
         check_choice("norm", self.norm, ("l2", "l1"), why="only these norms are known here")

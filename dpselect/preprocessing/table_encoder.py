@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.compose import ColumnTransformer
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -17,6 +18,7 @@ from ..atomic import all_or_nothing
 from ..rows import as_lazy, block_map, dummy_rows, is_lazy
 from ..type_aliases import Array, MatrixLike
 from ..validation import check_choice, check_flag, check_number, unquoted
+from .plain_tables import plain_encoder
 from .schema import CategoryColumn, NumberColumn, PublicSchema
 from .table_form import as_array, column_places, list_columns, plain_values
 from .terms import (
@@ -225,6 +227,22 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             if not np.array_equal(given, getattr(self, "feature_names_in_", given)):
                 raise ValueError("input_features is not equal to feature_names_in_.")
         return np.array([name for term in self.terms_ for name in term.names], dtype=object)
+
+    def to_sklearn(self) -> ColumnTransformer:
+        """Return an equal encoder of scikit-learn alone; its rows are dense.
+
+        Returns
+        -------
+        sklearn.compose.ColumnTransformer
+
+        Raises
+        ------
+        ValueError
+            If a category is written as a gap is, such as "None".
+        """
+        check_is_fitted(self, "terms_")
+        places = dict(zip(self.schema_.columns, self._places))
+        return plain_encoder(self.terms_, places, getattr(self, "feature_names_in_", None))
 
     def max_norm(self, norm: Literal["l1", "l2"] = "l2") -> float:
         """Return the norm that no row can exceed, but for rounding.

@@ -106,6 +106,17 @@ class TabularPipeline(Pipeline):
         self.bound(n_rows(X))
         return super().fit(X, y, **params)
 
+    def to_sklearn(self) -> Pipeline:
+        """Return an equal Pipeline of scikit-learn alone: see :func:`dpselect.export.to_sklearn`.
+
+        Returns
+        -------
+        sklearn.pipeline.Pipeline
+        """
+        from .plain_pipelines import to_sklearn  # whose check knows this class
+
+        return to_sklearn(Pipeline(self.steps))
+
 
 def tabular_pipeline(schema: Any, model: Estimator, **encoder_params: Any) -> TabularPipeline:
     """Return a Pipeline from a table to a private model; no number has to be computed by hand.

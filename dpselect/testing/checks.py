@@ -18,6 +18,7 @@ from .kept import (
     check_a_second_fit,
     check_failed_fits,
     check_grid,
+    check_plain_form,
     check_what_is_kept,
     check_what_is_said,
 )
@@ -184,6 +185,7 @@ CHECKS = (
     check_labels,
     check_training_records,
     check_what_is_kept,
+    check_plain_form,
     check_what_is_said,
     check_a_second_fit,
     check_failed_fits,

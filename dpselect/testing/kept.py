@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 from sklearn.base import clone, is_classifier
 
+from ..capabilities import HasPlainForm
 from ..ledger import PrivacyLedger
 from .attempts import attempt, require, stays_as_it_was
 from .case import as_bytes, differing, leaves, open_ledger, parameters_to_try, what_is_kept
@@ -46,6 +47,33 @@ def check_what_is_kept(case):
         "The release is the same for all records; are its attributes those of the statement?",
     )
     require(all(np.isfinite(part).all() for part in numbers), "A released number is not finite.")
+
+
+def check_plain_form(case):
+    """What `to_sklearn` returns predicts the same, and is a function of what was released."""
+    models = [case.fit(data, epsilon=1.0) for data in case.varied()]
+    model = models[0]
+    if not isinstance(model, HasPlainForm):
+        return
+    plain, rows = model.to_sklearn(), np.random.default_rng(0).normal(size=(50, case.some))
+    rows *= np.geomspace(1e-3, 1e3, 50)[:, np.newaxis]
+    for name in case.predictions():
+        own, others = getattr(model, name)(rows), getattr(plain, name)(rows)
+        same = (
+            np.allclose(own, others, rtol=1e-9, atol=1e-9 * np.abs(own).max())
+            if own.dtype.kind == "f" else np.array_equal(own, others)
+        )
+        require(same, f"{name} of what to_sklearn returns is not that of the model.")
+    known = {path: as_bytes(leaf) for path, leaf in leaves(vars(plain))}
+    released = {name: vars(model)[name] for name in case.may_differ(model) if name in vars(model)}
+    for other in models[1:]:
+        vars(other).update(released)
+        kept = {path: as_bytes(leaf) for path, leaf in leaves(vars(other.to_sklearn()))}
+        names = differing(known, kept)
+        require(
+            not names,
+            f"{', '.join(names)} of what to_sklearn returns depends on more than was released.",
+        )
 
 
 def check_what_is_said(case):

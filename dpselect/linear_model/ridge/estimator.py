@@ -4,6 +4,8 @@ import math
 from typing import Any, Literal, Self
 
 from sklearn.base import clone
+from sklearn.linear_model import LinearRegression
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from ...capabilities import PublicShape
@@ -18,6 +20,7 @@ from ...training_records import share_records
 from ...type_aliases import FloatArray, MatrixLike
 from ...validation import SMALLEST_BOUND, flag, interval, middle_and_half, number, one_of, unless
 from ..first_releases import LearnsNormsMixin
+from ..plain import plain_model
 from ..sweep import optimal_values, scores_of_splits
 from .accuracy import RidgeAccuracy
 from .problem import RidgeNoise, RidgeProblem
@@ -90,7 +93,8 @@ class DPRidge(LearnsNormsMixin, PrivateRegressor):
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,)
-        Released coefficients.
+        Released coefficients, of rows that are scaled down to their norms: of a longer row the
+        prediction is not ``x @ coef_ + intercept_``. :meth:`to_sklearn` has both.
     intercept_ : float
         Released intercept, the middle of the range included.
     gram_ : ndarray of shape (d, d)
@@ -323,6 +327,18 @@ class DPRidge(LearnsNormsMixin, PrivateRegressor):
             For training with the model's `epsilon`.
         """
         return self.calibration(PublicShape(n_samples, n_features)).risk_bound(reach)
+
+    def to_sklearn(self) -> Pipeline:
+        """Return an equal model of scikit-learn alone: steps that clip rows, and a linear model.
+
+        Returns
+        -------
+        sklearn.pipeline.Pipeline
+            The last step has `coef_` and `intercept_`, and sees clipped rows.
+        """
+        check_is_fitted(self)
+        bounds = self._with_values().problem().row_bounds(self.n_features_in_)
+        return plain_model(self, bounds, LinearRegression())
 
     def predict(self, X: MatrixLike) -> FloatArray:
         """Predict the targets of rows, clipped as the training rows were.

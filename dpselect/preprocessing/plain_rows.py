@@ -1,0 +1,102 @@
+"""Steps of scikit-learn that do to rows what this library's do; all that they hold is public.
+
+A step gets its attributes from public numbers in place of a fit, or is fitted on a dummy row.
+"""
+
+import numpy as np
+from sklearn.compose import ColumnTransformer
+from sklearn.metrics.pairwise import euclidean_distances, manhattan_distances
+from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    MaxAbsScaler,
+    MinMaxScaler,
+    Normalizer,
+    PolynomialFeatures,
+    StandardScaler,
+)
+from sklearn.utils import check_array
+
+# from the origin
+DISTANCES = {"l2": euclidean_distances, "l1": manhattan_distances}
+
+
+def having(step, **attributes):
+    """Return a step with public attributes, in place of a fit."""
+    vars(step).update(attributes)
+    return step
+
+
+def known_columns(n_features):
+    """Return a step that refuses other columns, once it has their names, and gives rows as they are."""
+    return MaxAbsScaler().fit(np.ones((1, n_features)))
+
+
+def as_float64(gaps=False):
+    """Return a step that refuses what is no number; nan passes if there may be `gaps`."""
+    finite = {"ensure_all_finite": "allow-nan" if gaps else True}
+    return FunctionTransformer(
+        check_array, kw_args={"dtype": "float64", "accept_sparse": "csr", **finite}, accept_sparse=True
+    )
+
+
+def affine(centre, scale):
+    """Return a step that maps x to (x - centre) / scale; nan stays nan."""
+    centre, scale = np.atleast_1d(np.float64(centre)), np.atleast_1d(np.float64(scale))
+    return having(StandardScaler(), mean_=centre, scale_=scale, n_features_in_=len(scale))
+
+
+def between(low, high, n_features=1):
+    """Return a step that clips all columns to [low, high]; nan stays nan."""
+    return having(
+        MinMaxScaler(feature_range=(low, high), clip=True), min_=np.zeros(n_features),
+        scale_=np.ones(n_features), n_features_in_=n_features,
+    )
+
+
+def scaling(low, high, names):
+    """Return steps that clip columns to [low, high] and map them to [-1, 1]."""
+    n = len(low)
+    return _fitted(
+        n, names, columns=known_columns(n), float64=as_float64(),
+        scale=affine(low / 2 + high / 2, high / 2 - low / 2), clip=between(-1.0, 1.0, n),
+    )
+
+
+def clipping(bounds, n_features, names=None):
+    """Return steps that scale rows down to norms, such as ``{"l2": 1.0}``.
+
+    They divide (x, |x|, bound) by its largest entry, which is the larger one of |x| and the bound, and
+    multiply x by the bound. Further norms are columns of their own, in units of the first.
+    """
+    unit = next(iter(bounds.values()))
+    origin = np.zeros((1, n_features))
+    distances = [
+        (norm, FunctionTransformer(DISTANCES[norm], kw_args={"Y": origin}, accept_sparse=True))
+        for norm in bounds
+    ]
+    weights = {norm: unit / bound for norm, bound in bounds.items()}
+    union = FeatureUnion(
+        [("rows", "passthrough"), *distances, ("bound", PolynomialFeatures(degree=0))],
+        transformer_weights={**weights, "bound": unit},
+    )
+    rows = ColumnTransformer(
+        [("rows", "passthrough", slice(0, n_features))], transformer_weights={"rows": unit},
+        sparse_threshold=1.0,
+    )
+    return _fitted(
+        n_features, names, columns=known_columns(n_features), float64=as_float64(), norms=union,
+        largest=Normalizer("max"), rows=rows,
+    )
+
+
+def _fitted(n_features, names, **steps):
+    """Return a Pipeline of these steps; those that are not fitted see a dummy row."""
+    row = np.zeros((1, n_features))
+    for step in steps.values():
+        fitted = hasattr(step, "n_features_in_")
+        row = step.transform(row) if fitted else step.fit_transform(row)
+    if names is not None:
+        having(steps["columns"], feature_names_in_=np.array(names, dtype=object))
+    # (a dataframe between steps would have names of its own)
+    return Pipeline(list(steps.items())).set_output(transform="default")

@@ -1,0 +1,218 @@
+"""A TableEncoder in steps of scikit-learn: one branch of a ColumnTransformer for each term."""
+
+from itertools import product
+
+import numpy as np
+from scipy.linalg import helmert
+from sklearn.compose import ColumnTransformer
+from sklearn.decomposition import TruncatedSVD
+from sklearn.frozen import FrozenEstimator
+from sklearn.impute import MissingIndicator, SimpleImputer
+from sklearn.kernel_approximation import RBFSampler
+from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    KBinsDiscretizer,
+    MaxAbsScaler,
+    OneHotEncoder,
+    OrdinalEncoder,
+)
+
+from .cells import MISSING_TEXTS, TRUTHS, as_number
+from .plain_rows import affine, as_float64, between, having, known_columns
+from .schema import TRANSFORMS
+from .terms import CategoryTerm, FourierTerm, NumberTerm, PairTerm
+
+# how Python, numpy and pandas write what is missing
+WRITTEN_GAPS = ("None", "nan", "<NA>", "NaT")
+
+
+def plain_encoder(terms, places, names=None):
+    """Return a fitted ColumnTransformer with the features of terms.
+
+    Parameters
+    ----------
+    terms : tuple of Term
+    places : dict
+        From the name of each column to its place in a table.
+    names : array-like of str, default=None
+        Of all columns, if tables have names.
+    """
+    branches = []
+    for i, term in enumerate(terms):
+        chosen = [places[name] for name in term.columns]
+        branches.append((f"term{i}", FrozenEstimator(BRANCHES[type(term)](term)), chosen))
+    encoder = ColumnTransformer(branches, sparse_threshold=0).fit(np.zeros((1, len(places))))
+    if names is not None:
+        _name_columns(encoder, np.asarray(names, dtype=object))
+    return encoder.set_output(transform="default")
+
+
+def _name_columns(step, names):
+    """Let the steps that see cells refuse columns of other names."""
+    if isinstance(step, FrozenEstimator):
+        _name_columns(step.estimator, names)
+    elif isinstance(step, Pipeline):
+        _name_columns(step[0], names)
+    elif isinstance(step, ColumnTransformer):
+        for _, part, places in having(step, feature_names_in_=names).transformers_:
+            _name_columns(part, names[places])
+    elif isinstance(step, MaxAbsScaler):
+        having(step, feature_names_in_=names)
+
+
+def _read(column):
+    """Return the steps from cells to z, between 0 and 1, with nan for gaps."""
+    transform = TRANSFORMS[column.transform]
+    low, high = transform(column.low), transform(column.high)
+    steps = [
+        known_columns(1), _fit(as_float64(gaps=column.missing)), between(column.low, column.high)
+    ]
+    if column.transform:
+        steps.append(_fit(FunctionTransformer(transform)))
+    return [*steps, affine(low, high - low), between(0.0, 1.0)]
+
+
+def _read_all(parts, gap):
+    """Return a step from cells to a z for each column, `gap` for a gap without a fill."""
+    branches = [
+        (f"column{i}", FrozenEstimator(make_pipeline(*_read(part), _filled(_fill(part, gap)))), [i])
+        for i, part in enumerate(parts)
+    ]
+    return ColumnTransformer(branches, sparse_threshold=0).fit(np.zeros((1, len(parts))))
+
+
+def _fill(column, gap):
+    """Return the z of a column's fill, or `gap` if it has none."""
+    return gap if column.fill is None else column.read(np.array([column.fill]))[0]
+
+
+def _number(term):
+    (column,) = term.parts
+    if term.expansion == "linear":
+        features = [affine(0.5, 0.5)]
+    else:
+        k = np.arange(1, term.expansion + 1)
+        turned = FunctionTransformer(np.outer, kw_args={"b": np.pi * k})
+        features = [_fit(turned), _fit(FunctionTransformer(np.cos)), affine(0.0 * k, np.sqrt(k))]
+    if column.missing:
+        filled = column.fill is not None
+        fill = _filled(_fill(column, None)) if filled else _filled(0.0, len(term.names) - 1)
+        features = [fill, *features] if filled else [*features, fill]
+        flag = _fit(MissingIndicator(features="all"))
+        features = [FeatureUnion([("features", make_pipeline(*features)), ("missing", flag)])]
+    return make_pipeline(*_read(column), *features)
+
+
+def _category(term):
+    (column,) = term.parts
+    n = len(term.levels)
+    codes = np.eye(n) if term.code == "onehot" else helmert(n).T
+    if term.cuts:
+        edges = [0.0, *column.read(np.array(term.cuts)), *([1.5] if column.missing else []), 2.0]
+        bins = KBinsDiscretizer(n, encode="ordinal", strategy="uniform", subsample=None)
+        bins = having(
+            _fit(bins, np.linspace(0, 2, n)[:, np.newaxis]),
+            bin_edges_=np.array([np.array(edges), None], dtype=object)[:1],
+        )
+        gaps = [_filled(2.0)] if column.missing else []
+        return make_pipeline(*_read(column), *gaps, bins, *_coded(codes))
+    known = spellings(column)
+    texts = _fit(
+        OrdinalEncoder(
+            categories=[list(known)], handle_unknown="use_encoded_value", unknown_value=len(known)
+        ),
+        np.array([[next(iter(known))]]),
+    )
+    nothing = np.zeros((1, codes.shape[1]))
+    other = column.levels.index("<unknown>") if column.unknown else -1
+    return make_pipeline(
+        _fit(FunctionTransformer(np.asarray, kw_args={"dtype": "U"})),
+        _fit(FunctionTransformer(np.char.strip), np.array([[""]])),
+        texts, *_coded(np.vstack([codes, nothing])[[*known.values(), other]]),
+    )
+
+
+def _coded(rows):
+    """Return the steps from the number of a row to this row."""
+    n, width = rows.shape
+    places = np.arange(float(n))
+    return [
+        _fit(OneHotEncoder(categories=[places], sparse_output=False)),
+        having(TruncatedSVD(width), components_=rows.T.copy(), n_features_in_=n),
+    ]
+
+
+def spellings(column):
+    """Return how a cell of a category may be written, each with its place among the levels; -1 for none.
+
+    Blanks around it do not count. Numbers are written as Python and numpy write them.
+
+    Parameters
+    ----------
+    column : CategoryColumn
+
+    Returns
+    -------
+    dict
+
+    Raises
+    ------
+    ValueError
+        If a category is written as a gap is.
+    """
+    other = column.levels.index("<unknown>") if column.unknown else -1
+    known = {}
+    for text in MISSING_TEXTS:
+        cases = product(*({letter.lower(), letter.upper()} for letter in text))
+        known.update(dict.fromkeys(map("".join, cases)))
+    known.update(dict.fromkeys(WRITTEN_GAPS))
+    known = dict.fromkeys(sorted(known), len(column.levels) - 1 if column.missing else other)
+    for i, category in enumerate(column.categories):
+        number = as_number(category)
+        if number is not None and number == number:
+            written = {str(number), *([str(int(number))] if number.is_integer() else [])}
+            truths = [truth for truth, value in TRUTHS.items() if value == number]
+            written |= {f(truth) for truth in truths for f in (str.lower, str.upper, str.title)}
+            known.update(dict.fromkeys(sorted(written | ({"-0.0"} if number == 0 else set())), i))
+    for i, category in enumerate(column.categories):
+        if not isinstance(category, str):
+            continue
+        if category.strip() in WRITTEN_GAPS:
+            raise ValueError(
+                f"Column {column.name!r} has the category {category!r}, which scikit-learn and ONNX "
+                "cannot tell from a missing cell; call it something else in table and schema."
+            )
+        known[category.strip()] = i
+    return known
+
+
+def _pair(term):
+    return make_pipeline(
+        _read_all(term.parts, 0.5), affine([0.0, 0.0], [1 / np.pi, 1 / np.pi]),
+        _fit(FunctionTransformer(np.cos)),
+        _fit(FunctionTransformer(np.prod, kw_args={"axis": 1, "keepdims": True})), affine(0.0, 2.0),
+    )
+
+
+def _fourier(term):
+    n, D = term.weights.shape
+    sampler = _fit(RBFSampler(n_components=D, random_state=0), np.zeros((1, n)))
+    return make_pipeline(
+        _read_all(term.parts, 0.5), affine(np.full(n, 0.5), np.full(n, 0.5)),
+        having(sampler, random_weights_=term.weights, random_offset_=term.offsets),
+    )
+
+
+BRANCHES = {
+    CategoryTerm: _category, FourierTerm: _fourier, NumberTerm: _number, PairTerm: _pair,
+}
+
+
+def _filled(value, n_features=1):
+    fill = SimpleImputer(strategy="constant", fill_value=float(value), keep_empty_features=True)
+    return _fit(fill, np.zeros((1, n_features)))
+
+
+def _fit(step, dummy=None):
+    return step.fit(np.zeros((1, 1)) if dummy is None else dummy)

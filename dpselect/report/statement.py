@@ -1,0 +1,461 @@
+"""Everything that is said of a release, computed from it: sections of sentences and tables."""
+
+import datetime
+import inspect
+import math
+import os
+import platform
+from collections.abc import Mapping
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+
+from ..composition import MEMBERS, privacy_of
+from ..evaluation import Evaluation
+from ..ledger import PrivacyLedger
+from ..preprocessing.pipeline_check import fitted_parts
+from ..preprocessing.schema import NumberColumn
+from ..privacy import KINDS, Adjacency
+from ..type_aliases import Estimator
+from .document import PrivacyReport, Section, Table
+from .theorems import proof_of
+
+PRIORS = (0.01, 0.1, 0.5)
+LIBRARIES = ("dpselect", "numpy", "scipy", "scikit-learn", "randomgen", "joblib")
+# parameters that are said elsewhere, or that change nothing of what is released
+UNSAID = ("ledger", "random_state", "n_jobs", "verbose", "pre_dispatch", "memory")
+MOST_CHARACTERS = 200
+# what a search chooses with by public numbers
+FREE = ("data_independent", "random", "first_candidate")
+FREE_PROOF = 'Proposition 1 of "Strategies of a private search"'
+NEIGHBOURS = {
+    Adjacency.REPLACE_RECORD: "Protected is each record: a row of the table, with its label or target.",
+    Adjacency.REPLACE_HOLDOUT_RECORD: "Protected is each holdout record: a row of those that answers "
+    "are computed from. Records that models were trained on are not protected by this release.",
+}
+NOT_COVERED = (
+    "How the public assumptions were found. A bound, a category, a grid or a norm that was looked up in "
+    "these records is a further release, which nothing here counts.",
+    "Other releases from the same records. Their losses add up, whoever makes them.",
+    "What is told of the records beside this release: scores of them, plots, counts, logs, and how long "
+    "the computation took.",
+    "What can be learned of people in general. A model may say something true of a person "
+    "whose record was never there.",
+)
+
+
+def privacy_report(
+    model: Estimator,
+    ledger: PrivacyLedger | None = None,
+    *,
+    evaluation: Evaluation | None = None,
+    date: datetime.date | None = None,
+) -> PrivacyReport:
+    """Say what was released, what it cost and what was assumed, in words that can be signed.
+
+    A function of what was released and of public numbers alone, so it costs nothing: no record is read.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted: a private estimator, step, density or holdout of dpselect, a search, a Pipeline or
+        another estimator that :func:`~dpselect.privacy_of` takes; or an :class:`~dpselect.Evaluation`.
+        Of a search give the search: its `best_estimator_` does not know of the choice.
+    ledger : PrivacyLedger, default=None
+        Budget of the records; its state as of now is part of the report.
+    evaluation : Evaluation, default=None
+        Of the model, from :func:`~dpselect.evaluate`. It is a release of its own; the report says how
+        the two add up.
+    date : datetime.date, default=None
+        Of the report; None is today.
+
+    Returns
+    -------
+    PrivacyReport
+        With `to_html`, `to_markdown`, `to_json` and `save`; notebooks show it as a page.
+
+    Raises
+    ------
+    NotFittedError
+        If nothing was released yet.
+    TypeError
+        If `ledger`, `evaluation` or `date` is something else.
+    ValueError
+        If the model states no privacy loss, or the losses of its parts do not add up.
+
+    See Also
+    --------
+    privacy_of : The loss alone.
+
+    Notes
+    -----
+    With odds of ``p / (1 - p)`` before a release of loss epsilon, those after it are at most
+    ``exp(epsilon)`` times as large. Two records that are equally likely are told apart with a
+    probability of at most ``(exp(epsilon) + delta) / (exp(epsilon) + 1)``.
+
+    References
+    ----------
+    The bound on the odds and the role of delta: Kairouz, Oh and Viswanath, *The Composition Theorem for
+    Differential Privacy*, ICML 2015, theorem 2.1. The game: Wasserman and Zhou, *A Statistical
+    Framework for Differential Privacy*, JASA 105, 2010, section 4.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpselect import DPLogisticRegression, privacy_report
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(1000, 2))
+    >>> model = DPLogisticRegression(classes=[0, 1]).fit(X, (X[:, 0] > 0).astype(int))
+    >>> report = privacy_report(model)
+    >>> report
+    <PrivacyReport of ...: epsilon = 1>
+    >>> print([section.title for section in report.sections][:3])
+    ['What was released', 'Who is protected', 'What epsilon = 1 means']
+    >>> report.save("report.html")  # doctest: +SKIP
+    """
+    _check_types(ledger, evaluation, date)
+    loss = privacy_of(model)
+    found = model if isinstance(model, Evaluation) else getattr(model, "evaluation_", None)
+    evaluation = found if evaluation is None else evaluation
+    name = type(model).__name__
+    sections = [
+        Section("What was released", _released(name, model, loss)),
+        Section("Who is protected", _protected(loss, _n_records(model))),
+        Section(f"What epsilon = {loss.epsilon:.6g} means", _meaning(model, loss)),
+        Section("What is taken to be public", _public(model)),
+        Section("What is not covered", _not_covered(model, loss)),
+    ]
+    if isinstance(evaluation, Evaluation):
+        sections.append(Section("How good it is", _quality(evaluation, loss)))
+    sections += [
+        Section("Budget of the records", _budget(ledger, loss)),
+        Section("How it was made", _making(loss)),
+        Section("Signature", (Table(("Name", "Function", "Date", "Signature"), (("",) * 4,)),)),
+    ]
+    date = datetime.date.today() if date is None else date
+    return PrivacyReport(f"Privacy statement: {name}", date.isoformat(), loss, tuple(sections))
+
+
+def _check_types(ledger, evaluation, date):
+    for name, given, kind, why in (
+        ("ledger", ledger, PrivacyLedger, "its state is told; write PrivacyLedger(path)"),
+        ("evaluation", evaluation, Evaluation, "its figures are told; write evaluate(...)"),
+        ("date", date, datetime.date, "it dates a signature; write datetime.date(2030, 1, 31), or None"),
+    ):
+        if given is not None and not isinstance(given, kind):
+            raise TypeError(
+                f"{name} must be a {kind.__name__}, not a {type(given).__name__}, because {why}."
+            )
+
+
+def _released(name, model, loss):
+    strategy = getattr(getattr(model, "plan_", None), "strategy", getattr(model, "method_", ""))
+    rows = []
+    for depth, part, text in loss.outline():
+        proof = "" if part.parts or part.epsilon == math.inf else proof_of(part, strategy)
+        where = "documentation of its class" if proof is None else str(proof)
+        rows.append(("\N{EN DASH} " * depth + text, *_amounts(part, loss), where))
+    amounts = ("epsilon", "delta")[: 1 + (loss.delta > 0)]
+    blocks = [
+        f"{name} was released with {_in_words(loss)}.",
+        Table(("Release", *amounts, "Why it is private"), tuple(rows)),
+    ]
+    if loss.epsilon < math.inf:
+        blocks.append(
+            'Theorems and proofs are on the pages under "Mechanisms" of the documentation of dpselect.'
+        )
+    blocks += _choice(model, strategy)
+    values = [
+        (where, ", ".join(names)) for where, part in _fitted_parts(model)
+        if (names := sorted(name for name in vars(part) if name.endswith("_") and name[0] != "_"))
+    ]
+    if values:
+        blocks += [
+            "All that was released, and public numbers beside it, is in these attributes:",
+            Table(("Part", "Attributes"), tuple(values)),
+        ]
+    parts = [part for _, part in _fitted_parts(model)]
+    if any(hasattr(part, "coef_") and hasattr(part, "data_norm") for part in parts):
+        blocks.append(
+            "In predictions, too, rows are brought within the norm of the training before coefficients "
+            "apply: hand over the object, and not its coefficients alone."
+        )
+    return tuple(blocks)
+
+
+def _amounts(part, loss):
+    """Return epsilon, and delta where the whole loss has one."""
+    return (f"{part.epsilon:.6g}", f"{part.delta:.6g}")[: 1 + (loss.delta > 0)]
+
+
+def _choice(model, strategy):
+    """Return what is to be said of the choice of a search."""
+    said, chosen = [], getattr(model, "best_params_", None)
+    if not getattr(model, "reached_", True):
+        said.append("No model was found that meets the target.")
+    if chosen:
+        said.append(f"Chosen was {_said(chosen)}.")
+    if strategy in FREE and len(model.plan_.params) > 1:
+        said.append(f"The choice follows from public numbers and chance alone: {FREE_PROOF}.")
+    return said
+
+
+def _in_words(loss):
+    if loss.epsilon == math.inf:
+        return "no differential privacy: epsilon is infinite"
+    kind = "an ex-post privacy loss of" if loss.kind == KINDS[1] else "differential privacy,"
+    return f"{kind} epsilon = {loss.epsilon:.6g} and delta = {loss.delta:.6g}"
+
+
+def _protected(loss, n):
+    if loss.epsilon == math.inf:
+        return ("Nobody: an infinite epsilon protects no record.",)
+    blocks = [
+        NEIGHBOURS.get(loss.adjacency, "What is protected is said by the adjacency.")
+        + f" (Adjacency: {loss.adjacency}.)",
+        "The number of records is public." if n is None
+        else f"The number of records is public: there are {n:,}.",
+    ]
+    if loss.adjacency in NEIGHBOURS:
+        blocks.append(
+            "The unit is a record, not a person. A person with k records has k times this epsilon"
+            + (", and a larger delta." if loss.delta else ".")
+        )
+    return tuple(blocks)
+
+
+def _meaning(model, loss):
+    if loss.epsilon == math.inf:
+        return ("Nothing is promised: what was released is to be handled like the records themselves.",)
+    factor, whole = _factor(loss.epsilon), loss
+    if loss.kind == KINDS[1]:
+        whole = getattr(getattr(model, "plan_", None), "at_most", None)
+        blocks = [
+            "This epsilon was not fixed in advance: it bounds the loss of the outcome that came out. "
+            f"Replacing one record changes its probability by a factor of at most {factor}."
+        ]
+        if loss.delta:
+            blocks.append(f"With a probability of at most delta = {loss.delta:.6g} the loss is larger.")
+        if whole is not None:
+            blocks.append(
+                "Whatever had come out, the search as a whole is differentially private with epsilon = "
+                f"{whole.epsilon:.6g} and delta = {whole.delta:.6g}."
+            )
+    else:
+        besides = f", and by delta = {loss.delta:.6g} besides" if loss.delta else ""
+        blocks = [
+            "What can come out is about as likely, whatever one record says: replacing the record "
+            f"changes the probability of an event by a factor of at most {factor}{besides}."
+        ]
+        if loss.delta:
+            blocks.append(
+                "Nobody can learn more than from a release that shows the record openly with a "
+                f"probability of {loss.delta:.6g}, one in {1 / loss.delta:,.0f}, and otherwise has "
+                "delta = 0, for which:"
+            )
+    blocks += [
+        "Someone knows all other records, and holds a statement about this one for true with some "
+        "probability. How probable can the release make it?",
+        Table(("Before", "After, at most"), tuple(
+            (f"{100 * prior:g} %", _percent(posterior(prior, loss.epsilon))) for prior in PRIORS
+        )),
+    ]
+    if whole is not None:
+        blocks.append(
+            "A game: someone knows all other records, and that a fair coin chose this one among two. "
+            f"They tell which one in at most {_percent(success(whole.epsilon, whole.delta))} of all "
+            "cases, and in 50 % by guessing."
+        )
+    blocks.append(
+        "This holds whatever else they know, and whatever is computed from the release later."
+    )
+    if loss.seeded:
+        blocks.append(
+            "It does not hold for those who know the seed: they can remove the noise, and nothing is "
+            "promised against them."
+        )
+    return tuple(blocks)
+
+
+def posterior(prior, epsilon):
+    """Return the largest probability after a release of what had a probability before it."""
+    return prior / (prior + (1 - prior) * math.exp(-epsilon))
+
+
+def success(epsilon, delta):
+    """Return the largest probability of telling two records apart that are equally likely."""
+    return min(1.0, (1 + delta * math.exp(-epsilon)) / (1 + math.exp(-epsilon)))
+
+
+def _percent(share):
+    """Return a share in percent, rounded up to one digit after those that tell it from 100 %."""
+    rest = max(100 * (1 - share), 1e-9)
+    digits = max(1, 1 - math.floor(math.log10(rest)))
+    return f"{math.ceil(round(100 * share * 10**digits, 9)) / 10**digits:.{digits}f} %"
+
+
+def _factor(epsilon):
+    return f"{math.exp(epsilon):,.4g}" if epsilon < 700 else f"exp({epsilon:.6g})"
+
+
+def _public(model):
+    rows = [
+        (where, name, _said(value)) for where, part in _given_parts(model)
+        for name, value in _params(part).items()
+        if name not in (*UNSAID, "schema") and not _estimators(value)
+        and (not _is_default(part, name, value) or (part is model and name == "epsilon"))
+    ]
+    blocks = [
+        "Who signs this states that the following was known or decided without looking at the records. "
+        "All other parameters have the defaults of the versions below."
+    ]
+    if rows:
+        blocks.append(Table(("Part", "Parameter", "Value"), tuple(rows)))
+    for _, part in _fitted_parts(model):
+        if hasattr(part, "schema_"):
+            blocks += ["The schema, what columns of the table can hold:", _schema(part.schema_)]
+    return tuple(blocks)
+
+
+def _is_default(part, name, value):
+    parameter = inspect.signature(type(part).__init__).parameters.get(name)
+    return parameter is not None and _said(parameter.default) == _said(value)
+
+
+def _schema(schema):
+    rows = []
+    for name, column in schema.columns.items():
+        if isinstance(column, NumberColumn):
+            holds = f"{column.low:g} to {column.high:g} {column.unit or ''}".strip()
+        else:
+            holds = _said(list(column.categories))
+        more = {key: value for key, value in column.entry().items()
+                if key not in ("bounds", "categories", "unit")}
+        said = "; ".join(f"{key}: {_said(value)}" for key, value in more.items())
+        rows.append((str(name), f"{holds}; {said}" if said else holds))
+    return Table(("Column", "Holds"), tuple(rows))
+
+
+def _not_covered(model, loss):
+    given, seed = _params(model), "Whoever knows the seed (random_state) that the noise came from."
+    items = [
+        # a search gives its models the classes that it has learned
+        (any(_params(part).get("classes", 0) is None for _, part in _given_parts(model)),
+         "The labels: they were learned from the records, as classes=None asks."),
+        (given.get("trusted_steps"),
+         f"That {_said(given.get('trusted_steps'))} treats each row by itself: it was declared."),
+        (given.get("public_splits"), "That the splits do not depend on the records: it was declared."),
+        (loss.adjacency == Adjacency.REPLACE_HOLDOUT_RECORD,
+         "The training records; and that what is asked of the holdout treats each record by itself."),
+        (isinstance(model, Evaluation), "The model that was evaluated, and its training records."),
+        (loss.seeded, seed),
+    ]
+    return (NOT_COVERED + tuple(item for holds, item in items if holds),)
+
+
+def _quality(evaluation, loss):
+    own = evaluation.privacy_
+    rows = tuple((name, str(evaluation.metric(name))) for name in evaluation.metrics)
+    blocks = [
+        f"Measured on {evaluation.n_records:,} records. Intervals of 95 % cover sampling and noise.",
+        Table(("Figure", "Value [95 %]"), rows),
+    ]
+    if own not in loss.releases and own.adjacency == loss.adjacency:
+        largest, total = max(loss.epsilon, own.epsilon), loss.epsilon + own.epsilon
+        blocks.append(
+            f"The evaluation is a release of its own, with {_in_words(own)}. If its records took no "
+            "part in training, and which ones was decided without looking at them, both together have "
+            f"epsilon = {largest:.6g}. Otherwise they have {total:.6g}, and the figures are too kind."
+        )
+    return tuple(blocks)
+
+
+def _budget(ledger, loss):
+    if ledger is None:
+        return ("No ledger was given: what else was released from these records is not known here.",)
+    amounts = (("Budget", ledger.budget), ("Spent", ledger.spent()), ("Left", ledger.remaining()))
+    entries = ledger.history()
+    rows = tuple((name, *(f"{amount:.6g}" for amount in both)) for name, both in amounts)
+    blocks = [
+        f"The ledger {os.path.basename(ledger.path)!r} counts for the adjacency: {ledger.adjacency}.",
+        Table(("", "epsilon", "delta"), rows),
+        f"Entries: {len(entries)}. Reserved, not committed and counted in full: "
+        f"{sum(entry.committed_at is None for entry in entries)}.",
+    ]
+    if ledger.adjacency != loss.adjacency:
+        blocks.append("This release is for another adjacency, and cannot be one of its entries.")
+    return tuple(blocks)
+
+
+def _making(loss):
+    noise = (
+        "There was no noise." if loss.epsilon in (0.0, math.inf)
+        else "The noise came from a seed: this is for tests, not for release." if loss.seeded
+        else "The noise was drawn from the operating system's entropy, and no seed was given."
+    )
+    versions = [("Python", platform.python_version()), *((name, version(name)) for name in LIBRARIES)]
+    return (
+        noise, "Versions where this report was written:", Table(("Library", "Version"), tuple(versions)),
+    )
+
+
+def _parts(members, model, where=""):
+    """Yield (name, part) of an object and of all that it is made of."""
+    name = type(model).__name__
+    yield f"{where}: {name}" if where else name, model
+    for label, part in members(model):
+        if part is not None and not isinstance(part, str):
+            yield from _parts(members, part, f"{where}.{label}" if where else label)
+
+
+def _fitted_parts(model):
+    def members(model):
+        if hasattr(model, "best_estimator_"):
+            return [("best_estimator_", model.best_estimator_)]
+        if type(model) in MEMBERS:
+            return [(f"estimators_[{i}]", part) for i, part in enumerate(MEMBERS[type(model)](model))]
+        return fitted_parts(model)
+
+    return _parts(members, model)
+
+
+def _given_parts(model):
+    def members(model):
+        return [found for name, value in _params(model).items() for found in _estimators(value, name)]
+
+    return _parts(members, model)
+
+
+def _estimators(value, name=""):
+    """Return the named estimators that a parameter is or lists."""
+    if isinstance(value, (list, tuple)):
+        named = [entry for entry in value if isinstance(entry, tuple) and len(entry) > 1]
+        return [found for entry in named for found in _estimators(entry[1], str(entry[0]))]
+    return [(name, value)] if hasattr(value, "get_params") and not isinstance(value, type) else []
+
+
+def _params(part):
+    return part.get_params(deep=False) if hasattr(part, "get_params") else {}
+
+
+def _n_records(model):
+    """Return the number of records if the release has it, or None."""
+    plan = getattr(model, "plan_", None)
+    holders = ((model, "n_records"), (plan, "n_samples"), (model, "n_samples_"))
+    return next((getattr(holder, name) for holder, name in holders if hasattr(holder, name)), None)
+
+
+def _said(value: Any) -> str:
+    """Return a parameter in words, cut where it is long; never the address of an object."""
+    if isinstance(value, Mapping):
+        text = "; ".join(f"{key}: {_said(entry)}" for key, entry in value.items())
+    elif isinstance(value, (list, tuple, set, frozenset, np.ndarray)):
+        text = ", ".join(map(_said, value))
+    elif isinstance(value, (float, np.floating)):
+        text = f"{value:.6g}"
+    elif callable(value) and hasattr(value, "__qualname__"):
+        text = value.__qualname__
+    else:
+        text = str(value)
+    return text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]}\N{HORIZONTAL ELLIPSIS}"

@@ -1,0 +1,336 @@
+"""What is handed over predicts the same, in scikit-learn alone, and knows no more."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import sklearn
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
+from sklearn.ensemble import VotingRegressor
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.pipeline import Pipeline, make_pipeline, make_union
+from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures, StandardScaler
+
+from dpselect import (
+    AccuracyFirstSearchCV,
+    DPHistogramDensity,
+    DPLogisticRegression,
+    DPPoissonRegressor,
+    DPRidge,
+    PrivacyLedger,
+    StabilityGridSearchCV,
+)
+from dpselect.export import to_sklearn
+from dpselect.linear_model.base import LinearModel
+from dpselect.preprocessing import (
+    BoundedScaler,
+    DPBoundsScaler,
+    NormClipper,
+    TableEncoder,
+    plain_tables,
+    tabular_pipeline,
+)
+
+from ..glue import cases
+
+METHODS = ("decision_function", "predict", "predict_proba", "transform")
+POISSON = {
+    f"poisson {bound}": DPPoissonRegressor(
+        target_bound=bound, data_norm=0.8, data_norm_l1=1.0, epsilon=epsilon
+    )
+    for bound, epsilon in ((3.0, 1.0), (0.01, 1e-4))
+}
+MODELS = {**cases.LINEAR, **cases.RIDGE, **POISSON}
+X, LONG = cases.rows(), np.geomspace(1e-200, 1e100, 30)[:, np.newaxis]
+# short, long, none, and very long and short ones
+ROWS = np.vstack([X, 100 * X[:20], 0 * X[:1], LONG * X[:30]])
+
+
+def same(model, plain, rows, others=None):
+    """Whether two models predict the same of rows, to 1e-12 of the largest number."""
+    others = rows if others is None else others
+    found = [name for name in METHODS if hasattr(model, name)]
+    assert found
+    for name in found:
+        own, theirs = getattr(model, name)(rows), getattr(plain, name)(others)
+        if own.dtype.kind != "f":
+            assert np.array_equal(own, theirs), name
+        else:
+            largest = max(1.0, np.abs(own).max())
+            np.testing.assert_allclose(theirs, own, rtol=0, atol=1e-12 * largest, err_msg=name)
+
+
+@pytest.fixture(autouse=True)
+def no_warning():
+    """scikit-learn says nothing, of names of columns neither."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_models(name):
+    model = clone(MODELS[name])
+    model.fit(*cases.records_for(model))
+    plain = to_sklearn(model)
+    same(model, plain, ROWS)
+    assert np.array_equal(getattr(plain[-1], "regressor_", plain[-1]).coef_, model.coef_)
+    assert b"dpselect" not in pickle.dumps(plain)
+
+
+@pytest.mark.parametrize("step", [
+    BoundedScaler([(-1, 2), (0, 1e-3), (1e9, 1e9 + 1)]), NormClipper("l1", 0.7), NormClipper(bound=2.0),
+    DPBoundsScaler(), BoundedScaler((-4e307, 4e307)),
+    ColumnTransformer(
+        [("scaled", BoundedScaler((0, 1)), [2, 0]), ("rest", "passthrough", [1])], sparse_threshold=0,
+    ),
+    make_union(BoundedScaler((-1, 1)), make_pipeline(NormClipper(), DPBoundsScaler(), memory=None)),
+])
+def test_steps(step):
+    step = clone(step).fit(X)
+    same(step, to_sklearn(step), ROWS)
+    assert b"dpselect" not in pickle.dumps(to_sklearn(step))
+
+
+@pytest.mark.parametrize("container", [
+    lambda rows: np.clip(rows, -1e30, 1e30).astype(np.float32), sparse.csr_matrix, sparse.csr_array,
+    list, pd.DataFrame,
+    lambda rows: pl.DataFrame(rows.tolist(), schema=["x0", "x1", "x2"], orient="row"),
+    lambda rows: pd.DataFrame(rows).convert_dtypes().rename(columns="x{}".format),
+])
+@pytest.mark.parametrize("name", [
+    "logistic-objective-l1-3 classes-1", "ridge-covariance-l1-1-ball None",
+])
+def test_containers(container, name):
+    model, rows = clone(MODELS[name]), container(ROWS)
+    model.fit(rows[: cases.N], cases.records_for(model)[1])
+    same(model, to_sklearn(model), rows)
+
+
+def test_what_scikit_learn_sets_is_of_no_account():
+    model = make_pipeline(BoundedScaler((-1, 1)), DPRidge(target_range=(-1, 1)))
+    model.fit(X, cases.targets(X))
+    plain = to_sklearn(model)
+    with sklearn.config_context(transform_output="pandas"):
+        np.testing.assert_allclose(plain.predict(X), model[-1].predict(model[0].transform(X).to_numpy()))
+
+
+# ---- tables
+
+SCHEMA = {
+    "age": (18, 90), "job": ["farmer", " clerk", "other"],
+    "income": {"bounds": (0, 1e6), "transform": "log1p", "missing": True},
+    "debt": {"bounds": (-1e4, 1e4), "transform": "arcsinh", "missing": True, "fill": 0},
+    "grade": {"categories": ["1", "2", "x"], "missing": True},
+    "code": {"categories": [0, 1, 2.5], "unknown": True, "missing": True},
+    "smoker": [False, True], "hours": {"bounds": (0, 24), "missing": True},
+    "kind": {"categories": ["a", "b", "nil"], "unknown": True},
+}
+SETTINGS = [
+    {},
+    {"expansion": "linear", "categories": "simplex"},
+    {"expansion": 3, "categories": "onehot", "sparse_output": True},
+    {
+        "expansion": 2, "cut_points": {"age": [30, 50], "hours": [3, 8], "income": [1e3, 1e5]},
+        "pairs": [("income", "debt"), ("age", "hours")], "n_fourier": 7,
+    },
+    {"categories": "simplex", "cut_points": {"debt": [0]}, "expansion": 5},
+]
+
+
+def table(n=300, seed=0):
+    """Records in and out of their bounds, with gaps, and categories in every spelling."""
+    rng = np.random.default_rng(seed)
+
+    def drawn(*values):
+        return rng.choice(np.array(values, dtype=object), n)
+
+    def gaps(values):
+        return np.where(rng.random(n) < 0.2, np.nan, values)
+
+    return pd.DataFrame({
+        "age": rng.integers(0, 120, n), "job": drawn("farmer", " clerk ", "clerk", "pirate", "?", None),
+        "income": gaps(rng.lognormal(10, 3, n) - 5), "debt": gaps(rng.normal(0, 1e4, n)),
+        "grade": drawn(1, 2.0, "1", "2", "1.0", "x", None, np.nan, "NA", "na", "zzz", "", True, "TRUE"),
+        "code": rng.choice([0.0, -0.0, 1, 2.5, np.nan, 7], n), "smoker": rng.choice([True, False], n),
+        "hours": drawn(None, 3, 4.5, 30, -1, "8"), "kind": pd.Categorical(drawn("a", "b", "z", None)),
+    })
+
+
+def polars(frame):
+    def plain(value):
+        return None if value is None or value != value else str(value)
+
+    texts = ("job", "grade", "kind")
+    frame = frame.assign(hours=frame["hours"].astype(float))
+    return pl.DataFrame({
+        name: [plain(cell) if name in texts else cell for cell in frame[name]] for name in frame
+    }, strict=False)
+
+
+CONTAINERS = {
+    "pandas": lambda frame: frame,
+    "nullable": lambda frame: frame.assign(hours=frame["hours"].astype(float)).convert_dtypes(),
+    "polars": polars,
+    "array": lambda frame: frame.to_numpy(dtype=object),
+    "list": lambda frame: frame.to_numpy(dtype=object).tolist(),
+}
+
+
+def dense(rows):
+    return rows.toarray() if sparse.issparse(rows) else rows
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=str)
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_tables(setting, container):
+    rows = CONTAINERS[container](table())
+    encoder = TableEncoder(SCHEMA, **setting).fit(rows)
+    plain = to_sklearn(encoder)
+    np.testing.assert_allclose(
+        plain.transform(rows), dense(encoder.transform(rows)), rtol=0, atol=1e-14
+    )
+    assert b"dpselect" not in pickle.dumps(plain)
+
+
+def test_a_spelling_that_is_not_known_is_seen(monkeypatch):
+    monkeypatch.setattr(plain_tables, "WRITTEN_GAPS", ())
+    with pytest.raises(AssertionError):
+        test_tables({}, "pandas")
+
+
+def test_columns_are_known_by_name():
+    frame = table()
+    encoder = TableEncoder(SCHEMA).fit(frame)
+    plain = to_sklearn(encoder)
+    assert np.array_equal(plain.transform(frame[frame.columns[::-1]]), encoder.transform(frame))
+    with pytest.raises(ValueError, match="age"):
+        plain.transform(frame.drop(columns="age"))
+    model = DPRidge(target_range=(-1, 1)).fit(pd.DataFrame(X, columns=list("abc")), cases.targets(X))
+    with pytest.raises(ValueError, match="same order"):
+        to_sklearn(model).predict(pd.DataFrame(X, columns=list("acb")))
+
+
+@pytest.mark.parametrize("cell", [np.nan, np.inf, "much"])
+def test_cells_that_no_record_has_are_refused(cell):
+    frame = table().astype({"age": object})
+    plain = to_sklearn(TableEncoder(SCHEMA).fit(frame))
+    frame.loc[0, "age"] = cell
+    with pytest.raises(ValueError):
+        plain.transform(frame)
+
+
+@pytest.mark.parametrize("category", ["None", "nan ", "<NA>"])
+def test_a_category_that_is_written_as_a_gap_is_refused(category):
+    encoder = TableEncoder({"a": ["x", category]}).fit([["x"]])
+    with pytest.raises(ValueError, match="cannot tell from a missing cell"):
+        to_sklearn(encoder)
+
+
+# ---- pipelines and searches
+
+Y = cases.labels(2, X)
+ONEHOT = OneHotEncoder(categories=[[-1, 0, 1]] * 3, handle_unknown="ignore", sparse_output=False)
+
+
+@pytest.mark.parametrize("pipeline", [
+    tabular_pipeline(SCHEMA, DPLogisticRegression(classes=[0, 1])),
+    tabular_pipeline(SCHEMA, DPLogisticRegression(classes=[0, 1]), pairs=[("age", "debt")]),
+    tabular_pipeline(SCHEMA, DPLogisticRegression(classes=[0, 1], data_norm="auto")),
+])
+def test_tabular_pipelines(pipeline):
+    frame = table()
+    y = (frame["age"] > 60).astype(int)
+    pipeline = clone(pipeline).fit(frame, y)
+    for plain in (to_sklearn(pipeline), pipeline.to_sklearn()):
+        assert type(plain) is Pipeline and list(plain.named_steps) == ["encoder", "model"]
+        same(pipeline, plain, table(seed=1))
+        assert b"dpselect" not in pickle.dumps(plain)
+
+
+@pytest.mark.parametrize("steps", [
+    (PolynomialFeatures(2), NormClipper(bound=3.0)),
+    (DPBoundsScaler(), "passthrough"),
+    (make_pipeline(BoundedScaler((-1, 1)), PolynomialFeatures(2)),),
+    (BoundedScaler((-1, 1)), ONEHOT),
+])
+def test_pipelines_and_searches(steps, tmp_path):
+    ledger = PrivacyLedger(tmp_path / "ledger.json", epsilon=100.0)
+    model = make_pipeline(*map(clone, steps[:-1]), steps[-1], DPLogisticRegression(classes=[0, 1]))
+    search = StabilityGridSearchCV(
+        clone(model), {"dplogisticregression__alpha": [0.1, 1.0]}, epsilon=10.0, ledger=ledger
+    )
+    for fitted in (model, search):
+        fitted.fit(X, Y)
+        plain = to_sklearn(fitted)
+        same(fitted, plain, ROWS[: cases.N + 20])
+        assert b"dpselect" not in pickle.dumps(plain) and b"ledger" not in pickle.dumps(plain)
+    spent = ledger.spent()
+    to_sklearn(search)
+    assert ledger.spent() == spent
+
+
+def test_accuracy_first():
+    search = AccuracyFirstSearchCV(
+        DPRidge(target_range=(-1, 1)), {"epsilon": [10.0, 1000.0]}, target=0.5
+    ).fit(X, cases.targets(X))
+    same(search, search.to_sklearn(), ROWS)
+
+
+def test_a_change_of_what_was_handed_over_changes_nothing():
+    model = DPLogisticRegression(classes=[0, 1]).fit(X, Y)
+    before = model.coef_.copy()
+    to_sklearn(model)[-1].coef_[:] = 0
+    assert np.array_equal(model.coef_, before)
+
+
+# ---- what is refused
+
+MODEL = DPLogisticRegression(classes=[0, 1])
+
+
+@pytest.mark.parametrize("estimator, error, said", [
+    (DPHistogramDensity(bounds=(-4, 4), bin_width=2.0), TypeError, "keep dpselect where it predicts"),
+    (make_pipeline(BoundedScaler((-1, 1)), LogisticRegression()), TypeError, "LogisticRegression"),
+    (LogisticRegression(), TypeError, "paid for"),
+    (GridSearchCV(MODEL, {"alpha": [1.0]}, cv=KFold(2)), TypeError, "GridSearchCV"),
+    (VotingRegressor([("a", DPRidge(target_range=(0, 1)))]), TypeError, "VotingRegressor"),
+    (make_pipeline(StandardScaler(), MODEL), ValueError, "learns from the data"),
+    (make_union(BoundedScaler((0, 1)), StandardScaler()), ValueError, "learns from the data"),
+    (StabilityGridSearchCV(MODEL, {"alpha": [1.0]}, refit=False), AttributeError, "refit"),
+])
+def test_what_has_no_equal_is_refused(estimator, error, said):
+    estimator = clone(estimator).fit(X, Y)
+    with pytest.raises(error, match=said):
+        to_sklearn(estimator)
+
+
+@pytest.mark.parametrize("estimator", [
+    MODEL, DPRidge(), BoundedScaler((0, 1)), NormClipper(), DPBoundsScaler(), TableEncoder(SCHEMA),
+    make_pipeline(BoundedScaler((0, 1)), MODEL), make_union(NormClipper()),
+    tabular_pipeline(SCHEMA, MODEL), StabilityGridSearchCV(MODEL, {"alpha": [1.0]}),
+])
+def test_before_a_fit(estimator):
+    with pytest.raises(NotFittedError):
+        to_sklearn(clone(estimator))
+
+
+def test_trusted_steps():
+    model = make_pipeline(StandardScaler(), clone(MODEL)).fit(X, Y)
+    same(model, to_sklearn(model, trusted_steps=[StandardScaler]), X)
+
+
+def test_a_model_that_predicts_in_its_own_way_says_so():
+    class Mine(DPPoissonRegressor):
+        _plain_predictor = LinearModel._plain_predictor
+
+    model = Mine(target_bound=3.0).fit(X, Y)
+    with pytest.raises(TypeError, match="Mine does not say which model"):
+        model.to_sklearn()
