@@ -20,6 +20,8 @@ class PublicShape:
         Columns of X.
     n_problems : int, default=1
         1 for two classes and for other tasks, otherwise the number of classes.
+    persons : bool, default=False
+        Whether n counts persons, each with any number of rows.
 
     Examples
     --------
@@ -33,6 +35,7 @@ class PublicShape:
     n_samples: int
     n_features: int
     n_problems: int = 1
+    persons: bool = False
 
 
 def n_problems(model):

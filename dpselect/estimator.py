@@ -18,11 +18,15 @@ from .first_releases import Division, first_releases
 from .ledger import CarriesLedgerMixin, spending, where_it_came_from, without_spending
 from .metrics.plain import accuracy, r_squared
 from .noise import InnerStream, as_generator, check_random_state, is_seeded, root_stream
-from .privacy import PrivacyLoss
+from .persons import Persons
+from .privacy import Adjacency, PrivacyLoss
 from .records import (
+    Weighted,
     check_classes,
     classification_records,
     regression_records,
+    split_groups,
+    split_weights,
     table_records,
 )
 from .rows import block_map
@@ -109,6 +113,9 @@ class PrivateEstimator(ReleaseMixin, BaseEstimator, ABC):
         :mod:`dpselect.rows` alone, ``accept_sparse="csr"`` if they may be sparse.
     keeps : tuple of str
         Names of private attributes that are functions of what was released, and forgotten with it.
+    takes_groups : bool
+        Whether `_release` weighs rows by ``records.persons.weight``, and `_calibration` makes the noise
+        that hides all rows of one person where ``shape.persons``.
     """
 
     epsilon: float
@@ -116,8 +123,16 @@ class PrivateEstimator(ReleaseMixin, BaseEstimator, ABC):
     parameter_checks: ClassVar[dict[str, Callable[[str, Any], Any]]] = {}
     reads: ClassVar[dict[str, Any]] = {}
     keeps: ClassVar[tuple[str, ...]] = ()
+    takes_groups: ClassVar[bool] = False
 
-    def fit(self, X: MatrixLike, y: npt.ArrayLike | None = None, **fit_params: Any) -> Self:
+    def fit(
+        self,
+        X: MatrixLike,
+        y: npt.ArrayLike | None = None,
+        *,
+        groups: npt.ArrayLike | None = None,
+        **fit_params: Any,
+    ) -> Self:
         """Train and release.
 
         Parameters
@@ -127,6 +142,10 @@ class PrivateEstimator(ReleaseMixin, BaseEstimator, ABC):
             prediction. Sparse where the estimator takes sparse rows.
         y : array-like of shape (n_samples,), default=None
             Labels or targets; estimators that have none ignore it.
+        groups : array-like of shape (n_samples,), default=None
+            The id of the person whose row it is. Neighbours then differ in all rows of one person, and a
+            person counts as one record, the mean of their rows; public is the number of persons. None
+            if each row is a person. Estimators without a proof for that refuse it.
         **fit_params : dict
             None is supported: `sample_weight`, for instance, would change how far one record can
             move the model, and is refused.
@@ -141,9 +160,9 @@ class PrivateEstimator(ReleaseMixin, BaseEstimator, ABC):
         BudgetExceededError
             If the ledger has less left; no record is read.
         TypeError
-            If `fit_params` are given.
+            If `fit_params` are given, or `groups` that the estimator does not take.
         ValueError
-            If a parameter is out of range, or X or y is malformed.
+            If a parameter is out of range, or X, y or `groups` is malformed.
 
         Warns
         -----
@@ -154,27 +173,38 @@ class PrivateEstimator(ReleaseMixin, BaseEstimator, ABC):
         """
         refuse_fit_params(self, fit_params)
         self._check_parameters()
+        if groups is not None:
+            self.check_takes_groups()
+            y, weight = split_weights(y)
+            y = Weighted.of(y, weight, groups)
         warn_if_seeded(self)
         loss = self._loss_of_a_fit()
-        with spending(self, loss):
-            first = self._train(X, y, self.epsilon, self.random_state)
+        if groups is not None:
+            loss = replace(loss, adjacency=Adjacency.REPLACE_PERSON)
+        with spending(self, loss) as charge:
+            first, calibration = self._train(X, y, self.epsilon, self.random_state)
+            # what was learned first may have decided whether delta is used
+            if not first.releases:
+                loss = replace(loss, delta=min(loss.delta, getattr(calibration, "delta", loss.delta)))
             self.privacy_ = loss
             if first.releases:
                 owners = dict.fromkeys(first.releases, type(self).__name__)
-                losses = first.losses(owners, loss.seeded)
+                losses = first.losses(owners, loss.seeded, loss.adjacency)
                 losses.append(replace(loss, epsilon=first.rest))
                 self.privacy_ = PrivacyLoss.sequential(losses, label=loss.label)
+            charge.commit(loss)
         return self
 
     def _train(self, X, y, epsilon, random_state):
         """Set what is released, with an epsilon and the noise of a random state; spends nothing.
 
-        Returns how epsilon was divided between what was learned first and the rest.
+        Returns how epsilon was divided between what was learned first and the rest, and the noise
+        calibration.
         """
         # of an earlier fit, whose loss `privacy_` no longer states
         for name in [name for name in vars(self) if _is_released(name) or name in self.keeps]:
             del vars(self)[name]
-        records, epsilon = self._check_records(X, y), float(epsilon)
+        records, epsilon = self._records(X, y), float(epsilon)
         model, first = self, Division({}, epsilon)
         learned = first_releases(self)
         if learned:
@@ -190,9 +220,9 @@ class PrivateEstimator(ReleaseMixin, BaseEstimator, ABC):
             vars(self).update({f"{name}_": value for name, value in values.items()})
             model, random_state = self._with_values(values), stream.child("model")
         noise = model._noise_sample(records.shape, first.rest, random_state)
-        released = model._release(records, model.calibration(records.shape, first.rest), noise)
-        vars(self).update(records.public | released)
-        return first
+        calibration = model.calibration(records.shape, first.rest)
+        vars(self).update(records.public | model._release(records, calibration, noise))
+        return first, calibration
 
     def _with_values(self, values=None):
         """Return the estimator with values of what is learned first; None takes what was released."""
@@ -270,6 +300,28 @@ class PrivateEstimator(ReleaseMixin, BaseEstimator, ABC):
             seeded=noisy and is_seeded(self.random_state),
         )
 
+    def check_takes_groups(self) -> None:
+        """Refuse rows of persons, if there is no proof for them.
+
+        Raises
+        ------
+        TypeError
+        """
+        if not self.takes_groups:
+            raise TypeError(
+                f"{type(self).__name__}.fit got groups, and it is not known how far all rows of one "
+                "person can move its model; leave it out, and give one row a person."
+            )
+
+    def _records(self, X, y):
+        """Return the checked records, with their persons."""
+        y, groups = split_groups(y)
+        records = self._check_records(X, y)
+        if groups is None:
+            return records
+        self.check_takes_groups()
+        return replace(records, persons=Persons.of(groups, records.X))
+
     def _check_records(self, X, y):
         """Return the checked records."""
         return table_records(self, X, **self.reads)
@@ -280,7 +332,10 @@ class PrivateEstimator(ReleaseMixin, BaseEstimator, ABC):
 
     @abstractmethod
     def _calibration(self, shape, epsilon):
-        """Return the frozen noise calibration for a shape and an epsilon."""
+        """Return the frozen noise calibration for a shape and an epsilon.
+
+        Its `delta`, if it has one, is what a fit spends of the estimator's.
+        """
 
     @abstractmethod
     def _standard_noise(self, generator, n_features, n_problems, epsilon):
@@ -341,7 +396,7 @@ class Trial:
 
     def records(self, X, y):
         """Return the records as the model takes them."""
-        return clone(self.model)._check_records(X, y)
+        return clone(self.model)._records(X, y)
 
     def published(self, **released):
         """Return the model with attributes of a release that was made elsewhere."""

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from .capabilities import LearnsFirst
 from .noise import as_generator
-from .privacy import PrivacyLoss, remainder
+from .privacy import Adjacency, PrivacyLoss, remainder
 
 # of epsilon, for each number
 SHARE = 1 / 20
@@ -106,11 +106,13 @@ class Division:
     def rest(self):
         return remainder(self.epsilon, [self.share] * len(self.releases))
 
-    def losses(self, owners, seeded):
+    def losses(self, owners, seeded, adjacency=Adjacency.REPLACE_RECORD):
         """Return the losses of the releases; `owners` tells for each parameter whose it is."""
         seeded = seeded and self.epsilon != math.inf
         return [
-            PrivacyLoss(self.share, label=f"{owners[name]}: {release.what}", seeded=seeded)
+            PrivacyLoss(
+                self.share, label=f"{owners[name]}: {release.what}", seeded=seeded, adjacency=adjacency
+            )
             for name, release in self.releases.items()
         ]
 

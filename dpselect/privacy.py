@@ -38,6 +38,8 @@ class Adjacency(StrEnum):
 
     REPLACE_RECORD = "replace one record"
     """One record is replaced by any other; the number of records is public."""
+    REPLACE_PERSON = "replace all rows of one person"
+    """All rows of one person are replaced, by any number of others; the number of persons is public."""
     REPLACE_HOLDOUT_RECORD = "replace one holdout record"
     """Likewise for the holdout records; training records are not protected."""
     ADD_OR_REMOVE_RECORD = "add or remove one record"

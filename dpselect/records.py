@@ -13,6 +13,7 @@ from sklearn.utils.validation import validate_data
 from .capabilities import PublicShape
 from .config import warn_caller
 from .exceptions import PrivacyLeakWarning
+from .persons import Persons
 from .rows import (
     align,
     block_sum,
@@ -99,12 +100,15 @@ class Records:
         `classes_` where there are any.
     weight : array of shape (n,), or None
         How often each counts, 0 or more.
+    persons : Persons or None
+        Whose rows they are; None if each row is a person.
     """
 
     X: Any
     y: Any
     public: dict
     weight: Any = None
+    persons: Persons | None = None
 
     @classmethod
     def of(cls, estimator, X, y=None, **public):
@@ -123,27 +127,31 @@ class Records:
     def shape(self):
         """PublicShape : What is public of them."""
         K = len(self.public.get("classes_", ()))
-        return PublicShape(*self.X.shape, K if K > 2 else 1)
+        n, p = self.X.shape
+        if self.persons is not None:
+            n = self.persons.n
+        return PublicShape(n, p, K if K > 2 else 1, self.persons is not None)
 
 
 @dataclass(frozen=True)
 class Weighted:
-    """Labels or targets with the weights of their records, cut together.
+    """Labels or targets with the weights of their records, and the ids of their persons, cut together.
 
-    Takes the place of `y` on the way to an estimator that has ``fit(X, y, sample_weight)``.
+    Takes the place of `y` on the way to an estimator that has ``fit(X, y, sample_weight, groups=...)``.
 
     Attributes
     ----------
-    y, weight : array of shape (n,)
+    y, weight, groups : array of shape (n,), or None
     """
 
     y: Any
-    weight: Any
+    weight: Any = None
+    groups: Any = None
 
     @classmethod
-    def of(cls, y, weight):
-        """Return `y` with weights, or as it is if they are None."""
-        return y if weight is None else cls(y, weight)
+    def of(cls, y, weight=None, groups=None):
+        """Return `y` with weights and ids, or as it is if there are none."""
+        return y if weight is None and groups is None else cls(y, weight, groups)
 
     @property
     def shape(self):
@@ -154,7 +162,10 @@ class Weighted:
         return len(self.y)
 
     def __getitem__(self, indices):
-        return Weighted(take(self.y, indices), take(self.weight, indices))
+        return Weighted(*(
+            part if part is None else take(part, indices)
+            for part in (self.y, self.weight, self.groups)
+        ))
 
     def __array__(self, dtype=None, copy=None):
         # scores weigh all records alike
@@ -164,6 +175,11 @@ class Weighted:
 def split_weights(y):
     """Return the labels and their weights, or None for these."""
     return (y.y, y.weight) if isinstance(y, Weighted) else (y, None)
+
+
+def split_groups(y):
+    """Return the labels, with their weights if there are any, and the ids of their persons, or None."""
+    return (Weighted.of(y.y, y.weight), y.groups) if isinstance(y, Weighted) else (y, None)
 
 
 def check_weights(weight, X):

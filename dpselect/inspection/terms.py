@@ -16,7 +16,7 @@ from ..linear_model.noise import LinearNoise
 from ..preprocessing import TableEncoder
 from ..preprocessing.schema import INVERSES, TRANSFORMS, CategoryColumn
 from ..preprocessing.terms import CategoryTerm, FourierTerm, PairTerm, Term
-from ..privacy import KINDS
+from ..privacy import KINDS, Adjacency
 from ..type_aliases import Array, Estimator, FloatArray
 from .display import imported_pyplot
 
@@ -309,7 +309,8 @@ def _direction(model, target):
 
 def _deviation(model, n_samples):
     """Return the bound on the standard deviation of a coefficient, in any direction."""
-    shape, noise = PublicShape(n_samples, *np.atleast_2d(model.coef_).T.shape), None
+    persons = model.privacy_.adjacency == Adjacency.REPLACE_PERSON
+    shape, noise = PublicShape(n_samples, *np.atleast_2d(model.coef_).T.shape, persons), None
     if isinstance(model, Calibrated):
         learned = {name: getattr(model, f"{name}_") for name in first_releases(model)}
         # what was learned first has taken its share of epsilon

@@ -76,8 +76,8 @@ class LinearAccuracy(AccuracyForm):
             share * failure_probability / shape.n_problems
             for share in ((0.99, 0.01) if objective else (1.0, 1.0))
         ]
-        length = noise_length(calibration.norm, d, shares[0]) if objective else 0.0
-        added = s.output_scale * noise_length("l2", d, shares[1])
+        length = noise_length(calibration.law, d, shares[0]) if objective else 0.0
+        added = s.output_scale * noise_length(calibration.added_law, d, shares[1])
         o = self.problem.origin_length
         longest = norm_bound(self.loss, s, self.radius, length, 0.0, o) + o
         gradient = s.linear_scale * length + (s.mu - alpha) * longest + s.tau

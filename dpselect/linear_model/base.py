@@ -32,6 +32,7 @@ class LinearModel(LearnsNormsMixin, PrivateEstimator):
     """Base of linear models: a subclass has the parameters that are checked here, and a loss."""
 
     reads = {"lazily": True, "accept_sparse": "csr"}
+    takes_groups = True
     parameter_checks = {
         "alpha": unless("auto", number(
             why="the noise is proportional to 1 / alpha, and without regularisation one record "
@@ -39,6 +40,10 @@ class LinearModel(LearnsNormsMixin, PrivateEstimator):
             instead='write a number greater than 0, or "auto"',
         )),
         "perturbation": one_of("objective", "output", why="only these have a proof"),
+        "delta": number(
+            low_included=True, high=1.0, why="it is a probability",
+            instead="write 0.0, or a number such as 1e-6",
+        ),
         "norm": one_of("auto", "l2", "l1", why="only for these norms is there noise with a proof"),
         "data_norm": unless("auto", number(
             low=SMALLEST_BOUND, low_included=True,
@@ -80,6 +85,8 @@ class LinearModel(LearnsNormsMixin, PrivateEstimator):
         X: MatrixLike,
         y: npt.ArrayLike | None = None,
         sample_weight: npt.ArrayLike | None = None,
+        *,
+        groups: npt.ArrayLike | None = None,
         **fit_params: Any,
     ) -> Self:
         """Train and release.
@@ -96,6 +103,11 @@ class LinearModel(LearnsNormsMixin, PrivateEstimator):
             one only. So each weight must come from its own record, and from what is public: weights
             that were divided by their sum, or made from the errors of a model on these records, are
             functions of all of them, and the stated loss does not cover that. None weighs all by 1.
+        groups : array-like of shape (n_samples,), default=None
+            The id of the person whose row it is, a number or a text; it is not kept. Neighbours then
+            differ in all rows of one person, however many these are, and public is n, the number of
+            persons. A person counts as one record, the mean of their rows, so the noise is that of n
+            records. None if each row is a person.
         **fit_params : dict
             None is supported.
 
@@ -111,7 +123,7 @@ class LinearModel(LearnsNormsMixin, PrivateEstimator):
         TypeError
             If `fit_params` are given.
         ValueError
-            If a parameter is out of range, or X, y or `sample_weight` is malformed.
+            If a parameter is out of range, or X, y, `sample_weight` or `groups` is malformed.
 
         Warns
         -----
@@ -132,11 +144,19 @@ class LinearModel(LearnsNormsMixin, PrivateEstimator):
         >>> model = DPLogisticRegression(classes=[0, 1], max_sample_weight=3.0)
         >>> model.fit(X, y, sample_weight=np.where(town, 3.0, 1.0)).privacy_.epsilon
         1.0
+
+        In a hospital, people came more than once:
+
+        >>> person = rng.integers(100, size=1000)
+        >>> model = DPLogisticRegression(classes=[0, 1])
+        >>> print(model.fit(X, y, groups=person).privacy_)
+        (epsilon = 1, delta = 0) differential privacy, adjacency: replace all rows of one person
+          epsilon 1: DPLogisticRegression: coefficients by objective perturbation
         """
         if sample_weight is not None:
             self.check_takes_weights()
             y = Weighted(y, sample_weight)
-        return super().fit(X, y, **fit_params)
+        return super().fit(X, y, groups=groups, **fit_params)
 
     def check_takes_weights(self) -> None:
         """Refuse weights of records if their bound is not given.
@@ -170,6 +190,25 @@ class LinearModel(LearnsNormsMixin, PrivateEstimator):
                 instead="write a number greater than 0, or fit_intercept=False",
             )
         check_n_jobs(self.n_jobs)
+        if self.delta > 0 and self.norm == "l1":
+            raise ValueError(
+                f"delta={self.delta!r} is not allowed with norm='l1', because its noise gives pure "
+                "privacy and would not use it; write delta=0.0, or norm='auto'."
+            )
+
+    def check_takes_groups(self) -> None:
+        """Refuse rows of persons with a delta, for which there is no proof.
+
+        Raises
+        ------
+        ValueError
+        """
+        super().check_takes_groups()
+        if self.delta > 0:
+            raise ValueError(
+                f"delta={self.delta!r} is not allowed with groups, because it is not known how far all "
+                "rows of one person move a model with Gaussian noise; write delta=0.0."
+            )
 
     def problem(self) -> LinearProblem:
         """Return what is minimised without noise, in public numbers.
@@ -188,7 +227,7 @@ class LinearModel(LearnsNormsMixin, PrivateEstimator):
             self.norm, float(self.data_norm),
             math.inf if self.data_norm_l1 is None else float(self.data_norm_l1),
             float(self.intercept_scaling) if self.fit_intercept else None,
-            classes, float(self.tol), self.max_iter, self.n_jobs, self._offsets(),
+            classes, float(self.tol), self.max_iter, self.n_jobs, self._offsets(), float(self.delta),
         )
 
     def _offsets(self):
@@ -202,7 +241,9 @@ class LinearModel(LearnsNormsMixin, PrivateEstimator):
         return LinearNoise.of(self.problem(), shape, epsilon, self.perturbation, self.alpha)
 
     def _standard_noise(self, generator, n_features, n_problems, epsilon):
-        return self.problem().standard_noise(generator, n_features, n_problems)
+        problem = self.problem()
+        law = problem.noise_law(self.perturbation, epsilon, n_features, n_problems)
+        return problem.standard_noise(generator, law, n_features, n_problems)
 
     def _release(self, records, calibration, noise):
         ((w,),) = solve([[calibration]], [noise], *design_and_targets(calibration.problem, records))

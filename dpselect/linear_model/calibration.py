@@ -30,7 +30,7 @@ class Perturbation:
     """The scales at which standard noise enters one linear model.
 
     The model is argmin J(w) + (Delta / 2) ||w||^2 + `linear_scale` r.w, to gradient norm `tau`,
-    plus `output_scale` times a spherical Laplace sample, on a grid of `step`.
+    plus `output_scale` times a spherical Laplace or Gaussian sample, on a grid of `step`.
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class Perturbation:
     linear_scale : float
         Scale of the standard noise r in the objective; 0 for output perturbation.
     output_scale : float
-        Scale of the spherical Laplace sample that is added to the minimiser.
+        Scale of the sample that is added to the minimiser.
     tau : float
         Bound on the gradient norm that the solver reaches; public.
     step : float
@@ -56,9 +56,11 @@ class Perturbation:
     rounding: float = 0.0
 
     @classmethod
-    def on_grid(cls, mu, linear_scale, moved, tau, dimension, *, alpha, epsilon, share=1.0):
-        """Return the scales for a minimiser that moves by `moved`, hidden by a share of epsilon."""
-        loss = share * epsilon
+    def on_grid(cls, mu, linear_scale, moved, tau, dimension, *, alpha, epsilon, loss):
+        """Return the scales for a minimiser that moves by `moved`.
+
+        `loss` is what may be hidden by a sample of scale 1, and `epsilon` that of the whole model.
+        """
         step = release_step(moved / loss)
         output_scale = scale_with_rounding(moved / loss, step, loss, dimension)
         if not math.isfinite(mu + linear_scale + output_scale + tau):
@@ -72,7 +74,7 @@ class Perturbation:
 
 def calibrate(
     perturbation, loss, *, n_samples, dimension, radius, alpha, epsilon, tol, noise_radius=None,
-    origin=0.0,
+    origin=0.0, persons=False,
 ):
     """Return the noise that makes one linear model epsilon-differentially private.
 
@@ -100,6 +102,8 @@ def calibrate(
         independent Laplace variables. None is R, for spherical Laplace noise.
     origin : float, default=0.0
         ||o||, the length of the public coefficients from which the penalty counts.
+    persons : bool, default=False
+        Whether n counts persons, each of them the mean of any number of rows.
 
     Returns
     -------
@@ -139,12 +143,14 @@ def calibrate(
     else:
         share = RESIDUAL_SHARE
         main_epsilon = epsilon - share * epsilon
-        mu += extra_regularisation(loss, n, R, alpha, main_epsilon)
-        linear_scale = 2 * (loss.lipschitz * G) / (n * noise_epsilon(loss, n, R, mu, main_epsilon))
+        rank = largest_rank(d) if persons else None
+        mu += extra_regularisation(loss, n, R, alpha, main_epsilon, rank)
+        noise_part = noise_epsilon(loss, n, R, mu, main_epsilon, rank)
+        linear_scale = 2 * (loss.lipschitz * G) / (n * noise_part)
         tau = attainable(loss, R, mu, linear_scale * d + mu * origin, tol)
         moved = 2 * tau / mu
     scales = Perturbation.on_grid(
-        mu, linear_scale, moved, tau, d, alpha=alpha, epsilon=epsilon, share=share
+        mu, linear_scale, moved, tau, d, alpha=alpha, epsilon=epsilon, loss=share * epsilon
     )
     check_steps(loss, R, mu, linear_scale * d + mu * origin, tol, d, alpha)
     return scales
@@ -155,17 +161,26 @@ def minimiser_sensitivity(loss, R, n, mu, tau):
     return (2 * (loss.lipschitz * R) / n + 2 * tau) / mu
 
 
-def extra_regularisation(loss, n, R, alpha, epsilon):
+def largest_rank(dimension):
+    """Return r, at least the rank of what one person adds to the curvature.
+
+    A power of two, by which numbers are divided without rounding.
+    """
+    return 1 << (dimension - 1).bit_length()
+
+
+def extra_regularisation(loss, n, R, alpha, epsilon, rank=None):
     """Return Delta, the least that keeps epsilon' at or above epsilon / 2.
 
     Delta = max(0, c R^2 / (n (exp(epsilon / 2) - 1)) - lambda). CMS11 adds none until
-    epsilon' reaches 0, and lets the noise explode just before.
+    epsilon' reaches 0, and lets the noise explode just before. `rank` is as for :func:`noise_epsilon`.
     """
-    growth = math.expm1(min(epsilon / 2, 700.0))
+    r = rank or 1
+    growth = r * math.expm1(min(epsilon / r / 2, 700.0))
     return max(0.0, loss.curvature * R**2 / (n * growth) - alpha)
 
 
-def noise_epsilon(loss, n, R, mu, epsilon):
+def noise_epsilon(loss, n, R, mu, epsilon, rank=None):
     """Return epsilon', the part of epsilon that sets the noise of objective perturbation.
 
     A replaced record moves the noise that explains a given w, and curves the map from
@@ -177,14 +192,24 @@ def noise_epsilon(loss, n, R, mu, epsilon):
         max over 0 <= s <= 1 of  epsilon' (1 + s) / 2 + log(1 + phi''(s) kappa) <= epsilon,
 
     which is epsilon itself if kappa <= epsilon / 2, or kappa <= 2 epsilon / sqrt(27) for pseudo-Huber.
+
+    A person's rows curve in up to r = `rank` directions, so that log(1 + t) becomes r log(1 + t / r),
+    which is what r records at epsilon / r would pay. `rank` is None for records of one row.
     """
     kappa = R**2 / (n * mu)
     if isinstance(loss, WeightedLoss):
         kappa, loss = loss.largest_weight * kappa, loss.loss
+    r = rank or 1
+    kappa, epsilon = kappa / r, epsilon / r
     if type(loss) is PseudoHuberLoss:  # a subclass may curve elsewhere
-        return _pseudo_huber_epsilon(loss, kappa, epsilon)
-    if type(loss) is not LogisticLoss:
-        return epsilon - math.log1p(loss.curvature * kappa)
+        return r * _pseudo_huber_epsilon(loss, kappa, epsilon, rank is not None)
+    if type(loss) is LogisticLoss:
+        return r * _logistic_epsilon(kappa, epsilon, mu)
+    return r * (epsilon - math.log1p(loss.curvature * kappa))
+
+
+def _logistic_epsilon(kappa, epsilon, mu):
+    """Return epsilon' of the logistic loss, for one record."""
     if kappa <= epsilon / 2:
         return epsilon
     low, high = epsilon / 2, epsilon
@@ -203,12 +228,12 @@ def noise_epsilon(loss, n, R, mu, epsilon):
     return root
 
 
-def _pseudo_huber_epsilon(loss, kappa, epsilon):
-    """Return epsilon', or less by at most 2^-13 of itself."""
+def _pseudo_huber_epsilon(loss, kappa, epsilon, averaged):
+    """Return epsilon' for one record, or the mean of several; or less by at most 2^-13 of itself."""
     if kappa <= 2 * epsilon / math.sqrt(27):
         return epsilon
     # between two derivatives the curvature is at most that at the smaller one
-    curvature = loss.curvature_at(DERIVATIVES[:-1])
+    curvature = (loss.mean_curvature_at if averaged else loss.curvature_at)(DERIVATIVES[:-1])
     return float((2 * (epsilon - np.log1p(curvature * kappa)) / (1 + DERIVATIVES[1:])).min())
 
 
@@ -243,7 +268,7 @@ def public_alpha(loss, perturbation, n_samples, noise_length, radius, epsilon):
         n.
     noise_length : float
         d, the constant included: the mean length of the noise in units of R. Independent
-        Laplace variables are about G sqrt(2 d) / R long.
+        Laplace variables are about G sqrt(2 d) / R long, and Gaussian ones epsilon sqrt(d) / m.
     radius : float
         R, the constant included.
     epsilon : float

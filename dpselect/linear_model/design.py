@@ -8,6 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from ..rows import block_map, block_sum, canonical, is_lazy, on_each_row, sample, with_entries
+from .weights import weights_of
 
 TINY = 2.0**-300
 
@@ -74,7 +75,8 @@ class Design:
     Rows are scaled down to an l2 norm of `data_norm` and an l1 norm of `data_norm_l1`; the public
     `constant` s is appended to every row for the intercept, unless it is None. `n_jobs` threads share
     the passes. `n_columns`, d, counts the constant, and `radius` bounds the l2 norm of the rows with it.
-    `weight`, of shape (n, 1), is cut as X is; None weighs all rows alike.
+    `weight`, of shape (n, 1), is cut as X is; None weighs all rows alike. Means are over `n_samples`,
+    rows or persons.
     """
 
     weight = None
@@ -93,7 +95,8 @@ class Design:
     def _set(self, X, factor, constant, radius, n_jobs):
         self.X, self.factor, self.constant = X, factor, constant
         self.radius, self.n_jobs = radius, n_jobs
-        self.n_rows, self.sparse = X.shape[0], sparse.issparse(X)
+        self.n_rows = self.n_samples = X.shape[0]
+        self.sparse = sparse.issparse(X)
         self.n_columns = X.shape[1] + (constant is not None)
 
     def sample(self, n_rows, *aligned):
@@ -103,6 +106,7 @@ class Design:
         factor = None if self.factor is None else aligned.pop(0)
         smaller.weight = None if self.weight is None else aligned.pop(0)
         smaller._set(X, factor, self.constant, self.radius, self.n_jobs)
+        smaller.n_samples = self.n_samples / self.n_rows * smaller.n_rows
         return smaller, *aligned
 
     def sum(self, function, *aligned, columns, dense=False):
@@ -147,8 +151,7 @@ def design_and_targets(problem, records):
     classes, else one for each. Otherwise the targets, with K = 1.
     """
     design = problem.design(records.X)
-    if problem.weights is not None:
-        design.weight = problem.weights.of_records(records)
+    design.weight, design.n_samples = weights_of(problem.weights, records), records.shape.n_samples
     if "classes_" not in records.public:
         return design, block_map(lambda y: y[:, None], records.y)
     positive = records.classes[1:] if len(records.classes) == 2 else records.classes

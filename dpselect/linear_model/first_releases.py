@@ -11,8 +11,8 @@ import numpy as np
 from ..first_releases import SHARE, FirstRelease
 from ..mechanisms.selection import largest_sum
 from ..noise import grid_noise, grid_step, gumbel, nearest_multiple
+from ..persons import cell_counts
 from ..preprocessing.private_bounds import cell_utility
-from ..rows import block_sum
 from .design import row_norms
 
 # ends of the cells: four to an octave
@@ -37,24 +37,25 @@ class MedianNorm(FirstRelease):
         return f"median {self.norm} norm of the rows"
 
     def learn(self, records, epsilon, generator):
-        n, p = records.X.shape
-        (counts,) = block_sum(partial(_counts_up_to, self.norm), records.X)
-        utility = cell_utility(counts, n / 2)
+        n, p = records.shape.n_samples, records.shape.n_features
+        scale = 2 / epsilon
+        counts, unit = cell_counts(
+            partial(_radius, self.norm), len(RADII) + 1, records.X, records.persons, scale
+        )
+        utility = cell_utility(counts[:-1].cumsum() * unit, n / 2)
         if epsilon < np.inf:
-            scale = 2 / epsilon
             octaves = np.abs(np.log2(RADII[1:]) - np.log2(np.sqrt(p) / 2))
             noise = scale * (gumbel(generator, len(utility)) - np.log(2) * octaves)
-            noise = nearest_multiple(noise, grid_step(scale, unit=0.5))
+            noise = nearest_multiple(noise, grid_step(scale, unit=min(unit, 0.5)))
         else:
             noise = np.zeros(len(utility))
         return float(RADII[1:][largest_sum(utility, noise)])
 
 
-def _counts_up_to(norm, block):
-    """Count the rows of a block that are no longer than each radius."""
+def _radius(norm, block):
+    """Return the number of the first radius that is at least as long as each row."""
     with np.errstate(over="ignore"):
-        bins = np.searchsorted(RADII, row_norms(block, norm)[:, 0])
-    return (np.bincount(bins, minlength=len(RADII) + 1)[:-1].cumsum(),)
+        return np.searchsorted(RADII, row_norms(block, norm)[:, 0])
 
 
 class LearnsNormsMixin:
@@ -91,10 +92,13 @@ class ClassShares(FirstRelease):
     def learn(self, records, epsilon, generator):
         n, classes = records.shape.n_samples, records.classes
         # of two shares one is known by the other
-        positive = classes[1:] if len(classes) == 2 else classes
-        (counts,) = block_sum(lambda y: (np.sum(y[:, None] == positive, axis=0),), records.y)
-        scale = _counting_scale(len(positive), epsilon)
-        counts = counts + grid_noise(generator, len(positive), scale, step=1.0)
+        told = slice(1 if len(classes) == 2 else 0, None)
+        scale = _counting_scale(len(classes[told]), epsilon)
+        counts, unit = cell_counts(
+            partial(np.searchsorted, classes), len(classes), records.y, records.persons, scale
+        )
+        counts = counts[told] * unit
+        counts = counts + grid_noise(generator, len(counts), scale, step=unit)
         # a share within the noise of 0 or 1 says no more than that
         least = min(max(scale, 0.5), n / 2)
         shares = (np.clip(counts, least, n - least) / n).tolist()

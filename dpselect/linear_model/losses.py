@@ -356,6 +356,11 @@ class PseudoHuberLoss(Loss):
         """Return phi'' where \\|phi'\\| is s."""
         return (1 - s * s) ** 1.5
 
+    def mean_curvature_at(self, s):
+        """Return the largest mean of phi'' over points at which \\|phi'\\| is s in the mean."""
+        # the least concave function above, whose straight part touches at 1/2 and ends at 1
+        return np.where(s < 0.5, self.curvature_at(s), math.sqrt(27) / 4 * (1 - s))
+
     def penalties(self, score, prediction, target):
         return score.total(target, self.unit * prediction + self.centre)
 

@@ -11,10 +11,11 @@ import numpy as np
 from ..capabilities import PublicShape
 from ..certificates import margin_certificate
 from ..exceptions import CertificateError
-from ..noise import laplace, spherical_laplace
+from ..noise import gaussian, laplace, spherical_laplace
 from ..noise.tails import lipschitz_deviation, noise_length
 from .calibration import Perturbation, calibrate, norm_bound, public_alpha
 from .design import Design
+from .gaussian_noise import calibrate_gaussian, gaussian_sharpness
 from .losses import Loss, MarginLoss
 from .risk_bound import linear_optimal_values, linear_risk_bound
 from .sweep import linear_split_scores
@@ -45,6 +46,8 @@ class LinearProblem:
         Of the solver.
     offsets : tuple of float
         Intercepts of the one-vs-rest problems from which the penalty counts; empty for 0.
+    delta : float
+        Of a fit, if Gaussian noise is the shortest.
     """
 
     kind: type
@@ -59,6 +62,7 @@ class LinearProblem:
     max_iter: int
     n_jobs: int | None
     offsets: tuple[float, ...] = ()
+    delta: float = 0.0
 
     @property
     def radius(self):
@@ -73,7 +77,7 @@ class LinearProblem:
         return min(self.data_norm_l1, math.sqrt(n_features) * self.data_norm) + (self.constant or 0.0)
 
     def noise_norm(self, n_features):
-        """Return `norm`, or, if it is "auto", that of which the noise is the shorter one."""
+        """Return `norm`, or, if it is "auto", that of which the Laplace noise is the shorter one."""
         if self.norm != "auto":
             return self.norm
         lengths = {
@@ -81,6 +85,20 @@ class LinearProblem:
             for norm in ("l2", "l1")
         }
         return min(lengths, key=lengths.get)
+
+    def noise_law(self, perturbation, epsilon, n_features, n_problems):
+        """Return of which noise a fit has: "l1", "l2" or "gaussian", the shortest by public numbers.
+
+        Not by the number of records: where noise is drawn, it is not known.
+        """
+        norm = self.noise_norm(n_features) if perturbation == "objective" else "l2"
+        if self.delta == 0 or epsilon == math.inf:
+            return norm
+        d = self.dimension(n_features)
+        sharpness = gaussian_sharpness(perturbation, self.loss, epsilon, self.delta, n_problems)
+        length = noise_length("gaussian", d) * self.radius / sharpness
+        pure = noise_length(norm, d) * self.noise_radius(norm, n_features) * n_problems / epsilon
+        return "gaussian" if length < pure else norm
 
     @property
     def farthest_offset(self):
@@ -112,9 +130,11 @@ class LinearProblem:
         """Return the rows as they are trained on."""
         return Design(X, self.data_norm, self.constant, self.n_jobs, self.data_norm_l1)
 
-    def standard_noise(self, generator, n_features, n_problems):
+    def standard_noise(self, generator, law, n_features, n_problems):
         """Return independent vectors of shape (2, n_problems, d): see DPLogisticRegression."""
         d = self.dimension(n_features)
+        if law == "gaussian":
+            return gaussian(generator, (2, n_problems, d))
         if self.noise_norm(n_features) == "l1":
             linear = laplace(generator, (n_problems, d))
             return np.stack([linear, spherical_laplace(generator, n_problems, d)])
@@ -159,6 +179,8 @@ class LinearNoise:
     epsilon : float
         Of the fit.
     perturbation : {"objective", "output"}
+    law : {"l2", "l1", "gaussian"}
+        Of the noise that enters there.
     alpha : float
         lambda.
     told : float
@@ -173,6 +195,7 @@ class LinearNoise:
     shape: PublicShape
     epsilon: float
     perturbation: str
+    law: str
     alpha: float
     told: float
     reach: float
@@ -181,22 +204,29 @@ class LinearNoise:
     @classmethod
     def of(cls, problem, shape, epsilon, perturbation, alpha):
         """Calibrate the noise; `alpha` may be "auto"."""
-        p, R = shape.n_features, problem.radius
-        d = problem.dimension(p)
-        norm = problem.noise_norm(p) if perturbation == "objective" else "l2"
-        G = problem.noise_radius(norm, p)
-        length = d if norm == "l2" else math.sqrt(2 * d) * G / R
-        share = epsilon / shape.n_problems
+        p, K, R = shape.n_features, shape.n_problems, problem.radius
+        d, law = problem.dimension(p), problem.noise_law(perturbation, epsilon, p, K)
+        share, rows = epsilon / K, {"n_samples": shape.n_samples, "dimension": d, "radius": R}
+        if law == "gaussian":
+            sharpness = gaussian_sharpness(perturbation, problem.loss, epsilon, problem.delta, K)
+            length = share * math.sqrt(d) / sharpness
+        else:
+            G = problem.noise_radius(law, p)
+            length = d if law == "l2" else math.sqrt(2 * d) * G / R
         told = shape.n_samples * share / length
         reach = problem.loss.reach / problem.loss.shrinkage(perturbation, told)
         if isinstance(alpha, str):
             alpha = public_alpha(problem.loss, perturbation, shape.n_samples, length, R, share)
-        scales = calibrate(
-            perturbation, problem.loss, n_samples=shape.n_samples, dimension=d, radius=R,
-            alpha=float(alpha), epsilon=share, tol=problem.tol, noise_radius=G,
-            origin=problem.origin_length,
-        )
-        return cls(problem, shape, epsilon, perturbation, float(alpha), told, reach, scales)
+        rows |= {"alpha": float(alpha), "tol": problem.tol, "origin": problem.origin_length}
+        if law == "gaussian":
+            scales = calibrate_gaussian(
+                perturbation, problem.loss, epsilon=epsilon, delta=problem.delta, n_problems=K, **rows
+            )
+        else:
+            scales = calibrate(
+                perturbation, problem.loss, epsilon=share, noise_radius=G, persons=shape.persons, **rows
+            )
+        return cls(problem, shape, epsilon, perturbation, law, float(alpha), told, reach, scales)
 
     @property
     def dimension(self):
@@ -204,9 +234,14 @@ class LinearNoise:
         return self.problem.dimension(self.shape.n_features)
 
     @property
-    def norm(self):
-        """{"l2", "l1"} : For which the noise of the objective is made."""
-        return self.problem.noise_norm(self.shape.n_features)
+    def delta(self):
+        """float : Of the fit; 0 unless the noise is Gaussian."""
+        return self.problem.delta if self.law == "gaussian" else 0.0
+
+    @property
+    def added_law(self):
+        """{"l2", "gaussian"} : Of the noise that is added to the minimiser."""
+        return "gaussian" if self.law == "gaussian" else "l2"
 
     def certificate(self, score, noise=None, failure_probability=None):
         """Return the Certificate of a score, at a noise sample or for nearly all of them."""
@@ -218,8 +253,8 @@ class LinearNoise:
         else:
             share = failure_probability / (2 * self.shape.n_problems)
             lengths = np.empty((2, self.shape.n_problems))
-            lengths[0] = noise_length(self.norm, self.dimension, share)
-            lengths[1] = noise_length("l2", self.dimension, share)
+            lengths[0] = noise_length(self.law, self.dimension, share)
+            lengths[1] = noise_length(self.added_law, self.dimension, share)
         residual = 2 * s.tau / s.mu + s.rounding
         moved = 2 * (loss.lipschitz * R) / self.shape.n_samples / s.mu + residual
         longest = norm_bound(loss, s, R, *lengths, problem.origin_length)
@@ -237,18 +272,19 @@ class LinearNoise:
         if self.epsilon == math.inf:
             return 0.0
         s, d = self.scales, self.dimension
-        objective = s.linear_scale * lipschitz_deviation(self.norm, d) / s.mu
-        # one coordinate of spherical noise; the solver and the grid may add what they may move
-        added = s.output_scale * math.sqrt(d + 1) + s.tau / s.mu + s.rounding
+        objective = s.linear_scale * lipschitz_deviation(self.law, d) / s.mu
+        # one coordinate of the noise; the solver and the grid may add what they may move
+        coordinate = 1.0 if self.added_law == "gaussian" else math.sqrt(d + 1)
+        added = s.output_scale * coordinate + s.tau / s.mu + s.rounding
         return self.problem.loss.unit * float(objective + added)
 
     def regularisation_cost(self):
         """Return what the public rule for lambda minimises over a grid."""
         s, d = self.scales, self.dimension
-        squared_length = 2 * d if self.norm == "l1" else d * (d + 1)
+        squared_length = {"l1": 2 * d, "l2": d * (d + 1), "gaussian": d}[self.law]
         if self.perturbation == "objective":
             noise = s.linear_scale**2 * squared_length / (8 * s.mu)
         else:
-            noise = s.output_scale**2 * d * (d + 1) * s.mu / 8
+            noise = s.output_scale**2 * squared_length * s.mu / 8
         bias = self.reach**2 / 2 * s.mu / self.problem.radius**2
         return float(noise + bias)

@@ -78,7 +78,7 @@ class Problems:
         # bounds on the norms of the minimisers
         self.longest = longest(loss, design.radius, self.mu, np.linalg.norm(self.linear, axis=0))
         if parts is None:
-            self.aligned, self.sizes = (targets,), np.full(mu.size, float(design.n_rows))
+            self.aligned, self.sizes = (targets,), np.full(mu.size, float(design.n_samples))
         else:
             self.aligned = (targets, parts.train)
             self.sizes = np.repeat(parts.train_sizes.astype(float), len(which))
@@ -234,4 +234,4 @@ def mean_losses(design, targets, which, loss, W):
         return (rows.weighted(loss.value(rows.dot(W), targets[:, which])).sum(axis=0),)
 
     (total,) = design.sum(losses, targets, columns=W.shape[1])
-    return total / design.n_rows
+    return total / design.n_samples

@@ -54,10 +54,10 @@ def linear_risk_bound(calibration, reach):
     ball = _Ball(calibration, reach)
     average = loss.curvature * R**2 / d
     if calibration.perturbation == "objective":
-        length = noise_length(calibration.norm, d)
+        length = noise_length(calibration.law, d)
         forecast = (s.linear_scale * length) ** 2 / (2 * (s.mu + CONCENTRATION * average))
     else:
-        forecast = (s.output_scale * noise_length("l2", d)) ** 2 * (average + s.mu) / 2
+        forecast = (s.output_scale * noise_length(calibration.law, d)) ** 2 * (average + s.mu) / 2
     shape = calibration.shape
     unit = (f"mean {loss!r}", f"of {shape.n_problems} problems")
     return RiskBound.of(

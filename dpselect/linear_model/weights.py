@@ -1,4 +1,4 @@
-"""How often records count: weights of classes and of records, with a public bound on their product."""
+"""How often rows count: weights of classes and records, with a public bound, and of a person's rows."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -61,6 +61,21 @@ class Weights:
 
         given = () if records.weight is None else (records.weight,)
         return block_map(weights, records.y, *given, row_elements=4)
+
+
+def weights_of(weights, records):
+    """Return the weight of each row, shape (n, 1), or None if all count alike.
+
+    Parameters
+    ----------
+    weights : Weights or None
+    records : Records
+    """
+    own = None if weights is None else weights.of_records(records)
+    if records.persons is None:
+        return own
+    shares = block_map(lambda share: share[:, None], records.persons.weight)
+    return shares if own is None else block_map(np.multiply, own, shares)
 
 
 def check_class_weight(value, classes):

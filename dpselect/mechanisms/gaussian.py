@@ -29,7 +29,7 @@ def gaussian_mu(epsilon, delta):
     log_delta = math.log(min(delta, 0.5))
 
     def excess(mu):
-        return _log_delta(epsilon, mu) - log_delta
+        return gaussian_log_delta(epsilon, mu) - log_delta
 
     high = 1.0
     while excess(high) < 0:
@@ -40,8 +40,11 @@ def gaussian_mu(epsilon, delta):
     return brentq(excess, low, 2 * low, xtol=1e-15 * low) * (1 - STEP_BACK)
 
 
-def _log_delta(epsilon, mu):
-    """Return the logarithm of the delta that noise spends; 0 where it is more than 1/2."""
+def gaussian_log_delta(epsilon, mu):
+    """Return the logarithm of the delta that noise spends for a sensitivity of mu standard deviations.
+
+    0 where it is more than 1/2.
+    """
     x = epsilon / mu - mu / 2
     if x < -2:
         return 0.0

@@ -75,26 +75,31 @@ def laplace_length_quantile(dimension, probability):
     return float(np.sqrt(step * (start + np.flatnonzero(failure <= probability)[0])))
 
 
-def noise_length(norm, dimension, probability=None):
+def noise_length(law, dimension, probability=None):
     """Return the l2 length that standard noise exceeds with a probability, or its root mean square.
 
-    Independent Laplace variables for `norm` "l1"; for "l2" a spherical Laplace vector, whose length
-    has the law Gamma(d, 1).
+    Independent Laplace variables for `law` "l1", standard normal ones for "gaussian"; for "l2" a
+    spherical Laplace vector, whose length has the law Gamma(d, 1).
     """
+    if law == "gaussian":
+        squared = dimension if probability is None else 2 * gammainccinv(dimension / 2, probability)
+        return math.sqrt(squared)
     if probability is None:
-        return math.sqrt(2 * dimension if norm == "l1" else dimension * (dimension + 1))
-    if norm == "l1":
+        return math.sqrt(2 * dimension if law == "l1" else dimension * (dimension + 1))
+    if law == "l1":
         return laplace_length_quantile(dimension, probability)
     return float(gammainccinv(dimension, probability))
 
 
-def lipschitz_deviation(norm, dimension):
+def lipschitz_deviation(law, dimension):
     """Bound the standard deviation over standard noise of a function with l2 Lipschitz constant 1.
 
     The square is a Poincare constant: see "What noise does to a curve" on the page "Linear classifiers".
     """
     d = dimension
-    if norm == "l1" or d == 1:
+    if law == "gaussian":
+        return 1.0
+    if law == "l1" or d == 1:
         return 2.0
     # the mean of max(rho, rho^2 / (d - 1)) over lengths with the law Gamma(d, 1)
     short, long = d * gammainc(d + 1, d - 1), d * (d + 1) / (d - 1) * gammaincc(d + 2, d - 1)

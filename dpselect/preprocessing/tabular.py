@@ -2,10 +2,13 @@
 
 from typing import Any, Self
 
+from sklearn import get_config
 from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import Pipeline
+from sklearn.utils.metadata_routing import process_routing
 
 from ..capabilities import n_problems
+from ..persons import Persons
 from ..rows import n_rows
 from ..type_aliases import Estimator
 from ..validation import check_epsilon
@@ -103,7 +106,9 @@ class TabularPipeline(Pipeline):
         -------
         self : object
         """
-        self.bound(n_rows(X))
+        groups = self._groups(params)
+        # of persons the number of rows is not public
+        self.bound(n_rows(X) if groups is None else Persons.of(groups, X).n)
         return super().fit(X, y, **params)
 
     def to_sklearn(self) -> Pipeline:
@@ -116,6 +121,13 @@ class TabularPipeline(Pipeline):
         from .plain_pipelines import to_sklearn  # whose check knows this class
 
         return to_sklearn(Pipeline(self.steps))
+
+    def _groups(self, params):
+        """Return the ids of persons that the model will be given, or None."""
+        name = self.steps[-1][0]
+        if not (params and get_config()["enable_metadata_routing"]):
+            return params.get(f"{name}__groups")
+        return process_routing(self, "fit", **params)[name].fit.get("groups")
 
 
 def tabular_pipeline(schema: Any, model: Estimator, **encoder_params: Any) -> TabularPipeline:

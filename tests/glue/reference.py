@@ -115,7 +115,7 @@ def origins(model):
 
 def kind_of(model):
     if hasattr(model, "target_range"):
-        return RIDGE if hasattr(model, "delta") else HUBER
+        return RIDGE if hasattr(model, "coef_bound") else HUBER
     return HINGE if hasattr(model, "huber_width") else LOGISTIC
 
 

@@ -104,7 +104,7 @@ def test_auto_is_the_shorter_noise_by_public_numbers():
         model = DPLogisticRegression(random_state=0, **parameters)
         named = clone(model).set_params(norm=expected)
         noise, shape = model.calibration(PublicShape(100, p)), PublicShape(100, p)
-        assert noise.norm == expected
+        assert noise.law == expected
         assert (noise.scales, noise.alpha) == (
             named.calibration(shape).scales, named.calibration(shape).alpha
         )

@@ -78,7 +78,8 @@ def objective_noise(problem, n_samples, n_features, epsilon):
     # rounding grows with the noise, whose mean length is at most d
     tau = RESIDUAL * (change + linear_scale * d)
     return Perturbation.on_grid(
-        mu, linear_scale, 2 * tau / mu, tau, d, alpha=alpha, epsilon=epsilon, share=RESIDUAL_SHARE
+        mu, linear_scale, 2 * tau / mu, tau, d, alpha=alpha, epsilon=epsilon,
+        loss=RESIDUAL_SHARE * epsilon,
     )
 
 
@@ -90,5 +91,5 @@ def output_noise(problem, n_samples, n_features, epsilon):
         return Perturbation(alpha, 0.0, 0.0, tau)
     return Perturbation.on_grid(
         alpha, 0.0, minimiser_sensitivity(change, n_samples, alpha), tau, problem.dimension(n_features),
-        alpha=alpha, epsilon=epsilon,
+        alpha=alpha, epsilon=epsilon, loss=epsilon,
     )

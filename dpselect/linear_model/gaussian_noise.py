@@ -1,0 +1,99 @@
+"""How much Gaussian noise a linear model needs, where a delta is accepted.
+
+Symbols as in :mod:`~dpselect.linear_model.calibration`. Noise hides all one-vs-rest problems together.
+The proofs are on the page "Gaussian noise in the objective" of the documentation.
+"""
+
+import math
+
+from ..mechanisms.gaussian import gaussian_mu
+from ..mechanisms.gaussian_objective import largest_kappa, objective_mu, signless_mu
+from .calibration import (
+    RESIDUAL_SHARE,
+    Perturbation,
+    extra_regularisation,
+    minimiser_sensitivity,
+)
+from .losses import LogisticLoss, MarginLoss, PseudoHuberLoss, WeightedLoss
+from .tolerance import attainable, check_steps
+
+# ends of the parts of the range of slopes, each with a charge for curvature of its own
+SLOPES = tuple(i / 8 for i in range(9))
+
+
+def calibrate_gaussian(
+    perturbation, loss, *, n_samples, dimension, radius, alpha, epsilon, delta, n_problems, tol,
+    origin=0.0,
+):
+    """Return the Gaussian noise that makes all one-vs-rest problems (epsilon, delta)-private together.
+
+    Parameters and what is raised are those of :func:`~dpselect.linear_model.calibration.calibrate`, with
+    finite `epsilon` and `delta` for all problems together. The residual of objective perturbation is
+    hidden by a thousandth of both.
+
+    Returns
+    -------
+    Perturbation
+        Of each problem.
+    """
+    n, d, R = n_samples, dimension, radius
+    mu, linear_scale, share = alpha, 0.0, 1.0
+    if perturbation == "objective":
+        share = RESIDUAL_SHARE
+        main = epsilon - share * epsilon
+        mu += _extra_regularisation(loss, n, R, alpha, main, n_problems)
+        m = _objective_mu(loss, R**2 / (n * mu), main, delta - share * delta, n_problems)
+        linear_scale = 2 * (loss.lipschitz * R) / (n * m)
+    t = linear_scale * math.sqrt(d) + mu * origin
+    tau = attainable(loss, R, mu, t, tol)
+    moved = 2 * tau / mu if linear_scale else minimiser_sensitivity(loss, R, n, mu, tau)
+    scales = Perturbation.on_grid(
+        mu, linear_scale, moved, tau, d, alpha=alpha, epsilon=epsilon,
+        loss=_output_mu(share * epsilon, share * delta, n_problems),
+    )
+    check_steps(loss, R, mu, t, tol, d, alpha)
+    return scales
+
+
+def gaussian_sharpness(perturbation, loss, epsilon, delta, n_problems):
+    """Return m, the sensitivity in standard deviations, where curvature costs nothing."""
+    if perturbation == "output":
+        return _output_mu(epsilon, delta, n_problems)
+    rest = 1 - RESIDUAL_SHARE
+    return _objective_mu(loss, 0.0, rest * epsilon, rest * delta, n_problems)
+
+
+def _output_mu(epsilon, delta, n_problems):
+    # together the problems move sqrt(K) times as far as one
+    return gaussian_mu(epsilon, delta) / math.sqrt(n_problems)
+
+
+def _extra_regularisation(loss, n, R, alpha, epsilon, n_problems):
+    if type(loss.unweighted) is LogisticLoss:
+        # (rounded up, so that kappa is no larger than it may be)
+        least = _weight(loss) * R**2 / (n * largest_kappa(epsilon, n_problems)) * (1 + 2**-50)
+        return max(0.0, least - alpha)
+    return extra_regularisation(loss, n, R, alpha, epsilon / n_problems)
+
+
+def _objective_mu(loss, kappa, epsilon, delta, n_problems):
+    """Return m of theorem 1, 2, 3 or 4, for kappa = R^2 / (n mu)."""
+    plain = loss.unweighted
+    if type(plain) is LogisticLoss:
+        return objective_mu(epsilon, delta, n_problems)
+    left = epsilon - n_problems * math.log1p(loss.curvature * kappa)
+    if isinstance(plain, MarginLoss):
+        return objective_mu(left, delta, n_problems)
+    whole = signless_mu(delta, ((1.0, left),))
+    if type(plain) is not PseudoHuberLoss:  # a subclass may curve elsewhere
+        return whole
+    kappa *= _weight(loss)
+    parts = tuple(
+        (high, epsilon - math.log1p(plain.curvature_at(low) * kappa))
+        for low, high in zip(SLOPES[:-1], SLOPES[1:])
+    )
+    return max(whole, signless_mu(delta, parts))
+
+
+def _weight(loss):
+    return loss.largest_weight if isinstance(loss, WeightedLoss) else 1.0

@@ -1,0 +1,151 @@
+"""How much Gaussian noise in the objective hides a record of a logistic model.
+
+The theorems are on the page "Gaussian noise in the objective" of the documentation, with its symbols.
+"""
+
+import math
+from functools import lru_cache
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import ndtr
+
+from .gaussian import gaussian_log_delta, gaussian_mu
+
+# intervals of the angle that stands for the correlation, of directions, of s, and of the loss
+N_ANGLES, N_DIRECTIONS, N_SLOPES, N_LOSSES = 24, 240, 8, 96
+# what lies so many standard deviations out counts as an unbounded loss
+FARTHEST = 10
+
+
+def largest_kappa(epsilon, n_problems=1):
+    """Return the largest kappa = R^2 / (n mu) at which curvature is free."""
+    return epsilon / (2 * n_problems)
+
+
+@lru_cache(maxsize=1024)
+def objective_mu(epsilon, delta, n_problems=1):
+    """Return the largest m for which sigma = 2 R / (n m) is (epsilon, delta)-private.
+
+    Parameters
+    ----------
+    epsilon : float
+        In (0, inf).
+    delta : float
+        In (0, 1).
+    n_problems : int, default=1
+        Of one-vs-rest, with independent noise of this scale each.
+
+    Returns
+    -------
+    float
+        Of theorem 1, for one problem; otherwise of theorem 2.
+    """
+    single = min(gaussian_mu(epsilon, delta), math.sqrt(4 + 2 * epsilon) - 2)
+    if n_problems == 1:
+        return single
+    kappa = largest_kappa(epsilon, n_problems)
+
+    def excess(log_m):
+        return math.log(_delta(math.exp(log_m), kappa, epsilon, n_problems) / delta)
+
+    low = high = math.log(single / n_problems)
+    while excess(low) > 0:
+        low -= 0.5
+    while excess(high) <= 0:
+        high += 0.5
+    root = brentq(excess, low, high, xtol=1e-6)
+    # the root is found from either side: step back until the condition holds
+    while excess(root) > 0:
+        root -= 1e-6
+    return math.exp(root)
+
+
+@lru_cache(maxsize=1024)
+def signless_mu(delta, parts):
+    """Return the largest m for gradients whose sign depends on the noise, by theorem 4.
+
+    Parameters
+    ----------
+    delta : float
+        In (0, 1).
+    parts : tuple of (float, float)
+        Parts of the range [0, 1] of slopes: the largest slope of each, and what curvature leaves of
+        epsilon there, greater than 0.
+
+    Returns
+    -------
+    float
+    """
+    # short and long: the lengths of what two slopes explain together
+    pairs = [(abs(1 + sign * a) / 2, epsilon) for a, epsilon in parts for sign in (1, -1) if a + sign]
+    highest = min((math.sqrt(3 + 2 * epsilon) - math.sqrt(3)) / length for length, epsilon in pairs)
+
+    def excess(log_m):
+        m = math.exp(log_m)
+        logs = [gaussian_log_delta(epsilon, length * m) for length, epsilon in pairs]
+        return np.logaddexp.reduce(logs) + math.log(2) - math.log(delta)
+
+    high = math.log(highest)
+    if excess(high) <= 0:
+        return highest
+    low = high - 0.5
+    while excess(low) > 0:
+        low -= 0.5
+    root = brentq(excess, low, high, xtol=1e-12)
+    # the root is found from either side, and the logarithms are off by a few of their last bits
+    while excess(root) > -1e-12:
+        root -= 1e-12
+    return math.exp(root)
+
+
+def _delta(m, kappa, epsilon, n_problems):
+    """Return the mean of (1 - exp(epsilon - Z))_+ for the sum Z of theorem 2, or a little more."""
+    edge = max(2 * kappa, 2 * m + m * m / 2)
+    step = edge / N_LOSSES
+    t = step * np.arange(math.ceil(max(edge, (FARTHEST + m / 2) * m) / step) + 1)
+    tail = np.where(t < edge, 1.0, ndtr(m / 2 - t / m))
+    tail[t < edge] = _tail(m, kappa, t[t < edge])
+    tail = np.minimum.accumulate(tail)
+    # all mass between two points is moved to the upper one
+    mass = -np.diff(tail, prepend=1.0)
+    size = n_problems * (len(t) - 1) + 1
+    # by powers of a polynomial: no rounding of a Fourier transform hides a small delta
+    total = np.ones(1)
+    for bit in f"{n_problems:b}":
+        total = np.convolve(total, total)
+        if bit == "1":
+            total = np.convolve(total, mass)
+    return n_problems * tail[-1] + total @ -np.expm1(np.minimum(epsilon - step * np.arange(size), 0))
+
+
+def _tail(m, kappa, t):
+    """Return bounds on P(M > t), for any correlation, as sums over intervals of directions."""
+    angles = np.linspace(0, np.pi / 2, N_ANGLES + 1)[:, None]
+    directions = np.linspace(-np.pi, np.pi, N_DIRECTIONS + 1)
+    low, high = directions[:-1], directions[1:]
+    along_x = _largest_cosine(low - angles[1:], high - angles[:-1])
+    along_y = _largest_cosine(low + angles[:-1], high + angles[1:])
+    rho = np.cos(2 * angles[:-1])
+    bend = 2 * kappa / m - m / 4
+    # what is concave in s has its least distance at an end
+    s = np.linspace(0, 1, N_SLOPES + 1 if bend > 0 else 2)
+    ends = list(zip(s[:-1], s[1:])) if bend > 0 else [(0.0, 0.0), (1.0, 1.0)]
+    distance = np.full((len(t), *along_x.shape), np.inf)
+    for other in (0.0, 1.0):
+        for a, b in ends:
+            mean = np.maximum(*(
+                m / 4 * (x * x + other + 2 * rho * x * other) + 2 * kappa / m * x * (1 - x)
+                for x in (a, b)
+            )) + max(bend, 0.0) * (b - a) ** 2 / 4
+            # (never 0, so that nothing is divided by it)
+            reach = np.maximum(np.maximum(a * along_x, b * along_x) + other * along_y, 1e-9)
+            left = np.maximum(2 * t[:, None, None] / m - mean, 0.0)
+            np.minimum(distance, left / reach, out=distance)
+    return np.exp(-(distance**2) / 2).mean(axis=2).max(axis=1)
+
+
+def _largest_cosine(low, high):
+    """Return the largest cosine on intervals shorter than 2 pi."""
+    peak = 2 * np.pi * np.ceil(low / (2 * np.pi))
+    return np.where(peak <= high, 1.0, np.maximum(np.cos(low), np.cos(high)))
