@@ -1,10 +1,13 @@
 """How often the intervals of an evaluation cover the truth.
 
-Labels are drawn from probabilities whose logits are normal, and models predict these, or others that
-are too sure of themselves by a half. The counts of scores and labels are drawn from this law, not from a
-model, and an interval is asked whether it holds the figure of the law, as rounded to the same bins.
-Coverage is the share that holds it among those that are not declared to say nothing, where that is at
-least a fifth::
+Two classes: labels are drawn from probabilities whose logits are normal, and models predict these, or
+others that are too sure of themselves by a half. Three classes: labels are drawn from probabilities that
+are softmax of normal scores, and models are as sure, or too sure by a half. Regressions: predictions are
+normal or, as for counts, far from symmetric, and errors are normal, have heavy tails or are skewed. The
+counts of cells are drawn from the law, not from a model, and an interval is asked whether it holds the
+figure of the law; of two classes, as rounded to the same bins, and otherwise that of the law without
+any rounding. Coverage is the share that holds it among those that are not declared to say nothing, where
+that is at least a fifth::
 
     python benchmarks/evaluation_coverage.py --output coverage.md
 """
@@ -16,14 +19,20 @@ import sys
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import expit, logit
+from scipy.special import expit, logit, softmax
 from scipy.stats import norm
 
-from dpselect.density.noise import noise_ratio
-from dpselect.evaluation.evaluation import BIN, METRICS, noise_variance, read
+from dpselect import PrivacyLoss
+from dpselect.evaluation import MulticlassEvaluation, RegressionEvaluation
+from dpselect.evaluation.binary import BIN, METRICS
+from dpselect.evaluation.estimate import Metric
+from dpselect.evaluation.evaluation import noise_variance
 from dpselect.evaluation.intervals import NoisyCounts
+from dpselect.evaluation.multiclass import MulticlassCells
+from dpselect.evaluation.regression import RegressionCells
 from dpselect.evaluation.scores import EDGES, N_BINS
 from dpselect.noise import as_generator, discrete_laplace, root_stream
+from dpselect.noise.grid import noise_ratio
 
 SIZES = (500, 1_000, 5_000, 20_000)
 EPSILONS = (0.3, 1.0, 3.0)
@@ -31,36 +40,102 @@ RATES = (0.01, 0.2, 0.5)
 # a standard deviation of the logits, and what a model multiplies them by
 SPREAD = 1.5
 SLOPES = (1.0, 1.5)
-# so many counts stand for the law itself
-MANY = 10**12
+# so many counts stand for the law itself, and so many records for laws that are drawn
+MANY, DRAWN = 10**12, 2_000_000
 # coverage is told of figures that are told in at least this share of repetitions
 OFTEN = 0.2
+ANY_LOSS = PrivacyLoss(1.0, label="")
 
 
 @functools.cache
-def law(rate, slope):
-    """Return the probability of each cell of score and label."""
+def two_classes(rate, slope):
+    """Return the probabilities of cells, the metrics, and the true figures."""
     nodes = norm.ppf((np.arange(200_000) + 0.5) / 200_000)
     centre = brentq(lambda c: expit(c + SPREAD * nodes).mean() - rate, -20, 20)
     p = expit(centre + SPREAD * nodes)
     bins = np.searchsorted(EDGES[1:-1], expit(slope * logit(p)), side="left")
     cells = np.bincount(2 * bins, 1 - p, 2 * N_BINS) + np.bincount(2 * bins + 1, p, 2 * N_BINS)
-    return cells / cells.sum()
+    cells /= cells.sum()
+    # a threshold that marks records of a rare class
+    positive = BIN > np.abs(EDGES[1:-1] - (0.5 if rate > 0.1 else 0.05)).argmin()
+    metrics = {
+        name: functools.partial(lambda metric, counts: metric(counts, positive), metric)
+        for name, metric in METRICS.items()
+    }
+    exact = NoisyCounts.of(cells[None] * MANY, MANY, 0.0)
+    return cells, metrics, {name: metric(exact)[0][0] for name, metric in metrics.items()}
 
 
-def coverage(cells, size, epsilon, threshold, repetitions, stream):
+@functools.cache
+def three_classes(rate, slope):
+    """Likewise; `rate` is about the share of the last class, twice as much that of the second one."""
+    rng, classes = np.random.default_rng(0), np.arange(3)
+    scores = rng.normal(size=(DRAWN, 3)) * SPREAD + np.log([1 - 3 * rate, 2 * rate, rate])
+    y = (softmax(scores, axis=1).cumsum(axis=1) < rng.random((DRAWN, 1))).sum(axis=1)
+    p = softmax(slope * scores, axis=1)
+    cells = MulticlassCells(classes, True)
+    evaluation = MulticlassEvaluation(
+        counts_=np.zeros(cells.shape), n_records=1, privacy_=ANY_LOSS, classes=classes,
+        calibrated_scores=True,
+    )
+    right, label = p.argmax(axis=1) == y, evaluation.cells["label"]
+    last = label == 2, evaluation.cells["prediction"] == 2
+    metrics = dict(evaluation._readers) | {
+        "recall of last": Metric(lambda counts: counts.mean(1.0 * last[1], 1.0 * last[0])),
+        "precision of last": Metric(lambda counts: counts.mean(1.0 * last[0], 1.0 * last[1])),
+    }
+    recalls = [right[y == k].mean() for k in classes]
+    shares = np.bincount(cells.index(p, y), minlength=len(label)) / DRAWN
+    return shares, metrics, {
+        "accuracy": right.mean(), "balanced_accuracy": np.mean(recalls),
+        "log_loss": -np.log(p[np.arange(DRAWN), y]).mean(),
+        "recall of last": recalls[2], "precision of last": right[p.argmax(axis=1) == 2].mean(),
+    }
+
+
+@functools.cache
+def regression(predicted, error, spread):
+    """Likewise, of predictions and errors in shares of the range."""
+    rng = np.random.default_rng(0)
+    predicted = np.clip({
+        "normal": 0.45 + 0.1 * rng.normal(size=DRAWN), "skewed": 0.03 * rng.lognormal(size=DRAWN),
+    }[predicted], 0, 1)
+    errors = spread * {
+        "normal": lambda: rng.normal(size=DRAWN), "tails": lambda: rng.standard_t(3, size=DRAWN),
+        "skewed": lambda: rng.exponential(size=DRAWN) - 1,
+    }[error]()
+    y = np.clip(predicted + errors, 0, 1)
+    error, cells = y - predicted, RegressionCells((0.0, 1.0))
+    evaluation = RegressionEvaluation(
+        counts_=np.zeros(cells.shape), n_records=1, privacy_=ANY_LOSS, target_range=(0.0, 1.0),
+    )
+    shares = np.bincount(cells.index(predicted, y), minlength=cells.shape[0]) / DRAWN
+    return shares, dict(evaluation._readers), {
+        "r2": 1 - np.mean(error**2) / y.var(), "rmse": np.mean(error**2) ** 0.5,
+        "mae": np.abs(error).mean(), "bias": error.mean(),
+    }
+
+
+KINDS = {
+    "two classes": (two_classes, itertools.product(RATES, SLOPES)),
+    "three classes": (three_classes, itertools.product((0.01, 0.2), SLOPES)),
+    "regression": (regression, itertools.product(
+        ("normal", "skewed"), ("normal", "tails", "skewed"), (0.03, 0.1)
+    )),
+}
+
+
+def coverage(law, size, epsilon, repetitions, stream):
     """Yield for each metric its name, and the shares of repetitions that tell it, and tell it right."""
-    positive = BIN > np.abs(EDGES[1:-1] - threshold).argmin()
+    cells, metrics, truths = law
     generator = as_generator(stream)
     drawn = generator.multinomial(size, cells, size=repetitions)
-    noise = discrete_laplace(generator, drawn.shape, noise_ratio(epsilon))
+    noise = discrete_laplace(generator, drawn.shape, noise_ratio(epsilon, 2))
     noisy = NoisyCounts.of(1.0 * (drawn + noise), size, noise_variance(epsilon))
-    exact = NoisyCounts.of(cells[None] * MANY, MANY, 0.0)
-    for name in METRICS:
-        truth = read(name, exact, positive)[0][0]
-        value, low, high = read(name, noisy, positive)
+    for name, metric in metrics.items():
+        value, low, high = metric(noisy)
         told = ~np.isnan(value)
-        right = told & (low <= truth + 1e-9) & (truth - 1e-9 <= high)
+        right = told & (low <= truths[name] + 1e-9) & (truths[name] - 1e-9 <= high)
         yield name, told.mean(), right.mean()
 
 
@@ -68,43 +143,48 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repetitions", type=int, default=1_000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
     parser.add_argument("--output", type=argparse.FileType("w"), default=sys.stdout)
     options = parser.parse_args(arguments)
-    found = {}
-    for rate, slope, size, epsilon in itertools.product(RATES, SLOPES, SIZES, EPSILONS):
-        case = rate, slope, size, epsilon
-        # a threshold that marks records of a rare class
-        threshold = 0.5 if rate > 0.1 else 0.05
-        stream = root_stream(options.seed).child(*map(str, case))
-        for name, told, right in coverage(
-            law(rate, slope), size, epsilon, threshold, options.repetitions, stream
+    everything = {}
+    for kind in options.kinds:
+        law, cases = KINDS[kind]
+        found = {}
+        for (*case, size), epsilon in itertools.product(
+            ((*case, size) for case, size in itertools.product(list(cases), SIZES)), EPSILONS
         ):
-            found.setdefault(name, []).append((told, right, case))
-    write(found, options.repetitions, options.output)
-    return found
+            where = (*case, size, epsilon)
+            stream = root_stream(options.seed).child(*map(str, where))
+            for name, told, right in coverage(law(*case), size, epsilon, options.repetitions, stream):
+                found.setdefault(name, []).append((told, right, where))
+        write(kind, found, options.repetitions, options.output)
+        everything[kind] = found
+    return everything
 
 
-def write(found, repetitions, output):
+def write(kind, found, repetitions, output):
     """Write a line for each metric."""
-    print(f"{repetitions} repetitions in each of {len(next(iter(found.values())))} cases", file=output)
+    cases = len(next(iter(found.values())))
+    print(f"{kind}, {repetitions} repetitions in each of {cases} cases", file=output)
     print("", file=output)
     print(
-        "| metric | least coverage | its rate, slope, m, epsilon | mean coverage "
+        "| metric | least coverage | where | mean coverage "
         "| told and wrong, at most | never told | told in under a fifth |",
         file=output,
     )
     print("|" + " --- |" * 7, file=output)
     for name, rows in found.items():
         often = [(right / told, case) for told, right, case in rows if told >= OFTEN]
-        least, case = min(often)
+        least, case = min(often, default=(np.nan, ()))
         wrong = max(told - right for told, right, _ in rows)
         never = sum(told == 0 for told, _, _ in rows)
         seldom = sum(0 < told < OFTEN for told, _, _ in rows)
         print(
             f"| {name} | {least:.3f} | {', '.join(map(str, case))} | "
             f"{np.mean([share for share, _ in often]):.3f} | {wrong:.3f} | {never} | {seldom} |",
-            file=output,
+            file=output, flush=True,
         )
+    print("", file=output)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from .accuracy_first import AccuracyFirstSearchCV
 from .composition import privacy_of
 from .config import config_context, get_config, set_config
 from .density import DPHistogramDensity
-from .evaluation import Evaluation, evaluate
+from .evaluation import Evaluation, calibrated, evaluate
 from .exceptions import (
     AccuracyNotReachedError,
     BudgetExceededError,
@@ -18,6 +18,9 @@ from .holdout import Ladder, Thresholdout, ThresholdoutFeatureSelector
 from .inspection import (
     AccuracyFirstDisplay,
     DensityDisplay,
+    EvaluationCalibrationDisplay,
+    EvaluationConfusionDisplay,
+    EvaluationRocDisplay,
     PrivacyLedgerDisplay,
     StabilitySearchDisplay,
     TermsDisplay,
@@ -52,6 +55,9 @@ __all__ = [
     "DPRidge",
     "DensityDisplay",
     "Evaluation",
+    "EvaluationCalibrationDisplay",
+    "EvaluationConfusionDisplay",
+    "EvaluationRocDisplay",
     "Ladder",
     "PrivacyLeakError",
     "PrivacyLeakWarning",
@@ -67,6 +73,7 @@ __all__ = [
     "Thresholdout",
     "ThresholdoutFeatureSelector",
     "audit",
+    "calibrated",
     "config_context",
     "evaluate",
     "get_config",

@@ -114,6 +114,14 @@ class TakesWeights(Protocol):
 
 
 @runtime_checkable
+class TakesGroups(Protocol):
+    """It is known how far all rows of one person move its model, and its `fit` takes `groups`."""
+
+    def check_takes_groups(self) -> None:
+        """Refuse groups if that is not known with these parameters."""
+
+
+@runtime_checkable
 class HasDefaultScore(Protocol):
     """A search without `scoring` uses this score."""
 

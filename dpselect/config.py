@@ -172,6 +172,14 @@ def _call(config, function, *args, **kwargs):
         return function(*args, **kwargs)
 
 
+def is_called_by(module, code):
+    """Tell whether a function of a module, or of one below it, waits for the first call of `code`."""
+    frame, calls = inspect.currentframe().f_back, 0
+    while frame is not None and not f"{frame.f_globals.get('__name__')}.".startswith(f"{module}."):
+        frame, calls = frame.f_back, calls + (frame.f_code is code)
+    return frame is not None and calls == 1
+
+
 def warn_caller(message, category):
     """Warn, and point to the line outside of this library that led here; in strict mode, raise.
 

@@ -12,8 +12,14 @@ from sklearn.base import BaseEstimator, ClassifierMixin, DensityMixin, Regressor
 
 from .capabilities import PublicShape
 from .certificates import Certificate
-from .config import warn_caller
-from .exceptions import AccuracyNotReachedError, CertificateError, SeededNoiseWarning
+from .config import is_called_by, warn_caller
+from .counterparts import counterpart
+from .exceptions import (
+    AccuracyNotReachedError,
+    CertificateError,
+    PrivacyLeakWarning,
+    SeededNoiseWarning,
+)
 from .first_releases import Division, first_releases
 from .ledger import CarriesLedgerMixin, spending, where_it_came_from, without_spending
 from .metrics.plain import accuracy, r_squared
@@ -43,6 +49,7 @@ def _as_a_release(fit):
         vars(fitted).update(vars(self))
         try:
             with where_it_came_from(self):
+                _warn_if_logged(self, fit_as_a_release.__code__)
                 fit(fitted, X, *args, **kwargs)
         except AccuracyNotReachedError:
             self.__dict__ = vars(fitted)  # an outcome that was paid for: `fit` says what it leaves
@@ -125,6 +132,16 @@ class PrivateEstimator(ReleaseMixin, BaseEstimator, ABC):
     keeps: ClassVar[tuple[str, ...]] = ()
     takes_groups: ClassVar[bool] = False
 
+    def __new__(cls, *args, **kwargs):
+        if instead := counterpart(cls, kwargs):
+            raise TypeError(instead)
+        return super().__new__(cls)
+
+    def set_params(self, **params: Any) -> Self:
+        if instead := counterpart(type(self), params):
+            raise ValueError(instead)
+        return super().set_params(**params)
+
     def fit(
         self,
         X: MatrixLike,
@@ -167,7 +184,8 @@ class PrivateEstimator(ReleaseMixin, BaseEstimator, ABC):
         Warns
         -----
         PrivacyLeakWarning
-            If the labels are learned from `y`, because `classes` is None.
+            If the labels are learned from `y`, because `classes` is None, or if mlflow's autologging
+            records the fit.
         SeededNoiseWarning
             If `random_state` is not None.
         """
@@ -582,6 +600,18 @@ class PrivateRegressor(RegressorMixin, CertifiedEstimator):
 
 class PrivateDensity(DensityMixin, CertifiedEstimator):
     """Base of private densities, of rows alone."""
+
+
+def _warn_if_logged(estimator, fit):
+    """Warn if mlflow, once this fit is over, writes down what no privacy loss covers."""
+    private = getattr(estimator, "epsilon", None) != math.inf
+    if private and is_called_by("mlflow.utils.autologging_utils", fit):
+        warn_caller(
+            "mlflow's autologging records scores of the training records, and a digest of them, which "
+            "the privacy loss does not cover; switch it off by mlflow.sklearn.autolog(disable=True), "
+            "and log what was released (the page \"Hand over a model\").",
+            PrivacyLeakWarning,
+        )
 
 
 def warn_if_seeded(estimator):

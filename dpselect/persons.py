@@ -4,12 +4,13 @@ Each person counts as one record, which is the mean of what their rows count for
 a row" of the documentation has statement and proof.
 """
 
+from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from .noise.grid import LARGEST_PLACE, LONGEST
+from .noise.grid import LARGEST_PLACE
 from .rows import align, block_sum, n_rows
 
 # a weight is a multiple of this: those of one person's rows add up to at most 1, exactly
@@ -45,38 +46,41 @@ class Persons:
         return cls(number, align(X, weight)[1], n)
 
 
-def cell_counts(index, size, X, persons, scale):
-    """Return how many records are in each of `size` cells, as integers, and the unit that these count.
+def shares(records):
+    """Return the weights of rows of persons in a tuple, which is empty where each row is a person."""
+    return () if records.persons is None else (records.persons.weight,)
 
-    A person adds at most 1 in all, shared among the cells of their rows.
+
+def cell_counts(index, size, X, persons, step=1.0):
+    """Return how many records are in each of `size` cells, exactly, in one pass.
+
+    A person adds at most 1 for each column of cells, shared among the cells of their rows.
 
     Parameters
     ----------
     index : callable
-        From a block to the cell of each row.
+        From a block to the cells of each row, shape (b,) or (b, columns).
     size : int
     X : rows, or labels
     persons : Persons or None
-    scale : float
-        Of the noise that will be added, which doubles must hold in that unit.
+    step : float, default=1.0
+        Of the grid of the noise that will be added: a power of two, which counts of persons are
+        multiples of.
     """
     if persons is None:
-        (counts,) = block_sum(lambda block: (np.bincount(index(block), minlength=size),), X)
-        return counts, 1.0
-    unit = counting_unit(persons.n, scale)
+        (counts,) = block_sum(
+            lambda block: (np.bincount(index(block).ravel(), minlength=size),), X
+        )
+        return counts
+    unit = max(step, 2.0**-PART_BITS, 2.0 ** np.ceil(np.log2(persons.n / LARGEST_PLACE)))
 
     def count(block, weight):
-        parts = np.bincount(index(block), np.floor(weight / unit), size)
-        return (parts.astype(np.int64),)
+        cells = index(block).reshape(len(weight), -1)
+        parts = np.broadcast_to(np.floor(weight / unit)[:, None], cells.shape)
+        return (np.bincount(cells.ravel(), parts.ravel(), size).astype(np.int64),)
 
     (counts,) = block_sum(count, X, persons.weight)
-    return counts, unit
-
-
-def counting_unit(n_persons, scale):
-    """Return the unit in which parts of persons are counted: a power of two, from public numbers."""
-    largest = max(n_persons, LONGEST * scale)
-    return min(1.0, max(2.0**-PART_BITS, 2.0 ** np.ceil(np.log2(largest / LARGEST_PLACE))))
+    return counts * unit
 
 
 def _numbered(groups, n):
@@ -93,17 +97,24 @@ def _numbered(groups, n):
     missing = {"f": np.isnan, "c": np.isnan, "m": np.isnat, "M": np.isnat}.get(ids.dtype.kind)
     if missing is not None and missing(ids).any():
         raise ValueError(_MISSING)
+    if ids.dtype.kind in "iu" and n and int(ids.max()) - int(ids.min()) < 4 * n:
+        # without sorting; differences of short integers would overflow
+        place = (ids if ids.dtype.kind == "u" else ids.astype(np.int64)) - ids.min()
+        known = np.bincount(place.astype(np.int64)) > 0
+        return (np.cumsum(known) - 1)[place], int(known.sum())
     if ids.dtype.kind in "biufcmM":
         known, number = np.unique(ids, return_inverse=True)
-        return number.astype(np.int64, copy=False), len(known)
-    ids = ids.tolist()
+        return number, len(known)
     said = None
+    # each id has the number of its first row, and then the one of its order
+    first = defaultdict(int)
+    first.default_factory = first.__len__
     try:
-        places = dict.fromkeys(ids)
-        if any(_is_missing(known) for known in places):
+        number = np.fromiter(map(first.__getitem__, ids.tolist()), dtype=np.int64, count=n)
+        if any(_is_missing(known) for known in first):
             said = _MISSING
         else:
-            places = {known: i for i, known in enumerate(sorted(places))}
+            order = [first[known] for known in sorted(first)]
     except TypeError:
         said = (
             "groups holds ids that cannot be hashed, or have no order, so it is not known whose rows "
@@ -111,7 +122,9 @@ def _numbered(groups, n):
         )
     if said:  # outside the except block, so that the original, which may quote ids, does not hang on
         raise ValueError(said)
-    return np.fromiter(map(places.__getitem__, ids), dtype=np.int64, count=n), len(places)
+    places = np.empty(len(order), dtype=np.int64)
+    places[order] = np.arange(len(order))
+    return places[number], len(order)
 
 
 _MISSING = (

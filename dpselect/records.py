@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
@@ -26,6 +27,7 @@ from .rows import (
     n_rows,
     on_labels,
     take,
+    take_records,
 )
 from .validation import unquoted
 
@@ -50,6 +52,9 @@ def warn_if_labels_learned(classes, owner):
 
 def numeric_rows(estimator, X, y="no_validation", lazily=False, **checks):
     """Check rows as scikit-learn does, as float64, without quoting them in an error.
+
+    Short numbers in memory keep their type for an estimator that reads them lazily: block by block they
+    become float64.
 
     Parameters
     ----------
@@ -83,7 +88,14 @@ def numeric_rows(estimator, X, y="no_validation", lazily=False, **checks):
         return X if alone else (X, one_label_a_row(y, owner))
     y = "no_validation" if alone else y
     what = "X" if alone else "X or y"
-    return unquoted(validate_data, estimator, X, y, dtype=np.float64, what=what, **checks)
+    dtype = [np.float64, X.dtype] if lazily and _are_short_numbers(X) else np.float64
+    return unquoted(validate_data, estimator, X, y, dtype=dtype, what=what, **checks)
+
+
+def _are_short_numbers(X):
+    """Tell whether each block of an array or sparse matrix can become float64 when it is read."""
+    known = type(X) is np.ndarray or sparse.issparse(X)
+    return known and X.dtype.kind in "biuf" and X.dtype.itemsize <= 8
 
 
 @dataclass(frozen=True)
@@ -155,11 +167,11 @@ class Weighted:
 
     @property
     def shape(self):
-        """tuple : Of the labels."""
-        return self.y.shape
+        """tuple : Of the labels; there may be none."""
+        return (len(self),) if self.y is None else self.y.shape
 
     def __len__(self):
-        return len(self.y)
+        return len(self.groups if self.y is None else self.y)
 
     def __getitem__(self, indices):
         return Weighted(*(
@@ -180,6 +192,21 @@ def split_weights(y):
 def split_groups(y):
     """Return the labels, with their weights if there are any, and the ids of their persons, or None."""
     return (Weighted.of(y.y, y.weight), y.groups) if isinstance(y, Weighted) else (y, None)
+
+
+def take_part(X, y, part):
+    """Return the rows and labels of a part of the records, or of the persons that have numbers."""
+    groups = split_groups(y)[1]
+    return take_records(X, y, part if groups is None else np.flatnonzero(np.isin(groups, part)))
+
+
+def score_on(score, model, X, y):
+    """Return the score of a model: a mean over records of one weight, or over persons."""
+    y, groups = split_groups(y)
+    labels = split_weights(y)[0]
+    if groups is None:
+        return score(model, X, labels)
+    return score(model, X, labels, sample_weight=Persons.of(groups, X).weight)
 
 
 def check_weights(weight, X):
@@ -228,12 +255,13 @@ def regression_records(estimator, X, y, lazily=False, **reads):
     if not is_lazy(X):
         y = one_label_a_row(y, owner)
         X, y = numeric_rows(estimator, X, y, lazily, y_numeric=True, **reads)
-        return Records.of(estimator, X, _as_targets(owner, y))
+        return Records.of(estimator, X, as_targets(owner, y))
     X, y = numeric_rows(estimator, X, y, lazily, **reads)
-    return Records.of(estimator, X, on_labels(partial(_as_targets, owner), y))
+    return Records.of(estimator, X, on_labels(partial(as_targets, owner), y))
 
 
-def _as_targets(owner, y):
+def as_targets(owner, y):
+    """Return the targets of a regression as float64."""
     if y.dtype.kind not in "biufO":
         raise ValueError(f"y must hold numbers, because {owner} is a regression; encode it first.")
     return unquoted(y.astype, np.float64, what="y")

@@ -50,6 +50,8 @@ def check_number(name, value, *, why, instead, low=0.0, low_included=False, high
         If it lies outside the interval, or is NaN.
     """
     kind = numbers.Integral if integer else numbers.Real
+    if isinstance(value, str) and _reads_as_number(value):
+        why, instead = "a text is no number, whatever it says", "write it without quotation marks"
     if not isinstance(value, kind) or isinstance(value, bool):
         raise TypeError(
             f"{name} must be {'an integer' if integer else 'a number'}, not a "
@@ -165,11 +167,24 @@ def check_n_jobs(value):
 def check_choice(name, value, choices, *, why):
     """Return `value` if it is one of `choices`; the error lists them."""
     if not isinstance(value, str) or value not in choices:
-        raise ValueError(
-            f"{name}={value!r} is not allowed, because {why}; "
-            f"write one of {', '.join(map(repr, choices))}."
-        )
+        _refuse(name, value, choices, why)
     return value
+
+
+def _refuse(name, value, choices, why):
+    raise ValueError(
+        f"{name}={value!r} is not allowed, because {why}; write one of {', '.join(map(repr, choices))}."
+    )
+
+
+def check_member(name, value, members, *, why):
+    """Return the place of `value` among `members`, of any type with a hash; the error lists them."""
+    try:
+        places = {member: i for i, member in enumerate(members)}
+        return places[value]
+    except (KeyError, TypeError):  # a TypeError if it has no hash
+        pass
+    _refuse(name, value, members, why)
 
 
 def refuse_fit_params(owner, params, instead="leave it out"):
@@ -179,6 +194,14 @@ def refuse_fit_params(owner, params, instead="leave it out"):
             f"{type(owner).__name__}.fit got {', '.join(sorted(params))}, which may change how far one "
             f"record can move the model; {instead}."
         )
+
+
+def _reads_as_number(text):
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def check_epsilon(value, name="epsilon"):
@@ -198,6 +221,10 @@ HARMLESS = re.compile(
     r"Sparse data was passed|Expected sequence or array-like, got <class|"
     r"(This )?\w+ (estimator )?requires y to be|y should be a 1d array"
 )
+
+
+# of scikit-learn, which goes on with advice that is not private
+GAPS = "Input X contains NaN"
 
 
 def unquoted(check, *args, what="X", **kwargs):
@@ -237,7 +264,7 @@ X.reshape(-1, 1) if it has a single column, or X.reshape(1, -1) if it is a singl
             return check(*args, **kwargs)
     except Exception as error:
         said = str(error)
-        if HARMLESS.match(said):
+        if HARMLESS.match(said) and not said.startswith(GAPS):
             raise
         kind = TypeError if isinstance(error, TypeError) else ValueError
         message = _without_records(said, what, type(error).__name__)
@@ -246,6 +273,12 @@ X.reshape(-1, 1) if it has a single column, or X.reshape(1, -1) if it is a singl
 
 
 def _without_records(said, what, kind):
+    if said.startswith(GAPS):
+        return (
+            f"{GAPS}, and a model can do nothing with a gap; put SimpleImputer(strategy='constant', "
+            "fill_value=0.0, keep_empty_features=True) before it in a Pipeline, or describe the columns "
+            "in a schema, with 'missing': True, for dpselect.preprocessing.tabular_pipeline."
+        )
     shape = re.match(r"Expected 2D array, got (1D|scalar) array instead", said)
     if shape:
         return (
@@ -269,3 +302,14 @@ def _without_records(said, what, kind):
         f"{what} could not be read as an array ({kind}); give numbers in an array, a sparse matrix "
         "or a dataframe."
     )
+
+
+def imported_pandas(what, instead):
+    """Return pandas, or say how to install it, or what to do without it."""
+    try:
+        import pandas
+    except ImportError:
+        raise ImportError(
+            f"{what} needs pandas, which is not installed; run pip install pandas, or {instead}."
+        ) from None
+    return pandas

@@ -217,9 +217,16 @@ class WarnsOfClipping(DPPoissonRegressor):
         return records
 
 
+class RowsOfPersonsInFull(DPPoissonRegressor):
+    """Lets all rows of a person count in full."""
+
+    def _release(self, records, calibration, noise):
+        return super()._release(replace(records, persons=None), calibration, noise)
+
+
 BROKEN = (
     NoLedger, MeanBeside, ExactObjective, InterceptForgotten, NoiseOfTheLargestCount,
     OwnEpsilonAlways, CertificateOfHalf, NegativeCounts, SparseRowsUnclipped, PredictsUnclipped,
     HalfAModel, SameNoise, KeepsTheMinimiser, QuotesText, WarnsOfClipping, WeightsUnclipped,
-    NoiseForgetsWeights, PlainUnclipped,
+    NoiseForgetsWeights, PlainUnclipped, RowsOfPersonsInFull,
 )

@@ -21,6 +21,7 @@ from .broken_estimators import (
     PlainUnclipped,
     PredictsUnclipped,
     QuotesText,
+    RowsOfPersonsInFull,
     SameNoise,
     SparseRowsUnclipped,
     WarnsOfClipping,
@@ -45,6 +46,7 @@ FOUND_BY = {
     KeepsTheMinimiser: "check_what_is_kept",
     QuotesText: "check_bad_records",
     WarnsOfClipping: "check_what_is_said",
+    RowsOfPersonsInFull: "check_groups",
     WeightsUnclipped: "check_the_loss_of_each_noise",
     NoiseForgetsWeights: "check_the_loss_of_each_noise",
 }

@@ -124,6 +124,7 @@ def test_no_other_default_learns_from_the_records():
         "memory": "no cache",
         "transform_input": "no fit parameters",
         "ledger": "the one that is open, or none",
+        "evaluation": "nothing is evaluated",
     }
     estimators = [
         getattr(module, name) for module in (dpselect, dpselect.preprocessing)
@@ -254,8 +255,8 @@ def test_what_a_search_refuses(parameters, error, data):
 
 def test_groups_and_weights(data):
     X, y = data
-    with pytest.raises(ValueError, match="public_splits"):
-        StabilityGridSearchCV(MODEL, GRID).fit(X, y, groups=y)
+    with pytest.raises(ValueError, match="groups must have one id for each row"):
+        StabilityGridSearchCV(MODEL, GRID).fit(X, y, groups=y[:-1])
     with pytest.raises(ValueError, match="sample_weight.*write max_sample_weight"):
         StabilityGridSearchCV(MODEL, GRID).fit(X, y, sample_weight=np.ones(200))
     with pytest.raises(CertificateError, match="sample_weight.*leave it out"):

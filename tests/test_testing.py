@@ -113,7 +113,7 @@ class Moments(ReleaseMixin, RegressorMixin, BaseEstimator):
 
 # ---- what passes
 
-CELLS = ReleaseStatement(n_features=(1, 2))
+CELLS, WIDE = ReleaseStatement(n_features=(1, 2)), ReleaseStatement(n_features=(1, 9))
 BINARY, RANGE = {"classes": [0, 1]}, {"target_range": (-1, 1)}
 DENSITY = DPHistogramDensity(bounds=(-1, 1), bin_width=0.5)
 ATTACKS, QUICK = ("check_the_loss_of_each_noise", "check_the_stated_loss"), Moments()
@@ -146,6 +146,11 @@ MORE = [
     (DPHuberRegressor(target_range=(-3.0, 0.0), data_norm=0.5, fit_intercept=False), None),
     (DPRidge(norm="l2", fit_intercept=False, data_norm=2.0, target_range=(-1, 1)), None),
     (DPRidge(norm="l2", delta=1e-6, target_range=(-5.0, 5.0)), None),
+    # Gaussian noise, or with few columns not
+    (DPLogisticRegression(delta=0.01, alpha=0.1, **BINARY), WIDE),
+    (DPLinearSVC(delta=0.01, perturbation="output", alpha=0.5, classes=[0, 1, 2]), WIDE),
+    (DPPoissonRegressor(delta=0.01, alpha=0.5, target_bound=10.0), WIDE),
+    (DPHuberRegressor(delta=0.01, alpha=0.5, target_range=(-1.0, 1.0)), WIDE),
     (DPRidge(perturbation="output", alpha=5.0, target_range=(-1, 1)), None),
     (DPRidge(perturbation="output", alpha=1.0, norm="l2", coef_bound=0.5, target_range=(-1, 1)), None),
     (DPRidge(perturbation="objective", norm="l2", alpha=0.5, target_range=(-2.0, 2.0)), None),
@@ -297,6 +302,12 @@ class ForgetsDelta(DPRidge):
         super().fit(X, y)
         self.privacy_ = replace(self.privacy_, delta=0.0)
         return self
+
+
+@twin("check_the_statement", {"delta": 0.01, **BINARY}, WIDE)
+class ForgetsThatItUsesDelta(DPLogisticRegression):
+    def _loss_of_a_fit(self):
+        return replace(super()._loss_of_a_fit(), delta=0.0)
 
 
 @twin("check_seeds")
@@ -680,6 +691,25 @@ twins(
     IgnoresWeights=lambda self, X, y, sample_weight=None: Moments.fit(self, X, y),
     IgnoresAnything=lambda self, X, y, **params: Moments.fit(self, X, y),
 )
+
+
+twins(
+    "check_groups", Moments, "fit",
+    IgnoresPersons=lambda self, X, y, groups=None: Moments.fit(self, X, y),
+)
+
+
+@twin("check_groups", {"alpha": 0.1, **BINARY})
+class RowsInFull(DPLinearSVC):
+    def _release(self, records, calibration, noise):
+        return super()._release(replace(records, persons=None), calibration, noise)
+
+
+@twin("check_groups", {"alpha": 0.1, **BINARY})
+class NoiseOfAllRows(DPLinearSVC):
+    def _release(self, records, calibration, noise):
+        shape = replace(records.shape, n_samples=len(records.X))
+        return super()._release(records, self.calibration(shape, calibration.epsilon), noise)
 
 
 @twin("check_bad_records")

@@ -167,8 +167,8 @@ def splits_of(kind, module, monkeypatch, y, cv, alter=None):
     made = []
     original = module.make_splits
 
-    def spy(cv, n_samples, stream, groups=None):
-        made.append(original(cv, n_samples, stream, groups))
+    def spy(cv, n_samples, stream, *persons):
+        made.append(original(cv, n_samples, stream, *persons))
         if alter is not None:
             made[-1] = alter(y)
         return made[-1]

@@ -114,13 +114,13 @@ ledger.reserve(0.4, label="a program that died")
 print(ledger)
 
 # %%
-# On the command line ``python -m dpselect ledger patients.ledger`` prints this, too. For the
+# On the command line ``dpselect ledger show patients.ledger`` prints this, too. For the
 # picture we spread the five entries, all of the last seconds, over a spring.
 
 account = json.loads(ledger.to_json())
 days = ((3, 2), (3, 16), (4, 10), (5, 4), (5, 21))
 for entry, (month, day) in zip(account["entries"], days):
-    entry["reserved_at"] = datetime(2026, month, day, tzinfo=UTC).timestamp()
+    entry["reserved_at"] = datetime(2026, month, day, tzinfo=UTC).isoformat()
 spread = PrivacyLedger.from_json(json.dumps(account), os.path.join(folder.name, "spread.ledger"))
 
 figure, ax = plt.subplots(figsize=(8, 4), layout="constrained")

@@ -1,1 +1,1 @@
-"""What ``python -m dpselect`` is made of: arguments, schema, table, release, report."""
+"""The command ``dpselect``: arguments, files, models, and what is printed of them."""

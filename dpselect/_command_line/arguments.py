@@ -2,22 +2,26 @@
 
 import argparse
 import math
+from importlib.metadata import version
 
 from .messages import CommandError, name_of, printable
 
 DESCRIPTION = (
-    "Tune a logistic regression and release it with differential privacy. Without arguments: "
-    "a demonstration on public data."
+    "From a table of sensitive records to a model that can be handed over, under one stated privacy "
+    "loss. "
+    "Without arguments: a demonstration on public data."
 )
 EPILOG = (
-    "python -m dpselect ledger --help: a budget for one data set, kept in a file. "
-    "The bounds file is a JSON object. A numeric column has two numbers, what it can be by "
-    'knowledge of the field: {"age": [0, 120]}. A categorical column, and the target, has all '
-    'its possible values as strings: {"smoker": ["yes", "no"], "grade": ["1", "2", "3"]}. More can be '
-    'said: {"income": {"bounds": [0, 1e6], "transform": "log1p", "missing": true}}. '
-    "Nothing in it may be looked up in the records."
+    "A beginning: 'dpselect schema records.csv > schema.json' writes a schema to fill in; 'dpselect "
+    "plan' says "
+    "what a fit would spend; 'dpselect fit' makes a release."
 )
-
+SCHEMA_HELP = (
+    'what is public of each column, a JSON object: '
+    '{"age": [0, 120], "grade": ["1", "2", "3"], "income": '
+    '{"bounds": [0, 1e6], "transform": "log1p", "missing": true}}; never looked up in the records'
+)
+TASKS = ("classification", "regression", "counts", "density")
 # far outside what makes sense, and far inside what float64 computes without overflow
 SMALLEST, LARGEST = 1e-6, 1e6
 
@@ -27,65 +31,15 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message):
         # argparse quotes arguments as they are, and those can hold line breaks
-        raise CommandError(f"{printable(message)}; see python -m dpselect --help.")
+        raise CommandError(f"{printable(message)}; see {self.prog} --help.")
 
 
-def parse(argv=None):
-    """Return the checked arguments.
-
-    Parameters
-    ----------
-    argv : list of str, default=None
-        None means those of the process.
-
-    Returns
-    -------
-    argparse.Namespace
-        With `file` None for the demonstration.
-
-    Raises
-    ------
-    CommandError
-        If an argument is missing or out of range.
-    """
-    parser = _Parser(
-        prog="python -m dpselect", description=DESCRIPTION, epilog=EPILOG, allow_abbrev=False
-    )
-    parser.add_argument("file", nargs="?", metavar="FILE",
-                        help="the records: .csv or .csv.gz, with a header")
-    parser.add_argument("--target", metavar="COL", help="column that holds the labels")
-    parser.add_argument("--epsilon", metavar="E", help="privacy loss of all that is released")
-    parser.add_argument("--bounds", metavar="JSON", help="public bounds and categories")
-    parser.add_argument("--alpha", nargs="+", metavar="A",
-                        help="strengths of the regularisation to choose from; without it, or with "
-                        "one, nothing is selected and the model gets the whole epsilon")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("--save", metavar="MODEL", help="write the model: .skops or .pkl")
-    parser.add_argument("--ledger", metavar="LEDGER", help="the budget that pays for the release")
-    arguments = parser.parse_args(argv)
-    if arguments.file is None:
-        _refuse_options_without_a_file(arguments)
-        return arguments
-    for name in ("target", "epsilon"):
-        if getattr(arguments, name) is None:
-            raise CommandError(f"--{name} is missing; it must be given together with a file.")
-    arguments.epsilon = _positive("--epsilon", arguments.epsilon)
-    arguments.alpha = [_positive("--alpha", text) for text in arguments.alpha or ()]
-    if len(set(arguments.alpha)) < len(arguments.alpha):
-        raise CommandError(
-            "--alpha names a value twice, which adds noise to the selection for nothing; "
-            "write each value once."
-        )
-    return arguments
-
-
-def parse_ledger(argv):
-    """Return the checked arguments of the command ``ledger``.
+def parse(argv):
+    """Return the checked arguments of the command; `command` names what is asked for.
 
     Parameters
     ----------
     argv : list of str
-        Those after it.
 
     Returns
     -------
@@ -94,46 +48,201 @@ def parse_ledger(argv):
     Raises
     ------
     CommandError
-        If an argument is missing or out of range.
+        If an argument is missing, unknown or out of range.
     """
-    parser = _Parser(
-        prog="python -m dpselect ledger", allow_abbrev=False,
-        description="Show what was spent on a data set, and what is left; with --epsilon, make its "
-        "ledger.",
-    )
-    parser.add_argument("ledger", metavar="FILE")
-    parser.add_argument("--epsilon", metavar="E", help="budget of a new ledger")
-    parser.add_argument("--delta", metavar="D", default="0", help="likewise (default: 0)")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
-    arguments = parser.parse_args(argv)
-    if arguments.epsilon is not None:
-        arguments.epsilon = _positive("--epsilon", arguments.epsilon)
-    try:
-        arguments.delta = float(arguments.delta)
-    except ValueError:
-        arguments.delta = math.nan
-    if not 0 <= arguments.delta < 1:
-        raise CommandError("--delta must be a number of 0 or more, and less than 1.")
+    parser = _Parser(prog="dpselect", description=DESCRIPTION, epilog=EPILOG, allow_abbrev=False)
+    parser.add_argument("--version", action="version", version=version("dpselect"))
+    commands = parser.add_subparsers(dest="command", parser_class=_Parser, metavar="COMMAND")
+    for name, (add, text) in COMMANDS.items():
+        command = commands.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.",
+                                      allow_abbrev=False)
+        add(command)
+    return _checked(parser.parse_args(argv))
+
+
+def _checked(arguments):
+    for name, check in CHECKS.items():
+        if getattr(arguments, name, None) is not None:
+            setattr(arguments, name, check(f"--{name.replace('_', '-')}", getattr(arguments, name)))
+    if arguments.command in ("fit", "plan"):
+        if arguments.target is None and arguments.task != "density":
+            raise CommandError("--target is missing; it names the column to predict.")
+        if arguments.target is not None and arguments.task == "density":
+            raise CommandError("--target means nothing for a density; leave it out.")
     return arguments
 
 
-def _refuse_options_without_a_file(arguments):
-    given = [name for name, value in vars(arguments).items() if value not in (None, False)]
-    if given:
-        raise CommandError(
-            f"--{given[0]} needs a file; without arguments the demonstration runs, which has no "
-            "options."
-        )
+def _fit(parser):
+    _file(parser)
+    _drop(parser)
+    _task(parser)
+    parser.add_argument("--save", metavar="MODEL", help="write the model: .skops or .pkl")
+    parser.add_argument("--report", metavar="FILE", help="write the privacy statement: .html, .md or "
+                        ".json")
+    _ledger(parser)
+    _json(parser)
+    _force(parser)
 
 
-def _positive(option, text):
+def _plan(parser):
+    _task(parser)
+    _drop(parser)
+    parser.add_argument("--records", metavar="N", required=True, help="how many records there will be")
+    _json(parser)
+
+
+def _task(parser):
+    parser.add_argument("--schema", metavar="JSON", required=True, help=SCHEMA_HELP)
+    parser.add_argument("--target", metavar="COL", help="column to predict")
+    parser.add_argument("--epsilon", metavar="E", required=True, help="privacy loss of all that is "
+                        "released")
+    parser.add_argument("--task", choices=TASKS, help="default: classification for a target with "
+                        "categories, regression for one with bounds")
+    parser.add_argument("--alpha", nargs="+", metavar="A",
+                        help="strengths of the regularisation to choose from; without it, or with one, "
+                        "nothing is selected and the model gets the whole epsilon")
+    parser.add_argument("--curves", action="store_true",
+                        help="numbers add curves to a prediction, and not lines")
+    parser.add_argument("--bins", metavar="K", default="20", help="of a density, for each column")
+    parser.add_argument("--excess-risk", metavar="R", help="accuracy first: the smallest privacy "
+                        "loss, of at "
+                        "most E, with which the risk of the model is at most R above the least")
+
+
+def _schema(parser):
+    _file(parser)
+    _drop(parser)
+    parser.add_argument("--check", metavar="JSON", help="name all mistakes of a schema in place of "
+                        "writing one")
+    _output(parser)
+
+
+def _predict(parser):
+    _model(parser)
+    _file(parser)
+    parser.add_argument("--probabilities", action="store_true", help="one column for each class")
+    _output(parser)
+
+
+def _evaluate(parser):
+    _model(parser)
+    _file(parser)
+    parser.add_argument("--target", metavar="COL", required=True, help="column with what is right")
+    parser.add_argument("--epsilon", metavar="E", required=True, help="privacy loss of the evaluation")
+    parser.add_argument("--report", metavar="FILE", help="write the privacy statement of the model, "
+                        "with its "
+                        "evaluation: .html, .md or .json")
+    _ledger(parser)
+    _json(parser)
+    _force(parser)
+
+
+def _report(parser):
+    _model(parser)
+    parser.add_argument("--ledger", metavar="LEDGER", help="whose state is told")
+    parser.add_argument("--output", metavar="FILE", help=".html, .md or .json; default: printed")
+    _force(parser)
+
+
+def _ledgers(parser):
+    actions = parser.add_subparsers(dest="action", parser_class=_Parser, required=True, metavar="ACTION")
+    for name, text in (
+        ("create", "make the budget of one data set"), ("show", "what was spent, and what is left"),
+        ("spend", "count a release that was made elsewhere"),
+    ):
+        action = actions.add_parser(name, help=text, allow_abbrev=False)
+        action.add_argument("ledger", metavar="LEDGER")
+        if name != "show":
+            action.add_argument("--epsilon", metavar="E", required=True)
+            action.add_argument("--delta", metavar="D", default="0", help="default: 0")
+        if name == "spend":
+            action.add_argument("--label", metavar="TEXT", required=True, help="what was released")
+        else:
+            _json(action)
+
+
+def _file(parser):
+    parser.add_argument("file", metavar="FILE", help="the records, with names of columns: .csv, .tsv "
+                        "or .txt "
+                        "(also .gz, .bz2 or .xz), or .parquet")
+    parser.add_argument("--separator", metavar="S", help="of the columns; default: found in the "
+                        "first line")
+
+
+def _drop(parser):
+    parser.add_argument("--drop", nargs="+", metavar="COL", default=[], help="columns to leave out")
+
+
+def _model(parser):
+    parser.add_argument("model", metavar="MODEL", help="what 'dpselect fit --save' has written: "
+                        ".skops or .pkl; "
+                        "a .pkl from others can run any program")
+
+
+def _ledger(parser):
+    parser.add_argument("--ledger", metavar="LEDGER", help="the budget that pays for the release")
+    parser.add_argument("--label", metavar="TEXT", help="what the release is for, in the ledger")
+
+
+def _output(parser):
+    parser.add_argument("--output", metavar="FILE", help="default: printed")
+    _force(parser)
+
+
+def _json(parser):
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def _force(parser):
+    parser.add_argument("--force", action="store_true", help="replace files that are there")
+
+
+COMMANDS = {
+    "schema": (_schema, "write a schema to fill in, from the names of the columns"),
+    "plan": (_plan, "say what a fit would spend and what it could tell, before any data is read"),
+    "fit": (_fit, "tune a model and release it"),
+    "predict": (_predict, "predict with a model that was released"),
+    "evaluate": (_evaluate, "say how good a model is on records that it has not seen"),
+    "report": (_report, "write the privacy statement of a model, to be signed"),
+    "ledger": (_ledgers, "keep the budget of a data set"),
+}
+
+
+def _number(option, text, low=SMALLEST, high=LARGEST, integer=False):
     try:
-        value = float(text)
+        value = int(text) if integer else float(text)
     except ValueError:
         value = math.nan
-    if not SMALLEST <= value <= LARGEST:
-        raise CommandError(
-            f"{option} must be a number greater than 0, such as 1.0 ({SMALLEST:g} to {LARGEST:g}), "
-            f"not {name_of(text)}."
-        )
+    if not low <= value <= high:
+        kind = "a whole number" if integer else "a number"
+        raise CommandError(f"{option} must be {kind} from {low:g} to {high:g}, not {name_of(text)}.")
     return value
+
+
+def _alphas(option, texts):
+    alphas = [_number(option, text) for text in texts]
+    if len(set(alphas)) < len(alphas):
+        raise CommandError(
+            f"{option} names a value twice, which adds noise to the selection for nothing; write "
+            "each value "
+            "once."
+        )
+    return alphas
+
+
+def _separator(option, text):
+    text = {"tab": "\t", "\\t": "\t"}.get(text, text)
+    if len(text) != 1 or text in "\"\r\n":
+        raise CommandError(f"{option} must be one character, such as ';' (or tab), not {name_of(text)}.")
+    return text
+
+
+CHECKS = {
+    "epsilon": _number,
+    "delta": lambda option, text: _number(option, text, 0, 0.5),
+    "records": lambda option, text: _number(option, text, 1, 1e12, integer=True),
+    "bins": lambda option, text: _number(option, text, 2, 1e6, integer=True),
+    "excess_risk": _number,
+    "alpha": _alphas,
+    "separator": _separator,
+}

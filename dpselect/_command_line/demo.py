@@ -4,9 +4,10 @@ import numpy as np
 from sklearn.datasets import load_breast_cancer
 from sklearn.metrics import accuracy_score, roc_auc_score
 
-from ..preprocessing import PublicSchema
-from . import report
-from .release import make_search, plan
+from ..linear_model import DPLogisticRegression
+from ..model_selection import StabilityGridSearchCV
+from ..preprocessing import PublicSchema, tabular_pipeline
+from .printing import plan_text, to_text
 
 # What is known of a nucleus in a smear before any record is read. The radius comes first: 5
 # to 30 micrometres. A circle of that size has the perimeters and areas below. The other
@@ -22,15 +23,23 @@ BOUNDS = PublicSchema({
     "mean concave points": (0, 0.25),  # share of the outline that is dented
     "mean symmetry": (0, 0.4),  # difference of the halves, relative
     "mean fractal dimension": (0, 0.1),  # of the outline, above the 1 of a line
-}).columns
+})
 # Any grid of alpha will do: it costs nothing, since its point follows from public numbers.
 ALPHAS = [0.01, 0.03, 0.1, 0.3, 1.0]
 EPSILON = 3.0
 
 
+def make_search():
+    """Return the unfitted search."""
+    model = tabular_pipeline(
+        BOUNDS, DPLogisticRegression(classes=[0, 1]), expansion="linear", categories="onehot"
+    )
+    return StabilityGridSearchCV(model, {"model__alpha": ALPHAS}, epsilon=EPSILON)
+
+
 def run():
     """Tune, release, and print everything in the order in which it happens."""
-    search = make_search(BOUNDS, [0, 1], ALPHAS, EPSILON)
+    search = make_search()
     data = load_breast_cancer()
     # by number, so that the parts do not depend on the records
     held_out = np.arange(len(data.target)) % 5 == 0
@@ -40,11 +49,11 @@ def run():
         f"{n_samples} to learn from,\n{held_out.sum()} held out. The columns' bounds come from "
         "knowledge of the field. Epsilon is large because\nthe records are few.\n"
     )
-    print(report.plan_text(plan(search, BOUNDS, [0, 1], n_samples)), end="\n\n")
-    columns = [list(data.feature_names).index(name) for name in BOUNDS]
+    print(plan_text(search.plan(n_samples, len(BOUNDS.columns))), end="\n\n")
+    columns = [list(data.feature_names).index(name) for name in BOUNDS.columns]
     X, y = data.data[:, columns], data.target
     search.fit(X[~held_out], y[~held_out])
-    print(report.to_text(search, BOUNDS), end="\n\n")
+    print(to_text(search), end="\n\n")
     print(_public_check(search, X[held_out], y[held_out]))
 
 

@@ -1,36 +1,50 @@
-"""``python -m dpselect ledger FILE``: what was spent on a data set, and what is left."""
+"""``dpselect ledger``: what was spent on a data set, and what is left."""
 
 import math
+import os
 import sqlite3
-from datetime import UTC, datetime
 
+from ..exceptions import BudgetExceededError
 from ..ledger import PrivacyLedger
 from .messages import CommandError, name_of, printable
 
-HEAD = ("", "at (UTC)", "epsilon", "delta", "of reserved", "kind", "for")
+HEAD = ("", "at (UTC)", "by", "epsilon", "delta", "of reserved", "kind", "for")
 
 
-def open_ledger(path, epsilon=None, delta=0.0):
-    """Return the ledger at a path.
+def open_ledger(path, label=None):
+    """Return the ledger at a path, for releases with a label."""
+    return _ledger(path, label=label or "")
 
-    Parameters
-    ----------
-    path : str
-    epsilon : float, default=None
-        Given, makes a new ledger.
-    delta : float, default=0.0
 
-    Raises
-    ------
-    CommandError
-        If there is none, or it cannot be made or read.
-    """
-    try:
-        return PrivacyLedger(path, epsilon, delta)
-    except FileNotFoundError:
+def create_ledger(path, epsilon, delta):
+    """Make a ledger."""
+    if os.path.exists(path):
         raise CommandError(
-            f"There is no ledger at {name_of(path)}; make one with its budget, as in python -m "
-            "dpselect ledger FILE --epsilon 3.0."
+            f"There is a file at {name_of(path)} already, and a budget that can change protects "
+            "nobody; give "
+            "another name."
+        )
+    return _ledger(path, epsilon, delta)
+
+
+def spend(ledger, epsilon, delta, label):
+    """Count a release that was made elsewhere."""
+    try:
+        ledger.spend(epsilon, delta, label=label)
+    except BudgetExceededError as error:
+        raise CommandError(printable(str(error))) from None
+
+
+def _ledger(path, *budget, label=""):
+    try:
+        return PrivacyLedger(path, *budget, label=label)
+    except FileNotFoundError:
+        if budget:
+            raise CommandError(f"The folder of {name_of(path)} does not exist.") from None
+        raise CommandError(
+            f"There is no ledger at {name_of(path)}; make one with its budget, as in dpselect ledger "
+            "create "
+            "FILE --epsilon 3.0."
         ) from None
     except (ValueError, OSError, sqlite3.OperationalError) as error:
         said = f": {error}" if isinstance(error, ValueError) else "."
@@ -53,7 +67,7 @@ def to_text(ledger):
     widths = [max(len(row[j]) for row in rows) for j in range(len(HEAD))]
     lines = [
         "  ".join(
-            cell.ljust(width) if name in ("at (UTC)", "kind", "for") else cell.rjust(width)
+            cell.ljust(width) if name in ("at (UTC)", "by", "kind", "for") else cell.rjust(width)
             for name, cell, width in zip(HEAD, row, widths)
         ).rstrip()
         for row in rows
@@ -68,10 +82,10 @@ def to_text(ledger):
 
 
 def _row(entry):
-    at = datetime.fromtimestamp(entry.reserved_at, UTC).strftime("%Y-%m-%d %H:%M")
+    at = entry.reserved_at.strftime("%Y-%m-%d %H:%M")
     more = "" if math.isclose(entry.epsilon, entry.reserved_epsilon) else f"{entry.reserved_epsilon:.6g}"
     kind = entry.kind + (", seeded" if entry.seeded else "")
     return (
-        str(entry.id), at, f"{entry.epsilon:.6g}", f"{entry.delta:.6g}", more, kind,
-        printable(entry.label),
+        str(entry.id), at, printable(entry.user), f"{entry.epsilon:.6g}", f"{entry.delta:.6g}", more,
+        kind, printable(entry.label),
     )

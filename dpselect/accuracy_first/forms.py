@@ -250,6 +250,10 @@ class AccuracyForm(ABC):
     def __init__(self, model):
         self.model = model
 
+    def delta(self, shape, epsilon):
+        """Return the delta of one fit."""
+        return float(self.model.get_params().get("delta", 0.0))
+
     @abstractmethod
     def excess_bound(self, shape, epsilon, failure_probability=None):
         """Bound L - min L of one fit with the model's parameters, but for epsilon.

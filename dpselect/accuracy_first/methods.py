@@ -56,10 +56,9 @@ class Static(Method):
 
     def at_most(self, disjoint, seeded=False):
         level = len(self.question.epsilons) - 1 if self.level is None else self.level
-        return PrivacyLoss(
-            float(self.question.epsilons[level]),
-            float(self.model.get_params().get("delta", 0.0)), label=self.name, seeded=seeded,
-        )
+        epsilon = float(self.question.epsilons[level])
+        delta = self.model.accuracy_form().delta(self.question.shape, epsilon)
+        return PrivacyLoss(epsilon, delta, label=self.name, seeded=seeded)
 
     @abstractmethod
     def static_model(self):

@@ -10,7 +10,7 @@ from ..metrics import AccuracyScore, get_score
 from ..metrics.scores import SCORES
 from ..model_selection.parameters import check_what_all_searches_have
 from ..model_selection.spending import steps_at_most
-from ..validation import SMALLEST_EPSILON, check_choice, check_number
+from ..validation import SMALLEST_BOUND, SMALLEST_EPSILON, check_choice, check_number
 from .methods import METHODS
 
 RISKS = ("excess_risk", "risk")
@@ -37,6 +37,11 @@ def check_parameters(search):
         "target", search.target, low=-np.inf,
         why="it is what the criterion may be at most", instead="write a number, such as 0.05",
     )
+    if 0 < abs(search.target) < SMALLEST_BOUND:
+        raise ValueError(
+            f"target={search.target!r} is nearer to 0 than {SMALLEST_BOUND}, and no noise of a test is "
+            "as short; write a larger number, such as 0.05."
+        )
     check_number(
         "failure_probability", search.failure_probability, low=1e-6, low_included=True, high=1.0,
         why="it is the probability with which a model above the target may be accepted",

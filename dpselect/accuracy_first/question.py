@@ -163,16 +163,19 @@ class Walk(Method):
 
 def outcome_loss(method, outcome, disjoint, seeded):
     """Return the loss of the models and of the tests that a method released."""
-    delta = method.question.delta if method.how == "brownian" else 0.0
+    q = method.question
 
     def ex_post(epsilon, label, delta=0.0):
         return PrivacyLoss(float(epsilon), delta, kind="ex-post", label=label, seeded=seeded)
 
     if method.how == "fresh":
-        models = [ex_post(epsilon, "generating: a model") for epsilon in outcome.epsilons]
+        models = [
+            ex_post(epsilon, "generating: a model", q.form.delta(q.shape, float(epsilon)))
+            for epsilon in outcome.epsilons
+        ]
     else:
         label = f"generating: {len(outcome.epsilons)} models along a noise-reduction path"
-        models = [ex_post(outcome.epsilons[-1], label, delta)]
+        models = [ex_post(outcome.epsilons[-1], label, q.delta if method.how == "brownian" else 0.0)]
     tests = [ex_post(epsilon, f"testing: {method.name}") for epsilon in outcome.tests]
     groups = [
         PrivacyLoss.sequential(group, label=label)

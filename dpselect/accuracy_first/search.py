@@ -1,5 +1,6 @@
 """AccuracyFirstSearchCV: the smallest epsilon of a grid that is accurate enough."""
 
+import math
 from collections.abc import Collection, Mapping
 from typing import Any, Literal, Self
 
@@ -21,10 +22,19 @@ from ..model_selection.candidates import (
     set_classes,
 )
 from ..model_selection.delegation import SearchDelegationMixin
-from ..model_selection.evaluation import dummy_records, records_of
+from ..model_selection.evaluation import dummy_records, names_the_example, records_of
 from ..model_selection.first_releases import do_without
 from ..model_selection.release import fit_for_release, release_state
 from ..model_selection.row_steps import public_rows
+from ..model_selection.set_aside import (
+    SetAside,
+    cells_before,
+    check_evaluation,
+    count_held,
+    evaluate_candidate,
+    with_evaluation,
+    with_forecast,
+)
 from ..model_selection.spending import refuse_overspent, steps_at_most
 from ..model_selection.splits import disjoint_parts, make_splits
 from ..model_selection.weights import check_weights_are_taken, take_weights
@@ -64,7 +74,8 @@ class AccuracyFirstSearchCV(SearchDelegationMixin, ReleaseMixin, MetaEstimatorMi
 
     Neighbouring data sets differ in one record. Public are the number of records, the
     columns, the labels, and every parameter. Released are the models up to the one that
-    was found, the noisy answers to the questions that were asked, and that there was one.
+    was found, the noisy answers to the questions that were asked, that there was one, and
+    `evaluation_` if it was asked for.
 
     Parameters
     ----------
@@ -112,6 +123,12 @@ class AccuracyFirstSearchCV(SearchDelegationMixin, ReleaseMixin, MetaEstimatorMi
         Your word that `cv` does not depend on the records.
     trusted_steps : collection of str or class, default=()
         Steps of your own that treat each row by itself.
+    evaluation : float, default=None
+        Share of the records in (0, 1) that is set aside by chance, takes no part in the search, and on
+        which the released model is evaluated with an epsilon of all that the search has spent: see
+        `evaluation_`. One record is in one of the two parts, so this costs no privacy, but fewer
+        records train. Of a regression, the `target_range` (or `target_bound`) of the model says which
+        errors are counted. None evaluates nothing.
     ledger : PrivacyLedger, default=None
         Pays for all that is released, in place of one that is open (``with ledger:``). It is asked for
         ``plan_.at_most``, and if less is left, BudgetExceededError is raised. All that was looked at
@@ -146,6 +163,9 @@ class AccuracyFirstSearchCV(SearchDelegationMixin, ReleaseMixin, MetaEstimatorMi
         The method that was used.
     scorer_ : callable
         What :meth:`score` uses.
+    evaluation_ : Evaluation
+        How good `best_estimator_` is, as :func:`~dpselect.evaluate` tells it. Released. Only with
+        `evaluation`.
     n_features_in_, feature_names_in_, classes_
         Those of `best_estimator_`.
 
@@ -194,6 +214,7 @@ class AccuracyFirstSearchCV(SearchDelegationMixin, ReleaseMixin, MetaEstimatorMi
         cv: CrossValidation = None,
         public_splits: bool = False,
         trusted_steps: Collection[str | type] = (),
+        evaluation: float | None = None,
         ledger: PrivacyLedger | None = None,
         random_state: RandomState = None,
     ) -> None:
@@ -209,6 +230,7 @@ class AccuracyFirstSearchCV(SearchDelegationMixin, ReleaseMixin, MetaEstimatorMi
         self.cv = cv
         self.public_splits = public_splits
         self.trusted_steps = trusted_steps
+        self.evaluation = evaluation
         self.ledger = ledger
         self.random_state = random_state
 
@@ -247,6 +269,7 @@ class AccuracyFirstSearchCV(SearchDelegationMixin, ReleaseMixin, MetaEstimatorMi
         stream = root_stream(self.random_state)
         estimator = seed_features(self.estimator, stream.child("features"))
         candidate = self._candidate(estimator)
+        check_evaluation(self, [candidate.model])
         if weight is not None:
             check_weights_are_taken([candidate.model])
         # dummy shapes: refuses what cannot work on any records; with others another limit may do
@@ -264,6 +287,10 @@ class AccuracyFirstSearchCV(SearchDelegationMixin, ReleaseMixin, MetaEstimatorMi
         if learned:
             # what models cost depends on the number of labels; a warning says that they are read
             y, _ = learn_classes([candidate], y, type(self).__name__)
+        aside = SetAside.of(self.evaluation, n_rows(X), stream)
+        if weight is not None:
+            weight = aside.of_training(check_weights(weight, X))
+        (X, y), held = aside.cut(X, y)
         public = None if candidate.steps is None else public_rows(X, candidate.steps)
         plan, method, split = self._plan(
             candidate, n_rows(X), n_columns(X), public, stream.child("splits")
@@ -272,7 +299,8 @@ class AccuracyFirstSearchCV(SearchDelegationMixin, ReleaseMixin, MetaEstimatorMi
         self.plan_, self.method_ = plan, plan.method
         if plan.at_most.epsilon == 0.0:
             self._fail([])
-        with spending(self, plan.at_most) as charge:
+        reserved = with_evaluation(plan.at_most, self, plan.at_most.epsilon)
+        with spending(self, reserved) as charge:
             if not learned:
                 y, _ = learn_classes([candidate], y, type(self).__name__)
             if public is not None:
@@ -294,16 +322,26 @@ class AccuracyFirstSearchCV(SearchDelegationMixin, ReleaseMixin, MetaEstimatorMi
             losses.append(model.privacy_)
             self.privacy_ = PrivacyLoss.sequential(losses, label=type(self).__name__)
             refuse_overspent(self.privacy_, plan.at_most, f"method={method.name!r}", charge)
+            best, evaluated = candidate.with_steps(model), {}
+            if self.reached_ or self.on_failure == "last":
+                evaluated = evaluate_candidate(
+                    self, candidate, best, public, held, self.privacy_.epsilon, stream
+                )
+            for evaluation in evaluated.values():
+                self.privacy_ = PrivacyLoss.parallel(
+                    [self.privacy_, evaluation.privacy_], label=type(self).__name__
+                )
             charge.commit(self.privacy_)
         if not self.reached_ and self.on_failure == "raise":
             self._fail(losses)
-        epsilon, best = float(epsilons[index]), candidate.with_steps(model)
+        epsilon = float(epsilons[index])
         self._publish(
             best, best_index_=index, best_epsilon_=epsilon, best_params_={name: epsilon},
-            scorer_=self._score() or check_scoring(best),
+            scorer_=self._score() or check_scoring(best), **evaluated,
         )
         return self
 
+    @names_the_example
     def plan(
         self,
         n_samples: int,
@@ -348,8 +386,13 @@ is touched.
         stream = root_stream(0)
         candidate = self._candidate(seed_features(self.estimator, stream))
         set_classes([candidate], np.arange(n_classes))
+        check_evaluation(self, [candidate.model])
+        n_held = count_held(self.evaluation, n_samples)
         public = None if candidate.steps is None else public_rows(example, candidate.steps)
-        return self._plan(candidate, n_samples, n_columns(example), public, stream)[0]
+        plan = self._plan(candidate, n_samples - n_held, n_columns(example), public, stream)[0]
+        if not n_held or math.isinf(plan.chosen.total):
+            return plan
+        return with_forecast(plan, cells_before(candidate.model, n_classes), n_held, plan.chosen.total)
 
     def _plan(self, candidate, n_samples, n_columns, public, stream):
         """Return the AccuracyPlan, the method, and the records that train and are held out, or None."""

@@ -111,7 +111,7 @@ class HistogramReduction(Reduction):
         records = trial.records(X, None)
         self.public, self.n = records.public, records.shape.n_samples
         self.cells = trial.calibration(records.shape).cells
-        self.counts = self.cells.counts(records.X)
+        self.counts = self.cells.counts(records)
         self.masses = self.counts / self.n
         self.bounds = form.bounds(records.shape)
         noise = counts_noise(form.model, self.cells.size, levels.how)

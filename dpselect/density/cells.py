@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..rows import block_sum
+from ..persons import cell_counts
 from ..validation import check_number, unquoted
 
 MAX_CELLS = 10**7
@@ -83,13 +83,10 @@ class Cells:
                 "every column, or write one pair of bounds and one width for all."
             )
 
-    def counts(self, table):
-        """Return the number of records in each cell, shape (n_cells,), in one pass."""
-        self.check_columns(table.shape[1])
-        (counts,) = block_sum(
-            lambda block: (np.bincount(self.index(block), minlength=self.size),), table
-        )
-        return counts
+    def counts(self, records, step=1.0):
+        """Return the number of records in each cell, shape (n_cells,), for noise on a grid of `step`."""
+        self.check_columns(records.X.shape[1])
+        return cell_counts(self.index, self.size, records.X, records.persons, step)
 
     def density(self, masses):
         """Return what is released for probabilities of the cells: a dict of attributes."""

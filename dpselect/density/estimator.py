@@ -98,6 +98,7 @@ class DPHistogramDensity(PrivateDensity):
     default_scoring = "integrated_squared_error"
     reads = {"lazily": True}
     parameter_checks = {"noise": one_of("laplace", "discrete_laplace", why="only these have a proof")}
+    takes_groups = True
     split_scores = staticmethod(density_split_scores)
 
     def __init__(
@@ -121,6 +122,19 @@ class DPHistogramDensity(PrivateDensity):
         super()._check_parameters()
         tiling(self.bounds, self.bin_width)
 
+    def check_takes_groups(self) -> None:
+        """Refuse rows of persons with noise of integers, which hides whole records.
+
+        Raises
+        ------
+        ValueError
+        """
+        if self.noise == "discrete_laplace":
+            raise ValueError(
+                "groups put parts of a person into several cells, and noise='discrete_laplace' hides "
+                "integers; write noise='laplace'."
+            )
+
     def _what(self):
         return f"histogram with {self.noise} noise"
 
@@ -134,7 +148,8 @@ class DPHistogramDensity(PrivateDensity):
 
     def _release(self, records, calibration, noise):
         cells = calibration.cells
-        noisy = release(cells.counts(records.X), noise.ravel(), calibration.step)
+        counts = cells.counts(records, calibration.step)
+        noisy = release(counts, noise.ravel(), calibration.step)
         return cells.density(cell_masses(noisy))
 
     @warns_of_training_records

@@ -11,6 +11,7 @@ from ..certificates import Certificate
 from ..exceptions import CertificateError
 from ..metrics import IntegratedSquaredErrorScore
 from ..noise import discrete_laplace, grid_noise, grid_step
+from ..noise.grid import noise_ratio
 from ..validation import check_number
 from .cells import Cells
 
@@ -53,7 +54,7 @@ class HistogramNoise:
             return np.zeros(shape)
         if self.noise == "laplace":
             return grid_noise(generator, shape, SENSITIVITY / self.epsilon, self.step)
-        return discrete_laplace(generator, shape, noise_ratio(self.epsilon))
+        return discrete_laplace(generator, shape, noise_ratio(self.epsilon, SENSITIVITY))
 
     def certified(self, score):
         """Refuse a score for which no certificate is known."""
@@ -103,12 +104,6 @@ class HistogramNoise:
             )
         bounds = (self.cells.size * log_m - math.log(failure_probability)) / (limit * share)
         return -float(bounds.min())
-
-
-def noise_ratio(epsilon):
-    """Return the ratio of discrete Laplace noise for counts."""
-    # rounded up, so that the last bit does not exceed the stated loss
-    return np.nextafter(math.exp(-epsilon / SENSITIVITY), 1.0)
 
 
 def least_total(noise, n_samples):

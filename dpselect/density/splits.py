@@ -7,6 +7,7 @@ import numpy as np
 
 from ..estimator import Trial
 from ..metrics import IntegratedSquaredErrorScore
+from ..persons import shares
 from ..rows import Parts, block_sum
 from ..type_aliases import FloatArray, MatrixLike
 from .cells import cell_masses
@@ -50,7 +51,7 @@ def density_split_scores(
         step = max(1, MOST_COUNTS // (2 * finest.size))
         for start in range(0, len(scores), step):
             some = slice(start, start + step)
-            train, test = _counts(records.X, finest, parts, some)
+            train, test = _counts(records, finest, parts, some)
             sizes = parts.test_sizes[some]
             for i in chain:
                 noise = trials[i].noise(records.shape)
@@ -83,18 +84,23 @@ def _covers(fine, coarse):
     )
 
 
-def _counts(table, cells, parts, some):
+def _counts(records, cells, parts, some):
     """Count the records of some parts; those of test parts only if they lie within the bounds."""
 
-    def count(block, train, test):
+    def count(block, train, test, share=None):
         index, inside = cells.index(block), cells.contains(block)
         return tuple(
-            np.array([np.bincount(index[member], minlength=cells.size) for member in part.T])
+            np.array([
+                np.bincount(index[member], None if share is None else share[member], cells.size)
+                for member in part.T
+            ])
             for part in (train[:, some], test[:, some] & inside[:, None])
         )
 
-    width = table.shape[1] + len(parts.train_sizes)
-    counts = block_sum(count, table, parts.train, parts.test, row_elements=width)
+    width = records.X.shape[1] + len(parts.train_sizes)
+    counts = block_sum(
+        count, records.X, parts.train, parts.test, *shares(records), row_elements=width
+    )
     return tuple(part.reshape(-1, *cells.shape) for part in counts)
 
 

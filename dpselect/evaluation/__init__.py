@@ -1,6 +1,20 @@
 """How good is a model: figures with intervals, from one release on records that were set aside."""
 
-from .evaluation import Estimate, Evaluation
+from .binary import BinaryEvaluation
+from .calibrated import CalibratedModel, calibrated
+from .estimate import Estimate
+from .evaluation import Evaluation
+from .multiclass import MulticlassEvaluation
+from .regression import RegressionEvaluation
 from .release import evaluate
 
-__all__ = ["Estimate", "Evaluation", "evaluate"]
+__all__ = [
+    "BinaryEvaluation",
+    "CalibratedModel",
+    "Estimate",
+    "Evaluation",
+    "MulticlassEvaluation",
+    "RegressionEvaluation",
+    "calibrated",
+    "evaluate",
+]

@@ -4,7 +4,7 @@ The page "Evaluation" of the documentation has the formulas by the same letters.
 the last axis, so that many releases can be read at once.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import ndtri
@@ -19,30 +19,44 @@ STEPS = 45
 
 @dataclass(frozen=True)
 class NoisyCounts:
-    """Counts of cells with independent noise, moved evenly so that they sum to the public total.
+    """Counts of cells with independent noise, moved evenly so that all sum to the public total.
 
     Attributes
     ----------
     h : ndarray of shape (..., K)
-    total : int
-        m.
     variance : float
         sigma^2, of the noise of one count before they were moved.
+    moved : int
+        Number of counts that were moved together, K or more.
     """
 
     h: np.ndarray
-    total: int
     variance: float
+    moved: int
 
     @classmethod
     def of(cls, released, total, variance):
         """Move the released counts by the same number each."""
         excess = released.sum(axis=-1, keepdims=True) - total
-        return cls(released - excess / released.shape[-1], total, variance)
+        moved = released.shape[-1]
+        return cls(released - excess / moved, variance, moved)
+
+    def group(self, i, n_groups):
+        """Return the counts of one of the groups, which follow each other in `h`."""
+        return replace(self, h=self._by_group(n_groups)[..., i, :])
+
+    def over_groups(self, n_groups):
+        """Return the sums over the groups."""
+        h = self._by_group(n_groups).sum(axis=-2)
+        return NoisyCounts(h, n_groups * self.variance, self.moved // n_groups)
+
+    def _by_group(self, n_groups):
+        return self.h.reshape(*self.h.shape[:-1], n_groups, -1)
 
     def noise(self, g):
         """Return the variance that the noise gives to ``sum(g h)``."""
-        return self.variance * ((g**2).sum(axis=-1) - g.sum(axis=-1) ** 2 / self.h.shape[-1])
+        squares = (g**2).sum(axis=-1) - g.sum(axis=-1) ** 2 / self.moved
+        return self.variance * np.maximum(squares, 0.0)  # which rounding may make negative
 
     def stands(self, weights):
         """Tell whether the noise leaves no doubt that ``sum(weights h)`` is positive."""
@@ -101,14 +115,45 @@ class NoisyCounts:
         """Return the sum of ``wins - s`` over all pairs; the noise adds nothing to its mean."""
         n, p = self.h[..., 0::2], self.h[..., 1::2]
         # moving all counts made the noise of two of them dependent
-        moved = self.variance * (wins.sum() - s * wins.size) / self.h.shape[-1]
+        moved = self.variance * (wins.sum() - s * wins.size) / self.moved
         return ((p @ wins) * n).sum(axis=-1) - s * p.sum(axis=-1) * n.sum(axis=-1) + moved
 
+    def share_of_variance(self, errors, y, squares, most):
+        """Return (value, low, high, reach) of ``sum(errors h)`` by the sum of squared deviations of y,
+        and this sum.
+
+        `squares` are those of y. What exceeds `most` is cut off.
+        """
+        size = self.h.sum(axis=-1)
+        stands = self.stands(np.ones(self.h.shape[-1]))
+        size = np.where(stands, size, 1.0)
+        centre = (self.h @ y / size)[..., None]
+        deviations = squares - 2 * centre * y + centre**2
+        # noise in the centre makes the sum less than it is
+        total = (self.h * deviations).sum(axis=-1) + self.noise(y - centre) / size
+        noise = np.sqrt(self.noise(deviations))
+        stands &= (total > 0) & (total > FEWEST_DEVIATIONS * noise)
+        total = np.where(stands, total, 1.0)
+        lost = self.h @ errors
+        found = lost / total
+        inside = np.clip(found, 0.0, most)
+
+        def excess(s):
+            g = errors - s[..., None] * deviations
+            drawn = (self.h * g**2).sum(axis=-1) - (self.h * g).sum(axis=-1) ** 2 / size
+            return (lost - s * total) ** 2 - Z**2 * (np.maximum(drawn, 0.0) + self.noise(g))
+
+        return *figure(stands, found, inside, excess, 0.0, most), total
+
     def absolute_sum(self, rows):
-        """Return (value, low, high, reach) of ``sum_i |rows[i] h| / m``, for rows that share no cell."""
-        d = self.h @ rows.T / self.total
-        drawn = np.maximum(self.h @ (rows**2).T / self.total - d**2, 0.0) / self.total
-        s = np.sqrt(drawn + np.stack([self.noise(row) for row in rows], axis=-1) / self.total**2)
+        """Return (value, low, high, reach) of ``sum_i |rows[i] h| / sum(h)``; rows share no cell."""
+        everything = np.ones(self.h.shape[-1])
+        stands = self.stands(everything)
+        size = np.where(stands, self.h.sum(axis=-1), 1.0)[..., None]
+        d = self.h @ rows.T / size
+        drawn = np.maximum(self.h @ (rows**2).T / size - d**2, 0.0) / size
+        noise = [self.noise(row - d[..., i, None]) for i, row in enumerate(rows)]
+        s = np.sqrt(drawn + np.stack(noise, axis=-1) / size**2)
         found, length = np.abs(d).sum(axis=-1), np.sqrt((s**2).sum(axis=-1))
         # of the sum of the absolute values of normal errors
         above = np.sqrt(2 / np.pi) * s.sum(axis=-1) + Z * np.sqrt(1 - 2 / np.pi) * length
@@ -117,8 +162,8 @@ class NoisyCounts:
         surplus = np.sqrt(2 / np.pi) * s * np.exp(-(ratio**2) / 2)
         low, high = np.maximum(found - above, 0.0), found + Z * length
         value = np.clip(found - surplus.sum(axis=-1), low, high)
-        return value, low, high, np.maximum(above, Z * length)
-
+        numbers = value, low, high, np.maximum(above, Z * length)
+        return tuple(np.where(stands, number, np.nan) for number in numbers)
 
 def pair_variance(s, P, N):
     """Return Hanley and McNeil's variance of one pair's mean, times the number of pairs."""

@@ -1,25 +1,41 @@
 """The one release of an evaluation."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
-from ..density.noise import noise_ratio
 from ..estimator import warn_if_seeded
-from ..holdout.records import Records
+from ..held_records import HeldRecords
 from ..ledger import PrivacyLedger, spending
+from ..metrics.score import with_labels
 from ..noise import as_generator, check_random_state, discrete_laplace, is_seeded, release
 from ..noise.generators import RandomState
+from ..noise.grid import noise_ratio
 from ..privacy import PrivacyLoss
-from ..records import one_label_a_row, public_classes
+from ..records import as_targets, one_label_a_row, public_classes
+from ..rows import align, block_sum, in_memory, on_labels
 from ..type_aliases import Estimator, MatrixLike
-from ..validation import check_epsilon
+from ..validation import check_epsilon, check_interval, unquoted
+from .binary import BinaryEvaluation
 from .evaluation import Evaluation
-from .scores import N_BINS, probabilities, score_counts
+from .multiclass import MulticlassCells, MulticlassEvaluation
+from .regression import RegressionCells, RegressionEvaluation
+from .scores import BinaryCells
+
+# one replaced record lowers one count by 1 and raises another
+SENSITIVITY = 2.0
+# which evaluation is read from which cells
+EVALUATIONS: dict[type, Any] = {
+    BinaryCells: BinaryEvaluation,
+    MulticlassCells: MulticlassEvaluation,
+    RegressionCells: RegressionEvaluation,
+}
 
 
 def evaluate(
@@ -28,14 +44,17 @@ def evaluate(
     y: npt.ArrayLike,
     *,
     epsilon: float,
+    target_range: tuple[float, float] | None = None,
+    by: npt.ArrayLike | None = None,
+    levels: Sequence[Any] | None = None,
     ledger: PrivacyLedger | None = None,
     random_state: RandomState = None,
 ) -> Evaluation:
-    """Tell how good a fitted classifier is, with epsilon-differential privacy.
+    """Tell how good a fitted model is, with epsilon-differential privacy.
 
-    One release, the noisy counts of (score bin, label), from which all figures and their intervals
-    are read. Neighbouring data sets differ in one record of X and y. Public are the number of
-    records, the model, and every parameter.
+    One release, the noisy counts of (score bin, label) or (prediction, error), from which all figures
+    and their intervals are read. Neighbouring data sets differ in one record of X, y and `by`. Public
+    are the number of records, the model, and every parameter, `levels` included.
 
     **The model is taken to be public**: the loss covers the records that it is evaluated on, and not
     those that it was trained on. Records that were set aside by their index, for instance the last
@@ -45,17 +64,24 @@ def evaluate(
 
     Parameters
     ----------
-    model : classifier
-        Fitted, of two classes, with `predict_proba` or `decision_function`: an estimator, a search or a
-        Pipeline. Its prediction of a row must depend on this row alone: that is your word. The
-        second one of `classes_` is the positive class. Decisions f count as the scores
-        1 / (1 + exp(-f)).
+    model : classifier or regressor
+        Fitted: an estimator, a search or a Pipeline. Its prediction of a row must depend on this row
+        alone: that is your word. Of two `classes_` the second one is the positive class, and decisions
+        f of a model without `predict_proba` count as the scores 1 / (1 + exp(-f)).
     X : array-like of shape (m, n_features)
         Records that took no part in training.
     y : array-like of shape (m,)
-        Labels, all of them among the model's `classes_`.
+        Labels, all of them among the model's `classes_`, or targets.
     epsilon : float
         Privacy loss of the release, greater than 0; ``inf`` gives exact counts.
+    target_range : (float, float), default=None
+        Of a regression: public numbers between which nearly all targets lie. Predictions and targets
+        beyond it count as its ends, and errors are told in shares of it.
+    by : array-like of shape (m,), default=None
+        The group of each record, for figures of each group; a record's group may be as private as its
+        label.
+    levels : sequence, default=None
+        With `by`: the list of all groups that a record may have, which is public.
     ledger : PrivacyLedger, default=None
         Pays, in place of one that is open (``with ledger:``). If too little is left, BudgetExceededError
         is raised before any record is read.
@@ -65,7 +91,7 @@ def evaluate(
 
     Returns
     -------
-    Evaluation
+    BinaryEvaluation, MulticlassEvaluation or RegressionEvaluation
 
     Raises
     ------
@@ -74,8 +100,8 @@ def evaluate(
     NotFittedError
         If the model is not fitted.
     TypeError, ValueError
-        If a parameter is out of range, the model has more than two classes or no scores, records and
-        labels differ in number, or the model fails on a record; what it says is not repeated.
+        If a parameter is out of range, the model has no scores or predictions, records, labels and
+        groups differ in number, or the model fails on a record; what it says is not repeated.
 
     Warns
     -----
@@ -103,53 +129,179 @@ def evaluate(
     """
     epsilon = check_epsilon(epsilon)
     check_random_state(random_state)
-    classes = binary_classes(model)
-    warn_if_seeded(EvaluationRelease(epsilon, ledger, random_state))
-    loss = PrivacyLoss(
-        epsilon, label=f"evaluate: {2 * N_BINS} counts of scores and labels; the model is not covered",
-        seeded=epsilon != math.inf and is_seeded(random_state),
-    )
-    with spending(EvaluationRelease(epsilon, ledger, random_state), loss):
-        held = Records(X, one_label_a_row(y, "evaluate"))
-        held.evaluate(lambda X, y: public_classes(y, classes, "evaluate"))
-        counts = held.evaluate_quietly(
-            lambda X, y: score_counts(probabilities(model, X), y, classes[1])
-        )
-        noise = standard_noise(epsilon, random_state)
-        counts = release(counts, noise, step=1.0).reshape(N_BINS, 2)
-    return Evaluation(counts, len(held), classes, hasattr(model, "predict_proba"), loss)
+    cells = cells_of(model, target_range)
+    levels = check_levels(by, levels)
+    plan = EvaluationPlan(cells, epsilon, levels, ledger, random_state)
+    warn_if_seeded(plan)
+    with spending(plan, plan.loss):
+        return plan.evaluate(model, X, y, by)
 
 
 @dataclass(frozen=True)
-class EvaluationRelease:
-    """What spends, as a ledger knows it."""
+class EvaluationPlan:
+    """What an evaluation will release, and what a ledger knows of it; from public numbers.
 
+    Attributes
+    ----------
+    cells : BinaryCells, MulticlassCells or RegressionCells
+    epsilon : float
+    levels : tuple
+        The public groups, or none.
+    ledger : PrivacyLedger or None
+    random_state : object
+    """
+
+    cells: Any
     epsilon: float
-    ledger: Any
-    random_state: Any
+    levels: tuple[Any, ...] = ()
+    ledger: Any = None
+    random_state: Any = None
+
+    @property
+    def shape(self):
+        """tuple of int : Of the counts."""
+        return (*([len(self.levels)] if self.levels else []), *self.cells.shape)
+
+    @property
+    def loss(self):
+        """PrivacyLoss : Of the release."""
+        what = f"{self.cells.what} of {len(self.levels)} groups" if self.levels else self.cells.what
+        return PrivacyLoss(
+            self.epsilon,
+            label=f"evaluate: {math.prod(self.shape)} counts of {what}; the model is not covered",
+            seeded=self.epsilon != math.inf and is_seeded(self.random_state),
+        )
+
+    def evaluate(self, model, X, y, by=None):
+        """Release the counts, and read an evaluation from them; somebody else pays."""
+        held = HeldRecords(X, self._checked(y))
+        if self.levels:
+            by = groups_of(by, self.levels, len(held))
+        counts = held.evaluate_quietly(partial(self._counts, model, by=by))
+        noise = standard_noise(self.epsilon, len(counts), self.random_state)
+        return self.read(release(counts, noise, step=1.0), len(held))
+
+    def read(self, counts, n_records):
+        """Return the evaluation of released counts."""
+        return EVALUATIONS[type(self.cells)](
+            counts_=counts.reshape(self.shape), n_records=n_records, privacy_=self.loss,
+            levels=self.levels, **vars(self.cells),
+        )
+
+    def _checked(self, y):
+        y = one_label_a_row(y, "evaluate")
+        if isinstance(self.cells, RegressionCells):
+            return on_labels(partial(as_targets, "evaluate"), y)
+        public_classes(y, self.cells.classes, "evaluate")
+        return y
+
+    def _counts(self, model, X, y, by=None):
+        predictions = self.cells.predictions(model, X)
+        predictions, y = with_labels(predictions, y)
+        groups = () if by is None else (align(predictions, by)[1],)
+        return count(self.cells, max(len(self.levels), 1), predictions, y, *groups)
 
 
-def binary_classes(model):
-    """Return the two labels of a fitted classifier, or refuse a model that cannot be evaluated."""
-    if isinstance(model, type) or not (
-        hasattr(model, "predict_proba") or hasattr(model, "decision_function")
-    ):
+def count(cells, n_groups, predictions, y, *groups):
+    """Return how many records are in each cell, as an array of shape (n_groups * cells,)."""
+    n_cells = math.prod(cells.shape)
+
+    def of_block(predictions, y, group=0):
+        place = n_cells * group + cells.index(predictions, y)
+        return (np.bincount(place, minlength=n_groups * n_cells),)
+
+    (counts,) = block_sum(of_block, predictions, y, *groups)
+    return counts
+
+
+def cells_of(model, target_range=None):
+    """Return the cells of a fitted model's records, or refuse a model that cannot be evaluated."""
+    methods = ("predict_proba", "decision_function", "predict")
+    has = [] if isinstance(model, type) else [name for name in methods if hasattr(model, name)]
+    if not has:
         raise TypeError(
-            "model must be a fitted classifier with predict_proba or decision_function, because "
-            "records are counted by their scores; give for instance a fitted DPLogisticRegression."
+            "model must be a fitted classifier or regressor, because records are counted by its "
+            "scores or predictions; give for instance a fitted DPLogisticRegression."
         )
     check_is_fitted(model)
-    classes = np.array(getattr(model, "classes_", ()))
-    if classes.shape != (2,):
+    classes = getattr(model, "classes_", None)
+    if classes is None:
+        return cells_of_range(target_range)
+    if target_range is not None:
         raise ValueError(
-            "model does not have a `classes_` of two labels, and scores are counted for two; evaluate a "
-            "classifier that was fitted on two classes."
+            "target_range is of regressions, and model has classes_, so that no error has a size; "
+            "leave it out."
         )
-    return classes
+    classes = np.array(classes)
+    if classes.ndim != 1 or len(classes) < 2:
+        raise ValueError(
+            "model does not have a `classes_` of two labels or more, by which records are counted; "
+            "evaluate a classifier that was fitted on two classes or more."
+        )
+    if len(classes) == 2 and has == ["predict"]:
+        raise TypeError(
+            "model has neither predict_proba nor decision_function, and records of two classes are "
+            "counted by their scores; give a classifier that has one of them."
+        )
+    return cells_of_classes(classes, "predict_proba" in has)
 
 
-def standard_noise(epsilon, random_state):
-    """Return the noise of the counts: one replaced record lowers a count by 1 and raises another."""
+def cells_of_classes(classes, calibrated_scores):
+    """Return the cells of records of two classes or more."""
+    return (BinaryCells if len(classes) == 2 else MulticlassCells)(classes, calibrated_scores)
+
+
+def cells_of_range(target_range):
+    """Return the cells of a regression's records, or refuse a range."""
+    ends = check_interval(
+        "target_range", target_range,
+        why="errors are counted in shares of a public range, and model has no classes_",
+        instead="write target_range=(low, high), between which nearly all targets lie by knowledge of "
+        "the field",
+    )
+    return RegressionCells(tuple(map(float, ends)))
+
+
+def check_levels(by, levels):
+    """Return the public groups as a tuple, empty if there are none."""
+    if (by is None) != (levels is None):
+        given, other = ("by", "levels") if levels is None else ("levels", "by")
+        raise ValueError(
+            f"{given} was given without {other}, and figures of groups need both, because a list of "
+            f"groups that is learned from records reveals them; write {other}=..., or leave {given} out."
+        )
+    if levels is None:
+        return ()
+    try:
+        found = np.asarray(list(levels))
+        different = found.ndim == 1 and len(found) >= 2 and len(np.unique(found)) == len(found)
+    except (TypeError, ValueError):
+        different = False
+    if not different or isinstance(levels, str):
+        raise ValueError(
+            "levels must list two different groups or more, because counts are kept for each; write "
+            "for instance levels=['a', 'b'], with all groups that a record may have."
+        )
+    return tuple(found.tolist())
+
+
+def groups_of(by, levels, n_records):
+    """Return the place of each record's group among `levels`."""
+    by = unquoted(np.asarray, in_memory(by), what="by")
+    if by.shape != (n_records,):
+        raise ValueError("by must have one group for each record; give an array of shape (n_samples,).")
+    known = np.asarray(levels)
+    order = np.argsort(known)
+    if not np.isin(by, known).all():
+        raise ValueError(
+            "by holds a group that is not in levels, which must be public; add every group that a "
+            "record may have to levels."
+        )
+    return order[np.searchsorted(known[order], by)]
+
+
+def standard_noise(epsilon, size, random_state):
+    """Return the noise of the counts."""
     if epsilon == math.inf:
-        return np.zeros(2 * N_BINS)
-    return discrete_laplace(as_generator(random_state), 2 * N_BINS, noise_ratio(epsilon))
+        return np.zeros(size)
+    return discrete_laplace(as_generator(random_state), size, noise_ratio(epsilon, SENSITIVITY))

@@ -1,10 +1,12 @@
-"""Cells of records: a public bin of the score, and the label."""
+"""Cells of records of two classes: a public bin of the score, and the label."""
+
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import expit
 
-from ..metrics.score import check_shape, predicted_by, with_labels
-from ..rows import block_map, block_sum
+from ..metrics.score import check_shape, predicted_by
+from ..rows import block_map
 from ..type_aliases import Array, Estimator, FloatArray, IntArray, MatrixLike
 
 N_BINS = 32
@@ -32,12 +34,25 @@ def probabilities(model: Estimator, X: MatrixLike) -> FloatArray:
     return block_map(lambda d: expit(np.array(d, dtype=np.float64)), decision)
 
 
-def score_counts(scores: FloatArray, y: Array, positive: object) -> IntArray:
-    """Return the counts of (bin, label) as an array of shape (2 N_BINS,), the label last."""
+@dataclass(frozen=True)
+class BinaryCells:
+    """The 64 cells of records of two classes.
 
-    def count(scores, y):
-        cell = 2 * score_bins(scores) + (y == positive)
-        return (np.bincount(cell, minlength=2 * N_BINS),)
+    Attributes
+    ----------
+    classes : ndarray of shape (2,)
+    calibrated_scores : bool
+        Whether scores are probabilities.
+    """
 
-    (counts,) = block_sum(count, *with_labels(scores, y))
-    return counts
+    classes: Array
+    calibrated_scores: bool
+
+    shape = (N_BINS, 2)
+    what = "scores and labels"
+
+    predictions = staticmethod(probabilities)
+
+    def index(self, scores, y):
+        """Return the cell of each record, the label last."""
+        return 2 * score_bins(scores) + (y == self.classes[1])

@@ -1,5 +1,7 @@
-"""Models that predict where there is no dpselect: in scikit-learn alone."""
+"""Models that predict where there is no dpselect: in scikit-learn alone, and without Python."""
 
 from ..preprocessing.plain_pipelines import to_sklearn
+from .onnx_model import to_onnx
+from .trusted import TRUSTED_TYPES
 
-__all__ = ["to_sklearn"]
+__all__ = ["TRUSTED_TYPES", "to_onnx", "to_sklearn"]

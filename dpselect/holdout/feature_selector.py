@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..config import warn_caller, with_config
 from ..estimator import ReleaseMixin, warn_if_seeded
 from ..exceptions import BudgetExceededError
+from ..held_records import HeldRecords
 from ..ledger import PrivacyLedger, spending, without_spending
 from ..metrics import Score
 from ..model_selection.splits import check_splitter, disjoint_parts, make_splits
@@ -21,7 +22,6 @@ from ..noise.generators import RandomState
 from ..records import numeric_rows, one_label_a_row
 from ..type_aliases import CrossValidation, Estimator, MatrixLike
 from ..validation import check_estimator, check_n_jobs, check_number
-from .records import Records
 from .thresholdout import (
     both_scores,
     bounded_score,
@@ -305,5 +305,5 @@ def _fit_and_score(model, score, columns, X, y, X_held, y_held):
     with without_spending():
         model.fit(X[:, columns], y)
     return both_scores(
-        score, model, Records(X[:, columns], y), Records(X_held[:, columns], y_held)
+        score, model, HeldRecords(X[:, columns], y), HeldRecords(X_held[:, columns], y_held)
     )

@@ -10,11 +10,11 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from ..estimator import ReleaseMixin
+from ..held_records import HeldRecords
 from ..ledger import spending
 from ..privacy import PrivacyLoss
 from ..type_aliases import MatrixLike
 from ..validation import check_number
-from .records import Records
 
 # losses are compared up to rounding errors of this size
 DIGITS = 12
@@ -118,7 +118,7 @@ class Ladder(ReleaseMixin, BaseEstimator):
             math.inf, label=f"{type(self).__name__}: exact comparisons of holdout losses"
         )
         with spending(self, loss):
-            self._held = Records(X, y)
+            self._held = HeldRecords(X, y)
             self._best_losses = np.zeros(len(self._held))
             self.best_loss_ = math.inf
             self.n_submissions_ = self.n_accepted_ = 0

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..estimator import ReleaseMixin, warn_if_seeded
 from ..exceptions import CertificateError
+from ..held_records import HeldRecords
 from ..ledger import PrivacyLedger, spending
 from ..mechanisms.reusable_holdout import ReusableHoldout
 from ..metrics import Score, get_score
@@ -19,7 +20,6 @@ from ..noise.generators import RandomState
 from ..privacy import Adjacency, PrivacyLoss
 from ..type_aliases import Estimator, MatrixLike
 from ..validation import check_number
-from .records import Records
 
 
 class Thresholdout(ReleaseMixin, BaseEstimator):
@@ -155,7 +155,7 @@ class Thresholdout(ReleaseMixin, BaseEstimator):
             If `random_state` is not None.
         """
         check_thresholdout_parameters(self)
-        train, held = Records(X, y), Records(X_holdout, y_holdout)
+        train, held = HeldRecords(X, y), HeldRecords(X_holdout, y_holdout)
         warn_if_seeded(self)
         answers = make_answers(self, len(held), self.random_state)
         loss = thresholdout_loss(self, answers)
@@ -301,7 +301,7 @@ def both_scores(score, estimator, train, held):
     ----------
     score : Score
     estimator : estimator
-    train, held : Records
+    train, held : HeldRecords
 
     Returns
     -------

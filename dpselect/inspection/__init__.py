@@ -5,6 +5,11 @@ They show public numbers and released values only. matplotlib is needed for `plo
 
 from .accuracy_first import AccuracyFirstDisplay
 from .density import DensityDisplay
+from .evaluation import (
+    EvaluationCalibrationDisplay,
+    EvaluationConfusionDisplay,
+    EvaluationRocDisplay,
+)
 from .ledger import PrivacyLedgerDisplay
 from .selection import StabilitySearchDisplay
 from .terms import TermsDisplay
@@ -12,6 +17,9 @@ from .terms import TermsDisplay
 __all__ = [
     "AccuracyFirstDisplay",
     "DensityDisplay",
+    "EvaluationCalibrationDisplay",
+    "EvaluationConfusionDisplay",
+    "EvaluationRocDisplay",
     "PrivacyLedgerDisplay",
     "StabilitySearchDisplay",
     "TermsDisplay",

@@ -1,7 +1,6 @@
 """A privacy budget over time."""
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Self
 
 import numpy as np
@@ -67,10 +66,7 @@ class PrivacyLedgerDisplay(Display):
         PrivacyLedgerDisplay
         """
         history = ledger.history()
-        times = [
-            datetime.fromtimestamp(entry.reserved_at, UTC).replace(tzinfo=None)
-            for entry in history
-        ]
+        times = [entry.reserved_at.replace(tzinfo=None) for entry in history]
         return cls(
             times=np.array(times, dtype="datetime64[us]"),
             epsilons=np.array([entry.epsilon for entry in history], dtype=float),

@@ -18,6 +18,7 @@ from ..preprocessing.schema import INVERSES, TRANSFORMS, CategoryColumn
 from ..preprocessing.terms import CategoryTerm, FourierTerm, PairTerm, Term
 from ..privacy import KINDS, Adjacency
 from ..type_aliases import Array, Estimator, FloatArray
+from ..validation import imported_pandas
 from .display import imported_pyplot
 
 if TYPE_CHECKING:
@@ -188,12 +189,7 @@ class TermsDisplay:
         ImportError
             If pandas is not installed.
         """
-        try:
-            import pandas as pd
-        except ImportError:
-            raise ImportError(
-                "to_frame needs pandas, which is not installed; run pip install pandas, or read `terms`."
-            ) from None
+        pd = imported_pandas("to_frame", "read `terms`")
         frames = []
         for drawn in self.terms:
             pairs = len(drawn.values) > 1

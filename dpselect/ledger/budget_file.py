@@ -16,7 +16,7 @@ from pathlib import Path
 from ..processes import lock_that_forks_wait_for
 
 # marks an SQLite file as a ledger of this form
-APPLICATION_ID, VERSION = 0x44505345, 1
+APPLICATION_ID, VERSION = 0x44505345, 2
 # how the name of a file begins that is no ledger yet
 UNFINISHED = ".dpselect-unfinished-"
 # a process waits this long for the others, in seconds
@@ -25,12 +25,13 @@ SCHEMA = """
 CREATE TABLE budget (epsilon TEXT NOT NULL, delta TEXT NOT NULL, adjacency TEXT NOT NULL,
                      spent_epsilon TEXT NOT NULL, spent_delta TEXT NOT NULL);
 CREATE TABLE entries (id INTEGER PRIMARY KEY AUTOINCREMENT, token TEXT NOT NULL, label TEXT NOT NULL,
+                      user TEXT NOT NULL,
                       reserved_epsilon REAL NOT NULL, reserved_delta REAL NOT NULL,
                       epsilon REAL, delta REAL, kind TEXT, seeded INTEGER,
                       reserved_at REAL NOT NULL, committed_at REAL);
 """
 COLUMNS = (
-    "id", "label", "reserved_epsilon", "reserved_delta", "epsilon", "delta", "kind", "seeded",
+    "id", "label", "user", "reserved_epsilon", "reserved_delta", "epsilon", "delta", "kind", "seeded",
     "reserved_at", "committed_at",
 )
 
@@ -136,14 +137,14 @@ class BudgetFile:
         """(float, float) : What can be reserved, rounded down."""
         return tuple(map(_left, self.budget, self.spent))
 
-    def enter(self, label, epsilon, delta, loss=None):
+    def enter(self, label, user, epsilon, delta, loss=None):
         """Write an entry, committed if `loss` is given, and return its id and token."""
         token, now = secrets.token_hex(16), time.time()
         committed = (None,) * 5 if loss is None else (*_committed(loss), now)
         row = self._connection.execute(
-            "INSERT INTO entries (token, label, reserved_epsilon, reserved_delta, reserved_at,"
-            " epsilon, delta, kind, seeded, committed_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (token, str(label), float(epsilon), float(delta), now, *committed),
+            "INSERT INTO entries (token, label, user, reserved_epsilon, reserved_delta, reserved_at,"
+            " epsilon, delta, kind, seeded, committed_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (token, str(label), str(user), float(epsilon), float(delta), now, *committed),
         ).lastrowid
         self._add(epsilon, delta)
         return row, token

@@ -2,12 +2,14 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, Self
 
 from ..privacy import KINDS
 from .budget_file import COLUMNS
 
 UNCOMMITTED = "uncommitted"
+TIMES = ("reserved_at", "committed_at")
 
 
 @dataclass(frozen=True)
@@ -20,6 +22,8 @@ class LedgerEntry:
         Number in the order of the reservations.
     label : str
         What it is for. Public.
+    user : str
+        Who made it, as the ledger was told, or as the system knows the account. Public.
     reserved_epsilon, reserved_delta : float
         The largest loss that could come out.
     epsilon, delta : float
@@ -28,20 +32,21 @@ class LedgerEntry:
         "differential privacy", "ex-post", or "uncommitted".
     seeded : bool
         Whether noise came from a seed. Whoever knows the seed can remove it.
-    reserved_at, committed_at : float or None
-        Seconds since 1970.
+    reserved_at, committed_at : datetime or None
+        In UTC.
     """
 
     id: int
     label: str
+    user: str
     reserved_epsilon: float
     reserved_delta: float
     epsilon: float
     delta: float
     kind: str
     seeded: bool
-    reserved_at: float
-    committed_at: float | None
+    reserved_at: datetime
+    committed_at: datetime | None
 
     @classmethod
     def of(cls, row: Iterable[Any]) -> Self:
@@ -50,7 +55,8 @@ class LedgerEntry:
         if values["committed_at"] is None:
             values |= {"epsilon": values["reserved_epsilon"], "delta": values["reserved_delta"],
                        "kind": UNCOMMITTED}
-        return cls(**values | {"seeded": bool(values["seeded"])})
+        times = {name: _utc(values[name]) for name in TIMES}
+        return cls(**values | times | {"seeded": bool(values["seeded"])})
 
     def __str__(self):
         more = f" and delta {self.delta:.6g}" if self.delta else ""
@@ -59,3 +65,7 @@ class LedgerEntry:
         if self.seeded:
             notes = [*notes, "seeded: whoever knows the seed can remove the noise"]
         return f"{self.epsilon:.6g}{more}: {self.label}" + (f" ({'; '.join(notes)})" if notes else "")
+
+
+def _utc(seconds):
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC)

@@ -2,16 +2,20 @@
 
 import json
 import math
+from datetime import datetime
 
 from ..privacy import PrivacyLoss
 from .budget_file import COLUMNS, exact
-from .entry import LedgerEntry
+from .entry import TIMES, LedgerEntry
 
 
 def write_json(file):
     """Return the budget and the entries of a BudgetFile as JSON."""
     epsilon, delta = map(float, file.budget)
-    entries = [dict(zip(COLUMNS, row)) for row in file.entries]
+    entries = [
+        dict(zip(COLUMNS, row)) | {name: _iso(getattr(LedgerEntry.of(row), name)) for name in TIMES}
+        for row in file.entries
+    ]
     return json.dumps(
         {"epsilon": epsilon, "delta": delta, "adjacency": file.adjacency, "entries": entries},
         indent=1,
@@ -48,8 +52,9 @@ def _row(entry):
     """Return the values of an entry by COLUMNS; whatever is stored is a number, a text or None."""
     reserved = PrivacyLoss(_number(entry["reserved_epsilon"]), _number(entry["reserved_delta"]))
     values = dict.fromkeys(COLUMNS) | {
-        "id": entry["id"], "label": _text(entry["label"]), "reserved_epsilon": reserved.epsilon,
-        "reserved_delta": reserved.delta, "reserved_at": _number(entry["reserved_at"]),
+        "id": entry["id"], "label": _text(entry["label"]), "user": _text(entry["user"]),
+        "reserved_epsilon": reserved.epsilon, "reserved_delta": reserved.delta,
+        "reserved_at": _seconds(entry["reserved_at"]),
     }
     if type(entry["id"]) is not int:
         raise TypeError
@@ -59,7 +64,7 @@ def _row(entry):
             raise ValueError
         values |= {
             "epsilon": loss.epsilon, "delta": loss.delta, "kind": loss.kind,
-            "seeded": int(bool(entry["seeded"])), "committed_at": _number(entry["committed_at"]),
+            "seeded": int(bool(entry["seeded"])), "committed_at": _seconds(entry["committed_at"]),
         }
     return tuple(values[name] for name in COLUMNS)
 
@@ -68,6 +73,17 @@ def _number(value):
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
         raise TypeError
     return float(value)
+
+
+def _iso(time):
+    return None if time is None else time.isoformat(timespec="microseconds")
+
+
+def _seconds(text):
+    time = datetime.fromisoformat(_text(text))
+    if time.utcoffset() is None:  # it would be another time elsewhere
+        raise ValueError
+    return time.timestamp()
 
 
 def _text(value):

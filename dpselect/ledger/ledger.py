@@ -5,6 +5,7 @@ between. So a loss is *reserved* before any noise is drawn, and *committed* when
 made. A reservation that was never committed counts as spent: its release may have come out.
 """
 
+import getpass
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,6 +41,11 @@ class PrivacyLedger:
         The adjacency that all losses must be for; that of
         :class:`~dpselect.Thresholdout` is "replace one holdout record". Other than that only if
         `epsilon` is given.
+    label : str, default=""
+        What the releases are for, such as ``"readmission model, March"``; it stands before the label
+        of each entry that is made by this object. Public.
+    user : str, default=None
+        Who makes them; None is the name of the account. Public.
 
     Raises
     ------
@@ -54,12 +60,13 @@ class PrivacyLedger:
     Losses add up: basic sequential composition, also of releases that were planned after others
     were seen. A loss that came out smaller than its reservation ("ex-post") frees the rest: the
     amounts are a privacy filter in the sense of Rogers, Roth, Ullman and Vadhan, *Privacy Odometers
-    and Filters*, NIPS 2016. The path is all that the object holds, so copies, pickles and forks of
-    a ledger are the same ledger.
+    and Filters*, NIPS 2016. Beside its path the object holds `label` and `user` alone, so copies,
+    pickles and forks of a ledger are the same ledger.
 
     ``with ledger`` reaches fits in other threads and processes, joblib's and Dask's too: what is
     pickled inside, and what is built inside by a thread or a process that descends from this one. Wait
-    for them inside.
+    for them inside. Other processes know of it by its path: their entries lack `label`, and have the
+    name of the account.
 
     Examples
     --------
@@ -83,9 +90,10 @@ class PrivacyLedger:
 
     def __init__(
         self, path: PathLike, epsilon: float | None = None, delta: float = 0.0, *,
-        adjacency: Adjacency | str | None = None,
+        adjacency: Adjacency | str | None = None, label: str = "", user: str | None = None,
     ) -> None:
         self.path = str(Path(path).absolute())
+        self.label, self.user = str(label), user if user is None else str(user)
         if epsilon is None:
             if not Path(self.path).exists():
                 raise FileNotFoundError(
@@ -178,7 +186,8 @@ class PrivacyLedger:
                     f"the ledger at {self.path} has epsilon={left[0]:.6g} and delta={left[1]:.6g} "
                     "left; ask for less, or for other records."
                 )
-            return file.enter(loss.label, loss.epsilon, loss.delta, committed)
+            label = f"{self.label}: {loss.label}" if self.label else loss.label
+            return file.enter(label, self.user or _account(), loss.epsilon, loss.delta, committed)
 
     def remaining(self) -> tuple[float, float]:
         """Return what is left.
@@ -326,6 +335,13 @@ class Reservation:
         with transaction(self.path) as file:
             _check_adjacency(loss, file)
             file.commit(self.id, self.token, loss)
+
+
+def _account():
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):  # an account without a name
+        return "unknown"
 
 
 def _check_adjacency(loss, file):

@@ -43,6 +43,12 @@ class LinearAccuracy(AccuracyForm):
                 'alpha="auto" changes with epsilon, and with it the risk whose value is promised; '
                 "write a number for alpha, such as 0.01."
             )
+        if model.delta > 0 and model.perturbation == "output":
+            raise ValueError(
+                f"delta={model.delta!r} with perturbation='output' would not be used, because an "
+                "accuracy-first search draws the noise of a path itself; write delta=0.0, and for "
+                "Gaussian noise method='brownian' and the search's delta, or perturbation='objective'."
+            )
         self.problem, self.alpha = model.problem(), float(model.alpha)
         self.loss, self.radius = self.problem.loss, self.problem.radius
         # about what the penalty counts from: within it every minimiser lies
@@ -56,6 +62,9 @@ class LinearAccuracy(AccuracyForm):
     @property
     def reduces_noise(self):
         return self.model.perturbation == "output"
+
+    def delta(self, shape, epsilon):
+        return self.model.calibration(shape, epsilon).delta
 
     def excess_bound(self, shape, epsilon, failure_probability=None):
         """Bound L - min L of one fit; see :class:`~dpselect.accuracy_first.forms.AccuracyForm`.

@@ -128,7 +128,8 @@ class LinearModel(LearnsNormsMixin, PrivateEstimator):
         Warns
         -----
         PrivacyLeakWarning
-            If the labels are learned from `y`, because `classes` is None.
+            If the labels are learned from `y`, because `classes` is None, or if mlflow's autologging
+            records the fit.
         SeededNoiseWarning
             If `random_state` is not None.
 
@@ -306,9 +307,18 @@ class LinearModel(LearnsNormsMixin, PrivateEstimator):
         sklearn.pipeline.Pipeline
             The last step has `coef_` and `intercept_`, and sees clipped rows.
         """
+        return plain_model(self, self.row_bounds(), self._plain_predictor())
+
+    def row_bounds(self) -> dict[str, float]:
+        """Return the norms to which a fitted model scales rows down.
+
+        Returns
+        -------
+        dict
+            From "l2", "l1" or both to the largest norm.
+        """
         check_is_fitted(self)
-        design = self._with_values().problem().design(np.empty((0, self.n_features_in_)))
-        return plain_model(self, design.bounds, self._plain_predictor())
+        return self._with_values().problem().design(np.empty((0, self.n_features_in_))).bounds
 
     def _plain_predictor(self):
         """Return a model of scikit-learn that predicts as this one does, once it has `coef_`."""

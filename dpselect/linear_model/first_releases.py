@@ -39,14 +39,14 @@ class MedianNorm(FirstRelease):
     def learn(self, records, epsilon, generator):
         n, p = records.shape.n_samples, records.shape.n_features
         scale = 2 / epsilon
-        counts, unit = cell_counts(
-            partial(_radius, self.norm), len(RADII) + 1, records.X, records.persons, scale
-        )
-        utility = cell_utility(counts[:-1].cumsum() * unit, n / 2)
+        step = grid_step(scale, unit=0.5)
+        radius = partial(_radius, self.norm)
+        counts = cell_counts(radius, len(RADII) + 1, records.X, records.persons, step)
+        utility = cell_utility(counts[:-1].cumsum(), n / 2)
         if epsilon < np.inf:
             octaves = np.abs(np.log2(RADII[1:]) - np.log2(np.sqrt(p) / 2))
             noise = scale * (gumbel(generator, len(utility)) - np.log(2) * octaves)
-            noise = nearest_multiple(noise, grid_step(scale, unit=min(unit, 0.5)))
+            noise = nearest_multiple(noise, step)
         else:
             noise = np.zeros(len(utility))
         return float(RADII[1:][largest_sum(utility, noise)])
@@ -94,11 +94,10 @@ class ClassShares(FirstRelease):
         # of two shares one is known by the other
         told = slice(1 if len(classes) == 2 else 0, None)
         scale = _counting_scale(len(classes[told]), epsilon)
-        counts, unit = cell_counts(
-            partial(np.searchsorted, classes), len(classes), records.y, records.persons, scale
-        )
-        counts = counts[told] * unit
-        counts = counts + grid_noise(generator, len(counts), scale, step=unit)
+        step = 1.0 if records.persons is None else grid_step(scale, unit=1.0)
+        label = partial(np.searchsorted, classes)
+        counts = cell_counts(label, len(classes), records.y, records.persons, step)[told]
+        counts = counts + grid_noise(generator, len(counts), scale, step)
         # a share within the noise of 0 or 1 says no more than that
         least = min(max(scale, 0.5), n / 2)
         shares = (np.clip(counts, least, n - least) / n).tolist()

@@ -93,8 +93,8 @@ class Loss(ABC):
         return min(max(math.sqrt(self.even / told), self.least_shrinkage), MOST_SHRINKAGE)
 
     @abstractmethod
-    def penalties(self, score, prediction, target):
-        """Return the sums over the rows of a score's penalties of linear predictions."""
+    def penalties(self, score, prediction, target, weight=None):
+        """Return the sums over the rows, weighted or not, of a score's penalties of predictions."""
 
     @abstractmethod
     def largest(self, bound):
@@ -133,8 +133,8 @@ class MarginLoss(Loss):
     def second_derivative(self, prediction, target=None):
         return self._second_derivative(_margins(prediction, target))
 
-    def penalties(self, score, prediction, target):
-        return score.total(_margins(prediction, target))
+    def penalties(self, score, prediction, target, weight=None):
+        return score.total(_margins(prediction, target), weight)
 
     def largest(self, bound):
         return self.value(np.float64(-bound))
@@ -292,8 +292,8 @@ class PoissonLoss(Loss):
         rate = self.rate(prediction)
         return np.where(rate < self.target_bound, rate, 0.0)
 
-    def penalties(self, score, prediction, target):
-        return score.total(target, self.rate(prediction))
+    def penalties(self, score, prediction, target, weight=None):
+        return score.total(target, self.rate(prediction), weight)
 
     def largest(self, bound):
         B = self.target_bound
@@ -361,8 +361,8 @@ class PseudoHuberLoss(Loss):
         # the least concave function above, whose straight part touches at 1/2 and ends at 1
         return np.where(s < 0.5, self.curvature_at(s), math.sqrt(27) / 4 * (1 - s))
 
-    def penalties(self, score, prediction, target):
-        return score.total(target, self.unit * prediction + self.centre)
+    def penalties(self, score, prediction, target, weight=None):
+        return score.total(target, self.unit * prediction + self.centre, weight)
 
     def largest(self, bound):
         return bound
@@ -412,8 +412,8 @@ class WeightedLoss(Loss):
     def second_derivative(self, prediction, target):
         return self.loss.second_derivative(prediction, target)
 
-    def penalties(self, score, prediction, target):
-        return self.loss.penalties(score, prediction, target)
+    def penalties(self, score, prediction, target, weight=None):
+        return self.loss.penalties(score, prediction, target, weight)
 
     def largest(self, bound):
         return self.largest_weight * self.loss.largest(bound)

@@ -9,6 +9,7 @@ import numpy.typing as npt
 from ..estimator import Trial
 from ..metrics import Score
 from ..noise import release
+from ..persons import shares
 from ..rows import Parts
 from ..type_aliases import FloatArray, MatrixLike
 from .design import design_and_targets
@@ -126,13 +127,14 @@ def linear_split_scores(problem, trials, score, records, parts):
     J, k, K, d = W.shape
     columns = W.reshape(J, k * K, d).transpose(0, 2, 1)
 
-    def penalties(rows, targets, test):
+    def penalties(rows, targets, test, *share):
         total = np.zeros((J, k * K))
         for j, chosen in enumerate(test.T):
             chosen = np.flatnonzero(chosen)
             predictions = rows.take(chosen).dot(columns[j]).reshape(-1, k, K)
-            total[j] = problem.loss.penalties(score, predictions, targets[chosen, None]).ravel()
+            aligned = targets[chosen, None], *(weight[chosen] for weight in share)
+            total[j] = problem.loss.penalties(score, predictions, *aligned).ravel()
         return (total,)
 
-    (total,) = design.sum(penalties, targets, parts.test, columns=k * K)
+    (total,) = design.sum(penalties, targets, parts.test, *shares(records), columns=k * K)
     return -total.reshape(J, k, K).mean(axis=2) / parts.test_sizes[:, None]

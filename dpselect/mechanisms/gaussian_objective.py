@@ -16,11 +16,13 @@ from .gaussian import gaussian_log_delta, gaussian_mu
 N_ANGLES, N_DIRECTIONS, N_SLOPES, N_LOSSES = 24, 240, 8, 96
 # what lies so many standard deviations out counts as an unbounded loss
 FARTHEST = 10
+# an epsilon that is larger counts as this: squares would leave the range of float64
+LARGEST = 1e3
 
 
 def largest_kappa(epsilon, n_problems=1):
     """Return the largest kappa = R^2 / (n mu) at which curvature is free."""
-    return epsilon / (2 * n_problems)
+    return min(epsilon, LARGEST) / (2 * n_problems)
 
 
 @lru_cache(maxsize=1024)
@@ -41,19 +43,21 @@ def objective_mu(epsilon, delta, n_problems=1):
     float
         Of theorem 1, for one problem; otherwise of theorem 2.
     """
+    epsilon = min(epsilon, LARGEST)
     single = min(gaussian_mu(epsilon, delta), math.sqrt(4 + 2 * epsilon) - 2)
     if n_problems == 1:
         return single
     kappa = largest_kappa(epsilon, n_problems)
 
     def excess(log_m):
-        return math.log(_delta(math.exp(log_m), kappa, epsilon, n_problems) / delta)
+        spent = _delta(math.exp(log_m), kappa, epsilon, n_problems)
+        return math.log(max(spent, math.ulp(0.0))) - math.log(delta)
 
-    low = high = math.log(single / n_problems)
+    low, high = math.log(single / n_problems), math.log(single)
+    if excess(high) <= 0:
+        return single
     while excess(low) > 0:
         low -= 0.5
-    while excess(high) <= 0:
-        high += 0.5
     root = brentq(excess, low, high, xtol=1e-6)
     # the root is found from either side: step back until the condition holds
     while excess(root) > 0:

@@ -7,10 +7,17 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
-from ..rows import block_map, block_sum
+from ..rows import block_map
 from ..type_aliases import Estimator, FloatArray, FloatOrArray, MatrixLike
 from ..validation import check_number
-from .score import Score, check_shape, predicted_by, with_labels
+from .score import (
+    Score,
+    check_shape,
+    predicted_by,
+    weighted_sum,
+    weighted_total,
+    with_labels,
+)
 
 
 class MarginScore(Score):
@@ -67,6 +74,7 @@ class MarginScore(Score):
         estimator: Estimator,
         X: MatrixLike,
         y: npt.ArrayLike,
+        sample_weight: npt.ArrayLike | None = None,
     ) -> float:
         """Score a fitted classifier.
 
@@ -76,6 +84,8 @@ class MarginScore(Score):
             With `decision_function` and `classes_`.
         X : array-like of shape (m, p)
         y : array-like of shape (m,)
+        sample_weight : array-like of shape (m,), default=None
+            How often each row counts.
 
         Returns
         -------
@@ -83,23 +93,25 @@ class MarginScore(Score):
             Minus the mean penalty, over the rows and the one-vs-rest problems.
         """
         u = margins(estimator, X, y)
-        (total,) = block_sum(lambda u: (self.total(u),), u)
-        return -float(total.mean() / len(u))
+        total, n = weighted_total(self.total, sample_weight, u)
+        return -float(total.mean() / n)
 
-    def total(self, u: FloatArray) -> FloatArray:
+    def total(self, u: FloatArray, sample_weight: FloatArray | None = None) -> FloatArray:
         """Return the sums of the penalties over the rows.
 
         Parameters
         ----------
         u : ndarray of shape (m, ...)
             Margins.
+        sample_weight : ndarray of shape (m,), default=None
+            How often each row counts.
 
         Returns
         -------
         ndarray of shape (...)
         """
         # no record, not even one whose margin is not a number, adds more than the worst
-        return self.penalty(np.where(np.isnan(u), -np.inf, u)).sum(axis=0)
+        return weighted_sum(self.penalty(np.where(np.isnan(u), -np.inf, u)), sample_weight)
 
 
 def margins(estimator: Estimator, X: MatrixLike, y: npt.ArrayLike) -> FloatArray:

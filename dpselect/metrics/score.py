@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils import column_or_1d
 
-from ..rows import align, as_lazy, is_lazy, on_labels
+from ..rows import align, as_lazy, block_sum, is_lazy, on_labels
 from ..type_aliases import Estimator, MatrixLike
 from ..validation import unquoted
 
@@ -32,8 +32,28 @@ class Score(ABC):
         estimator: Estimator,
         X: MatrixLike,
         y: npt.ArrayLike | None = None,
+        sample_weight: npt.ArrayLike | None = None,
     ) -> float:
-        """Return the score of a fitted estimator on records; greater is better."""
+        """Return the score of a fitted estimator on records, weighted or not; greater is better."""
+
+
+def weighted_total(function, sample_weight, X, *aligned):
+    """Return what ``function(block, *blocks, weight)`` adds up to, and the number or weight of the rows.
+
+    Without weights each is 1, and None.
+    """
+    if sample_weight is None:
+        (total,) = block_sum(lambda *blocks: (function(*blocks, None),), X, *aligned)
+        return total, len(X)
+    weight = align(X, sample_weight)[1]
+    return block_sum(
+        lambda *blocks: (function(*blocks), blocks[-1].sum(dtype=np.float64)), X, *aligned, weight
+    )
+
+
+def weighted_sum(values, weight):
+    """Return the sum over the first axis, weighted or not."""
+    return values.sum(axis=0) if weight is None else np.tensordot(weight, values, axes=(0, 0))
 
 
 def predicted_by(estimator, method, X):

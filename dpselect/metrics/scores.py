@@ -10,11 +10,18 @@ import numpy.typing as npt
 from scipy.special import kl_div
 
 from ..exceptions import CertificateError
-from ..rows import block_map, block_sum
+from ..rows import block_map
 from ..type_aliases import Estimator, FloatArray, FloatOrArray, MatrixLike
 from ..validation import check_number
 from .margin import BrierScore, HingeScore, LogisticScore, RampScore
-from .score import Score, check_shape, predicted_by, with_labels
+from .score import (
+    Score,
+    check_shape,
+    predicted_by,
+    weighted_sum,
+    weighted_total,
+    with_labels,
+)
 
 # of a target's bound: what is less counts as 0
 LEAST_SHARE = 1e-300
@@ -42,6 +49,7 @@ class TargetScore(Score):
         estimator: Estimator,
         X: MatrixLike,
         y: npt.ArrayLike,
+        sample_weight: npt.ArrayLike | None = None,
     ) -> float:
         """Score a fitted regressor.
 
@@ -50,6 +58,8 @@ class TargetScore(Score):
         estimator : regressor
         X : array-like of shape (m, p)
         y : array-like of shape (m,)
+        sample_weight : array-like of shape (m,), default=None
+            How often each row counts.
 
         Returns
         -------
@@ -58,22 +68,28 @@ class TargetScore(Score):
         """
         predicted, y = with_labels(predicted_by(estimator, "predict", X), y, np.float64)
         check_shape(predicted.shape, y.shape)
-        (total,) = block_sum(lambda predicted, y: (self.total(y, predicted),), predicted, y)
-        return -float(total / len(y))
+        total, n = weighted_total(
+            lambda predicted, y, weight: self.total(y, predicted, weight), sample_weight, predicted, y
+        )
+        return -float(total / n)
 
-    def total(self, y: FloatArray, predicted: FloatArray) -> FloatArray:
+    def total(
+        self, y: FloatArray, predicted: FloatArray, sample_weight: FloatArray | None = None,
+    ) -> FloatArray:
         """Return the sums of the penalties over the rows.
 
         Parameters
         ----------
         y, predicted : ndarray of shape (m, ...)
             Of shapes that go together.
+        sample_weight : ndarray of shape (m,), default=None
+            How often each row counts.
 
         Returns
         -------
         ndarray of shape (...)
         """
-        return self.penalty(y, predicted).sum(axis=0)
+        return weighted_sum(self.penalty(y, predicted), sample_weight)
 
 
 class ClippedErrorScore(TargetScore):
@@ -266,7 +282,13 @@ class IntegratedSquaredErrorScore(Score):
     IntegratedSquaredErrorScore()
     """
 
-    def __call__(self, estimator: Estimator, X: MatrixLike, y: Any = None) -> float:
+    def __call__(
+        self,
+        estimator: Estimator,
+        X: MatrixLike,
+        y: Any = None,
+        sample_weight: npt.ArrayLike | None = None,
+    ) -> float:
         """Score a fitted density.
 
         Parameters
@@ -276,13 +298,19 @@ class IntegratedSquaredErrorScore(Score):
         X : array-like of shape (m, p)
         y : None
             Ignored.
+        sample_weight : array-like of shape (m,), default=None
+            How often each row counts.
 
         Returns
         -------
         float
         """
         density = block_map(np.exp, predicted_by(estimator, "score_samples", X))
-        return float(2 * density.mean() - estimator.squared_integral())
+        mean = density.mean()
+        if sample_weight is not None:
+            total, n = weighted_total(weighted_sum, sample_weight, density)
+            mean = total / n
+        return float(2 * mean - estimator.squared_integral())
 
 
 @dataclass(frozen=True)
@@ -308,6 +336,7 @@ class AccuracyScore(Score):
         estimator: Estimator,
         X: MatrixLike,
         y: npt.ArrayLike,
+        sample_weight: npt.ArrayLike | None = None,
     ) -> float:
         """Score a fitted classifier.
 
@@ -316,6 +345,8 @@ class AccuracyScore(Score):
         estimator : classifier
         X : array-like of shape (m, p)
         y : array-like of shape (m,)
+        sample_weight : array-like of shape (m,), default=None
+            How often each row counts.
 
         Returns
         -------
@@ -323,7 +354,11 @@ class AccuracyScore(Score):
         """
         predicted, y = with_labels(predicted_by(estimator, "predict", X), y)
         check_shape(predicted.shape, y.shape)
-        return float(block_map(operator.eq, predicted, y).mean())
+        hits = block_map(operator.eq, predicted, y)
+        if sample_weight is None:
+            return float(hits.mean())
+        total, n = weighted_total(weighted_sum, sample_weight, hits)
+        return float(total / n)
 
 
 SCORES = {

@@ -8,6 +8,7 @@ from sklearn.model_selection import ParameterGrid
 from sklearn.pipeline import Pipeline
 
 from ..capabilities import PublicShape, n_problems, require
+from ..estimator import PrivateEstimator
 from ..exceptions import CertificateError
 from ..preprocessing.kinds_check import check_kinds
 from ..preprocessing.pipeline_check import check_pipeline_privacy, releases_privately
@@ -27,7 +28,8 @@ class Candidate:
 
     `params_key` is that of the parameters of the steps before the model. `n_features` counts
     the columns that reach the model, `fitted_steps` are the steps, fitted on a dummy row, and `output`
-    is what is public of the rows that they give; all three once the columns are known.
+    is what is public of the rows that they give; all three once the columns are known. `persons` tells
+    whether records are persons with any number of rows.
     """
 
     params: dict
@@ -36,6 +38,7 @@ class Candidate:
     n_features: int | None = None
     fitted_steps: object = None
     output: object = field(default=None, repr=False)
+    persons: bool = False
 
     @property
     def model(self):
@@ -95,7 +98,13 @@ class Candidate:
 
     def shape(self, n_samples):
         """Return what is public of the records that reach the model."""
-        return PublicShape(n_samples, self.n_features, self.n_problems)
+        return PublicShape(n_samples, self.n_features, self.n_problems, self.persons)
+
+
+def parameters(model):
+    """Return the parameters of a model that was not fitted."""
+    # a calibration takes no longer than scikit-learn takes to find their names
+    return vars(model) if isinstance(model, PrivateEstimator) else model.get_params()
 
 
 def n_columns(X, name="X"):
@@ -153,6 +162,7 @@ def make_candidates(estimator, param_grid, *, trusted_steps, needs=None, search=
         if isinstance(copy, TabularPipeline):
             _bound(copy, params)
         _refuse_inner_ledger(copy)
+        _check_last_step(copy, search)
         check_pipeline_privacy(copy, trusted_steps)
         check_candidate(estimator, copy)
         keep_to_memory(copy)
@@ -195,17 +205,23 @@ def _refuse_inner_ledger(estimator):
             )
 
 
-def _check_model(model, needs, search):
-    # (first: not every search has a twin without privacy to send to)
-    if needs is not None:
-        require(needs, model, search, "use a private estimator of dpselect as the last step")
-    missing = [name for name in OWNED if name not in getattr(model, "get_params", dict)()]
+def _check_last_step(estimator, search):
+    """Refuse what is no private model, before anything is said of the steps before it."""
+    last = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
+    shown = repr(last) if last is None or isinstance(last, str) else type(last).__name__
+    where = "The last step of the Pipeline" if isinstance(estimator, Pipeline) else "The estimator"
+    missing = [name for name in OWNED if name not in getattr(last, "get_params", dict)()]
     if missing:
         raise CertificateError(
-            f"{type(model).__name__} does not work with {search}, which needs "
-            f"{' and '.join(missing)}; use a private estimator of dpselect as the last step, or "
-            "epsilon=float('inf') for a search that is not private."
+            f"{where}, {shown}, is no private model: {search} needs one with {' and '.join(missing)}, "
+            "because its loss is to be stated; write a private estimator of dpselect, such as "
+            "DPLogisticRegression or DPRidge."
         )
+
+
+def _check_model(model, needs, search):
+    if needs is not None:
+        require(needs, model, search, "use a private estimator of dpselect as the last step")
 
 
 def seed_features(estimator, stream):
@@ -229,7 +245,7 @@ def seed_features(estimator, stream):
 def set_classes(candidates, classes):
     """Give the labels to every model that has a parameter `classes` and no value for it."""
     for candidate in candidates:
-        if candidate.model.get_params().get("classes", 0) is None:
+        if parameters(candidate.model).get("classes", 0) is None:
             candidate.model.set_params(classes=classes)
 
 
@@ -239,8 +255,7 @@ def learn_classes(candidates, y, owner):
     Returns y, one label a record, and the classes; what was given, and None, if no model has labels.
     """
     given = [
-        candidate.model.classes for candidate in candidates
-        if "classes" in candidate.model.get_params()
+        candidate.model.classes for candidate in candidates if "classes" in parameters(candidate.model)
     ]
     if not given:
         # a target that is not a number would reach scores, if not the training

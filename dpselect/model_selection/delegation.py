@@ -175,12 +175,12 @@ class SearchDelegationMixin:
         _estimator_has("classes_")(self)
         return self.best_estimator_.classes_
 
-    def _fit_private_steps(self, estimator, X, y, public, stream, charge):
+    def _fit_private_steps(self, estimator, X, y, public, stream, charge, groups=None):
         """Fit and freeze steps that learn privately; return the estimator, their losses and names."""
         if last_private(estimator) < 0:
             return estimator, [], []
         noise = stream.child("steps") if is_seeded(self.random_state) else None
-        frozen = freeze(estimator, X, y, noise, public)
+        frozen = freeze(estimator, X, y, noise, public, groups)
         charge.begin()
         return frozen
 

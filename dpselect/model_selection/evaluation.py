@@ -2,6 +2,8 @@
 
 import math
 import warnings
+from functools import wraps
+from typing import cast
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
@@ -10,11 +12,12 @@ from sklearn.utils import indexable
 from ..capabilities import ScoresSplits
 from ..config import with_config
 from ..metrics import Score
-from ..records import split_weights
-from ..rows import MOST_SPLITS, Parts, align, is_lazy, n_rows, run_here, take_records
+from ..records import score_on, split_groups, take_part
+from ..rows import MOST_SPLITS, Parts, align, is_lazy, n_rows, run_here
+from ..type_aliases import Function
 from ..validation import check_number, unquoted
 from .candidates import n_columns, places_by
-from .row_steps import public_rows
+from .row_steps import NO_DUMMY, public_rows
 
 
 def exact_scores(candidates, trials, score, X, y, splits, *, n_jobs, pre_dispatch, progress):
@@ -57,7 +60,7 @@ def _score_splits(trials, X, y, splits, score):
     scores = np.empty((len(splits), len(trials)))
     # a score with a `__call__` of its own is called
     known = type(score).__call__.__module__.startswith(Score.__module__.rpartition(".")[0])
-    parts = Parts.from_splits(splits, X) if known else None
+    parts = Parts.from_splits(splits, X, split_groups(y)[1]) if known else None
     for places in places_by(trials, lambda trial: type(trial.model)):
         group = [trials[i] for i in places]
         if parts is not None and isinstance(group[0].model, ScoresSplits):
@@ -69,9 +72,8 @@ def _score_splits(trials, X, y, splits, score):
 
 def _scores_of(trials, X, y, train, test, score):
     """Train models of one kind on one split and return their exact scores."""
-    # a score weighs all records alike
-    records, held_out = take_records(X, y, train), take_records(X, split_weights(y)[0], test)
-    return [score(trial.fitted(*records), *held_out) for trial in trials]
+    records, held_out = take_part(X, y, train), take_part(X, y, test)
+    return [score_on(score, trial.fitted(*records), *held_out) for trial in trials]
 
 
 def records_of(X, y):
@@ -93,6 +95,25 @@ def records_for_steps(candidates, X):
     n_columns(X)  # refuses what is no table
     public = public_rows(X, *(candidate.steps for candidate in candidates))
     return public.form.convert(X), public
+
+
+def names_the_example(plan: Function) -> Function:
+    """Decorate a plan: if the row that it makes up serves no step, it says that one may be given."""
+
+    @wraps(plan)
+    def naming_plan(self, *args, **params):
+        try:
+            return plan(self, *args, **params)
+        except ValueError as error:
+            said, given = str(error), len(args) > 3 or params.get("example") is not None
+            if given or not said.startswith(NO_DUMMY):
+                raise
+        raise ValueError(
+            f"{said.rstrip('.')}; give example=, a dummy row in the form of X, in place of the row of "
+            "numbers without names that a plan makes up."
+        )
+
+    return cast(Function, naming_plan)
 
 
 def dummy_records(n_samples, n_features, n_classes, example):

@@ -2,6 +2,7 @@
 
 from ..estimator import Trial
 from ..first_releases import Division, first_releases
+from ..privacy import Adjacency
 
 
 class FirstReleases:
@@ -59,10 +60,10 @@ class FirstReleases:
             for name, release in self.releases.items() if not release.optional
         )
 
-    def losses(self, division, seeded=False):
+    def losses(self, division, seeded=False, adjacency=Adjacency.REPLACE_RECORD):
         """Return the losses of what is learned."""
         owners = {name: type(places[0].model).__name__ for name, places in self.candidates.items()}
-        return division.losses(owners, seeded)
+        return division.losses(owners, seeded, adjacency)
 
     def learn(self, division, X, y, stream):
         """Learn the numbers from all records, and write them into the models that wait for them."""

@@ -1,7 +1,10 @@
 """What a selection can detect, from public numbers, before any data is read."""
 
 import math
-from dataclasses import dataclass, replace
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,6 +14,20 @@ from ..capabilities import RanksRegularisation
 # records times epsilon for each coefficient: below these the noise of linear classifiers weighs
 # heavily, or leaves nothing. Found by experiment.
 RECORDS_PER_DIMENSION, HOPELESS_RECORDS = 30, 3
+# what GridSearchCV has, and a private search has not
+SCORES = re.compile(r"(mean|std|rank|split\d+)_(test|train)_\w+|(mean|std)_(fit|score)_time")
+
+
+class PublicResults(dict[str, Any]):
+    """The `cv_results_` of a private search, which says why it has no scores."""
+
+    def __missing__(self, name: str) -> Any:
+        if SCORES.fullmatch(str(name)):
+            raise KeyError(
+                f"cv_results_ has no {name!r}, which is an exact function of the data that was not paid "
+                "for; score the released model on records that are not part of the training data."
+            )
+        raise KeyError(name)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,8 +69,6 @@ class SelectionPlan:
         Which candidates can be chosen. The columns of the others hold nan.
     messages : tuple of str
         What follows, in words.
-    comparison : tuple of PlannedStrategy
-        What each strategy would spend. Empty but in a plan from `plan`.
     steps_epsilon : float
         Privacy loss of the steps that learn privately. It adds to the training's and the choice's.
     """
@@ -74,8 +89,22 @@ class SelectionPlan:
     stake: float
     considered: np.ndarray
     messages: tuple[str, ...]
-    comparison: tuple["PlannedStrategy", ...] = ()
     steps_epsilon: float = 0.0
+    _compare: Callable[[], tuple["PlannedStrategy", ...]] = field(
+        default=tuple, repr=False, compare=False
+    )
+
+    @cached_property
+    def comparison(self) -> tuple["PlannedStrategy", ...]:
+        """tuple of PlannedStrategy : What each strategy would spend; made when it is first read.
+
+        Empty but in a plan from `plan`.
+        """
+        return self._compare()
+
+    def __getstate__(self):
+        # candidates do not travel with what was planned for them
+        return {**vars(self), "comparison": self.comparison, "_compare": tuple}
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as plain numbers and strings, ready for JSON.
@@ -85,7 +114,7 @@ class SelectionPlan:
         dict
         """
         columns = ("considered", "sensitivity", "noise_scale", "span")
-        apart = (*columns, "params", "training", "messages", "comparison")
+        apart = (*columns, "params", "training", "messages", "comparison", "_compare")
         return {
             **{name: _plain(value) for name, value in vars(self).items() if name not in apart},
             "candidates": [
@@ -107,18 +136,19 @@ class SelectionPlan:
         -------
         dict of arrays of shape (k,)
         """
-        results = {}
+        results = PublicResults()
         for name in sorted({name for params in self.params for name in params}):
             column = np.ma.masked_all(len(self.params), dtype=object)
             for i, params in enumerate(self.params):
                 if name in params:
                     column[i] = params[name]
             results[f"param_{name}"] = column
-        return results | {
+        results.update({
             "params": list(self.params), "considered": self.considered,
             "training_stability": self.training, "score_span": self.span,
             "sensitivity": self.sensitivity, "noise_scale": self.noise_scale,
-        }
+        })
+        return results
 
     def __str__(self):
         first = (

@@ -5,6 +5,7 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
+from ..capabilities import TakesGroups, require
 from ..estimator import warn_if_seeded
 from ..preprocessing.kinds_check import check_kinds
 from ..preprocessing.pipeline_check import inner_parts, private_parts
@@ -60,7 +61,20 @@ def keep_to_memory(estimator):
             part.set_callbacks()
 
 
-def freeze(estimator, X, y, stream, public):
+def check_groups_are_taken(estimator):
+    """Refuse rows of persons, before any data is read, if a private step does not take them."""
+    for name, step in steps_before(estimator):
+        for part in private_parts(step):
+            if part is not step:
+                raise ValueError(
+                    f"groups do not reach {type(part).__name__} inside of the step {name!r}; make it a "
+                    "step of the Pipeline itself."
+                )
+            require(TakesGroups, part, "groups", "leave them out")
+            part.check_takes_groups()
+
+
+def freeze(estimator, X, y, stream, public, groups=None):
     """Fit the private steps on all records; return a Pipeline in which they are constants.
 
     Returns a clone with the steps up to the last private one frozen, what its private parts spent, and
@@ -83,7 +97,7 @@ def freeze(estimator, X, y, stream, public):
         # here and in no other thread or process, where the reservation of the search is not known
         with parallel_config(backend="sequential"):
             if private_parts(step):
-                step, public = fit_private(step, X, y, public)
+                step, public = fit_private(step, X, y, public, groups)
             else:
                 public = fit(step, public)
         X = transform(step, X, public)

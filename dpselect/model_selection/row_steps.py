@@ -28,6 +28,9 @@ from ..preprocessing.table_encoder import TableEncoder
 from ..preprocessing.table_form import DUMMY_NUMBERS, DUMMY_TEXT, TableForm, read_form
 from ..rows import is_lazy, map_rows, take
 
+# how a refusal begins
+NO_DUMMY = "The steps before the model could not transform a dummy row of the form of X"
+
 
 @dataclass(frozen=True)
 class PublicRows:
@@ -89,14 +92,14 @@ def transform(steps, X, public):
     return map_rows(partial(quietly, steps.transform), X, tuple(row.shape[1:]), names)
 
 
-def fit_private(step, X, y, public):
+def fit_private(step, X, y, public, groups=None):
     """Fit a step that learns privately, or a composite one with such parts, on all records.
 
     What learns nothing in it is fitted on a dummy row, as it is alone. Returns the step, and the
     PublicRows that it gives.
     """
     if releases_privately(step):
-        quietly(step.fit, X, y)
+        quietly(step.fit if groups is None else partial(step.fit, groups=groups), X, y)
         dummies = [_on_dummy(step.transform, dummy) for dummy in public.dummies]
         return step, PublicRows(dummies, public.form)
     if is_lazy(X):
@@ -176,7 +179,7 @@ def _on_dummy(function, dummy):
     except Exception as error:
         said = str(error)
     raise ValueError(
-        "The steps before the model could not transform a dummy row of the form of X (a number is "
+        f"{NO_DUMMY} (a number is "
         f"{DUMMY_NUMBERS[0]} or {DUMMY_NUMBERS[1]}, a text is {DUMMY_TEXT!r}), on which they are "
         f"fitted in place of records: {said}"
     )

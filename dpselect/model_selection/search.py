@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Collection
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -18,24 +19,36 @@ from ..ledger import PrivacyLedger, spending, without_spending
 from ..metrics import get_score
 from ..noise import is_seeded, root_stream
 from ..noise.generators import RandomState, noise_for_dummy_data
-from ..privacy import PrivacyLoss
-from ..records import Weighted, check_weights
+from ..persons import Persons
+from ..privacy import Adjacency, PrivacyLoss
+from ..records import Weighted, check_weights, split_groups
 from ..rows import n_rows
 from ..type_aliases import CrossValidation, Estimator, MatrixLike, ParamGrid
 from ..validation import check_epsilon
 from .candidates import bind, learn_classes, make_candidates, n_columns, seed_features, set_classes
 from .delegation import SearchDelegationMixin
-from .evaluation import dummy_records, records_for_steps, records_of
+from .evaluation import dummy_records, names_the_example, records_for_steps, records_of
 from .first_releases import FirstReleases
 from .nonprivate import fit_twin
 from .parameters import check_parameters
 from .plan import SelectionPlan, with_steps
 from .progress import CallbackSupportMixin, Progress, with_callbacks
 from .release import fit_for_release, release_state
+from .set_aside import (
+    SetAside,
+    cells_before,
+    check_evaluation,
+    check_no_evaluation,
+    count_held,
+    evaluate_candidate,
+    evaluate_released,
+    with_evaluation,
+    with_forecast,
+)
 from .spending import divide, refuse_overspent
 from .splits import make_splits
 from .strategies import Problem, Strategy, compare_strategies, strategy_class
-from .weights import check_weights_are_taken, take_weights
+from .weights import check_groups_are_taken, check_weights_are_taken, take_weights
 
 
 class StabilityGridSearchCV(
@@ -52,7 +65,8 @@ class StabilityGridSearchCV(
 
     Neighbouring data sets differ in one record. Public are the number of records, the
     columns, the labels, the grid, the splits, and every parameter. Released are
-    `best_index_` (and with it `best_params_`) and the final model: nothing else.
+    `best_index_` (and with it `best_params_`), the final model, and `evaluation_` if it was asked
+    for: nothing else.
 
     Parameters
     ----------
@@ -128,10 +142,17 @@ class StabilityGridSearchCV(
     return_train_score : bool, default=False
         Used with ``epsilon=inf`` only.
     public_splits : bool, default=False
-        Your word that `cv` and its groups do not depend on the records: needed for index
-        lists, splitters by group, and splitters of your own.
+        Your word that `cv` does not depend on the records: needed for index lists, and splitters of
+        your own. To keep public groups together, list the indices that a splitter makes of them.
     trusted_steps : collection of str or class, default=()
         Steps of your own that treat each row by itself.
+    evaluation : float, default=None
+        Share of the records in (0, 1) that is set aside by chance, takes no part in the choice or the
+        training, and on which the released model is evaluated with the same `epsilon`: see
+        `evaluation_`. One record is in one of the two parts, so this costs no privacy, but fewer
+        records train. `cv` is about the others. Of a regression, the `target_range` (or
+        `target_bound`) of the model says which errors are counted. None evaluates nothing, and is
+        needed with `groups`.
     ledger : PrivacyLedger, default=None
         Pays for all that is released, in place of one that is open (``with ledger:``). If too little is
         left, BudgetExceededError is raised before any data is touched.
@@ -159,6 +180,9 @@ class StabilityGridSearchCV(
         spent on training and on the choice.
     scorer_ : score
         The score that was used.
+    evaluation_ : Evaluation
+        How good `best_estimator_` is, as :func:`~dpselect.evaluate` tells it. Released. Only with
+        `evaluation`.
     n_splits_ : int
         Number of splits.
     n_features_in_, feature_names_in_, classes_
@@ -222,6 +246,7 @@ class StabilityGridSearchCV(
         return_train_score: bool = False,
         public_splits: bool = False,
         trusted_steps: Collection[str | type] = (),
+        evaluation: float | None = None,
         ledger: PrivacyLedger | None = None,
         random_state: RandomState = None,
     ) -> None:
@@ -242,6 +267,7 @@ class StabilityGridSearchCV(
         self.return_train_score = return_train_score
         self.public_splits = public_splits
         self.trusted_steps = trusted_steps
+        self.evaluation = evaluation
         self.ledger = ledger
         self.random_state = random_state
 
@@ -254,9 +280,11 @@ class StabilityGridSearchCV(
         X : array-like of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
         **params : dict
-            `groups`, if `public_splits` is True. `sample_weight` of models that take it, as
-            ``step__sample_weight`` for a Pipeline, or as metadata routing sends it; scores weigh all
-            records alike. With ``epsilon=inf``, everything that GridSearchCV takes.
+            `groups`, the id of the person whose row it is: neighbours then differ in all rows of one
+            person, splits are of persons, scores are means over persons, and each of them is a mean
+            over their rows. `sample_weight` of models that take it, as ``step__sample_weight`` for a
+            Pipeline, or as metadata routing sends it; scores weigh all records alike. With
+            ``epsilon=inf``, everything that GridSearchCV takes.
 
         Returns
         -------
@@ -272,48 +300,73 @@ class StabilityGridSearchCV(
         """
         check_epsilon(self.epsilon)
         if self.epsilon == math.inf:
+            check_evaluation(self)
             loss = PrivacyLoss(math.inf, label="exact scores and an exact choice")
             with spending(self, loss):
+                stream = root_stream(self.random_state)
+                held = None
+                if self.evaluation is not None:
+                    X, y = records_of(X, y)
+                    aside = SetAside.of(self.evaluation, n_rows(X), stream)
+                    params = aside.params_of_training(params, X)
+                    (X, y), held = aside.cut(X, y)
                 twin = fit_twin(self, X, y, params)
+                if held is not None:
+                    best = twin["best_estimator_"]
+                    twin |= evaluate_released(self, best, held, math.inf, stream)
                 self._forget()
                 self.__dict__.update(twin)
                 self.privacy_ = loss
             return self
         check_parameters(self)
-        groups = self._groups(params)
+        groups = params.pop("groups", None)
+        persons = groups is not None
+        adjacency = Adjacency.REPLACE_PERSON if persons else Adjacency.REPLACE_RECORD
         weight = take_weights(self, params)
         stream = root_stream(self.random_state)
         estimator = seed_features(self.estimator, stream.child("features"))
-        shares = divide(self.epsilon, estimator)
-        candidates = self._candidates(estimator)
+        shares = divide(self.epsilon, estimator, adjacency)
+        candidates = self._candidates(estimator, persons=persons)
         firsts = FirstReleases(candidates)
         if weight is not None:
             check_weights_are_taken([candidate.model for candidate in candidates])
+        check_evaluation(self, [candidate.model for candidate in candidates])
         score = self._score(candidates[0].model)
+        if persons:
+            check_groups_are_taken(estimator, [candidate.model for candidate in candidates], score)
+            check_no_evaluation(self)
         # dummy shapes: refuses bad parameters, and what no strategy can do, early
         n, kind = 1000 * len(candidates), strategy_class(self.strategy)
         strategy = self._strategy(shares, kind, candidates, score, [np.split(np.arange(n), 2)], n, 1)
         strategy.dry_run()
         warn_if_seeded(self)
-        most = self._at_most(kind, strategy.problem, shares, firsts)
-        with spending(self, most) as charge, Progress(self) as progress:
+        most = self._at_most(kind, strategy, shares, firsts)
+        reserved = with_evaluation(most, self, shares.total)
+        with spending(self, reserved) as charge, Progress(self) as progress:
             X, y = records_of(X, y)
-            splits = make_splits(self.cv, n_rows(X), stream.child("splits"), groups)
+            known = Persons.of(groups, X) if persons else None
+            aside = SetAside.of(self.evaluation, n_rows(X), stream)
             y, classes = learn_classes(candidates, y, type(self).__name__)
+            if weight is not None:
+                weight = aside.of_training(check_weights(weight, X))
+            (X, y), held = aside.cut(X, y)
+            n, number = (known.n, known.number) if known is not None else (n_rows(X), None)
+            splits = make_splits(self.cv, n, stream.child("splits"), persons)
             X, public = records_for_steps(candidates, X)
             estimator, losses, frozen = self._fit_private_steps(
-                estimator, X, y, public, stream, charge
+                estimator, X, y, public, stream, charge, number
             )
             if frozen:
-                candidates = self._candidates(estimator, frozen)
+                candidates = self._candidates(estimator, frozen, persons)
                 firsts = FirstReleases(candidates)
                 set_classes(candidates, classes)
-            known = kind, candidates, score, splits, n_rows(X), n_columns(X), public, progress
+            y = Weighted.of(y, None, number)
+            known = kind, candidates, score, splits, n, n_columns(X), public, progress
             strategy = self._strategy(shares, *known)
             if firsts.releases:
-                division = firsts.divide(shares.rest, n_rows(X))
-                shares = shares.less(firsts.losses(division))
-                losses += firsts.losses(division, is_seeded(self.random_state))
+                division = firsts.divide(shares.rest, n)
+                shares = shares.less(firsts.losses(division, adjacency=adjacency))
+                losses += firsts.losses(division, is_seeded(self.random_state), adjacency)
                 # the rows that are learned from are those of what is left
                 strategy = self._strategy(shares, *known)
                 firsts.learn(division, X, y, stream.for_release())
@@ -321,7 +374,7 @@ class StabilityGridSearchCV(
             for message in self._ignored_scoring(strategy):
                 warn_caller(message, UserWarning)
             if weight is not None:
-                y = Weighted(y, check_weights(weight, X))
+                y = Weighted(split_groups(y)[0], check_weights(weight, X), number)
             choice = strategy.choose(X, y, stream)
             losses += choice.losses
             winner, chosen = candidates[choice.best], choice.estimator
@@ -337,28 +390,32 @@ class StabilityGridSearchCV(
                 losses.append(model.privacy_)
             loss = (
                 PrivacyLoss.sequential(losses, label=type(self).__name__) if losses
-                else PrivacyLoss(0.0, label="nothing depends on the data")
+                else PrivacyLoss(0.0, label="nothing depends on the data", adjacency=adjacency)
             )
             plan = choice.plan or strategy.plan()
             refuse_overspent(loss, most, f"strategy={strategy.name!r}", charge)
+            evaluated = evaluate_candidate(
+                self, winner, chosen, public, held, shares.total, stream
+            )
+            for evaluation in evaluated.values():
+                loss = PrivacyLoss.parallel([loss, evaluation.privacy_], label=type(self).__name__)
             charge.commit(loss)
             self._forget()
             self._publish(
                 chosen if self.refit else None, best_index_=choice.best, best_params_=winner.params,
                 plan_=with_steps(plan, shares), cv_results_=plan.to_results(), scorer_=score,
-                n_splits_=len(splits), privacy_=loss,
+                n_splits_=len(splits), privacy_=loss, **evaluated,
             )
         return self
 
-    def _at_most(self, kind, problem, shares, firsts):
+    def _at_most(self, kind, strategy, shares, firsts):
         """Return what is reserved: the most that is spent, whether or not all is learned first."""
-        ways = [shares]
+        losses = [PrivacyLoss.sequential([*shares.steps, *strategy.at_most()])]
         if firsts.releases:
-            ways.append(shares.less(firsts.losses(Division(firsts.releases, shares.rest))))
-        losses = []
-        for way in ways:
-            strategy = kind.of(replace(problem, epsilon=way.rest))
-            losses.append(PrivacyLoss.sequential([*way.steps, *strategy.at_most()]))
+            division = Division(firsts.releases, shares.rest)
+            less = shares.less(firsts.losses(division, adjacency=strategy.problem.adjacency))
+            strategy = kind.of(replace(strategy.problem, epsilon=less.rest))
+            losses.append(PrivacyLoss.sequential([*less.steps, *strategy.at_most()]))
         return PrivacyLoss.parallel(losses, label=type(self).__name__)
 
     def _strategy(self, shares, kind, candidates, score, splits, n_samples, *public):
@@ -395,12 +452,14 @@ class StabilityGridSearchCV(
             progress=progress or Progress(),
         )
 
+    @names_the_example
     def plan(
         self,
         n_samples: int,
         n_features: int,
         n_classes: int = 2,
         example: MatrixLike | None = None,
+        persons: bool = False,
     ) -> SelectionPlan:
         """Say what would be spent on what, and what a selection could detect.
 
@@ -409,7 +468,7 @@ class StabilityGridSearchCV(
         Parameters
         ----------
         n_samples : int
-            Number of records.
+            Number of records, or of persons.
         n_features : int
             Columns of X.
         n_classes : int, default=2
@@ -417,6 +476,8 @@ class StabilityGridSearchCV(
         example : array-like of shape (1, n_features), default=None
             One dummy row in the form of X, of which names, and whether columns hold numbers or
             text, are used. Needed if the steps of a Pipeline want them; None is a row of zeros.
+        persons : bool, default=False
+            Whether `fit` will be given `groups`: then n_samples counts persons.
 
         Returns
         -------
@@ -455,9 +516,12 @@ another alpha is taken only if its score is better by about 22.
         stream = root_stream(0)
         estimator = seed_features(self.estimator, stream.child("features"))
         shares = divide(self.epsilon, estimator)
-        candidates = self._candidates(estimator)
+        candidates = self._candidates(estimator, persons=persons)
         firsts = FirstReleases(candidates)
         set_classes(candidates, np.arange(n_classes))
+        check_evaluation(self, [candidate.model for candidate in candidates])
+        n_held = count_held(self.evaluation, n_samples)
+        n_samples -= n_held
         splits = make_splits(self.cv, n_samples, stream.child("splits"))
         score = self._score(candidates[0].model)
         _, public = records_for_steps(candidates, example)
@@ -470,14 +534,20 @@ another alpha is taken only if its score is better by about 22.
                 strategy = self._strategy(shares, *known)
         strategy.dry_run()
         plan = with_steps(strategy.plan(), shares)
+        if n_held:
+            cells = cells_before(candidates[0].model, n_classes)
+            plan = with_forecast(plan, cells, n_held, shares.total)
         return replace(
             plan, messages=(*plan.messages, *self._ignored_scoring(strategy), *firsts.messages),
-            comparison=compare_strategies(strategy.problem, kind),
+            _compare=partial(compare_strategies, strategy.problem, kind),
         )
 
-    def _candidates(self, estimator, frozen=()):
+    def _candidates(self, estimator, frozen=(), persons=False):
         trusted = (*self.trusted_steps, *frozen)
-        return make_candidates(estimator, self.param_grid, trusted_steps=trusted)
+        candidates = make_candidates(estimator, self.param_grid, trusted_steps=trusted)
+        for candidate in candidates:
+            candidate.persons = persons
+        return candidates
 
     def _score(self, model):
         if self.scoring is None and not isinstance(model, HasDefaultScore):
@@ -497,21 +567,13 @@ another alpha is taken only if its score is better by about 22.
             "compares no scores here; only the method score of the search uses it.",
         )
 
-    def _groups(self, params):
-        groups = params.pop("groups", None)
-        if groups is not None and not self.public_splits:
-            raise ValueError(
-                "groups decide which records are validated together, and may tell of them; "
-                "declare public_splits=True if they are public knowledge."
-            )
-        return groups
-
     @property
     def best_score_(self) -> float:
         """float : The exact score of the choice; only with ``epsilon=inf``, never released."""
         if "best_score_" not in vars(self):
             raise AttributeError(
-                "best_score_ is an exact function of the data that was not paid for; score the "
-                "released model on records that are not part of the training data."
+                "best_score_ is an exact function of the data that was not paid for; write "
+                "evaluation=0.2 and read evaluation_, for the same epsilon, or call dpselect.evaluate "
+                "on records that are not part of the training data."
             )
         return vars(self)["best_score_"]

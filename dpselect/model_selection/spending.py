@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from ..exceptions import CertificateError
 from ..preprocessing.pipeline_check import private_parts
-from ..privacy import PrivacyLoss, remainder
+from ..privacy import Adjacency, PrivacyLoss, remainder
 from ..validation import SMALLEST_EPSILON, check_epsilon
 from .private_steps import steps_before
 
@@ -44,9 +44,9 @@ class Shares:
         )
 
 
-def divide(epsilon, estimator):
+def divide(epsilon, estimator, adjacency=Adjacency.REPLACE_RECORD):
     """Return the Shares of a search's epsilon, or refuse what leaves nothing for the model."""
-    total, steps = float(epsilon), tuple(steps_at_most(estimator))
+    total, steps = float(epsilon), tuple(steps_at_most(estimator, adjacency))
     if not steps:
         return Shares(total, steps, total)
     asked = math.fsum(loss.epsilon for loss in steps)
@@ -59,12 +59,12 @@ def divide(epsilon, estimator):
     return Shares(total, steps, remainder(total, [loss.epsilon for loss in steps]))
 
 
-def steps_at_most(estimator):
+def steps_at_most(estimator, adjacency=Adjacency.REPLACE_RECORD):
     """Return the losses of the steps that learn privately; inf for one without a parameter `epsilon`."""
     return [
         PrivacyLoss(
             check_epsilon(getattr(part, "epsilon", math.inf), f"epsilon of {type(part).__name__}"),
-            float(getattr(part, "delta", 0.0)), label=type(part).__name__,
+            float(getattr(part, "delta", 0.0)), label=type(part).__name__, adjacency=adjacency,
         )
         for _, step in steps_before(estimator) for part in private_parts(step)
     ]

@@ -52,10 +52,10 @@ def check_splitter(cv, public_splits=False):
     )
 
 
-def make_splits(cv, n_samples, stream, groups=None):
+def make_splits(cv, n_samples, stream, persons=False):
     """Return the index arrays of all splits of a `cv` that was checked.
 
-    None and integers mean shuffled folds: files that are sorted by class are common. Groups are public.
+    None and integers mean shuffled folds: files that are sorted by class are common.
     """
     if cv is None or isinstance(cv, numbers.Integral):
         cv = KFold(5 if cv is None else int(cv), shuffle=True, random_state=stream.integer())
@@ -64,8 +64,9 @@ def make_splits(cv, n_samples, stream, groups=None):
         cv = copy(cv)
         cv.random_state = stream.integer()
     if hasattr(cv, "split") and not isinstance(cv, (str, bytes)):
-        # the splitter sees the number of records and nothing else of them
-        splits = cv.split(np.broadcast_to(0.0, (n_samples, 1)), None, groups)
+        # the splitter sees the number of records and nothing else of them; each person is a group
+        groups = (None, np.arange(n_samples)) if persons and type(cv) not in BLIND else ()
+        splits = cv.split(np.broadcast_to(0.0, (n_samples, 1)), *groups)
     else:
         splits = cv
     # one after the other, since a splitter's own arrays are larger

@@ -1,11 +1,15 @@
-"""Weights of records on their way through a search: to its models, and to nothing else."""
+"""Weights of records and ids of persons on their way through a search."""
+
+from inspect import signature
 
 from sklearn import get_config
 from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 
-from ..capabilities import TakesWeights, require
+from ..capabilities import TakesGroups, TakesWeights, require
+from ..exceptions import CertificateError
 from ..validation import refuse_fit_params
+from .private_steps import check_groups_are_taken as check_steps_take_groups
 
 
 def take_weights(search, params):
@@ -38,6 +42,19 @@ def _routed(search, params):
         for step, methods in steps.items() for routed in methods.values()
         for name, value in routed.items()
     }
+
+
+def check_groups_are_taken(estimator, models, score):
+    """Refuse rows of persons, before any data is read, if something does not take them."""
+    check_steps_take_groups(estimator)
+    for model in models:
+        require(TakesGroups, model, "groups", "leave them out")
+        model.check_takes_groups()
+    if "sample_weight" not in signature(type(score).__call__).parameters:
+        raise CertificateError(
+            f"groups need a score that is a mean over persons, and {type(score).__name__} takes no "
+            "sample_weight; use one of dpselect.metrics."
+        )
 
 
 def check_weights_are_taken(models):

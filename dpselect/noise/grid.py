@@ -70,17 +70,33 @@ def geometric(generator: np.random.Generator, shape: Shape, rate: npt.ArrayLike)
         )
     unquoted(np.broadcast_to, rate, shape, what="rate")
     drawn = np.empty(math.prod(shape), dtype=np.int64)
-    rates = rate.ravel() if rate.size == 1 else np.broadcast_to(rate, shape).ravel()
-    limits = None
+    limits_of = _limits_of(rate.ravel() if rate.size == 1 else np.broadcast_to(rate, shape).ravel())
     for start in range(0, len(drawn), BATCH):
         part = slice(start, min(start + BATCH, len(drawn)))
-        if limits is None or rates.size > 1:
-            limits = _limits(rates[part] if rates.size > 1 else rates)
+        limits = limits_of(part)
         size = (len(limits), part.stop - start)
         bits = generator.integers(0, 2**RANDOM_BITS, size=size, dtype=np.uint64)
         ones = (bits < limits).astype(np.int64)
         drawn[part] = (ones << np.arange(len(limits))[:, None]).sum(axis=0)
     return drawn.reshape(shape)
+
+
+def _limits_of(rates):
+    """Return a function from a slice of the numbers to the :func:`_limits` of their rates."""
+    if rates.size == 1:
+        limits = _limits(rates)
+        return lambda part: limits
+    different, which = np.unique(rates, return_inverse=True)
+    if rates.size <= BATCH or len(different) > BATCH:
+        return lambda part: _limits(rates[part])
+    # noise of many numbers has few different scales
+    limits = _limits(different)
+
+    def limits_of(part):
+        own = limits[:, which[part]]
+        return own[own.any(axis=1)]
+
+    return limits_of
 
 
 def _limits(rates):
@@ -134,6 +150,12 @@ def discrete_laplace(
     with np.errstate(divide="ignore"):
         rate = -np.log(ratio)
     return discrete_laplace_at_rate(generator, shape, rate)
+
+
+def noise_ratio(epsilon, sensitivity):
+    """Return the ratio of :func:`discrete_laplace` for integers of this l1 sensitivity."""
+    # rounded up, so that the last bit does not exceed the stated loss
+    return np.nextafter(math.exp(-epsilon / sensitivity), 1.0)
 
 
 def grid_noise(

@@ -46,9 +46,10 @@ def to_sklearn(estimator: Estimator, trusted_steps: Collection[str | type] = ())
     Notes
     -----
     Equal up to an error of 1e-12, in units of the largest term, for rows that both take. These
-    scikit-learn refuses and dpselect takes: lists of files in place of rows, entries above 1e150, text
-    for a gap among numbers. A number that is a category may be written as 1, 1.0, True or "1", and not
-    as "01".
+    scikit-learn refuses and dpselect takes: rows beyond memory, entries above 1e150, text for a gap
+    among numbers. A category may have one blank at either end, and a number that is one be written as 1,
+    1.0, True or "1"; what is written otherwise, as "01", is not listed. Text "None" is a gap. Logarithms
+    of probabilities near 0 are less exact.
 
     Examples
     --------

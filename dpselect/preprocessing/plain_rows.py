@@ -4,6 +4,7 @@ A step gets its attributes from public numbers in place of a fit, or is fitted o
 """
 
 import numpy as np
+from sklearn import config_context
 from sklearn.compose import ColumnTransformer
 from sklearn.metrics.pairwise import euclidean_distances, manhattan_distances
 from sklearn.pipeline import FeatureUnion, Pipeline
@@ -90,6 +91,7 @@ def clipping(bounds, n_features, names=None):
     )
 
 
+@config_context(transform_output="default")
 def _fitted(n_features, names, **steps):
     """Return a Pipeline of these steps; those that are not fitted see a dummy row."""
     row = np.zeros((1, n_features))

@@ -4,6 +4,7 @@ from itertools import product
 
 import numpy as np
 from scipy.linalg import helmert
+from sklearn import config_context
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import TruncatedSVD
 from sklearn.frozen import FrozenEstimator
@@ -27,6 +28,7 @@ from .terms import CategoryTerm, FourierTerm, NumberTerm, PairTerm
 WRITTEN_GAPS = ("None", "nan", "<NA>", "NaT")
 
 
+@config_context(transform_output="default")
 def plain_encoder(terms, places, names=None):
     """Return a fitted ColumnTransformer with the features of terms.
 
@@ -128,7 +130,6 @@ def _category(term):
     other = column.levels.index("<unknown>") if column.unknown else -1
     return make_pipeline(
         _fit(FunctionTransformer(np.asarray, kw_args={"dtype": "U"})),
-        _fit(FunctionTransformer(np.char.strip), np.array([[""]])),
         texts, *_coded(np.vstack([codes, nothing])[[*known.values(), other]]),
     )
 
@@ -138,7 +139,7 @@ def _coded(rows):
     n, width = rows.shape
     places = np.arange(float(n))
     return [
-        _fit(OneHotEncoder(categories=[places], sparse_output=False)),
+        _fit(OneHotEncoder(categories=[places])),
         having(TruncatedSVD(width), components_=rows.T.copy(), n_features_in_=n),
     ]
 
@@ -146,7 +147,7 @@ def _coded(rows):
 def spellings(column):
     """Return how a cell of a category may be written, each with its place among the levels; -1 for none.
 
-    Blanks around it do not count. Numbers are written as Python and numpy write them.
+    Numbers are written as Python and numpy write them, and there may be one blank at either end.
 
     Parameters
     ----------
@@ -184,7 +185,8 @@ def spellings(column):
                 "cannot tell from a missing cell; call it something else in table and schema."
             )
         known[category.strip()] = i
-    return known
+    return {f"{before}{text}{after}": i for text, i in known.items()
+            for before in ("", " ") for after in ("", " ")}
 
 
 def _pair(term):

@@ -13,8 +13,9 @@ from ..ledger import PrivacyLedger
 from ..mechanisms.selection import largest_sum
 from ..noise import grid_step, gumbel, nearest_multiple
 from ..noise.generators import RandomState
+from ..persons import cell_counts
 from ..records import numeric_rows
-from ..rows import block_map, block_sum
+from ..rows import block_map
 from ..type_aliases import FloatArray, MatrixLike
 from ..validation import number
 from .plain_rows import scaling
@@ -39,9 +40,14 @@ class BoundsNoise:
         """float : Of Gumbel noise for ranks: 2 / (epsilon / (2 p)), with epsilon / (2 p) a bound."""
         return 4 * self.shape.n_features / self.epsilon
 
+    @property
+    def step(self):
+        """float : Of a grid that holds the ranks."""
+        return grid_step(self.scale, unit=RANK_UNIT)
+
     def scaled(self, noise):
-        """Return the noise of the utilities, on a grid that holds the ranks."""
-        return nearest_multiple(self.scale * noise, grid_step(self.scale, unit=RANK_UNIT))
+        """Return the noise of the utilities, on the grid."""
+        return nearest_multiple(self.scale * noise, self.step)
 
 
 class DPBoundsScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
@@ -103,6 +109,7 @@ class DPBoundsScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
     # a Pipeline may contain this step although it learns: its loss is stated in privacy_
     releases_privately = True
     reads = {"lazily": True}
+    takes_groups = True
     parameter_checks = {
         "tail": number(
             high=0.5, why="a bound is the value beyond which this share of the records lies",
@@ -136,7 +143,8 @@ class DPBoundsScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
     def _release(self, records, calibration, noise):
         grid, tail = bound_grid(), float(self.tail)
         target = nearest_multiple(np.array([tail, 1 - tail]) * records.shape.n_samples, RANK_UNIT)
-        utility = cell_utility(ranks_of(records.X, grid)[:, None, :], target[:, None])
+        ranks = ranks_of(records.X, grid, records.persons, calibration.step)
+        utility = cell_utility(ranks[:, None, :], target[:, None])
         cells = np.sort(largest_sum(utility, calibration.scaled(noise)), axis=1)
         # the outer ends, so that a single cell is still an interval
         return {"bounds_": np.column_stack([grid[cells[:, 0]], grid[cells[:, 1] + 1]])}
@@ -182,15 +190,13 @@ def cell_utility(ranks, target):
     return -np.maximum(0.0, np.maximum(ranks[..., :-1] - target, target - ranks[..., 1:]))
 
 
-def ranks_of(X, grid):
+def ranks_of(X, grid, persons=None, step=1.0):
     """Count the records of each column that are at most each value of a grid, shape (p, c)."""
+    p, n_bins = X.shape[1], len(grid) + 1
 
-    def count(block):
+    def bins(block):
         # the index of the first value that is at least x; the last bin is for larger x
-        bins = np.searchsorted(grid, block)
-        bins += np.arange(block.shape[1]) * (len(grid) + 1)
-        size = block.shape[1] * (len(grid) + 1)
-        return (np.bincount(bins.ravel(), minlength=size).reshape(block.shape[1], -1),)
+        return np.searchsorted(grid, block) + np.arange(p) * n_bins
 
-    (counts,) = block_sum(count, X)
-    return counts[:, :-1].cumsum(axis=1)
+    counts = cell_counts(bins, p * n_bins, X, persons, step)
+    return counts.reshape(p, n_bins)[:, :-1].cumsum(axis=1)

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..atomic import all_or_nothing
 from ..records import numeric_rows
-from ..rows import block_map, is_lazy
+from ..rows import block_map
 from ..type_aliases import FloatArray, MatrixLike
 from ..validation import SMALLEST_BOUND, check_choice, check_number
 from .plain_rows import clipping, scaling
@@ -66,7 +66,7 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self : object
         """
         with all_or_nothing(self):
-            self._limits(numeric_rows(self, X, lazily=True).shape[1])
+            self.limits(numeric_rows(self, X, lazily=True).shape[1])
         return self
 
     def transform(self, X: MatrixLike) -> FloatArray:
@@ -83,7 +83,7 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self, "n_features_in_")
         X = numeric_rows(self, X, lazily=True, reset=False)
-        low, high = self._limits(X.shape[1])
+        low, high = self.limits(X.shape[1])
         return _each(lambda rows: scale_to_bounds(rows, low, high), X)
 
     def to_sklearn(self) -> Pipeline:
@@ -94,11 +94,24 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         sklearn.pipeline.Pipeline
         """
         check_is_fitted(self, "n_features_in_")
-        n = self.n_features_in_
-        low, high = (np.broadcast_to(end, n) for end in self._limits(n))
-        return scaling(low, high, getattr(self, "feature_names_in_", None))
+        return scaling(*self.limits(self.n_features_in_), getattr(self, "feature_names_in_", None))
 
-    def _limits(self, n_features):
+    def limits(self, n_features: int) -> tuple[FloatArray, FloatArray]:
+        """Return the bounds of all columns, in their order.
+
+        Parameters
+        ----------
+        n_features : int
+
+        Returns
+        -------
+        low, high : ndarray of shape (n_features,)
+
+        Raises
+        ------
+        ValueError
+            If `bounds` are none, or not those of so many columns.
+        """
         given = self.bounds
         if given is None:
             raise ValueError(
@@ -125,7 +138,7 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 f"bounds={self.bounds!r} are not finite pairs low < high, so they bound nothing; "
                 "write pairs from knowledge of the field, such as (0, 120) for an age."
             )
-        return low, high
+        return np.broadcast_to(low, n_features), np.broadcast_to(high, n_features)
 
 
 def scale_to_bounds(X, low, high):
@@ -144,8 +157,8 @@ def clip_norms(X, power, bound):
 
 
 def _each(function, X):
-    """Return ``function(X)``; block by block if the rows are not in memory."""
-    return block_map(function, X) if is_lazy(X) else function(X)
+    """Return ``function(X)`` as float64, block by block: so one copy is made, and no more."""
+    return function(X.astype(np.float64, copy=False)) if sparse.issparse(X) else block_map(function, X)
 
 
 class NormClipper(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):

@@ -15,7 +15,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..atomic import all_or_nothing
-from ..rows import as_lazy, block_map, dummy_rows, is_lazy
+from ..rows import as_lazy, block_map, collect, dummy_rows, is_lazy, row_blocks
 from ..type_aliases import Array, MatrixLike
 from ..validation import check_choice, check_flag, check_number, unquoted
 from .plain_tables import plain_encoder
@@ -205,7 +205,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         X = self._table(X, reset=False)
         if is_lazy(X):
             return block_map(self._dense, X, row_elements=self._n_outputs())
-        return self._sparse(X) if self.sparse_output else self._dense(X)
+        if self.sparse_output:
+            return self._sparse(X)
+        # a block is read, expanded and forgotten: there is never more than the result
+        rows = X.iloc if hasattr(X, "iloc") else X
+        blocks = row_blocks(len(X), self._n_outputs()) or [slice(0)]
+        return collect((self._dense(rows[block]) for block in blocks), len(X))
 
     def get_feature_names_out(self, input_features: npt.ArrayLike | None = None) -> Array:
         """Return the names of the features.

@@ -31,6 +31,8 @@ FREE = ("data_independent", "random", "first_candidate")
 FREE_PROOF = 'Proposition 1 of "Strategies of a private search"'
 NEIGHBOURS = {
     Adjacency.REPLACE_RECORD: "Protected is each record: a row of the table, with its label or target.",
+    Adjacency.REPLACE_PERSON: "Protected is each person: all of their rows of the table, however many, "
+    "with their labels or targets.",
     Adjacency.REPLACE_HOLDOUT_RECORD: "Protected is each holdout record: a row of those that answers "
     "are computed from. Records that models were trained on are not protected by this release.",
 }
@@ -121,7 +123,7 @@ def privacy_report(
     name = type(model).__name__
     sections = [
         Section("What was released", _released(name, model, loss)),
-        Section("Who is protected", _protected(loss, _n_records(model))),
+        Section("Who is protected", _protected(loss, _n_records(model, loss))),
         Section(f"What epsilon = {loss.epsilon:.6g} means", _meaning(model, loss)),
         Section("What is taken to be public", _public(model)),
         Section("What is not covered", _not_covered(model, loss)),
@@ -194,9 +196,10 @@ def _choice(model, strategy):
     said, chosen = [], getattr(model, "best_params_", None)
     if not getattr(model, "reached_", True):
         said.append("No model was found that meets the target.")
-    if chosen:
+    candidates = getattr(getattr(model, "plan_", None), "params", None)
+    if chosen and (candidates is None or len(candidates) > 1):
         said.append(f"Chosen was {_said(chosen)}.")
-    if strategy in FREE and len(model.plan_.params) > 1:
+    if strategy in FREE and len(candidates) > 1:
         said.append(f"The choice follows from public numbers and chance alone: {FREE_PROOF}.")
     return said
 
@@ -214,10 +217,11 @@ def _protected(loss, n):
     blocks = [
         NEIGHBOURS.get(loss.adjacency, "What is protected is said by the adjacency.")
         + f" (Adjacency: {loss.adjacency}.)",
-        "The number of records is public." if n is None
-        else f"The number of records is public: there are {n:,}.",
+        f"The number of {_unit(loss)}s is public{'' if n is None else f': there are {n:,}'}.",
     ]
-    if loss.adjacency in NEIGHBOURS:
+    if _unit(loss) == "person":
+        blocks.append("So are the ids by which their rows were told apart. The number of rows is not.")
+    elif loss.adjacency in NEIGHBOURS:
         blocks.append(
             "The unit is a record, not a person. A person with k records has k times this epsilon"
             + (", and a larger delta." if loss.delta else ".")
@@ -228,12 +232,12 @@ def _protected(loss, n):
 def _meaning(model, loss):
     if loss.epsilon == math.inf:
         return ("Nothing is promised: what was released is to be handled like the records themselves.",)
-    factor, whole = _factor(loss.epsilon), loss
+    factor, whole, one = _factor(loss.epsilon), loss, _unit(loss)
     if loss.kind == KINDS[1]:
         whole = getattr(getattr(model, "plan_", None), "at_most", None)
         blocks = [
             "This epsilon was not fixed in advance: it bounds the loss of the outcome that came out. "
-            f"Replacing one record changes its probability by a factor of at most {factor}."
+            f"Replacing one {one} changes its probability by a factor of at most {factor}."
         ]
         if loss.delta:
             blocks.append(f"With a probability of at most delta = {loss.delta:.6g} the loss is larger.")
@@ -245,17 +249,17 @@ def _meaning(model, loss):
     else:
         besides = f", and by delta = {loss.delta:.6g} besides" if loss.delta else ""
         blocks = [
-            "What can come out is about as likely, whatever one record says: replacing the record "
+            f"What can come out is about as likely, whatever one {one} says: replacing the {one} "
             f"changes the probability of an event by a factor of at most {factor}{besides}."
         ]
         if loss.delta:
             blocks.append(
-                "Nobody can learn more than from a release that shows the record openly with a "
+                f"Nobody can learn more than from a release that shows the {one} openly with a "
                 f"probability of {loss.delta:.6g}, one in {1 / loss.delta:,.0f}, and otherwise has "
                 "delta = 0, for which:"
             )
     blocks += [
-        "Someone knows all other records, and holds a statement about this one for true with some "
+        f"Someone knows all other {one}s, and holds a statement about this one for true with some "
         "probability. How probable can the release make it?",
         Table(("Before", "After, at most"), tuple(
             (f"{100 * prior:g} %", _percent(posterior(prior, loss.epsilon))) for prior in PRIORS
@@ -263,7 +267,7 @@ def _meaning(model, loss):
     ]
     if whole is not None:
         blocks.append(
-            "A game: someone knows all other records, and that a fair coin chose this one among two. "
+            f"A game: someone knows all other {one}s, and that a fair coin chose this one among two. "
             f"They tell which one in at most {_percent(success(whole.epsilon, whole.delta))} of all "
             "cases, and in 50 % by guessing."
         )
@@ -276,6 +280,10 @@ def _meaning(model, loss):
             "promised against them."
         )
     return tuple(blocks)
+
+
+def _unit(loss):
+    return "person" if loss.adjacency == Adjacency.REPLACE_PERSON else "record"
 
 
 def posterior(prior, epsilon):
@@ -439,11 +447,16 @@ def _params(part):
     return part.get_params(deep=False) if hasattr(part, "get_params") else {}
 
 
-def _n_records(model):
-    """Return the number of records if the release has it, or None."""
+def _n_records(model, loss):
+    """Return the number of records, or of persons, if the release has it, or None."""
     plan = getattr(model, "plan_", None)
     holders = ((model, "n_records"), (plan, "n_samples"), (model, "n_samples_"))
-    return next((getattr(holder, name) for holder, name in holders if hasattr(holder, name)), None)
+    if _unit(loss) == "person":
+        holders = ((plan, "n_samples"),)
+    n = next((getattr(holder, name) for holder, name in holders if hasattr(holder, name)), None)
+    # what a search set aside is in no plan
+    own = getattr(model, "evaluation_", None)
+    return n if n is None or own is None else n + own.n_records
 
 
 def _said(value: Any) -> str:

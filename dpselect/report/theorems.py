@@ -3,14 +3,18 @@
 import re
 from dataclasses import dataclass
 
+from ..privacy import Adjacency
+
 # pages of doc/mechanisms, and their titles
 PAGES = {
     "accuracy_first": "Accuracy first",
     "density": "Histogram density",
     "evaluation": "Evaluation",
+    "gaussian_objective": "Gaussian noise in the objective",
     "first_releases": "First releases",
     "huber": "Robust regression",
     "linear_classifiers": "Linear classifiers: output and objective noise",
+    "persons": "A person, not a row",
     "poisson": "Poisson regression",
     "private_bounds": "Private bounds",
     "reusable_holdout": "Reusable holdout",
@@ -19,6 +23,8 @@ PAGES = {
     "selection_strategies": "Strategies of a private search",
     "stability_selection": "Choosing among classifiers by stable validation",
 }
+
+LINEAR = "DP(Logistic|LinearSVC|Poisson|Huber).*: coefficients by "
 
 
 @dataclass(frozen=True)
@@ -35,6 +41,8 @@ class Proof:
         Whether they are about releases with a delta or about those without.
     strategy : str
         Pattern of the strategy of the search that made the release.
+    persons : bool
+        Whether they are about all rows of a person or about a record.
     """
 
     label: str
@@ -42,11 +50,13 @@ class Proof:
     page: str
     delta: bool = False
     strategy: str = ".*"
+    persons: bool = False
 
     def covers(self, loss, strategy):
         return (
             re.fullmatch(self.label, loss.label) is not None
             and self.delta == (loss.delta > 0)
+            and self.persons == (loss.adjacency == Adjacency.REPLACE_PERSON)
             and re.fullmatch(self.strategy, strategy) is not None
         )
 
@@ -58,6 +68,15 @@ PROOFS = (
     Proof("DPLogisticRegression: .* by objective perturbation", "Theorems 3 to 5", "linear_classifiers"),
     Proof("DPLinearSVC: .* by objective perturbation", "Theorems 2 to 5", "linear_classifiers"),
     Proof("DPL.*: .* by output perturbation", "Theorems 1 and 5", "linear_classifiers"),
+    Proof("DPLog.*: .* by objective perturbation", "Theorems 1, 2 and 5", "gaussian_objective", True),
+    Proof("DPLin.*: .* by objective perturbation", "Theorems 3 and 5", "gaussian_objective", True),
+    Proof(LINEAR + "objective perturbation", "Theorems 4 and 5", "gaussian_objective", True),
+    Proof(LINEAR + "output perturbation", "Section Output perturbation", "gaussian_objective", True),
+    Proof("DPHuber.*: .* by objective perturbation", "Theorem 2a", "persons", persons=True),
+    Proof(LINEAR + "objective perturbation", "Theorem 2", "persons", persons=True),
+    Proof(LINEAR + "output perturbation", "Theorem 1", "persons", persons=True),
+    Proof(r"\w+: (median l[12] norm of the rows|shares of the classes)", "Theorem 3", "persons",
+          persons=True),
     Proof("DPHuberRegressor: coefficients by .*", "Theorems 1 and 1a", "huber"),
     Proof("DPPoissonRegressor: coefficients by .*", "Theorem 1", "poisson"),
     Proof("DPRidge: .* by covariance perturbation", "Theorems 1 and 2", "ridge"),

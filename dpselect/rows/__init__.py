@@ -17,7 +17,7 @@ from .blocks import (
 )
 from .checked import checked_rows, dummy_rows
 from .chunks import RowChunks
-from .cutting import row_blocks, rows_in_block
+from .cutting import collect, row_blocks, rows_in_block
 from .labels import align, distinct, in_memory, on_labels
 from .parts import MOST_SPLITS, Parts
 from .sparse_rows import canonical, on_each_row, with_entries
@@ -33,6 +33,7 @@ __all__ = [
     "block_sum",
     "canonical",
     "checked_rows",
+    "collect",
     "distinct",
     "dummy_rows",
     "gathered",

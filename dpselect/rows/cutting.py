@@ -5,11 +5,13 @@ sums are added in the order of the blocks, so results do not depend on the numbe
 """
 
 import warnings
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial, reduce
 from itertools import starmap
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import effective_n_jobs, parallel_config
 from scipy import sparse
 
 from .sparse_rows import rows_between
@@ -17,6 +19,10 @@ from .sparse_rows import rows_between
 BLOCK_ELEMENTS = 1 << 18
 # consecutive rows in a sample
 RUN = 64
+# a thread gets so many blocks at least, or it costs more than it saves; at a time so many at most
+WORTH_A_THREAD, AT_A_TIME = 4, 8
+# tasks for each thread that may be done before they are asked for
+AHEAD = 2
 
 
 def row_blocks(n_rows, row_elements):
@@ -45,31 +51,57 @@ def over_blocks(function, X, aligned, row_elements, n_jobs=None, beside=None):
     """Iterate over ``function(block, *aligned_blocks)`` of the blocks of rows in memory.
 
     A block of a sparse matrix is dense; with a number for `beside` it is a CSR array, as
-    :func:`sparse_blocks` cuts it. Nothing of this function is on the stack when `function` is called.
+    :func:`sparse_blocks` cuts it. Rows of numbers become float64.
+    Nothing of this function is on the stack when `function` is called.
     """
-    if not sparse.issparse(X):
-        slices, block = row_blocks(X.shape[0], row_elements), X.__getitem__
-    elif beside is None:
-        slices, block = row_blocks(X.shape[0], row_elements), lambda rows: X[rows].toarray()
-    else:
+    to_dense = sparse.issparse(X) and beside is None
+    if sparse.issparse(X) and not to_dense:
         X = X.tocsr()
         slices, block = sparse_blocks(X, beside), partial(rows_between, X)
+    else:
+        slices, block = row_blocks(X.shape[0], row_elements), X.__getitem__
 
     def cut(rows):
-        return block(rows), *(array[rows] for array in aligned)
+        # first, because entries that are stored twice are added when they become dense
+        rows_here = _as_floats(block(rows))
+        return rows_here.toarray() if to_dense else rows_here, *(array[rows] for array in aligned)
 
-    if n_jobs in (None, 1) or len(slices) == 1:
+    n_threads = min(n_threads_of(n_jobs), len(slices) // WORTH_A_THREAD)
+    if n_threads <= 1:
         return starmap(function, map(cut, slices))
-    return in_threads(lambda rows: function(*cut(rows)), slices, n_jobs)
+    at_a_time = min(AT_A_TIME, -(-len(slices) // (2 * AHEAD * n_threads)))
+    return in_threads(lambda rows: function(*cut(rows)), slices, n_threads, at_a_time)
 
 
-def in_threads(function, slices, n_jobs):
-    """Iterate over ``function(rows)`` of slices of rows, in their order."""
+def _as_floats(block):
+    # (chunks may be dataframes, which have no type of their own)
+    numbers = hasattr(block, "dtype") and block.ndim == 2 and block.dtype.kind in "biuf"
+    return block.astype(np.float64, copy=False) if numbers else block
+
+
+def n_threads_of(n_jobs):
+    """Return how many threads `n_jobs` stands for, as joblib counts them; None is always one."""
+    if n_jobs in (None, 1):
+        return 1
+    with parallel_config(backend="threading"):
+        return effective_n_jobs(n_jobs)
+
+
+def in_threads(function, slices, n_threads, at_a_time=1):
+    """Iterate over ``function(rows)`` of slices of rows, in their order; threads take some at a time."""
+
+    def on_some(some):
+        return [function(rows) for rows in some]
+
     # the threads restore each other's filters of warnings
-    with warnings.catch_warnings():
-        yield from Parallel(n_jobs=n_jobs, backend="threading", return_as="generator")(
-            delayed(function)(rows) for rows in slices
-        )
+    with warnings.catch_warnings(), ThreadPoolExecutor(n_threads) as threads:
+        under_way = deque()
+        for start in range(0, len(slices), at_a_time):
+            under_way.append(threads.submit(on_some, slices[start : start + at_a_time]))
+            if len(under_way) > AHEAD * n_threads:
+                yield from under_way.popleft().result()
+        while under_way:
+            yield from under_way.popleft().result()
 
 
 def plus(total, part):

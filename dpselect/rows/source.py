@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 import numpy as np
 from scipy import sparse
 
-from .cutting import add_up, collect, in_threads, join, over_blocks, spread_runs
+from .cutting import add_up, collect, in_threads, join, n_threads_of, over_blocks, spread_runs
 
 # chunks that a sample reads at most
 FEW = 8
@@ -86,9 +86,8 @@ class LocalRows(RowSource):
             return part
 
         pieces = self.pieces(row_elements)
-        if n_jobs in (None, 1) or len(pieces) == 1:
-            return map(run, pieces)
-        return in_threads(run, pieces, n_jobs)
+        n_threads = min(n_threads_of(n_jobs), len(pieces))
+        return map(run, pieces) if n_threads <= 1 else in_threads(run, pieces, n_threads)
 
     def sample(self, n_rows, aligned):
         runs = self._runs(n_rows)

@@ -15,7 +15,7 @@ def canonical(X):
     X = X.tocsr()
     X = with_entries(X, X.data)
     if not X.has_canonical_format:
-        X = X.copy()
+        X = X.astype(np.float64)
         X.sum_duplicates()
     return X
 

@@ -34,6 +34,7 @@ from .parameters import (
     check_fit_parameters,
     check_parameters,
 )
+from .persons import check_groups
 from .records import (
     check_bad_records,
     check_labels,
@@ -175,6 +176,7 @@ CHECKS = (
     check_epsilon,
     check_epsilon_is_passed,
     check_fit_parameters,
+    check_groups,
     check_noise_is_fresh,
     check_seeds,
     check_without_noise,

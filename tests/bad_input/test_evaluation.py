@@ -4,9 +4,9 @@ from fractions import Fraction
 
 import numpy as np
 from hypothesis import strategies as st
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
 
-from dpselect import DPLogisticRegression, evaluate
+from dpselect import DPLogisticRegression, calibrated, evaluate
 
 from .properties import attempt, cases, check_error
 from .values import changes, junk, records
@@ -16,22 +16,29 @@ LABELS = np.arange(40) % 2
 MODELS = (
     DPLogisticRegression(float("inf"), classes=[0, 1]).fit(ROWS, LABELS),
     LogisticRegression().fit(ROWS, LABELS),
+    LogisticRegression().fit(ROWS, np.arange(40) % 3),
+    LinearRegression().fit(ROWS, ROWS[:, 0]),
 )
 ODD = (np.float16(0.3), np.float32(0.04), Fraction(1, 3), 1.0, 1e-9, float("inf"))
 
 
 @cases(
-    400, params=changes(model=MODELS, epsilon=ODD, random_state=(0, None), ledger=(None,)),
+    600, params=changes(
+        model=MODELS, epsilon=ODD, random_state=(0, None), ledger=(None,), by=(LABELS, None, ROWS[:, 0]),
+        levels=([0, 1], None, ["a", "b"]), target_range=((0, 1), None, (-1e99, 1e99)),
+    ),
     data=records(),
 )
 def test_evaluate(params, data):
     given = {"model": MODELS[0], "epsilon": 1.0, **params}
     found = attempt(lambda: evaluate(given.pop("model"), *data, **given))
     if found.error is not None:
-        check_error(found.error, ("model", "epsilon", "ledger", "random_state", "question"))
+        check_error(found.error, (
+            "model", "epsilon", "ledger", "random_state", "question", "by", "levels", "target_range",
+        ))
         return "error"
     evaluation = found.value
-    assert evaluation.counts_.shape == (32, 2) and (evaluation.counts_ % 1 == 0).all()
+    assert evaluation.counts_.size >= 48 and (evaluation.counts_ % 1 == 0).all()
     assert attempt(lambda: (repr(evaluation), evaluation._repr_html_())).error is None
     return "result"
 
@@ -49,4 +56,36 @@ def test_questions(name, threshold):
         check_error(found.error, ("name", "threshold"))
         return "error"
     assert found.value.empty or found.value.low <= found.value.value <= found.value.high
+    return "result"
+
+
+GROUPED = evaluate(MODELS[2], ROWS, np.arange(40) % 3, epsilon=10.0, by=LABELS, levels=[0, 1])
+
+
+@cases(
+    200, name=st.one_of(st.sampled_from(GROUPED.class_metrics), junk()),
+    label=st.one_of(st.integers(0, 2), junk()), level=st.one_of(st.integers(0, 1), junk()),
+)
+def test_questions_of_classes_and_groups(name, label, level):
+    found = attempt(lambda: GROUPED.group(level).class_metric(name, label))
+    if found.error is not None:
+        check_error(found.error, ("name", "label", "level"))
+        return "error"
+    assert found.value.empty or found.value.low <= found.value.value <= found.value.high
+    return "result"
+
+
+@cases(
+    300, params=changes(
+        model=MODELS, evaluation=(EVALUATION, GROUPED), method=("sigmoid", "isotonic", None),
+        recall=(0.5, None, np.float16(0.3), Fraction(1, 3)), precision=(0.4, None), rate=(0.2, None),
+    ),
+)
+def test_calibrated(params):
+    given = {"model": MODELS[1], "evaluation": EVALUATION, **params}
+    found = attempt(lambda: calibrated(given.pop("model"), given.pop("evaluation"), **given))
+    if found.error is not None:
+        check_error(found.error, ("model", "evaluation", "method", "recall", "precision", "rate"))
+        return "error"
+    assert attempt(lambda: (repr(found.value), found.value.predict_proba(ROWS))).error is None
     return "result"

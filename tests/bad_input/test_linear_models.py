@@ -21,6 +21,8 @@ SHARED = {
     "norm": ("l1", "l2"),
     "random_state": (0, None, np.random.SeedSequence(3)),
 }
+# (a thousandth of it hides the solver's residual)
+DELTA = {"delta": (0, 0.0, 1e-300, 1e-6, np.float16(0.3), Fraction(1, 3), 1 - 1e-9)}
 TWO_NORMS = {"norm": ("auto", "l1", "l2"), "data_norm_l1": (None, *ODD, 1e-100, 1e100)}
 
 
@@ -34,7 +36,7 @@ def predict(model):
     2000,
     kind=st.sampled_from([DPLogisticRegression, DPLinearSVC]),
     params=changes(
-        **SHARED | TWO_NORMS, perturbation=("objective", "output"), intercept_scaling=ODD,
+        **SHARED | TWO_NORMS | DELTA, perturbation=("objective", "output"), intercept_scaling=ODD,
         tol=(1e-10, 1e-12), max_iter=(0, 1, np.int8(100)), n_jobs=(None, 1, 2),
         classes=([0, 1], [0, 1, 2], (1, 0), np.array([0, 1]), None),
         class_weight=(None, {0: 0.5, 1: 2}, {1: Fraction(1, 3)}, {np.int8(0): np.float16(0.3)}, {}),
@@ -70,7 +72,7 @@ def test_ridge(params, data, again):
 @cases(
     1000,
     params=changes(
-        **SHARED | TWO_NORMS,
+        **SHARED | TWO_NORMS | DELTA,
         perturbation=("objective", "output"),
         intercept_scaling=ODD,
         tol=(1e-10, 1e-12),

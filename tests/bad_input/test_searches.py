@@ -40,6 +40,7 @@ SPLITS = (
     10**400, [([0], [-99])], [([], [1])], [(0, 1)], [5], [([True], [False])], [([0, 0, 1], [2])],
     [([0, 1], [1])], [(["a"], [0.5])],
 )
+SHARES = (None, 0.2, np.float16(0.3), Fraction(1, 3), 1e-9, 0.99)
 STEPS = ((), ("standardscaler",), [StandardScaler], "standardscaler")
 RECORDS = dict(data=records({**GOOD_LABELS, **NUMBERS}, sizes=(2, 7, 40)), again=st.booleans())
 
@@ -95,6 +96,7 @@ def spent(search):
         cv=SPLITS,
         public_splits=(True, False),
         trusted_steps=STEPS,
+        evaluation=SHARES,
         verbose=(0, 1),
         random_state=(0, None),
     ),
@@ -155,6 +157,7 @@ LEVELS = {"epsilon": [0.5, 8.0, 5000.0]}
         cv=SPLITS,
         public_splits=(True, False),
         trusted_steps=STEPS,
+        evaluation=SHARES,
         random_state=(0, None),
     ),
     **RECORDS,
@@ -181,8 +184,8 @@ SHAPES = st.one_of(st.sampled_from([1, 2, np.int8(100), 30]), junk())
     300,
     search=st.sampled_from([
         StabilityGridSearchCV(LOGISTIC, ALPHAS),
-        StabilityGridSearchCV(PIPELINE, {}),
-        AccuracyFirstSearchCV(DPRidge(target_range=(-1, 1)), LEVELS, target=0.5),
+        StabilityGridSearchCV(PIPELINE, {}, evaluation=0.2),
+        AccuracyFirstSearchCV(DPRidge(target_range=(-1, 1)), LEVELS, target=0.5, evaluation=0.5),
         StabilityGridSearchCV(DENSITY, WIDTHS, strategy="stability"),
     ]),
     n_samples=SHAPES,

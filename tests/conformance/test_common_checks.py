@@ -83,6 +83,10 @@ MORE = [
     DPLogisticRegression(),
     DPPoissonRegressor(target_bound=10.0),
     DPLogisticRegression(perturbation="output"),
+    # the checks fit two to ten columns: some with Gaussian noise, and some without
+    DPLogisticRegression(delta=0.01),
+    DPHuberRegressor(target_range=(-1, 1), delta=0.01),
+    StabilityGridSearchCV(DPLogisticRegression(delta=0.01), {"alpha": [0.01, 0.1]}),
     DPLogisticRegression(data_norm="auto", base_rate="auto"),
     DPLogisticRegression(epsilon=float("inf")),
     DPLinearSVC(),

@@ -4,17 +4,11 @@ import numpy as np
 import pytest
 from sklearn import metrics
 
-from dpselect.density.noise import noise_ratio
-from dpselect.evaluation.evaluation import (
-    BIN,
-    LABEL,
-    METRICS,
-    SCORE,
-    noise_variance,
-    read,
-)
+from dpselect.evaluation.binary import BIN, LABEL, METRICS, SCORE
+from dpselect.evaluation.evaluation import noise_variance
 from dpselect.evaluation.intervals import NoisyCounts
 from dpselect.noise import as_generator, discrete_laplace
+from dpselect.noise.grid import noise_ratio
 
 CELLS = (SCORE**LABEL * (1 - SCORE) ** (1 - LABEL)) * np.bincount(
     np.minimum(np.arange(2000) // 90, 31), minlength=32
@@ -30,6 +24,7 @@ SKLEARNS = {
     "f1": lambda y, p: metrics.f1_score(y, p > 0.5),
     "lift": lambda y, p: metrics.precision_score(y, p > 0.5) / y.mean(),
     "positive_rate": lambda y, p: y.mean(),
+    "selection_rate": lambda y, p: np.mean(p > 0.5),
     "roc_auc": metrics.roc_auc_score,
     "brier": metrics.brier_score_loss,
     "log_loss": metrics.log_loss,
@@ -40,12 +35,12 @@ def drawn(m, epsilon, repetitions=2000, seed=0, cells=CELLS, scale=1.0):
     """Noisy counts of `repetitions` sets of m records; `scale` makes their noise too long."""
     generator = as_generator(seed)
     counts = generator.multinomial(m, cells, size=repetitions)
-    noise = scale * discrete_laplace(generator, counts.shape, noise_ratio(epsilon))
+    noise = scale * discrete_laplace(generator, counts.shape, noise_ratio(epsilon, 2))
     return NoisyCounts.of(counts + noise, m, noise_variance(epsilon))
 
 
 def truth(name, cells=CELLS):
-    return read(name, NoisyCounts.of(cells[None] * 1e12, 1e12, 0.0), POSITIVE)[0][0]
+    return METRICS[name](NoisyCounts.of(cells[None] * 1e12, 1e12, 0.0), POSITIVE)[0][0]
 
 
 def slow(name):
@@ -57,7 +52,7 @@ def test_without_noise_figures_are_scikit_learns(name):
     counts = np.random.default_rng(0).multinomial(5000, CELLS)
     y, p = np.repeat(LABEL, counts), np.repeat(SCORE, counts)
     exact = NoisyCounts.of(counts[None] * 1.0, 5000, 0.0)
-    value, low, high = read(name, exact, BIN >= 16)
+    value, low, high = METRICS[name](exact, BIN >= 16)
     assert value[0] == pytest.approx(SKLEARNS[name](y, p), abs=1e-12)
     assert low[0] < value[0] < high[0]
 
@@ -73,7 +68,7 @@ def test_the_calibration_error_is_that_of_eight_ranges():
 
 def test_the_stated_variance_is_the_noises():
     for epsilon in (0.3, 1.0, 3.0):
-        noise = discrete_laplace(as_generator(1), 400_000, noise_ratio(epsilon))
+        noise = discrete_laplace(as_generator(1), 400_000, noise_ratio(epsilon, 2))
         assert noise.var() == pytest.approx(noise_variance(epsilon), rel=0.03)
     assert noise_variance(np.inf) == 0 and noise_variance(1e6) < 1e-40
 
@@ -124,7 +119,7 @@ CASES = [(500, 1.0), (2000, 0.3), (2000, 3.0), (20_000, 0.3)]
 
 
 def coverage(name, counts, cells=CELLS):
-    value, low, high = read(name, counts, POSITIVE)
+    value, low, high = METRICS[name](counts, POSITIVE)
     told = ~np.isnan(value)
     inside = (low <= truth(name, cells) + 1e-9) & (truth(name, cells) - 1e-9 <= high)
     return told.mean(), inside[told].mean()
@@ -153,6 +148,6 @@ def test_coverage_is_caught_if_the_noise_is_longer_than_stated(name):
 def test_what_says_nothing_is_said_to():
     rare = np.where(LABEL == 1, 0.01, 0.99) * np.tile([1 / 32], 64)
     for name in ("recall", "roc_auc", "f1", "balanced_accuracy"):
-        value, *_ = read(name, drawn(500, 0.3, cells=rare), POSITIVE)
+        value, *_ = METRICS[name](drawn(500, 0.3, cells=rare), POSITIVE)
         assert np.isnan(value).mean() > 0.95
-    assert not np.isnan(read("accuracy", drawn(500, 3.0, cells=rare), POSITIVE)).any()
+    assert not np.isnan(METRICS["accuracy"](drawn(500, 3.0, cells=rare), POSITIVE)).any()

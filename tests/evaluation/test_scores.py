@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 
+from dpselect.evaluation.release import count
 from dpselect.evaluation.scores import (
     EDGES,
     N_BINS,
     PROBABILITIES,
+    BinaryCells,
     probabilities,
     score_bins,
-    score_counts,
 )
 
 
@@ -28,7 +29,7 @@ def test_a_score_on_an_edge_is_below_it():
 def test_every_number_has_a_bin():
     odd = np.array([np.nan, np.inf, -np.inf, -3.0, 1e300, 0.0, 1.0])
     assert score_bins(odd).tolist() == [0, 31, 0, 0, 31, 0, 31]
-    counts = score_counts(odd, np.array([0, 1, 1, 0, 1, 0, 1]), 1)
+    counts = count(BinaryCells(np.array([0, 1]), True), 1, odd, np.array([0, 1, 1, 0, 1, 0, 1]))
     assert counts.sum() == 7 and counts.dtype == np.int64
     assert counts[0] == 3 and counts[-1] == 3 and counts[1] == 1
 

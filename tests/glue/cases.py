@@ -97,6 +97,27 @@ def _linear():
             yield f"huber-objective-{norm}-auto {epsilon}", DPHuberRegressor(
                 epsilon=epsilon, norm=norm, data_norm=1.3, data_norm_l1=l1, target_range=(-0.3, 0.5)
             )
+    # so large a delta that Gaussian noise is the shorter one with few columns
+    for (name, kind), perturbation, K, intercept in itertools.product(
+        kinds.items(), ("objective", "output"), (2, 3), (True, False)
+    ):
+        # (with two classes and three columns the noise of the objective is not)
+        yield f"{name}-{perturbation}-gaussian-{K} classes-{'1' if intercept else '0'}", kind(
+            epsilon=0.4, delta=0.02, alpha=0.05, perturbation=perturbation, fit_intercept=intercept,
+            data_norm=0.8, intercept_scaling=0.7, classes=list(range(K)),
+        )
+    yield "logistic-objective-gaussian-3 classes-auto-weighted", DPLogisticRegression(
+        epsilon=0.9, delta=0.02, data_norm=1.3, classes=[0, 1, 2], class_weight=weights,
+    )
+    yield "logistic-objective-gaussian-3 classes-1-base rate", DPLogisticRegression(
+        epsilon=0.9, delta=0.02, alpha=0.05, data_norm=0.8, classes=[0, 1, 2],
+        base_rate={0: 0.1, 1: 0.3, 2: 0.8},
+    )
+    for perturbation, alpha in itertools.product(("objective", "output"), (0.05, "auto")):
+        yield f"huber-{perturbation}-gaussian-{alpha}", DPHuberRegressor(
+            epsilon=1.0, delta=0.02, alpha=alpha, perturbation=perturbation, data_norm=0.8,
+            target_range=(-1.0, 2.0),
+        )
 
 
 def _ridge():

@@ -1,13 +1,18 @@
 """Every release anew, in plain numpy, from the formulas of the documentation.
 
 Each function takes an unfitted estimator, records and the estimator's own standard noise, and
-returns what must come out. Nothing here calls what it is compared with.
+returns what must come out. Nothing here calls what it is compared with, but for the two
+theorems about Gaussian noise that are compared with quadrature.
 """
 
 import math
 
 import numpy as np
+from scipy.optimize import brentq
+from scipy.stats import norm
 from sklearn.base import clone
+
+from dpselect.mechanisms.gaussian_objective import objective_mu, signless_mu
 
 LOGISTIC, HINGE, HUBER, RIDGE = "logistic", "hinge", "huber", "ridge"
 # share of epsilon that hides the solver's residual, for classifiers and for ridge regression
@@ -69,8 +74,10 @@ def linear_scales(model, n, p, K):
     l1_objective = laplace and model.perturbation == "objective"
     G = G if l1_objective else R
     epsilon = model.epsilon / K
+    m = gaussian_m(model, d, K) if is_gaussian(model, p, K) else None
     if model.alpha == "auto":
         length = math.sqrt(2 * d) * G / R if l1_objective else d
+        length = length if m is None else epsilon * math.sqrt(d) / m
         even, least = (300, 1) if kind_of(model) == HUBER else (100, 0.5)
         factor = min(max(math.sqrt(even * length / (n * epsilon)), least), 3)
         factor = 4 if model.perturbation == "output" else factor
@@ -80,13 +87,20 @@ def linear_scales(model, n, p, K):
         alpha = model.alpha
     if model.perturbation == "output":
         tau = model.tol * (W * R + alpha * np.abs(origins(model)).max())
-        return alpha, 0.0, (2 * W * R / n + 2 * tau) / (alpha * epsilon)
+        return alpha, 0.0, (2 * W * R / n + 2 * tau) / (alpha * (epsilon if m is None else m))
     rest = (1 - RESIDUAL_SHARE) * epsilon
     curvature = {
         LOGISTIC: 0.25, HINGE: 0.5 / getattr(model, "huber_width", 1.0), HUBER: 1.0
     }[kind_of(model)]
     mu = max(alpha, W * curvature * R**2 / (n * math.expm1(rest / 2)))
+    if m is not None and kind_of(model) == LOGISTIC:
+        mu = max(alpha, 2 * W * R**2 / (n * rest))
     kappa = W * R**2 / (n * mu)
+    if m is not None:
+        linear = 2 * W * R / (n * gaussian_m(model, d, K, kappa))
+        tau = model.tol * (W * R + linear * math.sqrt(d) + mu * np.abs(origins(model)).max())
+        share = RESIDUAL_SHARE * model.epsilon, RESIDUAL_SHARE * model.delta
+        return mu, linear, 2 * tau / (mu * gaussian_root(*share) / math.sqrt(K))
     # e (1 + s) / 2 + log(1 + c(s) kappa) <= rest, for all s
     if kind_of(model) == LOGISTIC:
         share = np.linspace(0, 1, 20001)
@@ -102,6 +116,43 @@ def linear_scales(model, n, p, K):
     linear = 2 * W * G / (n * noise_epsilon)
     tau = model.tol * (W * R + linear * d + mu * np.abs(origins(model)).max())
     return mu, linear, 2 * tau / (mu * RESIDUAL_SHARE * epsilon)
+
+
+def gaussian_root(epsilon, delta):
+    """Solve the exact condition of the Gaussian mechanism."""
+    def excess(m):
+        other = math.exp(epsilon + norm.logcdf(-m / 2 - epsilon / m))
+        return norm.cdf(m / 2 - epsilon / m) - other - delta
+
+    return brentq(excess, epsilon / 30, 10, xtol=1e-14)
+
+
+def gaussian_m(model, d, K, kappa=0.0):
+    """Return the sensitivity in standard deviations that Gaussian noise hides in each problem."""
+    if model.perturbation == "output":
+        return gaussian_root(model.epsilon, model.delta) / math.sqrt(K)
+    rest, delta = (1 - RESIDUAL_SHARE) * model.epsilon, (1 - RESIDUAL_SHARE) * model.delta
+    if kind_of(model) == HUBER:
+        ends = np.linspace(0, 1, 9)
+        parts = [(b, rest - math.log1p((1 - a * a) ** 1.5 * kappa)) for a, b in zip(ends[:-1], ends[1:])]
+        whole = ((1.0, rest - math.log1p(kappa)),)
+        return max(signless_mu(delta, whole), signless_mu(delta, tuple(parts)))
+    if kind_of(model) == HINGE:
+        rest -= K * math.log1p(kappa / (2 * model.huber_width))
+    if K > 1:
+        return objective_mu(rest, delta, K)
+    return min(gaussian_root(rest, delta), math.sqrt(4 + 2 * rest) - 2)
+
+
+def is_gaussian(model, p, K):
+    """Tell whether Gaussian noise is the shortest."""
+    if model.delta == 0:
+        return False
+    d, R, G, laplace = linear_bounds(model, p)
+    pure = math.sqrt(d * (d + 1)) * R
+    if laplace and model.perturbation == "objective":
+        pure = math.sqrt(2 * d) * G
+    return math.sqrt(d) * R / gaussian_m(model, d, K) < pure * K / model.epsilon
 
 
 def origins(model):

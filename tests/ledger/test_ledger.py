@@ -8,6 +8,7 @@ import shutil
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ import pytest
 from joblib import Parallel, delayed
 from sklearn.base import clone
 
-from dpselect import BudgetExceededError, PrivacyLedger, PrivacyLoss
+from dpselect import BudgetExceededError, DPHistogramDensity, PrivacyLedger, PrivacyLoss
 from dpselect.ledger import budget_file
 from tests.test_processes import held_elsewhere
 
@@ -34,6 +35,44 @@ def test_a_new_ledger_has_all_of_its_budget(ledger):
     assert ledger.budget == ledger.remaining() == (1.0, 1e-6)
     assert ledger.spent() == (0.0, 0.0) and ledger.history() == []
     assert str(ledger) == "epsilon 0 of 1 and delta 0 of 1e-06 are spent"
+
+
+def test_every_entry_says_who_and_what_for(path, monkeypatch):
+    monkeypatch.setattr("getpass.getuser", lambda: "ada")
+    plain = PrivacyLedger(path, epsilon=1.0)
+    named = PrivacyLedger(path, label="March model", user="bo")
+    plain.spend(0.25, label="counts")
+    with named:
+        DPHistogramDensity(0.25, bounds=(0, 1)).fit(np.zeros((10, 1)))
+    copied = pickle.loads(pickle.dumps(named))
+    with copied:
+        copied.reserve(0.25, label="a path")
+    monkeypatch.setattr("getpass.getuser", nameless)
+    plain.spend(0.25)
+    assert [(entry.user, entry.label) for entry in plain.history()] == [
+        ("ada", "counts"), ("bo", "March model: DPHistogramDensity: histogram with laplace noise"),
+        ("bo", "March model: a path"), ("unknown", "release"),
+    ]
+    assert plain == named == copied
+
+
+def nameless():
+    raise OSError("No username set in the environment")
+
+
+def test_times_are_those_of_the_world(ledger, tmp_path):
+    before = datetime.now(UTC)
+    ledger.spend(0.25)
+    (entry,) = ledger.history()
+    assert before <= entry.reserved_at <= entry.committed_at <= datetime.now(UTC)
+    (said,) = json.loads(ledger.to_json())["entries"]
+    assert said["reserved_at"] == entry.reserved_at.isoformat(timespec="microseconds")
+    assert said["reserved_at"].endswith("+00:00")
+    # another place's time is the same moment
+    moved = entry.reserved_at.astimezone(timezone(timedelta(hours=9))).isoformat()
+    text = ledger.to_json().replace(said["reserved_at"], moved)
+    again = PrivacyLedger.from_json(text, tmp_path / "again")
+    assert again.to_json() == ledger.to_json() and again.history() == ledger.history()
 
 
 def test_what_is_reserved_counts_until_less_came_out(ledger):
@@ -141,7 +180,8 @@ def test_copies_are_the_same_ledger(ledger, path):
                   clone(ledger, safe=False), PrivacyLedger(str(path))):
         assert other == ledger and hash(other) == hash(ledger)
         other.spend(0.125)
-    assert ledger.remaining()[0] == 0.5 and vars(ledger) == {"path": str(path)}
+    assert ledger.remaining()[0] == 0.5
+    assert vars(ledger) == {"path": str(path), "label": "", "user": None}
     assert repr(ledger) == f"PrivacyLedger({str(path)!r})"
     assert ledger != PrivacyLedger(path.with_name("other"), epsilon=1.0)
 
@@ -333,6 +373,8 @@ TAMPERED = {  # of the first entry, or of the whole
     "huge": lambda first, given: first.update(id=2**63),
     "label": lambda first, given: first.update(label=["a"]),
     "time": lambda first, given: first.update(reserved_at="now"),
+    "time of nowhere": lambda first, given: first.update(reserved_at="2026-01-31T12:00:00"),
+    "user": lambda first, given: first.update(user=None),
     "twice": lambda first, given: given["entries"].append(first),
 }
 
@@ -363,9 +405,9 @@ def test_a_ledger_that_is_gone_is_no_new_one(ledger, path):
 
 def test_a_file_of_a_later_version_is_not_guessed_at(ledger, path):
     connection = sqlite3.connect(path)
-    connection.execute("PRAGMA user_version = 2")
+    connection.execute("PRAGMA user_version = 3")
     connection.close()
-    with pytest.raises(ValueError, match="version 2"):
+    with pytest.raises(ValueError, match="version 3"):
         ledger.remaining()
 
 

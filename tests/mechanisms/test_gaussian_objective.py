@@ -102,6 +102,14 @@ def test_several_problems_spend_what_a_sum_of_losses_does(n_problems):
             assert gaps.mean() > 0.1 * delta
 
 
+@pytest.mark.parametrize("epsilon, delta", [(1e-9, 0.999), (1e3, 1e-320), (1e6, 1e-6), (1e300, 0.5)])
+def test_any_budget_has_some_noise(epsilon, delta):
+    m = objective_mu(epsilon, delta, 3)
+    assert 0 < m <= objective_mu(epsilon, delta) and 0 < signless_mu(delta, ((1.0, epsilon),)) < np.inf
+    # the curvature that is free is that for which the noise was computed
+    assert largest_kappa(epsilon, 3) == largest_kappa(min(epsilon, 1e3), 3)
+
+
 def test_classes_share_a_budget_better_than_by_halves():
     for n_problems, gain in [(2, 1.3), (3, 1.6), (10, 2.5)]:
         m = objective_mu(1.0, 1e-6, n_problems)

@@ -1,11 +1,20 @@
 import json
+import pickle
+import tracemalloc
 
 import numpy as np
 import pytest
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
-from dpselect import DPHistogramDensity, DPLogisticRegression, StabilityGridSearchCV
+from dpselect import (
+    DPHistogramDensity,
+    DPLogisticRegression,
+    DPPoissonRegressor,
+    DPRidge,
+    StabilityGridSearchCV,
+)
+from dpselect.model_selection import search as search_module
 from dpselect.model_selection.strategies import STRATEGIES
 
 CV13_GRID = [0.001, 0.112, 0.223, 0.334, 0.445, 0.556, 0.667, 0.778, 0.889, 1]
@@ -120,6 +129,30 @@ def test_every_strategy_is_planned_beside_the_others():
         "strategy": "control", "training_epsilon": 1.0, "training_size": 13_694,
         "selection_epsilon": "inf", "minimum_detectable_difference": 0.0, "stake": 0.25, "refusal": "",
     }
+
+
+def test_strategies_are_compared_when_somebody_reads_it(monkeypatch):
+    compared, original = [], search_module.compare_strategies
+    monkeypatch.setattr(
+        search_module, "compare_strategies", lambda *a: (compared.append(1), original(*a))[1]
+    )
+    whole = plan([0.01, 0.1])
+    assert not compared
+    again = pickle.loads(pickle.dumps(whole))
+    assert str(again) == str(whole) == str(whole) and len(again.comparison) == 8
+    assert compared == [1]
+
+
+@pytest.mark.parametrize(
+    "estimator", [ALONE, DPRidge(target_range=(-1, 1)), DPPoissonRegressor(target_bound=9)]
+)
+def test_nothing_in_a_plan_grows_with_the_square_of_the_columns(estimator):
+    tracemalloc.start()
+    try:
+        plan([0.01, 0.1], 10_000, 100_000, scoring=None, estimator=estimator, strategy="auto")
+        assert tracemalloc.get_traced_memory()[1] < 5e6  # of 4e10 entries
+    finally:
+        tracemalloc.stop()
 
 
 def test_what_does_not_serve_is_listed_with_the_reason():

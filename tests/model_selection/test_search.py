@@ -99,7 +99,7 @@ def test_every_candidate_and_noise_sample_has_its_own_noise_the_same_for_all_spl
 
     # one split after the other, as for splits that cannot be swept
     monkeypatch.setattr(evaluation, "_scores_of", spy)
-    monkeypatch.setattr(Parts, "from_splits", lambda splits, X: None)
+    monkeypatch.setattr(Parts, "from_splits", lambda *splits: None)
     s = search(n_noise_samples=3).fit(*data)
     assert len(seen) == 5 and all(noise == seen[0] for noise in seen)
     assert len(set(seen[0])) == 9
@@ -257,7 +257,7 @@ def test_threads_do_not_share_models(data, monkeypatch):
         return decision
 
     monkeypatch.setattr(DPLogisticRegression, "decision_function", slow)
-    monkeypatch.setattr(Parts, "from_splits", lambda splits, X: None)
+    monkeypatch.setattr(Parts, "from_splits", lambda *splits: None)
     candidates = make_candidates(MODEL, GRID, trusted_steps=())
     noise_streams = [[root_stream(0).child("draw", i)] for i in range(3)]
     trials = trials_of(candidates, 0.5, noise_streams)
@@ -369,8 +369,8 @@ def test_unsafe_steps_are_refused(data, step, match):
 
 def test_public_groups(data):
     groups = np.arange(3000) % 7
-    s = search(cv=GroupKFold(3), public_splits=True).fit(*data, groups=groups)
-    assert s.n_splits_ == 3
+    splits = list(GroupKFold(3).split(*data, groups=groups))
+    assert search(cv=splits, public_splits=True).fit(*data).n_splits_ == 3
 
 
 def test_errors_of_other_libraries_do_not_quote_records(data):

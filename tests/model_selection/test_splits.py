@@ -70,8 +70,9 @@ def test_index_lists_masks_and_groups():
     splits = make_splits([([0, 1, 1, -1], [2]), (mask, ~mask)], 6, STREAM)
     assert splits[0][0].tolist() == [0, 1, 1, 5]
     assert splits[1][1].tolist() == [4, 5]
-    splits = make_splits(GroupKFold(2), 4, STREAM, groups=[0, 0, 1, 1])
-    assert len(splits) == 2
+    # each person is a group
+    splits = make_splits(GroupKFold(2), 4, STREAM, persons=True)
+    assert [len(part) for split in splits for part in split] == [2, 2, 2, 2]
 
 
 def test_a_splitter_sees_no_records():

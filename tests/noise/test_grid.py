@@ -15,7 +15,7 @@ from dpselect.noise import (
     laplace,
     nearest_multiple,
 )
-from dpselect.noise.grid import FINENESS
+from dpselect.noise.grid import FINENESS, _limits
 
 N = 100_000
 # probability of a false alarm of one test
@@ -67,6 +67,7 @@ def test_rates_are_broadcast():
     assert not k[:, 0].any()
     np.testing.assert_allclose(k.mean(axis=0), [0, 0.582, 9.508], rtol=0.02)
     assert geometric(as_generator(), 0, 1.0).shape == (0,)
+    assert geometric(as_generator(), 0, np.zeros(0)).shape == (0,)
 
 
 class AllBits:
@@ -167,6 +168,14 @@ def test_batches_of_digits_do_not_matter(monkeypatch):
     monkeypatch.setattr("dpselect.noise.grid.BATCH", 7)
     k = geometric(as_generator(1), (50, 2), [1e-9, 0.3])
     assert k[:, 1].max() < 100 and np.median(k[:, 0]) > 1e8
+
+
+@pytest.mark.parametrize("rates", [[1e-9, 0.3, np.inf], np.random.default_rng(0).random(3000)])
+def test_few_and_many_rates_give_the_same_digits(rates, monkeypatch):
+    rates = np.random.default_rng(1).choice(rates, size=3000)
+    together = geometric(as_generator(1), 3000, rates)
+    monkeypatch.setattr("dpselect.noise.grid._limits_of", lambda all_: lambda part: _limits(all_[part]))
+    np.testing.assert_array_equal(geometric(as_generator(1), 3000, rates), together)
 
 
 def reached(noisy):

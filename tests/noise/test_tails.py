@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 from scipy.signal import fftconvolve
 
-from dpselect.noise import as_generator, laplace, spherical_laplace, tails
+from dpselect.noise import as_generator, gaussian, laplace, spherical_laplace, tails
 from dpselect.noise.tails import laplace_length_quantile, lipschitz_deviation, noise_length
 
 PROBABILITIES = [1e-9, 1e-4, 0.05, 0.5]
@@ -81,6 +81,7 @@ def test_one_transform_and_remembered(dimension, largest, monkeypatch):
 @pytest.mark.parametrize("norm, unit", [
     ("l1", lambda n, d: laplace(as_generator(0), (n, d))),
     ("l2", lambda n, d: spherical_laplace(as_generator(0), n, d)),
+    ("gaussian", lambda n, d: gaussian(as_generator(0), (n, d))),
 ])
 @pytest.mark.parametrize("dimension", [1, 2, 7, 40])
 def test_noise_length_is_that_of_the_samples(norm, unit, dimension):
@@ -107,13 +108,16 @@ def test_rare_lengths_are_bounded_too(dimension):
         assert laplace_length_quantile(dimension, p) >= -np.log(p) * (1 - 1e-12)
 
 
-@pytest.mark.parametrize("norm", ["l1", "l2"])
+@pytest.mark.parametrize("norm", ["l1", "l2", "gaussian"])
 @pytest.mark.parametrize("d", [1, 2, 3, 10, 200])
 def test_functions_that_change_slowly_spread_little(norm, d):
     """Attack the bound with functions of slope 1; one coordinate comes near it under spherical noise."""
     generator = np.random.default_rng(d)
     n = 20_000
-    r = laplace(generator, (n, d)) if norm == "l1" else spherical_laplace(generator, n, d)
+    if norm == "l2":
+        r = spherical_laplace(generator, n, d)
+    else:
+        r = {"l1": laplace, "gaussian": gaussian}[norm](generator, (n, d))
     length = np.linalg.norm(r, axis=1)
     bound = lipschitz_deviation(norm, d)
     attacks = [r[:, 0], length, np.abs(r).max(axis=1), (r[:, 0] + length) / 2, np.maximum(r[:, 0], 0)]

@@ -21,6 +21,7 @@ import dpselect
 from dpselect import (
     AccuracyFirstSearchCV,
     AccuracyNotReachedError,
+    Adjacency,
     DPHistogramDensity,
     DPHuberRegressor,
     DPLinearSVC,
@@ -55,6 +56,8 @@ MODEL = DPLogisticRegression(classes=[0, 1], data_norm=0.7)
 RIDGE = DPRidge(target_range=(-1, 1), alpha=0.01)
 NORMS = {"data_norm": [0.25, 0.5]}
 LEVELS = {"epsilon": np.geomspace(0.1, 100, 40)}
+WIDE = RNG.uniform(-0.1, 0.1, size=(N, 40))
+PERSONS = np.arange(N) // 3
 TABLE = np.array([X[:, 0], np.where(X[:, 1] > 0, "yes", "no")], dtype=object).T
 SCHEMA = {"dose": {"bounds": (-1, 1), "unit": "mg"}, "smokes": ["yes", "no"]}
 
@@ -78,6 +81,21 @@ def not_found(method):
 
 RELEASES = {
     "classifier": lambda: clone(MODEL).fit(X, Y),
+    "classifier, gaussian": lambda: DPLogisticRegression(
+        classes=[0, 1], delta=1e-6, data_norm=2.0
+    ).fit(WIDE, Y),
+    "huber, gaussian": lambda: DPHuberRegressor(target_range=(-1, 1), delta=1e-6).fit(WIDE, T),
+    "svc, gaussian output": lambda: DPLinearSVC(
+        classes=[0, 1], perturbation="output", delta=1e-6
+    ).fit(WIDE, Y),
+    "persons": lambda: clone(MODEL).fit(X, Y, groups=PERSONS),
+    "persons, output": lambda: DPPoissonRegressor(target_bound=3.0, perturbation="output").fit(
+        X, Y, groups=PERSONS
+    ),
+    "persons, huber": lambda: DPHuberRegressor(target_range=(-1, 1)).fit(X, T, groups=PERSONS),
+    "persons, learned first": lambda: DPLogisticRegression(classes=[0, 1], data_norm="auto").fit(
+        X, Y, groups=PERSONS
+    ),
     "svc, output": lambda: DPLinearSVC(classes=[0, 1], perturbation="output").fit(X, Y),
     "learned first": lambda: DPLogisticRegression(classes=[0, 1], data_norm="auto").fit(X, Y),
     "labels learned": lambda: DPLogisticRegression(2.0).fit(X, Y),
@@ -227,6 +245,8 @@ def test_sentences_for_each_property_of_a_loss(model):
     noisy = 0 < loss.epsilon < math.inf
     assert ("operating system" in texts(report, "How it was made")) == (noisy and not loss.seeded)
     assert (str(loss.adjacency) in texts(report, "Who is protected")) == private
+    person = loss.adjacency == Adjacency.REPLACE_PERSON
+    assert (" person " in meaning) == person and (" record " in meaning) == (private and not person)
     assert ("Nobody" in texts(report, "Who is protected")) == (not private)
 
 
@@ -234,10 +254,29 @@ def test_the_number_of_records(name, model):
     known = {"evaluation": EVALUATED, "holdout": None, "columns": None}
     if not name.startswith(("search", "ridge")):
         known.setdefault(name, None)
-    if privacy_of(model).epsilon < math.inf:
+    if name.startswith("persons"):
+        assert "The number of persons is public." in texts(privacy_report(model), "Who is protected")
+    elif privacy_of(model).epsilon < math.inf:
         n = known.get(name, N)
         said = "is public." if n is None else f"is public: there are {n:,}."
         assert f"The number of records {said}" in texts(privacy_report(model), "Who is protected")
+
+
+def test_persons_are_said_to_be_protected():
+    rng = np.random.default_rng(0)
+    X, whose = rng.uniform(-0.5, 0.5, size=(300, 2)), rng.integers(20, size=300)
+    search = dpselect.StabilityGridSearchCV(
+        dpselect.DPLogisticRegression(classes=[0, 1]), {"data_norm": [0.5, 1.0]}, epsilon=2.0
+    ).fit(X, (X[:, 0] > 0).astype(int), groups=whose)
+    report = privacy_report(search)
+    said = texts(report, "Who is protected")
+    assert "Protected is each person" in said and "replace all rows of one person" in said
+    assert "The number of persons is public: there are 20." in said and "not a person" not in said
+    meaning = texts(report, "What epsilon = ")
+    assert "whatever one person says" in meaning and "record" not in meaning
+    assert '"A person, not a row"' in str(report)
+    # (title of a page that there is)
+    assert PAGES["persons"] in (DOC / "persons.rst").read_text().splitlines()
 
 
 def test_what_was_learned_or_declared_is_not_covered(released):
@@ -316,10 +355,11 @@ def test_theorems_stand_on_the_pages():
     for proof in PROOFS:
         page = (DOC / f"{proof.page}.rst").read_text()
         assert PAGES[proof.page] in page.splitlines()
-        first_one, *others = re.findall(r"\d+a?|Doubling", proof.where)
-        for number in (first_one, *others):
-            stands = number if number == "Doubling" else f"**Theorem {number}"
-            assert stands in page, proof
+        kind, _, rest = proof.where.partition(" ")
+        stands = [rest] if kind == "Section" else re.findall(r"\d+a?", rest)
+        assert stands
+        for name in stands:
+            assert (name if kind == "Section" else f"**Theorem {name}") in page, proof
     assert statement.FREE_PROOF.startswith("Proposition 1") and "**Proposition 1.**" in (
         DOC / "selection_strategies.rst"
     ).read_text()
@@ -384,3 +424,14 @@ def test_json_is_what_is_said(model):
     assert [s["title"] for s in said["sections"]] == [s.title for s in report.sections]
     epsilon = said["privacy"]["epsilon"]
     assert (math.inf if epsilon == "inf" else epsilon) == privacy_of(model).epsilon
+
+
+def test_a_search_that_evaluates_itself():
+    X = np.random.default_rng(0).uniform(-0.5, 0.5, size=(1000, 1))
+    search = StabilityGridSearchCV(
+        DPRidge(target_range=(-1, 1)), {"alpha": [0.1, 1.0]}, epsilon=5.0, evaluation=0.2
+    ).fit(X, X[:, 0])
+    said = privacy_report(search).to_markdown()
+    # those that were set aside are records, too
+    assert "there are 1,000" in said and "Measured on 200 records" in said
+    assert "epsilon = 5 " in said and "both together" not in said

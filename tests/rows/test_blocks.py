@@ -62,10 +62,45 @@ def test_sparse_blocks_are_cut_by_entries(container, monkeypatch):
     assert [rows.stop for rows in cutting.sparse_blocks(sparse.csr_array((10, 5000)), 4000)] == [5, 10]
 
 
-def test_threads_do_not_change_a_bit(X):
-    weight = np.random.default_rng(1).random(1000)
-    one, two = block_sum(gram, X, weight), block_sum(gram, X, weight, n_jobs=2)
-    assert (one[0] == two[0]).all() and one[1] == two[1]
+@pytest.mark.parametrize("n_jobs", [2, 3, -1])
+def test_threads_do_not_change_a_bit(X, n_jobs, monkeypatch):
+    monkeypatch.setattr(cutting, "BLOCK_ELEMENTS", 140)
+    weight = np.random.default_rng(1).random(1000) ** 20
+    one, several = block_sum(gram, X, weight), block_sum(gram, X, weight, n_jobs=n_jobs)
+    assert (one[0] == several[0]).all() and one[1] == several[1]
+    backwards = block_sum(gram, X[::-1], weight[::-1])
+    assert (one[0] != backwards[0]).any()  # another order is seen
+
+
+@pytest.mark.parametrize("n_blocks, threads, tasks", [(7, 0, 0), (8, 2, 8), (39, 2, 8), (200, 2, 25)])
+def test_each_thread_takes_blocks_that_follow_each_other(n_blocks, threads, tasks, monkeypatch):
+    monkeypatch.setattr(cutting, "BLOCK_ELEMENTS", 2)
+    started, submitted = [], []
+
+    class Pool(cutting.ThreadPoolExecutor):
+        def __init__(self, n_threads):
+            super().__init__(n_threads)
+            started.append(n_threads)
+
+        def submit(self, function, some):
+            submitted.append([rows.start for rows in some])
+            return super().submit(function, some)
+
+    monkeypatch.setattr(cutting, "ThreadPoolExecutor", Pool)
+    (total,) = block_sum(lambda block: (block.sum(),), np.arange(2.0 * n_blocks)[:, None], n_jobs=2)
+    assert total == n_blocks * (2 * n_blocks - 1)
+    assert (started, len(submitted)) == ([threads][: threads > 0], tasks)
+    assert sum(submitted, []) == list(range(0, 2 * n_blocks, 2))[: 2 * n_blocks * (threads > 0)]
+
+
+def test_a_block_that_fails_in_a_thread_fails_the_pass(X):
+    def fail(block):
+        if block[0, 0] == X[71 * 9, 0]:
+            raise ValueError("the tenth")
+        return (block.sum(),)
+
+    with pytest.raises(ValueError, match="the tenth"):
+        block_sum(fail, X, n_jobs=2)
 
 
 def test_what_the_function_returned_is_not_written_into():

@@ -12,8 +12,10 @@ import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from dpselect import evaluate
-from dpselect.evaluation.release import standard_noise
-from dpselect.evaluation.scores import score_bins, score_counts
+from dpselect.evaluation.multiclass import MulticlassCells
+from dpselect.evaluation.regression import RegressionCells
+from dpselect.evaluation.release import count, standard_noise
+from dpselect.evaluation.scores import BinaryCells, score_bins
 from dpselect.noise import root_stream
 
 EPSILON = 1.0
@@ -35,13 +37,13 @@ def loss(counted, ratio):
 
 
 def counted(scores, labels):
-    return score_counts(scores, labels, 1)
+    return count(BinaryCells(np.array([0, 1]), True), 1, scores, labels)
 
 
 def ratio_of_noise(epsilon, cells=64, repetitions=8000):
     """The ratio of neighbouring integers' probabilities in the noise that is drawn."""
     stream = root_stream(0)
-    noise = np.concatenate([standard_noise(epsilon, stream.child(i)) for i in range(repetitions)])
+    noise = np.concatenate([standard_noise(epsilon, cells, stream.child(i)) for i in range(repetitions)])
     assert len(noise) == cells * repetitions
     zero = np.mean(noise == 0)  # (1 - q) / (1 + q)
     return (1 - zero) / (1 + zero), noise
@@ -90,7 +92,7 @@ class Fixed(ClassifierMixin, BaseEstimator):
 def test_the_release_is_counts_and_noise_and_nothing_else():
     stream = root_stream(3)
     found = evaluate(Fixed(), SCORES[:, None], LABELS, epsilon=EPSILON, random_state=stream)
-    expected = counted(SCORES, LABELS) + standard_noise(EPSILON, stream)
+    expected = counted(SCORES, LABELS) + standard_noise(EPSILON, 64, stream)
     np.testing.assert_array_equal(found.counts_.ravel(), expected)
 
 
@@ -104,6 +106,60 @@ def test_equal_counts_give_equal_evaluations():
         for scores in (SCORES, within)
     )
     assert repr(one) == repr(other) and one._repr_html_() == other._repr_html_()
-    assert set(vars(one)) - {"_counts"} == {
+    assert set(vars(one)) - {"noisy_counts", "_moved"} == {
         "counts_", "n_records", "classes", "calibrated_scores", "privacy_",
+        "levels", "level",
     }
+
+
+KINDS = {
+    "three classes": (
+        MulticlassCells(np.arange(3), True), lambda rng, n: rng.dirichlet(np.ones(3), size=n),
+        lambda rng, n: rng.integers(3, size=n),
+    ),
+    "three classes, no probabilities": (
+        MulticlassCells(np.arange(3), False), lambda rng, n: rng.integers(3, size=n),
+        lambda rng, n: rng.integers(3, size=n),
+    ),
+    "regression": (
+        RegressionCells((-1.0, 1.0)), lambda rng, n: rng.standard_cauchy(size=n),
+        lambda rng, n: rng.standard_cauchy(size=n),
+    ),
+    "two classes": (
+        BinaryCells(np.array([0, 1]), True), lambda rng, n: rng.random(n),
+        lambda rng, n: rng.integers(2, size=n),
+    ),
+}
+
+
+def moved(kind, counted, n_groups):
+    """The largest sum of changes of counts when one record, its group included, is replaced."""
+    cells, predictions, targets = KINDS[kind]
+    rng, worst = np.random.default_rng(0), 0
+    records = [predictions(rng, 300), targets(rng, 300), rng.integers(n_groups, size=300)]
+    first = counted(cells, n_groups, *(part[:100] for part in records))
+    for i in range(100, 300):
+        other = [np.concatenate([part[1:100], part[i : i + 1]]) for part in records]
+        worst = max(worst, np.abs(first - counted(cells, n_groups, *other)).sum())
+    return worst
+
+
+@pytest.mark.parametrize("n_groups", [1, 3])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_replaced_record_moves_two_counts(kind, n_groups):
+    assert moved(kind, count, n_groups) == 2
+
+    # the twin releases the counts of all groups beside those of each
+    def with_totals(cells, n_groups, *records):
+        counts = count(cells, n_groups, *records)
+        return np.concatenate([counts, counts.reshape(n_groups, -1).sum(axis=0)])
+
+    assert moved(kind, with_totals, n_groups) == 4
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_record_is_counted_once(kind):
+    cells, predictions, targets = KINDS[kind]
+    rng = np.random.default_rng(0)
+    counts = count(cells, 2, predictions(rng, 500), targets(rng, 500), rng.integers(2, size=500))
+    assert counts.sum() == 500 and (counts >= 0).all() and len(counts) == 2 * np.prod(cells.shape)

@@ -27,6 +27,7 @@ from dpselect.noise import (
     laplace,
     spherical_laplace,
 )
+from dpselect.records import Records
 
 from ..trials import fitted
 from .audit import FALSE_ALARM, loss_lower_bound
@@ -37,7 +38,7 @@ R, Y = 0.7, 1.5
 
 def exact(X, y, norm, fit_intercept=True, bits=None):
     """The released sums without noise, as a vector in the order of the noise."""
-    sums = outer_sums(X, y, bits, problem(norm, fit_intercept))
+    sums = outer_sums(Records(X, y, {}), bits, problem(norm, fit_intercept))
     p = X.shape[1]
     return (sums.values * sums.units)[released_entries(p, p + fit_intercept + 1)]
 

@@ -21,6 +21,7 @@ from ...estimator import Trial
 from ...exceptions import CertificateError
 from ...mechanisms.verification import root_excess_sensitivity
 from ...noise.tails import noise_length
+from ...persons import shares
 from ...rows import block_sum
 from .calibration import RESIDUAL, minimiser_sensitivity
 from .noise import Decomposition, statistic_noise
@@ -160,16 +161,18 @@ class RidgeReduction(Reduction):
                 bits = entry_bits(self.n, len(self.scale.weights), self.noise.step(levels))
         elif problem.perturbation == "output":
             self.noise = form.output_noise(self.n, p)
-        self.sums = outer_sums(records.X, records.y, bits, problem)
+        self.sums = outer_sums(records, bits, problem)
 
         # the risks are those of the records that the sums are made of
-        def energy(targets):
+        def energy(targets, share=None):
             y = problem.scaled_targets(targets)
+            if share is not None:
+                y = y * np.sqrt(share)
             if bits is not None:
                 y = np.ldexp(truncated(y, bits), -bits)
             return (y @ y,)
 
-        (squares,) = block_sum(energy, records.y)
+        (squares,) = block_sum(energy, records.y, *shares(records))
         self.energy = float(squares) * problem.target_bound**2 / self.n
         self.minimiser = self.sums.decomposed.minimiser(problem.alpha, problem.ball)
         self.bounds = form.bounds(self.shape)

@@ -7,7 +7,7 @@ middle of the targets' range. The coefficients lie in the ball ||theta|| <= B.
 import math
 from dataclasses import dataclass
 
-from ..calibration import Perturbation, extra_regularisation, noise_epsilon
+from ..calibration import Perturbation, extra_regularisation, largest_rank, noise_epsilon
 
 # residual of the minimiser on the ball, relative to S
 RESIDUAL = 1e-11
@@ -66,15 +66,17 @@ def minimiser_sensitivity(change, n_samples, alpha):
     return (change / n_samples + 2 * RESIDUAL * change) / alpha
 
 
-def objective_noise(problem, n_samples, n_features, epsilon):
+def objective_noise(problem, shape, epsilon):
     """Return the noise of objective perturbation on the ball."""
-    n, d, alpha = n_samples, problem.dimension(n_features), problem.alpha
-    change = problem.gradient_change(problem.noise_norm(n_features), n_features)
+    n, p, alpha = shape.n_samples, shape.n_features, problem.alpha
+    d = problem.dimension(p)
+    change = problem.gradient_change(problem.noise_norm(p), p)
     if epsilon == math.inf:
         return Perturbation(alpha, 0.0, 0.0, RESIDUAL * change)
     loss, R, main_epsilon = SquaredLoss(), problem.radius, (1 - RESIDUAL_SHARE) * epsilon
-    mu = alpha + extra_regularisation(loss, n, R, alpha, main_epsilon)
-    linear_scale = change / (n * noise_epsilon(loss, n, R, mu, main_epsilon))
+    rank = largest_rank(d) if shape.persons else None
+    mu = alpha + extra_regularisation(loss, n, R, alpha, main_epsilon, rank)
+    linear_scale = change / (n * noise_epsilon(loss, n, R, mu, main_epsilon, rank))
     # rounding grows with the noise, whose mean length is at most d
     tau = RESIDUAL * (change + linear_scale * d)
     return Perturbation.on_grid(
@@ -83,13 +85,13 @@ def objective_noise(problem, n_samples, n_features, epsilon):
     )
 
 
-def output_noise(problem, n_samples, n_features, epsilon):
+def output_noise(problem, shape, epsilon):
     """Return the noise of output perturbation on the ball."""
     change, alpha = problem.gradient_change(), problem.alpha
     tau = RESIDUAL * change
     if epsilon == math.inf:
         return Perturbation(alpha, 0.0, 0.0, tau)
     return Perturbation.on_grid(
-        alpha, 0.0, minimiser_sensitivity(change, n_samples, alpha), tau, problem.dimension(n_features),
-        alpha=alpha, epsilon=epsilon, loss=epsilon,
+        alpha, 0.0, minimiser_sensitivity(change, shape.n_samples, alpha), tau,
+        problem.dimension(shape.n_features), alpha=alpha, epsilon=epsilon, loss=epsilon,
     )

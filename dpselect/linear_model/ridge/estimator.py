@@ -166,6 +166,7 @@ class DPRidge(LearnsNormsMixin, PrivateRegressor):
             instead="write a number greater than 0, or None for the public bound",
         )),
     }
+    takes_groups = True
     split_scores = staticmethod(scores_of_splits)
     optimal_values = staticmethod(optimal_values)
 
@@ -247,7 +248,7 @@ class DPRidge(LearnsNormsMixin, PrivateRegressor):
         return self.problem().standard_noise(generator, n_features, epsilon)
 
     def _release(self, records, calibration, noise):
-        sums = outer_sums(records.X, records.y, calibration.bits, calibration.problem)
+        sums = outer_sums(records, calibration.bits, calibration.problem)
         return calibration.released(sums, noise)
 
     def post_process(self, **params: Any) -> Self:
@@ -336,9 +337,18 @@ class DPRidge(LearnsNormsMixin, PrivateRegressor):
         sklearn.pipeline.Pipeline
             The last step has `coef_` and `intercept_`, and sees clipped rows.
         """
+        return plain_model(self, self.row_bounds(), LinearRegression())
+
+    def row_bounds(self) -> dict[str, float]:
+        """Return the norms to which a fitted model scales rows down.
+
+        Returns
+        -------
+        dict
+            From "l2", "l1" or both to the largest norm.
+        """
         check_is_fitted(self)
-        bounds = self._with_values().problem().row_bounds(self.n_features_in_)
-        return plain_model(self, bounds, LinearRegression())
+        return self._with_values().problem().row_bounds(self.n_features_in_)
 
     def predict(self, X: MatrixLike) -> FloatArray:
         """Predict the targets of rows, clipped as the training rows were.

@@ -70,8 +70,13 @@ def released_entries(n_features, n_columns):
 
     The upper triangle, without the squares of the constant and of the target.
     """
-    # a fit asks for them five times; many of them would be too much to keep, and take no share of it
+    # a fit asks for them three times; many of them would be too much to keep, and take no share of it
     return (_entries if n_columns <= MOST_KEPT else _entries.__wrapped__)(n_features, n_columns)
+
+
+def n_released(n_features, n_columns):
+    """Return how many :func:`released_entries` there are."""
+    return n_columns * (n_columns + 1) // 2 - (n_columns - n_features)
 
 
 @functools.lru_cache(maxsize=1)
@@ -104,7 +109,7 @@ def statistic_noise(n_features, *, fit_intercept, norm, epsilon, delta):
     :func:`~dpselect.noise.scale_with_rounding`.
     """
     weights = column_weights(n_features, fit_intercept, norm)
-    n_entries = len(released_entries(n_features, len(weights))[0])
+    n_entries = n_released(n_features, len(weights))
     sensitivity = statistic_sensitivity(fit_intercept, norm)
     if epsilon == math.inf:
         return StatisticNoise(weights, 0.0, 0.0, 0.0)

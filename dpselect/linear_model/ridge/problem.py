@@ -21,7 +21,7 @@ from .calibration import (
     objective_noise,
     output_noise,
 )
-from .noise import Decomposition, StatisticNoise, released_entries, statistic_noise
+from .noise import Decomposition, StatisticNoise, n_released, statistic_noise
 from .risk_bound import ridge_optimal_values, ridge_risk_bound
 from .splits import ridge_split_scores
 from .sums import entry_bits
@@ -139,7 +139,7 @@ class RidgeProblem:
             if norm == "l1":
                 return np.stack([laplace(generator, d), spherical_laplace(generator, 1, d)[0]])
             return spherical_laplace(generator, 2, d)
-        n_entries = len(released_entries(n_features, d + 1)[0])
+        n_entries = n_released(n_features, d + 1)
         if norm == "l1":
             if epsilon == math.inf:
                 return np.zeros(n_entries)
@@ -198,7 +198,7 @@ class RidgeNoise(ABC):
         if problem.perturbation == "covariance":
             return CovarianceNoise(problem, shape, epsilon, problem.statistic_noise(p, epsilon))
         calibrated = objective_noise if problem.perturbation == "objective" else output_noise
-        scales = calibrated(problem, shape.n_samples, p, epsilon)
+        scales = calibrated(problem, shape, epsilon)
         return MinimiserNoise(problem, shape, epsilon, scales)
 
     @property

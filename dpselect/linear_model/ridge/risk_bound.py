@@ -46,7 +46,7 @@ def ridge_risk_bound(calibration, reach):
 
 def ridge_optimal_values(problem, calibrations, records, reach):
     """Return the least risks over balls of models of one RidgeProblem, less that of predicting 0."""
-    sums = outer_sums(records.X, records.y, None, problem)
+    sums = outer_sums(records, None, problem)
     means = sums.values * sums.units / sums.n_samples
     gram, moment = means[:-1, :-1], means[:-1, -1]
     decomposed = Decomposition.of(gram, moment, 0.0)

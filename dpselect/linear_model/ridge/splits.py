@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from ...persons import shares
 from ...rows import block_sum
 from .sums import clipped_rows, split_sums
 
@@ -15,17 +16,20 @@ def ridge_split_scores(problem, trials, score, records, parts):
     p = records.shape.n_features
     bounds, unit = problem.row_bounds(p), problem.row_unit(p)
 
-    def errors(block, targets, test):
+    def errors(block, targets, test, share=None):
         clipped = clipped_rows(block, bounds, unit)
         total = np.empty(intercept.shape)
         for j, chosen in enumerate(test.T):
             chosen = np.flatnonzero(chosen)
             predicted = clipped[chosen] @ coef[j].T + intercept[j]
-            total[j] = score.total(targets[chosen, None], predicted)
+            weight = None if share is None else share[chosen]
+            total[j] = score.total(targets[chosen, None], predicted, weight)
         return (total,)
 
     width = max(p, len(trials))
-    (total,) = block_sum(errors, records.X, records.y, parts.test, row_elements=width)
+    (total,) = block_sum(
+        errors, records.X, records.y, parts.test, *shares(records), row_elements=width
+    )
     return -total / parts.test_sizes[:, None]
 
 
@@ -39,7 +43,7 @@ def split_coefficients(problem, trials, records, parts):
     sums = {}
     for bits in {calibration.bits for row in calibrations for calibration in row}:
         own = [j for j, row in enumerate(calibrations) if any(c.bits == bits for c in row)]
-        found = split_sums(records.X, records.y, parts, own, bits, problem)
+        found = split_sums(records, parts, own, bits, problem)
         sums |= {(bits, j): one for j, one in zip(own, found)}
     models = [
         [c.released(sums[c.bits, j], noise) for c, noise in zip(row, noises)]

@@ -13,8 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from ...persons import shares
 from ...rows import block_sum, rows_in_block
 from .noise import Decomposition, released_entries, symmetric
+
+# a block of so many columns has as many rows
+WIDE = 512
 
 
 @dataclass(frozen=True)
@@ -88,40 +92,43 @@ class OuterSums:
         return 2.0 ** (-2 * self.bits)
 
 
-def outer_sums(X, y, bits, problem):
+def outer_sums(records, bits, problem):
     """Return the OuterSums of all records in one pass, with at most :func:`entry_bits`."""
-    records = _Records(X.shape[1], bits, problem)
+    clipped = _Records(records.X.shape[1], bits, problem)
     (sums,) = block_sum(
-        lambda rows, targets: (records.products(records(rows, targets)),),
-        X, y, row_elements=records.q,
+        lambda *rows: (clipped.products(clipped(*rows)),),
+        records.X, records.y, *shares(records), row_elements=row_elements(clipped.q),
     )
-    return OuterSums(_mirrored(sums), bits, problem, X.shape[0])
+    return clipped.summed(sums, records.shape.n_samples)
 
 
-def split_sums(X, y, parts, chosen, bits, problem):
+def split_sums(records, parts, chosen, bits, problem):
     """Return the sums for the training parts of chosen splits, in one pass over the rows.
 
     A record that most splits train on is multiplied once for each split that leaves it out, and
     taken away from the sums over all records; with K folds that is once in all.
     """
-    records = _Records(X.shape[1], bits, problem)
-    n = X.shape[0]
+    clipped = _Records(records.X.shape[1], bits, problem)
+    n = records.shape.n_samples
     most = 2 * parts.train_sizes[chosen] > n
     one_by_one = parts.left_out_once and len(chosen) == len(parts.train_sizes) and most.all()
     # doubles that hold the sums of each part over a block need not hold those of all its records
-    in_block = min(n, rows_in_block(records.q))
+    in_block = min(n, rows_in_block(row_elements(clipped.q)))
     taken_away = most & (one_by_one or bits is None or in_block <= 2.0 ** (53 - 2 * bits))
 
-    def products(rows, targets, train):
-        z, pieces = records(rows, targets), train[:, chosen] ^ taken_away
-        sums = [records.products(z[np.flatnonzero(piece)]) for piece in pieces.T]
-        whole = sum(sums) if one_by_one or not taken_away.any() else records.products(z)
+    def products(rows, targets, train, *share):
+        z, pieces = clipped(rows, targets, *share), train[:, chosen] ^ taken_away
+        sums = [clipped.products(z[np.flatnonzero(piece)]) for piece in pieces.T]
+        whole = sum(sums) if one_by_one or not taken_away.any() else clipped.products(z)
         return (np.array(sums), whole)
 
     # integers stay below 2^63: there are less than twice as many records as in such a part
-    pieces, whole = block_sum(products, X, y, parts.train, row_elements=records.q)
+    pieces, whole = block_sum(
+        products, records.X, records.y, parts.train, *shares(records),
+        row_elements=row_elements(clipped.q),
+    )
     return [
-        OuterSums(_mirrored(whole - piece if away else piece), bits, problem, int(size))
+        clipped.summed(whole - piece if away else piece, int(size))
         for piece, away, size in zip(pieces, taken_away, parts.train_sizes[chosen])
     ]
 
@@ -131,28 +138,40 @@ class _Records:
 
     def __init__(self, n_features, bits, problem):
         self.n_features, self.q = n_features, problem.dimension(n_features) + 1
-        self.bits, self.scaled_targets = bits, problem.scaled_targets
+        self.bits, self.problem, self.scaled_targets = bits, problem, problem.scaled_targets
         self.bounds, self.unit = problem.row_bounds(n_features), problem.row_unit(n_features)
 
-    def __call__(self, rows, targets):
+    def __call__(self, rows, targets, share=None):
         # rows and targets divided by their bounds: nothing overflows, whatever the units
         z = np.empty((len(rows), self.q))
         x = z[:, : self.n_features]
         np.multiply(rows, clip_factor(rows, self.bounds, self.unit, scratch=x), out=x)
         z[:, self.n_features : -1] = 1.0
         z[:, -1] = self.scaled_targets(targets)
+        if share is not None:  # of a person: before entries are truncated, which only takes away
+            z *= np.sqrt(share)[:, None]
         return z if self.bits is None else truncated(z, self.bits, out=z)
 
     def products(self, z):
         """Return the sum of the outer products of a block."""
         return z.T @ z if self.bits is None else (z.T @ z).astype(np.int64)
 
+    def summed(self, sums, n):
+        """Return the OuterSums of n records, or persons, for sums of products."""
+        sums[-1, -1] = 0
+        if self.problem.fit_intercept:  # public, whatever was truncated of a person's rows
+            sums[-2, -2] = n if self.bits is None else n << 2 * self.bits
+        # one value for both triangles: they get the same noise, so two that were rounded apart would
+        # reveal by how much
+        return OuterSums(np.triu(sums) + np.triu(sums, 1).T, self.bits, self.problem, n)
 
-def _mirrored(sums):
-    # one value for both triangles: they get the same noise, so two that were rounded apart would
-    # reveal by how much
-    sums[-1, -1] = 0
-    return np.triu(sums) + np.triu(sums, 1).T
+
+def row_elements(n_columns):
+    """Return for how many numbers a record stands when blocks are cut: wide ones make longer blocks.
+
+    Else as much time went into adding the sums up as into the products.
+    """
+    return n_columns if n_columns <= WIDE else WIDE**2 // min(n_columns, 2 * WIDE)
 
 
 def entry_bits(n_samples, n_columns, step):
@@ -161,7 +180,7 @@ def entry_bits(n_samples, n_columns, step):
     The most for which sums over a block fit into the 53 bits of a double, those over all records
     into 62 bits, and the step of the noise, at most 1, divides the unit of the sums.
     """
-    in_block = min(n_samples, rows_in_block(n_columns))
+    in_block = min(n_samples, rows_in_block(row_elements(n_columns)))
     limits = (
         53 - math.ceil(math.log2(in_block)), 62 - math.ceil(math.log2(n_samples)),
         -int(math.log2(step)),

@@ -44,7 +44,10 @@ class Auto(Strategy):
         return self._expanded(self.strategy.plan())
 
     def delta_of_models(self):
-        # with other numbers of records, another strategy may be taken
+        # with other numbers of records another strategy may be taken, but where one of these serves
+        # none that releases several models
+        if any(_attempt(kind, self.problem)[0] for kind in (OptimalRisk, Stability)):
+            return super().delta_of_models()
         return min(1.0, math.fsum(self.deltas))
 
     def choose(self, X, y, stream):

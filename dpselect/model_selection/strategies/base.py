@@ -11,10 +11,11 @@ import numpy.typing as npt
 
 from ...metrics import Score
 from ...noise import InnerStream, is_seeded
-from ...privacy import PrivacyLoss
+from ...privacy import Adjacency, PrivacyLoss
+from ..candidates import parameters
 from ..plan import SelectionPlan, too_few_records
 from ..progress import Progress
-from .dry_run import dry_run_fit
+from .dry_run import check_calibration, dry_run_fit, needs_fit
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class Problem:
     splits : list of (train, test)
         Index arrays.
     n_samples, n_features : int
-        Shape of X.
+        Shape of X; where rows are those of persons, n_samples is the number of persons.
     epsilon, delta : float
         The whole privacy loss.
     selection_fraction : "auto" or float
@@ -58,6 +59,12 @@ class Problem:
     random_state: object = None
     jobs: dict = field(default_factory=dict)
     progress: Progress = field(default_factory=Progress)
+
+    @property
+    def adjacency(self) -> Adjacency:
+        """Adjacency : What the losses are about."""
+        persons = self.candidates[0].persons
+        return Adjacency.REPLACE_PERSON if persons else Adjacency.REPLACE_RECORD
 
     @property
     def seeded(self) -> bool:
@@ -233,8 +240,11 @@ class Strategy(ABC):
 
     def dry_run(self) -> None:
         """Refuse early, on dummy records, what `choose` would refuse later."""
-        for candidate in self.problem.candidates:
+        score = self.problem.score if self.compares_scores else None
+        for candidate in needs_fit(self.problem.candidates, score):
             self.dry_run_candidate(candidate)
+        for candidate in self.problem.candidates:
+            check_calibration(candidate, self.training_epsilon)
 
     def dry_run_candidate(self, candidate: Any) -> Any:
         """Refuse a candidate early.
@@ -290,8 +300,11 @@ class Strategy(ABC):
         problem = self.problem
         # one sum of all, as that of the losses: rounded twice, it might be the smaller one
         return [
-            PrivacyLoss(problem.epsilon, problem.delta, label="choice and model"),
-            PrivacyLoss(0.0, self.delta_of_models(), label="the models' own delta"),
+            PrivacyLoss(epsilon, delta, adjacency=problem.adjacency, label=label)
+            for epsilon, delta, label in (
+                (problem.epsilon, problem.delta, "choice and model"),
+                (0.0, self.delta_of_models(), "the models' own delta"),
+            )
         ]
 
     def delta_of_models(self) -> float:
@@ -307,7 +320,7 @@ class Strategy(ABC):
     @property
     def deltas(self) -> list[float]:
         """list of float : The delta of each candidate's model."""
-        return [float(c.model.get_params().get("delta", 0.0)) for c in self.problem.candidates]
+        return [float(parameters(c.model).get("delta", 0.0)) for c in self.problem.candidates]
 
     def choice_loss(self, epsilon: float, delta: float = 0.0) -> PrivacyLoss:
         """State the loss of an index among the candidates.
@@ -324,7 +337,7 @@ class Strategy(ABC):
         return PrivacyLoss(
             float(epsilon), float(delta),
             label=f"choice among {len(self.problem.candidates)} candidates",
-            seeded=self.problem.seeded,
+            seeded=self.problem.seeded, adjacency=self.problem.adjacency,
         )
 
     def make_plan(

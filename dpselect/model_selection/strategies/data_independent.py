@@ -4,6 +4,7 @@ from ...capabilities import RanksRegularisation
 from ...exceptions import CertificateError
 from ..candidates import places_by
 from .base import Choice, Strategy
+from .dry_run import needs_fit
 
 
 class DataIndependent(Strategy):
@@ -28,6 +29,11 @@ class DataIndependent(Strategy):
                 "'optimal_risk' or 'stability'."
             )
         self.best = best_regularisations(self.problem, float(self.problem.epsilon))[0]
+
+    def dry_run(self):
+        """The rule has asked all calibrations, which refuse what they do not hold for."""
+        for candidate in needs_fit(self.problem.candidates):
+            self.dry_run_candidate(candidate)
 
     def choose(self, X, y, stream):
         return Choice(self.best)

@@ -3,6 +3,8 @@
 import numpy as np
 from sklearn.base import clone, is_classifier
 
+from ...capabilities import PublicShape
+from ...estimator import PrivateEstimator
 from ...exceptions import CertificateError
 from ...ledger import without_spending
 from ...noise.generators import noise_for_dummy_data
@@ -10,8 +12,46 @@ from ...privacy import PrivacyLoss
 from ..release import fit_for_release
 
 
+def needs_fit(candidates, score=None):
+    """Return the candidates whose dry run is a fit; the calibrations of others say as much.
+
+    The fit of a PrivateEstimator states the loss that its parameters say, and its calibration refuses
+    its numbers. So the first of those that differ in numbers is fitted, and only to try a score.
+    """
+    first = {}
+    for candidate in candidates:
+        first.setdefault(_but_for_numbers(candidate), candidate)
+    return [c for c in first.values() if score is not None or not isinstance(c.model, PrivateEstimator)]
+
+
+def _but_for_numbers(candidate):
+    if not isinstance(candidate.model, PrivateEstimator):
+        return id(candidate)
+    # values of a grid need not be comparable, and one value is one object in all candidates
+    return tuple(
+        (name, id(value))
+        for name, value in sorted(candidate.params.items())
+        if candidate.belongs_to_model(name)
+        and (name.rpartition("__")[2] == "delta" or not isinstance(value, float))
+    )
+
+
+def check_calibration(candidate, epsilon):
+    """Let a PrivateEstimator refuse its parameters, as its fit on two rows would."""
+    model = candidate.model
+    if isinstance(model, PrivateEstimator):
+        n_columns = _listed_columns(model) or candidate.n_features or 1
+        model.calibration(PublicShape(2, n_columns, candidate.n_problems), epsilon)
+
+
+def _listed_columns(model):
+    """Return how many columns a model has bounds for, each with its own; None if it lists none."""
+    bounds = getattr(model, "bounds", None)
+    return len(bounds) if np.ndim(bounds) == 2 else None
+
+
 def dry_run_fit(candidate, epsilon, score=None):
-    """Return the candidate's model, fitted on two dummy rows.
+    """Return the candidate's model, fitted on two dummy rows, of one column unless it lists its columns.
 
     Refuses a model that does not state what it spent, or that the score, if one is given, cannot score.
     """
@@ -22,10 +62,7 @@ def dry_run_fit(candidate, epsilon, score=None):
         classes = [0, 1] if model.classes is None else model.classes
         model.set_params(classes=classes)
         labels = np.asarray(classes)[:2]
-    # a model that lists bounds for each column says how many there are
-    bounds = model.get_params().get("bounds")
-    n_columns = len(bounds) if np.ndim(bounds) == 2 else candidate.n_features or 1
-    rows = np.zeros((2, n_columns))
+    rows = np.zeros((2, _listed_columns(model) or 1))
     with without_spending(), noise_for_dummy_data():
         fit_for_release(model, epsilon, None, rows, labels)
     if not isinstance(getattr(model, "privacy_", None), PrivacyLoss):

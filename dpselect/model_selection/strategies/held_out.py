@@ -16,8 +16,7 @@ from ...mechanisms import exponential_mechanism
 from ...mechanisms.zcdp import pure_to_zcdp, zcdp_budget, zcdp_to_epsilon
 from ...noise import as_generator
 from ...privacy import KINDS, PrivacyLoss
-from ...records import split_weights
-from ...rows import take_records
+from ...records import score_on, take_part
 from ..candidates import places_by
 from ..plan import minimum_detectable_difference
 from ..release import fit_for_release, release_state
@@ -66,7 +65,7 @@ class HeldOut(Strategy):
     def fit(self, i, rows, y, part, epsilon, state):
         """Return candidate i's model, fitted on a part of the rows that its steps give."""
         model = clone(self.problem.candidates[i].model)
-        return fit_for_release(model, epsilon, state, *take_records(rows, y, part))
+        return fit_for_release(model, epsilon, state, *take_part(rows, y, part))
 
     def parts(self, stream):
         """Return the records that each candidate is trained on."""
@@ -87,8 +86,7 @@ class HeldOut(Strategy):
         return models, scores
 
     def score(self, model, rows, y):
-        # a score weighs all records alike
-        return self.problem.score(model, *take_records(rows, split_weights(y)[0], self.test))
+        return score_on(self.problem.score, model, *take_part(rows, y, self.test))
 
     def release_state(self, stream, *path):
         return release_state(stream, self.problem.seeded, *path)
@@ -147,6 +145,7 @@ class BudgetSplit(TrainedApart):
             return added
         return PrivacyLoss(
             max(problem.epsilon, together), problem.delta, seeded=added.seeded,
+            adjacency=problem.adjacency,
             label=f"{len(models)} models of epsilon {self.training_epsilon:.4g} each",
         )
 
@@ -192,7 +191,7 @@ class Control(HeldOut):
         return self.held_out_plan(said, 0.0, 0.0)
 
     def at_most(self):
-        return [PrivacyLoss(math.inf, label="an exact choice")]
+        return [PrivacyLoss(math.inf, label="an exact choice", adjacency=self.problem.adjacency)]
 
     def choose(self, X, y, stream):
         warn_caller(
@@ -202,6 +201,9 @@ class Control(HeldOut):
         )
         models, scores = self.fit_and_score(X, y, stream)
         best = int(np.argmax(scores))
-        loss = PrivacyLoss(math.inf, label="an exact choice", seeded=self.problem.seeded)
+        loss = PrivacyLoss(
+            math.inf, label="an exact choice", seeded=self.problem.seeded,
+            adjacency=self.problem.adjacency,
+        )
         model = self.problem.candidates[best].with_steps(models[best])
         return Choice(best, [loss], model)

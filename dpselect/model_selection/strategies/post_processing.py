@@ -57,7 +57,7 @@ class PostProcessing(HeldOut):
             scores, plan.sensitivity, problem.epsilon, stream.child("selection").for_release()
         )
         choice = PrivacyLoss(
-            problem.epsilon, seeded=problem.seeded,
+            problem.epsilon, seeded=problem.seeded, adjacency=problem.adjacency,
             label=f"choice among {len(models)} models of one release, on the validation part",
         )
         loss = PrivacyLoss.parallel(

@@ -26,6 +26,12 @@ class RandomStopping(HeldOut):
 
     def prepare(self):
         super().prepare()
+        if any(self.deltas):
+            raise CertificateError(
+                "strategy='random_stopping' needs models with delta=0, because its theorem is about "
+                f"pure privacy, and a candidate has delta={max(self.deltas):.4g}; write delta=0.0, or "
+                "use strategy='stability', or 'budget_split'."
+            )
         self.law = logarithmic(float(max(2, RUNS * len(self.problem.candidates))))
         self.training_epsilon = run_epsilon(float(self.problem.epsilon), self.law)
         self.scale = self.sensitivity / self.training_epsilon
@@ -76,7 +82,7 @@ class RandomStopping(HeldOut):
             run, len(problem.candidates), self.law, stream.child("selection")
         )
         loss = PrivacyLoss(
-            float(problem.epsilon), seeded=problem.seeded,
+            float(problem.epsilon), seeded=problem.seeded, adjacency=problem.adjacency,
             label=f"the best of a random number of runs of {len(problem.candidates)} candidates",
         )
         model.privacy_ = loss

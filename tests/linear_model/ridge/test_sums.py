@@ -15,6 +15,7 @@ from dpselect.linear_model.ridge.sums import (
     truncated,
 )
 from dpselect.noise import release
+from dpselect.records import Records
 from dpselect.rows import Parts, cutting
 from dpselect.validation import SMALLEST_BOUND
 
@@ -31,7 +32,7 @@ def records():
 def test_every_sum_is_exact(records):
     X, y = (array[:40] for array in records)
     bits = 20
-    sums = outer_sums(X, y, bits, MODEL.problem())
+    sums = outer_sums(Records(X, y, {}), bits, MODEL.problem())
     x = X * clip_factor(X, {"l1": 0.7}, 0.7)
     z = np.column_stack([x, np.ones(40), (np.clip(y, -0.5, 2.5) - 1) / 1.5])
     z = [[math.trunc(Fraction(entry) * 2**bits) for entry in row] for row in z.tolist()]
@@ -48,16 +49,16 @@ def test_every_sum_is_exact(records):
 def test_neither_order_nor_blocks_nor_layout_matter(records, monkeypatch, norm):
     X, y = records
     problem = clone(MODEL).set_params(norm=norm, data_norm=0.5).problem()
-    expected = outer_sums(X, y, 18, problem).places
-    rounded = outer_sums(X, y, None, problem).places
+    expected = outer_sums(Records(X, y, {}), 18, problem).places
+    rounded = outer_sums(Records(X, y, {}), None, problem).places
     same = []
     for seed in range(5):
         order = np.random.default_rng(seed).permutation(len(X))
         monkeypatch.setattr(cutting, "BLOCK_ELEMENTS", 7 * (100 + seed))
         for container in (np.asarray, np.asfortranarray, sparse.csr_array):
-            again = outer_sums(container(X[order]), y[order], 18, problem).places
+            again = outer_sums(Records(container(X[order]), y[order], {}), 18, problem).places
             np.testing.assert_array_equal(again, expected)
-        same.append((outer_sums(X[order], y[order], None, problem).places == rounded).all())
+        same.append((outer_sums(Records(X[order], y[order], {}), None, problem).places == rounded).all())
     # sums of doubles that are rounded on the way tell the order
     assert not any(same)
 
@@ -74,9 +75,9 @@ def test_sums_of_splits_are_exact(train):
     bits_of = np.array([entry_bits(int(n), 3, 2.0**-60) for n in parts.train_sizes])
     for bits in np.unique(bits_of):
         own = np.flatnonzero(bits_of == bits)
-        for j, found in zip(own, split_sums(X, y, parts, own, int(bits), problem)):
+        for j, found in zip(own, split_sums(Records(X, y, {}), parts, own, int(bits), problem)):
             chosen = train[:, j]
-            expected = outer_sums(X[chosen], y[chosen], int(bits), problem).places
+            expected = outer_sums(Records(X[chosen], y[chosen], {}), int(bits), problem).places
             np.testing.assert_array_equal(found.places, expected)
 
 
@@ -120,12 +121,27 @@ def test_what_is_released_is_a_function_of_the_exact_sum():
 
 
 @pytest.mark.parametrize("n", [1, 7, 1000, 10**6, 10**9, 10**12])
-@pytest.mark.parametrize("q", [2, 79, 10**6])
+@pytest.mark.parametrize("q, block", [(2, 2**17), (79, 3318), (512, 512), (700, 700), (10**6, 1024)])
 @pytest.mark.parametrize("step", [1.0, 2.0**-9, 2.0**-38, 2.0**-60])
-def test_bits_leave_room_for_the_sums_and_for_the_noise(n, q, step):
+def test_bits_leave_room_for_the_sums_and_for_the_noise(n, q, block, step):
     bits = entry_bits(n, q, step)
-    in_block = min(n, max(1, cutting.BLOCK_ELEMENTS // q))
+    in_block = min(n, block)
     limits = (in_block * 4**bits / 2**53, n * 4**bits / 2**62, step * 4**bits)
     assert bits >= 0 and max(limits) <= 1
     # less than two bits of the sums are wasted by rounding up
     assert max(limits) > 2.0**-3
+
+
+@pytest.mark.parametrize("q, block", [(79, 3318), (700, 700)])
+@pytest.mark.parametrize("of_splits", [False, True])
+def test_blocks_are_as_long_as_the_bits_assume(monkeypatch, q, block, of_splits):
+    seen, original = [], np.trunc
+    monkeypatch.setattr(np, "trunc", lambda z, **how: (seen.append(len(z)), original(z, **how))[1])
+    n = block + 20
+    X, y, problem = np.zeros((n, q - 2)), np.zeros(n), MODEL.problem()
+    if of_splits:
+        parts = Parts.from_splits([(np.arange(1, n), np.arange(1))], X)
+        split_sums(X, y, parts, np.array([0]), 10, problem)
+    else:
+        outer_sums(X, y, 10, problem)
+    assert seen == [block, 20]

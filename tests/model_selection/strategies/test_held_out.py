@@ -248,13 +248,48 @@ def test_a_random_choice_does_not_look(data):
 
 
 @pytest.mark.parametrize("strategy", HELD_OUT)
-def test_every_candidate_has_one_dry_run(strategy, data, monkeypatch):
+def test_models_that_differ_in_numbers_have_one_dry_run(strategy, data, monkeypatch):
     sizes, original = [], DPLogisticRegression.fit
     monkeypatch.setattr(
         DPLogisticRegression, "fit",
         lambda self, X, y: (sizes.append(len(X)), original(self, X, y))[1],
     )
+    grid = {**GRID, "perturbation": ["objective", "output"]}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        search(strategy, clone(LOGISTIC), GRID).fit(*data)
-    assert sizes[:3] == [2, 2, 2] and 2 not in sizes[3:]
+        search(strategy, clone(LOGISTIC), grid).fit(*data)
+    assert sizes[:2] == [2, 2] and 2 not in sizes[2:]
+
+
+class Stubborn(DPLogisticRegression):
+    """Refuses a number, a text or a delta where a fit, and nothing before it, looks at it."""
+
+    def __init__(self, epsilon=1.0, *, size=0.0, text="a", delta=0.0, classes=(0, 1), random_state=None,
+                 ledger=None):  # fmt: skip
+        super().__init__(epsilon, classes=classes, random_state=random_state, ledger=ledger)
+        self.size, self.text, self.delta = size, text, delta
+
+    def _calibration(self, shape, epsilon):
+        if self.size > 1:
+            raise ValueError("size")
+        return super()._calibration(shape, epsilon)
+
+    def _release(self, records, calibration, noise):
+        if self.text == "b":
+            raise ValueError("text")
+        return super()._release(records, calibration, noise)
+
+
+@pytest.mark.parametrize("strategy", HELD_OUT)
+@pytest.mark.parametrize("grid, said", [
+    ({"size": [0.0, 0.5, 2.0]}, "size"), ({"text": ["a", "b"]}, "text"),
+])
+def test_each_candidate_is_refused_before_any_record(strategy, grid, said):
+    with pytest.raises(ValueError, match=f"^{said}$"):
+        search(strategy, Stubborn(), grid).fit(Untouchable(), Untouchable())
+
+
+def test_each_delta_is_looked_at_before_any_record():
+    with pytest.raises(CertificateError, match="needs models with delta=0"):
+        grid = {"delta": [0.0, 1e-6]}
+        search("random_stopping", Stubborn(), grid).fit(Untouchable(), Untouchable())

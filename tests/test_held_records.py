@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from dpselect.holdout.records import Records
+from dpselect.held_records import HeldRecords
 
 X = np.arange(12.0).reshape(6, 2) + 0.123456789
 Y = np.arange(6)
@@ -17,22 +17,22 @@ Y = np.arange(6)
     "rows", [X, X.tolist(), pd.DataFrame(X), sparse.csr_array(X)], ids=lambda r: type(r).__name__
 )
 def test_containers(rows):
-    records = Records(rows, Y)
+    records = HeldRecords(rows, Y)
     assert len(records) == 6
     assert records.evaluate(lambda X, y: X is rows and y is Y)
 
 
 def test_values_are_clipped():
     found = [-1.0, 0.25, 1.5, np.nan, np.inf, -np.inf]
-    values = Records(X, None).values(lambda X, y: found)
+    values = HeldRecords(X, None).values(lambda X, y: found)
     np.testing.assert_array_equal(values, [0.0, 0.25, 1.0, 0.0, 1.0, 0.0])
-    np.testing.assert_array_equal(Records(X, Y).values(lambda X, y: y > 3), [0, 0, 0, 0, 1, 1])
+    np.testing.assert_array_equal(HeldRecords(X, Y).values(lambda X, y: y > 3), [0, 0, 0, 0, 1, 1])
 
 
 @pytest.mark.parametrize("found", [0.5, np.ones(5), np.ones((6, 1)), np.ones((6, 2))])
 def test_one_number_for_each_record(found):
     with pytest.raises(ValueError, match=r"return an array of shape \(6,\)"):
-        Records(X, Y).values(lambda X, y: found)
+        HeldRecords(X, Y).values(lambda X, y: found)
 
 
 def test_nothing_is_said_of_the_records():
@@ -46,7 +46,7 @@ def test_nothing_is_said_of_the_records():
     def quotes(X, y):
         return [str(X[0, 0]) + "?"] * 6
 
-    records = Records(X, Y)
+    records = HeldRecords(X, Y)
     np.testing.assert_array_equal(records.values(talks), 0.0)
     for function in (fails, quotes):
         with pytest.raises(ValueError) as caught:
@@ -58,7 +58,7 @@ def test_nothing_is_said_of_the_records():
 
 
 def test_neither_shown_nor_pickled_nor_copied():
-    records = Records(X, Y)
+    records = HeldRecords(X, Y)
     assert "123456789" not in repr(records)
     for copied in (pickle.dumps, copy.copy, copy.deepcopy):
         with pytest.raises(TypeError, match="cannot be pickled or copied"):
@@ -67,13 +67,13 @@ def test_neither_shown_nor_pickled_nor_copied():
 
 def test_refused():
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
-        Records(X, Y[:5])
+        HeldRecords(X, Y[:5])
     with pytest.raises(ValueError, match="no records"):
-        Records(X[:0], Y[:0])
+        HeldRecords(X[:0], Y[:0])
 
 
 def test_how_many_records_a_function_kept_is_not_said():
-    held = Records(np.arange(10.0)[:, None], None)
+    held = HeldRecords(np.arange(10.0)[:, None], None)
     with pytest.raises(ValueError) as caught:
         held.values(lambda X, y: X[X[:, 0] > 6, 0])
     assert "3" not in str(caught.value) and caught.value.__context__ is None

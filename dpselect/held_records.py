@@ -5,11 +5,11 @@ import warnings
 import numpy as np
 from sklearn.utils import check_consistent_length
 
-from ..rows import align, n_rows
-from ..validation import unquoted
+from .rows import align, n_rows
+from .validation import unquoted
 
 
-class Records:
+class HeldRecords:
     """A set of records that shows nothing of itself, and is neither pickled nor copied.
 
     Parameters

@@ -1,0 +1,209 @@
+"""What each command does; what can be refused is refused before a record is read."""
+
+import csv
+import io
+import json
+from contextlib import nullcontext
+
+import numpy as np
+
+from ..evaluation import evaluate as evaluate_model
+from ..evaluation.release import cells_of
+from ..exceptions import AccuracyNotReachedError, BudgetExceededError
+from ..preprocessing import schema_template
+from ..preprocessing.cells import as_number
+from ..preprocessing.schema import CategoryColumn, NumberColumn
+from ..report import privacy_report
+from . import printing
+from .files import ModelFile, OutputFile, ReportFile, load_model
+from .ledger import create_ledger, open_ledger, spend
+from .ledger import to_text as ledger_text
+from .messages import CommandError, name_of, printable
+from .tables import read_header, read_schema, read_table
+from .tasks import make_task
+
+
+def schema(arguments):
+    """Write a schema to fill in, or check one against the names of a file's columns."""
+    output = _output(arguments)
+    found = read_header(arguments.file, arguments.separator)
+    names = [name for name in found if name not in arguments.drop]
+    if any(as_number(name) is not None for name in names):
+        raise CommandError(
+            f"The file {name_of(arguments.file)} has a number for the name of a column, as if there "
+            "were no header; its first row must hold the names."
+        )
+    if arguments.check is None:
+        _write(output, json.dumps(schema_template(names), indent=1, ensure_ascii=False))
+        return
+    known = read_schema(arguments.check).columns
+    wrong = [f"it lacks the column {name_of(name)}" for name in names if name not in known]
+    wrong += [f"the records lack its column {name_of(name)}" for name in known if name not in names]
+    if wrong:
+        raise CommandError(f"The schema {name_of(arguments.check)} does not fit: {'; '.join(wrong)}.")
+    print(f"The schema {name_of(arguments.check)} has all {len(names)} columns of "
+          f"{name_of(arguments.file)}.")
+
+
+def plan(arguments):
+    """Say what a fit would spend; no file of records is there."""
+    task = make_task(read_schema(arguments.schema), arguments.target, arguments)
+    planned = task.plan(arguments.records)
+    if arguments.json:
+        said = planned.to_dict() if hasattr(planned, "to_dict") else {"messages": planned.messages}
+        print(json.dumps(said, allow_nan=False))
+    else:
+        print(printing.plan_text(planned))
+
+
+def fit(arguments):
+    """Read, plan, fit, save and print."""
+    model_file = ModelFile(arguments.save, arguments.force) if arguments.save else None
+    report = ReportFile("--report", arguments.report, arguments.force) if arguments.report else None
+    ledger = _ledger(arguments)
+    task = make_task(read_schema(arguments.schema), arguments.target, arguments)
+    frame = read_table(arguments.file, task.columns, arguments.separator, arguments.drop)
+    planned = task.plan(len(frame))
+    if not arguments.json:
+        print(printing.plan_text(planned), end="\n\n", flush=True)
+    X, y = frame[list(task.schema.columns)], None
+    if task.target is not None:
+        y = frame[task.target.name].to_numpy()
+    search = task.search
+    try:
+        with ledger or nullcontext():
+            search.fit(X, y.astype(str) if task.classes else y)
+    except BudgetExceededError as error:
+        # it names the loss and the ledger, and nothing of the records
+        raise CommandError(printable(str(error))) from None
+    except AccuracyNotReachedError as error:
+        raise CommandError(
+            f"No model was found whose risk is at most {arguments.excess_risk:g} above the least; "
+            f"finding that out has cost epsilon={error.privacy.epsilon:.6g}, so give a larger "
+            "--excess-risk, a larger --epsilon or more records."
+        ) from None
+    try:
+        if model_file is not None:
+            model_file.write_model(search)
+        if report is not None:
+            report.write_report(privacy_report(search, ledger))
+    finally:
+        # it has been paid for, whether or not the disk took it
+        print(printing.to_json(task, search, planned) if arguments.json else printing.to_text(search))
+
+
+def predict(arguments):
+    """Write predictions, one line a record."""
+    output, model = _output(arguments), load_model(arguments.model)
+    task = "probabilities" if arguments.probabilities else "prediction"
+    if arguments.probabilities and not hasattr(model, "predict_proba"):
+        raise CommandError("--probabilities needs a classifier; leave it out.")
+    X = _rows(model, arguments)
+    if not hasattr(model, "predict"):
+        found = {"log_density": model.score_samples(X)}
+    elif task == "prediction":
+        found = {"prediction": model.predict(X)}
+    else:
+        found = dict(zip(map(str, model.classes_), model.predict_proba(X).T))
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(found)
+    writer.writerows(zip(*(column.tolist() for column in found.values())))
+    _write(output, stream.getvalue().rstrip("\n"))
+
+
+def evaluate(arguments):
+    """Release figures of a model on records that it has not seen."""
+    report = ReportFile("--report", arguments.report, arguments.force) if arguments.report else None
+    ledger, model = _ledger(arguments), load_model(arguments.model)
+    try:
+        classes = cells_of(model).classes
+    except (TypeError, ValueError) as error:  # of the model, before any record
+        raise CommandError(str(error)) from None
+    target = CategoryColumn(arguments.target, tuple(map(str, classes)))
+    frame = _rows(model, arguments, {arguments.target: target})
+    y = frame.pop(arguments.target).to_numpy().astype(str)
+    try:
+        with ledger or nullcontext():
+            found = evaluate_model(model, frame, y, epsilon=arguments.epsilon)
+    except BudgetExceededError as error:
+        raise CommandError(printable(str(error))) from None
+    try:
+        if report is not None:
+            report.write_report(privacy_report(model, ledger, evaluation=found))
+    finally:
+        print(_figures(found) if arguments.json else found)
+
+
+def report(arguments):
+    """Write the privacy statement of a saved model."""
+    output = ReportFile("--output", arguments.output, arguments.force) if arguments.output else None
+    ledger = open_ledger(arguments.ledger) if arguments.ledger else None
+    said = privacy_report(load_model(arguments.model), ledger)
+    if output is None:
+        print(said)
+    else:
+        output.write_report(said)
+
+
+def ledger(arguments):
+    """Make, show or use the budget of a data set."""
+    if arguments.action == "create":
+        found = create_ledger(arguments.ledger, arguments.epsilon, arguments.delta)
+    else:
+        found = open_ledger(arguments.ledger)
+    if arguments.action == "spend":
+        spend(found, arguments.epsilon, arguments.delta, arguments.label)
+    print(found.to_json() if getattr(arguments, "json", False) else ledger_text(found))
+
+
+COMMANDS = {"schema": schema, "plan": plan, "fit": fit, "predict": predict, "evaluate": evaluate,
+            "report": report, "ledger": ledger}
+
+
+def _ledger(arguments):
+    if arguments.ledger is None:
+        if arguments.label is not None:
+            raise CommandError("--label needs --ledger, where it is kept; leave it out, or give both.")
+        return None
+    return open_ledger(arguments.ledger, arguments.label)
+
+
+def _rows(model, arguments, more=()):
+    """Return the columns that a saved model reads, by their names; others of the file are left out."""
+    encoder = model.best_estimator_[0]
+    if hasattr(encoder, "schema_"):
+        columns = dict(encoder.schema_.columns)
+    else:
+        columns = {name: NumberColumn(name, *bounds) for name, bounds in encoder.bounds.items()}
+    return read_table(
+        arguments.file, columns | dict(more), arguments.separator, others="left out", few=1
+    )
+
+
+def _output(arguments):
+    if arguments.output is None:
+        return None
+    return OutputFile("--output", arguments.output, arguments.force)
+
+
+def _write(output, text):
+    if output is None:
+        print(text)
+    else:
+        output.write(text + "\n")
+
+
+def _figures(found):
+    """Return an evaluation as one line of JSON; null where nothing can be said."""
+    def plain(number):
+        return None if np.isnan(number) else number
+
+    figures = {name: found.metric(name) for name in found.metrics}
+    return json.dumps({
+        "records": found.n_records, "privacy": found.privacy_.to_dict(),
+        "figures": {
+            name: {key: plain(getattr(figure, key)) for key in ("value", "low", "high")}
+            for name, figure in figures.items()
+        },
+    }, allow_nan=False)

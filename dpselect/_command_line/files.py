@@ -1,0 +1,162 @@
+"""Files that the command writes, whole or not at all, and models that it reads back."""
+
+import os
+import pickle
+import secrets
+from contextlib import suppress
+from importlib import import_module
+from os import fsync, replace
+
+from ..report.document import form_of
+from .messages import CommandError, name_of
+
+# how the name of a file begins that is not whole yet
+UNFINISHED = ".dpselect-unfinished-"
+OWN = "dpselect."
+
+
+class OutputFile:
+    """Where something goes; everything that can fail early fails when this is made.
+
+    A release that cannot be written has cost its privacy loss for nothing.
+
+    Parameters
+    ----------
+    option : str
+        That gave the path.
+    path : str
+    force : bool
+        Whether a file that is there is replaced.
+
+    Raises
+    ------
+    CommandError
+        If the folder takes no files, or there is a file and it is not to be replaced.
+    """
+
+    def __init__(self, option, path, force):
+        self.option, self.path = option, path
+        folder = os.path.dirname(path) or "."
+        if not os.path.isdir(folder):
+            raise CommandError(f"The folder of {option} {name_of(path)} does not exist.")
+        if os.path.isdir(path) or not os.access(folder, os.W_OK):
+            raise CommandError(f"The file {option} {name_of(path)} cannot be written.")
+        if os.path.exists(path) and not force:
+            raise CommandError(
+                f"The file {option} {name_of(path)} is there already; give another name, or --force to "
+                "replace it."
+            )
+
+    def write(self, content, cost=""):
+        """Write bytes or a text; the file has its name only when all of it is on the disk.
+
+        Parameters
+        ----------
+        content : bytes or str
+        cost : str, default=""
+            What is lost if the disk refuses it.
+
+        Raises
+        ------
+        CommandError
+            If the disk refuses it; what was there before stays.
+        """
+        if isinstance(content, str):
+            content = content.encode()
+        made = os.path.join(os.path.dirname(self.path), f"{UNFINISHED}{secrets.token_hex(8)}")
+        try:
+            with open(made, "xb") as stream:
+                stream.write(content)
+                stream.flush()
+                fsync(stream.fileno())
+            replace(made, self.path)
+        except OSError as error:
+            raise CommandError(
+                f"The file {self.option} {name_of(self.path)} could not be written "
+                f"({error.strerror}){cost}."
+            ) from None
+        finally:
+            with suppress(OSError):
+                os.unlink(made)
+
+
+class ModelFile(OutputFile):
+    """Where a model goes, a .pkl or .skops; skops is asked for when this is made."""
+
+    def __init__(self, path, force):
+        super().__init__("--save", path, force)
+        self._dumps = pickle.dumps if _model_ending(path) == ".pkl" else _skops().dumps
+
+    def write_model(self, model):
+        self.write(self._dumps(model), ", and the privacy loss of the model has been spent")
+
+
+class ReportFile(OutputFile):
+    """Where a privacy statement goes, in the form that its ending says."""
+
+    def __init__(self, option, path, force):
+        super().__init__(option, path, force)
+        try:
+            self._form = form_of(path)
+        except ValueError:
+            raise CommandError(f"The file {option} {name_of(path)} must end in .html, .md or "
+                               ".json.") from None
+
+    def write_report(self, report):
+        self.write(getattr(report, self._form)())
+
+
+def load_model(path):
+    """Return a model that the command has saved.
+
+    Parameters
+    ----------
+    path : str
+
+    Returns
+    -------
+    estimator
+
+    Raises
+    ------
+    CommandError
+        If the file cannot be read, or holds something else.
+    """
+    shown, ending = f"The model {name_of(path)}", _model_ending(path, "The model")
+    try:
+        with open(path, "rb") as stream:
+            content = stream.read()
+    except OSError as error:
+        raise CommandError(f"{shown} cannot be read ({error.strerror}).") from None
+    try:
+        if ending == ".pkl":
+            model = pickle.loads(content)
+        else:
+            types = _skops().get_untrusted_types(data=content)
+            if foreign := [name for name in types if not name.startswith(OWN)]:
+                raise CommandError(f"{shown} holds {name_of(foreign[0])}, which is no part of a "
+                                   "saved model.")
+            model = _skops().loads(content, trusted=types)
+    except CommandError:
+        raise
+    except Exception:
+        raise CommandError(f"{shown} is damaged, or was not written by dpselect fit --save.") from None
+    if not hasattr(model, "privacy_") or not hasattr(model, "best_estimator_"):
+        raise CommandError(f"{shown} was not written by dpselect fit --save.")
+    return model
+
+
+def _model_ending(path, what="The file --save"):
+    ending = os.path.splitext(path)[1].lower()
+    if ending not in (".pkl", ".skops"):
+        raise CommandError(f"{what} {name_of(path)} must end in .skops or .pkl.")
+    return ending
+
+
+def _skops():
+    try:
+        return import_module("skops.io")
+    except ImportError:
+        raise CommandError(
+            'A .skops file needs skops; run python -m pip install "dpselect[skops]" first.'
+        ) from None

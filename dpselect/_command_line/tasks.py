@@ -1,0 +1,167 @@
+"""The search that the command runs for each task, from the schema and the options alone."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.pipeline import Pipeline
+
+from ..accuracy_first import AccuracyFirstSearchCV
+from ..density import DPHistogramDensity
+from ..linear_model import DPLogisticRegression, DPPoissonRegressor, DPRidge
+from ..model_selection import StabilityGridSearchCV
+from ..preprocessing import BoundedScaler, PublicSchema, tabular_pipeline
+from ..preprocessing.schema import CategoryColumn, NumberColumn
+from .messages import CommandError, name_of
+from .tables import pandas
+
+# a grid that costs nothing, as all are read from one release
+RIDGE_ALPHAS = [0.0001, 0.001, 0.01, 0.1]
+# where the risk is promised, alpha must not depend on epsilon
+FIRST_ALPHA = 0.01
+# of the grid of an accuracy-first search, down to a thousandth of the largest
+LEVELS = 200
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is to be fitted, decided by public numbers alone.
+
+    Attributes
+    ----------
+    name : str
+        "classification", "regression", "counts" or "density".
+    schema : PublicSchema
+        Of the columns that a prediction reads.
+    target : NumberColumn or CategoryColumn or None
+    search : estimator
+        Unfitted.
+    """
+
+    name: str
+    schema: PublicSchema
+    target: Any
+    search: Any
+
+    @property
+    def columns(self):
+        """dict : All columns of the table."""
+        target = {} if self.target is None else {self.target.name: self.target}
+        return {**self.schema.columns, **target}
+
+    @property
+    def classes(self):
+        """list of str : Labels, or none."""
+        return list(map(str, self.target.categories)) if self.name == "classification" else []
+
+    def plan(self, n_records):
+        """Return the plan of the search, or say which option breaks the guarantee."""
+        row = {
+            name: [str(c.categories[0])] if isinstance(c, CategoryColumn) else [float(c.low)]
+            for name, c in self.schema.columns.items()
+        }
+        try:
+            return self.search.plan(
+                n_records, len(row), max(2, len(self.classes)), example=pandas().DataFrame(row)
+            )
+        except (ValueError, TypeError) as error:  # it has seen no record
+            raise CommandError(str(error)) from None
+
+
+def make_task(schema, target, arguments):
+    """Return the Task of the arguments of ``fit`` and ``plan``.
+
+    Parameters
+    ----------
+    schema : PublicSchema
+    target : str or None
+    arguments : argparse.Namespace
+
+    Returns
+    -------
+    Task
+
+    Raises
+    ------
+    CommandError
+        If the schema and the options do not go together.
+    """
+    columns = {name: column for name, column in schema.columns.items() if name not in arguments.drop}
+    if target is not None and target not in columns:
+        raise CommandError(f"The schema has no column {name_of(target)} (--target); describe it there.")
+    column = columns.pop(target, None)
+    name = arguments.task or ("regression" if isinstance(column, NumberColumn) else "classification")
+    _check_target(name, target, column)
+    if not columns:
+        raise CommandError("The schema has no column to predict from; say what the others can hold.")
+    model = _model(name, column, arguments)
+    schema = PublicSchema({name: column.entry() for name, column in columns.items()})
+    if name == "density":
+        _refuse_for_density(arguments)
+        pipeline = _density(columns, model)
+    else:
+        # one coefficient for a number, or a curve, and one for each category
+        expansion = "auto" if arguments.curves else "linear"
+        pipeline = tabular_pipeline(schema, model, expansion=expansion, categories="onehot")
+    return Task(name, schema, column, _search(name, pipeline, arguments))
+
+
+def _check_target(name, target, column):
+    shown = f"The target {name_of(target)}"
+    if name == "classification":
+        if not isinstance(column, CategoryColumn) or column.missing or column.unknown:
+            raise CommandError(
+                f'{shown} must have its classes in the schema as texts, and nothing else, such as '
+                '["0", "1"].'
+            )
+    elif name != "density" and (not isinstance(column, NumberColumn) or column.missing):
+        raise CommandError(f"{shown} must have its two bounds in the schema, and no gaps, such as "
+                           "[0, 100].")
+    if name == "counts" and column.low < 0:
+        raise CommandError(f"{shown} must have bounds of 0 or more in the schema, because it counts.")
+
+
+def _refuse_for_density(arguments):
+    for option in ("alpha", "curves", "excess_risk"):
+        if getattr(arguments, option):
+            raise CommandError(f"--{option.replace('_', '-')} means nothing for a density; leave it "
+                               "out.")
+
+
+def _model(name, column, arguments):
+    if name == "classification":
+        return DPLogisticRegression(classes=list(map(str, column.categories)))
+    if name == "regression":
+        return DPRidge(target_range=(column.low, column.high))
+    if name == "counts":
+        return DPPoissonRegressor(target_bound=column.high)
+    return DPHistogramDensity(bin_width=2 / arguments.bins)
+
+
+def _density(columns, model):
+    for name, column in columns.items():
+        if not isinstance(column, NumberColumn) or column.missing:
+            raise CommandError(
+                f"The column {name_of(name)} has categories or gaps, and a density is of numbers; "
+                "leave it out "
+                "with --drop."
+            )
+    bounds = {name: (column.low, column.high) for name, column in columns.items()}
+    return Pipeline([
+        ("scaler", BoundedScaler(bounds)), ("model", model.set_params(bounds=[(-1, 1)] * len(bounds))),
+    ])
+
+
+def _search(name, pipeline, arguments):
+    epsilon, alphas = arguments.epsilon, arguments.alpha
+    if arguments.excess_risk is not None:
+        if alphas and len(alphas) > 1:
+            raise CommandError("--excess-risk chooses nothing but the privacy loss; give one "
+                               "--alpha, or none.")
+        pipeline.set_params(model__alpha=alphas[0] if alphas else FIRST_ALPHA)
+        grid = {"model__epsilon": np.geomspace(epsilon / 1000, epsilon, LEVELS)}
+        return AccuracyFirstSearchCV(pipeline, grid, target=arguments.excess_risk, max_epsilon=epsilon)
+    default = {"regression": RIDGE_ALPHAS, "density": None}.get(name, ["auto"])
+    alphas = alphas or default
+    grid = {"model__alpha": alphas} if alphas else {}
+    return StabilityGridSearchCV(pipeline, grid, epsilon=epsilon)

@@ -1,0 +1,48 @@
+"""Parameters of other libraries, and what takes their place here."""
+
+import inspect
+
+# name -> what to do, and the parameter that a class must have for this
+COUNTERPARTS = {
+    "C": ("write alpha=1 / (n_samples * C), for the mean loss", "alpha"),
+    "accountant": ("write ledger=PrivacyLedger(path)", "ledger"),
+    "bins": ("write bin_width, the length of a cell", "bin_width"),
+    "bounds_X": ("put a BoundedScaler(bounds) before the model", "data_norm"),
+    "bounds_y": ("write target_range=(low, high)", "target_range"),
+    "class_weight": ("write sample_weight in fit, with max_sample_weight", "max_sample_weight"),
+    "eps": ("write epsilon", "epsilon"),
+    "l1_ratio": ("write alpha alone, as the penalty is the squared norm", "alpha"),
+    "l2_norm_clip": ("write data_norm, the largest norm of a row", "data_norm"),
+    "max_norm": ("write data_norm, the largest norm of a row", "data_norm"),
+    "multi_class": ("leave it out, as several classes are one-vs-rest", "classes"),
+    "n_bins": ("write bin_width, the length of a cell", "bin_width"),
+    "noise_multiplier": ("write epsilon, from which the noise follows", "epsilon"),
+    "normalize": ("put a NormClipper or a BoundedScaler before the model", "data_norm"),
+    "penalty": ("write alpha alone, as the penalty is the squared norm", "alpha"),
+    "solver": ("leave it out, as the proof holds for the solver that is there", "alpha"),
+    "warm_start": ("leave it out, as each fit is a release of its own", "epsilon"),
+}
+
+
+def counterpart(estimator_class, names):
+    """Return what to do in place of the first name that is none of a class's parameters, or "".
+
+    Parameters
+    ----------
+    estimator_class : type
+    names : iterable of str
+
+    Returns
+    -------
+    str
+        A sentence; empty if all are parameters, or nothing is known of the others.
+    """
+    known = inspect.signature(estimator_class.__init__).parameters
+    for name in names:
+        instead, needed = COUNTERPARTS.get(name, ("", ""))
+        if needed in known and name not in known:
+            return (
+                f"{estimator_class.__name__} has no parameter {name}, which other libraries have; "
+                f"{instead}."
+            )
+    return ""

@@ -1,0 +1,285 @@
+"""How good a classifier of two classes is."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..type_aliases import Array, FloatArray
+from ..validation import check_number
+from .estimate import Estimate, Metric, columns
+from .evaluation import Evaluation
+from .scores import EDGES, N_BINS, PROBABILITIES
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+# bins that a point of the calibration curve takes together
+BINS_A_POINT = 4
+# of intervals of which two hold together with 95 %
+Z_OF_TWO = 2.2414027276049464
+# a cell's bin and label, and the numbers that stand for its scores
+BIN, LABEL = np.divmod(np.arange(2 * N_BINS), 2)
+SCORE = PROBABILITIES[BIN]
+EVERYTHING = np.ones(2 * N_BINS)
+
+
+def share(values, among):
+    """Return the reader of a mean of `values` over the cells that `among` weighs."""
+    return lambda counts, positive: counts.mean(values(positive), among(positive))
+
+
+def _all(positive):
+    return EVERYTHING
+
+
+def _label(positive):
+    return 1.0 * LABEL
+
+
+def _predicted(positive):
+    return 1.0 * positive
+
+
+def _right(positive):
+    return 1.0 * (positive == LABEL)
+
+
+def _f1_weights(positive):
+    return np.where(positive & (LABEL == 1), 1.0, np.where(positive != LABEL, 0.5, 0.0))
+
+
+def _auc(counts, positive):
+    return counts.pairs(np.tri(N_BINS, k=-1) + np.eye(N_BINS) / 2)
+
+
+def _balanced_accuracy(counts, positive):
+    above = 1.0 * positive[LABEL == 1]
+    return counts.pairs((above[:, None] + 1 - above) / 2)
+
+
+def _lift(counts, positive):
+    precision, low, high, reach = counts.mean(_label(positive), _predicted(positive), z=Z_OF_TWO)
+    rate, least, most, _ = counts.mean(_label(positive), EVERYTHING, z=Z_OF_TWO)
+    known = (least > 0) & (rate < 2 * least) & (reach <= METRICS["precision"].farthest)
+    rate, least, most = (np.where(known, number, np.nan) for number in (rate, least, most))
+    return precision / rate, low / most, high / least, 0 * rate
+
+
+def _calibration_error(counts, positive):
+    return counts.absolute_sum((LABEL - SCORE) * points())
+
+
+def points():
+    """Return which cells each point of the calibration curve has, of shape (points, cells)."""
+    return 1.0 * (BIN // BINS_A_POINT == np.arange(N_BINS // BINS_A_POINT)[:, None])
+
+
+METRICS = {
+    "accuracy": Metric(share(_right, _all)),
+    "balanced_accuracy": Metric(_balanced_accuracy),
+    "precision": Metric(share(_label, _predicted)),
+    "recall": Metric(share(_predicted, _label)),
+    "specificity": Metric(share(lambda positive: 1.0 - positive, lambda positive: 1.0 - LABEL)),
+    "f1": Metric(share(lambda positive: 1.0 * (positive & (LABEL == 1)), _f1_weights)),
+    "lift": Metric(_lift),
+    "positive_rate": Metric(share(_label, _all)),
+    "selection_rate": Metric(share(_predicted, _all)),
+    "roc_auc": Metric(_auc),
+    "brier": Metric(share(lambda positive: (LABEL - SCORE) ** 2, _all), 0.125),
+    "log_loss": Metric(
+        share(lambda positive: -np.log(np.where(LABEL == 1, SCORE, 1 - SCORE)), _all),
+        math.log(2) / 2,
+    ),
+    "calibration_error": Metric(_calibration_error, 0.125),
+}
+# they ask for scores that are probabilities
+PROBABILISTIC = ("brier", "log_loss", "calibration_error")
+
+
+@dataclass(frozen=True, repr=False, eq=False, kw_only=True)
+class BinaryEvaluation(Evaluation):
+    """How good a classifier of two classes is, read from one release: see :func:`evaluate`.
+
+    Scores count as the numbers in `probabilities` that stand for their bins.
+
+    Parameters
+    ----------
+    counts_ : ndarray of shape (32, 2), or (n_groups, 32, 2)
+        Released: how many records have a score in each bin and each of the two labels, with
+        discrete Laplace noise. Negative numbers stay: setting them to 0 would add records to all
+        bins that have none.
+    n_records : int
+        Number of records m, public.
+    privacy_ : PrivacyLoss
+        What the evaluation spent. It does not cover the model.
+    levels : tuple, default=()
+        The public groups; empty if there are none.
+    level : object, default=None
+        The group whose figures these are; None for all records.
+    classes : ndarray of shape (2,)
+        Labels; the second one is the positive one.
+    calibrated_scores : bool
+        Whether scores are probabilities; if False, they are decisions f as 1 / (1 + exp(-f)), which
+        rank records and are no probabilities.
+
+    Attributes
+    ----------
+    thresholds : ndarray of shape (31,)
+        Edges between the bins. A score above the threshold is a positive prediction.
+    probabilities : ndarray of shape (32,)
+        What stands for the scores of each bin.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpselect import DPLogisticRegression, evaluate
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(20_000, 2))
+    >>> y = (X[:, 0] + rng.normal(size=20_000) > 0).astype(int)
+    >>> model = DPLogisticRegression(classes=[0, 1]).fit(X[:10_000], y[:10_000])
+    >>> evaluation = evaluate(model, X[10_000:], y[10_000:], epsilon=1.0)
+    >>> accuracy = evaluation.metric("accuracy")
+    >>> accuracy.low < accuracy.value < accuracy.high
+    True
+    >>> bool(0.7 < evaluation.metric("roc_auc").value < 0.9)
+    True
+    """
+
+    classes: Array
+    calibrated_scores: bool
+
+    thresholds = EDGES[1:-1]
+    probabilities = PROBABILITIES
+
+    @property
+    def _readers(self) -> Mapping[str, Metric]:
+        return {
+            name: metric for name, metric in METRICS.items()
+            if self.calibrated_scores or name not in PROBABILISTIC
+        }
+
+    def metric(self, name: str, threshold: float = 0.5) -> Estimate:
+        """Return a figure with its interval of 95 %.
+
+        Parameters
+        ----------
+        name : str
+            One of `metrics`. "log_loss" is in nats, and at most 7.4 a record, since no probability
+            counts as less than 0.0006. "positive_rate" is the share of positive labels, "selection_rate"
+            that of positive predictions. "lift" is precision by the share of positive labels.
+            "calibration_error" is the mean distance of predicted and observed rates in eight ranges
+            of scores.
+        threshold : float, default=0.5
+            Scores above it are positive predictions; the nearest of `thresholds` is taken. Means
+            nothing to metrics that have none, such as "roc_auc".
+
+        Returns
+        -------
+        Estimate
+
+        Raises
+        ------
+        ValueError
+            If there is no such metric, or the threshold is not in [0, 1].
+        """
+        return self._asked(name, self._above(threshold))
+
+    def confusion_matrix(self, threshold: float = 0.5) -> tuple[tuple[Estimate, ...], ...]:
+        """Return the expected counts of (label, prediction) among `n_records` records.
+
+        Parameters
+        ----------
+        threshold : float, default=0.5
+            As in :meth:`metric`.
+
+        Returns
+        -------
+        tuple of 2 tuples of 2 Estimate
+            Rows are labels and columns predictions, as in scikit-learn.
+        """
+        positive = self._above(threshold)
+        return tuple(
+            tuple(
+                self._expected(1.0 * ((label == LABEL) & (predicted == positive)))
+                for predicted in (0, 1)
+            )
+            for label in (0, 1)
+        )
+
+    def roc_curve(self) -> dict[str, FloatArray]:
+        """Return the points of the ROC curve, one for each of `thresholds`.
+
+        Returns
+        -------
+        dict of ndarrays of shape (31,)
+            "threshold", and "recall" and "false_positive_rate" each with "_low" and "_high". The
+            intervals of 95 % hold for each point, not for the whole curve; NaN where one says nothing.
+        """
+        recalls = [self.metric("recall", threshold) for threshold in self.thresholds]
+        kept = [self.metric("specificity", threshold) for threshold in self.thresholds]
+        curve = columns("recall", recalls)
+        false = [Estimate(1 - rate.value, 1 - rate.high, 1 - rate.low) for rate in kept]
+        curve |= columns("false_positive_rate", false)
+        return {"threshold": self.thresholds.copy(), **curve}
+
+    def calibration_curve(self) -> dict[str, FloatArray]:
+        """Return predicted and observed rates in eight public ranges of scores.
+
+        Returns
+        -------
+        dict of ndarrays of shape (8,)
+            "predicted" and "observed", each with "_low" and "_high". The intervals of 95 % hold for each
+            range; NaN where one says nothing.
+
+        Raises
+        ------
+        ValueError
+            If scores are no probabilities.
+        """
+        if not self.calibrated_scores:
+            raise ValueError(
+                "calibration_curve compares probabilities with rates, and this model has decisions "
+                "only; evaluate a model with predict_proba."
+            )
+
+        def over(point, values):
+            return self._estimate(Metric(lambda counts: counts.mean(values, point)))
+
+        return columns("predicted", [over(point, SCORE) for point in points()]) | columns(
+            "observed", [over(point, 1.0 * LABEL) for point in points()]
+        )
+
+    def to_frame(self, threshold: float = 0.5) -> "DataFrame":
+        """Return all metrics as a dataframe.
+
+        Parameters
+        ----------
+        threshold : float, default=0.5
+            As in :meth:`metric`.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row for each of `metrics`, with columns "value", "low" and "high"; NaN where nothing can
+            be said. If there are `levels`, a row for each group and metric.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+        """
+        return self._frame(self._above(threshold))
+
+    def _at(self):
+        return "at the threshold 0.5, "
+
+    def _above(self, threshold):
+        """Return which cells have scores above the nearest edge."""
+        check_number(
+            "threshold", threshold, low_included=True, high=1.0, high_included=True,
+            why="scores lie in [0, 1]", instead="write a number between 0 and 1, such as 0.5",
+        )
+        return BIN > np.abs(self.thresholds - threshold).argmin()

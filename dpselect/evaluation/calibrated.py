@@ -1,0 +1,351 @@
+"""Thresholds and calibration, read from an evaluation that was paid for."""
+
+import math
+from typing import Any, Self
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.special import expit, log_expit, logit
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.isotonic import IsotonicRegression
+
+from ..privacy import PrivacyLoss
+from ..rows import block_map
+from ..type_aliases import Array, Estimator, FloatArray, MatrixLike
+from ..validation import check_choice, check_number
+from .binary import BIN, LABEL, SCORE, BinaryEvaluation
+from .scores import EDGES, N_BINS, PROBABILITIES, probabilities
+
+# bins go together until a rate has a size of so many standard deviations of its noise
+FEWEST_DEVIATIONS = 6.0
+# of the slope and of the intercept of a sigmoid
+BOUNDS = ((0.05, 20.0), (-20.0, 20.0))
+METHODS = ("sigmoid", "isotonic")
+
+
+def calibrated(
+    model: Estimator,
+    evaluation: BinaryEvaluation,
+    *,
+    method: str | None = "sigmoid",
+    recall: float | None = None,
+    precision: float | None = None,
+    rate: float | None = None,
+) -> "CalibratedModel":
+    """Calibrate a model's probabilities, or set its threshold, by an evaluation, at no more epsilon.
+
+    Takes the place of :class:`sklearn.calibration.CalibratedClassifierCV` and
+    :class:`sklearn.model_selection.TunedThresholdClassifierCV`, which look at exact records. All that is
+    used is released already: this is post-processing.
+
+    Parameters
+    ----------
+    model : classifier
+        The one that was evaluated; the probabilities of another one would come out wrong.
+    evaluation : BinaryEvaluation
+        Of this model, or of one group of records.
+    method : {"sigmoid", "isotonic"} or None, default="sigmoid"
+        "sigmoid": a line in the logits of the scores, two numbers, which stay near those of no change
+        where there is much noise. "isotonic": a rising curve through rates of bins, each so wide that
+        noise leaves its rate known; for many records. None leaves probabilities as they are.
+    recall : float, default=None
+        In (0, 1): predictions are positive above the highest threshold with this recall.
+    precision : float, default=None
+        In (0, 1): above the lowest threshold with this precision.
+    rate : float, default=None
+        In (0, 1): above the lowest threshold with no more than this share of positive predictions.
+        One of the three may be given; with none, predictions are positive where the probability
+        exceeds 1/2.
+
+    Returns
+    -------
+    CalibratedModel
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a parameter is out of range, the evaluation is not one of two classes or of other classes
+        than the model's, or no threshold is known to reach what is asked for.
+
+    References
+    ----------
+    Platt, *Probabilistic Outputs for Support Vector Machines*, 1999; Zadrozny and Elkan, *Transforming
+    Classifier Scores into Accurate Multiclass Probability Estimates*, KDD 2002.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpselect import DPLogisticRegression, calibrated, evaluate
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(30_000, 2))
+    >>> y = (X[:, 0] + rng.normal(size=30_000) > 1).astype(int)
+    >>> model = DPLogisticRegression(classes=[0, 1]).fit(X[:10_000], y[:10_000])
+    >>> evaluation = evaluate(model, X[10_000:20_000], y[10_000:20_000], epsilon=1.0)
+    >>> careful = calibrated(model, evaluation, recall=0.9)
+    >>> positive = y[20_000:] == 1
+    >>> bool(abs(careful.predict(X[20_000:][positive]).mean() - 0.9) < 0.05)
+    True
+    """
+    if not isinstance(evaluation, BinaryEvaluation):
+        raise TypeError(
+            f"evaluation of type {type(evaluation).__name__} has no scores of two classes, which are "
+            "what is calibrated; give evaluate(model, X, y, epsilon=...) of a classifier of two classes."
+        )
+    classes = np.array(getattr(model, "classes_", ()))
+    if isinstance(model, type) or not np.array_equal(classes, evaluation.classes):
+        raise ValueError(
+            "model does not have the classes_ of evaluation, which then is not about its scores; give "
+            "the fitted model that was evaluated."
+        )
+    if method is not None:
+        check_choice("method", method, METHODS, why="only these are known here, or None")
+    targets = {
+        name: value for name, value in (("recall", recall), ("precision", precision), ("rate", rate))
+        if value is not None
+    }
+    for name, value in targets.items():
+        check_number(
+            name, value, high=1.0, why="it is a share", instead="write a number between 0 and 1",
+        )
+    if len(targets) > 1:
+        raise ValueError(
+            f"{' and '.join(targets)} were given, and one threshold cannot be set for two targets; "
+            "leave one out."
+        )
+    threshold = None
+    for name, value in targets.items():
+        threshold = threshold_for(evaluation, name, float(value))
+    return CalibratedModel(model, evaluation, method=method, threshold=threshold)
+
+
+class CalibratedModel(ClassifierMixin, BaseEstimator):
+    """A classifier of two classes, calibrated by an evaluation: see :func:`calibrated`.
+
+    It is fitted, and stays so: `fit` changes nothing, and a clone is the model itself.
+
+    Parameters
+    ----------
+    estimator : classifier
+        The model that was evaluated.
+    evaluation : BinaryEvaluation
+    method : {"sigmoid", "isotonic"} or None, default="sigmoid"
+    threshold : float, default=None
+        Predictions are positive where the *estimator's* score exceeds it. None: where the calibrated
+        probability exceeds 1/2.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (2,)
+    curve_ : tuple of 2 ndarrays
+        Scores, and the probabilities that they stand for; between them, lines. Released, as a function
+        of the evaluation.
+    privacy_ : PrivacyLoss
+        Of the estimator and the evaluation: their sum, unless the estimator's loss has the evaluation
+        among its parts. It is the larger one of both if they are of different records.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpselect import DPLogisticRegression, StabilityGridSearchCV, calibrated
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-0.5, 0.5, size=(10_000, 2))
+    >>> y = (X[:, 0] + rng.normal(size=10_000) / 4 > 0).astype(int)
+    >>> search = StabilityGridSearchCV(
+    ...     DPLogisticRegression(classes=[0, 1]), {"alpha": [0.01, 1.0]}, evaluation=0.3
+    ... ).fit(X, y)
+    >>> model = calibrated(search, search.evaluation_)
+    >>> model.privacy_.epsilon
+    1.0
+    >>> model.predict_proba(X[:2]).shape
+    (2, 2)
+    """
+
+    def __init__(
+        self,
+        estimator: Estimator,
+        evaluation: BinaryEvaluation,
+        *,
+        method: str | None = "sigmoid",
+        threshold: float | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.evaluation = evaluation
+        self.method = method
+        self.threshold = threshold
+
+    def fit(self, X: Any = None, y: Any = None) -> Self:
+        """Do nothing: the model is fitted, and X and y are not read.
+
+        Parameters
+        ----------
+        X, y : object, default=None
+            Not read.
+
+        Returns
+        -------
+        self : object
+        """
+        return self
+
+    def __sklearn_is_fitted__(self):
+        return True
+
+    def __sklearn_clone__(self):
+        return self
+
+    @property
+    def classes_(self) -> Array:
+        """ndarray of shape (2,) : The labels."""
+        return self.evaluation.classes
+
+    @property
+    def n_features_in_(self) -> int:
+        """int : Columns of X."""
+        return self.estimator.n_features_in_
+
+    @property
+    def curve_(self) -> tuple[FloatArray, FloatArray]:
+        """tuple of 2 ndarrays : Scores, and the probabilities that they stand for."""
+        if self.method is None:
+            return EDGES, EDGES
+        return (_sigmoid if self.method == "sigmoid" else _isotonic)(self.evaluation)
+
+    @property
+    def privacy_(self) -> PrivacyLoss:
+        """PrivacyLoss : Of the estimator and the evaluation."""
+        loss, own = self.estimator.privacy_, self.evaluation.privacy_
+        if own in loss.releases:
+            return loss
+        return PrivacyLoss.sequential([loss, own], label=type(self).__name__)
+
+    def predict_proba(self, X: MatrixLike) -> FloatArray:
+        """Return the calibrated probabilities of both classes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2)
+        """
+        curve = self.curve_
+
+        def both(scores):
+            p = np.interp(scores, *curve)
+            return np.column_stack([1 - p, p])
+
+        return block_map(both, probabilities(self.estimator, X))
+
+    def predict(self, X: MatrixLike) -> Array:
+        """Predict the class of rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        if self.threshold is None:
+            positive = block_map(lambda p: p[:, 1] > 0.5, self.predict_proba(X))
+        else:
+            positive = block_map(lambda s: s > self.threshold, probabilities(self.estimator, X))
+        classes = self.classes_
+        return block_map(lambda positive: classes[positive.astype(int)], positive)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+
+def _by_label(evaluation):
+    """Return the noisy counts of negative and positive records of each bin."""
+    return evaluation.noisy_counts.h.reshape(N_BINS, 2).T
+
+
+def _sigmoid(evaluation):
+    """Return the curve of Platt, who fits the logit of the probability as a line in that of the score.
+
+    The sum of log-likelihoods is linear in the counts. A penalty keeps the line near that of no
+    change: as strong as noise in the second derivative, so that there is one line, and as errors of
+    the first one ask for if slopes and intercepts differ by 1 from no change.
+    """
+    negative, positive = _by_label(evaluation)
+    z = logit(PROBABILITIES)
+    counts, each = evaluation.noisy_counts, np.repeat(z, 2)
+    steepness = SCORE * (1 - SCORE) * (1 + each**2)
+    unknown = math.sqrt(counts.noise(steepness))
+    known = max(float(counts.h @ steepness), unknown, 1.0)
+    error = max(counts.noise((LABEL - SCORE) * each), counts.noise(LABEL - SCORE))
+    strength = 2 * unknown + (known + error) / known
+
+    def lost(line):
+        u = line[0] * z + line[1]
+        p = expit(u)
+        rest = (negative + positive) * p - positive
+        value = -(positive @ log_expit(u) + negative @ log_expit(-u))
+        value += strength / 2 * ((line[0] - 1) ** 2 + line[1] ** 2)
+        slope = np.array([rest @ z, rest.sum()]) + strength * (line - np.array([1.0, 0.0]))
+        return value / evaluation.n_records, slope / evaluation.n_records
+
+    slope, intercept = minimize(lost, [1.0, 0.0], jac=True, bounds=BOUNDS).x
+    # scores of exactly 0 or 1 have no logit
+    scores = np.concatenate([EDGES[:1], np.sort([*EDGES[1:-1], *PROBABILITIES]), EDGES[-1:]])
+    inside = np.clip(scores, PROBABILITIES[0], PROBABILITIES[-1])
+    return scores, expit(slope * logit(inside) + intercept)
+
+
+def _isotonic(evaluation):
+    """Return a rising curve through the rates of groups of bins, each with more records than noise."""
+    counts, (negative, positive) = evaluation.noisy_counts, _by_label(evaluation)
+    groups, first = [], 0
+    for last in range(N_BINS):
+        here = (first <= BIN) & (BIN <= last)
+        if (counts.h @ here) > FEWEST_DEVIATIONS * math.sqrt(counts.noise(1.0 * here)):
+            groups.append((first, last))
+            first = last + 1
+    if groups:
+        groups[-1] = groups[-1][0], N_BINS - 1
+    else:
+        groups = [(0, N_BINS - 1)]
+    scores, rates, sizes = [], [], []
+    for first, last in groups:
+        bins = slice(first, last + 1)
+        size = (negative + positive)[bins]
+        total = max(size.sum(), 1.0)
+        centre = float(size @ PROBABILITIES[bins]) / total
+        scores.append(np.clip(centre, EDGES[first], EDGES[last + 1]))
+        rates.append(np.clip(positive[bins].sum() / total, 0.0, 1.0))
+        sizes.append(total)
+    fitted = IsotonicRegression(y_min=0.0, y_max=1.0).fit(scores, rates, sample_weight=sizes)
+    return np.asarray(scores), fitted.predict(scores)
+
+
+def threshold_for(evaluation, name, target):
+    """Return the edge of a bin that reaches a recall, precision or rate, or refuse one that none does.
+
+    Figures at all thresholds are made to rise or fall, as without noise recall and rate do, before they
+    are compared.
+    """
+    known, found = [], []
+    for threshold in evaluation.thresholds:
+        value = evaluation.metric("selection_rate" if name == "rate" else name, threshold).value
+        if not math.isnan(value):
+            known.append(threshold)
+            found.append(value)
+    if known:
+        rising = name == "precision"
+        smooth = IsotonicRegression(increasing=rising).fit_transform(np.array(known), np.array(found))
+        reached = np.flatnonzero(smooth <= target if name == "rate" else smooth >= target)
+        if len(reached):
+            # recall falls with the threshold, and the highest one is wanted
+            return float(known[reached[-1] if name == "recall" else reached[0]])
+    raise ValueError(
+        f"{name}={target!r} is not known to be reached at any threshold, because scores do not tell "
+        "the classes apart so well, or noise hides it; ask for less, or evaluate more records or with a "
+        "larger epsilon."
+    )
+

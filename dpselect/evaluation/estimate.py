@@ -1,0 +1,86 @@
+"""A figure, its interval, and when it is told."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A figure and its interval of 95 %, which covers sampling and noise.
+
+    Parameters
+    ----------
+    value, low, high : float
+        NaN if the interval is so wide that it would say nothing.
+
+    Examples
+    --------
+    >>> from dpselect.evaluation import Estimate
+    >>> print(Estimate(0.81, 0.79, 0.83))
+    0.81 [0.79, 0.83]
+    """
+
+    value: float
+    low: float
+    high: float
+
+    @property
+    def empty(self) -> bool:
+        """bool : Whether nothing can be said at this size and epsilon."""
+        return math.isnan(self.value)
+
+    def __sub__(self, other: "Estimate") -> "Estimate":
+        """Return the difference of two figures of different records.
+
+        Each end is the difference less, or plus, the root of the sum of the squares of what the two
+        intervals reach on that side (Zou and Donner 2008).
+        """
+        value = self.value - other.value
+        below = math.hypot(self.value - self.low, other.high - other.value)
+        above = math.hypot(self.high - self.value, other.value - other.low)
+        return Estimate(value, value - below, value + above)
+
+    def __str__(self) -> str:
+        if self.empty:
+            return "nothing to be said: too few records at this epsilon"
+        return f"{self.value:.4g} [{self.low:.4g}, {self.high:.4g}]"
+
+
+@dataclass(frozen=True)
+class Metric:
+    """How a figure is read from counts.
+
+    Attributes
+    ----------
+    read : callable
+        ``read(counts, *asked)`` returns value, low, high, and how far the interval reaches from the
+        value where no end of the range cuts it off.
+    farthest : float
+        An interval that reaches farther says nothing.
+    unit : float
+        What all four are multiplied by when they are told.
+    """
+
+    read: Callable[..., tuple[Any, ...]]
+    farthest: float = 0.25
+    unit: float = 1.0
+
+    def __call__(self, counts, *asked):
+        """Return (value, low, high), NaN where the interval says nothing."""
+        *numbers, reach = self.read(counts, *asked)
+        return tuple(
+            np.where(reach <= self.farthest, self.unit * number, np.nan) for number in numbers
+        )
+
+
+def columns(name, estimates):
+    """Return a list of estimates as three columns."""
+    parts = {"": "value", "_low": "low", "_high": "high"}
+    return {
+        name + suffix: np.array([getattr(estimate, part) for estimate in estimates])
+        for suffix, part in parts.items()
+    }

@@ -1,0 +1,228 @@
+"""What each class of this library is in ONNX operators."""
+
+from functools import singledispatch
+
+import numpy as np
+from scipy.linalg import helmert
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
+
+from ..linear_model.base import LinearModel
+from ..linear_model.classifier import DPLinearClassifier
+from ..linear_model.logistic import DPLogisticRegression
+from ..linear_model.poisson import LEAST, DPPoissonRegressor
+from ..linear_model.ridge import DPRidge
+from ..preprocessing import BoundedScaler, DPBoundsScaler, NormClipper, TableEncoder
+from ..preprocessing.plain_tables import spellings
+from ..preprocessing.schema import CategoryColumn
+from ..preprocessing.terms import CategoryTerm, FourierTerm, NumberTerm, PairTerm
+from .graph import INTEGERS, NUMBERS, TEXT
+
+
+def inputs(graph, step):
+    """Return the inputs of a graph that begins with a step: rows, or a dict of columns."""
+    if not isinstance(step, TableEncoder):
+        return graph.input("X", step.n_features_in_)
+    columns = step.schema_.columns
+    return {
+        name: graph.input(str(name), 1, TEXT if isinstance(column, CategoryColumn) else NUMBERS)
+        for name, column in columns.items()
+    }
+
+
+@singledispatch
+def add(step, graph, rows):
+    """Add the operators of a step, and return the rows that it gives; None of a model."""
+    raise TypeError(
+        f"{type(step).__name__} has no operators here, and to leave it out would be wrong in silence; "
+        "build the Pipeline of TableEncoder, BoundedScaler, DPBoundsScaler or NormClipper and a linear "
+        "model of dpselect, or hand over to_sklearn(...)."
+    )
+
+
+@add.register(str)
+@add.register(type(None))
+def _passthrough(step, graph, rows):
+    return rows
+
+
+@add.register(FrozenEstimator)
+def _frozen(step, graph, rows):
+    return add(step.estimator, graph, rows)
+
+
+@add.register(Pipeline)
+def _pipeline(step, graph, rows):
+    for _, part in step.steps:
+        rows = add(part, graph, rows)
+    return rows
+
+
+# ---- rows
+
+
+@add.register(BoundedScaler)
+@add.register(DPBoundsScaler)
+def _scaler(step, graph, rows):
+    low, high = step.bounds_.T if isinstance(step, DPBoundsScaler) else step.limits(step.n_features_in_)
+    half = high / 2 - low / 2
+    return graph.Div(graph.Sub(graph.between(rows, low, high), low / 2 + high / 2), half)
+
+
+@add.register(NormClipper)
+def _clipper(step, graph, rows):
+    return graph.clipped(rows, {step.norm: float(step.bound)})
+
+
+# ---- tables
+
+
+@add.register(TableEncoder)
+def _encoder(step, graph, columns):
+    read = {name: _read(column, graph, columns[name]) for name, column in step.schema_.columns.items()}
+    return graph.concatenated([
+        features(term, graph, *(read[name] for name in term.columns)) for term in step.terms_
+    ])
+
+
+def _read(column, graph, cells):
+    """Return places among the levels, or one more for none; or clipped numbers, nan for a gap."""
+    if isinstance(column, CategoryColumn):
+        known, n = spellings(column), len(column.levels)
+        return graph.LabelEncoder(
+            cells, keys_strings=[*known], values_int64s=[place % (n + 1) for place in known.values()],
+            default_int64=column.levels.index("<unknown>") if column.unknown else n,
+        )
+    return graph.between(cells, column.low, column.high)
+
+
+def _scaled(column, graph, x, gap):
+    """Return z between 0 and 1; its fill, or else `gap`, where a number may be missing and is."""
+    low, high = (TRANSFORMS_AT[column.transform](end) for end in (column.low, column.high))
+    z = graph.Div(graph.Sub(TRANSFORMS[column.transform](graph, x), low), high - low)
+    if not column.missing:
+        return z
+    fill = gap if column.fill is None else column.read(np.array([column.fill]))[0]
+    return graph.Where(graph.IsNaN(z), np.float64(fill), z)
+
+
+def _arcsinh(graph, x):
+    # of sizes of any order
+    size = graph.Abs(x)
+    unit = graph.Max(size, np.float64(1))
+    share, one = graph.Div(size, unit), graph.Div(np.float64(1), unit)
+    root = graph.Sqrt(graph.Add(graph.Mul(share, share), graph.Mul(one, one)))
+    value = graph.Add(graph.Log(unit), graph.Log(graph.Add(share, root)))
+    return graph.Mul(graph.Sign(x), value)
+
+
+TRANSFORMS = {
+    None: lambda graph, x: x,
+    "log1p": lambda graph, x: graph.Log(graph.Add(x, np.float64(1))),
+    "arcsinh": _arcsinh,
+}
+TRANSFORMS_AT = {None: np.float64, "log1p": np.log1p, "arcsinh": np.arcsinh}
+
+
+@singledispatch
+def features(term, graph, *read):
+    """Return the features of a term."""
+    raise TypeError(f"{type(term).__name__} has no operators here; write to_sklearn(...).")
+
+
+@features.register(NumberTerm)
+def _number(term, graph, read):
+    (column,) = term.parts
+    x = _scaled(column, graph, read, 0.5)
+    if term.expansion == "linear":
+        x = graph.Sub(graph.Mul(x, np.float64(2)), np.float64(1))
+    else:
+        k = np.arange(1, term.expansion + 1)
+        x = graph.Div(graph.cos(graph.Mul(x, np.pi * k[np.newaxis])), np.sqrt(k)[np.newaxis])
+    if not column.missing:
+        return x
+    gaps = graph.IsNaN(read)
+    if column.fill is None:
+        x = graph.Where(gaps, np.float64(0), x)
+    return graph.Concat(x, graph.cast(gaps, NUMBERS), axis=1)
+
+
+@features.register(CategoryTerm)
+def _category(term, graph, read):
+    n = len(term.levels)
+    if term.cuts:
+        above = graph.GreaterOrEqual(read, np.array([term.cuts]))
+        places = graph.ReduceSum(graph.cast(above, INTEGERS), np.array([1]), keepdims=1)
+        # a gap has a level of its own, or else a row of nan
+        read = graph.Where(graph.IsNaN(read), np.int64(len(term.cuts) + 1), places)
+    codes = np.eye(n) if term.code == "onehot" else helmert(n).T
+    nothing = np.full((1, codes.shape[1]), np.nan if term.cuts else 0.0)
+    return graph.Squeeze(graph.Gather(np.vstack([codes, nothing]), read, axis=0), np.array([1]))
+
+
+@features.register(PairTerm)
+def _pair(term, graph, *read):
+    one, other = (
+        graph.cos(graph.Mul(_scaled(column, graph, x, 0.5), np.float64(np.pi)))
+        for column, x in zip(term.parts, read)
+    )
+    return graph.Div(graph.Mul(one, other), np.float64(2))
+
+
+@features.register(FourierTerm)
+def _fourier(term, graph, *read):
+    z = graph.concatenated([_scaled(column, graph, x, 0.5) for column, x in zip(term.parts, read)])
+    x = graph.Sub(graph.Mul(z, np.float64(2)), np.float64(1))
+    angle = graph.Add(graph.MatMul(x, term.weights), term.offsets)
+    return graph.Mul(graph.cos(angle), np.float64(np.sqrt(2 / len(term.offsets))))
+
+
+# ---- models
+
+
+@add.register(LinearModel)
+@add.register(DPRidge)
+def _linear_model(model, graph, rows):
+    coef, intercept = np.atleast_2d(model.coef_), np.atleast_1d(model.intercept_)
+    decision = graph.Add(graph.MatMul(graph.clipped(rows, model.row_bounds()), coef.T), intercept)
+    if isinstance(model, DPLinearClassifier):
+        _classes(model, graph, decision)
+        return
+    if isinstance(model, DPPoissonRegressor):
+        highest = np.log(float(model.target_bound))
+        decision = graph.Exp(graph.Max(graph.Min(decision, highest), np.float64(LEAST)))
+    graph.output("prediction", graph.Squeeze(decision, np.array([1])), ["n"])
+
+
+def _classes(model, graph, decision):
+    classes, axis = model.classes_, np.array([1])
+    K, wrong = len(classes), graph.IsNaN(graph.ReduceSum(decision, axis, keepdims=0))
+    if K == 2:
+        single = graph.Squeeze(decision, axis)
+        places = graph.cast(graph.Greater(single, np.float64(0)), INTEGERS)
+        graph.output("decision", single, ["n"])
+    else:
+        places = graph.ArgMax(decision, axis=1, keepdims=0)
+        graph.output("decision", decision, ["n", K])
+    # a label that there is not, so that runtimes refuse rows of which no decision is known
+    places = graph.Where(wrong, np.int64(K), places)
+    kind = classes.dtype.kind
+    if kind == "U" or (kind == "O" and all(isinstance(label, str) for label in classes)):
+        labels = classes.astype(TEXT)
+    elif kind in "biuf":
+        labels = classes.astype({"b": bool, "f": NUMBERS}.get(kind, INTEGERS))
+    else:
+        raise TypeError(
+            f"Labels of type {classes.dtype} are unknown to ONNX; train on texts or on numbers."
+        )
+    graph.output("label", graph.Gather(labels, places), ["n"], labels.dtype)
+    if isinstance(model, DPLogisticRegression):
+        graph.output("probabilities", _probabilities(graph, decision, K), ["n", K])
+
+
+def _probabilities(graph, decision, K):
+    if K == 2:
+        return graph.Concat(graph.Sigmoid(graph.Neg(decision)), graph.Sigmoid(decision), axis=1)
+    # logarithms, so that very negative decisions do not all round to 0
+    tail = graph.Log(graph.Add(graph.Exp(graph.Neg(graph.Abs(decision))), np.float64(1)))
+    return graph.Softmax(graph.Sub(graph.Min(decision, np.float64(0)), tail), axis=1)

@@ -1,0 +1,125 @@
+"""The commands around a fit: a schema before it, predictions, figures and a statement after it."""
+
+import json
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dpselect import PrivacyLedger, StabilityGridSearchCV, privacy_report
+from dpselect._command_line import tables
+from dpselect.preprocessing import PublicSchema
+
+from .conftest import FULL, HEADER, SCHEMA, SECRET, WAITING_TIME, as_csv, records, strict
+
+
+@pytest.fixture
+def model(run, folder):
+    """The model that ``dpselect fit`` has saved."""
+    assert run(*FULL, "--save", "model.pkl")[0] == 0
+    return pickle.loads((folder / "model.pkl").read_bytes())
+
+
+def test_a_schema_is_made_from_names_alone(run, folder, monkeypatch):
+    monkeypatch.setattr(tables, "_read_text", None)  # which reads records
+    code, out, err = run("schema", "data.csv", "--drop", "bmi")
+    assert (code, err) == (0, "") and json.loads(out) == dict.fromkeys(["age", "out come", "smoker"])
+    assert run("schema", "data.csv", "--output", "new.json")[0] == 0
+    assert list(json.loads((folder / "new.json").read_text())) == HEADER
+    assert "not filled in" in run(*FULL[:-1], "new.json")[2]
+
+
+def test_a_schema_is_checked(run):
+    code, out, err = run("schema", "data.csv", "--check", "schema.json")
+    assert (code, err) == (0, "") and "has all 4 columns" in out
+
+
+def test_a_plan_needs_no_records(run, folder):
+    (folder / "data.csv").unlink()
+    argv = ["plan", *FULL[2:], "--records", "200", "--alpha", "0.1", "1"]
+    code, out, err = run(*argv)
+    assert (code, err) == (0, "") and "Plan for 200 records and 3 columns" in out
+    code, out, _ = run(*argv, "--json")
+    assert code == 0 and strict(out)["n_samples"] == 200
+
+
+def test_the_plan_is_that_of_the_fit(run):
+    argv = [*FULL[2:], "--alpha", "0.1", "1"]
+    planned = strict(run("plan", *argv, "--records", "200", "--json")[1])
+    assert strict(run(*FULL[:2], *argv, "--json")[1])["plan"] == planned
+
+
+def test_an_accuracy_first_plan(run):
+    argv = ["plan", *WAITING_TIME, "--records", "1000", "--excess-risk", "1"]
+    code, out, err = run(*argv)
+    assert (code, err) == (0, "") and "certified" in out
+    assert strict(run(*argv, "--json")[1])["messages"]
+
+
+def test_predictions_are_those_of_the_model(run, folder, model):
+    # other columns are left out, and the order is that of the model
+    table = pd.DataFrame(records(50, seed=1), columns=HEADER).assign(name="someone")[::-1]
+    table[["name", "bmi", "smoker", "age"]].to_csv("new.csv", index=False, sep=";")
+    expected = model.predict_proba(table[["age", "smoker", "bmi"]])
+    code, out, err = run("predict", "model.pkl", "new.csv")
+    assert (code, err) == (0, "")
+    found = out.splitlines()
+    expected_labels = model.predict(table[["age", "smoker", "bmi"]]).tolist()
+    assert found == ["prediction", *expected_labels]
+    assert run("predict", "model.pkl", "new.csv", "--probabilities", "--output", "p.csv")[:2] == (0, "")
+    found = pd.read_csv(folder / "p.csv")
+    assert list(found) == ["ill", "well"]
+    np.testing.assert_allclose(found.to_numpy(), expected, rtol=1e-12)
+
+
+def test_gaps_and_unknown_categories_in_new_records(run, folder):
+    schema = {**SCHEMA, "smoker": {"categories": SCHEMA["smoker"], "missing": True, "unknown": True}}
+    (folder / "schema.json").write_text(json.dumps(schema))
+    assert run(*FULL, "--save", "model.pkl")[0] == 0
+    (folder / "new.csv").write_text(as_csv([[50, "a pipe", 20], [50, "", 20]], ["age", "smoker", "bmi"]))
+    code, out, _ = run("predict", "model.pkl", "new.csv")
+    assert code == 0 and len(out.splitlines()) == 3
+
+
+def test_densities_of_new_records(run, folder):
+    argv = ["fit", "waits.csv", *WAITING_TIME[2:], "--task", "density", "--drop", "wait", "--bins", "4"]
+    assert run(*argv, "--save", "model.pkl")[0] == 0
+    code, out, _ = run("predict", "model.pkl", "waits.csv")
+    assert code == 0 and out.splitlines()[0] == "log_density" and len(out.splitlines()) == 201
+
+
+def test_figures_and_what_they_cost(run, folder, model):
+    assert run("ledger", "create", "l.ledger", "--epsilon", "3")[0] == 0
+    argv = ["evaluate", "model.pkl", "data.csv", "--target", "out come", "--epsilon", "1"]
+    code, out, err = run(*argv, "--ledger", "l.ledger", "--report", "said.md")
+    assert (code, err) == (0, "") and "accuracy" in out and "roc_auc" in out
+    assert "How good it is" in (folder / "said.md").read_text()
+    assert PrivacyLedger(folder / "l.ledger").spent() == (1.0, 0.0)
+    code, out, _ = run(*argv, "--json")
+    said = strict(out)
+    assert code == 0 and said["records"] == 200 and said["privacy"]["epsilon"] == 1.0
+    assert {"value", "low", "high"} == set(said["figures"]["accuracy"])
+    assert SECRET not in out
+
+
+def test_the_statement_of_a_model(run, folder, model):
+    code, out, err = run("report", "model.pkl")
+    assert (code, err) == (0, "") and out.rstrip("\n") == privacy_report(model).to_markdown()
+    assert run("report", "model.pkl", "--output", "said.html")[:2] == (0, "")
+    assert (folder / "said.html").read_text().startswith("<!DOCTYPE html>")
+
+
+def test_help_and_version(run, capsys):
+    said = {"--help": "demonstration", "fit --help": "--schema", "--version": "0."}
+    for argv, says in said.items():
+        with pytest.raises(SystemExit) as stop:
+            run(*argv.split())
+        assert stop.value.code == 0
+        assert says in capsys.readouterr().out
+
+
+def test_the_model_is_a_search_that_scikit_learn_knows(model):
+    assert isinstance(model, StabilityGridSearchCV)
+    assert model.best_estimator_.feature_names_in_.tolist() == ["age", "smoker", "bmi"]
+    assert isinstance(model.best_estimator_[0].schema_, PublicSchema)

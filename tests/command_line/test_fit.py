@@ -1,0 +1,462 @@
+"""``dpselect fit``: what it releases, what it saves, and what it says."""
+
+import bz2
+import gzip
+import json
+import lzma
+import os
+import pickle
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpselect
+from dpselect import PrivacyLedger, PrivacyLoss, StabilityGridSearchCV, linear_model
+from dpselect.__main__ import main
+from dpselect._command_line import arguments, demo, files
+from dpselect._command_line.messages import CommandError, warnings_as_notes
+from dpselect.exceptions import PrivacyLeakWarning
+from dpselect.preprocessing import PublicSchema, TableEncoder
+
+from .conftest import FULL, HEADER, SCHEMA, SECRET, SMOKES, WAITING_TIME, as_csv, records, strict
+
+ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+
+
+# --- the demonstration
+
+
+WITHOUT_PANDAS = """
+import sys
+class Missing:
+    def find_spec(self, name, *_):
+        if name.partition(".")[0] in ("pandas", "pyarrow"):
+            raise ImportError(name)
+sys.meta_path.insert(0, Missing())
+from dpselect.__main__ import run
+run()
+"""
+
+
+def test_demo_as_a_process_that_has_no_pandas():
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", WITHOUT_PANDAS], capture_output=True, text=True,
+        env=ENVIRONMENT,
+    )
+    assert done.returncode == 0 and done.stderr == ""
+    expected = ["Plan for 455 records and 10 columns", "Chosen parameters", "alpha = ",
+              "(epsilon = 3, delta = 0) differential privacy", "Not released", "AUC", "only because"]
+    places = [done.stdout.index(text) for text in expected]
+    assert places == sorted(places)
+
+
+def test_the_demo_is_not_underpowered():
+    plan = demo.make_search().plan(455, len(demo.BOUNDS.columns))
+    assert (plan.strategy, plan.training_epsilon) == ("data_independent", demo.EPSILON)
+    assert not any("underpowered" in text or "base rate" in text for text in plan.messages)
+
+
+def test_the_demo_plans_before_it_loads_the_records(monkeypatch, capsys):
+    def fit(self, X, y):
+        assert "Plan for 455" in capsys.readouterr().out
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(StabilityGridSearchCV, "fit", fit)
+    assert main([]) == 130
+    assert capsys.readouterr().err == "error: Interrupted.\n"
+
+
+# --- releases
+
+
+def test_text(run):
+    code, out, err = run(*FULL, "--alpha", "0.03", "0.3")
+    assert (code, err) == (0, "")
+    expected = ["Plan for 200 records and 3 columns", "Chosen parameters", "towards well",
+              "intercept", "  age ", "smoker_never, ever", "bmi", "epsilon = 2", "Not released"]
+    places = [out.index(text) for text in expected]
+    assert places == sorted(places)
+    assert SECRET not in out and "the scores of the candidates" not in out
+
+
+def test_json(run):
+    code, out, err = run(*FULL, "--alpha", "0.03", "0.3", "--json")
+    assert (code, err) == (0, "") and len(out.splitlines()) == 1
+    said = strict(out)
+    assert said["attributes"]["classes_"] == ["ill", "well"]
+    (coefficients,) = said["coefficients"].values()
+    assert list(coefficients) == ["intercept", "age", *(f"smoker_{name}" for name in SMOKES), "bmi"]
+    assert said["privacy"]["epsilon"] == 2.0 and len(said["privacy"]["parts"]) == 1
+    assert said["plan"]["strategy"] == "data_independent" and len(said["plan"]["candidates"]) == 2
+    assert said["best_params"]["model__alpha"] in (0.03, 0.3)
+    assert SECRET not in out
+
+
+@pytest.mark.parametrize("given, used", [([], "auto"), (["--alpha", "0.5"], 0.5)])
+def test_without_alternatives_the_model_gets_the_whole_epsilon(run, given, used):
+    _, out, _ = run(*FULL, *given, "--json")
+    said = strict(out)
+    assert said["best_params"] == {"model__alpha": used}
+    assert [part["epsilon"] for part in said["privacy"]["parts"]] == [2.0]
+    assert not any("candidates" in text for text in said["not_released"])
+    _, out, _ = run(*FULL, *given)
+    assert f"alpha = {used} (the only candidate: nothing was selected)" in out
+
+
+# what is asked for, and the model that comes of it
+TASKS = {
+    "classes": (FULL, "DPLogisticRegression"),
+    "curves": ([*FULL, "--curves"], "DPLogisticRegression"),
+    "numbers": (["fit", "waits.csv", *WAITING_TIME], "DPRidge"),
+    "counts": (["fit", "waits.csv", *WAITING_TIME, "--task", "counts"], "DPPoissonRegressor"),
+    "density": (["fit", "waits.csv", *WAITING_TIME[2:], "--task", "density", "--drop", "wait", "--bins",
+                 "4"], "DPHistogramDensity"),
+    "accuracy first": (["fit", "waits.csv", *WAITING_TIME[:2], "--epsilon", "1e6", *WAITING_TIME[4:],
+                        "--excess-risk", "20"], "DPRidge"),
+}
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_the_model_can_be_built_again_from_json(run, folder, task):
+    argv, kind = TASKS[task]
+    code, out, err = run(*argv, "--json", "--save", "model.pkl")
+    assert (code, err) == (0, "")
+    said = strict(out)
+    assert said["model"] == kind
+    table = pd.read_csv(argv[1])[list(said["schema"])]
+    model = getattr(dpselect, kind, None) or getattr(linear_model, kind)
+    model = model(**said["params"])
+    for name, value in said["attributes"].items():
+        setattr(model, name, np.array(value) if isinstance(value, list) else value)
+    X = table.to_numpy()
+    if kind != "DPHistogramDensity":
+        encoder = TableEncoder(PublicSchema(said["schema"]), **said["encoder"])
+        X = encoder.fit(table).transform(table)
+        if not hasattr(model, "classes_"):
+            model.intercept_ = said["coefficients"]["prediction"]["intercept"]
+    saved = pickle.loads((folder / "model.pkl").read_bytes())
+    if kind == "DPHistogramDensity":
+        low, high = np.array([entry["bounds"] for entry in said["schema"].values()]).T
+        X = np.clip(2 * (X - low) / (high - low) - 1, -1, 1)
+        model.bin_edges_ = [np.array(edges) for edges in said["attributes"]["bin_edges_"]]
+        found, expected = model.score_samples(X), saved.score_samples(table)
+    else:
+        found, expected = model.predict(X), saved.predict(table)
+        if kind == "DPLogisticRegression":
+            np.testing.assert_allclose(model.predict_proba(X), saved.predict_proba(table), rtol=1e-9)
+            assert (found == expected).all()
+            return
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("name, separator, pack", [
+    ("d.csv", ",", bytes), ("d.CSV", ";", bytes), ("d.tsv", "\t", bytes), ("d.txt", "|", bytes),
+    ("d.csv.gz", ";", gzip.compress),
+    ("d.tsv.bz2", "\t", bz2.compress), ("d.csv.xz", ",", lzma.compress),
+])  # fmt: skip
+def test_every_kind_of_text_file_is_the_same_table(run, folder, name, separator, pack):
+    rows = [[f" {age} ", *rest] for age, *rest in records()]
+    text = "\ufeff" + as_csv(rows, [" age", *HEADER[1:]], delimiter=separator) + "\r\n"
+    (folder / name).write_bytes(pack(text.encode()))
+    code, out, err = run("fit", name, *FULL[2:], "--json")
+    assert (code, err) == (0, "") and strict(out)["plan"]["n_samples"] == 200
+
+
+def test_a_separator_that_is_given(run, folder):
+    (folder / "d.csv").write_text(as_csv(records(), delimiter="~"))
+    assert run("fit", "d.csv", *FULL[2:], "--separator", "~")[0] == 0
+    (folder / "d.csv").write_text(as_csv(records(), delimiter="\t"))
+    assert run("fit", "d.csv", *FULL[2:], "--separator", "tab")[0] == 0
+
+
+def test_parquet(run, folder):
+    pytest.importorskip("pyarrow")
+    table = pd.DataFrame(records(), columns=HEADER).astype({"age": float})
+    table.to_parquet(folder / "d.parquet")
+    assert run("fit", "d.parquet", *FULL[2:])[0] == 0
+    # codes of categories are numbers here, and texts in the schema
+    table["out come"] = (table["out come"] == "ill").astype(int)
+    table.to_parquet(folder / "d.parquet")
+    (folder / "schema.json").write_text(json.dumps({**SCHEMA, "out come": ["0", "1"]}))
+    code, out, _ = run("fit", "d.parquet", *FULL[2:], "--json")
+    assert code == 0 and strict(out)["attributes"]["classes_"] == ["0", "1"]
+
+
+def test_columns_may_come_in_any_order_and_be_dropped(run, folder):
+    table = pd.read_csv("data.csv").assign(id=range(200))[["id", "bmi", "out come", "smoker", "age"]]
+    table.to_csv("other.csv", index=False)
+    code, out, _ = run("fit", "other.csv", *FULL[2:], "--drop", "id", "bmi", "--json")
+    assert code == 0 and list(strict(out)["schema"]) == ["age", "smoker"]
+
+
+def test_values_outside_the_bounds_are_clipped(run, folder):
+    (folder / "schema.json").write_text(json.dumps({**SCHEMA, "age": [0, 1], "bmi": [10, 11]}))
+    code, _, err = run(*FULL)
+    assert (code, err) == (0, "")
+
+
+def test_a_missing_mark_can_be_a_category(run, folder):
+    rows = records()
+    rows[5][2] = rows[6][2] = "?"
+    (folder / "data.csv").write_text(as_csv(rows))
+    (folder / "schema.json").write_text(json.dumps({**SCHEMA, "smoker": [*SMOKES, "?"]}))
+    code, out, err = run(*FULL)
+    assert (code, err) == (0, "") and "smoker_?" in out
+
+
+def test_what_else_a_schema_says(run, folder):
+    rows = records()
+    rows[5][0], rows[6][2], rows[7][2], rows[8][2] = "", "?", "a pipe", "1.0"
+    (folder / "data.csv").write_text(as_csv(rows))
+    more = {"missing": True, "transform": "arcsinh", "fill": 50, "unit": "years"}
+    smoker = {"categories": [*SMOKES, "1"], "missing": True, "unknown": True}
+    schema = {**SCHEMA, "age": {"bounds": [0, 120], **more}, "smoker": smoker}
+    (folder / "schema.json").write_text(json.dumps(schema))
+    code, out, err = run(*FULL, "--json", "--save", "model.pkl")
+    assert (code, err) == (0, "")
+    encoder = pickle.loads((folder / "model.pkl").read_bytes()).best_estimator_[0]
+    strange = pd.DataFrame([[None, None, 10], [120, "a pipe", 10], [0, 1, 10]],
+                           columns=["age", "smoker", "bmi"])
+    gap, pipe, one = encoder.transform(strange)
+    assert gap.tolist() == [2 * np.arcsinh(50) / np.arcsinh(120) - 1, 1, 0, 0, 0, 0, 0, 1, -1]
+    assert pipe.tolist() == [1, 0, 0, 0, 0, 0, 1, 0, -1]
+    assert one.tolist() == [-1, 0, 0, 0, 0, 1, 0, 0, -1]
+
+
+def test_long_tables_and_strange_names_stay_short_and_on_one_line(run, folder):
+    header = [*(f"c{j}" for j in range(40)), "line\nbreak", "y"]
+    rows = [[*np.arange(41) + i, i % 2] for i in range(20)]
+    (folder / "wide.csv").write_text(as_csv(rows, header))
+    schema = {name: [0, 100] for name in header[:-1]} | {"y": ["0", "1"]}
+    (folder / "wide.json").write_text(json.dumps(schema))
+    wide = ["fit", "wide.csv", "--target", "y", "--epsilon", "2", "--schema", "wide.json"]
+    code, out, _ = run(*wide)
+    assert code == 0 and "and 11 more; --json prints all" in out
+    _, out, _ = run(*wide, "--json")
+    assert list(strict(out)["coefficients"]["1"]) == ["intercept", *header[:-1]]
+    assert "line\\nbreak" in run(*wide, "--drop", *header[:-2])[1]
+
+
+@pytest.mark.parametrize("epsilon", ["1e-6", "1e6"])
+@pytest.mark.parametrize("alphas", [["1e-6"], ["1e-6", "1", "1e6"]])
+def test_extremes_are_valid_json(run, epsilon, alphas):
+    argv = [epsilon if word == "2" else word for word in FULL]
+    code, out, err = run(*argv, "--json", "--alpha", *alphas)
+    assert (code, err) == (0, "")
+    strict(out)
+
+
+# --- saved models
+
+
+def check_model(model):
+    assert list(model.classes_) == ["ill", "well"]
+    rows = pd.DataFrame([[50.0, "yes", 20.0], [20.0, "no", 1e9]], columns=["age", "smoker", "bmi"])
+    assert model.predict_proba(rows).shape == (2, 2)
+    assert set(model.predict(rows)) <= {"ill", "well"}
+    assert isinstance(model.privacy_, PrivacyLoss) and model.privacy_.epsilon == 2.0
+    for wrong in (rows[["smoker", "age", "bmi"]], rows[["age", "smoker"]], rows.add_suffix("s")):
+        with pytest.raises(ValueError, match="feature names"):
+            model.predict(wrong)
+
+
+def check_no_records(content):
+    assert len(content) < 15_000  # however many records there are
+    for row in records(2000):
+        for cell in (row[0], row[3]):
+            assert np.float64(cell).tobytes() not in content
+            assert np.float64(cell).tobytes()[::-1] not in content  # as pickle writes floats
+
+
+def test_pickle(run, folder):
+    (folder / "data.csv").write_text(as_csv(records(2000)))
+    code, _, err = run(*FULL, "--alpha", "0.03", "0.3", "--save", "model.pkl")
+    assert (code, err) == (0, "")
+    content = (folder / "model.pkl").read_bytes()
+    check_no_records(content)
+    check_model(pickle.loads(content))
+    assert str(folder).encode() not in content
+
+
+def test_skops(run, folder):
+    sio = pytest.importorskip("skops.io")
+    (folder / "data.csv").write_text(as_csv(records(2000)))
+    code, _, err = run(*FULL, "--alpha", "0.03", "0.3", "--save", "model.skops")
+    assert (code, err) == (0, "")
+    file = folder / "model.skops"
+    types = sio.get_untrusted_types(file=file)
+    assert all(name.startswith("dpselect.") for name in types)
+    model = sio.load(file, trusted=types)
+    check_model(model)
+    check_no_records(pickle.dumps(model))
+    assert run("predict", "model.skops", "data.csv")[0] == 0
+
+
+def test_a_saved_model_knows_no_ledger(run, folder):
+    assert run("ledger", "create", "records.ledger", "--epsilon", "9")[0] == 0
+    argv = [*FULL, "--save", "model.pkl", "--ledger", "records.ledger"]
+    assert run(*argv)[0] == 0
+    assert b"records.ledger" not in (folder / "model.pkl").read_bytes()
+
+
+def test_a_file_that_is_there_is_kept_unless_forced(refused, folder, monkeypatch):
+    for option, name in (("--save", "model.pkl"), ("--report", "said.html")):
+        (folder / name).write_text("precious")
+        assert "is there already; give another name, or --force" in refused(*FULL, option, name)
+        assert (folder / name).read_text() == "precious"
+
+
+def test_force(run, folder):
+    (folder / "model.pkl").write_text("old")
+    assert run(*FULL, "--save", "model.pkl", "--force")[0] == 0
+    check_model(pickle.loads((folder / "model.pkl").read_bytes()))
+
+
+@pytest.mark.parametrize("ending", [".html", ".md", ".json"])
+def test_report(run, folder, ending):
+    assert run("ledger", "create", "l.ledger", "--epsilon", "3")[0] == 0
+    code, _, err = run(*FULL, "--report", f"said{ending}", "--ledger", "l.ledger")
+    text = (folder / f"said{ending}").read_text()
+    assert (code, err) == (0, "") and "epsilon = 2" in text and "l.ledger" in text and SECRET not in text
+
+
+# --- a disk that is full, and a model that the disk refuses
+
+
+def full_disk(*_):
+    raise OSError(28, "No space left on device")
+
+
+@pytest.mark.parametrize("call", ["fsync", "replace"])
+def test_a_full_disk_costs_no_release_and_leaves_no_half_model(run, folder, monkeypatch, call):
+    (folder / "model.pkl").write_text("old")
+    assert run("ledger", "create", "l.ledger", "--epsilon", "3")[0] == 0
+    before = sorted(file.name for file in folder.iterdir())
+    monkeypatch.setattr(files, call, full_disk)
+    argv = [*FULL, "--json", "--save", "model.pkl", "--force", "--ledger", "l.ledger"]
+    code, out, err = run(*argv)
+    assert code == 2 and "could not be written (No space left on device), and the privacy loss" in err
+    assert strict(out)["privacy"]["epsilon"] == 2.0  # it was paid for, and is printed
+    assert PrivacyLedger(folder / "l.ledger").spent() == (2.0, 0.0)
+    assert (folder / "model.pkl").read_text() == "old"
+    assert sorted(file.name for file in folder.iterdir()) == before
+
+
+# --- what is stopped on its way
+
+STAGES = {
+    "reading": "dpselect._command_line.tables._read_text",
+    "planning": "dpselect._command_line.tasks.Task.plan",
+    "training": "dpselect.model_selection.search.fit_for_release",
+    "committing": "dpselect.ledger.ledger.Reservation.commit",
+    "writing": "dpselect._command_line.files.fsync",
+    "naming": "dpselect._command_line.files.replace",
+    "reporting": "dpselect._command_line.commands.privacy_report",
+    "printing": "dpselect._command_line.printing.to_text",
+}
+# until then nothing has come out that depends on a record
+FREE = ("reading", "planning")
+STOPPED = """
+import os, signal, sys
+from unittest import mock
+from dpselect.__main__ import main
+def stop(*args, **kwargs):
+    os.kill(os.getpid(), getattr(signal, sys.argv[1]))
+    signal.pause()
+with mock.patch(sys.argv[2], stop):
+    sys.exit(main(sys.argv[3:]))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["SIGKILL", "SIGINT"])
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_fit_that_is_stopped_leaves_no_half_model_and_no_uncounted_loss(run, folder, stage, how):
+    assert run("ledger", "create", "l.ledger", "--epsilon", "3")[0] == 0
+    argv = [*FULL, "--save", "model.pkl", "--report", "said.html", "--ledger", "l.ledger"]
+    done = subprocess.run([sys.executable, "-c", STOPPED, how, STAGES[stage], *argv], cwd=folder,
+                          capture_output=True, text=True, env=ENVIRONMENT)
+    assert done.returncode == (-9 if how == "SIGKILL" else 130), done.stderr
+    assert SECRET not in done.stdout + done.stderr
+    spent = PrivacyLedger(folder / "l.ledger").spent()[0]
+    # who interrupts before the noise is drawn has learned nothing
+    free = stage in FREE or (stage, how) == ("training", "SIGINT")
+    assert spent == (0.0 if free else 2.0)
+    if (folder / "model.pkl").exists():
+        check_model(pickle.loads((folder / "model.pkl").read_bytes()))
+        assert stage in ("reporting", "printing")
+    if (folder / "said.html").exists():
+        assert (folder / "said.html").read_text().rstrip().endswith("</html>")
+
+
+# --- what nobody expected
+
+
+def test_unexpected_errors_do_not_quote_the_records(run, monkeypatch):
+    def fit(self, X, y):
+        raise ValueError(f"could not convert string to float: {X.iloc[0, 0]} {SECRET}")
+
+    monkeypatch.setattr(StabilityGridSearchCV, "fit", fit)
+    code, _, err = run(*FULL)
+    assert code == 2 and err == "error: Something unexpected went wrong (ValueError).\n"
+
+
+def test_warnings_become_notes_that_do_not_quote_the_records(capsys):
+    with warnings_as_notes():
+        warnings.warn("labels were learned", PrivacyLeakWarning)
+        warnings.warn(f"strange value {SECRET}", RuntimeWarning)
+        warnings.warn("soon to be removed", DeprecationWarning)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err == "note: labels were learned\nnote: A library gave a RuntimeWarning.\n"
+
+
+def kinds_of_warnings():
+    """All that are there, of Python and of the libraries at hand, and one of a library that is not."""
+    kinds = {Warning, type("Other", (UserWarning,), {})}
+    while more := {kind for known in kinds for kind in known.__subclasses__()} - kinds:
+        kinds |= more
+    return sorted(kinds, key=lambda kind: (kind.__module__, kind.__qualname__))
+
+
+def test_no_warning_of_a_library_is_quoted(capsys):
+    for kind in kinds_of_warnings():
+        try:
+            warning = kind(f"strange cell {SECRET}")
+        except TypeError:  # it takes more than a text
+            continue
+        with warnings.catch_warnings(), warnings_as_notes():
+            warnings.simplefilter("always")
+            warnings.warn_explicit(warning, kind, "of_a_library.py", 1)
+        # only our own are known not to quote records
+        assert (SECRET in "".join(capsys.readouterr())) == issubclass(kind, PrivacyLeakWarning), kind
+
+
+def test_an_output_that_nobody_reads(folder):
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w") as stdout:
+        done = subprocess.run([sys.executable, "-m", "dpselect", *FULL], stdout=stdout, text=True,
+                              stderr=subprocess.PIPE, cwd=folder, env=ENVIRONMENT)
+    assert done.returncode == 2
+    assert done.stderr == "error: The output could not be printed to its end.\n"
+
+
+def test_there_is_no_seed():
+    given = vars(arguments.parse(FULL))
+    assert not {"seed", "random_state"} & set(given)
+
+
+def test_an_unknown_type_in_a_model_is_refused(folder):
+    sio = pytest.importorskip("skops.io")
+    (folder / "model.skops").write_bytes(sio.dumps(PublicSchemaOfSomebodyElse()))
+    with pytest.raises(CommandError, match="which is no part of a saved model"):
+        files.load_model(str(folder / "model.skops"))
+
+
+class PublicSchemaOfSomebodyElse:
+    privacy_ = best_estimator_ = None
