@@ -61,6 +61,17 @@ def _as_a_release(fit):
     return fit_as_a_release
 
 
+def _naming_counterparts(init):
+    # (a __new__ would hide the signature of the class)
+    @wraps(init)
+    def init_that_names_them(self, *args, **params):
+        if instead := counterpart(type(self), params):
+            raise TypeError(instead)
+        init(self, *args, **params)
+
+    return init_that_names_them
+
+
 class ReleaseMixin(CarriesLedgerMixin):
     """What all objects share whose `fit` releases something; comes before BaseEstimator.
 
@@ -132,10 +143,10 @@ class PrivateEstimator(ReleaseMixin, BaseEstimator, ABC):
     keeps: ClassVar[tuple[str, ...]] = ()
     takes_groups: ClassVar[bool] = False
 
-    def __new__(cls, *args, **kwargs):
-        if instead := counterpart(cls, kwargs):
-            raise TypeError(instead)
-        return super().__new__(cls)
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "__init__" in vars(cls):
+            cls.__init__ = _naming_counterparts(cls.__init__)  # type: ignore[method-assign]
 
     def set_params(self, **params: Any) -> Self:
         if instead := counterpart(type(self), params):
@@ -604,7 +615,9 @@ class PrivateDensity(DensityMixin, CertifiedEstimator):
 
 def _warn_if_logged(estimator, fit):
     """Warn if mlflow, once this fit is over, writes down what no privacy loss covers."""
-    private = getattr(estimator, "epsilon", None) != math.inf
+    # (whatever else epsilon is, `fit` has still to say)
+    epsilon = getattr(estimator, "epsilon", None)
+    private = not isinstance(epsilon, float) or epsilon != math.inf
     if private and is_called_by("mlflow.utils.autologging_utils", fit):
         warn_caller(
             "mlflow's autologging records scores of the training records, and a digest of them, which "

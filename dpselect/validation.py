@@ -51,7 +51,7 @@ def check_number(name, value, *, why, instead, low=0.0, low_included=False, high
     """
     kind = numbers.Integral if integer else numbers.Real
     if isinstance(value, str) and _reads_as_number(value):
-        why, instead = "a text is no number, whatever it says", "write it without quotation marks"
+        why, instead = "a text is no number, whatever it says", f"{instead}, without quotation marks"
     if not isinstance(value, kind) or isinstance(value, bool):
         raise TypeError(
             f"{name} must be {'an integer' if integer else 'a number'}, not a "

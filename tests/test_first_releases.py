@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import PolynomialFeatures
 
 from dpselect import (
@@ -24,8 +24,11 @@ from dpselect.capabilities import PublicShape
 from dpselect.first_releases import Division, first_releases
 from dpselect.linear_model.first_releases import ClassShares, MedianNorm
 from dpselect.model_selection.strategies import STRATEGIES
-from dpselect.preprocessing import tabular_pipeline
+from dpselect.noise import InnerStream
+from dpselect.preprocessing import DPBoundsScaler, tabular_pipeline
 from dpselect.testing import ReleaseStatement, check_private_estimator
+from tests.glue.cases import LINEAR, RIDGE, key, records_for
+from tests.glue.recording import Recorder
 
 N, P = 1500, 40
 EPSILON = 0.15  # so little that class shares are learned
@@ -39,6 +42,7 @@ MODELS = {
     "svc": DPLinearSVC(EPSILON, data_norm="auto", classes=[0, 1]),
     "poisson": DPPoissonRegressor(EPSILON, data_norm="auto", target_bound=10.0),
     "huber": DPHuberRegressor(EPSILON, data_norm="auto", data_norm_l1="auto", target_range=(0, 4)),
+    "gaussian": DPLogisticRegression(EPSILON, delta=1e-6, data_norm="auto", classes=[0, 1]),
     "ridge": DPRidge(EPSILON, data_norm="auto", target_range=(-1, 1)),
     "ridge objective": DPRidge(
         EPSILON, data_norm="auto", target_range=(-1, 1), alpha=1.0, perturbation="objective"
@@ -137,6 +141,32 @@ def test_the_model_is_that_of_the_numbers_as_if_typed(name):
     assert fitted.get_params() == model.get_params()
 
 
+# in all settings of the models that learn, whatever the noise of the rest is made of
+LEARNING = {
+    name: clone(model).set_params(
+        data_norm="auto", data_norm_l1="auto" if model.data_norm_l1 else None,
+    )
+    for name, model in {**LINEAR, **RIDGE}.items() if "0.2" not in name and name[-2:] != "-0"
+} | MODELS
+
+
+@pytest.mark.parametrize("name", LEARNING)
+def test_the_noise_is_that_of_the_numbers_as_if_typed_and_each_has_its_own(name, monkeypatch):
+    model = clone(LEARNING[name]).set_params(random_state=key("first", name))
+    X, y = data(name) if name in MODELS else records_for(model)
+    recorder = Recorder(monkeypatch).watch_keys()
+    fitted = clone(model).fit(X, y)
+    *first, last = keys = [key for key, _ in recorder.keys()]
+    assert len(set(keys)) == len(keys) == len(fitted.privacy_.parts) == 1 + len(first)
+    typed = {f: vars(fitted)[f"{f}_"] for f in first_releases(model)}
+    # with the rest of epsilon, and the noise that is drawn last
+    typed |= {"epsilon": fitted.privacy_.parts[-1].epsilon, "random_state": InnerStream(last)}
+    assert typed["epsilon"] < model.epsilon
+    expected = vars(clone(model).set_params(**typed).fit(X, y))
+    for attribute in ("coef_", "intercept_", "gram_", "moment_"):
+        np.testing.assert_array_equal(vars(fitted).get(attribute), expected.get(attribute))
+
+
 def test_it_is_learned_anew_by_each_fit():
     X, y = data()
     model = DPLogisticRegression(50.0, data_norm="auto", classes=[0, 1]).fit(X, y)
@@ -176,6 +206,37 @@ def test_the_ledger_pays_once(tmp_path):
     assert ledger.remaining()[0] == pytest.approx(1.0 - EPSILON - 0.2)
 
 
+class Stop(Exception):
+    pass
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("strategy", [None, *(name for name in STRATEGIES if name != "control")])
+@pytest.mark.parametrize("place", range(3))
+def test_what_fails_after_a_number_was_learned_has_spent(place, strategy, monkeypatch, tmp_path):
+    left = itertools.count(place, -1)
+
+    def stops(learn):
+        def learning(release, records, epsilon, generator):
+            learn(release, records, epsilon, generator)
+            if next(left) == 0:
+                raise Stop
+            return 0.5
+
+        return learning
+
+    for kind in (MedianNorm, ClassShares):
+        monkeypatch.setattr(kind, "learn", stops(kind.learn))
+    ledger = PrivacyLedger(tmp_path / "ledger", epsilon=1.0)
+    model, X_y = clone(LOGISTIC).set_params(ledger=ledger), data()
+    if strategy:
+        grid = {"alpha": [0.5, 1.0, 2.0]}
+        model = StabilityGridSearchCV(LOGISTIC, grid, epsilon=EPSILON, strategy=strategy, ledger=ledger)
+    with pytest.raises(Stop):
+        model.fit(*X_y)
+    assert ledger.spent()[0] == EPSILON
+
+
 def test_a_division_adds_up():
     for epsilon, k in itertools.product(np.random.default_rng(0).uniform(0.01, 9, 500), range(1, 4)):
         division = Division(dict.fromkeys("abc"[:k], MedianNorm("l2")), epsilon)
@@ -208,6 +269,35 @@ def test_a_search_learns_once_for_all_candidates(strategy, monkeypatch, tmp_path
     # no candidate was trained with more than the rest
     assert max(spent.trained) <= 0.85 * EPSILON * (1 + 1e-12)
     assert first_releases(LOGISTIC).keys() == {"data_norm", "data_norm_l1", "base_rate"}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("steps", [[], [("step", DPBoundsScaler(2.0))]], ids=["rows", "private step"])
+@pytest.mark.parametrize("strategy", [name for name in STRATEGIES if name != "control"])
+def test_a_search_is_that_of_the_numbers_as_if_typed_with_what_is_left(strategy, steps):
+    X, y = data(n=300)
+    X = 30 * X[:, :3]  # longer than what is guessed before
+    model = DPLogisticRegression(alpha=0.1, data_norm="auto", data_norm_l1="auto", classes=[0, 1])
+    name = "alpha" if strategy in ("data_independent", "stability") else "intercept_scaling"
+
+    def search(model, epsilon):
+        return StabilityGridSearchCV(
+            Pipeline([*steps, ("model", model)]), {f"model__{name}": [0.5, 1.0, 2.0]}, epsilon=epsilon,
+            strategy=strategy, n_noise_samples=2, random_state=4,
+        ).fit(X, y)
+
+    found = search(model, 40.0)
+    assert found.privacy_.epsilon == 40.0
+    shares = [loss.epsilon for loss in found.privacy_.releases if "median" in loss.label]
+    assert len(shares) == 2
+    norms = {norm: getattr(found.best_estimator_[-1], norm) for norm in ("data_norm", "data_norm_l1")}
+    expected = search(clone(model).set_params(**norms), 40.0 - math.fsum(shares))
+    assert found.best_index_ == expected.best_index_
+    for number in ("sensitivity", "noise_scale", "span", "training_epsilon", "selection_epsilon"):
+        assert getattr(found.plan_, number) == pytest.approx(getattr(expected.plan_, number), rel=1e-9)
+    np.testing.assert_allclose(
+        found.best_estimator_[-1].coef_, expected.best_estimator_[-1].coef_, rtol=1e-6
+    )
 
 
 @pytest.mark.filterwarnings("ignore")

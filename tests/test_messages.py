@@ -1,5 +1,6 @@
 """Errors that send to what works here, and not to what another library would do."""
 
+import inspect
 import pickle
 import re
 
@@ -69,6 +70,13 @@ def test_parameters_of_other_libraries_point_to_ours(kind, name):
     for error in (made, changed):
         known = f"{kind.__name__} has no parameter {name}, which other libraries have; {instead}."
         assert (str(error.value) == known) == (needed in own)
+
+
+@pytest.mark.parametrize("kind", CLASSES)
+def test_the_signature_of_a_class_is_its_own(kind):
+    """Which help, editors and the documentation show."""
+    assert list(inspect.signature(kind).parameters)[0] == "epsilon"
+    assert set(inspect.signature(kind).parameters) == set(kind._get_param_names())
 
 
 def test_counterparts_are_named_in_grids_and_pipelines_too():

@@ -1,3 +1,4 @@
+import itertools
 import json
 import multiprocessing
 import os
@@ -50,6 +51,21 @@ def test_a_descendant_is_told_what_holds_now(family):
     assert parent.told("ledgers") == [] and child.told("strict") == []
     parent.tell(ledgers=None, strict=True)
     assert grandchild.told("ledgers") == [["c"]] and child.told("strict") == [True]
+
+
+def test_a_fact_holds_until_it_is_changed_whatever_else_is_told(family):
+    parent, child = family
+    facts = [
+        ("ledgers", ["a"]), ("ledgers", ["b"]), ("ledgers", None), ("strict", True), ("strict", None),
+    ]
+    for told in itertools.product(facts, repeat=3):
+        parent.tell(ledgers=None, strict=None)
+        now = {"ledgers": None, "strict": None}
+        for name, fact in told:
+            parent.tell(**{name: fact})
+            now[name] = fact
+            for each, holds in now.items():
+                assert child.told(each) == ([] if holds is None else [holds])
 
 
 def test_there_is_a_file_only_while_there_is_something_to_say(family, tmp_path):

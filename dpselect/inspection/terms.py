@@ -305,9 +305,10 @@ def _direction(model, target):
 
 def _deviation(model, n_samples):
     """Return the bound on the standard deviation of a coefficient, in any direction."""
-    persons = model.privacy_.adjacency == Adjacency.REPLACE_PERSON
-    shape, noise = PublicShape(n_samples, *np.atleast_2d(model.coef_).T.shape, persons), None
+    noise = None
     if isinstance(model, Calibrated):
+        persons = model.privacy_.adjacency == Adjacency.REPLACE_PERSON
+        shape = PublicShape(n_samples, *np.atleast_2d(model.coef_).T.shape, persons)
         learned = {name: getattr(model, f"{name}_") for name in first_releases(model)}
         # what was learned first has taken its share of epsilon
         rest = model.privacy_.parts[-1].epsilon if learned and model.privacy_.parts else model.epsilon

@@ -197,7 +197,7 @@ def test_bad_parameters_of_the_estimator(estimator, part):
 @pytest.mark.parametrize("estimator", [Ridge(), LogisticRegression()], ids=name_of)
 def test_other_estimators_are_refused(estimator):
     message = refusal(CertificateError, estimator=estimator)
-    says(message, type(estimator).__name__, "accuracy_form", "a private estimator of dpselect")
+    says(message, type(estimator).__name__, "no private model", "a private estimator of dpselect")
     assert "epsilon=float('inf')" not in message  # a parameter that there is not
 
 

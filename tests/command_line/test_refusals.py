@@ -223,6 +223,31 @@ def test_missing_values(refused, folder, mark, column):
     assert "7" not in said and "8" not in said and "9" not in said  # nor which record
 
 
+SPOILT = {
+    "a field too many": lambda cells: [*cells, "1"],
+    "a quotation mark": lambda cells: ['"', *cells[1:]],
+    "text after a quotation mark": lambda cells: ['"1"2', *cells[1:]],
+    "no UTF-8": lambda cells: ["\xff", *cells[1:]],
+} | {
+    f"{cell!r} in column {j}": lambda cells, j=j, cell=cell: [*cells[:j], cell, *cells[j + 1 :]]
+    for cell in ("", "inf", "other") for j in range(3)
+}
+
+
+@pytest.mark.parametrize("spoilt", SPOILT)
+def test_a_refusal_does_not_tell_which_record_it_is_about(refused, folder, spoilt):
+    header, said = ["age", "out come", "bmi"], set()
+    rows = [[str(row[0]), row[1], str(row[3])] for row in records()]
+    (folder / "schema.json").write_text(json.dumps({name: SCHEMA[name] for name in header}))
+    for place in (0, 30, 77, 199):
+        lines = [header, *rows]
+        lines[1 + place] = SPOILT[spoilt](rows[place])
+        text = "\n".join(map(",".join, lines))
+        (folder / "data.csv").write_bytes(text.encode("latin1"))
+        said.add(refused(*FULL))
+    assert len(said) == 1
+
+
 @pytest.mark.parametrize("cell", ["inf", "-inf", "1e999", "1_000", "a lot"])
 def test_cells_that_are_not_numbers(refused, folder, cell):
     rows = records()

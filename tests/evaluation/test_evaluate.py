@@ -122,6 +122,35 @@ def test_what_it_shows():
     assert repr(pickle.loads(pickle.dumps(evaluation))) == repr(evaluation)
 
 
+@pytest.mark.parametrize("model, epsilon", [(MODEL, 1.0), (LinearSVC().fit(X[:1000], Y[:1000]), 0.1)])
+def test_every_figure_lies_within_its_interval(model, epsilon):
+    evaluation = evaluate(model, *SET_ASIDE, epsilon=epsilon)
+    estimates = [cell for row in evaluation.confusion_matrix() for cell in row]
+    estimates += [evaluation.metric(name) for name in evaluation.metrics]
+    figures = [(e.value, e.low, e.high) for e in estimates]
+    figures += evaluation.to_frame()[["value", "low", "high"]].to_numpy().tolist()
+    curves = [evaluation.roc_curve()]
+    curves += [evaluation.calibration_curve()] if evaluation.calibrated_scores else []
+    for curve in curves:
+        for name in {column.removesuffix("_low") for column in curve if column.endswith("_low")}:
+            figures += zip(curve[name], curve[f"{name}_low"], curve[f"{name}_high"])
+    figures = np.array(figures)
+    told = figures[~np.isnan(figures).all(axis=1)]
+    assert (told[:, 1] <= told[:, 0]).all() and (told[:, 0] <= told[:, 2]).all()
+    assert (told[:, 1] < told[:, 2]).any()
+    # the curve has what the metrics say at its thresholds
+    roc = curves[0]
+    for i in range(0, 31, 6):
+        recall = evaluation.metric("recall", roc["threshold"][i])
+        kept = evaluation.metric("specificity", roc["threshold"][i])
+        expected = {
+            "recall": recall.value, "recall_low": recall.low, "recall_high": recall.high,
+            "false_positive_rate": 1 - kept.value, "false_positive_rate_low": 1 - kept.high,
+            "false_positive_rate_high": 1 - kept.low,
+        }
+        np.testing.assert_equal({name: roc[name][i] for name in expected}, expected)
+
+
 def test_what_says_nothing_prints_so():
     rare = evaluate(MODEL, X[:300], np.where(np.arange(300) < 3, "yes", "no"), epsilon=0.3)
     assert rare.metric("roc_auc").empty and "roc_auc            nothing to be said" in repr(rare)

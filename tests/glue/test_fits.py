@@ -13,6 +13,7 @@ from scipy.special import log_ndtr
 from scipy.stats import gamma, kstest
 from sklearn.base import clone
 
+from dpselect import DPLogisticRegression
 from dpselect.metrics import (
     ClippedAbsoluteErrorScore,
     ClippedSquaredErrorScore,
@@ -156,6 +157,36 @@ def test_the_law_of_each_problem_s_noise(name):
     products = flat.T @ flat / len(flat)
     # signs of independent numbers; the largest of 300 products of 300 stays below with 1 - 1e-7
     assert np.abs(products - np.eye(len(products))).max() < 7 / np.sqrt(len(flat))
+
+
+# ---- what is written in another order
+
+
+BOTH = DPLogisticRegression(
+    epsilon=1.7, alpha=0.05, data_norm=0.8, classes=[0, 1, 2], base_rate={0: 0.1, 1: 0.3, 2: 0.6},
+    class_weight={0: 0.5, 1: 4.0, 2: 1.5},
+)
+WRITTEN = {"logistic-both": BOTH} | {
+    name: model for name, model in LINEAR.items()
+    if any(isinstance(value, (dict, list)) for value in model.get_params().values())
+}
+
+
+def turned_round(value):
+    return dict(reversed(value.items())) if isinstance(value, dict) else value[::-1]
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_the_order_in_which_labels_are_written_means_nothing(name):
+    model = clone(WRITTEN[name]).set_params(random_state=key("order", name))
+    X, y = records_for(model)
+    expected = clone(model).fit(X, y)
+    for parameter, value in model.get_params().items():
+        if not isinstance(value, (dict, list)):
+            continue
+        other = clone(model).set_params(**{parameter: turned_round(value)}).fit(X, y)
+        for attribute in ("classes_", "coef_", "intercept_"):
+            assert (getattr(other, attribute) == getattr(expected, attribute)).all(), parameter
 
 
 # ---- many at once

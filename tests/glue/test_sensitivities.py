@@ -13,7 +13,14 @@ import pytest
 from scipy.stats import gamma
 from sklearn.base import clone
 
-from dpselect import DPHistogramDensity, DPLinearSVC, DPLogisticRegression, DPRidge
+from dpselect import (
+    DPHistogramDensity,
+    DPHuberRegressor,
+    DPLinearSVC,
+    DPLogisticRegression,
+    DPPoissonRegressor,
+    DPRidge,
+)
 from dpselect.accuracy_first.forms import NoiseLevels
 from dpselect.capabilities import PublicShape
 from dpselect.density.accuracy import one_sided_quantile
@@ -22,11 +29,13 @@ from dpselect.mechanisms.verification import root_excess_sensitivity
 from dpselect.metrics import (
     AccuracyScore,
     BrierScore,
+    ClippedAbsoluteErrorScore,
     ClippedSquaredErrorScore,
     HingeScore,
     IntegratedSquaredErrorScore,
     LogisticScore,
     MarginScore,
+    PoissonDevianceScore,
     RampScore,
 )
 from dpselect.metrics.scores import SCORES
@@ -35,7 +44,7 @@ from dpselect.rows import Parts
 from tests.trials import scales_of, trial
 
 from . import reference
-from .cases import key
+from .cases import LINEAR, NOISY_RIDGE, key, n_problems
 
 INF = float("inf")
 N = 40
@@ -287,6 +296,64 @@ def test_the_certificate_of_ridge_is_what_one_record_moves():
         certificate = model.stability_certificate(score, N, 2)
         assert certificate.training == pytest.approx(2 * math.sqrt(3.0) * R * moved, rel=1e-5)
         assert certificate.span == 3.0
+
+
+# ---- every setting
+
+
+# regularised so much that the noise and the losses hide little of what a certificate is made of
+STRONG = {
+    name: clone(model).set_params(alpha=100.0)
+    for name, model in {**LINEAR, **NOISY_RIDGE}.items()
+    if "auto" not in name.split("-")[-1] and "0.2" not in name
+} | {
+    f"{name}-{where}": clone(model).set_params(alpha=100.0, perturbation=where)
+    for where in ("objective", "output") for name, model in {
+        "poisson": DPPoissonRegressor(target_bound=3.0),
+        "huber, long units": DPHuberRegressor(target_range=(-30, 50)),
+    }.items()
+}
+STRONG |= {
+    f"{name}-delta": clone(model).set_params(delta=0.2)
+    for name, model in STRONG.items()
+    if not isinstance(model, DPRidge) and model.norm != "l1" and model.fit_intercept
+}
+FEW = 8
+
+
+def scored_by(model):
+    """Return a score that is steep everywhere, and the targets of which one is replaced by the other."""
+    if hasattr(model, "classes"):
+        return RampScore(-50, 50), (model.classes[0], model.classes[-1])
+    if isinstance(model, DPPoissonRegressor):
+        return PoissonDevianceScore(model.target_bound), (0.0, model.target_bound)
+    low, high = model.target_range
+    if isinstance(model, DPHuberRegressor):
+        return ClippedAbsoluteErrorScore(1e9), (-1e3, 1e3)
+    return ClippedSquaredErrorScore((high - low) ** 2 / 4), (low, high)
+
+
+@pytest.mark.parametrize("name", STRONG)
+def test_no_target_moves_a_score_or_a_least_risk_further_than_is_stated(name):
+    model = clone(STRONG[name]).set_params(random_state=key("strong", name))
+    score, (one, other) = scored_by(model)
+    problems = n_problems(model)
+    certificate = model.stability_certificate(score, FEW, 2, problems)
+    bound = model.risk_bound(FEW, 2, problems)
+    X = np.array([[9.0, 0.0]] * FEW)  # as long as may be
+    y = np.full(FEW, one)
+    replaced = y.copy()
+    replaced[0] = other
+    models = [clone(model).fit(X, targets) for targets in (y, replaced)]
+    for target in (one, other):
+        scores = [score(trained, X[:1] + 0, [target]) for trained in models]
+        assert abs(scores[0] - scores[1]) <= certificate.training * (1 + 1e-6)
+    apart = score(models[0], X[:1] + 0, [one]) - score(models[0], X[:1] + 0, [other])
+    assert abs(apart) <= certificate.span * (1 + 1e-9)
+    values = [
+        type(model).optimal_values([trial(model)], X, targets, 10.0)[0] for targets in (y, replaced)
+    ]
+    assert abs(values[0] - values[1]) <= bound.sensitivity * (1 + 1e-9)
 
 
 # ---- histograms

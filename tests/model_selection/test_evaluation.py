@@ -328,7 +328,8 @@ def test_more_splits_than_are_worked_on_together(records, monkeypatch):
     sizes = []
     original = Parts.from_splits
     monkeypatch.setattr(
-        Parts, "from_splits", lambda splits, n: sizes.append(len(splits)) or original(splits, n)
+        Parts, "from_splits",
+        lambda splits, *given: sizes.append(len(splits)) or original(splits, *given),
     )
     candidates = make_candidates(LOGISTIC, {"alpha": [0.1, 1.0]}, trusted_steps=())
     trials = [[Trial(c.model, 2.0, root_stream(i))] for i, c in enumerate(candidates)]

@@ -1,6 +1,7 @@
 """What is public of a table, and records in its form, each by itself."""
 
 import datetime
+import itertools
 from decimal import Decimal
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from scipy import sparse
 
 from dpselect import RowChunks
+from dpselect.preprocessing import BoundedScaler, TableEncoder
 from dpselect.preprocessing.table_form import read_form
 from dpselect.rows import as_lazy, block_map, is_lazy
 
@@ -196,3 +198,33 @@ def test_numbers_of_a_frame_are_float64_whatever_one_record_makes_of_their_colum
     rows = [form.convert(X)["a"] for form, X in zip(forms, (whole, gap))]
     assert [column.dtype for column in rows] == [np.float64, np.float64]
     assert rows[0][2] == rows[1][2]
+
+
+# ---- columns that a parameter knows by name
+
+PUBLIC = {"a": (0, 1), "b": (0, 10), "c": (-5, 100), "d": (0, 2)}
+CELLS = {"a": [0.2, 0.9], "b": [9.0, 1.0], "c": [100.0, 0.0], "d": [0.5, 7.0]}
+# steps by what they know, and whether their output is in the order of that and not of the table
+BY_NAME = {
+    "TableEncoder": (lambda known: TableEncoder(known, expansion=2), True),
+    "BoundedScaler": (BoundedScaler, False),
+}
+
+
+@pytest.mark.parametrize("container", ["pandas", "polars", "chunks"])
+@pytest.mark.parametrize("step", BY_NAME)
+def test_columns_are_known_by_name_in_whatever_order_they_stand(step, container):
+    make, in_order_of_parameter = BY_NAME[step]
+    frame = None if container == "chunks" else pytest.importorskip(container).DataFrame
+    alone = {
+        name: make({name: PUBLIC[name]}).fit_transform(np.transpose([CELLS[name]])) for name in PUBLIC
+    }
+    for order in itertools.permutations("abcd"):
+        X = np.column_stack([CELLS[name] for name in order])
+        table = (
+            RowChunks(lambda i, X=X: X[[i]], [1, 1], 4, feature_names=order) if frame is None
+            else frame({name: CELLS[name] for name in order})
+        )
+        found = make({name: PUBLIC[name] for name in "dacb"}).fit(table).transform(table)
+        expected = [alone[name] for name in ("dacb" if in_order_of_parameter else order)]
+        np.testing.assert_allclose(np.asarray(found), np.hstack(expected), atol=1e-12)

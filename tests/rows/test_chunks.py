@@ -1,10 +1,12 @@
 """Chunks that a function reads: what they must be, and that errors hold no records."""
 
+import itertools
+
 import numpy as np
 import pytest
 
 from dpselect import DPLogisticRegression, DPRidge, RowChunks
-from dpselect.rows import block_sum
+from dpselect.rows import block_map, block_sum, in_memory
 
 from .kinds import LENGTHS, Parts, chunked
 
@@ -76,6 +78,35 @@ def test_errors_of_the_reading_function(records):
     with pytest.raises(OSError, match="part-0") as caught:
         DPRidge(target_range=(-1, 1)).fit(RowChunks(damaged, [10], 4), np.zeros(10))
     assert caught.value.__cause__ is None and caught.value.__context__ is None
+
+
+RNG = np.random.default_rng(0)
+# each holds numbers, or texts, that those before it do not
+KINDS = [
+    RNG.integers(2, size=(9, 2)).astype(bool), RNG.integers(-9, 9, size=(7, 2)).astype(np.int8),
+    RNG.uniform(-1, 1, size=(8, 2)).astype(np.float32), RNG.uniform(-1, 1, size=(6, 2)),
+]
+TEXTS = [RNG.choice(["1", "12", "1234"][:k], size=9 - k).astype(f"U{2 ** (k - 1)}") for k in (1, 2, 3)]
+TEXTS.append(np.array(["1", "a long text"], dtype=object))
+
+
+def as_chunks(parts):
+    return RowChunks(parts.__getitem__, list(map(len, parts)), 1 if parts[0].ndim == 1 else 2)
+
+
+@pytest.mark.filterwarnings("ignore::dpselect.SeededNoiseWarning")
+@pytest.mark.parametrize("order", list(itertools.permutations(range(4))))
+def test_each_chunk_may_be_of_a_type_of_its_own(order):
+    rows, texts = ([kinds[k] for k in order] for kinds in (KINDS, TEXTS))
+    columns = [part[:, 0] for part in rows]
+    for parts in (rows, texts, columns):
+        whole, chunks = np.concatenate(parts), as_chunks(parts)
+        for found in (in_memory(chunks), block_map(np.asarray, chunks)):
+            assert np.array_equal(found.reshape(whole.shape), whole)
+    model = DPRidge(target_range=(-9, 9), random_state=0)
+    found = model.fit(as_chunks(rows), as_chunks(columns)).coef_
+    whole = np.concatenate(rows).astype(np.float64)
+    np.testing.assert_array_equal(found, model.fit(whole, whole[:, 0]).coef_)
 
 
 def test_names_come_from_feature_names(records):

@@ -141,7 +141,7 @@ def test_blocks_are_as_long_as_the_bits_assume(monkeypatch, q, block, of_splits)
     X, y, problem = np.zeros((n, q - 2)), np.zeros(n), MODEL.problem()
     if of_splits:
         parts = Parts.from_splits([(np.arange(1, n), np.arange(1))], X)
-        split_sums(X, y, parts, np.array([0]), 10, problem)
+        split_sums(Records(X, y, {}), parts, np.array([0]), 10, problem)
     else:
-        outer_sums(X, y, 10, problem)
+        outer_sums(Records(X, y, {}), 10, problem)
     assert seen == [block, 20]

@@ -171,8 +171,8 @@ def test_private_steps_take_their_share_of_the_total(strategy, data, tmp_path):
 
 
 def test_steps_that_are_not_counted_are_caught(data, tmp_path, monkeypatch):
-    def forgetful(epsilon, estimator):
-        shares = divide(epsilon, estimator)
+    def forgetful(epsilon, estimator, *adjacency):
+        shares = divide(epsilon, estimator, *adjacency)
         return replace(shares, rest=shares.total)
 
     monkeypatch.setattr(search_module, "divide", forgetful)
