@@ -43,6 +43,8 @@ class NoLedger(DPPoissonRegressor):
 class MeanBeside(DPPoissonRegressor):
     """Releases the mean count at epsilon too, and states the loss of the coefficients alone."""
 
+    takes_groups = False  # or the rows of one person, which it counts each, would give it away
+
     def _release(self, records, calibration, noise):
         n, B, epsilon = records.shape.n_samples, self.target_bound, calibration.epsilon
         (total,) = block_sum(lambda y: (np.clip(y, 0, B).sum(),), records.y)

@@ -140,8 +140,8 @@ class CalibratedModel(ClassifierMixin, BaseEstimator):
         Scores, and the probabilities that they stand for; between them, lines. Released, as a function
         of the evaluation.
     privacy_ : PrivacyLoss
-        Of the estimator and the evaluation: their sum, unless the estimator's loss has the evaluation
-        among its parts. It is the larger one of both if they are of different records.
+        Of the estimator and the evaluation: their sum, unless the evaluation is the estimator's own
+        `evaluation_`. It is the larger one of both if they are of different records.
 
     Examples
     --------
@@ -213,10 +213,11 @@ class CalibratedModel(ClassifierMixin, BaseEstimator):
     @property
     def privacy_(self) -> PrivacyLoss:
         """PrivacyLoss : Of the estimator and the evaluation."""
-        loss, own = self.estimator.privacy_, self.evaluation.privacy_
-        if own in loss.releases:
+        loss = self.estimator.privacy_
+        # another evaluation may state the same loss, and is a release all the same
+        if self.evaluation is getattr(self.estimator, "evaluation_", None):
             return loss
-        return PrivacyLoss.sequential([loss, own], label=type(self).__name__)
+        return PrivacyLoss.sequential([loss, self.evaluation.privacy_], label=type(self).__name__)
 
     def predict_proba(self, X: MatrixLike) -> FloatArray:
         """Return the calibrated probabilities of both classes.

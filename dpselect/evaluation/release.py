@@ -19,7 +19,7 @@ from ..noise.generators import RandomState
 from ..noise.grid import noise_ratio
 from ..privacy import PrivacyLoss
 from ..records import as_targets, one_label_a_row, public_classes
-from ..rows import align, block_sum, in_memory, on_labels
+from ..rows import align, block_sum, in_memory, n_rows, on_labels
 from ..type_aliases import Estimator, MatrixLike
 from ..validation import check_epsilon, check_interval, unquoted
 from .binary import BinaryEvaluation
@@ -197,6 +197,9 @@ class EvaluationPlan:
 
     def _counts(self, model, X, y, by=None):
         predictions = self.cells.predictions(model, X)
+        # or labels would be counted beside the predictions of other records
+        if n_rows(predictions) != n_rows(y):
+            raise ValueError("The model has not one prediction for each record.")
         predictions, y = with_labels(predictions, y)
         groups = () if by is None else (align(predictions, by)[1],)
         return count(self.cells, max(len(self.levels), 1), predictions, y, *groups)

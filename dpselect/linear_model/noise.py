@@ -207,6 +207,11 @@ class LinearNoise:
         p, K, R = shape.n_features, shape.n_problems, problem.radius
         d, law = problem.dimension(p), problem.noise_law(perturbation, epsilon, p, K)
         share, rows = epsilon / K, {"n_samples": shape.n_samples, "dimension": d, "radius": R}
+        if law == "gaussian" and shape.persons:
+            raise CertificateError(
+                f"delta={problem.delta!r} is not allowed with groups, because it is not known how far "
+                "all rows of one person move a model with Gaussian noise; write delta=0.0."
+            )
         if law == "gaussian":
             sharpness = gaussian_sharpness(perturbation, problem.loss, epsilon, problem.delta, K)
             length = share * math.sqrt(d) / sharpness

@@ -45,7 +45,7 @@ from .set_aside import (
     with_evaluation,
     with_forecast,
 )
-from .spending import divide, refuse_overspent
+from .spending import deltas_differ, divide, refuse_overspent, unused_delta
 from .splits import make_splits
 from .strategies import Problem, Strategy, compare_strategies, strategy_class
 from .weights import check_groups_are_taken, check_weights_are_taken, take_weights
@@ -392,6 +392,12 @@ class StabilityGridSearchCV(
                 PrivacyLoss.sequential(losses, label=type(self).__name__) if losses
                 else PrivacyLoss(0.0, label="nothing depends on the data", adjacency=adjacency)
             )
+            if most.delta > loss.delta and (
+                firsts.releases or deltas_differ(candidates, n, strategy.training_epsilon)
+            ):
+                # whether it was used has been decided by the records
+                losses.append(unused_delta(losses, most.delta))
+                loss = PrivacyLoss.sequential(losses, label=type(self).__name__)
             plan = choice.plan or strategy.plan()
             refuse_overspent(loss, most, f"strategy={strategy.name!r}", charge)
             evaluated = evaluate_candidate(

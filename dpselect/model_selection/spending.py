@@ -84,3 +84,23 @@ def refuse_overspent(loss, most, way, charge):
 
 def _listed(losses):
     return ", ".join(f"{loss.label} {loss.epsilon:.6g}" for loss in losses)
+
+
+def deltas_differ(candidates, n_samples, epsilon):
+    """Tell whether the choice among candidates decides if a delta is used."""
+    return len({
+        getattr(candidate.model.calibration(candidate.shape(n_samples), epsilon), "delta", None)
+        for candidate in candidates
+    }) > 1
+
+
+def unused_delta(losses, most):
+    """Return what is missing to a delta of `most`: a delta that depends on the records is none."""
+    spent = PrivacyLoss.sequential(losses)
+    missing = most - spent.delta
+    while spent.delta + missing > most:
+        missing = math.nextafter(missing, 0.0)
+    return PrivacyLoss(
+        0.0, missing, adjacency=spent.adjacency, label="delta of models that were not chosen",
+        seeded=spent.seeded,
+    )

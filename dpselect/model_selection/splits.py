@@ -71,6 +71,11 @@ def make_splits(cv, n_samples, stream, persons=False):
         splits = cv
     # one after the other, since a splitter's own arrays are larger
     splits = [_pair(split, n_samples) for split in (splits if np.iterable(splits) else [None])]
+    if persons and any(len(np.unique(part)) < len(part) for split in splits for part in split):
+        raise ValueError(
+            "cv names a person twice in one part, and a person counts once, whatever the rows are; "
+            "write splits that do not repeat."
+        )
     if any(len(split) != 2 for split in splits):
         raise ValueError("cv must give pairs (train, test) of index arrays; write a list of pairs.")
     if not splits or any(len(part) == 0 for split in splits for part in split):

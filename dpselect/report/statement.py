@@ -120,19 +120,23 @@ def privacy_report(
     loss = privacy_of(model)
     found = model if isinstance(model, Evaluation) else getattr(model, "evaluation_", None)
     evaluation = found if evaluation is None else evaluation
+    # another one may state the same loss, and is a release all the same
+    known = (model, found, getattr(model, "evaluation", None))
+    apart = evaluation is not None and not any(evaluation is one for one in known)
+    seeded = loss.seeded or (evaluation is not None and evaluation.privacy_.seeded)
     name = type(model).__name__
     sections = [
         Section("What was released", _released(name, model, loss)),
         Section("Who is protected", _protected(loss, _n_records(model, loss))),
         Section(f"What epsilon = {loss.epsilon:.6g} means", _meaning(model, loss)),
         Section("What is taken to be public", _public(model)),
-        Section("What is not covered", _not_covered(model, loss)),
+        Section("What is not covered", _not_covered(model, loss, seeded)),
     ]
     if isinstance(evaluation, Evaluation):
-        sections.append(Section("How good it is", _quality(evaluation, loss)))
+        sections.append(Section("How good it is", _quality(evaluation, loss, apart)))
     sections += [
         Section("Budget of the records", _budget(ledger, loss)),
-        Section("How it was made", _making(loss)),
+        Section("How it was made", _making(loss, seeded)),
         Section("Signature", (Table(("Name", "Function", "Date", "Signature"), (("",) * 4,)),)),
     ]
     date = datetime.date.today() if date is None else date
@@ -345,7 +349,7 @@ def _schema(schema):
     return Table(("Column", "Holds"), tuple(rows))
 
 
-def _not_covered(model, loss):
+def _not_covered(model, loss, seeded):
     given, seed = _params(model), "Whoever knows the seed (random_state) that the noise came from."
     items = [
         # a search gives its models the classes that it has learned
@@ -357,19 +361,24 @@ def _not_covered(model, loss):
         (loss.adjacency == Adjacency.REPLACE_HOLDOUT_RECORD,
          "The training records; and that what is asked of the holdout treats each record by itself."),
         (isinstance(model, Evaluation), "The model that was evaluated, and its training records."),
-        (loss.seeded, seed),
+        (seeded, seed),
     ]
     return (NOT_COVERED + tuple(item for holds, item in items if holds),)
 
 
-def _quality(evaluation, loss):
+def _quality(evaluation, loss, apart):
     own = evaluation.privacy_
     rows = tuple((name, str(evaluation.metric(name))) for name in evaluation.metrics)
     blocks = [
         f"Measured on {evaluation.n_records:,} records. Intervals of 95 % cover sampling and noise.",
         Table(("Figure", "Value [95 %]"), rows),
     ]
-    if own not in loss.releases and own.adjacency == loss.adjacency:
+    if apart and own.adjacency != loss.adjacency:
+        blocks.append(
+            f"The evaluation is a release of its own, with {_in_words(own)}, and about another "
+            f"adjacency: {own.adjacency}. Its loss and that of the model do not add up."
+        )
+    elif apart:
         largest, total = max(loss.epsilon, own.epsilon), loss.epsilon + own.epsilon
         blocks.append(
             f"The evaluation is a release of its own, with {_in_words(own)}. If its records took no "
@@ -396,10 +405,10 @@ def _budget(ledger, loss):
     return tuple(blocks)
 
 
-def _making(loss):
+def _making(loss, seeded):
     noise = (
         "There was no noise." if loss.epsilon in (0.0, math.inf)
-        else "The noise came from a seed: this is for tests, not for release." if loss.seeded
+        else "The noise came from a seed: this is for tests, not for release." if seeded
         else "The noise was drawn from the operating system's entropy, and no seed was given."
     )
     versions = [("Python", platform.python_version()), *((name, version(name)) for name in LIBRARIES)]

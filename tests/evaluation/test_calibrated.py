@@ -14,9 +14,11 @@ from dpselect import (
     DPLogisticRegression,
     PrivacyLoss,
     RowChunks,
+    SeededNoiseWarning,
     StabilityGridSearchCV,
     calibrated,
     evaluate,
+    privacy_report,
 )
 from dpselect.evaluation import CalibratedModel
 from dpselect.evaluation.calibrated import METHODS
@@ -169,3 +171,26 @@ def test_bad_input(bad, said):
 def test_the_class_is_there_for_documentation_alone():
     direct = CalibratedModel(MODEL, NOISY)
     np.testing.assert_array_equal(direct.predict(X[:50]), calibrated(MODEL, NOISY).predict(X[:50]))
+
+
+def test_another_evaluation_of_the_same_loss_is_another_release():
+    search = StabilityGridSearchCV(
+        DPLogisticRegression(classes=["fit", "ill"]), {"alpha": [0.01, 1.0]}, evaluation=0.3
+    ).fit(*HELD)
+    again = evaluate(search, *HELD, epsilon=1.0)
+    assert again.privacy_ == search.evaluation_.privacy_
+    assert calibrated(search, search.evaluation_).privacy_.epsilon == 1.0
+    assert calibrated(search, again).privacy_.epsilon == 2.0
+    said = [
+        "a release of its own" in privacy_report(search, **given).to_markdown()
+        for given in ({}, {"evaluation": search.evaluation_}, {"evaluation": again})
+    ]
+    assert said == [False, False, True]
+
+
+def test_the_report_tells_of_the_seed_and_the_unit_of_an_evaluation():
+    model = DPLogisticRegression(classes=["fit", "ill"]).fit(*HELD, groups=np.arange(30_000) // 3)
+    with pytest.warns(SeededNoiseWarning):
+        seeded = evaluate(model, *TEST, epsilon=3.0, random_state=0)
+    said = privacy_report(model, evaluation=seeded).to_markdown()
+    assert "about another adjacency: replace one record" in said and "came from a seed" in said

@@ -228,3 +228,15 @@ def test_bad_input(bad, error):
 def test_bad_questions(call):
     with pytest.raises((ValueError, TypeError), match=r"name|threshold"):
         call(evaluate(MODEL, *SET_ASIDE, epsilon=1.0))
+
+
+def test_a_model_that_leaves_records_out_is_refused():
+    """Labels would be counted beside the predictions of other records, and one record move them all."""
+    class Dropping(LogisticRegression):
+        def predict_proba(self, X):
+            return super().predict_proba(X[np.abs(X[:, 0]) < 1.0])
+
+    X = np.random.default_rng(0).normal(size=(200, 1))
+    y = (X[:, 0] > 0).astype(int)
+    with pytest.raises(ValueError, match="could not be answered|not one prediction"):
+        evaluate(Dropping().fit(X, y), X, y, epsilon=1.0)

@@ -140,3 +140,30 @@ def test_the_promised_excess_holds_for_gaussian_noise():
     # up to six standard errors
     assert 0.6 < np.mean(found) / form.excess_bound(shape, 3.0) < 1.2
     assert max(found) <= form.excess_bound(shape, 3.0, 1e-6)
+
+
+@pytest.mark.parametrize("strategy", sorted(SPENT.keys() - {"data_independent", "random"}))
+def test_a_delta_does_not_depend_on_what_was_learned(strategy, tmp_path):
+    """A short learned norm makes the noise pure; whether it does must not be stated."""
+    found = set()
+    for scale in (1e-3, 1.0):
+        X, y = records(30, 3000)
+        ledger = PrivacyLedger(tmp_path / f"{scale}", epsilon=10.0, delta=1e-3)
+        model = DPLogisticRegression(delta=DELTA, data_norm="auto", classes=[0, 1])
+        search = StabilityGridSearchCV(
+            model, {"max_iter": [99, 100]}, epsilon=1.0, strategy=strategy, ledger=ledger,
+            scoring="ramp" if strategy == "stability" else None,
+        ).fit(scale * 30**0.5 * X, y)
+        assert ledger.spent()[1] == search.privacy_.delta
+        found.add(search.privacy_.delta)
+    assert found == {SPENT[strategy] * DELTA}
+
+
+@pytest.mark.parametrize("strategy", ["stability", "optimal_risk", "data_split"])
+def test_nor_on_the_choice(strategy):
+    X, y = records(30, 2000)
+    search = StabilityGridSearchCV(
+        DPLogisticRegression(classes=[0, 1], alpha=0.05), {"delta": [0.0, DELTA]}, epsilon=1.0,
+        strategy=strategy, scoring="ramp" if strategy == "stability" else None,
+    )
+    assert {search.fit(X, y).privacy_.delta for _ in range(6)} == {DELTA}

@@ -88,3 +88,11 @@ def test_a_splitter_sees_no_records():
 def test_empty_parts(cv):
     with pytest.raises(ValueError, match="empty part"):
         make_splits(cv, 4, STREAM)
+
+
+def test_no_part_may_name_a_person_twice():
+    splits = [([0, 1, 1, 2], [3])]
+    assert len(make_splits(splits, 4, root_stream(0))) == 1
+    for split in (splits, [([3], [0, 0, 1])]):
+        with pytest.raises(ValueError, match="a person twice"):
+            make_splits(split, 4, root_stream(0), persons=True)
