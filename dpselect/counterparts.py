@@ -37,9 +37,12 @@ def counterpart(estimator_class, names):
     str
         A sentence; empty if all are parameters, or nothing is known of the others.
     """
-    known = inspect.signature(estimator_class.__init__).parameters
     for name in names:
-        instead, needed = COUNTERPARTS.get(name, ("", ""))
+        if name not in COUNTERPARTS:
+            continue
+        # only here, as a signature takes longer than all else that a clone does
+        known = inspect.signature(estimator_class.__init__).parameters
+        instead, needed = COUNTERPARTS[name]
         if needed in known and name not in known:
             return (
                 f"{estimator_class.__name__} has no parameter {name}, which other libraries have; "

@@ -615,10 +615,7 @@ class PrivateDensity(DensityMixin, CertifiedEstimator):
 
 def _warn_if_logged(estimator, fit):
     """Warn if mlflow, once this fit is over, writes down what no privacy loss covers."""
-    # (whatever else epsilon is, `fit` has still to say)
-    epsilon = getattr(estimator, "epsilon", None)
-    private = not isinstance(epsilon, float) or epsilon != math.inf
-    if private and is_called_by("mlflow.utils.autologging_utils", fit):
+    if _is_private(estimator) and is_called_by("mlflow.utils.autologging_utils", fit):
         warn_caller(
             "mlflow's autologging records scores of the training records, and a digest of them, which "
             "the privacy loss does not cover; switch it off by mlflow.sklearn.autolog(disable=True), "
@@ -627,12 +624,17 @@ def _warn_if_logged(estimator, fit):
         )
 
 
+def _is_private(estimator):
+    # (whatever else epsilon is, `fit` has still to say)
+    epsilon = getattr(estimator, "epsilon", None)
+    return not isinstance(epsilon, float) or epsilon != math.inf
+
+
 def warn_if_seeded(estimator):
     """Warn if what `estimator` is about to release has noise that can be drawn again."""
     state = estimator.random_state
     # a search's inner fits are never released
-    private = getattr(estimator, "epsilon", None) != math.inf
-    if is_seeded(state) and not isinstance(state, InnerStream) and private:
+    if is_seeded(state) and not isinstance(state, InnerStream) and _is_private(estimator):
         warn_caller(
             f"{type(estimator).__name__} was given a random_state of type {type(state).__name__}: "
             "whoever knows the seed can remove the noise, so use random_state=None for anything "

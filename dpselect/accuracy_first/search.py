@@ -28,6 +28,7 @@ from ..model_selection.release import fit_for_release, release_state
 from ..model_selection.row_steps import public_rows
 from ..model_selection.set_aside import (
     SetAside,
+    beside_evaluation,
     cells_before,
     check_evaluation,
     count_held,
@@ -327,10 +328,7 @@ class AccuracyFirstSearchCV(SearchDelegationMixin, ReleaseMixin, MetaEstimatorMi
                 evaluated = evaluate_candidate(
                     self, candidate, best, public, held, self.privacy_.epsilon, stream
                 )
-            for evaluation in evaluated.values():
-                self.privacy_ = PrivacyLoss.parallel(
-                    [self.privacy_, evaluation.privacy_], label=type(self).__name__
-                )
+            self.privacy_ = beside_evaluation(self.privacy_, evaluated, self)
             charge.commit(self.privacy_)
         if not self.reached_ and self.on_failure == "raise":
             self._fail(losses)

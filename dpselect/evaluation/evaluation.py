@@ -137,7 +137,8 @@ class Evaluation(ABC):
 
     def _expected(self, here):
         """Return how many of all records are expected in some cells, which `here` marks."""
-        n_groups, weights = max(len(self.levels), 1), np.tile(here, max(len(self.levels), 1))
+        n_groups = max(len(self.levels), 1)
+        weights = np.tile(here, n_groups)
         if self.level is not None:
             weights *= np.repeat(np.arange(n_groups) == self.levels.index(self.level), len(here))
         metric = Metric(lambda counts: counts.mean(weights, np.ones(len(weights))), unit=self.n_records)

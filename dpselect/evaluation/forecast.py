@@ -45,7 +45,7 @@ def forecast_message(cells, n_records, epsilon):
 
 
 def _records(cells):
-    """Return predictions and targets of a made-up law, the same each time."""
+    """Return predictions and targets of an invented law, the same each time."""
     rng = np.random.default_rng(0)
     if isinstance(cells, BinaryCells):
         p = expit(SPREAD * ndtri((np.arange(DRAWN) + 0.5) / DRAWN))

@@ -19,6 +19,7 @@ from ..validation import SMALLEST_BOUND, check_n_jobs, check_number, flag, numbe
 from .accuracy import LinearAccuracy
 from .design import design_and_targets
 from .first_releases import LearnsNormsMixin
+from .gaussian_noise import refuse_groups
 from .losses import WeightedLoss
 from .noise import LinearNoise, LinearProblem
 from .plain import plain_model
@@ -206,10 +207,7 @@ class LinearModel(LearnsNormsMixin, PrivateEstimator):
         """
         super().check_takes_groups()
         if self.delta > 0:
-            raise ValueError(
-                f"delta={self.delta!r} is not allowed with groups, because it is not known how far all "
-                "rows of one person move a model with Gaussian noise; write delta=0.0."
-            )
+            refuse_groups(self.delta)
 
     def problem(self) -> LinearProblem:
         """Return what is minimised without noise, in public numbers.

@@ -6,6 +6,7 @@ The proofs are on the page "Gaussian noise in the objective" of the documentatio
 
 import math
 
+from ..exceptions import CertificateError
 from ..mechanisms.gaussian import gaussian_mu
 from ..mechanisms.gaussian_objective import largest_kappa, objective_mu, signless_mu
 from .calibration import (
@@ -19,6 +20,14 @@ from .tolerance import attainable, check_steps
 
 # ends of the parts of the range of slopes, each with a charge for curvature of its own
 SLOPES = tuple(i / 8 for i in range(9))
+
+
+def refuse_groups(delta):
+    """Refuse Gaussian noise where one person has several rows: there is no proof of it yet."""
+    raise CertificateError(
+        f"delta={delta!r} is not allowed with groups, because it is not known how far all rows of one "
+        "person move a model with Gaussian noise; write delta=0.0."
+    )
 
 
 def calibrate_gaussian(

@@ -15,7 +15,7 @@ from ..noise import gaussian, laplace, spherical_laplace
 from ..noise.tails import lipschitz_deviation, noise_length
 from .calibration import Perturbation, calibrate, norm_bound, public_alpha
 from .design import Design
-from .gaussian_noise import calibrate_gaussian, gaussian_sharpness
+from .gaussian_noise import calibrate_gaussian, gaussian_sharpness, refuse_groups
 from .losses import Loss, MarginLoss
 from .risk_bound import linear_optimal_values, linear_risk_bound
 from .sweep import linear_split_scores
@@ -208,10 +208,7 @@ class LinearNoise:
         d, law = problem.dimension(p), problem.noise_law(perturbation, epsilon, p, K)
         share, rows = epsilon / K, {"n_samples": shape.n_samples, "dimension": d, "radius": R}
         if law == "gaussian" and shape.persons:
-            raise CertificateError(
-                f"delta={problem.delta!r} is not allowed with groups, because it is not known how far "
-                "all rows of one person move a model with Gaussian noise; write delta=0.0."
-            )
+            refuse_groups(problem.delta)
         if law == "gaussian":
             sharpness = gaussian_sharpness(perturbation, problem.loss, epsilon, problem.delta, K)
             length = share * math.sqrt(d) / sharpness

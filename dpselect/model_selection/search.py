@@ -36,6 +36,7 @@ from .progress import CallbackSupportMixin, Progress, with_callbacks
 from .release import fit_for_release, release_state
 from .set_aside import (
     SetAside,
+    beside_evaluation,
     cells_before,
     check_evaluation,
     check_no_evaluation,
@@ -344,13 +345,13 @@ class StabilityGridSearchCV(
         reserved = with_evaluation(most, self, shares.total)
         with spending(self, reserved) as charge, Progress(self) as progress:
             X, y = records_of(X, y)
-            known = Persons.of(groups, X) if persons else None
+            owners = Persons.of(groups, X) if persons else None
             aside = SetAside.of(self.evaluation, n_rows(X), stream)
             y, classes = learn_classes(candidates, y, type(self).__name__)
             if weight is not None:
                 weight = aside.of_training(check_weights(weight, X))
             (X, y), held = aside.cut(X, y)
-            n, number = (known.n, known.number) if known is not None else (n_rows(X), None)
+            n, number = (owners.n, owners.number) if owners is not None else (n_rows(X), None)
             splits = make_splits(self.cv, n, stream.child("splits"), persons)
             X, public = records_for_steps(candidates, X)
             estimator, losses, frozen = self._fit_private_steps(
@@ -396,15 +397,14 @@ class StabilityGridSearchCV(
                 firsts.releases or deltas_differ(candidates, n, strategy.training_epsilon)
             ):
                 # whether it was used has been decided by the records
-                losses.append(unused_delta(losses, most.delta))
-                loss = PrivacyLoss.sequential(losses, label=type(self).__name__)
+                unused = unused_delta(loss, most.delta)
+                loss = PrivacyLoss.sequential([*losses, unused], label=type(self).__name__)
             plan = choice.plan or strategy.plan()
             refuse_overspent(loss, most, f"strategy={strategy.name!r}", charge)
             evaluated = evaluate_candidate(
                 self, winner, chosen, public, held, shares.total, stream
             )
-            for evaluation in evaluated.values():
-                loss = PrivacyLoss.parallel([loss, evaluation.privacy_], label=type(self).__name__)
+            loss = beside_evaluation(loss, evaluated, self)
             charge.commit(loss)
             self._forget()
             self._publish(

@@ -132,6 +132,14 @@ def with_evaluation(most, search, epsilon):
     return PrivacyLoss.parallel([most, loss], label=type(search).__name__)
 
 
+def beside_evaluation(loss, evaluated, search):
+    """Return a search's loss with that of its evaluation, which is about other records."""
+    if not evaluated:
+        return loss
+    losses = [loss, evaluated["evaluation_"].privacy_]
+    return PrivacyLoss.parallel(losses, label=type(search).__name__)
+
+
 def evaluate_released(search, model, held, epsilon, stream):
     """Return `evaluation_` of a fitted model, on rows and targets that were set aside; others pay."""
     state = release_state(stream, is_seeded(search.random_state), "evaluation")
@@ -153,6 +161,4 @@ def evaluate_candidate(search, candidate, estimator, public, held, epsilon, stre
 
 def with_forecast(plan, cells, n_held, epsilon):
     """Return a plan that tells how well the model will be known."""
-    if not n_held:
-        return plan
     return replace(plan, messages=(*plan.messages, forecast_message(cells, n_held, epsilon)))

@@ -94,9 +94,8 @@ def deltas_differ(candidates, n_samples, epsilon):
     }) > 1
 
 
-def unused_delta(losses, most):
+def unused_delta(spent, most):
     """Return what is missing to a delta of `most`: a delta that depends on the records is none."""
-    spent = PrivacyLoss.sequential(losses)
     missing = most - spent.delta
     while spent.delta + missing > most:
         missing = math.nextafter(missing, 0.0)
