@@ -1,6 +1,6 @@
 """What the limit of AccuracyFirstSearchCV costs and saves: how often a search reaches its target.
 
-The table of the README (50,000 generated records of 20 columns), a logistic regression with noise in
+50,000 generated records of 20 columns, a logistic regression with noise in
 the objective or in the output, and targets for the risk and the Brier score that lie 2 to 60 % above
 the least one. Each search runs with limits of 4 and 8 times what its plan expects, and without one.
 

@@ -10,6 +10,7 @@ any rounding. Coverage is the share that holds it among those that are not decla
 that is at least a fifth::
 
     python benchmarks/evaluation_coverage.py --output coverage.md
+    python benchmarks/evaluation_coverage.py --rows 5 --alike 0.5 --repetitions 200
 """
 
 import argparse
@@ -125,13 +126,32 @@ KINDS = {
 }
 
 
-def coverage(law, size, epsilon, repetitions, stream):
-    """Yield for each metric its name, and the shares of repetitions that tell it, and tell it right."""
-    cells, metrics, truths = law
+def of_records(cells, size, epsilon, repetitions, stream):
+    """Return noisy counts of records."""
     generator = as_generator(stream)
     drawn = generator.multinomial(size, cells, size=repetitions)
     noise = discrete_laplace(generator, drawn.shape, noise_ratio(epsilon, 2))
-    noisy = NoisyCounts.of(1.0 * (drawn + noise), size, noise_variance(epsilon))
+    return NoisyCounts.of(1.0 * (drawn + noise), size, noise_variance(epsilon))
+
+
+def of_persons(cells, size, epsilon, repetitions, stream, rows, alike):
+    """Likewise of persons, with `rows` each on average, of which a share `alike` equals their first."""
+    generator = as_generator(stream)
+    counts = np.empty((repetitions, len(cells)))
+    for i in range(repetitions):
+        m = generator.geometric(1 / rows, size=size)
+        person, start = np.repeat(np.arange(size), m), np.cumsum(m) - m
+        cell = generator.choice(len(cells), size=len(person), p=cells)
+        cell = np.where(generator.random(len(person)) < alike, cell[start][person], cell)
+        counts[i] = np.bincount(cell, 1 / m[person], len(cells))
+    noise = generator.laplace(scale=2 / epsilon, size=counts.shape)
+    return NoisyCounts.of(counts + noise, size, noise_variance(epsilon, True))
+
+
+def coverage(law, draw, *case):
+    """Yield for each metric its name, and the shares of repetitions that tell it, and tell it right."""
+    cells, metrics, truths = law
+    noisy = draw(cells, *case)
     for name, metric in metrics.items():
         value, low, high = metric(noisy)
         told = ~np.isnan(value)
@@ -143,10 +163,15 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repetitions", type=int, default=1_000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--rows", type=float, help="rows a person; without it, each row is a person")
+    parser.add_argument("--alike", type=float, default=0.5, help="share of equal rows of a person")
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
     parser.add_argument("--output", type=argparse.FileType("w"), default=sys.stdout)
     options = parser.parse_args(arguments)
     everything = {}
+    draw = of_records if options.rows is None else functools.partial(
+        of_persons, rows=options.rows, alike=options.alike
+    )
     for kind in options.kinds:
         law, cases = KINDS[kind]
         found = {}
@@ -155,7 +180,8 @@ def main(arguments=None):
         ):
             where = (*case, size, epsilon)
             stream = root_stream(options.seed).child(*map(str, where))
-            for name, told, right in coverage(law(*case), size, epsilon, options.repetitions, stream):
+            told_of = coverage(law(*case), draw, size, epsilon, options.repetitions, stream)
+            for name, told, right in told_of:
                 found.setdefault(name, []).append((told, right, where))
         write(kind, found, options.repetitions, options.output)
         everything[kind] = found

@@ -15,10 +15,11 @@ extensions = [
     "sphinx.ext.mathjax",
     # MathJax from a package, not from a CDN: formulas need no network, and readers stay unseen
     "sphinx-mathjax-offline",
+    "sphinx_design",
     "numpydoc",
     "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["_build", "gallery/GALLERY_HEADER.rst"]
+exclude_patterns = ["_build", "gallery"]
 templates_path = ["_templates"]
 html_theme = "pydata_sphinx_theme"
 html_title = "dpselect"
@@ -59,8 +60,8 @@ numpydoc_xref_param_type = False
 # a page for each name, beside the links of the guide
 toc_object_entries = False
 
-# only what is at hand: a build needs no network
-intersphinx_mapping = {}
+# the names of scikit-learn that these pages use, in a file: a build needs no network
+intersphinx_mapping = {"sklearn": ("https://scikit-learn.org/stable", "scikit_learn.inv")}
 
 sphinx_gallery_conf = {
     "examples_dirs": "gallery",
@@ -70,7 +71,11 @@ sphinx_gallery_conf = {
     "write_computation_times": False,  # a page with scripts from a CDN
     "abort_on_example_error": True,
     "download_all_examples": False,
-    "within_subsection_order": "ExampleTitleSortKey",
+    "within_subsection_order": "FileNameSortKey",
+    # each name's page ends with the examples that use it, and code in examples links to these pages
+    "doc_module": ("dpselect",),
+    "backreferences_dir": "api/backreferences",
+    "reference_url": {"dpselect": None},
 }
 # what an example shows is in its text; a warning is a defect of the example
 warnings.simplefilter("error", category=UserWarning)

@@ -35,6 +35,7 @@ from .linear_model import (
 )
 from .model_selection import StabilityGridSearchCV
 from .privacy import Adjacency, PrivacyLoss
+from .private_model import PrivateModel
 from .report import PrivacyReport, privacy_report
 from .rows import RowChunks
 
@@ -65,6 +66,7 @@ __all__ = [
     "PrivacyLedgerDisplay",
     "PrivacyLoss",
     "PrivacyReport",
+    "PrivateModel",
     "RowChunks",
     "SeededNoiseWarning",
     "StabilityGridSearchCV",

@@ -122,6 +122,14 @@ class TakesGroups(Protocol):
 
 
 @runtime_checkable
+class DeclaresLoss(Protocol):
+    """It states what a fit will spend, or refuses its parameters, without one."""
+
+    def declared_loss(self, epsilon: float | None = None) -> Any:
+        """Return the PrivacyLoss of a fit."""
+
+
+@runtime_checkable
 class HasDefaultScore(Protocol):
     """A search without `scoring` uses this score."""
 

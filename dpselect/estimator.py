@@ -24,7 +24,7 @@ from .first_releases import Division, first_releases
 from .ledger import CarriesLedgerMixin, spending, where_it_came_from, without_spending
 from .metrics.plain import accuracy, r_squared
 from .noise import InnerStream, as_generator, check_random_state, is_seeded, root_stream
-from .persons import Persons
+from .persons import Persons, check_one_label_a_row
 from .privacy import Adjacency, PrivacyLoss
 from .records import (
     Weighted,
@@ -345,10 +345,12 @@ class PrivateEstimator(ReleaseMixin, BaseEstimator, ABC):
     def _records(self, X, y):
         """Return the checked records, with their persons."""
         y, groups = split_groups(y)
+        if groups is not None:
+            self.check_takes_groups()
+            check_one_label_a_row(X, split_weights(y)[0])
         records = self._check_records(X, y)
         if groups is None:
             return records
-        self.check_takes_groups()
         return replace(records, persons=Persons.of(groups, records.X))
 
     def _check_records(self, X, y):

@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 from sklearn.utils import check_consistent_length
 
+from .persons import Persons, check_one_label_a_row
 from .rows import align, n_rows
 from .validation import unquoted
 
@@ -16,19 +17,31 @@ class HeldRecords:
     ----------
     X : array-like of shape (n, n_features)
     y : array-like of shape (n,) or None
+    groups : array-like of shape (n,), default=None
+        The id of the person whose row it is.
+
+    Attributes
+    ----------
+    n_rows : int
+        Not public if there are `persons`.
+    persons : Persons or None
     """
 
-    def __init__(self, X, y):
+    def __init__(self, X, y, groups=None):
+        if groups is not None:
+            check_one_label_a_row(X, y)
         rows, labels = align(X, y)
         unquoted(check_consistent_length, rows, labels, what="X or y")
         # (len() of a sparse matrix is an error, and counting may take a pass)
-        self._length = n_rows(rows)
-        if self._length == 0:
+        self.n_rows = n_rows(rows)
+        if self.n_rows == 0:
             raise ValueError("X holds no records, so no mean exists; give at least one.")
+        self.persons = None if groups is None else Persons.of(groups, rows)
         self._X, self._y = X, y
 
     def __len__(self):
-        return self._length
+        """Return the number of records, or of persons."""
+        return self.n_rows if self.persons is None else self.persons.n
 
     def evaluate(self, function):
         """Return ``function(X, y)``."""
@@ -55,12 +68,12 @@ class HeldRecords:
         )
 
     def values(self, function, quietly=True, missing=0.0):
-        """Return one number in [0, 1] for each record.
+        """Return one number in [0, 1] for each record, or person: the mean of their rows.
 
         Parameters
         ----------
         function : callable
-            ``function(X, y)`` returns an array-like of shape (n,).
+            ``function(X, y)`` returns one number for each row.
         quietly : bool
             Whether its errors, warnings and shapes are silenced.
         missing : float
@@ -79,14 +92,18 @@ class HeldRecords:
         """
         evaluate = self.evaluate_quietly if quietly else self.evaluate
         found = evaluate(lambda X, y: np.asarray(function(X, y), dtype=np.float64))
-        if found.shape != (len(self),):
+        if found.shape != (self.n_rows,):
             # the length of what it returned may count records
             shape = "another shape" if quietly else f"shape {found.shape}"
+            n = "n_samples" if self.persons is not None else self.n_rows
             raise ValueError(
                 f"The function returned an array of {shape}, and each record must count for one "
-                f"number; return an array of shape ({len(self)},)."
+                f"number; return an array of shape ({n},)."
             )
-        return np.clip(np.where(np.isnan(found), missing, found), 0.0, 1.0)
+        found = np.clip(np.where(np.isnan(found), missing, found), 0.0, 1.0)
+        if self.persons is None:
+            return found
+        return np.bincount(self.persons.number, found * self.persons.weight, len(self))
 
     def __reduce__(self):
         raise TypeError(

@@ -6,12 +6,16 @@ a row" of the documentation has statement and proof.
 
 from collections import defaultdict
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any
 
 import numpy as np
 
+from .exceptions import CertificateError
 from .noise.grid import LARGEST_PLACE
-from .rows import align, block_sum, n_rows
+from .privacy import Adjacency
+from .rows import align, as_lazy, block_sum, n_rows
+from .validation import unquoted
 
 # a weight is a multiple of this: those of one person's rows add up to at most 1, exactly
 WEIGHT_STEP = 2.0**-52
@@ -46,12 +50,38 @@ class Persons:
         return cls(number, align(X, weight)[1], n)
 
 
+def adjacency_of(persons):
+    """Return which data sets are neighbours where records are persons, or are not."""
+    return Adjacency.REPLACE_PERSON if persons else Adjacency.REPLACE_RECORD
+
+
+def check_weighs_persons(score):
+    """Refuse a score that is no mean over persons."""
+    if "sample_weight" not in signature(type(score).__call__).parameters:
+        raise CertificateError(
+            f"groups need a score that is a mean over persons, and {type(score).__name__} takes no "
+            "sample_weight; use one of dpselect.metrics."
+        )
+
+
+def check_one_label_a_row(X, y):
+    """Refuse labels that are not one for each row, and do not tell how many rows persons have."""
+    if y is None:
+        return
+    X, y = as_lazy(X), as_lazy(y)
+    shape = y.shape if hasattr(y, "shape") else unquoted(np.shape, y, what="y")
+    if shape not in {(n_rows(X),), (n_rows(X), 1)}:
+        raise ValueError(
+            "y must have one label for each row of X; give an array of shape (n_samples,)."
+        )
+
+
 def shares(records):
     """Return the weights of rows of persons in a tuple, which is empty where each row is a person."""
     return () if records.persons is None else (records.persons.weight,)
 
 
-def cell_counts(index, size, X, persons, step=1.0):
+def cell_counts(index, size, X, persons, step=1.0, aligned=()):
     """Return how many records are in each of `size` cells, exactly, in one pass.
 
     A person adds at most 1 for each column of cells, shared among the cells of their rows.
@@ -59,27 +89,28 @@ def cell_counts(index, size, X, persons, step=1.0):
     Parameters
     ----------
     index : callable
-        From a block to the cells of each row, shape (b,) or (b, columns).
+        From a block, and blocks of `aligned`, to the cells of each row, shape (b,) or (b, columns).
     size : int
     X : rows, or labels
     persons : Persons or None
     step : float, default=1.0
         Of the grid of the noise that will be added: a power of two, which counts of persons are
         multiples of.
+    aligned : tuple of arrays of shape (n, ...)
     """
     if persons is None:
         (counts,) = block_sum(
-            lambda block: (np.bincount(index(block).ravel(), minlength=size),), X
+            lambda *blocks: (np.bincount(index(*blocks).ravel(), minlength=size),), X, *aligned
         )
         return counts
     unit = max(step, 2.0**-PART_BITS, 2.0 ** np.ceil(np.log2(persons.n / LARGEST_PLACE)))
 
-    def count(block, weight):
-        cells = index(block).reshape(len(weight), -1)
+    def count(block, weight, *others):
+        cells = index(block, *others).reshape(len(weight), -1)
         parts = np.broadcast_to(np.floor(weight / unit)[:, None], cells.shape)
         return (np.bincount(cells.ravel(), parts.ravel(), size).astype(np.int64),)
 
-    (counts,) = block_sum(count, X, persons.weight)
+    (counts,) = block_sum(count, X, persons.weight, *aligned)
     return counts * unit
 
 

@@ -42,11 +42,21 @@ class Adjacency(StrEnum):
     """All rows of one person are replaced, by any number of others; the number of persons is public."""
     REPLACE_HOLDOUT_RECORD = "replace one holdout record"
     """Likewise for the holdout records; training records are not protected."""
+    REPLACE_HOLDOUT_PERSON = "replace all rows of one holdout person"
+    """Likewise, for persons with any number of holdout rows."""
     ADD_OR_REMOVE_RECORD = "add or remove one record"
     """One record comes or goes. No release of this library; for a ledger of others' releases."""
 
+    @property
+    def unit(self) -> str:
+        """str : What is protected as a whole: "record" or "person"."""
+        return "person" if self in _OF_PERSONS else "record"
+
     def __repr__(self) -> str:
         return str.__repr__(self)
+
+
+_OF_PERSONS = (Adjacency.REPLACE_PERSON, Adjacency.REPLACE_HOLDOUT_PERSON)
 
 
 @dataclass(frozen=True)

@@ -201,12 +201,12 @@ def take_part(X, y, part):
 
 
 def score_on(score, model, X, y):
-    """Return the score of a model: a mean over records of one weight, or over persons."""
+    """Return what a choice compares of a model: of records of one weight, or of persons."""
     y, groups = split_groups(y)
     labels = split_weights(y)[0]
     if groups is None:
-        return score(model, X, labels)
-    return score(model, X, labels, sample_weight=Persons.of(groups, X).weight)
+        return score.comparison(model, X, labels)
+    return score.comparison(model, X, labels, sample_weight=Persons.of(groups, X).weight)
 
 
 def check_weights(weight, X):

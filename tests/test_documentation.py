@@ -76,7 +76,7 @@ def programs():
             if isinstance(node, (ast.ClassDef, ast.FunctionDef, ast.Module)):
                 examples = parser.get_examples(ast.get_docstring(node) or "")
                 yield path, "".join(example.source for example in examples)
-    yield from ((path, path.read_text()) for path in DOC.glob("gallery/*.py"))
+    yield from ((path, path.read_text()) for path in DOC.glob("gallery/*/*.py"))
 
 
 def test_no_example_stratifies():

@@ -242,7 +242,7 @@ def test_searches_of_scikit_learn_cannot_be_seen(data):
     [
         ({"cv": StratifiedKFold(5)}, ValueError),
         ({"cv": [(np.arange(100), np.arange(100, 200))]}, ValueError),
-        ({"scoring": "roc_auc"}, CertificateError),
+        ({"scoring": "average_precision"}, CertificateError),
         ({"return_train_score": True}, ValueError),
     ],
 )

@@ -13,6 +13,7 @@ sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
 import _peers  # noqa: E402
 import _tables  # noqa: E402
 import private_models  # noqa: E402
+import private_models_figure  # noqa: E402
 
 INSTALLED = ("affairs", "visits")
 
@@ -119,3 +120,31 @@ def test_methods_are_told_apart_by_two_standard_errors_over_the_same_splits(shif
         pd.DataFrame({"repetition": range(5), "AUC": splits + more}) for more in (shift + noise, 0.0)
     )
     assert private_models.signs_of_difference(first, second, "AUC") == [sign]
+
+
+def test_the_figure_and_the_table_of_the_docs_are_the_results_that_are_kept(tmp_path):
+    results = private_models.read(private_models_figure.RESULTS)
+    stated, same = (private_models_figure.means(results, footing) for footing in private_models.FOOTINGS)
+    page = (Path(__file__).parents[1] / "doc" / "comparison.rst").read_text()
+    for name, (said, _, marker) in private_models_figure.LINES.items():
+        method = _peers.METHODS[name]
+        if not marker:
+            assert f"{stated[name][math.inf]:.3f}" in page and same[name] == stated[name]
+            continue
+        promised = ["add or remove" if method.pays_twice else "replace", "1e-6" if method.delta else "0"]
+        cells = [
+            f"{stated[name][epsilon]:.3f}, {same[name][epsilon]:.3f}"
+            for epsilon in private_models.EPSILONS
+        ]
+        row = "   * - " + "\n     - ".join([said, *promised, *cells]) + "\n"
+        assert row in page
+        assert (same[name] == stated[name]) != method.pays_twice
+    private_models_figure.main(["--folder", str(tmp_path)])
+    assert len(list(tmp_path.glob("accuracy-*.svg"))) == 4
+
+
+def test_a_figure_of_results_with_a_gap_is_refused():
+    results = private_models.read(private_models_figure.RESULTS)
+    gap = (results["method"] == "DP-EBM") & (results["table"] == "magic") & (results["epsilon"] == 1)
+    with pytest.raises(KeyError, match="magic"):
+        private_models_figure.means(results[~gap], "nominal")

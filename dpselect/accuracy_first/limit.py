@@ -7,6 +7,7 @@ which the most that any outcome can cost is within a limit. All of it is public.
 import math
 from dataclasses import dataclass, replace
 
+from ..persons import adjacency_of
 from ..privacy import PrivacyLoss
 from .methods import Static
 
@@ -35,7 +36,8 @@ class Limit:
         """Return the largest loss of any outcome of a method, that of the steps included."""
         if isinstance(method, Static) and method.level is None and not self.releases_last:
             # known before the data: not even the steps are fitted
-            return PrivacyLoss(0.0, label="nothing is released")
+            adjacency = adjacency_of(method.question.shape.persons)
+            return PrivacyLoss(0.0, adjacency=adjacency, label="nothing is released")
         rest = method.at_most(self.disjoint, self.seeded)
         return PrivacyLoss.sequential([*self.steps, rest], label="AccuracyFirstSearchCV")
 

@@ -24,6 +24,7 @@ from ..mechanisms.above_threshold import (
     tighter_test,
 )
 from ..mechanisms.verification import Verification, failure_share
+from ..persons import adjacency_of
 from ..privacy import PrivacyLoss
 from ..validation import SMALLEST_EPSILON
 from .question import Method, Outcome, Walk
@@ -58,7 +59,8 @@ class Static(Method):
         level = len(self.question.epsilons) - 1 if self.level is None else self.level
         epsilon = float(self.question.epsilons[level])
         delta = self.model.accuracy_form().delta(self.question.shape, epsilon)
-        return PrivacyLoss(epsilon, delta, label=self.name, seeded=seeded)
+        adjacency = adjacency_of(self.question.shape.persons)
+        return PrivacyLoss(epsilon, delta, adjacency=adjacency, label=self.name, seeded=seeded)
 
     @abstractmethod
     def static_model(self):

@@ -10,6 +10,7 @@ import numpy as np
 from ..capabilities import PublicShape
 from ..exceptions import CertificateError
 from ..mechanisms.verification import verify
+from ..persons import adjacency_of
 from ..privacy import PrivacyLoss
 from .forms import AccuracyForm, NoiseLevels
 
@@ -166,7 +167,10 @@ def outcome_loss(method, outcome, disjoint, seeded):
     q = method.question
 
     def ex_post(epsilon, label, delta=0.0):
-        return PrivacyLoss(float(epsilon), delta, kind="ex-post", label=label, seeded=seeded)
+        return PrivacyLoss(
+            float(epsilon), delta, kind="ex-post", adjacency=adjacency_of(q.shape.persons), label=label,
+            seeded=seeded,
+        )
 
     if method.how == "fresh":
         models = [

@@ -31,6 +31,7 @@ from ..model_selection.set_aside import (
     beside_evaluation,
     cells_before,
     check_evaluation,
+    check_held,
     count_held,
     evaluate_candidate,
     with_evaluation,
@@ -38,12 +39,13 @@ from ..model_selection.set_aside import (
 )
 from ..model_selection.spending import refuse_overspent, steps_at_most
 from ..model_selection.splits import disjoint_parts, make_splits
-from ..model_selection.weights import check_weights_are_taken, take_weights
+from ..model_selection.weights import check_groups_are_taken, check_weights_are_taken, take_weights
 from ..noise import is_seeded, root_stream
 from ..noise.generators import RandomState, noise_for_dummy_data
+from ..persons import Persons, adjacency_of
 from ..privacy import PrivacyLoss
-from ..records import Weighted, check_weights, split_weights
-from ..rows import n_rows, take_records
+from ..records import Weighted, check_weights, score_on, take_part
+from ..rows import n_rows
 from ..type_aliases import CrossValidation, Estimator, MatrixLike
 from ..validation import SMALLEST_EPSILON
 from .limit import Limit
@@ -243,6 +245,8 @@ class AccuracyFirstSearchCV(SearchDelegationMixin, ReleaseMixin, MetaEstimatorMi
         X : array-like of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
         **params : dict
+            `groups`, the id of the person whose row it is: neighbours then differ in all rows of one
+            person, and risks and scores are means over persons, each of them the mean of their rows.
             `sample_weight` of a model that takes it, as ``step__sample_weight`` for a Pipeline, or as
             metadata routing sends it. A risk is that of the weighted loss; scores weigh all records
             alike.
@@ -265,11 +269,15 @@ class AccuracyFirstSearchCV(SearchDelegationMixin, ReleaseMixin, MetaEstimatorMi
             touched wherever that is possible.
         """
         check_parameters(self)
+        groups = params.pop("groups", None)
+        persons = groups is not None
         weight = take_weights(self, params)
         name, epsilons = epsilon_grid(self.estimator, self.param_grid)
         stream = root_stream(self.random_state)
         estimator = seed_features(self.estimator, stream.child("features"))
-        candidate = self._candidate(estimator)
+        candidate = self._candidate(estimator, persons=persons)
+        if persons:
+            check_groups_are_taken(estimator, [candidate.model], self._score())
         check_evaluation(self, [candidate.model])
         if weight is not None:
             check_weights_are_taken([candidate.model])
@@ -278,7 +286,7 @@ class AccuracyFirstSearchCV(SearchDelegationMixin, ReleaseMixin, MetaEstimatorMi
         make_plan(self._question(candidate, 1000, halves, 1), self.method, Limit())
         warn_if_seeded(self)
 
-        X, y = records_of(X, y)
+        X, y = records_of(X, y, groups)
         if n_rows(X) == 0:
             raise ValueError(
                 f"Found array with 0 sample(s) while a minimum of 1 is required by "
@@ -288,13 +296,14 @@ class AccuracyFirstSearchCV(SearchDelegationMixin, ReleaseMixin, MetaEstimatorMi
         if learned:
             # what models cost depends on the number of labels; a warning says that they are read
             y, _ = learn_classes([candidate], y, type(self).__name__)
-        aside = SetAside.of(self.evaluation, n_rows(X), stream)
+        known = Persons.of(groups, X) if persons else None
+        aside = SetAside.of(self.evaluation, n_rows(X), stream, known)
         if weight is not None:
             weight = aside.of_training(check_weights(weight, X))
-        (X, y), held = aside.cut(X, y)
         public = None if candidate.steps is None else public_rows(X, candidate.steps)
+        n = n_rows(X) if known is None else known.n
         plan, method, split = self._plan(
-            candidate, n_rows(X), n_columns(X), public, stream.child("splits")
+            candidate, n - count_held(self.evaluation, n), n_columns(X), public, stream.child("splits")
         )
         self._forget()
         self.plan_, self.method_ = plan, plan.method
@@ -304,18 +313,22 @@ class AccuracyFirstSearchCV(SearchDelegationMixin, ReleaseMixin, MetaEstimatorMi
         with spending(self, reserved) as charge:
             if not learned:
                 y, _ = learn_classes([candidate], y, type(self).__name__)
+            (X, y), held = aside.cut(X, y)
+            check_held(held, candidate, estimator, public)
+            known = aside.training_persons(X)
+            number = None if known is None else known.number
             if public is not None:
                 X = public.form.convert(X)
             estimator, losses, frozen = self._fit_private_steps(
-                estimator, X, y, public, stream, charge
+                estimator, X, y, public, stream, charge, number
             )
             if frozen:
-                candidate = self._candidate(estimator, frozen)
+                candidate = self._candidate(estimator, frozen, persons)
                 candidate.fit_steps(public)
             candidate.n_features = method.question.shape.n_features
             rows = candidate.transform(X)
-            if weight is not None:
-                y = Weighted(y, check_weights(weight, rows))
+            weight = None if weight is None else check_weights(weight, rows)
+            y = Weighted.of(y, weight, number)
             if isinstance(method, Static):
                 index, model = self._fit_once(method, rows, y, stream)
             else:
@@ -346,13 +359,14 @@ class AccuracyFirstSearchCV(SearchDelegationMixin, ReleaseMixin, MetaEstimatorMi
         n_features: int,
         n_classes: int = 2,
         example: MatrixLike | None = None,
+        persons: bool = False,
     ) -> AccuracyPlan:
         """Say what each method is expected to pay, and the most that it can, before any data is read.
 
         Parameters
         ----------
         n_samples : int
-            Number of records.
+            Number of records, or of persons.
         n_features : int
             Columns of X.
         n_classes : int, default=2
@@ -360,6 +374,8 @@ class AccuracyFirstSearchCV(SearchDelegationMixin, ReleaseMixin, MetaEstimatorMi
         example : array-like of shape (1, n_features), default=None
             One dummy row in the form of X, of which names, and whether columns hold numbers or
             text, are used. Needed if the steps of a Pipeline want them; None is a row of zeros.
+        persons : bool, default=False
+            Whether `fit` will be given `groups`: then n_samples counts persons.
 
         Returns
         -------
@@ -382,7 +398,9 @@ is touched.
             n_samples, n_features, n_classes, example
         )
         stream = root_stream(0)
-        candidate = self._candidate(seed_features(self.estimator, stream))
+        candidate = self._candidate(seed_features(self.estimator, stream), persons=persons)
+        if persons:
+            check_groups_are_taken(candidate.estimator, [candidate.model], self._score())
         set_classes([candidate], np.arange(n_classes))
         check_evaluation(self, [candidate.model])
         n_held = count_held(self.evaluation, n_samples)
@@ -390,7 +408,8 @@ is touched.
         plan = self._plan(candidate, n_samples - n_held, n_columns(example), public, stream)[0]
         if not n_held or math.isinf(plan.chosen.total):
             return plan
-        return with_forecast(plan, cells_before(candidate.model, n_classes), n_held, plan.chosen.total)
+        cells = cells_before(candidate.model, n_classes)
+        return with_forecast(plan, cells, n_held, plan.chosen.total, persons)
 
     def _plan(self, candidate, n_samples, n_columns, public, stream):
         """Return the AccuracyPlan, the method, and the records that train and are held out, or None."""
@@ -401,9 +420,9 @@ is touched.
             n_columns = candidate.output.n_columns
         split = None
         if self._score():
-            split = disjoint_parts(make_splits(self.cv, n_samples, stream))
+            split = disjoint_parts(make_splits(self.cv, n_samples, stream, candidate.persons))
         limit = Limit(
-            tuple(steps_at_most(candidate.estimator)),
+            tuple(steps_at_most(candidate.estimator, adjacency_of(candidate.persons))),
             None if isinstance(self.max_epsilon, str) else float(self.max_epsilon),
             disjoint=split is not None, seeded=is_seeded(self.random_state),
             releases_last=self.on_failure == "last",
@@ -411,12 +430,13 @@ is touched.
         question = self._question(candidate, n_samples, split, n_columns)
         return *make_plan(question, self.method, limit), split
 
-    def _candidate(self, estimator, frozen=()):
+    def _candidate(self, estimator, frozen=(), persons=False):
         (candidate,) = make_candidates(
             estimator, {}, trusted_steps=(*self.trusted_steps, *frozen), needs=HasAccuracyForm,
             search="AccuracyFirstSearchCV",
         )
         do_without(candidate.model)
+        candidate.persons = persons
         check_steps_afforded(candidate.estimator, self.max_epsilon)
         return candidate
 
@@ -427,7 +447,8 @@ is touched.
         score, form = self._score(), candidate.model.accuracy_form()
         check_target(self.target, form, self.criterion)
         shape = PublicShape(
-            n_samples if split is None else len(split[0]), n_features, candidate.n_problems
+            n_samples if split is None else len(split[0]), n_features, candidate.n_problems,
+            candidate.persons,
         )
         absolute = score is not None or self.criterion != "excess_risk"
         if score:
@@ -459,7 +480,7 @@ is touched.
         question, score = method.question, self._score()
         train, test = (X, y), None
         if split is not None:
-            train, test = (take_records(X, y, part) for part in split)
+            train, test = (take_part(X, y, part) for part in split)
         reduction = question.form.reduction(
             *train, question.levels(method.how), stream.child("generating")
         )
@@ -467,8 +488,7 @@ is touched.
         def exact_losses(models):
             if score:
                 fitted = [reduction.publish(model, question.epsilons[-1]) for model in models]
-                X_test, y_test = test
-                return [-score(model, X_test, split_weights(y_test)[0]) for model in fitted]
+                return [-score_on(score, model, *test) for model in fitted]
             return reduction.excesses(models) if not question.absolute else reduction.risks(models)
 
         charge.begin()
@@ -492,7 +512,9 @@ is touched.
         self.reached_ = False
         self.privacy_ = (
             PrivacyLoss.sequential(losses, label=type(self).__name__) if losses
-            else PrivacyLoss(0.0, label="nothing was released")
+            else PrivacyLoss(
+                0.0, adjacency=self.plan_.at_most.adjacency, label="nothing was released"
+            )
         )
         vars(self).pop("path_", None)
         larger = "larger epsilons, a larger target or more records"

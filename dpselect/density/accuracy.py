@@ -62,7 +62,7 @@ class HistogramAccuracy(AccuracyForm):
         return 2 / calibration.cells.volume
 
     def reduction(self, X, y, levels, stream):
-        return HistogramReduction(self, X, levels, stream)
+        return HistogramReduction(self, X, y, levels, stream)
 
 
 def excess_quantile(calibration, probability):
@@ -105,16 +105,16 @@ def counts_noise(model, n_cells, how):
 class HistogramReduction(Reduction):
     """Histograms at increasing epsilon, from counts that are made once."""
 
-    def __init__(self, form, X, levels, stream):
+    def __init__(self, form, X, y, levels, stream):
         self.form, self.levels = form, levels
         trial = Trial(form.model, levels.high)
-        records = trial.records(X, None)
+        records = trial.records(X, y)
         self.public, self.n = records.public, records.shape.n_samples
         self.cells = trial.calibration(records.shape).cells
-        self.counts = self.cells.counts(records)
+        noise = counts_noise(form.model, self.cells.size, levels.how)
+        self.counts = self.cells.counts(records, noise.step(levels))
         self.masses = self.counts / self.n
         self.bounds = form.bounds(records.shape)
-        noise = counts_noise(form.model, self.cells.size, levels.how)
         self.put_noise_on = noise.start(levels, stream.child("levels"))
 
     def read(self, epsilon):

@@ -36,7 +36,7 @@ class Evaluation(ABC):
         of cells each. Negative numbers stay: setting them to 0 would add records to all cells that
         have none.
     n_records : int
-        Number of records m of all groups, public.
+        Number of records m of all groups, or of persons; public.
     privacy_ : PrivacyLoss
         What the evaluation spent. It does not cover the model.
     levels : tuple, default=()
@@ -50,6 +50,11 @@ class Evaluation(ABC):
     privacy_: PrivacyLoss
     levels: tuple[Any, ...] = ()
     level: Any = None
+
+    @property
+    def _of_persons(self):
+        """bool : Whether records are persons, each the mean of their rows."""
+        return self.privacy_.adjacency.unit == "person"
 
     @property
     @abstractmethod
@@ -146,7 +151,7 @@ class Evaluation(ABC):
 
     @cached_property
     def _moved(self):
-        variance = noise_variance(self.privacy_.epsilon)
+        variance = noise_variance(self.privacy_.epsilon, self._of_persons)
         return NoisyCounts.of(self.counts_.ravel(), self.n_records, variance)
 
     @cached_property
@@ -191,12 +196,18 @@ class Evaluation(ABC):
 
     def _head(self):
         of = "Evaluation" if self.level is None else f"Evaluation of group {self.level!r}"
-        return f"{of} on {self.n_records} records, {self._at()}with intervals of 95 %"
+        unit = self.privacy_.adjacency.unit
+        return f"{of} on {self.n_records} {unit}s, {self._at()}with intervals of 95 %"
 
     def _at(self):
         return ""
 
 
-def noise_variance(epsilon):
-    """Return the variance of the noise of a count, 2 q / (1 - q)^2 for ``q = exp(-epsilon / 2)``."""
+def noise_variance(epsilon, persons=False):
+    """Return the variance of the noise of a count.
+
+    Of integers 2 q / (1 - q)^2 for ``q = exp(-epsilon / 2)``, of parts of persons 8 / epsilon^2.
+    """
+    if persons:
+        return 8 / epsilon**2
     return 0.0 if epsilon == math.inf else 0.5 / math.sinh(min(epsilon, 200.0) / 4) ** 2

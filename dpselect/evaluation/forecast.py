@@ -23,24 +23,25 @@ FIGURES = {
 }
 
 
-def forecast(cells, n_records, epsilon):
+def forecast(cells, n_records, epsilon, persons=False):
     """Return estimates of a middling model's figures, a dict: at expected counts, without any data."""
     predictions, y = _records(cells)
     counts = count(cells, 1, predictions, y) * (n_records / DRAWN)
-    evaluation = EvaluationPlan(cells, epsilon).read(counts, n_records)
+    evaluation = EvaluationPlan(cells, epsilon, persons=persons).read(counts, n_records)
     return {name: evaluation.metric(name) for name in FIGURES[type(cells)]}
 
 
-def forecast_message(cells, n_records, epsilon):
+def forecast_message(cells, n_records, epsilon, persons=False):
     """Return the same in words."""
     reaches = [
         f"{name} nothing" if math.isnan(e.value) else f"{name} +-{(e.high - e.low) / 2:.2g}"
-        for name, e in forecast(cells, n_records, epsilon).items()
+        for name, e in forecast(cells, n_records, epsilon, persons).items()
     ]
     return (
-        f"{n_records} records are set aside, on which the model is evaluated with epsilon "
-        f"{epsilon:.4g}: they are others than those it is trained on, so the larger loss counts. A "
-        f"middling model would be known to {', '.join(reaches)}, with 95 %; a rare class less well."
+        f"{n_records} {'persons' if persons else 'records'} are set aside, on which the model is "
+        f"evaluated with epsilon {epsilon:.4g}: they are others than those it is trained on, so the "
+        f"larger loss counts. A middling model would be known to {', '.join(reaches)}, with 95 %; a "
+        "rare class less well."
     )
 
 

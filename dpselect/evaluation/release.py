@@ -14,12 +14,21 @@ from ..estimator import warn_if_seeded
 from ..held_records import HeldRecords
 from ..ledger import PrivacyLedger, spending
 from ..metrics.score import with_labels
-from ..noise import as_generator, check_random_state, discrete_laplace, is_seeded, release
+from ..noise import (
+    as_generator,
+    check_random_state,
+    discrete_laplace,
+    grid_noise,
+    grid_step,
+    is_seeded,
+    release,
+)
 from ..noise.generators import RandomState
 from ..noise.grid import noise_ratio
+from ..persons import adjacency_of, cell_counts
 from ..privacy import PrivacyLoss
 from ..records import as_targets, one_label_a_row, public_classes
-from ..rows import align, block_sum, in_memory, n_rows, on_labels
+from ..rows import align, in_memory, n_rows, on_labels
 from ..type_aliases import Estimator, MatrixLike
 from ..validation import check_epsilon, check_interval, unquoted
 from .binary import BinaryEvaluation
@@ -28,7 +37,7 @@ from .multiclass import MulticlassCells, MulticlassEvaluation
 from .regression import RegressionCells, RegressionEvaluation
 from .scores import BinaryCells
 
-# one replaced record lowers one count by 1 and raises another
+# one replaced record or person lowers counts by 1 in all and raises others by as much
 SENSITIVITY = 2.0
 # which evaluation is read from which cells
 EVALUATIONS: dict[type, Any] = {
@@ -47,6 +56,7 @@ def evaluate(
     target_range: tuple[float, float] | None = None,
     by: npt.ArrayLike | None = None,
     levels: Sequence[Any] | None = None,
+    groups: npt.ArrayLike | None = None,
     ledger: PrivacyLedger | None = None,
     random_state: RandomState = None,
 ) -> Evaluation:
@@ -82,6 +92,11 @@ def evaluate(
         label.
     levels : sequence, default=None
         With `by`: the list of all groups that a record may have, which is public.
+    groups : array-like of shape (m,), default=None
+        The id of the person whose row it is. Neighbours then differ in all rows of one person, figures
+        are means over persons of the mean of their rows, and public is the number of persons. Intervals
+        hold however alike the rows of one person are, and are the wider the less alike they are. None
+        if each row is a person.
     ledger : PrivacyLedger, default=None
         Pays, in place of one that is open (``with ledger:``). If too little is left, BudgetExceededError
         is raised before any record is read.
@@ -100,8 +115,8 @@ def evaluate(
     NotFittedError
         If the model is not fitted.
     TypeError, ValueError
-        If a parameter is out of range, the model has no scores or predictions, records, labels and
-        groups differ in number, or the model fails on a record; what it says is not repeated.
+        If a parameter is out of range, the model has no scores or predictions, records, labels, `by`
+        and `groups` differ in number, or the model fails on a record; what it says is not repeated.
 
     Warns
     -----
@@ -131,10 +146,10 @@ def evaluate(
     check_random_state(random_state)
     cells = cells_of(model, target_range)
     levels = check_levels(by, levels)
-    plan = EvaluationPlan(cells, epsilon, levels, ledger, random_state)
+    plan = EvaluationPlan(cells, epsilon, levels, ledger, random_state, groups is not None)
     warn_if_seeded(plan)
     with spending(plan, plan.loss):
-        return plan.evaluate(model, X, y, by)
+        return plan.evaluate(model, X, y, by, groups)
 
 
 @dataclass(frozen=True)
@@ -149,6 +164,8 @@ class EvaluationPlan:
         The public groups, or none.
     ledger : PrivacyLedger or None
     random_state : object
+    persons : bool
+        Whether records are persons with any number of rows.
     """
 
     cells: Any
@@ -156,6 +173,7 @@ class EvaluationPlan:
     levels: tuple[Any, ...] = ()
     ledger: Any = None
     random_state: Any = None
+    persons: bool = False
 
     @property
     def shape(self):
@@ -168,18 +186,33 @@ class EvaluationPlan:
         what = f"{self.cells.what} of {len(self.levels)} groups" if self.levels else self.cells.what
         return PrivacyLoss(
             self.epsilon,
+            adjacency=adjacency_of(self.persons),
             label=f"evaluate: {math.prod(self.shape)} counts of {what}; the model is not covered",
             seeded=self.epsilon != math.inf and is_seeded(self.random_state),
         )
 
-    def evaluate(self, model, X, y, by=None):
+    @property
+    def step(self):
+        """float : Step of the grid of the noise, of which counts are multiples."""
+        return grid_step(SENSITIVITY / self.epsilon, unit=1.0) if self.persons else 1.0
+
+    def evaluate(self, model, X, y, by=None, groups=None):
         """Release the counts, and read an evaluation from them; somebody else pays."""
-        held = HeldRecords(X, self._checked(y))
+        held = HeldRecords(X, self._checked(y), groups)
         if self.levels:
-            by = groups_of(by, self.levels, len(held))
-        counts = held.evaluate_quietly(partial(self._counts, model, by=by))
-        noise = standard_noise(self.epsilon, len(counts), self.random_state)
-        return self.read(release(counts, noise, step=1.0), len(held))
+            by = groups_of(by, self.levels, held.n_rows)
+        counts = held.evaluate_quietly(partial(self._counts, model, by=by, persons=held.persons))
+        noise = self.standard_noise(len(counts))
+        return self.read(release(counts, noise, self.step), len(held))
+
+    def standard_noise(self, size):
+        """Return the noise of the counts: integers, or on a grid that holds parts of persons."""
+        if self.epsilon == math.inf:
+            return np.zeros(size)
+        generator = as_generator(self.random_state)
+        if self.persons:
+            return grid_noise(generator, size, SENSITIVITY / self.epsilon, self.step)
+        return discrete_laplace(generator, size, noise_ratio(self.epsilon, SENSITIVITY))
 
     def read(self, counts, n_records):
         """Return the evaluation of released counts."""
@@ -195,26 +228,25 @@ class EvaluationPlan:
         public_classes(y, self.cells.classes, "evaluate")
         return y
 
-    def _counts(self, model, X, y, by=None):
+    def _counts(self, model, X, y, by=None, persons=None):
         predictions = self.cells.predictions(model, X)
         # or labels would be counted beside the predictions of other records
         if n_rows(predictions) != n_rows(y):
             raise ValueError("The model has not one prediction for each record.")
         predictions, y = with_labels(predictions, y)
         groups = () if by is None else (align(predictions, by)[1],)
-        return count(self.cells, max(len(self.levels), 1), predictions, y, *groups)
+        n_groups = max(len(self.levels), 1)
+        return count(self.cells, n_groups, predictions, y, *groups, persons=persons, step=self.step)
 
 
-def count(cells, n_groups, predictions, y, *groups):
+def count(cells, n_groups, predictions, y, *groups, persons=None, step=1.0):
     """Return how many records are in each cell, as an array of shape (n_groups * cells,)."""
     n_cells = math.prod(cells.shape)
 
-    def of_block(predictions, y, group=0):
-        place = n_cells * group + cells.index(predictions, y)
-        return (np.bincount(place, minlength=n_groups * n_cells),)
+    def cell(predictions, y, group=0):
+        return n_cells * group + cells.index(predictions, y)
 
-    (counts,) = block_sum(of_block, predictions, y, *groups)
-    return counts
+    return cell_counts(cell, n_groups * n_cells, predictions, persons, step, (y, *groups))
 
 
 def cells_of(model, target_range=None):
@@ -301,10 +333,3 @@ def groups_of(by, levels, n_records):
             "record may have to levels."
         )
     return order[np.searchsorted(known[order], by)]
-
-
-def standard_noise(epsilon, size, random_state):
-    """Return the noise of the counts."""
-    if epsilon == math.inf:
-        return np.zeros(size)
-    return discrete_laplace(as_generator(random_state), size, noise_ratio(epsilon, SENSITIVITY))

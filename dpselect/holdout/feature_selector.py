@@ -19,7 +19,8 @@ from ..metrics import Score
 from ..model_selection.splits import check_splitter, disjoint_parts, make_splits
 from ..noise import root_stream
 from ..noise.generators import RandomState
-from ..records import numeric_rows, one_label_a_row
+from ..persons import Persons, check_one_label_a_row, check_weighs_persons
+from ..records import Weighted, numeric_rows, one_label_a_row, split_groups, take_part
 from ..type_aliases import CrossValidation, Estimator, MatrixLike
 from ..validation import check_estimator, check_n_jobs, check_number
 from .thresholdout import (
@@ -152,7 +153,9 @@ class ThresholdoutFeatureSelector(ReleaseMixin, SelectorMixin, MetaEstimatorMixi
         self.ledger = ledger
         self.random_state = random_state
 
-    def fit(self, X: MatrixLike, y: npt.ArrayLike) -> Self:
+    def fit(
+        self, X: MatrixLike, y: npt.ArrayLike, *, groups: npt.ArrayLike | None = None,
+    ) -> Self:
         """Select columns.
 
         Parameters
@@ -160,6 +163,10 @@ class ThresholdoutFeatureSelector(ReleaseMixin, SelectorMixin, MetaEstimatorMixi
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Numbers.
         y : array-like of shape (n_samples,)
+        groups : array-like of shape (n_samples,), default=None
+            The id of the person whose row it is. Neighbours then differ in all rows of one holdout
+            person, splits are of persons, and scores are means over persons of the mean of their rows.
+            Models train on rows as they are.
 
         Returns
         -------
@@ -189,6 +196,9 @@ class ThresholdoutFeatureSelector(ReleaseMixin, SelectorMixin, MetaEstimatorMixi
         check_splitter(self.cv, self.public_splits)
         score = bounded_score(self.scoring)
         warn_if_seeded(self)
+        if groups is not None:
+            check_weighs_persons(score)
+            check_one_label_a_row(X, y)
         y = one_label_a_row(y, type(self).__name__)
         X, y = numeric_rows(
             self, X, y, accept_sparse="csr",
@@ -202,10 +212,13 @@ class ThresholdoutFeatureSelector(ReleaseMixin, SelectorMixin, MetaEstimatorMixi
         )
 
         stream = root_stream(self.random_state)
-        train, held = disjoint_parts(make_splits(self.cv, len(y), stream.child("split")))
-        parts = X[train], y[train], X[held], y[held]
-        answers = make_answers(self, len(held), stream.child("noise"))
-        loss = thresholdout_loss(self, answers)
+        persons = None if groups is None else Persons.of(groups, X)
+        n = len(y) if persons is None else persons.n
+        split = disjoint_parts(make_splits(self.cv, n, stream.child("split"), persons is not None))
+        answers = make_answers(self, len(split[1]), stream.child("noise"))
+        loss = thresholdout_loss(self, answers, persons is not None)
+        number = None if persons is None else persons.number
+        parts = [take_part(X, Weighted.of(y, None, number), part) for part in split]
         order = np.random.default_rng(stream.child("order").integer())
         fit_and_score = with_config(_fit_and_score)
         with spending(self, loss) as charge, Parallel(n_jobs=self.n_jobs) as parallel:
@@ -300,10 +313,9 @@ def forward_selection(scores, answer, n_features, n_steps, width, permutation):
     return chosen, improvements
 
 
-def _fit_and_score(model, score, columns, X, y, X_held, y_held):
+def _fit_and_score(model, score, columns, *parts):
     """Fit on the training records; return the exact scores on them and on the held ones."""
+    train, held = ((X[:, columns], *split_groups(y)) for X, y in parts)
     with without_spending():
-        model.fit(X[:, columns], y)
-    return both_scores(
-        score, model, HeldRecords(X[:, columns], y), HeldRecords(X_held[:, columns], y_held)
-    )
+        model.fit(*train[:2])
+    return both_scores(score, model, HeldRecords(*train), HeldRecords(*held))

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..estimator import ReleaseMixin
 from ..held_records import HeldRecords
 from ..ledger import spending
+from ..persons import adjacency_of
 from ..privacy import PrivacyLoss
 from ..type_aliases import MatrixLike
 from ..validation import check_number
@@ -87,7 +88,9 @@ class Ladder(ReleaseMixin, BaseEstimator):
     def __init__(self, step: float | None = None) -> None:
         self.step = step
 
-    def fit(self, X: MatrixLike, y: npt.ArrayLike | None = None) -> Self:
+    def fit(
+        self, X: MatrixLike, y: npt.ArrayLike | None = None, *, groups: npt.ArrayLike | None = None,
+    ) -> Self:
         """Keep the holdout records, with an empty leaderboard.
 
         Parameters
@@ -95,6 +98,9 @@ class Ladder(ReleaseMixin, BaseEstimator):
         X : array-like of shape (n, n_features)
             Holdout records. No submission may have been trained on them.
         y : array-like of shape (n,), default=None
+        groups : array-like of shape (n,), default=None
+            The id of the person whose row it is. Losses are then means over persons of the mean of their
+            rows, and n is the number of persons.
 
         Returns
         -------
@@ -115,10 +121,11 @@ class Ladder(ReleaseMixin, BaseEstimator):
                 instead="write for instance 0.01, or None",
             )
         loss = PrivacyLoss(
-            math.inf, label=f"{type(self).__name__}: exact comparisons of holdout losses"
+            math.inf, adjacency=adjacency_of(groups is not None),
+            label=f"{type(self).__name__}: exact comparisons of holdout losses",
         )
         with spending(self, loss):
-            self._held = HeldRecords(X, y)
+            self._held = HeldRecords(X, y, groups)
             self._best_losses = np.zeros(len(self._held))
             self.best_loss_ = math.inf
             self.n_submissions_ = self.n_accepted_ = 0

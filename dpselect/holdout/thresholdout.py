@@ -17,6 +17,7 @@ from ..mechanisms.reusable_holdout import ReusableHoldout
 from ..metrics import Score, get_score
 from ..noise import check_random_state, is_seeded
 from ..noise.generators import RandomState
+from ..persons import check_weighs_persons
 from ..privacy import Adjacency, PrivacyLoss
 from ..type_aliases import Estimator, MatrixLike
 from ..validation import check_number
@@ -127,6 +128,8 @@ class Thresholdout(ReleaseMixin, BaseEstimator):
         *,
         X_holdout: MatrixLike,
         y_holdout: npt.ArrayLike | None = None,
+        groups: npt.ArrayLike | None = None,
+        groups_holdout: npt.ArrayLike | None = None,
     ) -> Self:
         """Keep the records, with a full budget.
 
@@ -139,6 +142,11 @@ class Thresholdout(ReleaseMixin, BaseEstimator):
             Holdout records, disjoint from the training records and split off without looking at
             either.
         y_holdout : array-like of shape (n,), default=None
+        groups : array-like of shape (n_train,), default=None
+        groups_holdout : array-like of shape (n,), default=None
+            The ids of the persons whose rows they are: both, or neither. Neighbours then differ in all
+            holdout rows of one person, n is the number of holdout persons, and means are those over
+            persons of the mean of their rows. A person must not be on both sides.
 
         Returns
         -------
@@ -155,10 +163,18 @@ class Thresholdout(ReleaseMixin, BaseEstimator):
             If `random_state` is not None.
         """
         check_thresholdout_parameters(self)
-        train, held = HeldRecords(X, y), HeldRecords(X_holdout, y_holdout)
+        if (groups is None) != (groups_holdout is None):
+            given, other = "groups", "groups_holdout"
+            if groups is None:
+                given, other = other, given
+            raise ValueError(
+                f"{given} was given without {other}, and means over persons do not compare with means "
+                f"over rows; write {other}=..., or leave {given} out."
+            )
+        train, held = HeldRecords(X, y, groups), HeldRecords(X_holdout, y_holdout, groups_holdout)
         warn_if_seeded(self)
         answers = make_answers(self, len(held), self.random_state)
-        loss = thresholdout_loss(self, answers)
+        loss = thresholdout_loss(self, answers, held.persons is not None)
         with spending(self, loss) as charge:
             # answers are given later
             charge.begin()
@@ -224,6 +240,8 @@ class Thresholdout(ReleaseMixin, BaseEstimator):
         check_is_fitted(self)
         self._answers.refuse_if_spent()
         score = bounded_score(scoring)
+        if self._held.persons is not None:
+            check_weighs_persons(score)
         train, held = both_scores(score, estimator, self._train, self._held)
         return self._answers.answer(train, held, float(score.width))
 
@@ -238,7 +256,7 @@ class Thresholdout(ReleaseMixin, BaseEstimator):
         """PrivacyLoss : The ex-post loss of the answers so far."""
         check_is_fitted(self)
         return PrivacyLoss(
-            self._answers.spent, kind="ex-post", adjacency=Adjacency.REPLACE_HOLDOUT_RECORD,
+            self._answers.spent, kind="ex-post", adjacency=self.privacy_.adjacency,
             label=f"{type(self).__name__}: {self.uses_} noisy answers so far; training records are "
             "not protected",
             seeded=is_seeded(self.random_state),
@@ -273,12 +291,13 @@ def make_answers(estimator, n_holdout, random_state):
     )
 
 
-def thresholdout_loss(estimator, answers):
+def thresholdout_loss(estimator, answers, persons=False):
     """Return the loss of all answers that `answers` can give."""
+    adjacency = Adjacency.REPLACE_HOLDOUT_PERSON if persons else Adjacency.REPLACE_HOLDOUT_RECORD
     return PrivacyLoss(
-        answers.epsilon, adjacency=Adjacency.REPLACE_HOLDOUT_RECORD,
+        answers.epsilon, adjacency=adjacency,
         label=f"{type(estimator).__name__}: at most {answers.budget} noisy answers from "
-        f"{answers.n_holdout} holdout records; training records are not protected",
+        f"{answers.n_holdout} holdout {adjacency.unit}s; training records are not protected",
         seeded=is_seeded(estimator.random_state),
     )
 
@@ -302,6 +321,7 @@ def both_scores(score, estimator, train, held):
     score : Score
     estimator : estimator
     train, held : HeldRecords
+        Means are over their persons, if they have any.
 
     Returns
     -------
@@ -313,10 +333,11 @@ def both_scores(score, estimator, train, held):
         If one of them is not finite: no noise hides that.
     """
 
-    def of(X, y):
-        return float(score(estimator, X, y))
+    def of(records):
+        given = {} if records.persons is None else {"sample_weight": records.persons.weight}
+        return lambda X, y: float(score(estimator, X, y, **given))
 
-    found = train.evaluate(of), held.evaluate_quietly(of)
+    found = train.evaluate(of(train)), held.evaluate_quietly(of(held))
     if not np.isfinite(found).all():
         raise ValueError(
             "The score is not finite, so no noise hides which records made it so; score models "

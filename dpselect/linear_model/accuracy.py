@@ -152,7 +152,7 @@ class LinearReduction(Reduction):
         records = Trial(form.model, levels.high).records(X, y)
         self.design, self.targets = design_and_targets(form.problem, records)
         self.public, self.shape = records.public, records.shape
-        self.n, self.d, self.K = self.design.n_rows, self.design.n_columns, self.targets.shape[1]
+        self.n, self.d, self.K = self.shape.n_samples, self.design.n_columns, self.targets.shape[1]
         self.origin = form.problem.origin(self.d)
         self.bare = form.bare(self.n, self.d)
         self.bounds = form.bounds(self.shape)

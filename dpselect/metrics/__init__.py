@@ -7,7 +7,10 @@ they are the mean over the one-vs-rest problems. All are scorers in scikit-learn
 ``score(estimator, X, y)``; greater is better.
 """
 
+from .explained import R2Score, RootMeanSquaredErrorScore
 from .margin import BrierScore, HingeScore, LogisticScore, MarginScore, RampScore, margins
+from .probability import LogLossScore
+from .ranking import BalancedAccuracyScore, F1Score, RocAucScore
 from .score import Score
 from .scores import (
     AccuracyScore,
@@ -20,15 +23,21 @@ from .scores import (
 
 __all__ = [
     "AccuracyScore",
+    "BalancedAccuracyScore",
     "BrierScore",
     "ClippedAbsoluteErrorScore",
     "ClippedSquaredErrorScore",
+    "F1Score",
     "HingeScore",
     "IntegratedSquaredErrorScore",
+    "LogLossScore",
     "LogisticScore",
     "MarginScore",
     "PoissonDevianceScore",
+    "R2Score",
     "RampScore",
+    "RocAucScore",
+    "RootMeanSquaredErrorScore",
     "Score",
     "get_score",
     "margins",

@@ -20,11 +20,19 @@ class Score(ABC):
     stake : float
         What a perfect model gains over one that says nothing; 0 if there is no such number.
     width : float
-        Largest difference of two records' contributions, whatever the model; may be ``inf``.
+        Largest difference of two records' contributions to the mean that the score is, whatever the
+        model; ``inf`` if there is no bound, or no such mean.
+    compared_width : float
+        Largest less least value of `comparison`.
     """
 
     stake = 0.0
     width = np.inf
+
+    @property
+    def compared_width(self) -> float:
+        """float : Largest less least value of `comparison`."""
+        return self.width
 
     @abstractmethod
     def __call__(
@@ -35,6 +43,57 @@ class Score(ABC):
         sample_weight: npt.ArrayLike | None = None,
     ) -> float:
         """Return the score of a fitted estimator on records, weighted or not; greater is better."""
+
+    def comparison(
+        self, estimator: Estimator, X: MatrixLike, y: npt.ArrayLike | None = None,
+        **weight: npt.ArrayLike,
+    ) -> float:
+        """Return a number that ranks models as the score does on the same records.
+
+        It is the score itself, or what one record moves less.
+
+        Parameters
+        ----------
+        estimator : estimator
+            Fitted.
+        X : array-like of shape (m, p)
+        y : array-like of shape (m,), default=None
+        **weight : array-like of shape (m,)
+            `sample_weight`, if rows are weighted.
+
+        Returns
+        -------
+        float
+        """
+        return self(estimator, X, y, **weight)
+
+    def sensitivity(self, n: int) -> float:
+        """Return how far one of n records moves `comparison` of a fixed model, at most.
+
+        Parameters
+        ----------
+        n : int
+
+        Returns
+        -------
+        float
+            ``inf`` if there is no bound.
+        """
+        return float(self.width) / n
+
+    def indistinguishable(self, difference: float) -> str:
+        """Say which scores cannot be told apart if their comparisons differ by so much.
+
+        Parameters
+        ----------
+        difference : float
+
+        Returns
+        -------
+        str
+            A sentence.
+        """
+        return f"Scores that differ by less than about {difference:.2g} cannot be distinguished."
 
 
 def weighted_total(function, sample_weight, X, *aligned):

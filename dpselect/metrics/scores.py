@@ -2,6 +2,7 @@
 
 import operator
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -13,7 +14,10 @@ from ..exceptions import CertificateError
 from ..rows import block_map
 from ..type_aliases import Estimator, FloatArray, FloatOrArray, MatrixLike
 from ..validation import check_number
+from .explained import R2Score, RootMeanSquaredErrorScore
 from .margin import BrierScore, HingeScore, LogisticScore, RampScore
+from .probability import LogLossScore
+from .ranking import BalancedAccuracyScore, F1Score, RocAucScore
 from .score import (
     Score,
     check_shape,
@@ -369,22 +373,39 @@ SCORES = {
     "clipped_squared_error": ClippedSquaredErrorScore(),
     "clipped_absolute_error": ClippedAbsoluteErrorScore(),
     "accuracy": AccuracyScore(),
+    "balanced_accuracy": BalancedAccuracyScore(),
+    "f1": F1Score(),
+    "neg_log_loss": LogLossScore(),
+    "roc_auc": RocAucScore(),
     "integrated_squared_error": IntegratedSquaredErrorScore(),
+}
+# scores of errors in the public range of a model's targets
+OF_RANGE: dict[str, Callable[[tuple[float, float]], Score]] = {
+    "neg_mean_absolute_error": lambda ends: ClippedAbsoluteErrorScore(ends[1] - ends[0]),
+    "neg_mean_squared_error": lambda ends: ClippedSquaredErrorScore((ends[1] - ends[0]) ** 2),
+    "neg_root_mean_squared_error": RootMeanSquaredErrorScore,
+    "r2": R2Score,
 }
 
 
-def get_score(scoring: str | Score, name: str = "scoring", others: tuple[str, ...] = ()) -> Score:
-    """Return the score for `scoring`, or refuse one that no certificate covers.
+def get_score(
+    scoring: str | Score, name: str = "scoring", others: tuple[str, ...] = (), model: Any = None,
+) -> Score:
+    """Return the score for `scoring`, or refuse one that no proof covers.
 
     Parameters
     ----------
     scoring : str or Score
         "brier", "ramp", "logistic", "hinge", "clipped_squared_error" and "clipped_absolute_error" (up
-        to 1), "accuracy", "integrated_squared_error", or a score of this module.
+        to 1), "accuracy", "integrated_squared_error", scikit-learn's "balanced_accuracy", "f1",
+        "neg_log_loss" and "roc_auc", or, with a `model`, "r2", "neg_mean_absolute_error",
+        "neg_mean_squared_error" and "neg_root_mean_squared_error"; or a score of dpselect.metrics.
     name : str
         Of the parameter, for the message.
     others : tuple of str
         What else the parameter may be, for the message.
+    model : estimator, default=None
+        Its `target_range` (or 0 and its `target_bound`) is that of the errors of a regression.
 
     Returns
     -------
@@ -393,22 +414,43 @@ def get_score(scoring: str | Score, name: str = "scoring", others: tuple[str, ..
     Raises
     ------
     CertificateError
-        For every other score. AUC jumps when a margin crosses another one, so one record can
-        change it by more than any noise hides.
+        For every other score, and for errors of a model that has no public range of targets.
 
     Examples
     --------
+    >>> from dpselect import DPRidge
     >>> from dpselect.metrics import get_score
     >>> get_score("brier")
     BrierScore()
+    >>> get_score("r2", model=DPRidge(target_range=(-1, 1)))
+    R2Score(target_range=(-1.0, 1.0))
     """
     if isinstance(scoring, Score):
         return scoring
     if isinstance(scoring, str) and scoring in SCORES:
         return SCORES[scoring]
+    if isinstance(scoring, str) and scoring in OF_RANGE:
+        return _score_of_range(scoring, name, model)
     shown = repr(scoring) if isinstance(scoring, str) else f"a {type(scoring).__name__}"
     raise CertificateError(
         f"{name}={shown} has no Lipschitz constant and range, so no noise is known to hide one "
-        f"record's effect on it; use one of {', '.join(map(repr, (*others, *SCORES)))} "
+        f"record's effect on it; use one of {', '.join(map(repr, (*others, *SCORES, *OF_RANGE)))} "
         '("ramp" is closest to accuracy, "brier" to AUC and log-likelihood).'
     )
+
+
+def target_range(model: Any) -> tuple[float, float] | None:
+    """Return the public range of a regression's targets, or None."""
+    bound = getattr(model, "target_bound", None)
+    return getattr(model, "target_range", None) if bound is None else (0.0, bound)
+
+
+def _score_of_range(scoring, name, model):
+    ends = target_range(model)
+    if ends is None:
+        raise CertificateError(
+            f"{name}={scoring!r} needs a public range of targets, or one record moves it without limit, "
+            f"and {type(model).__name__} has no target_range or target_bound; give it one, or write a "
+            "score with a range of its own, such as R2Score(target_range=(low, high))."
+        )
+    return OF_RANGE[scoring](R2Score(ends).target_range)

@@ -12,6 +12,7 @@ from sklearn.utils import indexable
 from ..capabilities import ScoresSplits
 from ..config import with_config
 from ..metrics import Score
+from ..persons import check_one_label_a_row
 from ..records import score_on, split_groups, take_part
 from ..rows import MOST_SPLITS, Parts, align, is_lazy, n_rows, run_here
 from ..type_aliases import Function
@@ -76,11 +77,13 @@ def _scores_of(trials, X, y, train, test, score):
     return [score_on(score, trial.fitted(*records), *held_out) for trial in trials]
 
 
-def records_of(X, y):
+def records_of(X, y, groups=None):
     """Return X and y as tables that can be indexed, of the same number of rows.
 
     What is not in memory becomes lazy rows, and labels that are cut as they are.
     """
+    if groups is not None:
+        check_one_label_a_row(X, y)
     X, y = align(X, y)
     if not is_lazy(X):
         X, y = unquoted(indexable, X, y, what="X or y")

@@ -6,13 +6,15 @@ shares with our search, fitted, and read out.
 
 import math
 from inspect import signature
+from numbers import Integral
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.metrics import get_scorer_names
 
 # bound at import: a name that is replaced later (as the conformance tests do) must not make
 # the twin of a search another search with a twin
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, GroupKFold
 
 from ..capabilities import Certified
 from ..estimator import ReleaseMixin
@@ -32,8 +34,11 @@ def fit_twin(search, X, y, params):
     shared = {name: ours[name] for name in signature(GridSearchCV).parameters if name in ours}
     shared["estimator"] = without_noise(search.estimator)
     shared["param_grid"] = _grid_without_noise(search.param_grid)
-    if isinstance(search.scoring, str):
+    if isinstance(search.scoring, str) and search.scoring not in get_scorer_names():
         shared["scoring"] = SCORES.get(search.scoring, search.scoring)
+    if params.get("groups") is not None and (search.cv is None or isinstance(search.cv, Integral)):
+        # no person on both sides, as in a private search
+        shared["cv"] = GroupKFold(5 if search.cv is None else search.cv)
     twin = GridSearchCV(**shared).fit(X, y, **params)
     return {
         name: value

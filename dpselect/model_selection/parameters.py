@@ -1,6 +1,7 @@
 """The parameters of a private search, checked before any data is touched."""
 
 from ..metrics import get_score
+from ..metrics.scores import OF_RANGE
 from ..noise import check_random_state
 from ..preprocessing.pipeline_check import check_trusted_steps
 from ..validation import check_estimator, check_flag, check_n_jobs, check_number
@@ -43,7 +44,8 @@ def check_parameters(search):
             "verbose", search.verbose, low_included=True,
             why="it says whether progress is told", instead="write 0 for none, or 1",
         )
-    if search.scoring is not None:
+    # names of scores that ask for the model's range are looked at with the model
+    if search.scoring is not None and search.scoring not in list(OF_RANGE):
         get_score(search.scoring)
 
 

@@ -19,8 +19,8 @@ from ..ledger import PrivacyLedger, spending, without_spending
 from ..metrics import get_score
 from ..noise import is_seeded, root_stream
 from ..noise.generators import RandomState, noise_for_dummy_data
-from ..persons import Persons
-from ..privacy import Adjacency, PrivacyLoss
+from ..persons import Persons, adjacency_of
+from ..privacy import PrivacyLoss
 from ..records import Weighted, check_weights, split_groups
 from ..rows import n_rows
 from ..type_aliases import CrossValidation, Estimator, MatrixLike, ParamGrid
@@ -39,7 +39,7 @@ from .set_aside import (
     beside_evaluation,
     cells_before,
     check_evaluation,
-    check_no_evaluation,
+    check_held,
     count_held,
     evaluate_candidate,
     evaluate_released,
@@ -95,10 +95,12 @@ class StabilityGridSearchCV(
         strategies need no share.
     scoring : str, score or None, default=None
         The name of a score ("brier", "ramp", ...) or a score of :mod:`dpselect.metrics`;
-        None is the estimator's `default_scoring`. "accuracy" has no certificate, but serves
-        strategies that choose on held-out records; "logistic" and "hinge" serve "stability"
-        only, for which ``RampScore(-4, 4)`` is better than a classifier's own. "data_independent",
-        "optimal_risk" and "random" use none.
+        None is the estimator's `default_scoring`. "accuracy", "balanced_accuracy", "roc_auc", "f1",
+        "neg_log_loss", "r2", "neg_mean_absolute_error", "neg_mean_squared_error" and
+        "neg_root_mean_squared_error" have no certificate, but serve strategies that choose on held-out
+        records (errors of a regression count in the `target_range` of its model); "logistic" and "hinge"
+        serve "stability" only, for which ``RampScore(-4, 4)`` is better than a classifier's own.
+        "data_independent", "optimal_risk" and "random" use none.
     strategy : str or subclass of Strategy, default="auto"
         How to select; the page "Strategies of a private search" has the proofs. One of your own is a
         :class:`~dpselect.model_selection.Strategy`.
@@ -151,9 +153,9 @@ class StabilityGridSearchCV(
         Share of the records in (0, 1) that is set aside by chance, takes no part in the choice or the
         training, and on which the released model is evaluated with the same `epsilon`: see
         `evaluation_`. One record is in one of the two parts, so this costs no privacy, but fewer
-        records train. `cv` is about the others. Of a regression, the `target_range` (or
-        `target_bound`) of the model says which errors are counted. None evaluates nothing, and is
-        needed with `groups`.
+        records train; with `groups` they are persons, each with all rows. `cv` is about the others. Of
+        a regression, the `target_range` (or `target_bound`) of the model says which errors are counted.
+        None evaluates nothing.
     ledger : PrivacyLedger, default=None
         Pays for all that is released, in place of one that is open (``with ledger:``). If too little is
         left, BudgetExceededError is raised before any data is touched.
@@ -302,13 +304,18 @@ class StabilityGridSearchCV(
         check_epsilon(self.epsilon)
         if self.epsilon == math.inf:
             check_evaluation(self)
-            loss = PrivacyLoss(math.inf, label="exact scores and an exact choice")
+            groups = params.get("groups")
+            loss = PrivacyLoss(
+                math.inf, adjacency=adjacency_of(groups is not None),
+                label="exact scores and an exact choice",
+            )
             with spending(self, loss):
                 stream = root_stream(self.random_state)
                 held = None
                 if self.evaluation is not None:
-                    X, y = records_of(X, y)
-                    aside = SetAside.of(self.evaluation, n_rows(X), stream)
+                    X, y = records_of(X, y, groups)
+                    known = None if groups is None else Persons.of(groups, X)
+                    aside = SetAside.of(self.evaluation, n_rows(X), stream, known)
                     params = aside.params_of_training(params, X)
                     (X, y), held = aside.cut(X, y)
                 twin = fit_twin(self, X, y, params)
@@ -322,7 +329,7 @@ class StabilityGridSearchCV(
         check_parameters(self)
         groups = params.pop("groups", None)
         persons = groups is not None
-        adjacency = Adjacency.REPLACE_PERSON if persons else Adjacency.REPLACE_RECORD
+        adjacency = adjacency_of(persons)
         weight = take_weights(self, params)
         stream = root_stream(self.random_state)
         estimator = seed_features(self.estimator, stream.child("features"))
@@ -335,7 +342,6 @@ class StabilityGridSearchCV(
         score = self._score(candidates[0].model)
         if persons:
             check_groups_are_taken(estimator, [candidate.model for candidate in candidates], score)
-            check_no_evaluation(self)
         # dummy shapes: refuses bad parameters, and what no strategy can do, early
         n, kind = 1000 * len(candidates), strategy_class(self.strategy)
         strategy = self._strategy(shares, kind, candidates, score, [np.split(np.arange(n), 2)], n, 1)
@@ -344,16 +350,18 @@ class StabilityGridSearchCV(
         most = self._at_most(kind, strategy, shares, firsts)
         reserved = with_evaluation(most, self, shares.total)
         with spending(self, reserved) as charge, Progress(self) as progress:
-            X, y = records_of(X, y)
+            X, y = records_of(X, y, groups)
             owners = Persons.of(groups, X) if persons else None
-            aside = SetAside.of(self.evaluation, n_rows(X), stream)
+            aside = SetAside.of(self.evaluation, n_rows(X), stream, owners)
             y, classes = learn_classes(candidates, y, type(self).__name__)
             if weight is not None:
                 weight = aside.of_training(check_weights(weight, X))
             (X, y), held = aside.cut(X, y)
+            owners = aside.training_persons(X)
             n, number = (owners.n, owners.number) if owners is not None else (n_rows(X), None)
             splits = make_splits(self.cv, n, stream.child("splits"), persons)
             X, public = records_for_steps(candidates, X)
+            check_held(held, candidates[0], estimator, public)
             estimator, losses, frozen = self._fit_private_steps(
                 estimator, X, y, public, stream, charge, number
             )
@@ -521,28 +529,32 @@ another alpha is taken only if its score is better by about 22.
         )
         stream = root_stream(0)
         estimator = seed_features(self.estimator, stream.child("features"))
-        shares = divide(self.epsilon, estimator)
+        adjacency = adjacency_of(persons)
+        shares = divide(self.epsilon, estimator, adjacency)
         candidates = self._candidates(estimator, persons=persons)
         firsts = FirstReleases(candidates)
         set_classes(candidates, np.arange(n_classes))
         check_evaluation(self, [candidate.model for candidate in candidates])
         n_held = count_held(self.evaluation, n_samples)
         n_samples -= n_held
-        splits = make_splits(self.cv, n_samples, stream.child("splits"))
+        splits = make_splits(self.cv, n_samples, stream.child("splits"), persons)
         score = self._score(candidates[0].model)
+        if persons:
+            check_groups_are_taken(estimator, [candidate.model for candidate in candidates], score)
         _, public = records_for_steps(candidates, example)
         kind = strategy_class(self.strategy)
         with without_spending(), noise_for_dummy_data():
             known = kind, candidates, score, splits, n_samples, n_features, public
             strategy = self._strategy(shares, *known)
             if firsts.releases:
-                shares = shares.less(firsts.losses(firsts.divide(shares.rest, n_samples)))
+                division = firsts.divide(shares.rest, n_samples)
+                shares = shares.less(firsts.losses(division, adjacency=adjacency))
                 strategy = self._strategy(shares, *known)
         strategy.dry_run()
         plan = with_steps(strategy.plan(), shares)
         if n_held:
             cells = cells_before(candidates[0].model, n_classes)
-            plan = with_forecast(plan, cells, n_held, shares.total)
+            plan = with_forecast(plan, cells, n_held, shares.total, persons)
         return replace(
             plan, messages=(*plan.messages, *self._ignored_scoring(strategy), *firsts.messages),
             _compare=partial(compare_strategies, strategy.problem, kind),
@@ -562,7 +574,7 @@ another alpha is taken only if its score is better by about 22.
                 "none, so it is not known how far one record can move its score; write for instance "
                 "scoring='accuracy' or 'clipped_squared_error'."
             )
-        return get_score(model.default_scoring if self.scoring is None else self.scoring)
+        return get_score(model.default_scoring if self.scoring is None else self.scoring, model=model)
 
     def _ignored_scoring(self, strategy):
         """Say that the score that was asked for does not choose, where that is so."""

@@ -6,18 +6,23 @@ compose as a maximum.
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
-from sklearn.base import is_classifier
+from sklearn.base import RegressorMixin, clone, is_classifier
 from sklearn.pipeline import Pipeline
 
 from ..evaluation.forecast import forecast_message
 from ..evaluation.release import EvaluationPlan, cells_of, cells_of_classes, cells_of_range
+from ..metrics.scores import target_range
 from ..noise import as_generator, is_seeded
+from ..persons import Persons
 from ..privacy import PrivacyLoss
-from ..rows import n_rows, take, take_records
+from ..records import as_targets, numeric_rows, one_label_a_row
+from ..rows import n_rows, on_labels, take, take_records
 from ..validation import check_number
+from .private_steps import last_private
 from .release import release_state
 
 
@@ -39,16 +44,6 @@ def check_evaluation(search, models=()):
         cells_before(model, 2)
 
 
-def check_no_evaluation(search):
-    """Refuse to set rows aside, where a person may have rows in both parts."""
-    if search.evaluation is not None:
-        raise ValueError(
-            f"evaluation={search.evaluation!r} is not allowed with groups, because it sets rows aside, "
-            "and rows of one person would be in both parts, whose losses then add up; write "
-            "evaluation=None."
-        )
-
-
 def cells_before(model, n_classes):
     """Return the cells of a model that is not fitted."""
     if is_classifier(model):
@@ -64,12 +59,6 @@ def cells_before(model, n_classes):
     return cells_of_range(target_range(model))
 
 
-def target_range(model):
-    """Return the public range of a regression's targets, or None."""
-    bound = getattr(model, "target_bound", None)
-    return getattr(model, "target_range", None) if bound is None else (0.0, bound)
-
-
 @dataclass(frozen=True)
 class SetAside:
     """Which records train, and which ones are set aside; nothing is if there is no share.
@@ -77,26 +66,42 @@ class SetAside:
     Attributes
     ----------
     training, held : ndarray of int
-        Ascending indices. None if all records train.
+        Ascending indices of rows. None if all records train.
+    persons : Persons or None
+        Whose rows all are; those of a person are together in one of the two parts.
     """
 
     training: Any = None
     held: Any = None
+    persons: Any = None
 
     @classmethod
-    def of(cls, share, n_samples, stream):
-        """Draw which of the records are set aside."""
+    def of(cls, share, n_samples, stream, persons=None):
+        """Draw which of the records, or persons, are set aside."""
         if share is None:
-            return cls()
+            return cls(persons=persons)
+        n_samples = n_samples if persons is None else persons.n
         n_held = count_held(share, n_samples)
         order = as_generator(stream.child("evaluation")).permutation(n_samples)
-        return cls(np.sort(order[n_held:]), np.sort(order[:n_held]))
+        if persons is None:
+            return cls(np.sort(order[n_held:]), np.sort(order[:n_held]))
+        held = np.isin(persons.number, order[:n_held])
+        return cls(np.flatnonzero(~held), np.flatnonzero(held), persons)
 
     def cut(self, X, y):
         """Return the records that train, and those that are set aside."""
         if self.held is None:
             return (X, y), None
-        return tuple(take_records(X, y, part) for part in (self.training, self.held))
+        held = take_records(X, y, self.held)
+        if self.persons is not None:
+            held = *held, self.persons.number[self.held]
+        return take_records(X, y, self.training), held
+
+    def training_persons(self, X):
+        """Return the persons whose rows train, or None; X are the rows that train."""
+        if self.persons is None or self.held is None:
+            return self.persons
+        return Persons.of(self.persons.number[self.training], X)
 
     def of_training(self, values):
         """Return what is given for each record, or None, of those that train."""
@@ -123,12 +128,32 @@ def count_held(share, n_samples):
     return n_held
 
 
+def check_held(held, candidate, estimator, public):
+    """Refuse records that were set aside as those that train are refused, before anything is paid.
+
+    What a step that learns privately refuses is not known here.
+    """
+    if held is None:
+        return
+    X, y = held[:2]
+    model, owner = candidate.model, type(candidate.model).__name__
+    if isinstance(model, RegressorMixin):
+        on_labels(partial(as_targets, owner), one_label_a_row(y, owner))
+    rows = X if public is None else public.form.convert(X)
+    if last_private(estimator) >= 0:
+        return
+    trial = replace(candidate, n_features=None)
+    if trial.steps is not None:
+        trial.fit_steps(public)
+    numeric_rows(clone(model), trial.transform(rows), **getattr(model, "reads", {}))
+
+
 def with_evaluation(most, search, epsilon):
     """Return what is reserved for a search and its evaluation."""
     if search.evaluation is None:
         return most
     seeded = epsilon != math.inf and is_seeded(search.random_state)
-    loss = PrivacyLoss(epsilon, label="evaluation", seeded=seeded)
+    loss = PrivacyLoss(epsilon, adjacency=most.adjacency, label="evaluation", seeded=seeded)
     return PrivacyLoss.parallel([most, loss], label=type(search).__name__)
 
 
@@ -141,24 +166,29 @@ def beside_evaluation(loss, evaluated, search):
 
 
 def evaluate_released(search, model, held, epsilon, stream):
-    """Return `evaluation_` of a fitted model, on rows and targets that were set aside; others pay."""
+    """Return `evaluation_` of a fitted model, on rows and targets that were set aside; others pay.
+
+    `held` ends with the numbers of persons, if they are those of persons.
+    """
     state = release_state(stream, is_seeded(search.random_state), "evaluation")
     last = model[-1] if isinstance(model, Pipeline) else model
     cells = cells_of(model, None if is_classifier(model) else target_range(last))
-    return {"evaluation_": EvaluationPlan(cells, epsilon, random_state=state).evaluate(model, *held)}
+    X, y, *groups = held
+    plan = EvaluationPlan(cells, epsilon, random_state=state, persons=bool(groups))
+    return {"evaluation_": plan.evaluate(model, X, y, None, *groups)}
 
 
 def evaluate_candidate(search, candidate, estimator, public, held, epsilon, stream):
     """Return `evaluation_` of a candidate's released estimator, or nothing if nothing is held."""
     if held is None:
         return {}
-    X, y = held
+    X, *rest = held
     # as the records that train: step by step, wherever the rows are
     rows = candidate.transform(X if public is None else public.form.convert(X))
     model = estimator[-1] if isinstance(estimator, Pipeline) else estimator
-    return evaluate_released(search, model, (rows, y), epsilon, stream)
+    return evaluate_released(search, model, (rows, *rest), epsilon, stream)
 
 
-def with_forecast(plan, cells, n_held, epsilon):
+def with_forecast(plan, cells, n_held, epsilon, persons=False):
     """Return a plan that tells how well the model will be known."""
-    return replace(plan, messages=(*plan.messages, forecast_message(cells, n_held, epsilon)))
+    return replace(plan, messages=(*plan.messages, forecast_message(cells, n_held, epsilon, persons)))

@@ -3,10 +3,12 @@
 import math
 from dataclasses import dataclass
 
+from ..capabilities import Calibrated
 from ..exceptions import CertificateError
 from ..preprocessing.pipeline_check import private_parts
 from ..privacy import Adjacency, PrivacyLoss, remainder
 from ..validation import SMALLEST_EPSILON, check_epsilon
+from .candidates import parameters
 from .private_steps import steps_before
 
 
@@ -88,10 +90,14 @@ def _listed(losses):
 
 def deltas_differ(candidates, n_samples, epsilon):
     """Tell whether the choice among candidates decides if a delta is used."""
-    return len({
-        getattr(candidate.model.calibration(candidate.shape(n_samples), epsilon), "delta", None)
-        for candidate in candidates
-    }) > 1
+    return len({_delta_used(candidate, n_samples, epsilon) for candidate in candidates}) > 1
+
+
+def _delta_used(candidate, n_samples, epsilon):
+    model = candidate.model
+    if isinstance(model, Calibrated):
+        return getattr(model.calibration(candidate.shape(n_samples), epsilon), "delta", None)
+    return parameters(model).get("delta")
 
 
 def unused_delta(spent, most):

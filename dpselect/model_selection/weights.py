@@ -1,13 +1,12 @@
 """Weights of records and ids of persons on their way through a search."""
 
-from inspect import signature
 
 from sklearn import get_config
 from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 
 from ..capabilities import TakesGroups, TakesWeights, require
-from ..exceptions import CertificateError
+from ..persons import check_weighs_persons
 from ..validation import refuse_fit_params
 from .private_steps import check_groups_are_taken as check_steps_take_groups
 
@@ -44,17 +43,14 @@ def _routed(search, params):
     }
 
 
-def check_groups_are_taken(estimator, models, score):
+def check_groups_are_taken(estimator, models, score=None):
     """Refuse rows of persons, before any data is read, if something does not take them."""
     check_steps_take_groups(estimator)
     for model in models:
         require(TakesGroups, model, "groups", "leave them out")
         model.check_takes_groups()
-    if "sample_weight" not in signature(type(score).__call__).parameters:
-        raise CertificateError(
-            f"groups need a score that is a mean over persons, and {type(score).__name__} takes no "
-            "sample_weight; use one of dpselect.metrics."
-        )
+    if score is not None:
+        check_weighs_persons(score)
 
 
 def check_weights_are_taken(models):

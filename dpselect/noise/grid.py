@@ -16,10 +16,11 @@ from ..validation import unquoted
 
 # steps of the grid in a scale of the noise, as a power of two
 FINENESS = 40
-# uniform integers that decide a bit
+# random bits that decide a digit, and those of them that decide it but for a tie
 RANDOM_BITS = 64
-# numbers that are drawn at once, so that their random integers stay in a processor's cache
-BATCH = 1 << 9
+LATER_BITS = RANDOM_BITS - 8
+# numbers that are drawn at once, so that their random bytes stay in a processor's cache
+BATCH = 1 << 11
 # doubles hold all integers up to this one
 LARGEST_PLACE = 2.0**53
 # a step that leaves all values as they are
@@ -52,8 +53,9 @@ def geometric(generator: np.random.Generator, shape: Shape, rate: npt.ArrayLike)
     Notes
     -----
     The binary digits of such an integer are independent: digit j is 1 with probability
-    1 / (1 + exp(rate 2^j)). Each is decided by 64 random bits; digits whose probability is below
-    2^-65 are 0. The page "Noise on a grid" says how close the law is to the exact one.
+    1 / (1 + exp(rate 2^j)). Each is decided by 64 random bits, of which all but the first 8 are drawn
+    only where those leave it open; digits whose probability is below 2^-65 are 0. The page "Noise on a
+    grid" says how close the law is to the exact one.
 
     Examples
     --------
@@ -69,45 +71,61 @@ def geometric(generator: np.random.Generator, shape: Shape, rate: npt.ArrayLike)
             "integers would not fit into 64 bits, or be no noise; give larger rates."
         )
     unquoted(np.broadcast_to, rate, shape, what="rate")
-    drawn = np.empty(math.prod(shape), dtype=np.int64)
-    limits_of = _limits_of(rate.ravel() if rate.size == 1 else np.broadcast_to(rate, shape).ravel())
+    different, which = rate.reshape(-1), None
+    if rate.size > 1:
+        # noise of many numbers has few different scales
+        different, which = np.unique(rate, return_inverse=True)
+        which = np.broadcast_to(which.reshape(rate.shape), shape).reshape(-1)
+    n_digits = _n_digits(different)
+    limits_of = _limits_of(different, which, n_digits)
+    drawn = np.zeros((math.prod(shape), 8), dtype=np.uint8)
     for start in range(0, len(drawn), BATCH):
-        part = slice(start, min(start + BATCH, len(drawn)))
-        limits = limits_of(part)
-        size = (len(limits), part.stop - start)
-        bits = generator.integers(0, 2**RANDOM_BITS, size=size, dtype=np.uint64)
-        ones = (bits < limits).astype(np.int64)
-        drawn[part] = (ones << np.arange(len(limits))[:, None]).sum(axis=0)
-    return drawn.reshape(shape)
+        part = drawn[start : start + BATCH]
+        limits, own = limits_of(slice(start, start + BATCH))
+        digits = _digits(generator, len(part), limits, own)
+        part[:, : -(-n_digits // 8)] = np.packbits(digits, axis=1, bitorder="little")
+    return drawn.view("<i8").astype(np.int64, copy=False).reshape(shape)
 
 
-def _limits_of(rates):
-    """Return a function from a slice of the numbers to the :func:`_limits` of their rates."""
-    if rates.size == 1:
-        limits = _limits(rates)
-        return lambda part: limits
-    different, which = np.unique(rates, return_inverse=True)
-    if rates.size <= BATCH or len(different) > BATCH:
-        return lambda part: _limits(rates[part])
-    # noise of many numbers has few different scales
-    limits = _limits(different)
-
-    def limits_of(part):
-        own = limits[:, which[part]]
-        return own[own.any(axis=1)]
-
-    return limits_of
+def _limits_of(different, which, n_digits):
+    """Return a function from a slice of the numbers to their limits, and which of these are whose."""
+    if which is None or len(different) <= BATCH:
+        limits = _limits(different, n_digits)
+        return lambda part: (limits, None if which is None else which[part])
+    return lambda part: (_limits(different[which[part]], n_digits), slice(None))
 
 
-def _limits(rates):
-    """Return below which of 2^64 integers each digit is 1, shape (n_digits, n_rates)."""
-    # exp(46) is above 2^66, so later digits are never 1
-    n_digits = min(max(math.frexp(46 / rates.min())[1], 0), 62)
+def _digits(generator, n, limits, which):
+    """Draw the digits of `n` integers, whose limits are ``limits[which]``, or ``limits[0]`` for all."""
+    n_digits = limits.shape[1]
+    first = (limits >> LATER_BITS).astype(np.uint8)
+    drawn = _words(generator, -(-n * n_digits // 8)).view(np.uint8)[: n * n_digits]
+    drawn = drawn.reshape(n, n_digits)
+    if which is not None:
+        first, limits = first[which], limits[which]
+    digits = drawn < first
+    # one in 256
+    ties = np.flatnonzero(drawn == first)
+    later = limits.reshape(-1)[ties if which is not None else ties % max(n_digits, 1)]
+    digits.reshape(-1)[ties] = _words(generator, len(ties)) >> 8 < later & (2**LATER_BITS - 1)
+    return digits
+
+
+def _words(generator, n):
+    return generator.integers(0, 2**RANDOM_BITS, size=n, dtype=np.uint64)
+
+
+def _n_digits(rates):
+    """Return the number of digits that can be 1: exp(46) is above 2^66."""
+    return min(max(math.frexp(46 / rates.min(initial=np.inf))[1], 0), 62)
+
+
+def _limits(rates, n_digits):
+    """Return below which of 2^64 integers each digit is 1, shape (n_rates, n_digits)."""
     with np.errstate(over="ignore"):
-        odds = np.exp(np.ldexp(rates, np.arange(n_digits)[:, None]))
+        odds = np.exp(np.ldexp(rates[:, None], np.arange(n_digits)))
     # at most 2**63, since no digit is more likely 1 than 0
-    limits = np.rint(np.ldexp(1 / (1 + odds), RANDOM_BITS))
-    return limits[limits.any(axis=1)].astype(np.uint64)
+    return np.rint(np.ldexp(1 / (1 + odds), RANDOM_BITS)).astype(np.uint64)
 
 
 def discrete_laplace(
@@ -206,7 +224,8 @@ def grid_noise(
 
 def discrete_laplace_at_rate(generator, shape, rate):
     """Draw independent integers k with probabilities proportional to ``exp(-rate |k|)``."""
-    return geometric(generator, shape, rate) - geometric(generator, shape, rate)
+    one, other = geometric(generator, (2, *np.atleast_1d(shape)), rate)
+    return one - other
 
 
 def nearest_multiple(values: npt.ArrayLike, step: float | FloatArray) -> FloatArray:

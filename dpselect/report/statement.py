@@ -17,6 +17,7 @@ from ..ledger import PrivacyLedger
 from ..preprocessing.pipeline_check import fitted_parts
 from ..preprocessing.schema import NumberColumn
 from ..privacy import KINDS, Adjacency
+from ..private_model import PrivateModel
 from ..type_aliases import Estimator
 from .document import PrivacyReport, Section, Table
 from .theorems import proof_of
@@ -35,6 +36,8 @@ NEIGHBOURS = {
     "with their labels or targets.",
     Adjacency.REPLACE_HOLDOUT_RECORD: "Protected is each holdout record: a row of those that answers "
     "are computed from. Records that models were trained on are not protected by this release.",
+    Adjacency.REPLACE_HOLDOUT_PERSON: "Protected is each holdout person: all of their rows that answers "
+    "are computed from. Rows that models were trained on are not protected by this release.",
 }
 NOT_COVERED = (
     "How the public assumptions were found. A bound, a category, a grid or a norm that was looked up in "
@@ -287,7 +290,7 @@ def _meaning(model, loss):
 
 
 def _unit(loss):
-    return "person" if loss.adjacency == Adjacency.REPLACE_PERSON else "record"
+    return loss.adjacency.unit
 
 
 def posterior(prior, epsilon):
@@ -358,19 +361,31 @@ def _not_covered(model, loss, seeded):
         (given.get("trusted_steps"),
          f"That {_said(given.get('trusted_steps'))} treats each row by itself: it was declared."),
         (given.get("public_splits"), "That the splits do not depend on the records: it was declared."),
-        (loss.adjacency == Adjacency.REPLACE_HOLDOUT_RECORD,
+        (loss.adjacency in (Adjacency.REPLACE_HOLDOUT_RECORD, Adjacency.REPLACE_HOLDOUT_PERSON),
          "The training records; and that what is asked of the holdout treats each record by itself."),
         (isinstance(model, Evaluation), "The model that was evaluated, and its training records."),
         (seeded, seed),
+        (accounts := _accounts(model),
+         "That models of other libraries keep to what these libraries state of them, which nothing here "
+         f"proves or tests: {'; '.join(accounts)}."),
     ]
     return (NOT_COVERED + tuple(item for holds, item in items if holds),)
+
+
+def _accounts(model):
+    """Return by whose accounts the models are private that were released or compared."""
+    candidates = getattr(getattr(model, "plan_", None), "params", ())
+    values = [value for params in candidates for value in params.values()]
+    given = [part for each in (model, *values) for _, part in _given_parts(each)]
+    return sorted({part.account for part in given if isinstance(part, PrivateModel)})
 
 
 def _quality(evaluation, loss, apart):
     own = evaluation.privacy_
     rows = tuple((name, str(evaluation.metric(name))) for name in evaluation.metrics)
     blocks = [
-        f"Measured on {evaluation.n_records:,} records. Intervals of 95 % cover sampling and noise.",
+        f"Measured on {evaluation.n_records:,} {_unit(own)}s. Intervals of 95 % cover sampling and "
+        "noise.",
         Table(("Figure", "Value [95 %]"), rows),
     ]
     if apart and own.adjacency != loss.adjacency:

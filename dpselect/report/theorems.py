@@ -13,6 +13,7 @@ PAGES = {
     "gaussian_objective": "Gaussian noise in the objective",
     "first_releases": "First releases",
     "huber": "Robust regression",
+    "other_models": "Models of other libraries",
     "linear_classifiers": "Linear classifiers: output and objective noise",
     "persons": "A person, not a row",
     "poisson": "Poisson regression",
@@ -24,6 +25,7 @@ PAGES = {
     "stability_selection": "Choosing among classifiers by stable validation",
 }
 
+ACCOUNT = ".*, by the account of .*"
 LINEAR = "DP(Logistic|LinearSVC|Poisson|Huber).*: coefficients by "
 
 
@@ -103,6 +105,8 @@ PROOFS = (
     Proof("testing: (.*above_threshold|brownian)", "Theorem 2", "accuracy_first"),
     Proof("(Thresholdout|ThresholdoutFeatureSelector): at most .*", "Theorem 1", "reusable_holdout"),
     Proof("evaluate: .*", "Theorem 1", "evaluation"),
+    Proof(ACCOUNT, "The account of its library; for its adjacency, Proposition 1", "other_models"),
+    Proof(ACCOUNT, "The account of its library; for its adjacency, Proposition 1", "other_models", True),
 )
 
 

@@ -88,7 +88,10 @@ def spent(search):
         epsilon=(1.0, np.float16(0.3), np.int8(2), Fraction(1, 3), 1e-9, 1e6),
         delta=(0.0, 1e-6, np.float16(0.1), 0.5),
         selection_fraction=("auto", 0.5, np.float16(0.1), 1e-12),
-        scoring=(None, "brier", "accuracy", "ramp", "clipped_squared_error", "logistic", "r2"),
+        scoring=(
+            None, "brier", "accuracy", "ramp", "clipped_squared_error", "logistic", "r2", "roc_auc",
+            "f1", "balanced_accuracy", "neg_log_loss", "neg_mean_absolute_error",
+        ),
         strategy=("auto", "stability", "data_independent", "optimal_risk", "budget_split", "random"),
         n_noise_samples=(1, 2, np.int8(2)),
         n_jobs=(None, 1),

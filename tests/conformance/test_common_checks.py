@@ -16,12 +16,15 @@ from dpselect import (
     DPLogisticRegression,
     DPPoissonRegressor,
     DPRidge,
+    PrivateModel,
     StabilityGridSearchCV,
     ThresholdoutFeatureSelector,
 )
 from dpselect.linear_model.base import LinearModel
 from dpselect.metrics import ClippedSquaredErrorScore
 from dpselect.preprocessing import BoundedScaler, DPBoundsScaler, NormClipper, TableEncoder
+
+from ..private_model.other_library import SignedSum
 
 # the checks set random_state and do not know of `classes`
 pytestmark = [
@@ -69,6 +72,10 @@ ESTIMATORS = [
     StabilityGridSearchCV(DPRidge(target_range=(-1, 1)), {"alpha": [0.01, 0.1]}),
     StabilityGridSearchCV(DPPoissonRegressor(target_bound=10.0), {"alpha": [0.01, 0.1]}),
     StabilityGridSearchCV(HUBER, {"alpha": [0.01, 0.1]}),
+    PrivateModel(
+        SignedSum(), adjacency="add or remove one record", conversion="remove and add",
+        classes_parameter="labels",
+    ),
     selector(LogisticRegression(), "accuracy"),
     accuracy_first(DPRidge(alpha=1.0, target_range=(-1, 1))),
     accuracy_first(DPLogisticRegression(alpha=1.0), criterion="brier"),
@@ -133,6 +140,9 @@ def expected_failures(estimator):
         if is_regressor(estimator):
             return UNBOUNDED_WEIGHTS
         return {**UNBOUNDED_WEIGHTS, "check_classifiers_one_label_sample_weights": "as the others"}
+    if isinstance(estimator, PrivateModel):
+        quoting = ["check_dtype_object", "check_fit2d_predict1d"]
+        return dict.fromkeys(quoting, "messages of other libraries may quote records")
     if isinstance(estimator, TableEncoder):
         failures = {"check_estimators_nan_inf": "fit reads no record"}
         if [int(part) for part in sklearn.__version__.split(".")[:2]] < [1, 7]:

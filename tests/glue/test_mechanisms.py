@@ -149,7 +149,7 @@ def test_reduced_tests_cost_what_the_comparison_up_to_there_costs():
 
 def test_a_holdout_draws_anew_for_each_round_and_answer(monkeypatch):
     recorder = Recorder(monkeypatch).watch(grid_noise, grid_laplace).watch_keys()
-    holdout = ReusableHoldout(0.1, 0.01, 3, 500, key("holdout"))
+    holdout = ReusableHoldout(0.35, 0.01, 3, 500, key("holdout"))
     assert holdout.epsilon == pytest.approx(2 * 3 / (0.01 * 500))
     for used, width in enumerate((1.0, 2.5, 0.5)):
         # a round that has begun costs half of what a use costs

@@ -34,6 +34,7 @@ from dpselect.metrics import (
     HingeScore,
     IntegratedSquaredErrorScore,
     LogisticScore,
+    LogLossScore,
     MarginScore,
     PoissonDevianceScore,
     RampScore,
@@ -546,6 +547,9 @@ class Fixed:
 
     predict = decision_function
 
+    def predict_proba(self, X):
+        return np.column_stack([1 - self.numbers, self.numbers])
+
 
 @pytest.mark.parametrize("bad", BAD)
 @pytest.mark.parametrize("place", ["prediction", "target"])
@@ -557,7 +561,7 @@ def test_no_record_adds_more_than_the_width(score, place, bad):
     m = 8
     predictions, y = np.full(m, 0.1), np.array([0, 1] * (m // 2), dtype=np.float64)
     X = np.zeros((m, 1))
-    if isinstance(score, (MarginScore, AccuracyScore)):
+    if isinstance(score, (MarginScore, AccuracyScore, LogLossScore)):
         place = "prediction"  # labels are checked before they are scored
     usual = score(Fixed(predictions), X, y)
     found = []

@@ -90,7 +90,7 @@ def test_names():
     assert get_score("brier") == BrierScore() and get_score(RampScore(0, 2)).high == 2
 
 
-@pytest.mark.parametrize("refused", ["roc_auc", "neg_log_loss", len, None, 3])
+@pytest.mark.parametrize("refused", ["average_precision", "neg_max_error", len, None, 3])
 def test_refused_scores_say_what_to_use(refused):
     with pytest.raises(CertificateError, match="'ramp'"):
         get_score(refused)

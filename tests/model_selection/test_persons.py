@@ -1,11 +1,12 @@
 """Searches where a person has any number of rows: splits of persons, scores as means over persons."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.model_selection import GroupKFold, ShuffleSplit
+from sklearn.model_selection import GridSearchCV, GroupKFold, ShuffleSplit
 from sklearn.pipeline import make_pipeline
 
 from dpselect import (
@@ -30,6 +31,7 @@ from dpselect.metrics import (
 from dpselect.model_selection.candidates import Candidate
 from dpselect.model_selection.evaluation import exact_scores
 from dpselect.model_selection.progress import Progress
+from dpselect.model_selection.set_aside import SetAside
 from dpselect.noise import root_stream
 from dpselect.persons import Persons
 from dpselect.preprocessing import BoundedScaler, DPBoundsScaler
@@ -236,7 +238,9 @@ class OwnScore(BrierScore):
     (lambda: search("budget_split", scoring=OwnScore()), "sample_weight"),
     (lambda: search(model=DPHistogramDensity(bounds=(-1, 1), noise="discrete_laplace"),
                     grid={"bin_width": [0.5, 1.0]}), "noise='laplace'"),
-    (lambda: AccuracyFirstSearchCV(clone(LOGISTIC), {"epsilon": [1.0]}, target=0.1), "groups"),
+    (lambda: AccuracyFirstSearchCV(
+        clone(LOGISTIC), {"epsilon": [1.0]}, target=0.1, criterion=OwnScore()
+    ), "sample_weight"),
 ])  # fmt: skip
 def test_what_does_not_take_groups_refuses_before_any_record(make, said):
     with pytest.raises((CertificateError, TypeError, ValueError), match=said):
@@ -266,3 +270,74 @@ def test_exact_scores_without_a_sweep(monkeypatch):
     together = scores()
     monkeypatch.setattr(Parts, "from_splits", lambda *arguments: None)
     assert scores() == pytest.approx(together, rel=1e-6)
+
+
+EVALUATED = {
+    "logistic": (lambda **given: search(**given), Y),
+    "held out": (lambda **given: search("budget_split", **given), Y),
+    "ridge": (lambda **given: search(model=RIDGE, **given), X[:, 0] - X[:, 1]),
+    "steps": (lambda **given: search("auto", make_pipeline(DPBoundsScaler(0.5), clone(LOGISTIC)), {
+        "dplogisticregression__alpha": [0.1, 0.5]
+    }, **given), Y),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", EVALUATED)
+def test_persons_that_are_set_aside_have_no_part_in_the_model(kind, tmp_path):
+    make, y = EVALUATED[kind]
+    aside = SetAside.of(0.25, N_ROWS, root_stream(0), Persons.of(IDS, X))
+    assert not set(IDS[aside.held]) & set(IDS[aside.training])
+    assert len(np.unique(IDS[aside.held])) == round(0.25 * N)
+    ledger = PrivacyLedger(tmp_path / "ledger", epsilon=2.0, adjacency=PERSON)
+    fitted = make(evaluation=0.25, ledger=ledger).fit(X, y, groups=IDS)
+    loss = fitted.privacy_
+    assert loss.epsilon == fitted.evaluation_.privacy_.epsilon == ledger.spent()[0]
+    assert {release.adjacency for release in loss.releases} == {PERSON}
+    assert fitted.evaluation_.n_records == round(0.25 * N)
+    assert fitted.plan_.n_samples == N - round(0.25 * N)
+    # all their rows may be others, and of another number
+    times = np.ones(N_ROWS, dtype=int)
+    times[aside.held[::2]] = 3
+    rows, labels = X.copy(), y.copy()
+    rows[aside.held], labels[aside.held] = 0.4, y[0]
+    rows, labels, ids = (np.repeat(part, times, axis=0) for part in (rows, labels, IDS))
+    other = make(evaluation=0.25).fit(rows, labels, groups=ids)
+    one, other = (found.best_estimator_ for found in (fitted, other))
+    one, other = (found[-1] if hasattr(found, "steps") else found for found in (one, other))
+    np.testing.assert_array_equal(one.coef_, other.coef_)
+
+
+def test_a_plan_is_of_persons():
+    parameters = dict(evaluation=0.25, cv=GroupKFold(3), public_splits=True)
+    fitted = search(**parameters).fit(X, Y, groups=IDS)
+    planned = search(**parameters).plan(N, 2, persons=True)
+    assert "persons are set aside" in planned.messages[-1]
+    assert planned.n_samples == fitted.plan_.n_samples
+    assert planned.training_size == fitted.plan_.training_size
+    with pytest.raises(CertificateError, match="sample_weight"):
+        search("budget_split", scoring=OwnScore()).plan(N, 2, persons=True)
+
+
+def test_without_privacy():
+    """Still about persons: these are set aside, and in a fold, with all rows."""
+    fitted = search(epsilon=math.inf, evaluation=0.25, cv=3).fit(X, Y, groups=IDS)
+    rest = SetAside.of(0.25, N_ROWS, root_stream(0), Persons.of(IDS, X)).training
+    exact = GridSearchCV(clone(LOGISTIC).set_params(epsilon=math.inf), GRID, cv=GroupKFold(3))
+    exact.fit(X[rest], Y[rest], groups=IDS[rest])
+    assert np.array_equal(fitted.cv_results_["mean_test_score"], exact.cv_results_["mean_test_score"])
+    assert fitted.privacy_.adjacency == fitted.evaluation_.privacy_.adjacency == PERSON
+    assert fitted.evaluation_.n_records == round(0.25 * N)
+
+
+@pytest.mark.parametrize("bad", ["row", "target"])
+def test_a_bad_value_among_those_set_aside_costs_nothing(bad, tmp_path):
+    rows, targets = X.copy(), (X[:, 0] - X[:, 1]).astype(str).astype(object)
+    held = SetAside.of(0.25, N_ROWS, root_stream(0), Persons.of(IDS, X)).held
+    if bad == "row":
+        rows[held[0]] = np.nan
+    else:
+        targets[held[0]] = "none"
+    ledger = PrivacyLedger(tmp_path / "ledger", epsilon=2.0, adjacency=PERSON)
+    with pytest.raises(ValueError):
+        search(model=RIDGE, evaluation=0.25, ledger=ledger).fit(rows, targets, groups=IDS)
+    assert ledger.spent()[0] == 0

@@ -200,9 +200,6 @@ def test_bad_shares(make, bad):
 def test_what_cannot_be_evaluated_is_refused_before_any_record_is_read():
     with pytest.raises(ValueError, match="refit=False"):
         stability(refit=False).fit("no records", None)
-    # a person's rows would be in both parts
-    with pytest.raises(ValueError, match="not allowed with groups"):
-        stability().fit("no records", None, groups=[1, 1, 2])
     with pytest.raises(ValueError, match="evaluation"):
         density = DPHistogramDensity(bounds=(0, 1))
         stability(density, grid={"bin_width": [0.1, 0.2]}).fit("no records", None)

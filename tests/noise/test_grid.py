@@ -15,7 +15,7 @@ from dpselect.noise import (
     laplace,
     nearest_multiple,
 )
-from dpselect.noise.grid import FINENESS, _limits
+from dpselect.noise.grid import FINENESS, _digits, _limits
 
 N = 100_000
 # probability of a false alarm of one test
@@ -88,6 +88,47 @@ def test_extreme_bits():
         possible = [j for j in range(62) if rate * 2.0**j <= 65 * math.log(2)]
         for rates in (rate, [rate, np.inf]):
             assert geometric(AllBits(0), np.shape(rates), rates).flat[0] == 2 ** len(possible) - 1
+
+
+class ListedBits:
+    """A generator of listed words, the last of them again and again."""
+
+    def __init__(self, *words):
+        self.words, self.drawn = list(words), 0
+
+    def integers(self, low, high, size, dtype):
+        self.drawn += size
+        words = self.words.pop(0) if len(self.words) > 1 else self.words[0]
+        return np.resize(np.asarray(words, dtype=dtype), size)
+
+
+def values_that_give_a_1(digit, limit):
+    """How many of 2^64 values do: all first bytes, with later bits below those of the limit, and not."""
+    later, count = limit % 2**56, 0
+    for byte in range(256):
+        first = int.from_bytes(bytes([byte] * 8), "little")
+        below, above = (digit(ListedBits(first, rest << 8), limit) for rest in (later - 1, later))
+        count += int(below) * later + int(above) * (2**56 - later)
+    return count
+
+
+def test_eight_bits_and_a_tie_decide_as_64_bits_do():
+    def digit(generator, limit):
+        return _digits(generator, 1, np.array([[limit]], dtype=np.uint64), None)[0, 0]
+
+    def without_ties(generator, limit):
+        return digit(generator, limit >> 56 << 56)
+
+    for limit in _limits(np.array([1e-3, 0.7]), 8).ravel()[[0, 1, 4, 7, 8, 10, 13, 14]].tolist():
+        assert limit % 2**56 > 0
+        assert values_that_give_a_1(digit, limit) == limit
+        assert values_that_give_a_1(without_ties, limit) != limit
+
+
+def test_a_number_takes_an_eighth_of_its_bits():
+    generator = ListedBits(np.random.default_rng(0).integers(0, 2**64, size=8191, dtype=np.uint64))
+    geometric(generator, N, 2.0**-40)
+    assert generator.drawn < 6.2 * N
 
 
 def test_the_grid_is_a_power_of_two_from_public_numbers():
@@ -174,7 +215,9 @@ def test_batches_of_digits_do_not_matter(monkeypatch):
 def test_few_and_many_rates_give_the_same_digits(rates, monkeypatch):
     rates = np.random.default_rng(1).choice(rates, size=3000)
     together = geometric(as_generator(1), 3000, rates)
-    monkeypatch.setattr("dpselect.noise.grid._limits_of", lambda all_: lambda part: _limits(all_[part]))
+    monkeypatch.setattr("dpselect.noise.grid._limits_of", lambda different, which, n_digits: (
+        lambda part: (_limits(different[which[part]], n_digits), slice(None))
+    ))
     np.testing.assert_array_equal(geometric(as_generator(1), 3000, rates), together)
 
 

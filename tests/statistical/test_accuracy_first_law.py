@@ -505,7 +505,7 @@ def test_nor_does_any_on_random_neighbours(seed):
     (SVC, "predict_verify", 0.02, "independent levels", ""),
     (LAPLACE, "predict_verify", 0.1, "independent levels", ""),
     # new models, of which only the last is charged
-    (SVC, "doubling", 6.0, "", "last model"),
+    (SVC, "doubling", 30.0, "", "last model"),
     # models alone, or the larger of both losses where tests read the same records
     (RIDGE, "predict_verify", 0.04, "", "no testing"), (RIDGE, "predict_verify", 0.04, "", "max"),
     (LAPLACE, "predict_verify", 0.5, "", "no testing"), (LAPLACE, "predict_verify", 0.5, "", "max"),

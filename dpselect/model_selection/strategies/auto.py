@@ -86,7 +86,7 @@ def choose_strategy(problem):
     everything = list(range(k))
     if k == 1:
         return FirstCandidate(problem), everything, "there is one candidate"
-    if post_processing.applies(problem.candidates) and math.isfinite(problem.score.width):
+    if post_processing.applies(problem.candidates) and math.isfinite(problem.score.sensitivity(1)):
         reason = "all candidates post-process one release, so comparing them costs no training"
         return PostProcessing(problem), everything, reason
     if data_independent.applies(problem.candidates):

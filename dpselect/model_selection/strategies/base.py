@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from ...metrics import Score
 from ...noise import InnerStream, is_seeded
+from ...persons import adjacency_of
 from ...privacy import Adjacency, PrivacyLoss
 from ..candidates import parameters
 from ..plan import SelectionPlan, too_few_records
@@ -28,7 +29,7 @@ class Problem:
         Each with its `params`, its private `model`, ``transform(X)``, the rows as the model sees them,
         and `n_features`, how many columns these have.
     score : Score
-        Of :mod:`dpselect.metrics`; `width` bounds how much one record can add to it.
+        Of :mod:`dpselect.metrics`; `sensitivity` bounds how far one record moves its `comparison`.
     splits : list of (train, test)
         Index arrays.
     n_samples, n_features : int
@@ -63,8 +64,7 @@ class Problem:
     @property
     def adjacency(self) -> Adjacency:
         """Adjacency : What the losses are about."""
-        persons = self.candidates[0].persons
-        return Adjacency.REPLACE_PERSON if persons else Adjacency.REPLACE_RECORD
+        return adjacency_of(self.candidates[0].persons)
 
     @property
     def seeded(self) -> bool:
@@ -190,8 +190,8 @@ class Strategy(ABC):
     ...         for i, (candidate, part) in enumerate(zip(candidates, parts)):
     ...             rows, trial = candidate.transform(X), Trial(candidate.model, epsilon, noise(i))
     ...             model = trial.fitted(*take_records(rows, y, part))
-    ...             scores.append(self.problem.score(model, *take_records(rows, y, test)))
-    ...         sensitivity = np.full(len(scores), self.problem.score.width / len(test))
+    ...             scores.append(self.problem.score.comparison(model, *take_records(rows, y, test)))
+    ...         sensitivity = np.full(len(scores), self.problem.score.sensitivity(len(test)))
     ...         best = noisy_argmax(scores, sensitivity, epsilon, noise("choice"))
     ...         return Choice(best, [self.choice_loss(epsilon)])
     >>> rng = np.random.default_rng(0)

@@ -3,10 +3,11 @@
 import numpy as np
 from sklearn.base import clone, is_classifier
 
-from ...capabilities import PublicShape
+from ...capabilities import DeclaresLoss, PublicShape
 from ...estimator import PrivateEstimator
 from ...exceptions import CertificateError
 from ...ledger import without_spending
+from ...metrics import MarginScore
 from ...noise.generators import noise_for_dummy_data
 from ...privacy import PrivacyLoss
 from ..release import fit_for_release
@@ -54,8 +55,15 @@ def dry_run_fit(candidate, epsilon, score=None):
     """Return the candidate's model, fitted on two dummy rows, of one column unless it lists its columns.
 
     Refuses a model that does not state what it spent, or that the score, if one is given, cannot score.
+    One that states its loss without a fit is not fitted.
     """
     model = clone(candidate.model)
+    if isinstance(model, DeclaresLoss):
+        model.privacy_ = model.declared_loss(epsilon)
+        needed = "decision_function" if isinstance(score, MarginScore) else "predict"
+        if score is not None and not hasattr(model, needed):
+            _refuse_score(score, model)
+        return model
     # a classifier that learns its labels needs two, to come as far as stating what it spent
     labels = np.arange(2.0) if is_classifier(model) else np.zeros(2)
     if "classes" in model.get_params():
@@ -75,9 +83,15 @@ def dry_run_fit(candidate, epsilon, score=None):
         return model
     try:
         score(model, rows, labels)
+    except CertificateError:
+        raise
     except (AttributeError, TypeError, ValueError):
-        raise CertificateError(
-            f"{type(score).__name__} cannot score a {type(model).__name__}; use another "
-            f"scoring, or None for the model's own."
-        ) from None
+        _refuse_score(score, model)
     return model
+
+
+def _refuse_score(score, model):
+    raise CertificateError(
+        f"{type(score).__name__} cannot score a {type(model).__name__}; use another "
+        f"scoring, or None for the model's own."
+    ) from None

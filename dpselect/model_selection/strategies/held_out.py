@@ -33,16 +33,15 @@ class HeldOut(Strategy):
 
     def prepare(self):
         score = self.problem.score
-        if not math.isfinite(score.width):
+        if not math.isfinite(score.sensitivity(1)):
             raise CertificateError(
                 f"strategy={self.name!r} needs a score to which one record adds a bounded amount, "
-                f"and {type(score).__name__} has no such bound; use 'brier', 'ramp', 'accuracy' or "
-                "'clipped_squared_error'."
+                f"and {type(score).__name__} has no such bound; use 'brier', 'ramp', 'accuracy', "
+                "'roc_auc' or 'clipped_squared_error'."
             )
         self.train, self.test = disjoint_parts(self.problem.splits)
         self.selection_epsilon, self.training_size = self.problem.epsilon, len(self.train)
-        # a low-precision number would weaken the noise
-        self.sensitivity = float(score.width) / len(self.test)
+        self.sensitivity = score.sensitivity(len(self.test))
 
     def plan(self):
         scale = 2 * self.sensitivity / self.problem.epsilon
@@ -50,7 +49,7 @@ class HeldOut(Strategy):
         said = (
             f"{self.name}: the chosen model is trained with epsilon {self.training_epsilon:.3g} on "
             f"{self.training_size} records; the choice is made on {len(self.test)} others.",
-            f"Scores that differ by less than about {blur:.2g} cannot be distinguished.",
+            self.problem.score.indistinguishable(blur),
         )
         return self.held_out_plan(said, scale, blur)
 
@@ -58,8 +57,8 @@ class HeldOut(Strategy):
         """Return the plan of a choice by scores on the held-out records."""
         score = self.problem.score
         return self.make_plan(
-            messages, sensitivity=self.sensitivity, scales=scale, span=score.width,
-            minimum_detectable_difference=blur, stake=score.stake or score.width,
+            messages, sensitivity=self.sensitivity, scales=scale, span=score.compared_width,
+            minimum_detectable_difference=blur, stake=score.stake or score.compared_width,
         )
 
     def fit(self, i, rows, y, part, epsilon, state):

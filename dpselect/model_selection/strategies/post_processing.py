@@ -23,7 +23,7 @@ class PostProcessing(HeldOut):
 
     def prepare(self):
         score, model = self.problem.score, self.problem.candidates[0].model
-        if not np.isfinite(score.width):
+        if not np.isfinite(score.sensitivity(1)):
             raise CertificateError(
                 f"No bound exists on what one record adds to {type(score).__name__} for a released "
                 f"{type(model).__name__}; use a score with a bounded range, such as "
@@ -37,13 +37,14 @@ class PostProcessing(HeldOut):
             _post_process(dummy, candidate)
 
     def plan(self):
-        k, epsilon = len(self.problem.candidates), self.problem.epsilon
+        problem, k = self.problem, len(self.problem.candidates)
+        epsilon = problem.epsilon
         scales = exponential_noise_scales(np.full(k, self.sensitivity), epsilon)
         blur = minimum_detectable_difference(scales)
         said = (
             "All candidates post-process one release on the training part; the choice is made "
             "on the validation part, and the larger of the two losses counts.",
-            f"Scores that differ by less than about {blur:.2g} cannot be distinguished.",
+            problem.score.indistinguishable(blur),
         )
         return self.held_out_plan(said, scales, blur)
 

@@ -1,6 +1,7 @@
 """Random stopping: a random number of random candidates, of which the best one is released."""
 
 import math
+import warnings
 
 from ...exceptions import CertificateError
 from ...mechanisms.random_stopping import random_stopping, run_epsilon
@@ -59,7 +60,7 @@ class RandomStopping(HeldOut):
             f"random_stopping: about {self.law.mean:.0f} runs, each with epsilon "
             f"{self.training_epsilon:.3g} for the model on {len(self.train)} records and for its "
             f"score on {len(self.test)} others.",
-            f"Runs whose scores differ by less than about {blur:.2g} cannot be distinguished.",
+            self.problem.score.indistinguishable(blur),
         )
         return self.held_out_plan(said, self.scale, blur)
 
@@ -70,7 +71,9 @@ class RandomStopping(HeldOut):
             noise = noise.for_release()
             state = noise.child("model") if problem.seeded else None
             rows = problem.candidates[i].transform(X)
-            model = self.fit(i, rows, y, self.train, self.training_epsilon, state)
+            with warnings.catch_warnings():  # so many warnings as runs would tell how many there were
+                warnings.simplefilter("ignore")
+                model = self.fit(i, rows, y, self.train, self.training_epsilon, state)
             self.check_run(model)
             score = self.score(model, rows, y)
             if self.scale > 0:

@@ -282,7 +282,7 @@ def test_bad_parameters_are_refused_before_the_data(strategy):
         ({"grid": {"alpha": [0.1], "no_such": [1]}}, ValueError, "no_such"),
         ({"grid": {"epsilon": [0.1, 1.0]}}, ValueError, "'epsilon'.*budget"),
         ({"epsilon": 0.0}, ValueError, "epsilon"),
-        ({"scoring": "roc_auc"}, ValueError, "'roc_auc'.*'brier'"),
+        ({"scoring": "average_precision"}, ValueError, "'average_precision'.*'brier'"),
     ):
         s = search(strategy, **parameters)
         with pytest.raises(error, match=match):

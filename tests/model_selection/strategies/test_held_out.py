@@ -1,6 +1,7 @@
 import itertools
 import math
 import warnings
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from sklearn.pipeline import Pipeline
 
 from dpselect import (
     CertificateError,
+    DPLinearSVC,
     DPLogisticRegression,
     DPRidge,
     PrivacyLeakWarning,
@@ -16,9 +18,9 @@ from dpselect import (
 )
 from dpselect.exceptions import SeededNoiseWarning
 from dpselect.mechanisms.zcdp import pure_to_zcdp, zcdp_to_epsilon
-from dpselect.metrics import AccuracyScore, ClippedSquaredErrorScore, HingeScore
+from dpselect.metrics import AccuracyScore, ClippedSquaredErrorScore, HingeScore, get_score
 from dpselect.model_selection.candidates import Candidate
-from dpselect.model_selection.strategies import held_out
+from dpselect.model_selection.strategies import held_out, post_processing, random_stopping
 from dpselect.preprocessing import BoundedScaler
 
 from .common import (
@@ -172,6 +174,54 @@ def test_accuracy_will_do(strategy, data):
     score = s.score(data[0].copy(), data[1])
     assert s.scorer_ == AccuracyScore() and score > 0.8
     assert score == np.mean(s.predict(data[0]) == data[1])
+
+
+@pytest.mark.parametrize("strategy", [*HELD_OUT, "one_release"])
+def test_what_is_compared_and_how_far_a_record_moves_it(strategy, data, monkeypatch):
+    """Scores that are no mean are handed on as what one record moves by a known amount."""
+    X, y = data
+    name, model, labels, sensitivity = "roc_auc", LOGISTIC, y, 4 / 200
+    if strategy == "one_release":
+        name, model, labels = "neg_root_mean_squared_error", DPRidge(target_range=(-1, 1)), targets(X)
+    asked, compared = [], type(get_score(name, model=model)).comparison
+
+    def spy(score, *records, **weight):
+        asked.append(compared(score, *records, **weight))
+        return asked[-1]
+
+    monkeypatch.setattr(type(get_score(name, model=model)), "comparison", spy)
+    strategy = "stability" if strategy == "one_release" else strategy
+    given = []
+    for module, mechanism in (
+        (held_out, "exponential_mechanism"), (post_processing, "noisy_argmax"),
+        (random_stopping, "grid_laplace"),
+    ):
+        original = Mock(side_effect=getattr(module, mechanism))
+        monkeypatch.setattr(module, mechanism, original)
+        given.append(original)
+    s = search(strategy, model, scoring=name, epsilon=300.0).fit(X, labels)
+    assert (s.plan_.sensitivity == sensitivity).all()
+    if strategy == "random_stopping":
+        calls = [call.args for call in given[2].call_args_list]
+        assert [scores for _, scores, _, _ in calls] == asked
+        assert all(scale == sensitivity / epsilon for _, _, scale, epsilon in calls)
+    else:
+        ((scores, hidden, *_),) = [call.args for each in given for call in each.call_args_list]
+        assert list(scores) == asked and np.all(hidden == sensitivity)
+    # the search's own score is the metric
+    assert s.score(X.copy(), labels) == s.scorer_(s.best_estimator_, X, labels)
+
+
+@pytest.mark.parametrize("model, score, match", [
+    (DPLogisticRegression(classes=[0, 1, 2]), "f1", "F1Score is about two classes.*3"),
+    (LOGISTIC, "r2", "'r2' needs a public range of targets"),
+    (DPLinearSVC(classes=[0, 1]), "neg_log_loss", "LogLossScore cannot score a DPLinearSVC"),
+    (RIDGE, "roc_auc", "RocAucScore cannot score a DPRidge"),
+])  # fmt: skip
+@pytest.mark.parametrize("strategy", HELD_OUT)
+def test_models_that_a_score_is_not_about_are_refused(strategy, model, score, match):
+    with pytest.raises(CertificateError, match=match):
+        search(strategy, model, scoring=score).fit(Untouchable(), Untouchable())
 
 
 def test_accuracy_has_no_certificate_of_stability():

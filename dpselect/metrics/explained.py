@@ -1,0 +1,157 @@
+"""Scores of regressions that are functions of the mean squared error in a public range."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ..type_aliases import Estimator, MatrixLike
+from ..validation import check_interval
+from .score import Score, check_shape, predicted_by, weighted_sum, weighted_total, with_labels
+
+
+@dataclass(frozen=True)
+class R2Score(Score):
+    """The coefficient of determination, 1 less the mean squared error by the variance of the targets.
+
+    Targets and predictions are clipped to a public range. On the same records the variance is the same
+    for all candidates, so they are compared by minus the mean squared error, which one of m records
+    moves by at most (high - low)^2 / m.
+
+    Parameters
+    ----------
+    target_range : (float, float)
+        Public numbers between which nearly all targets lie.
+
+    Raises
+    ------
+    ValueError
+        If the range is not one of two increasing finite numbers.
+
+    Examples
+    --------
+    >>> from dpselect.metrics import R2Score
+    >>> R2Score(target_range=(-1, 1)).sensitivity(1000)
+    0.004
+    """
+
+    target_range: tuple[float, float]
+
+    def __post_init__(self):
+        ends = check_interval(
+            "target_range", self.target_range,
+            why="a target without bounds moves a mean of squares without limit",
+            instead="write target_range=(low, high), between which nearly all targets lie by knowledge "
+            "of the field",
+        )
+        object.__setattr__(self, "target_range", tuple(map(float, ends)))
+
+    @property
+    def bound(self) -> float:
+        """float : The largest squared error, (high - low)^2."""
+        low, high = self.target_range
+        return (high - low) ** 2
+
+    @property
+    def stake(self) -> float:  # type: ignore[override]  # is read only
+        return self.bound
+
+    @property
+    def compared_width(self) -> float:
+        return self.bound
+
+    def sensitivity(self, n: int) -> float:
+        return self.bound / n
+
+    def __call__(  # type: ignore[override]  # other scores need no y
+        self,
+        estimator: Estimator,
+        X: MatrixLike,
+        y: npt.ArrayLike,
+        sample_weight: npt.ArrayLike | None = None,
+    ) -> float:
+        """Score a fitted regressor.
+
+        Parameters
+        ----------
+        estimator : regressor
+        X : array-like of shape (m, p)
+        y : array-like of shape (m,)
+        sample_weight : array-like of shape (m,), default=None
+            How often each row counts.
+
+        Returns
+        -------
+        float
+        """
+        error, variance = self._moments(estimator, X, y, sample_weight)
+        return self._value(error, variance)
+
+    def comparison(
+        self, estimator: Estimator, X: MatrixLike, y: npt.ArrayLike | None = None,
+        **weight: npt.ArrayLike,
+    ) -> float:
+        return -self._moments(estimator, X, y, weight.get("sample_weight"))[0]
+
+    def _value(self, error, variance):
+        if variance == 0:  # as in scikit-learn
+            return float(error == 0)
+        return float(1 - error / variance)
+
+    def indistinguishable(self, difference: float) -> str:
+        return (
+            f"Scores that differ by less than about {difference:.2g} / v cannot be distinguished, v "
+            "being the variance of the targets."
+        )
+
+    def _moments(self, estimator, X, y, sample_weight):
+        """Return the mean squared error, and the variance of the targets."""
+        predicted, y = with_labels(predicted_by(estimator, "predict", X), y, np.float64)
+        check_shape(predicted.shape, y.shape)
+        low, high = self.target_range
+
+        # targets are counted from the middle, or little of a small variance would be left
+        def powers(predicted, y, weight):
+            y = np.clip(np.where(np.isnan(y), low, y), low, high)
+            # what is no number is as far off as can be
+            squared = np.fmin((y - np.clip(predicted, low, high)) ** 2, self.bound)
+            y = y - (low + high) / 2
+            return weighted_sum(np.stack([squared, y, y * y], axis=1), weight)
+
+        total, n = weighted_total(powers, sample_weight, predicted, y)
+        error, mean, square = total / n
+        return float(error), max(float(square - mean**2), 0.0)
+
+
+@dataclass(frozen=True)
+class RootMeanSquaredErrorScore(R2Score):
+    """Minus the root of the mean squared error of targets in a public range.
+
+    Candidates are compared by minus the mean squared error itself, which one of m records moves by at
+    most (high - low)^2 / m.
+
+    Parameters
+    ----------
+    target_range : (float, float)
+        Public numbers between which nearly all targets lie.
+
+    Raises
+    ------
+    ValueError
+        If the range is not one of two increasing finite numbers.
+
+    Examples
+    --------
+    >>> from dpselect.metrics import RootMeanSquaredErrorScore
+    >>> RootMeanSquaredErrorScore(target_range=(-1, 1)).sensitivity(1000)
+    0.004
+    """
+
+    def _value(self, error, variance):
+        return -float(np.sqrt(error))
+
+    def indistinguishable(self, difference: float) -> str:
+        return (
+            f"Mean squared errors that differ by less than about {difference:.2g} cannot be "
+            "distinguished."
+        )
