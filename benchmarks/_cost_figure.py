@@ -1,6 +1,6 @@
 """The figure of ``cost.py``."""
 
-# Okabe and Ito's colours, told apart by colour-blind readers too
+# Okabe and Ito's colours, distinguished by colour-blind readers too
 COLOURS = ("#000000", "#E69F00", "#56B4E9", "#009E73", "#0072B2", "#D55E00", "#CC79A7", "0.55")
 MARKERS = "os^vDPX*"
 LABELS = {

@@ -3,7 +3,7 @@
 import numpy as np
 from _selection_report import by_round, interval
 
-# Okabe and Ito's colours, told apart by colour-blind readers too
+# Okabe and Ito's colours, distinguished by colour-blind readers too
 STYLES = {
     "auto": ("#000000", "-", "o"),
     "optimal_risk": ("#0072B2", "--", "s"),

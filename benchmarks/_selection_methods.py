@@ -26,7 +26,7 @@ from dpselect.mechanisms import (
     noisy_argmax,
 )
 from dpselect.mechanisms.random_stopping import random_stopping
-from dpselect.mechanisms.stopping_laws import logarithmic
+from dpselect.mechanisms.stopping_laws import geometric
 from dpselect.metrics import AccuracyScore, BrierScore, RampScore
 from dpselect.model_selection.plan import minimum_detectable_difference
 from dpselect.model_selection.strategies import STRATEGIES
@@ -161,7 +161,7 @@ def data_split(game, plan, epsilon):
 
 def stopping(game, plan, epsilon):
     """Play random stopping twice with one stream: to learn what it trains, and with the models."""
-    law = logarithmic(float(max(2, RUNS * game.k)))
+    law = geometric(float(RUNS * game.k))
     e, stream, score = plan.training_epsilon, game.stream.child("stopping"), BrierScore()
     scale = score.width / game.size("V") / e
     orders = []

@@ -125,7 +125,7 @@ ABSOLUTE_EPSILONS = np.geomspace(0.01, 20, LEVELS)
 ABSOLUTE_RULE_EPSILON = 1.0
 
 UNLABELLED = (0.035, 0.075)  # targets without a label, for lack of space
-# Okabe and Ito's colours, told apart by colour-blind readers too
+# Okabe and Ito's colours, distinguished by colour-blind readers too
 STYLES = {
     "certified": ("#0072B2", "-"),
     "predict_verify, objective": ("#009E73", "-"),

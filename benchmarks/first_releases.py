@@ -1,4 +1,4 @@
-"""What learning a norm, or class shares, first is worth: Brier score and AUC on held-out records.
+"""What learning a norm, class shares or a mean count first is worth, on held-out records.
 
 Run ``python benchmarks/first_releases.py --data DIR --output FILE``; the head of ``_tables.py`` says
 what to install for the tables, and those that are not there are left out.
@@ -8,6 +8,8 @@ what to install for the tables, and those that are not there are left out.
   ("auto"); and the same with bounds ten times too wide, of cosines.
 - shares: a penalty that counts from 0, from class shares that are learned if their noise is less than
   a tenth of the records, and from the true ones, by n epsilon / (length of the noise).
+- means: a Poisson model whose penalty counts from one count a record, from the mean count that it
+  learned, and from the true one.
 """
 
 import argparse
@@ -16,10 +18,11 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from _peers import LEAST_COUNT, column_kind
 from _tables import TABLES, MissingPackageError, load
-from sklearn.metrics import brier_score_loss, roc_auc_score
+from sklearn.metrics import brier_score_loss, mean_poisson_deviance, roc_auc_score
 
-from dpselect import DPLogisticRegression
+from dpselect import DPLogisticRegression, DPPoissonRegressor
 from dpselect.capabilities import PublicShape
 from dpselect.linear_model.first_releases import ClassShares
 from dpselect.preprocessing import TableEncoder
@@ -127,15 +130,42 @@ def shares(name, table):
                         }
 
 
+def means(name, table):
+    """Yield the lines of a table of counts for mean counts."""
+    schema = {
+        column: ["0", "1"] if column_kind(entry).get("flag") else entry
+        for column, entry in table.schema.items()
+    }
+    encoder = TableEncoder(schema, expansion=2).fit(table.X)
+    X, bound = encoder.transform(table.X), table.target_bounds[1]
+    bounds = {"data_norm": encoder.typical_norm("l2"), "data_norm_l1": encoder.typical_norm("l1")}
+    for size in SIZES[1::2]:
+        for epsilon in EPSILONS:
+            for repetition in range(REPETITIONS):
+                (rows, y), (test, expected) = parts(X, table.y, size, repetition)
+                for how, rate in (
+                    ("none", None), ("learned", "auto"), ("known", float(table.y.clip(0, bound).mean())),
+                ):
+                    model = DPPoissonRegressor(
+                        epsilon, **bounds, target_bound=bound, base_rate=rate, random_state=repetition
+                    )
+                    predicted = model.fit(rows, y).predict(test)
+                    yield {
+                        "table": name, "what": "means", "how": how, "epsilon": epsilon, "n": len(y),
+                        "deviance": mean_poisson_deviance(expected, predicted.clip(LEAST_COUNT)),
+                    }
+
+
 def report(lines):
     """Return the tables of the documentation as text."""
-    norm, share = (lines[lines.what == what] for what in ("norm", "shares"))
+    norm, share, mean = (lines[lines.what == what] for what in ("norm", "shares", "means"))
+    mean = mean.pivot_table("deviance", ["table", "n", "epsilon"], "how")
     norm = norm.pivot_table(["Brier", "AUC"], ["bounds", "table"], ["epsilon", "how"])
     share = share.assign(told=pd.cut(share.told, BINS, right=False))
     # each table counts once in a bin
     share = share.groupby(["told", "table", "how"], observed=True)[["Brier", "AUC"]].mean()
     share = share.groupby(["told", "how"], observed=True).mean().unstack()
-    return "\n\n".join(frame.round(4).to_string() for frame in (norm.Brier, norm.AUC, share))
+    return "\n\n".join(frame.round(4).to_string() for frame in (norm.Brier, norm.AUC, share, mean))
 
 
 def main():
@@ -146,7 +176,8 @@ def main():
     options = parser.parse_args()
     warnings.simplefilter("ignore")  # noise is seeded: nothing here is released
     lines = []
-    for name in options.tables or [name for name, (task, _) in TABLES.items() if task == "classes"]:
+    measures = {"classes": (norms, shares), "counts": (means,), "numbers": ()}
+    for name in options.tables or TABLES:
         try:
             table = load(name, options.data)
         except (ImportError, MissingPackageError) as error:
@@ -155,7 +186,7 @@ def main():
         if len(table.y) > SIZES[-1] + TESTS:
             few = np.random.default_rng(0).choice(len(table.y), SIZES[-1] + TESTS, replace=False)
             table = type(table)(**{**vars(table), "X": table.X.iloc[few], "y": table.y[few]})
-        for measured in (norms, shares):
+        for measured in measures[table.task]:
             lines += measured(name, table)
         print(name, flush=True)
         pd.DataFrame(lines).to_csv(Path(options.output), index=False)

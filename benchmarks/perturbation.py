@@ -56,7 +56,7 @@ PERTURBATIONS = ("output", "objective", "no privacy")
 ALPHAS = ("auto", "fixed")
 SPLIT_SEED = 20110
 ERROR_TICKS = (1, 2, 3, 5, 10, 15, 20, 30, 50)  # percent
-# Okabe and Ito's colours, told apart by colour-blind readers too
+# Okabe and Ito's colours, distinguished by colour-blind readers too
 COLOURS = {"output": "#D55E00", "objective": "#0072B2", "no privacy": "#000000"}
 
 

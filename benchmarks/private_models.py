@@ -98,7 +98,7 @@ def cell(key, delta, folder, load=load, methods=METHODS):
     return line
 
 
-def wanted(options):
+def cells_of(options):
     """Return the keys that the options ask for: all cells of a repetition before the next one's."""
     keys = []
     for repetition in range(options.repetitions):
@@ -134,7 +134,7 @@ def run(options):
     lines = read(path)
     lines = lines[lines["failed"].isna()]  # what failed may be installed by now
     done = set(lines[KEY].itertuples(index=False, name=None))
-    keys = [key for key in wanted(options) if options.again or key not in done]
+    keys = [key for key in cells_of(options) if options.again or key not in done]
     is_new = not path.exists()
     with path.open("a", newline="", encoding="utf-8") as stream:
         writer = csv.DictWriter(stream, FIELDS)
@@ -230,7 +230,7 @@ def report(results, ours="dpselect", methods=METHODS, tables=TABLES):
                         rest_table(["table", "epsilon", *columns], rows),
                     ]
     parts += [
-        f"Tables where {ours} is ahead / not told apart / behind, that is by two standard errors of "
+        f"Tables where {ours} is ahead / not distinguished / behind, that is by two standard errors of "
         "the difference over splits (of one split: by any difference):",
         rest_table(
             ["metric", "footing", "epsilon", *others],
@@ -270,7 +270,7 @@ def key_of(table, method, epsilon, footing):
 
 
 def signs_of_difference(first, second, metric):
-    """Return [1], [0] or [-1] as the first is greater, not told apart or less; [] if one was not run."""
+    """Return [1], [0] or [-1] as the first is greater, as good or less; [] if one was not run."""
     if first is None or second is None:
         return []
     first, second = (lines.set_index("repetition")[metric] for lines in (first, second))

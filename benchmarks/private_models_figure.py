@@ -1,12 +1,8 @@
 """Accuracy against epsilon, from results of private_models.py: the figure of the README and of the docs.
 
 Run ``python benchmarks/private_models_figure.py``. It reads
-``results/private_models.csv``, which is what this command wrote for the methods below,
-
-    python benchmarks/private_models.py --data DIR --repetitions 5 --results FILE
-        --tables adult affairs churn credit deaths magic
-
-and draws one panel for each footing, on a light and on a dark page.
+``results/private_models.csv``, which private_models.py wrote, and draws one panel for each footing, on a
+light and on a dark page: means over the tables of two classes with five splits.
 """
 
 import argparse
@@ -20,6 +16,7 @@ from private_models import KEY, key_of, read
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
 
+TABLES = ("adult", "affairs", "churn", "credit", "deaths", "magic")
 HERE = Path(__file__).parent
 RESULTS, IMAGES = HERE / "results" / "private_models.csv", HERE.parent / "doc" / "images"
 # method -> name in the legend, colour (Okabe and Ito's), marker; two that are not private have none
@@ -42,14 +39,13 @@ PAGES = {"": ("white", "#222222"), "-dark": ("#14181e", "#e0e0e0")}
 
 
 def means(results, footing):
-    """Return {method: {epsilon: mean AUC over tables and splits}}, where all tables were measured."""
+    """Return {method: {epsilon: mean AUC over TABLES and splits}}, where all tables were measured."""
     results = results[results["failed"].isna()]
-    tables = sorted(set(results["table"]))
     cells = results.groupby(KEY[:-1])["AUC"].mean()
     found = {}
     for name in LINES:
         for epsilon in sorted(set(results.loc[results["method"] == name, "epsilon"])):
-            scores = [cells[key_of(table, METHODS[name], epsilon, footing)] for table in tables]
+            scores = [cells[key_of(table, METHODS[name], epsilon, footing)] for table in TABLES]
             found.setdefault(name, {})[epsilon] = sum(scores) / len(scores)
     return found
 

@@ -27,7 +27,7 @@ values over the same range, played in fewer rounds. The methods:
   matter here. The constant from which the intercept is learned counts as part of a row;
 - budget_split count, data_split: as in CV13, by the number of errors; budget_split: by the Brier
   score; budget_split zCDP: with shares for delta = 1e-6;
-- random_stopping: the library's, by the Brier score. It trains three times k models, and
+- random_stopping: the library's, by the Brier score. It trains ten times k models, and
   plays in the first rounds only;
 - random: a candidate by chance, trained on T and V; random T: on T, as in CV13;
 - control: not private. Of the models on T with the whole epsilon, the best on V by its exact

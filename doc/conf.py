@@ -22,7 +22,7 @@ extensions = [
 exclude_patterns = ["_build", "gallery"]
 templates_path = ["_templates"]
 html_theme = "pydata_sphinx_theme"
-html_title = "dpselect"
+html_title = f"dpselect {release}"
 html_theme_options = {
     "show_toc_level": 2,
     "navigation_with_keys": False,

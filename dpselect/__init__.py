@@ -32,6 +32,7 @@ from .linear_model import (
     DPLogisticRegression,
     DPPoissonRegressor,
     DPRidge,
+    coef_interval,
 )
 from .model_selection import StabilityGridSearchCV
 from .privacy import Adjacency, PrivacyLoss
@@ -76,6 +77,7 @@ __all__ = [
     "ThresholdoutFeatureSelector",
     "audit",
     "calibrated",
+    "coef_interval",
     "config_context",
     "evaluate",
     "get_config",

@@ -14,8 +14,9 @@ from sklearn.multioutput import (
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from .ledger.jointly import jointly
 from .preprocessing import check_pipeline_privacy
-from .preprocessing.pipeline_check import fitted_parts, releases_privately
+from .preprocessing.pipeline_check import fitted_parts, keep_their_columns, releases_privately
 from .privacy import PrivacyLoss
 from .type_aliases import Estimator
 
@@ -40,7 +41,8 @@ def privacy_of(estimator: Estimator, trusted_steps: Collection[str | type] = ())
     Returns
     -------
     PrivacyLoss
-        The one loss that was stated, or the sum of all.
+        The one loss that was stated, or the sum of all; of a Pipeline with a delta it can be less, for
+        parts that one `fit` of it has fitted.
 
     Raises
     ------
@@ -53,8 +55,9 @@ def privacy_of(estimator: Estimator, trusted_steps: Collection[str | type] = ())
     Notes
     -----
     Sequential composition, with each fit's rows a function of one record each and of earlier
-    releases: proposition 2 of the page "A budget for a whole team". How often `estimator` was
-    fitted before is not known to it; a :class:`~dpselect.PrivacyLedger` counts every fit.
+    releases: proposition 2 of the page "A budget for a whole team", which also says how a Pipeline
+    with a delta can lose less ("Within one fit"). How often `estimator` was fitted before is not known
+    to it; a :class:`~dpselect.PrivacyLedger` counts every fit.
 
     Examples
     --------
@@ -78,7 +81,12 @@ def privacy_of(estimator: Estimator, trusted_steps: Collection[str | type] = ())
         )
     if len(losses) == 1:
         return losses[0]
-    return PrivacyLoss.sequential(losses, label=type(estimator).__name__)
+    # the noise of a model follows the number of its columns, and what came after a fit its results
+    fixed = isinstance(estimator, Pipeline) and not _fitted_apart(estimator) and keep_their_columns(
+        step for _, step in estimator.steps[:-1]
+    )
+    compose = jointly if fixed else PrivacyLoss.sequential
+    return compose(losses, label=type(estimator).__name__)
 
 
 def _losses(estimator, trusted):
@@ -102,6 +110,13 @@ def _losses(estimator, trusted):
     raise ValueError(
         f"{type(estimator).__name__} was fitted and states no privacy loss, and that of its parts, if "
         f"they state one, need not cover what it did with the records; {_instead(estimator)}."
+    )
+
+
+def _fitted_apart(step):
+    """Tell whether something in a step was fitted before, so that others may follow its results."""
+    return isinstance(step, FrozenEstimator) or any(
+        _fitted_apart(part) for _, part in fitted_parts(step)
     )
 
 

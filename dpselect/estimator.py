@@ -1,6 +1,7 @@
 """The one `fit` of private estimators: the author of an estimator writes its mathematics only."""
 
 import math
+import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -14,6 +15,7 @@ from .capabilities import PublicShape
 from .certificates import Certificate
 from .config import is_called_by, warn_caller
 from .counterparts import counterpart
+from .events import event_of_fit
 from .exceptions import (
     AccuracyNotReachedError,
     CertificateError,
@@ -22,6 +24,7 @@ from .exceptions import (
 )
 from .first_releases import Division, first_releases
 from .ledger import CarriesLedgerMixin, spending, where_it_came_from, without_spending
+from .ledger.jointly import jointly
 from .metrics.plain import accuracy, r_squared
 from .noise import InnerStream, as_generator, check_random_state, is_seeded, root_stream
 from .persons import Persons, check_one_label_a_row
@@ -39,6 +42,9 @@ from .rows import block_map
 from .training_records import remember, warns_of_training_records
 from .type_aliases import Array, FloatArray, MatrixLike
 from .validation import check_epsilon, refuse_fit_params
+
+# class -> names of its parameters
+_NAMES: weakref.WeakKeyDictionary[type, tuple[str, ...]] = weakref.WeakKeyDictionary()
 
 
 def _as_a_release(fit):
@@ -129,6 +135,8 @@ class PrivateEstimator(ReleaseMixin, BaseEstimator, ABC):
     reads : dict
         How the records are read: ``lazily=True`` for estimators that read rows by
         :mod:`dpselect.rows` alone, ``accept_sparse="csr"`` if they may be sparse.
+    reads_once : bool
+        Whether a fit makes one or two passes, so that what is computed of records need not be stored.
     keeps : tuple of str
         Names of private attributes that are functions of what was released, and forgotten with it.
     takes_groups : bool
@@ -140,6 +148,7 @@ class PrivateEstimator(ReleaseMixin, BaseEstimator, ABC):
     random_state: Any
     parameter_checks: ClassVar[dict[str, Callable[[str, Any], Any]]] = {}
     reads: ClassVar[dict[str, Any]] = {}
+    reads_once: ClassVar[bool] = False
     keeps: ClassVar[tuple[str, ...]] = ()
     takes_groups: ClassVar[bool] = False
 
@@ -147,6 +156,26 @@ class PrivateEstimator(ReleaseMixin, BaseEstimator, ABC):
         super().__init_subclass__(**kwargs)
         if "__init__" in vars(cls):
             cls.__init__ = _naming_counterparts(cls.__init__)  # type: ignore[method-assign]
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters by name.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+            Whether those of parameters that are estimators are returned, too.
+
+        Returns
+        -------
+        dict
+        """
+        # a search of many candidates asks so often that reading the signature takes most of its time
+        names = _NAMES.get(type(self))
+        if names is None:
+            names = _NAMES[type(self)] = tuple(super().get_params(deep=False))
+        params = {name: getattr(self, name) for name in names}
+        nested = deep and any(hasattr(value, "get_params") for value in params.values())
+        return super().get_params() if nested else params
 
     def set_params(self, **params: Any) -> Self:
         if instead := counterpart(type(self), params):
@@ -212,6 +241,8 @@ class PrivateEstimator(ReleaseMixin, BaseEstimator, ABC):
             loss = replace(loss, adjacency=Adjacency.REPLACE_PERSON)
         with spending(self, loss) as charge:
             first, calibration = self._train(X, y, self.epsilon, self.random_state)
+            if loss.epsilon < math.inf:
+                loss = replace(loss, event=event_of_fit(calibration, bool(first.releases)))
             # what was learned first may have decided whether delta is used
             if not first.releases:
                 loss = replace(loss, delta=min(loss.delta, getattr(calibration, "delta", loss.delta)))
@@ -220,8 +251,8 @@ class PrivateEstimator(ReleaseMixin, BaseEstimator, ABC):
                 owners = dict.fromkeys(first.releases, type(self).__name__)
                 losses = first.losses(owners, loss.seeded, loss.adjacency)
                 losses.append(replace(loss, epsilon=first.rest))
-                self.privacy_ = PrivacyLoss.sequential(losses, label=loss.label)
-            charge.commit(loss)
+                self.privacy_ = jointly(losses, label=loss.label)
+            charge.commit(self.privacy_)
         return self
 
     def _train(self, X, y, epsilon, random_state):
@@ -453,6 +484,7 @@ class CertifiedEstimator(PrivateEstimator):
         n_features: int,
         n_problems: int = 1,
         failure_probability: float | None = None,
+        persons: bool = False,
     ) -> Certificate:
         """Bound how far one record moves a score of this estimator's model at its noise.
 
@@ -469,6 +501,8 @@ class CertifiedEstimator(PrivateEstimator):
             None bounds the noise sample that `random_state` gives. A number in (0, 1) bounds all
             samples but a share of at most this probability, for planning and for the accounting of
             Chaudhuri and Vinterbo.
+        persons : bool, default=False
+            Whether records are persons with any number of rows, as with `groups` of `fit`.
 
         Returns
         -------
@@ -479,7 +513,7 @@ class CertifiedEstimator(PrivateEstimator):
         CertificateError
             If no certificate exists for the score.
         """
-        shape = PublicShape(n_samples, n_features, n_problems)
+        shape = PublicShape(n_samples, n_features, n_problems, persons)
         trial = Trial(self, self.epsilon, self.random_state)
         return trial.certificate(score, shape, failure_probability)
 

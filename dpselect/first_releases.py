@@ -51,6 +51,19 @@ class FirstRelease(ABC):
     optional: ClassVar[bool] = False
     reads_rows: ClassVar[bool] = True
 
+    def event(self, epsilon):
+        """Return the Event of learning it with a loss of epsilon; None if nothing more is known.
+
+        Parameters
+        ----------
+        epsilon : float
+
+        Returns
+        -------
+        Event or None
+        """
+        return None
+
     def pays(self, model, shape, epsilon):
         """Tell by public numbers whether it is worth its share; None is the value otherwise.
 
@@ -111,7 +124,8 @@ class Division:
         seeded = seeded and self.epsilon != math.inf
         return [
             PrivacyLoss(
-                self.share, label=f"{owners[name]}: {release.what}", seeded=seeded, adjacency=adjacency
+                self.share, label=f"{owners[name]}: {release.what}", seeded=seeded, adjacency=adjacency,
+                event=release.event(self.share) if self.epsilon < math.inf else None,
             )
             for name, release in self.releases.items()
         ]

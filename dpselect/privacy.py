@@ -8,7 +8,7 @@ never kept in a counter that a copied estimator or a worker process could miss.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
@@ -17,6 +17,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from .events import Event, event_of
 from .validation import check_choice, check_flag, check_number
 
 KINDS = ("differential privacy", "ex-post")
@@ -57,6 +58,10 @@ class Adjacency(StrEnum):
 
 
 _OF_PERSONS = (Adjacency.REPLACE_PERSON, Adjacency.REPLACE_HOLDOUT_PERSON)
+_PERSONS_INSTEAD = {
+    Adjacency.REPLACE_RECORD: Adjacency.REPLACE_PERSON,
+    Adjacency.REPLACE_HOLDOUT_RECORD: Adjacency.REPLACE_HOLDOUT_PERSON,
+}
 
 
 @dataclass(frozen=True)
@@ -81,10 +86,13 @@ class PrivacyLoss:
     seeded : bool, default=False
         Whether noise came from a seed. Whoever knows the seed can remove it,
         and the loss to them is infinite.
-    composition : {"release", "sequential", "parallel"}, default="release"
+    composition : {"release", "sequential", "parallel", "joint"}, default="release"
         How `epsilon` and `delta` follow from `parts`.
     parts : tuple of PrivacyLoss, default=()
         The losses that were composed; empty for a single release.
+    event : Event, default=None
+        What kind of mechanism made a single release, where that tells more than `epsilon` and
+        `delta`; fixed before the release by public numbers.
 
     Raises
     ------
@@ -128,6 +136,7 @@ class PrivacyLoss:
     seeded: bool = False
     composition: str = "release"
     parts: tuple[PrivacyLoss, ...] = ()
+    event: Event | None = None
 
     def __post_init__(self):
         ranges = (
@@ -142,7 +151,7 @@ class PrivacyLoss:
             # plain numbers, for JSON
             object.__setattr__(self, name, number)
         check_choice("kind", self.kind, KINDS, why="what it promises is unknown")
-        compose = {"release": None, "sequential": _total, "parallel": max}
+        compose = {"release": None, "sequential": _total, "parallel": max, "joint": _total}
         check_choice(
             "composition", self.composition, tuple(compose), why="its total is unknown"
         )
@@ -157,6 +166,16 @@ class PrivacyLoss:
                 "people; say it in words."
             )
         _check_losses("parts", self.parts)
+        if not isinstance(self.event, Event | None):
+            raise TypeError(
+                f"event must be an Event, not a {type(self.event).__name__}, because no total follows "
+                "from it; write None, or for instance GaussianEvent(0.2)."
+            )
+        if self.event is not None and (self.parts or self.kind != KINDS[0]):
+            raise ValueError(
+                "event says how all outcomes of one release compose, which a composition and an ex-post "
+                "loss do not; leave it out."
+            )
         if bool(self.parts) != (self.composition != "release"):
             raise ValueError(
                 "parts and composition disagree; use PrivacyLoss.sequential or PrivacyLoss.parallel."
@@ -177,11 +196,16 @@ class PrivacyLoss:
                     "kind, adjacency or seeded promise more than the parts do; "
                     "use PrivacyLoss.sequential or PrivacyLoss.parallel."
                 )
-            if (self.epsilon, self.delta) != expected:
+            less = self.composition == "joint" and self.epsilon <= expected[0]
+            if (expected[0] if less else self.epsilon, self.delta) != expected:
                 raise ValueError(
                     "epsilon and delta do not follow from the parts; "
                     "use PrivacyLoss.sequential or PrivacyLoss.parallel."
                 )
+
+    def __setstate__(self, state):
+        # a file of skops has the text of an adjacency alone
+        self.__dict__.update(state, adjacency=Adjacency(state["adjacency"]))
 
     @classmethod
     def sequential(
@@ -229,7 +253,34 @@ class PrivacyLoss:
         return cls._compose(losses, "parallel", max, label)
 
     @classmethod
-    def _compose(cls, losses, composition, total, label):
+    def joint(
+        cls, losses: Iterable[PrivacyLoss], epsilon: float, label: str = "joint composition",
+    ) -> Self:
+        """Compose releases about the same records of which a proof says more: less than the sum.
+
+        Parameters
+        ----------
+        losses : iterable of PrivacyLoss
+            At least one loss, all for the same adjacency.
+        epsilon : float
+            Of all of them together, with the sum of their deltas; at most the sum of their epsilons.
+        label : str
+            What the releases were made for.
+
+        Returns
+        -------
+        PrivacyLoss
+            The total.
+
+        Raises
+        ------
+        ValueError
+            If `epsilon` is more than their sum.
+        """
+        return cls._compose(losses, "joint", _total, label, epsilon)
+
+    @classmethod
+    def _compose(cls, losses, composition, total, label, epsilon=None):
         parts = tuple(losses) if np.iterable(losses) else losses
         _check_losses("losses", parts)
         if not parts:
@@ -238,10 +289,11 @@ class PrivacyLoss:
         if len(adjacencies) > 1:
             raise ValueError(
                 f"losses are for different adjacencies {sorted(adjacencies)} and do not "
-                "compose; state them for one adjacency first."
+                "compose; state them for one adjacency first, those of records for persons by "
+                "loss.for_persons(rows_per_person)."
             )
         return cls(
-            epsilon=total([part.epsilon for part in parts]),
+            epsilon=total([part.epsilon for part in parts]) if epsilon is None else epsilon,
             delta=min(1.0, total([part.delta for part in parts])),
             kind=KINDS[max(KINDS.index(part.kind) for part in parts)],
             adjacency=parts[0].adjacency,
@@ -249,6 +301,62 @@ class PrivacyLoss:
             seeded=any(part.seeded for part in parts),
             composition=composition,
             parts=parts,
+        )
+
+    def for_persons(self, rows_per_person: int) -> PrivacyLoss:
+        """Return what a loss about records says of a person with several of them.
+
+        Group privacy: a person's rows are replaced one after the other. **It is about persons whose
+        numbers of rows are public**, since the release takes the number of records as public; a fit with
+        `groups` needs no such word, and no largest number.
+
+        Parameters
+        ----------
+        rows_per_person : int
+            C, 1 or more: nobody has more rows. That is your word.
+
+        Returns
+        -------
+        PrivacyLoss
+            With C times epsilon, and ``1 + exp(epsilon) + ... + exp((C - 1) epsilon)`` times delta.
+
+        Raises
+        ------
+        ValueError
+            If the loss is not about one replaced record, or ex-post with a delta, of which no such rule
+            is known; or `rows_per_person` is out of range.
+
+        References
+        ----------
+        Dwork and Roth, *The Algorithmic Foundations of Differential Privacy*, 2014, theorem 2.2; with a
+        delta, Vadhan, *The Complexity of Differential Privacy*, 2017, lemma 2.2.
+
+        Examples
+        --------
+        >>> from dpselect import PrivacyLoss
+        >>> print(PrivacyLoss(0.5, label="coefficients").for_persons(4))
+        (epsilon = 2, delta = 0) differential privacy, adjacency: replace all rows of one person
+          epsilon 2: coefficients (4 times the loss of a row; numbers of rows are public)
+        """
+        C = check_number(
+            "rows_per_person", rows_per_person, integer=True, why="it counts rows",
+            instead="write the largest number of rows that anyone has",
+        )
+        if self.adjacency not in _PERSONS_INSTEAD:
+            raise ValueError(
+                f"a loss for the adjacency {self.adjacency!r} is not about one replaced record, so it "
+                "does not add up over the rows of a person; state it as it is."
+            )
+        if self.delta and self.kind == KINDS[1]:
+            raise ValueError(
+                "an ex-post loss with a delta is not known to add up over the rows of a person; spend "
+                "it from a ledger for records."
+            )
+        epsilon = rounded_up(C * Fraction(self.epsilon)) if self.epsilon < math.inf else math.inf
+        return type(self)(
+            epsilon, _group_delta(self.epsilon, self.delta, C), self.kind,
+            _PERSONS_INSTEAD[Adjacency(self.adjacency)],
+            f"{self.label} ({C} times the loss of a row; numbers of rows are public)", self.seeded,
         )
 
     @property
@@ -264,13 +372,37 @@ class PrivacyLoss:
         Returns
         -------
         dict
-            The attributes by their names; `parts` is a list of such dicts.
+            The attributes by their names; `parts` is a list of such dicts, and `event` one, or None.
         """
         names = ("epsilon", "delta", "kind", "adjacency", "label", "seeded", "composition")
         return {
             **{name: getattr(self, name) for name in names},
             "parts": [part.to_dict() for part in self.parts],
+            "event": None if self.event is None else self.event.to_dict(),
         }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """Return the loss of which `to_dict` made the values.
+
+        Parameters
+        ----------
+        values : dict
+
+        Returns
+        -------
+        PrivacyLoss
+
+        Raises
+        ------
+        ValueError, TypeError, KeyError
+            If there is no such loss.
+        """
+        event = values["event"]
+        return cls(**{
+            **values, "parts": tuple(cls.from_dict(part) for part in values["parts"]),
+            "event": None if event is None else event_of(event),
+        })
 
     def outline(self, depth: int = 0) -> Iterator[tuple[int, PrivacyLoss, str]]:
         """Go through the statement line by line.
@@ -292,7 +424,8 @@ class PrivacyLoss:
             yield from members[0].outline(depth)
         else:
             most = "largest of" if len(members) > 2 else "larger of"
-            yield depth, self, "sum of" if self.composition == "sequential" else most
+            said = {"sequential": "sum of", "parallel": most, "joint": "together, less than the sum of"}
+            yield depth, self, said[self.composition]
             for member in members:
                 yield from member.outline(depth + 1)
 
@@ -351,6 +484,25 @@ def remainder(total, parts):
     while float(taken + Fraction(rest)) > total:
         rest = math.nextafter(rest, 0.0)
     return rest
+
+
+def rounded_up(number):
+    """Return the least double that is no less than a Fraction; inf beyond the largest one."""
+    try:
+        found = float(number)
+    except OverflowError:
+        return math.inf
+    return found if Fraction(found) >= number else math.nextafter(found, math.inf)
+
+
+def _group_delta(epsilon, delta, size):
+    if delta == 0 or size == 1:
+        return delta
+    if not math.log(delta) + (size - 1) * epsilon < 0:
+        return 1.0
+    # a sum of positive numbers is off by a few units in the last place
+    total = delta * math.fsum(math.exp(i * epsilon) for i in range(size))
+    return min(1.0, total * (1 + 2.0**-48))
 
 
 def _total(numbers):

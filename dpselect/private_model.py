@@ -3,7 +3,7 @@
 import math
 import sys
 import warnings
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy.typing as npt
 from scipy import sparse
 from scipy.special import expit, logit
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier, is_regressor
+from sklearn.pipeline import Pipeline
 from sklearn.utils import check_consistent_length, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -22,6 +23,7 @@ from .ledger import PrivacyLedger, spending
 from .noise import check_random_state, is_seeded, root_stream
 from .noise.generators import RandomState
 from .preprocessing import check_pipeline_privacy
+from .preprocessing.pipeline_check import private_parts
 from .privacy import Adjacency, PrivacyLoss
 from .records import (
     as_targets,
@@ -99,7 +101,8 @@ class PrivateModel(ReleaseMixin, MetaEstimatorMixin, BaseEstimator):
     delta : float, default=0.0
         Of the fit, in (0, 1) for models with a parameter `delta_parameter`, and 0.0 for others.
     epsilon_parameter : str, default="epsilon"
-        Name of the model's parameter that is its epsilon; ``step__parameter`` in a Pipeline.
+        Name of the model's parameter that is its epsilon; ``step__parameter`` of the last step of a
+        Pipeline.
     delta_parameter : str, default=None
         Likewise of its delta; None for models without.
     classes : array-like of shape (n_classes,), default=None
@@ -125,7 +128,8 @@ class PrivateModel(ReleaseMixin, MetaEstimatorMixin, BaseEstimator):
     Attributes
     ----------
     estimator_ : estimator
-        The fitted model. Released, by the account of its library.
+        The fitted model, and models in it, without their `random_state`. Released, by the account of its
+        library.
     privacy_ : PrivacyLoss
         What was spent, and by whose account.
     classes_ : ndarray of shape (n_classes,)
@@ -137,7 +141,8 @@ class PrivateModel(ReleaseMixin, MetaEstimatorMixin, BaseEstimator):
     ------
     CertificateError
         By `fit`, before any record is read, if the adjacency is another one and no conversion is
-        declared, or if a delta is given and none is declared, or the reverse.
+        declared, if a delta is given and none is declared, or the reverse, if `epsilon_parameter` is
+        that of a part of a meta-estimator, or if steps of a Pipeline learn privately themselves.
     PrivacyLeakError
         By `fit`, if the model warns of a leak: its account then does not hold.
 
@@ -259,8 +264,8 @@ class PrivateModel(ReleaseMixin, MetaEstimatorMixin, BaseEstimator):
             # its noise is not known here: from now on a failure has its price
             charge.begin()
             self._quietly("fit", model.fit, *self._with_public(X, y))
-            # a seed that stayed with the model would draw the same noise again
-            self.estimator_ = model.set_params(**dict.fromkeys(_seeds(model.get_params())))
+            _forget_seeds(model)
+            self.estimator_ = model
             self.privacy_ = loss
             charge.commit(loss)
         return self
@@ -302,10 +307,11 @@ class PrivateModel(ReleaseMixin, MetaEstimatorMixin, BaseEstimator):
     @property
     def account(self) -> str:
         """str : The model, and by whose account it is private."""
-        return f"{type(self.estimator).__name__}, by the account of {_author(self.estimator)}"
+        model = _in_pipelines(self.estimator)[0]
+        return f"{type(model).__name__}, by the account of {_author(model)}"
 
     def _share(self, epsilon):
-        """Return the epsilon and delta that the model is given: proposition 1 of the page."""
+        """Return the epsilon and delta that the model is given: theorem 1 of the page."""
         delta = float(self.delta)
         if not self._is_converted() or epsilon == math.inf:
             return epsilon, delta
@@ -343,9 +349,11 @@ class PrivateModel(ReleaseMixin, MetaEstimatorMixin, BaseEstimator):
                 f"is not known what {name} spends; give both, or neither for a model without a delta."
             )
         check_pipeline_privacy(self.estimator)
+        self._refuse_private_steps()
         params = self.estimator.get_params()
         for what in ("epsilon_parameter", "delta_parameter", "classes_parameter"):
             self._check_name(what, getattr(self, what), params, optional=what != "epsilon_parameter")
+        self._refuse_names_of_parts()
         if isinstance(self.public_parameters, str):
             raise TypeError(
                 f"public_parameters={self.public_parameters!r} is one text, of which each letter would "
@@ -380,6 +388,26 @@ class PrivateModel(ReleaseMixin, MetaEstimatorMixin, BaseEstimator):
             f"{what}={name!r} is no parameter of {type(self.estimator).__name__}, so the model would "
             "not be given what is stated; write a name that its get_params() has."
         )
+
+    def _refuse_private_steps(self):
+        steps = sorted({type(part).__name__ for part in private_parts(self.estimator)})
+        if steps:
+            raise CertificateError(
+                f"estimator has steps that learn privately ({', '.join(steps)}), whose losses are not "
+                "among what is stated; write them in a Pipeline before the PrivateModel."
+            )
+
+    def _refuse_names_of_parts(self):
+        model, prefix = _in_pipelines(self.estimator)
+        for what in ("epsilon_parameter", "delta_parameter"):
+            name = getattr(self, what)
+            if name is None or name.startswith(prefix) and "__" not in name.removeprefix(prefix):
+                continue
+            raise CertificateError(
+                f"{what}={name!r} is of a part of {type(model).__name__} or of a step before it, which "
+                "says nothing of what the whole spends: a part may be trained many times; declare the "
+                "part as a PrivateModel of its own."
+            )
 
     def _warn_of_labels(self):
         if not is_classifier(self.estimator) or self.epsilon == math.inf:
@@ -591,6 +619,37 @@ class PrivateModel(ReleaseMixin, MetaEstimatorMixin, BaseEstimator):
 def _seeds(params):
     """Return the names of a model's random states."""
     return [name for name in params if name.rpartition("__")[2] == SEEDS]
+
+
+def _forget_seeds(fitted):
+    """Take the seeds out of a fitted model and all models in it: each would draw its noise again."""
+    waiting, seen = [fitted], set()
+    while waiting:
+        part = waiting.pop()
+        if id(part) in seen:
+            continue
+        seen.add(id(part))
+        if isinstance(part, Mapping):
+            waiting.extend(part.values())
+        elif isinstance(part, (list, tuple)):
+            waiting.extend(part)
+        elif isinstance(part, np.ndarray):
+            waiting.extend(part.flat if part.dtype == object else ())
+        elif hasattr(part, "get_params") and not isinstance(part, type):
+            for name, value in list(getattr(part, "__dict__", {}).items()):
+                if name.strip("_") == SEEDS:
+                    setattr(part, name, None)
+                else:
+                    waiting.append(value)
+
+
+def _in_pipelines(estimator):
+    """Return the model at the end of Pipelines, and what the names of its parameters start with."""
+    prefix = ""
+    while isinstance(estimator, Pipeline):
+        name, estimator = estimator.steps[-1]
+        prefix += f"{name}__"
+    return estimator, prefix
 
 
 def _author(estimator):

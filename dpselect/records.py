@@ -201,12 +201,17 @@ def take_part(X, y, part):
 
 
 def score_on(score, model, X, y):
-    """Return what a choice compares of a model: of records of one weight, or of persons."""
+    """Return what a choice compares of a model."""
+    return on_records(score.comparison, model, X, y)
+
+
+def on_records(function, model, X, y):
+    """Return ``function(model, X, labels)`` of records of one weight, or of persons."""
     y, groups = split_groups(y)
     labels = split_weights(y)[0]
     if groups is None:
-        return score.comparison(model, X, labels)
-    return score.comparison(model, X, labels, sample_weight=Persons.of(groups, X).weight)
+        return function(model, X, labels)
+    return function(model, X, labels, sample_weight=Persons.of(groups, X).weight)
 
 
 def check_weights(weight, X):

@@ -55,5 +55,5 @@ def test_an_interrupted_fit_leaves_nothing(monkeypatch):
 
 
 def test_signature_and_documentation_stay():
-    assert list(inspect.signature(Ladder.fit).parameters) == ["self", "X", "y"]
+    assert list(inspect.signature(Ladder.fit).parameters) == ["self", "X", "y", "groups"]
     assert "Keep the holdout records" in Ladder.fit.__doc__

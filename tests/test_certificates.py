@@ -65,7 +65,7 @@ def attack(rng, kind, perturbation, score_name, norm):
     )), 0, 6, 9, 15,
 ))  # fmt: skip
 def test_random_neighbours_never_exceed_the_certificate(kind, perturbation, score_name):
-    rng, norms = np.random.default_rng(0), ["l2", "l1"] * 75
+    rng, norms = np.random.default_rng(0), ["l2", "l1"] * 40
     ratios = np.array([attack(rng, kind, perturbation, score_name, norm) for norm in norms])
     assert ratios.max() <= 1 + 1e-6
     assert ratios[:, 1].max() > 0.5  # the attack is not idle

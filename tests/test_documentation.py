@@ -17,7 +17,7 @@ import dpselect
 DOC = Path(__file__).parents[1] / "doc"
 PACKAGE = Path(dpselect.__file__).parent
 MODULES = (
-    "", "audit", "capabilities", "estimator", "export", "mechanisms", "metrics", "noise",
+    "", "audit", "capabilities", "estimator", "events", "export", "mechanisms", "metrics", "noise",
     "preprocessing", "ledger.accounting", "testing",
 )
 
@@ -45,6 +45,14 @@ def test_the_api_page_lists_every_public_name(module):
 def test_no_page_shows_code_that_does_not_run():
     for page in [*DOC.glob("*.rst"), *DOC.glob("mechanisms/*.rst")]:
         assert not re.search(r"code(-block)?:: *python", page.read_text()), page.name
+
+
+def test_links_to_scikit_learn_go_to_names_that_it_has():
+    lines = (DOC / "scikit_learn.inv").read_text().splitlines()[3:]
+    for name, kind, page in (line.split() for line in lines):
+        module, _, own = name.rpartition(".")
+        assert isinstance(getattr(import_module(module), own), type) == (kind == "class"), name
+        assert page == f"modules/generated/{name}.html"
 
 
 # what fits on folds that are stratified for a classifier, unless it is told otherwise

@@ -22,7 +22,7 @@ from dpselect import (
 )
 from dpselect.capabilities import PublicShape
 from dpselect.first_releases import Division, first_releases
-from dpselect.linear_model.first_releases import ClassShares, MedianNorm
+from dpselect.linear_model.first_releases import ClassShares, MeanCount, MedianNorm
 from dpselect.model_selection.strategies import STRATEGIES
 from dpselect.noise import InnerStream
 from dpselect.preprocessing import DPBoundsScaler, tabular_pipeline
@@ -40,7 +40,7 @@ MODELS = {
     "logistic": LOGISTIC,
     "three classes": clone(LOGISTIC).set_params(epsilon=0.4, classes=[0, 1, 2]),
     "svc": DPLinearSVC(EPSILON, data_norm="auto", classes=[0, 1]),
-    "poisson": DPPoissonRegressor(EPSILON, data_norm="auto", target_bound=10.0),
+    "poisson": DPPoissonRegressor(0.5, data_norm="auto", base_rate="auto", target_bound=10.0),
     "huber": DPHuberRegressor(EPSILON, data_norm="auto", data_norm_l1="auto", target_range=(0, 4)),
     "gaussian": DPLogisticRegression(EPSILON, delta=1e-6, data_norm="auto", classes=[0, 1]),
     "ridge": DPRidge(EPSILON, data_norm="auto", target_range=(-1, 1)),
@@ -80,7 +80,7 @@ class Spent:
 
             monkeypatch.setattr(kind, "_release", releasing)
 
-        for kind in (MedianNorm, ClassShares):
+        for kind in (MedianNorm, ClassShares, MeanCount):
             learn(kind)
         for kind in {type(model) for model in MODELS.values()}:
             release(kind)
@@ -225,7 +225,7 @@ def test_what_fails_after_a_number_was_learned_has_spent(place, strategy, monkey
 
         return learning
 
-    for kind in (MedianNorm, ClassShares):
+    for kind in (MedianNorm, ClassShares, MeanCount):
         monkeypatch.setattr(kind, "learn", stops(kind.learn))
     ledger = PrivacyLedger(tmp_path / "ledger", epsilon=1.0)
     model, X_y = clone(LOGISTIC).set_params(ledger=ledger), data()

@@ -44,7 +44,7 @@ def write_down(X, y):
 
 
 class Blind(BaseEstimator):
-    """Charged for what it is handed, and learns nothing.
+    """Spends for what it is handed, and learns nothing.
 
     So what a meta-estimator keeps or does that depends on the records came past the private fits, and
     the numbers of a release are the same on neighbours, as they are for whoever has seen them.

@@ -1,12 +1,15 @@
 """What is counted of persons with any number of rows: histograms, bounds, norms, shares of classes."""
 
 import math
+import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
+import dpselect.persons
 from dpselect import (
     DPHistogramDensity,
     DPHuberRegressor,
@@ -56,12 +59,37 @@ def test_cells_are_counted_in_parts_of_persons(step):
     [2**70, -2**70, 5, -2**70], ["z", "a", "b", "a"], [("z", 1), ("a", 2), ("a", 3), ("a", 2)],
     [3.5, -math.inf, -0.0, -math.inf], [True, False, 0.5, False],
 ], ids=str)  # fmt: skip
-def test_persons_are_numbered_in_the_order_of_their_ids(ids):
+def test_persons_are_numbered_in_the_order_of_their_ids(ids, monkeypatch):
     if isinstance(ids, list) and isinstance(ids[0], tuple):
         ids = np.fromiter(ids, dtype=object, count=4)
-    persons = Persons.of(ids, np.zeros((4, 1)))
-    assert persons.number.tolist() == [2, 0, 1, 0] and persons.n == 3
-    assert persons.weight.tolist() == [1.0, 0.5, 1.0, 0.5]
+    for _ in range(2):
+        persons = Persons.of(ids, np.zeros((4, 1)))
+        assert persons.number.tolist() == [2, 0, 1, 0] and persons.n == 3
+        assert persons.weight.tolist() == [1.0, 0.5, 1.0, 0.5]
+        monkeypatch.delitem(sys.modules, "pandas", raising=False)
+
+
+def test_texts_of_one_sum_are_told_apart(monkeypatch):
+    """Whatever the numbers are by which texts are told apart at first."""
+    texts = np.array([f"{i:04d}" for i in RNG.integers(1000, size=3000)])
+    expected = np.unique(texts, return_inverse=True)[1]
+    assert np.array_equal(Persons.of(texts, np.zeros((3000, 1))).number, expected)
+    same = np.zeros(3000, dtype=int)
+    monkeypatch.setattr(dpselect.persons, "_distinct", lambda sums: (sums[:1], same))
+    assert np.array_equal(Persons.of(texts, np.zeros((3000, 1))).number, expected)
+
+
+@pytest.mark.parametrize("ids", [
+    np.ma.array([1, 2], mask=[False, True]), np.ma.array(["a", "b"], mask=[False, True]),
+    ["a", None], [1.5, math.nan], np.array(["2020-01-01", "NaT"], dtype="M8[s]"),
+    pd.array([1, None], dtype="Int64"), pd.array(["a", None], dtype="string"),
+    pd.Categorical(["a", None]),
+], ids=str)  # fmt: skip
+def test_missing_ids_are_refused(ids, monkeypatch):
+    for _ in range(2):
+        with pytest.raises(ValueError, match="missing id"):
+            Persons.of(ids, np.zeros((2, 1)))
+        monkeypatch.delitem(sys.modules, "pandas", raising=False)
 
 
 def neighbours(size, seed):

@@ -139,6 +139,8 @@ def test_the_figure_and_the_table_of_the_docs_are_the_results_that_are_kept(tmp_
         row = "   * - " + "\n     - ".join([said, *promised, *cells]) + "\n"
         assert row in page
         assert (same[name] == stated[name]) != method.pays_twice
+    tables = Path(__file__).parents[1] / "doc" / "private_models.inc"
+    assert tables.read_text() == private_models.report(results)
     private_models_figure.main(["--folder", str(tmp_path)])
     assert len(list(tmp_path.glob("accuracy-*.svg"))) == 4
 

@@ -76,6 +76,7 @@ def _fit(parser):
     _file(parser)
     _drop(parser)
     _task(parser)
+    _person(parser)
     parser.add_argument("--save", metavar="MODEL", help="write the model: .skops or .pkl")
     parser.add_argument("--report", metavar="FILE", help="write the privacy statement: .html, .md or "
                         ".json")
@@ -87,7 +88,9 @@ def _fit(parser):
 def _plan(parser):
     _task(parser)
     _drop(parser)
-    parser.add_argument("--records", metavar="N", required=True, help="how many records there will be")
+    _person(parser)
+    parser.add_argument("--records", metavar="N", required=True, help="how many records there will be; "
+                        "with --person, how many persons")
     _json(parser)
 
 
@@ -107,6 +110,11 @@ def _task(parser):
     parser.add_argument("--excess-risk", metavar="R", help="accuracy first: the smallest privacy "
                         "loss, of at "
                         "most E, with which the risk of the model is at most R above the least")
+
+
+def _person(parser):
+    parser.add_argument("--person", metavar="COL", help="column with the id of the person whose row it "
+                        "is: protected then are all rows of a person, who counts as one record")
 
 
 def _schema(parser):
@@ -129,6 +137,7 @@ def _evaluate(parser):
     _file(parser)
     parser.add_argument("--target", metavar="COL", required=True, help="column with what is right")
     parser.add_argument("--epsilon", metavar="E", required=True, help="privacy loss of the evaluation")
+    _person(parser)
     parser.add_argument("--report", metavar="FILE", help="write the privacy statement of the model, "
                         "with its "
                         "evaluation: .html, .md or .json")
@@ -155,8 +164,13 @@ def _ledgers(parser):
         if name != "show":
             action.add_argument("--epsilon", metavar="E", required=True)
             action.add_argument("--delta", metavar="D", default="0", help="default: 0")
+        if name == "create":
+            action.add_argument("--persons", action="store_true", help="a budget of persons with all "
+                                "their rows, for releases with --person")
         if name == "spend":
             action.add_argument("--label", metavar="TEXT", required=True, help="what was released")
+            action.add_argument("--rows-per-person", metavar="C", help="in a budget of persons: E and D "
+                                "are those of a row, and nobody has more than C, which is public")
         else:
             _json(action)
 
@@ -241,6 +255,7 @@ CHECKS = {
     "epsilon": _number,
     "delta": lambda option, text: _number(option, text, 0, 0.5),
     "records": lambda option, text: _number(option, text, 1, 1e12, integer=True),
+    "rows_per_person": lambda option, text: _number(option, text, 1, 1e6, integer=True),
     "bins": lambda option, text: _number(option, text, 2, 1e6, integer=True),
     "excess_risk": _number,
     "alpha": _alphas,

@@ -10,6 +10,7 @@ import numpy as np
 from ..evaluation import evaluate as evaluate_model
 from ..evaluation.release import cells_of
 from ..exceptions import AccuracyNotReachedError, BudgetExceededError
+from ..persons import adjacency_of
 from ..preprocessing import schema_template
 from ..preprocessing.cells import as_number
 from ..preprocessing.schema import CategoryColumn, NumberColumn
@@ -20,7 +21,7 @@ from .ledger import create_ledger, open_ledger, spend
 from .ledger import to_text as ledger_text
 from .messages import CommandError, name_of, printable
 from .tables import read_header, read_schema, read_table
-from .tasks import make_task
+from .tasks import check_person, make_task
 
 
 def schema(arguments):
@@ -60,10 +61,11 @@ def fit(arguments):
     """Read, plan, fit, save and print."""
     model_file = ModelFile(arguments.save, arguments.force) if arguments.save else None
     report = ReportFile("--report", arguments.report, arguments.force) if arguments.report else None
-    ledger = _ledger(arguments)
+    ledger = _ledger(arguments, arguments.person)
     task = make_task(read_schema(arguments.schema), arguments.target, arguments)
     frame = read_table(arguments.file, task.columns, arguments.separator, arguments.drop)
-    planned = task.plan(len(frame))
+    given = {} if task.person is None else {"groups": frame.pop(task.person.name).to_numpy()}
+    planned = task.plan(len(set(given["groups"])) if given else len(frame))
     if not arguments.json:
         print(printing.plan_text(planned), end="\n\n", flush=True)
     X, y = frame[list(task.schema.columns)], None
@@ -72,7 +74,7 @@ def fit(arguments):
     search = task.search
     try:
         with ledger or nullcontext():
-            search.fit(X, y.astype(str) if task.classes else y)
+            search.fit(X, y.astype(str) if task.classes else y, **given)
     except BudgetExceededError as error:
         # it names the loss and the ledger, and nothing of the records
         raise CommandError(printable(str(error))) from None
@@ -115,17 +117,21 @@ def predict(arguments):
 def evaluate(arguments):
     """Release figures of a model on records that it has not seen."""
     report = ReportFile("--report", arguments.report, arguments.force) if arguments.report else None
-    ledger, model = _ledger(arguments), load_model(arguments.model)
+    ledger, model = _ledger(arguments, arguments.person), load_model(arguments.model)
     try:
         classes = cells_of(model).classes
     except (TypeError, ValueError) as error:  # of the model, before any record
         raise CommandError(str(error)) from None
-    target = CategoryColumn(arguments.target, tuple(map(str, classes)))
-    frame = _rows(model, arguments, {arguments.target: target})
+    more = {arguments.target: CategoryColumn(arguments.target, tuple(map(str, classes)))}
+    person = check_person(arguments.person, _columns(model) | more)
+    if person is not None:
+        more[person.name] = person
+    frame = _rows(model, arguments, more)
+    groups = None if person is None else frame.pop(person.name).to_numpy()
     y = frame.pop(arguments.target).to_numpy().astype(str)
     try:
         with ledger or nullcontext():
-            found = evaluate_model(model, frame, y, epsilon=arguments.epsilon)
+            found = evaluate_model(model, frame, y, epsilon=arguments.epsilon, groups=groups)
     except BudgetExceededError as error:
         raise CommandError(printable(str(error))) from None
     try:
@@ -149,11 +155,13 @@ def report(arguments):
 def ledger(arguments):
     """Make, show or use the budget of a data set."""
     if arguments.action == "create":
-        found = create_ledger(arguments.ledger, arguments.epsilon, arguments.delta)
+        found = create_ledger(arguments.ledger, arguments.epsilon, arguments.delta, arguments.persons)
     else:
         found = open_ledger(arguments.ledger)
     if arguments.action == "spend":
-        spend(found, arguments.epsilon, arguments.delta, arguments.label)
+        spend(
+            found, arguments.epsilon, arguments.delta, arguments.label, arguments.rows_per_person
+        )
     print(found.to_json() if getattr(arguments, "json", False) else ledger_text(found))
 
 
@@ -161,24 +169,33 @@ COMMANDS = {"schema": schema, "plan": plan, "fit": fit, "predict": predict, "eva
             "report": report, "ledger": ledger}
 
 
-def _ledger(arguments):
+def _ledger(arguments, person):
     if arguments.ledger is None:
         if arguments.label is not None:
             raise CommandError("--label needs --ledger, where it is kept; leave it out, or give both.")
         return None
-    return open_ledger(arguments.ledger, arguments.label)
+    ledger, adjacency = open_ledger(arguments.ledger, arguments.label), adjacency_of(person is not None)
+    if ledger.adjacency != adjacency:
+        raise CommandError(
+            f"{name_of(arguments.ledger)} counts losses for the adjacency '{ledger.adjacency}', and "
+            f"this release is for '{adjacency}': --person COL and a ledger made with --persons go "
+            "together."
+        )
+    return ledger
 
 
 def _rows(model, arguments, more=()):
     """Return the columns that a saved model reads, by their names; others of the file are left out."""
+    return read_table(
+        arguments.file, _columns(model) | dict(more), arguments.separator, others="left out", few=1
+    )
+
+
+def _columns(model):
     encoder = model.best_estimator_[0]
     if hasattr(encoder, "schema_"):
-        columns = dict(encoder.schema_.columns)
-    else:
-        columns = {name: NumberColumn(name, *bounds) for name, bounds in encoder.bounds.items()}
-    return read_table(
-        arguments.file, columns | dict(more), arguments.separator, others="left out", few=1
-    )
+        return dict(encoder.schema_.columns)
+    return {name: NumberColumn(name, *bounds) for name, bounds in encoder.bounds.items()}
 
 
 def _output(arguments):
@@ -201,7 +218,7 @@ def _figures(found):
 
     figures = {name: found.metric(name) for name in found.metrics}
     return json.dumps({
-        "records": found.n_records, "privacy": found.privacy_.to_dict(),
+        f"{found.privacy_.adjacency.unit}s": found.n_records, "privacy": found.privacy_.to_dict(),
         "figures": {
             name: {key: plain(getattr(figure, key)) for key in ("value", "low", "high")}
             for name, figure in figures.items()

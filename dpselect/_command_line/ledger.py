@@ -6,6 +6,8 @@ import sqlite3
 
 from ..exceptions import BudgetExceededError
 from ..ledger import PrivacyLedger
+from ..persons import adjacency_of
+from ..privacy import PrivacyLoss
 from .messages import CommandError, name_of, printable
 
 HEAD = ("", "at (UTC)", "by", "epsilon", "delta", "of reserved", "kind", "for")
@@ -16,28 +18,36 @@ def open_ledger(path, label=None):
     return _ledger(path, label=label or "")
 
 
-def create_ledger(path, epsilon, delta):
-    """Make a ledger."""
+def create_ledger(path, epsilon, delta, persons=False):
+    """Make a ledger, for records or for persons with all rows."""
     if os.path.exists(path):
         raise CommandError(
             f"There is a file at {name_of(path)} already, and a budget that can change protects "
             "nobody; give "
             "another name."
         )
-    return _ledger(path, epsilon, delta)
+    return _ledger(path, epsilon, delta, adjacency=adjacency_of(persons))
 
 
-def spend(ledger, epsilon, delta, label):
-    """Count a release that was made elsewhere."""
+def spend(ledger, epsilon, delta, label, rows_per_person=None):
+    """Count a release that was made elsewhere: of the ledger's unit, or of rows of persons."""
+    loss = PrivacyLoss(epsilon, delta, label=label, adjacency=ledger.adjacency)
+    if rows_per_person is not None:
+        if loss.adjacency.unit == "record":
+            raise CommandError(
+                "--rows-per-person means nothing to a budget of records; leave it out, or make a ledger "
+                "with --persons."
+            )
+        loss = PrivacyLoss(epsilon, delta, label=label).for_persons(rows_per_person)
     try:
-        ledger.spend(epsilon, delta, label=label)
+        ledger.spend(loss.epsilon, loss.delta, label=loss.label, adjacency=loss.adjacency)
     except BudgetExceededError as error:
         raise CommandError(printable(str(error))) from None
 
 
-def _ledger(path, *budget, label=""):
+def _ledger(path, *budget, label="", adjacency=None):
     try:
-        return PrivacyLedger(path, *budget, label=label)
+        return PrivacyLedger(path, *budget, label=label, adjacency=adjacency)
     except FileNotFoundError:
         if budget:
             raise CommandError(f"The folder of {name_of(path)} does not exist.") from None

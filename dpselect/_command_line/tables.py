@@ -12,6 +12,7 @@ import os
 import zlib
 from array import array
 from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib import import_module
 
 import numpy as np
@@ -25,6 +26,13 @@ FOLDS = 5  # of the search; fewer records cannot be split
 TEXTS, PARQUET = (".csv", ".tsv", ".txt"), (".parquet", ".pq")
 PACKED = {"": open, ".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 SEPARATORS = ",;\t|"
+
+
+@dataclass(frozen=True)
+class PersonColumn:
+    """Ids of the persons whose rows they are: as texts, without gaps."""
+
+    name: str
 
 
 def read_schema(path):
@@ -67,7 +75,7 @@ def read_table(path, columns, separator=None, drop=(), others="refused", few=FOL
     ----------
     path : str
     columns : dict
-        Name -> column of a schema.
+        Name -> column of a schema, or a PersonColumn.
     separator : str, default=None
         Of columns; None is found in the header.
     drop : list of str, default=()
@@ -75,7 +83,7 @@ def read_table(path, columns, separator=None, drop=(), others="refused", few=FOL
     others : {"refused", "left out"}, default="refused"
         What becomes of other columns.
     few : int, default=5
-        Fewer records are refused.
+        Fewer records, or persons, are refused.
 
     Returns
     -------
@@ -108,8 +116,12 @@ def read_table(path, columns, separator=None, drop=(), others="refused", few=FOL
             _read_text(path, separator, [readers.get(name) for name in names])
     _refuse(shown, [f"its column {name_of(name)} {said}" for name, cells in readers.items()
                     for said in sorted(cells.wrong)])
-    if len(next(iter(readers.values())).kept) < few:
-        raise CommandError(f"{shown} has fewer than {few} records, which is too few.")
+    persons = next((cells for cells in readers.values() if cells.person), None)
+    unit, units = ("records", next(iter(readers.values())).kept) if persons is None else (
+        "persons", persons.known
+    )
+    if len(units) < few:
+        raise CommandError(f"{shown} has fewer than {few} {unit}, which is too few.")
     return pandas().DataFrame({name: cells.values() for name, cells in readers.items()})
 
 
@@ -123,7 +135,8 @@ class _Cells:
 
     def __init__(self, column):
         self.column, self.wrong = column, set()
-        self.numeric = not isinstance(column, CategoryColumn)
+        self.person = isinstance(column, PersonColumn)
+        self.numeric = not self.person and not isinstance(column, CategoryColumn)
         # floats are kept as eight bytes each, and one text for each category
         self.kept, self.known = (array("d") if self.numeric else []), {}
 
@@ -141,8 +154,15 @@ class _Cells:
 
     def _category(self, cell):
         if cell not in self.known:
-            self.known[cell] = self._level(cell)
+            self.known[cell] = self._id(cell) if self.person else self._level(cell)
         return self.known[cell]
+
+    def _id(self, cell):
+        number = as_number(cell)
+        if number is not None and number != number:
+            self.wrong.add("names the persons and has missing values, and rows of nobody would be one "
+                           "person, or many")
+        return str(cell).strip()
 
     def _level(self, cell):
         levels = self.column.levels

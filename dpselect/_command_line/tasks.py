@@ -13,7 +13,7 @@ from ..model_selection import StabilityGridSearchCV
 from ..preprocessing import BoundedScaler, PublicSchema, tabular_pipeline
 from ..preprocessing.schema import CategoryColumn, NumberColumn
 from .messages import CommandError, name_of
-from .tables import pandas
+from .tables import PersonColumn, pandas
 
 # a grid that costs nothing, as all are read from one release
 RIDGE_ALPHAS = [0.0001, 0.001, 0.01, 0.1]
@@ -36,18 +36,21 @@ class Task:
     target : NumberColumn or CategoryColumn or None
     search : estimator
         Unfitted.
+    person : PersonColumn or None
+        Says whose row it is; None if each row is a person.
     """
 
     name: str
     schema: PublicSchema
     target: Any
     search: Any
+    person: Any = None
 
     @property
     def columns(self):
         """dict : All columns of the table."""
-        target = {} if self.target is None else {self.target.name: self.target}
-        return {**self.schema.columns, **target}
+        more = [column for column in (self.target, self.person) if column is not None]
+        return {**self.schema.columns, **{column.name: column for column in more}}
 
     @property
     def classes(self):
@@ -62,7 +65,8 @@ class Task:
         }
         try:
             return self.search.plan(
-                n_records, len(row), max(2, len(self.classes)), example=pandas().DataFrame(row)
+                n_records, len(row), max(2, len(self.classes)), example=pandas().DataFrame(row),
+                persons=self.person is not None,
             )
         except (ValueError, TypeError) as error:  # it has seen no record
             raise CommandError(str(error)) from None
@@ -90,6 +94,7 @@ def make_task(schema, target, arguments):
     if target is not None and target not in columns:
         raise CommandError(f"The schema has no column {name_of(target)} (--target); describe it there.")
     column = columns.pop(target, None)
+    person = check_person(arguments.person, {**columns, target: column})
     name = arguments.task or ("regression" if isinstance(column, NumberColumn) else "classification")
     _check_target(name, target, column)
     if not columns:
@@ -103,7 +108,19 @@ def make_task(schema, target, arguments):
         # one coefficient for a number, or a curve, and one for each category
         expansion = "auto" if arguments.curves else "linear"
         pipeline = tabular_pipeline(schema, model, expansion=expansion, categories="onehot")
-    return Task(name, schema, column, _search(name, pipeline, arguments))
+    return Task(name, schema, column, _search(name, pipeline, arguments), person)
+
+
+def check_person(name, columns):
+    """Return the column that says whose row it is, or None, or refuse one that is among others."""
+    if name is None:
+        return None
+    if name in columns:
+        raise CommandError(
+            f"The column {name_of(name)} (--person) says whose row it is, and nothing may be learned "
+            "from it; leave it out of the schema, or say --drop."
+        )
+    return PersonColumn(name)
 
 
 def _check_target(name, target, column):

@@ -5,9 +5,7 @@ import math
 import numpy as np
 from sklearn.pipeline import Pipeline
 
-from ..exceptions import CertificateError
-from ..metrics import AccuracyScore, get_score
-from ..metrics.scores import SCORES
+from ..metrics import AtLeastScore, get_score
 from ..model_selection.parameters import check_what_all_searches_have
 from ..model_selection.spending import steps_at_most
 from ..validation import SMALLEST_BOUND, SMALLEST_EPSILON, check_choice, check_number
@@ -21,12 +19,12 @@ def check_parameters(search):
     check_what_all_searches_have(search)
     check_choice("method", search.method, ("auto", *METHODS), why="only these have a proof here")
     if not is_risk(search.criterion):
-        score = get_score(search.criterion, "criterion", RISKS)
-        if isinstance(score, AccuracyScore):
-            losses = ", ".join(repr(name) for name in (*RISKS, *SCORES) if name != "accuracy")
-            raise CertificateError(
-                "criterion='accuracy' is a share that should be large, and a target says what a loss "
-                f"may be at most; use one of {losses} (\"ramp\" is closest to it)."
+        score = get_score(search.criterion, "criterion", RISKS, last_step(search.estimator))
+        if isinstance(score, AtLeastScore):
+            check_number(
+                "target", search.target, high=1.0,
+                why=f"the score of criterion={search.criterion!r} is asked to be at least that",
+                instead="write a number between 0 and 1, such as 0.8",
             )
     elif search.cv is not None:
         raise ValueError(
@@ -35,7 +33,8 @@ def check_parameters(search):
         )
     check_number(
         "target", search.target, low=-np.inf,
-        why="it is what the criterion may be at most", instead="write a number, such as 0.05",
+        why="it is what the criterion may be at most, or at least",
+        instead="write a number, such as 0.05",
     )
     if 0 < abs(search.target) < SMALLEST_BOUND:
         raise ValueError(
@@ -79,6 +78,11 @@ def check_steps_afforded(estimator, max_epsilon):
         )
 
 
+def last_step(estimator):
+    """Return the model of a Pipeline, or an estimator that is none."""
+    return estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
+
+
 def is_risk(criterion):
     """Tell whether a criterion is the estimator's own risk, and not a score."""
     return isinstance(criterion, str) and criterion in RISKS
@@ -89,7 +93,7 @@ def check_target(target, form, criterion):
     negative = not form.nonnegative and criterion != "excess_risk"
     if target == 0 and negative:
         raise ValueError(
-            "target=0 leaves no room for the noise of the tests, which is a share of the target; "
+            "target=0 allows no noise in the tests, whose noise is a share of the target; "
             "write a number other than 0, such as -0.01."
         )
     if target <= 0 and not negative:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from ..exceptions import CertificateError
 from ..privacy import KINDS, PrivacyLoss
+from .goals import slack_told
 from .limit import TIMES_EXPECTED
 from .methods import METHODS, Static
 
@@ -159,8 +160,6 @@ def _messages(question, setup, best, n_methods, limit):
         shares = ", ".join(f"{step.epsilon:.4g} for {step.label}" for step in limit.steps)
         said.append(f"Steps that learn privately have their part in both: {shares}.")
     if question.absolute:
-        said.append(
-            f"The noise of the tests may take {question.slack:.3g} of the target: only where models "
-            f"reach {question.target - question.slack:.4g} can one be counted on to be found."
-        )
+        goal, slack = question.goal, question.slack
+        said.append(slack_told(question.target, slack) if goal is None else goal.told(slack))
     return tuple(said)

@@ -13,6 +13,7 @@ from ..mechanisms.verification import verify
 from ..persons import adjacency_of
 from ..privacy import PrivacyLoss
 from .forms import AccuracyForm, NoiseLevels
+from .goals import Goal
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,8 @@ class Question:
     delta: float
     form: AccuracyForm
     shape: PublicShape
+    # what is asked of a score, if it is one
+    goal: Goal | None = None
     # forecasts that are known, shared with the same question about a part of the grid
     known: dict = field(default_factory=dict, compare=False, repr=False)
 

@@ -6,14 +6,14 @@ from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
 from sklearn.metrics import check_scoring
 
 from ..capabilities import HasAccuracyForm, PublicShape
 from ..estimator import ReleaseMixin, warn_if_seeded
-from ..exceptions import AccuracyNotReachedError
+from ..exceptions import AccuracyNotReachedError, CertificateError
 from ..ledger import PrivacyLedger, spending, without_spending
-from ..metrics import Score, get_score
+from ..metrics import AccuracyScore, AtLeastScore, Score, get_score
 from ..model_selection.candidates import (
     learn_classes,
     make_candidates,
@@ -39,30 +39,30 @@ from ..model_selection.set_aside import (
 )
 from ..model_selection.spending import refuse_overspent, steps_at_most
 from ..model_selection.splits import disjoint_parts, make_splits
+from ..model_selection.strategies.dry_run import dry_run_fit
 from ..model_selection.weights import check_groups_are_taken, check_weights_are_taken, take_weights
 from ..noise import is_seeded, root_stream
 from ..noise.generators import RandomState, noise_for_dummy_data
 from ..persons import Persons, adjacency_of
 from ..privacy import PrivacyLoss
-from ..records import Weighted, check_weights, score_on, take_part
+from ..records import Weighted, check_weights, take_part
 from ..rows import n_rows
 from ..type_aliases import CrossValidation, Estimator, MatrixLike
 from ..validation import SMALLEST_EPSILON
+from .goals import SLACK, goal_of, with_public_alpha
 from .limit import Limit
 from .methods import Static
 from .parameters import (
+    RISKS,
     check_parameters,
     check_steps_afforded,
     check_target,
     epsilon_grid,
     is_risk,
+    last_step,
 )
 from .plan import AccuracyPlan, make_plan
 from .question import Question, outcome_loss
-
-# An absolute target is met when a loss is known to lie below it by the noise of the tests. This
-# share of the target is left to that noise: more makes tests cheap, less makes them exact.
-SLACK = 0.2
 
 
 class AccuracyFirstSearchCV(SearchDelegationMixin, ReleaseMixin, MetaEstimatorMixin, BaseEstimator):
@@ -85,17 +85,20 @@ class AccuracyFirstSearchCV(SearchDelegationMixin, ReleaseMixin, MetaEstimatorMi
     estimator : estimator
         A private linear model, ridge regression or density of this library, or a Pipeline that
         ends with one and whose other steps treat each row by itself. Its `epsilon` and
-        `random_state` are set by the search.
+        `random_state` are set by the search. With a score as the criterion ``alpha="auto"`` is a number
+        that the public rule finds before any data, the same one at all levels; a risk needs a number.
     param_grid : dict
         One key, the estimator's epsilon (``"epsilon"``, or ``"<step>__epsilon"`` in a Pipeline),
         and increasing values, from the most private one on.
     target : float
-        What the criterion may be at most.
+        What the criterion may be at most. Of a score that should be large, what it shall be at least, in
+        (0, 1): 0.8 with ``criterion="accuracy"``.
     criterion : "excess_risk", "risk", str or score, default="excess_risk"
         "excess_risk": how far the risk that the estimator minimises exceeds the least one, on
         all records. "risk": that risk itself. A score of :mod:`dpselect.metrics`, or its name:
         its mean penalty on records that were held out ("brier": the mean squared error of the
-        probability; "ramp": the ramp loss).
+        probability; "ramp": the ramp loss). "accuracy", "roc_auc", "balanced_accuracy", "f1" and "r2"
+        shall be at least the target on records that were held out.
     failure_probability : float, default=0.1
         Probability in (0, 1) with which the released model may miss the target.
     method : str, default="auto"
@@ -159,7 +162,8 @@ class AccuracyFirstSearchCV(SearchDelegationMixin, ReleaseMixin, MetaEstimatorMi
     path_ : dict of arrays
         The released prefix: `epsilon` and `model` of each level up to the last one; `tested`
         (indices into them) and `answer`, the noisy answers to questions about single models
-        (for the excess risk, "predict_verify" asks for its square root).
+        (for the excess risk, "predict_verify" asks for its square root; a score that should be large is
+        told by the guess of the classes' shares, or of the targets' deviation, that tests are made for).
     plan_ : AccuracyPlan
         What was planned.
     method_ : str
@@ -278,6 +282,7 @@ class AccuracyFirstSearchCV(SearchDelegationMixin, ReleaseMixin, MetaEstimatorMi
         candidate = self._candidate(estimator, persons=persons)
         if persons:
             check_groups_are_taken(estimator, [candidate.model], self._score())
+        self._check_scored(candidate)
         check_evaluation(self, [candidate.model])
         if weight is not None:
             check_weights_are_taken([candidate.model])
@@ -402,6 +407,7 @@ is touched.
         if persons:
             check_groups_are_taken(candidate.estimator, [candidate.model], self._score())
         set_classes([candidate], np.arange(n_classes))
+        self._check_scored(candidate)
         check_evaluation(self, [candidate.model])
         n_held = count_held(self.evaluation, n_samples)
         public = None if candidate.steps is None else public_rows(example, candidate.steps)
@@ -441,30 +447,46 @@ is touched.
         return candidate
 
     def _score(self):
-        return None if is_risk(self.criterion) else get_score(self.criterion)
+        if is_risk(self.criterion):
+            return None
+        return get_score(self.criterion, "criterion", RISKS, last_step(self.estimator))
+
+    def _check_scored(self, candidate):
+        """Refuse a score that should be large, and is not about the model."""
+        score, model = self._score(), candidate.model
+        if isinstance(score, AccuracyScore) and not is_classifier(model):
+            raise CertificateError(
+                f"criterion={self.criterion!r} counts labels that are predicted right, and a "
+                f"{type(model).__name__} predicts none; use another criterion, such as 'excess_risk'."
+            )
+        if isinstance(score, AtLeastScore):
+            dry_run_fit(candidate, 1.0, score)
 
     def _question(self, candidate, n_samples, split, n_features):
-        score, form = self._score(), candidate.model.accuracy_form()
-        check_target(self.target, form, self.criterion)
+        goal = goal_of(self._score(), self.target)
         shape = PublicShape(
             n_samples if split is None else len(split[0]), n_features, candidate.n_problems,
             candidate.persons,
         )
-        absolute = score is not None or self.criterion != "excess_risk"
-        if score:
-            sensitivity = form.score_span(score, n_features) / len(split[1])
-        else:
-            bounds = form.bounds(shape)
-            sensitivity = bounds.risk if absolute else bounds.excess
         _, epsilons = epsilon_grid(self.estimator, self.param_grid)
-        target = float(self.target)
+        model = candidate.model
+        if goal:
+            model = with_public_alpha(model, shape, epsilons, SLACK * abs(goal.target))
+        form = model.accuracy_form()
+        check_target(self.target, form, self.criterion)
+        absolute = goal is not None or self.criterion != "excess_risk"
+        if goal:
+            target, sensitivity = goal.target, goal.sensitivity(form, n_features, len(split[1]))
+        else:
+            bounds, target = form.bounds(shape), float(self.target)
+            sensitivity = bounds.risk if absolute else bounds.excess
         # tests with longer noise than the smallest epsilon has would save nothing
         slack = SLACK * abs(target) if absolute else target
         return Question(
             epsilons=epsilons, absolute=absolute, target=target,
             slack=min(slack, sensitivity / SMALLEST_EPSILON), sensitivity=sensitivity,
             failure_probability=float(self.failure_probability), delta=float(self.delta),
-            form=form, shape=shape,
+            form=form, shape=shape, goal=goal,
         )
 
     def _fit_once(self, method, X, y, stream):
@@ -477,7 +499,7 @@ is touched.
 
     def _walk(self, method, X, y, split, stream, charge):
         """Read models until a test accepts one."""
-        question, score = method.question, self._score()
+        question, goal = method.question, method.question.goal
         train, test = (X, y), None
         if split is not None:
             train, test = (take_part(X, y, part) for part in split)
@@ -486,9 +508,9 @@ is touched.
         )
 
         def exact_losses(models):
-            if score:
+            if goal:
                 fitted = [reduction.publish(model, question.epsilons[-1]) for model in models]
-                return [-score_on(score, model, *test) for model in fitted]
+                return [goal.loss(model, *test) for model in fitted]
             return reduction.excesses(models) if not question.absolute else reduction.risks(models)
 
         charge.begin()
@@ -498,7 +520,7 @@ is touched.
             "epsilon": np.array(outcome.epsilons),
             "model": np.array(outcome.models),
             "tested": np.array(outcome.tested, dtype=int),
-            "answer": np.array(outcome.answers),
+            "answer": goal.answers(np.array(outcome.answers)) if goal else np.array(outcome.answers),
         }
         index = int(np.searchsorted(question.epsilons, outcome.epsilons[-1]))
         model = reduction.publish(outcome.models[-1], outcome.epsilons[-1])

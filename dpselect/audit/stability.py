@@ -11,6 +11,7 @@ from sklearn.base import clone
 
 from ..metrics import Score
 from ..noise import root_stream
+from ..persons import Persons
 from ..type_aliases import Estimator
 from ..validation import check_callable, check_number
 from .generators import numpy_generator
@@ -172,8 +173,8 @@ def stability_violation(
 
 def attack_certificate(
     estimator: Estimator, score: Score, draw_records: DrawRecords, n_samples: int,
-    n_validation: int = 1, *, n_problems: int = 1, n_trials: int = 10, n_steps: int = 100,
-    random_state: int | np.random.Generator | None = None,
+    n_validation: int = 1, *, n_problems: int = 1, persons: bool = False, n_trials: int = 10,
+    n_steps: int = 100, random_state: int | np.random.Generator | None = None,
 ) -> tuple[ScoreChange, ScoreChange]:
     """Attack both parts of an estimator's stability certificate.
 
@@ -191,6 +192,9 @@ def attack_certificate(
         model best.
     n_problems : int, default=1
         As for `stability_certificate`.
+    persons : bool, default=False
+        Whether records are persons. The arrays that are drawn are then of objects: for each person
+        the rows, an array of shape (m, n_features), and the labels, of shape (m,).
     n_trials : int, default=10
     n_steps : int, default=100
     random_state : None, int, SeedSequence, RandomState or Generator, default=None
@@ -228,23 +232,44 @@ def attack_certificate(
         train, validation = (
             _as_tuple(draw_records(rng, size)) for size in (n_samples, n_validation)
         )
+        n_features = (train[0][0] if persons else train[0]).shape[1]
         certificate = model.stability_certificate(
-            score, n_samples, train[0].shape[1], n_problems
+            score, n_samples, n_features, n_problems, **{"persons": True} if persons else {}
         )
-        fitted = clone(model).fit(*train)
+        fitted = _fitted(model, train, persons)
         # one after the other: each advances the generator
         common = dict(n_trials=1, n_steps=n_steps, random_state=rng)
         found.append((
             stability_violation(
-                lambda *records: score(clone(model).fit(*records), *validation),
+                lambda *records: _score(score, _fitted(model, records, persons), validation, persons),
                 draw_records, n_samples, bound=certificate.training, **common,
             ),
             stability_violation(
-                lambda *records: score(fitted, *records),
+                lambda *records: _score(score, fitted, records, persons),
                 draw_records, n_validation, bound=certificate.span / n_validation, **common,
             ),
         ))
     return tuple(max(part, key=lambda change: change.change) for part in zip(*found))
+
+
+def _fitted(model, records, persons):
+    if not persons:
+        return clone(model).fit(*records)
+    *rows, ids = _rows(records)
+    return clone(model).fit(*rows, groups=ids)
+
+
+def _score(score, fitted, records, persons):
+    if not persons:
+        return score(fitted, *records)
+    *rows, ids = _rows(records)
+    return score(fitted, *rows, sample_weight=Persons.of(ids, rows[0]).weight)
+
+
+def _rows(records):
+    """Return the rows of persons, and for each of them its number."""
+    sizes = [len(table) for table in records[0]]
+    return *map(np.concatenate, records), np.repeat(np.arange(len(sizes)), sizes)
 
 
 @dataclass(frozen=True)

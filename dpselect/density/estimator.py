@@ -97,6 +97,7 @@ class DPHistogramDensity(PrivateDensity):
 
     default_scoring = "integrated_squared_error"
     reads = {"lazily": True}
+    reads_once = True
     parameter_checks = {"noise": one_of("laplace", "discrete_laplace", why="only these have a proof")}
     takes_groups = True
     split_scores = staticmethod(density_split_scores)

@@ -342,7 +342,7 @@ def threshold_for(evaluation, name, target):
         smooth = IsotonicRegression(increasing=rising).fit_transform(np.array(known), np.array(found))
         reached = np.flatnonzero(smooth <= target if name == "rate" else smooth >= target)
         if len(reached):
-            # recall falls with the threshold, and the highest one is wanted
+            # recall falls with the threshold, and the highest one is the best
             return float(known[reached[-1] if name == "recall" else reached[0]])
     raise ValueError(
         f"{name}={target!r} is not known to be reached at any threshold, because scores do not tell "

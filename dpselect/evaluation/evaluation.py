@@ -209,5 +209,5 @@ def noise_variance(epsilon, persons=False):
     Of integers 2 q / (1 - q)^2 for ``q = exp(-epsilon / 2)``, of parts of persons 8 / epsilon^2.
     """
     if persons:
-        return 8 / epsilon**2
+        return 2 * (2 / epsilon) ** 2
     return 0.0 if epsilon == math.inf else 0.5 / math.sinh(min(epsilon, 200.0) / 4) ** 2

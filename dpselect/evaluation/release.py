@@ -25,7 +25,7 @@ from ..noise import (
 )
 from ..noise.generators import RandomState
 from ..noise.grid import noise_ratio
-from ..persons import adjacency_of, cell_counts
+from ..persons import adjacency_of, cell_counts, check_one_label_a_row
 from ..privacy import PrivacyLoss
 from ..records import as_targets, one_label_a_row, public_classes
 from ..rows import align, in_memory, n_rows, on_labels
@@ -198,6 +198,9 @@ class EvaluationPlan:
 
     def evaluate(self, model, X, y, by=None, groups=None):
         """Release the counts, and read an evaluation from them; somebody else pays."""
+        if groups is not None:
+            # what follows may tell how many labels there are
+            check_one_label_a_row(X, y)
         held = HeldRecords(X, self._checked(y), groups)
         if self.levels:
             by = groups_of(by, self.levels, held.n_rows)

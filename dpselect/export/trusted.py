@@ -1,6 +1,7 @@
 """What skops may load: it reads no other types, so a file runs no code of its own."""
 
 from .. import density, linear_model, preprocessing
+from ..events import ChoiceEvent, GaussianEvent, ObjectiveEvent
 from ..linear_model.ridge.noise import Decomposition
 from ..preprocessing import schema, terms
 from ..privacy import PrivacyLoss
@@ -11,7 +12,8 @@ OWN = (
     preprocessing.BoundedScaler, preprocessing.DPBoundsScaler, preprocessing.NormClipper,
     preprocessing.PublicSchema, preprocessing.TableEncoder, preprocessing.TabularPipeline,
     schema.CategoryColumn, schema.NumberColumn, terms.CategoryTerm, terms.FourierTerm,
-    terms.NumberTerm, terms.PairTerm, Decomposition, PrivacyLoss,
+    terms.NumberTerm, terms.PairTerm, Decomposition, PrivacyLoss, ChoiceEvent, GaussianEvent,
+    ObjectiveEvent,
 )
 # functions of rows, which to_sklearn makes steps of
 FUNCTIONS = (

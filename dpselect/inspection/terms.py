@@ -277,14 +277,14 @@ def _chosen(terms, columns):
     known = {term.columns: term for term in terms if not isinstance(term, FourierTerm)}
     if columns is None:
         return list(known.values())
-    wanted = [tuple(name) if isinstance(name, (list, tuple)) else (name,) for name in columns]
-    lacking = [name for name in wanted if name not in known]
-    if lacking or not wanted:
+    asked = [tuple(name) if isinstance(name, (list, tuple)) else (name,) for name in columns]
+    lacking = [name for name in asked if name not in known]
+    if lacking or not asked:
         raise ValueError(
             f"columns={columns!r} are not all columns, or pairs, of the encoder that have a term; write "
             f"some of {[name[0] if len(name) == 1 else name for name in known]}."
         )
-    return [known[name] for name in wanted]
+    return [known[name] for name in asked]
 
 
 def _direction(model, target):
@@ -316,7 +316,7 @@ def _deviation(model, n_samples):
     if not isinstance(noise, LinearNoise):
         why = f"no bound is known on the noise of a {type(model).__name__}"
     elif (model.privacy_.kind, model.privacy_.epsilon) != (KINDS[0], model.epsilon):
-        why = "the noise of this model had a part in its choice, which bends the law of the noise"
+        why = "the noise of this model had a part in its choice, which changes the law of the noise"
     else:
         return noise.deviation()
     raise ValueError(f"n_samples={n_samples!r} asks for bands, and {why}; leave it out.")

@@ -4,6 +4,7 @@ SQLite orders the transactions of all processes of a machine, and undoes what a 
 finished when it died. Amounts are exact sums: fractions, that are rounded once, when they are read.
 """
 
+import json
 import math
 import os
 import secrets
@@ -13,10 +14,11 @@ from contextlib import closing, contextmanager, suppress
 from fractions import Fraction
 from pathlib import Path
 
+from ..privacy import KINDS
 from ..processes import lock_that_forks_wait_for
 
 # marks an SQLite file as a ledger of this form
-APPLICATION_ID, VERSION = 0x44505345, 2
+APPLICATION_ID, VERSION = 0x44505345, 3
 # how the name of a file begins that is no ledger yet
 UNFINISHED = ".dpselect-unfinished-"
 # a process waits this long for the others, in seconds
@@ -28,11 +30,11 @@ CREATE TABLE entries (id INTEGER PRIMARY KEY AUTOINCREMENT, token TEXT NOT NULL,
                       user TEXT NOT NULL,
                       reserved_epsilon REAL NOT NULL, reserved_delta REAL NOT NULL,
                       epsilon REAL, delta REAL, kind TEXT, seeded INTEGER,
-                      reserved_at REAL NOT NULL, committed_at REAL);
+                      reserved_at REAL NOT NULL, committed_at REAL, statement TEXT NOT NULL);
 """
 COLUMNS = (
     "id", "label", "user", "reserved_epsilon", "reserved_delta", "epsilon", "delta", "kind", "seeded",
-    "reserved_at", "committed_at",
+    "reserved_at", "committed_at", "statement",
 )
 
 # A fork waits until no other thread has a file open. What SQLite knows of its locks would be copied
@@ -137,16 +139,18 @@ class BudgetFile:
         """(float, float) : What can be reserved, rounded down."""
         return tuple(map(_left, self.budget, self.spent))
 
-    def enter(self, label, user, epsilon, delta, loss=None):
-        """Write an entry, committed if `loss` is given, and return its id and token."""
+    def enter(self, label, user, loss, committed):
+        """Write an entry of what is reserved, or committed at once, and return its id and token."""
         token, now = secrets.token_hex(16), time.time()
-        committed = (None,) * 5 if loss is None else (*_committed(loss), now)
+        came_out = (*_committed(loss), now) if committed else (None,) * 5
         row = self._connection.execute(
             "INSERT INTO entries (token, label, user, reserved_epsilon, reserved_delta, reserved_at,"
-            " epsilon, delta, kind, seeded, committed_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (token, str(label), str(user), float(epsilon), float(delta), now, *committed),
+            " statement, epsilon, delta, kind, seeded, committed_at)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (token, str(label), str(user), float(loss.epsilon), float(loss.delta), now,
+             _statement(loss), *came_out),
         ).lastrowid
-        self._add(epsilon, delta)
+        self._add(loss.epsilon, loss.delta)
         return row, token
 
     def commit(self, row, token, loss):
@@ -176,6 +180,10 @@ class BudgetFile:
             "UPDATE entries SET epsilon = ?, delta = ?, kind = ?, seeded = ?, committed_at = ?"
             " WHERE id = ?", (*_committed(loss), time.time(), row),
         )
+        if loss.kind == KINDS[0]:  # else only what was reserved holds for all outcomes
+            self._connection.execute(
+                "UPDATE entries SET statement = ? WHERE id = ?", (_statement(loss), row)
+            )
         self._add(exact(loss.epsilon) - exact(epsilon), exact(loss.delta) - exact(delta))
 
     def copy(self, entry):
@@ -214,6 +222,11 @@ def exact(amount):
 
 def _committed(loss):
     return float(loss.epsilon), float(loss.delta), loss.kind, int(loss.seeded)
+
+
+def _statement(loss):
+    """Return how a loss is made up, and what is known of its parts, as text."""
+    return json.dumps(loss.to_dict())
 
 
 def _left(total, spent):

@@ -1,11 +1,12 @@
 """One entry of a ledger."""
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Self
 
-from ..privacy import KINDS
+from ..privacy import KINDS, PrivacyLoss
 from .budget_file import COLUMNS
 
 UNCOMMITTED = "uncommitted"
@@ -34,6 +35,9 @@ class LedgerEntry:
         Whether noise came from a seed. Whoever knows the seed can remove it.
     reserved_at, committed_at : datetime or None
         In UTC.
+    statement : PrivacyLoss
+        What holds for all outcomes: what was committed, with its parts and events; or, of an entry
+        that was committed ex-post or not at all, what was reserved.
     """
 
     id: int
@@ -47,6 +51,7 @@ class LedgerEntry:
     seeded: bool
     reserved_at: datetime
     committed_at: datetime | None
+    statement: PrivacyLoss
 
     @classmethod
     def of(cls, row: Iterable[Any]) -> Self:
@@ -56,7 +61,8 @@ class LedgerEntry:
             values |= {"epsilon": values["reserved_epsilon"], "delta": values["reserved_delta"],
                        "kind": UNCOMMITTED}
         times = {name: _utc(values[name]) for name in TIMES}
-        return cls(**values | times | {"seeded": bool(values["seeded"])})
+        statement = PrivacyLoss.from_dict(json.loads(values["statement"]))
+        return cls(**values | times | {"seeded": bool(values["seeded"]), "statement": statement})
 
     def __str__(self):
         more = f" and delta {self.delta:.6g}" if self.delta else ""

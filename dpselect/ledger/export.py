@@ -4,7 +4,7 @@ import json
 import math
 from datetime import datetime
 
-from ..privacy import PrivacyLoss
+from ..privacy import KINDS, PrivacyLoss
 from .budget_file import COLUMNS, exact
 from .entry import TIMES, LedgerEntry
 
@@ -13,8 +13,9 @@ def write_json(file):
     """Return the budget and the entries of a BudgetFile as JSON."""
     epsilon, delta = map(float, file.budget)
     entries = [
-        dict(zip(COLUMNS, row)) | {name: _iso(getattr(LedgerEntry.of(row), name)) for name in TIMES}
-        for row in file.entries
+        dict(zip(COLUMNS, row)) | {name: _iso(getattr(entry, name)) for name in TIMES}
+        | {"statement": entry.statement.to_dict()}
+        for row, entry in ((row, LedgerEntry.of(row)) for row in file.entries)
     ]
     return json.dumps(
         {"epsilon": epsilon, "delta": delta, "adjacency": file.adjacency, "entries": entries},
@@ -28,7 +29,7 @@ def read_json(text):
         given = json.loads(text)
         budget = _number(given["epsilon"]), _number(given["delta"])
         adjacency = _text(given["adjacency"])
-        rows = [_row(entry) for entry in given["entries"]]
+        rows = [_row(entry, adjacency) for entry in given["entries"]]
         counted = [LedgerEntry.of(row) for row in rows]
         total = (
             sum((exact(entry.epsilon) for entry in counted), exact(0.0)),
@@ -48,7 +49,7 @@ def read_json(text):
     return *budget, adjacency, rows
 
 
-def _row(entry):
+def _row(entry, adjacency):
     """Return the values of an entry by COLUMNS; whatever is stored is a number, a text or None."""
     reserved = PrivacyLoss(_number(entry["reserved_epsilon"]), _number(entry["reserved_delta"]))
     values = dict.fromkeys(COLUMNS) | {
@@ -66,6 +67,12 @@ def _row(entry):
             "epsilon": loss.epsilon, "delta": loss.delta, "kind": loss.kind,
             "seeded": int(bool(entry["seeded"])), "committed_at": _seconds(entry["committed_at"]),
         }
+        reserved = loss if loss.kind == KINDS[0] else reserved
+    statement = PrivacyLoss.from_dict(entry["statement"])
+    stated = statement.epsilon, statement.delta, statement.kind, statement.adjacency
+    if stated != (reserved.epsilon, reserved.delta, KINDS[0], adjacency):
+        raise ValueError
+    values["statement"] = json.dumps(statement.to_dict())
     return tuple(values[name] for name in COLUMNS)
 
 

@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+from ..events import Event
 from ..exceptions import BudgetExceededError
 from ..privacy import Adjacency, PrivacyLoss
 from ..type_aliases import PathLike
 from ..validation import check_choice, check_number
+from .accounting import composed_epsilon
 from .budget_file import exact, new_file, transaction
 from .entry import LedgerEntry
 from .export import read_json, write_json
@@ -41,6 +43,10 @@ class PrivacyLedger:
         The adjacency that all losses must be for; that of
         :class:`~dpselect.Thresholdout` is "replace one holdout record". Other than that only if
         `epsilon` is given.
+    rows_per_person : int, default=None
+        Of a ledger for persons: your word that nobody has more rows, and that how many everyone has is
+        public. Losses about records are then counted so many times, as
+        :meth:`PrivacyLoss.for_persons` says, and not refused.
     label : str, default=""
         What the releases are for, such as ``"readmission model, March"``; it stands before the label
         of each entry that is made by this object. Public.
@@ -53,20 +59,20 @@ class PrivacyLedger:
         If there is no file, and no budget to make one with.
     ValueError
         If the file is no ledger, or one with another budget: what was promised to the people in
-        the records does not change.
+        the records does not change. If `rows_per_person` is given for a ledger of records.
 
     Notes
     -----
     Losses add up: basic sequential composition, also of releases that were planned after others
     were seen. A loss that came out smaller than its reservation ("ex-post") frees the rest: the
     amounts are a privacy filter in the sense of Rogers, Roth, Ullman and Vadhan, *Privacy Odometers
-    and Filters*, NIPS 2016. Beside its path the object holds `label` and `user` alone, so copies,
-    pickles and forks of a ledger are the same ledger.
+    and Filters*, NIPS 2016. Beside its path the object holds `label`, `user` and
+    `rows_per_person` alone, so copies, pickles and forks of a ledger are the same ledger.
 
     ``with ledger`` reaches fits in other threads and processes, joblib's and Dask's too: what is
     pickled inside, and what is built inside by a thread or a process that descends from this one. Wait
     for them inside. Other processes know of it by its path: their entries lack `label`, and have the
-    name of the account.
+    name of the account; a ledger for persons refuses losses about records there.
 
     Examples
     --------
@@ -90,9 +96,12 @@ class PrivacyLedger:
 
     def __init__(
         self, path: PathLike, epsilon: float | None = None, delta: float = 0.0, *,
-        adjacency: Adjacency | str | None = None, label: str = "", user: str | None = None,
+        adjacency: Adjacency | str | None = None, rows_per_person: int | None = None, label: str = "",
+        user: str | None = None,
     ) -> None:
-        self.path = str(Path(path).absolute())
+        self.path, self.rows_per_person = str(Path(path).absolute()), rows_per_person
+        if rows_per_person is not None:
+            PrivacyLoss(0.0).for_persons(rows_per_person)  # refuses what is no number of rows
         self.label, self.user = str(label), user if user is None else str(user)
         if epsilon is None:
             if not Path(self.path).exists():
@@ -100,8 +109,9 @@ class PrivacyLedger:
                     f"There is no ledger at {self.path}, and without epsilon none can be made; give "
                     "the budget, as in PrivacyLedger(path, epsilon=1.0)."
                 )
-            with transaction(self.path):
-                return
+            with transaction(self.path) as file:
+                _check_unit(rows_per_person, file.adjacency)
+            return
         check_number("epsilon", epsilon, why="it is the budget", instead="write 1.0 for instance")
         check_number(
             "delta", delta, low_included=True, high=1.0, why="it is a probability",
@@ -111,6 +121,7 @@ class PrivacyLedger:
         check_choice(
             "adjacency", adjacency, tuple(Adjacency), why="which records it protects is unknown"
         )
+        _check_unit(rows_per_person, adjacency)
         with suppress(FileExistsError), new_file(self.path, epsilon, delta, adjacency):
             return
         with transaction(self.path) as file:
@@ -152,11 +163,12 @@ class PrivacyLedger:
             If the loss is for another adjacency than the ledger.
         """
         loss = PrivacyLoss(float(epsilon), float(delta), label=str(label), adjacency=adjacency)
-        return Reservation(self.path, *self._enter(loss))
+        number, token = self._enter(loss, committed=False)
+        return Reservation(self.path, number, token, self.rows_per_person)
 
     def spend(
         self, epsilon: float, delta: float = 0.0, label: str = "release", *,
-        adjacency: Adjacency | str = Adjacency.REPLACE_RECORD,
+        adjacency: Adjacency | str = Adjacency.REPLACE_RECORD, event: Event | None = None,
     ) -> None:
         """Reserve and commit in one step: for a release that is about to be made elsewhere.
 
@@ -167,18 +179,23 @@ class PrivacyLedger:
         label : str, default="release"
         adjacency : Adjacency or str, default="replace one record"
             As for `reserve`.
+        event : Event, default=None
+            What kind of mechanism it is, for `total`: the loss that it was planned with, such as
+            ``GaussianEvent(mu)``.
 
         Raises
         ------
         BudgetExceededError, ValueError
             As for `reserve`.
         """
-        loss = PrivacyLoss(float(epsilon), float(delta), label=str(label), adjacency=adjacency)
-        self._enter(loss, loss)
+        loss = PrivacyLoss(
+            float(epsilon), float(delta), label=str(label), adjacency=adjacency, event=event
+        )
+        self._enter(loss, committed=True)
 
-    def _enter(self, loss, committed=None):
+    def _enter(self, loss, committed):
         with transaction(self.path) as file:
-            _check_adjacency(loss, file)
+            loss = _in_unit(loss, file, self.rows_per_person)
             if not file.affords(loss.epsilon, loss.delta):
                 left = file.left
                 raise BudgetExceededError(
@@ -187,7 +204,7 @@ class PrivacyLedger:
                     "left; ask for less, or for other records."
                 )
             label = f"{self.label}: {loss.label}" if self.label else loss.label
-            return file.enter(label, self.user or _account(), loss.epsilon, loss.delta, committed)
+            return file.enter(label, self.user or _account(), loss, committed)
 
     def remaining(self) -> tuple[float, float]:
         """Return what is left.
@@ -210,6 +227,43 @@ class PrivacyLedger:
         with transaction(self.path) as file:
             epsilon, delta = map(float, file.spent)
             return epsilon, delta
+
+    def total(self, delta: float) -> float:
+        """Return what all releases together have cost, at a delta: at most their sum.
+
+        Parameters
+        ----------
+        delta : float
+            In [1e-12, 1).
+
+        Returns
+        -------
+        float
+            The epsilon. It holds if how much each release spends did not depend on earlier results.
+
+        Raises
+        ------
+        ValueError
+            If `delta` is too small for what was spent.
+
+        See Also
+        --------
+        dpselect.ledger.accounting.composed_epsilon : A finer total, by another library.
+
+        Examples
+        --------
+        >>> import os, tempfile
+        >>> from dpselect import PrivacyLedger
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     ledger = PrivacyLedger(os.path.join(folder, "patients.ledger"), epsilon=10.0)
+        ...     for _ in range(100):
+        ...         ledger.spend(0.1)
+        ...     round(ledger.total(delta=1e-6), 2)
+        5.22
+        """
+        return composed_epsilon(
+            [entry.statement for entry in self.history()], delta, accountant="concentrated"
+        )
 
     @property
     def budget(self) -> tuple[float, float]:
@@ -282,14 +336,18 @@ class PrivacyLedger:
         close_ledger(self)
 
     def __repr__(self):
-        return f"PrivacyLedger({self.path!r})"
+        more = "" if self.rows_per_person is None else f", rows_per_person={self.rows_per_person}"
+        return f"PrivacyLedger({self.path!r}{more})"
 
     def __str__(self):
         with transaction(self.path) as file:
             (epsilon, delta), spent = map(float, file.budget), tuple(map(float, file.spent))
             entries = [LedgerEntry.of(row) for row in file.entries]
+            unit = Adjacency(file.adjacency).unit
+        whose = "" if unit == "record" else ", for each person with all rows"
         lines = [
             f"epsilon {spent[0]:.6g} of {epsilon:.6g} and delta {spent[1]:.6g} of {delta:.6g} are spent"
+            + whose
         ]
         return "\n".join(lines + [f"  {entry}" for entry in entries])
 
@@ -312,11 +370,14 @@ class Reservation:
         Of the entry.
     token : str
         Random; only its holder can commit the entry.
+    rows_per_person : int or None
+        As of the ledger.
     """
 
     path: str
     id: int
     token: str
+    rows_per_person: int | None = None
 
     def commit(self, loss: PrivacyLoss) -> None:
         """Count what came out in place of what was reserved.
@@ -333,8 +394,7 @@ class Reservation:
             committed before or is not in this ledger. The entry then stays as it is.
         """
         with transaction(self.path) as file:
-            _check_adjacency(loss, file)
-            file.commit(self.id, self.token, loss)
+            file.commit(self.id, self.token, _in_unit(loss, file, self.rows_per_person))
 
 
 def _account():
@@ -344,10 +404,31 @@ def _account():
         return "unknown"
 
 
-def _check_adjacency(loss, file):
-    if loss.adjacency != file.adjacency:
+def _check_unit(rows_per_person, adjacency):
+    if rows_per_person is not None and Adjacency(adjacency).unit == "record":
         raise ValueError(
-            f"{loss.label!r} has a loss for the adjacency {loss.adjacency!r}, and the ledger at "
-            f"{file.path} counts for {file.adjacency!r}; use a ledger that was made "
-            f"with adjacency={loss.adjacency!r}, for these records alone."
+            f"rows_per_person={rows_per_person!r} was given for a ledger for the adjacency "
+            f"'{adjacency}', where the loss of a row counts once, whoever it belongs to; leave it out, "
+            f"or make a ledger with adjacency='{Adjacency.REPLACE_PERSON}'."
         )
+
+
+def _in_unit(loss, file, rows_per_person):
+    """Return a loss as one of the ledger's unit, or refuse it."""
+    if loss.adjacency == file.adjacency:
+        return loss
+    more = ""
+    if loss.adjacency.unit == "record" and Adjacency(file.adjacency).unit == "person":
+        if rows_per_person is not None and (
+            found := loss.for_persons(rows_per_person)
+        ).adjacency == file.adjacency:
+            return found
+        more = (
+            ", or say PrivacyLedger(path, rows_per_person=...), the largest number of rows that anyone "
+            "has, if these numbers are public"
+        )
+    raise ValueError(
+        f"{loss.label!r} has a loss for the adjacency {loss.adjacency!r}, and the ledger at "
+        f"{file.path} counts for {file.adjacency!r}; use a ledger that was made "
+        f"with adjacency={loss.adjacency!r}, for these records alone{more}."
+    )

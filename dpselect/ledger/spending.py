@@ -186,7 +186,15 @@ def current_ledger(owner=None):
             "another fit would be counted nowhere; give it its ledger=, open one here (with ledger:), "
             "or send sklearn.base.clone(estimator) in its place."
         )
-    return _ledger_at(*paths) if paths else None
+    return _opened_elsewhere(*paths) or _ledger_at(*paths) if paths else None
+
+
+def _opened_elsewhere(path):
+    """Return the ledger at a path that other threads of this process have opened, if all as one."""
+    with _lock:
+        opened = [o.ledger for o in _opened_here() if o.ledger.path == path]
+    said = {(ledger.rows_per_person, ledger.label, ledger.user) for ledger in opened}
+    return opened[0] if len(said) == 1 else None
 
 
 def _ledger_at(path):
@@ -249,6 +257,8 @@ def spending(owner, most):
     ledger = current_ledger(owner)
     reservation = None
     if ledger is not None:
+        if ledger.rows_per_person is not None and most.adjacency.unit == "record":
+            most.for_persons(ledger.rows_per_person)  # refuses what could not be counted in the end
         reservation = ledger.reserve(
             most.epsilon, most.delta, label=most.label, adjacency=most.adjacency
         )

@@ -41,7 +41,7 @@ class LinearAccuracy(AccuracyForm):
         if isinstance(model.alpha, str):
             raise ValueError(
                 'alpha="auto" changes with epsilon, and with it the risk whose value is promised; '
-                "write a number for alpha, such as 0.01."
+                "write a number for alpha, such as 0.01, or name a score as the criterion."
             )
         if model.delta > 0 and model.perturbation == "output":
             raise ValueError(

@@ -192,6 +192,12 @@ class LinearModel(LearnsNormsMixin, PrivateEstimator):
                 instead="write a number greater than 0, or fit_intercept=False",
             )
         check_n_jobs(self.n_jobs)
+        rate = getattr(self, "base_rate", None)
+        if rate is not None and not isinstance(rate, str) and not self.fit_intercept:
+            raise ValueError(
+                "base_rate is given with fit_intercept=False, but it is from there that the intercept "
+                "counts; write fit_intercept=True, or base_rate=None."
+            )
         if self.delta > 0 and self.norm == "l1":
             raise ValueError(
                 f"delta={self.delta!r} is not allowed with norm='l1', because its noise gives pure "

@@ -7,7 +7,17 @@ from functools import partial
 import numpy as np
 from scipy import sparse
 
-from ..rows import block_map, block_sum, canonical, is_lazy, on_each_row, sample, with_entries
+from ..rows import (
+    block_map,
+    block_sum,
+    canonical,
+    hold,
+    in_one_place,
+    is_lazy,
+    on_each_row,
+    sample,
+    with_entries,
+)
 from .weights import weights_of
 
 TINY = 2.0**-300
@@ -109,6 +119,41 @@ class Design:
         smaller.n_samples = self.n_samples / self.n_rows * smaller.n_rows
         return smaller, *aligned
 
+    def where_it_is(self, function, *aligned):
+        """Return ``function(design, *aligned)`` of few rows, from the one place where they are."""
+        if not is_lazy(self.X):
+            return function(self, *aligned)
+        plain = copy(self)
+        clipped, weighted = self.factor is not None, self.weight is not None
+
+        def on_arrays(X, *arrays):
+            plain.X, arrays = X, list(arrays)
+            plain.factor = arrays.pop(0) if clipped else None
+            plain.weight = arrays.pop(0) if weighted else None
+            return function(plain, *arrays)
+
+        return in_one_place(on_arrays, self.X, *self._known(), *aligned)
+
+    def held(self, targets, y, n_columns):
+        """Return a design of rows that are clipped once where they are, and ``targets(y)`` beside them.
+
+        None where each pass reads the rows, and may read others.
+        """
+        if not is_lazy(self.X):
+            return None
+        clip, weights = self.clip, () if self.weight is None else (self.weight,)
+
+        def on_block(X, y, *weights):
+            return clip(X), targets(y), *weights
+
+        found = hold(on_block, self.X, y, *weights, tails=((1,), (n_columns,), *((1,) for _ in weights)))
+        if found is None:
+            return None
+        held = copy(self)
+        held.X, held.factor, of_rows, *weights = found
+        held.weight = weights[0] if weights else None
+        return held, of_rows
+
     def sum(self, function, *aligned, columns, dense=False):
         """Sum ``function(rows, *aligned_blocks)`` over blocks of :class:`Rows`, in one pass.
 
@@ -150,15 +195,21 @@ def design_and_targets(problem, records):
     Of a classification these are the labels, -1 or 1, of the one-vs-rest problems: one for two
     classes, else one for each. Otherwise the targets, with K = 1.
     """
-    design = problem.design(records.X)
+    design, n_columns, labels = problem.design(records.X), 1, _column
+    if "classes_" in records.public:
+        positive = records.classes[1:] if len(records.classes) == 2 else records.classes
+        n_columns, labels = len(positive), partial(_signs, positive=positive)
     design.weight, design.n_samples = weights_of(problem.weights, records), records.shape.n_samples
-    if "classes_" not in records.public:
-        return design, block_map(lambda y: y[:, None], records.y)
-    positive = records.classes[1:] if len(records.classes) == 2 else records.classes
-    return design, block_map(
-        lambda y: np.where(y[:, None] == positive, 1, -1).astype(np.int8), records.y,
-        row_elements=len(positive),
-    )
+    held = design.held(labels, records.y, n_columns)
+    return held or (design, block_map(labels, records.y, row_elements=n_columns))
+
+
+def _column(y):
+    return y[:, None]
+
+
+def _signs(y, positive):
+    return np.where(y[:, None] == positive, 1, -1).astype(np.int8)
 
 
 def _clip_factor(block, bounds):

@@ -1,4 +1,4 @@
-"""What linear models learn first: the length of rows, and the shares of classes.
+"""What linear models learn first: the length of rows, the shares of classes, and the mean count.
 
 The page "First releases" of the documentation has statement and proof.
 """
@@ -9,9 +9,9 @@ from functools import partial
 import numpy as np
 
 from ..first_releases import SHARE, FirstRelease
-from ..mechanisms.selection import largest_sum
-from ..noise import grid_noise, grid_step, gumbel, nearest_multiple
-from ..persons import cell_counts
+from ..mechanisms.selection import gumbel_choice, largest_sum
+from ..noise import grid_noise, grid_step, gumbel, nearest_multiple, release
+from ..persons import cell_counts, sum_of_parts
 from ..preprocessing.private_bounds import cell_utility
 from .design import row_norms
 
@@ -19,6 +19,8 @@ from .design import row_norms
 RADII = 2.0 ** (np.arange(4 * -40, 4 * 40 + 1) / 4)
 # n epsilon / (length of the noise) below which class shares are worth their price; found by experiment
 SCARCE = 10.0
+# parts of their ranges to which shares and mean counts have to be known, to be worth learning
+COARSE_SHARE, COARSE_MEAN = 1 / 10, 1 / 30
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,9 @@ class MedianNorm(FirstRelease):
     @property
     def what(self):
         return f"median {self.norm} norm of the rows"
+
+    def event(self, epsilon):
+        return gumbel_choice(epsilon)
 
     def learn(self, records, epsilon, generator):
         n, p = records.shape.n_samples, records.shape.n_features
@@ -83,9 +88,8 @@ class ClassShares(FirstRelease):
     reads_rows = False
 
     def pays(self, model, shape, epsilon):
-        # (more noise than on a tenth of the records makes a share that may be far off)
-        known = _counting_scale(shape.n_problems, SHARE * epsilon) <= shape.n_samples / 10
-        # and a share counts as the weights of classes say, whose order the labels must tell
+        known = _counting_scale(shape.n_problems, SHARE * epsilon) <= COARSE_SHARE * shape.n_samples
+        # a share counts as the weights of classes say, whose order the labels must tell
         known &= model.class_weight is None or model.classes is not None
         return known and model.fit_intercept and model.calibration(shape, epsilon).told < SCARCE
 
@@ -102,6 +106,34 @@ class ClassShares(FirstRelease):
         least = min(max(scale, 0.5), n / 2)
         shares = (np.clip(counts, least, n - least) / n).tolist()
         return shares[0] if len(classes) == 2 else dict(zip(classes.tolist(), shares))
+
+
+@dataclass(frozen=True)
+class MeanCount(FirstRelease):
+    """The mean of targets that are clipped to [0, B], by Laplace noise on a grid on their sum."""
+
+    bound: float | None
+
+    what = "mean of the targets"
+    stand_in = None
+    optional = True
+    reads_rows = False
+
+    def pays(self, model, shape, epsilon):
+        return model.fit_intercept and 1 / (SHARE * epsilon) <= COARSE_MEAN * shape.n_samples
+
+    def learn(self, records, epsilon, generator):
+        # in units of B, of which a record adds at most one
+        n, scale = records.shape.n_samples, 1 / epsilon
+        step = grid_step(scale, unit=1.0)
+        total = sum_of_parts(self._part, records.y, records.persons, n, step)
+        (noisy,) = release([total], grid_noise(generator, 1, scale, step), step)
+        # a mean within the noise of 0 says no more than that
+        least = min(max(scale, 0.5 / self.bound), n / 2)
+        return float(self.bound * min(max(noisy, least), n) / n)
+
+    def _part(self, targets):
+        return np.clip(targets, 0.0, self.bound) / self.bound
 
 
 def _counting_scale(n_counts, epsilon):

@@ -5,7 +5,9 @@ The proofs are on the page "Gaussian noise in the objective" of the documentatio
 """
 
 import math
+from dataclasses import replace
 
+from ..events import GaussianEvent, ObjectiveEvent
 from ..exceptions import CertificateError
 from ..mechanisms.gaussian import gaussian_mu
 from ..mechanisms.gaussian_objective import largest_kappa, objective_mu, signless_mu
@@ -62,6 +64,41 @@ def calibrate_gaussian(
     )
     check_steps(loss, R, mu, t, tol, d, alpha)
     return scales
+
+
+def gaussian_event(
+    perturbation, loss, scales, *, n_samples, radius, epsilon, delta, n_problems, learned
+):
+    """Return the Event of Gaussian noise: proposition 6 of the page "Gaussian noise in the objective".
+
+    With `learned` it is that for the worst bounds of rows, which were not known beforehand.
+    """
+    if perturbation == "output":
+        return GaussianEvent(gaussian_mu(epsilon, delta))
+    n, R, K, main = n_samples, radius, n_problems, epsilon - RESIDUAL_SHARE * epsilon
+    if learned:
+        m = gaussian_sharpness(perturbation, loss, epsilon, delta, K)
+        # both are what _extra_regularisation leaves at most
+        free = type(loss.unweighted) is LogisticLoss
+        curvature = K * math.log1p(largest_kappa(main, K) / 4) if free else main / 2
+    else:
+        m = 2 * (loss.lipschitz * R) / (n * scales.linear_scale)
+        curvature = K * math.log1p(loss.curvature * R**2 / (n * scales.mu))
+    slopes = 1 if isinstance(loss.unweighted, MarginLoss) else 2
+    residual = gaussian_mu(RESIDUAL_SHARE * epsilon, RESIDUAL_SHARE * delta)
+    shift = K * (slopes * m / math.sqrt(2 * math.pi) + m * m / 2) + curvature + residual**2 / 2
+    up = 1 + 2**-40  # (for rounding)
+    event = ObjectiveEvent(math.hypot(math.sqrt(K) * m, residual) * up, shift * up)
+    if K > 1 or slopes > 1 or learned:
+        return event
+    # lemma 1, of the logistic loss with its curvature, of others without
+    free = type(loss.unweighted) is LogisticLoss
+    kappa = 4 * loss.curvature * R**2 / (n * scales.mu) if free else 0.0
+    lost = RESIDUAL_SHARE * epsilon + (0.0 if free else curvature)
+    return replace(
+        event, tail_from=(max(2 * kappa, 2 * m + m * m / 2) + lost) * up, tail_mu=m * up,
+        tail_lost=lost * up, tail_delta=RESIDUAL_SHARE * delta * up,
+    )
 
 
 def gaussian_sharpness(perturbation, loss, epsilon, delta, n_problems):

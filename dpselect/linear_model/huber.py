@@ -37,7 +37,7 @@ class DPHuberRegressor(LinearModel, PrivateRegressor):
         1e-6. Greater than 0, it allows Gaussian noise, whose length grows with sqrt(d) and not with d,
         and which is shorter from 15 to 20 columns on. Public numbers tell
         which noise is the shortest, and that is taken. Where it is not Gaussian, delta is neither used
-        nor charged, unless something is learned first.
+        nor spent, unless something is learned first.
     target_range : (float, float), default=None
         Between which two numbers most targets lie, in units of the target; between -1e100 and 1e100.
         Must be given, from knowledge of the field and not from the targets: m is its middle, and h an

@@ -49,7 +49,7 @@ class DPLogisticRegression(DPLinearClassifier):
         1e-6. Greater than 0, it allows Gaussian noise, whose length grows with sqrt(d) and not with d,
         and which is shorter from 15 to 20 columns on (from 5 on with three classes). Public numbers tell
         which noise is the shortest, and that is taken. Where it is not Gaussian, delta is neither used
-        nor charged, unless something is learned first.
+        nor spent, unless something is learned first.
     alpha : float or "auto", default="auto"
         Strength lambda of the regularisation of the *mean* loss; scikit-learn's
         LogisticRegression has C = 1 / (n_samples alpha). "auto" is a function of public
@@ -202,11 +202,6 @@ class DPLogisticRegression(DPLinearClassifier):
         super()._check_parameters()
         if self.base_rate is None or isinstance(self.base_rate, str):
             return
-        if not self.fit_intercept:
-            raise ValueError(
-                "base_rate is given with fit_intercept=False, but it is from there that the intercept "
-                "counts; write fit_intercept=True, or base_rate=None."
-            )
         if self.classes is not None:
             self._check_base_rate(np.asarray(self.classes).tolist())
         elif self.class_weight is not None:

@@ -15,7 +15,7 @@ from ..noise import gaussian, laplace, spherical_laplace
 from ..noise.tails import lipschitz_deviation, noise_length
 from .calibration import Perturbation, calibrate, norm_bound, public_alpha
 from .design import Design
-from .gaussian_noise import calibrate_gaussian, gaussian_sharpness, refuse_groups
+from .gaussian_noise import calibrate_gaussian, gaussian_event, gaussian_sharpness, refuse_groups
 from .losses import Loss, MarginLoss
 from .risk_bound import linear_optimal_values, linear_risk_bound
 from .sweep import linear_split_scores
@@ -239,6 +239,18 @@ class LinearNoise:
     def delta(self):
         """float : Of the fit; 0 unless the noise is Gaussian."""
         return self.problem.delta if self.law == "gaussian" else 0.0
+
+    def event(self, learned=False):
+        """Return the Event of the fit; with `learned`, whatever the learned bounds of rows are."""
+        # (what was learned may decide which noise "auto" takes)
+        decided = self.problem.norm == "l2" or self.perturbation == "output" or not learned
+        if self.law != "gaussian" or not decided:
+            return None
+        return gaussian_event(
+            self.perturbation, self.problem.loss, self.scales, n_samples=self.shape.n_samples,
+            radius=self.problem.radius, epsilon=self.epsilon, delta=self.problem.delta,
+            n_problems=self.shape.n_problems, learned=learned,
+        )
 
     @property
     def added_law(self):

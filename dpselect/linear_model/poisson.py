@@ -1,11 +1,13 @@
 """Differentially private Poisson regression."""
 
+import math
 from typing import ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from ..estimator import PrivateRegressor
+from ..first_releases import FirstRelease
 from ..ledger import PrivacyLedger
 from ..metrics import PoissonDevianceScore
 from ..metrics.plain import d_squared
@@ -13,8 +15,9 @@ from ..noise.generators import RandomState
 from ..rows import block_map
 from ..training_records import warns_of_training_records
 from ..type_aliases import FloatArray, MatrixLike
-from ..validation import SMALLEST_BOUND, number
+from ..validation import SMALLEST_BOUND, number, unless
 from .base import TOL, LinearModel
+from .first_releases import MeanCount
 from .losses import PoissonLoss
 from .plain import exponential_predictor
 
@@ -42,7 +45,7 @@ class DPPoissonRegressor(LinearModel, PrivateRegressor):
         1e-6. Greater than 0, it allows Gaussian noise, whose length grows with sqrt(d) and not with d,
         and which is shorter from 15 to 20 columns on. Public numbers tell
         which noise is the shortest, and that is taken. Where it is not Gaussian, delta is neither used
-        nor charged, unless something is learned first.
+        nor spent, unless something is learned first.
     alpha : float or "auto", default="auto"
         Strength lambda of the regularisation of the *mean* loss, as in scikit-learn's
         PoissonRegressor. "auto" is a function of public numbers, 2 B R^2 d / (3 n epsilon) for
@@ -74,6 +77,11 @@ class DPPoissonRegressor(LinearModel, PrivateRegressor):
     intercept_scaling : float, default=1.0
         The constant column s from which it is learned; it is regularised, and the norms
         of a row become R = sqrt(data_norm^2 + s^2) and G = data_norm_l1 + s.
+    base_rate : None, float or "auto", default=None
+        The mean count, greater than 0, as far as it is known. The penalty of the intercept then counts
+        from its logarithm in place of 0, so a model that has learned nothing predicts it. "auto" learns
+        it first, for a twentieth of `epsilon`, if n epsilon is at least 600; elsewhere it is None. It is
+        the mean over records, whatever they weigh.
     max_sample_weight : float, default=None
         To which the weights of records are clipped, if `fit` is given a `sample_weight`; None lets it
         refuse them. The loss stays a mean over all records, whatever they weigh, and noise and "auto"
@@ -102,6 +110,8 @@ class DPPoissonRegressor(LinearModel, PrivateRegressor):
         Released intercept.
     data_norm_, data_norm_l1_ : float
         Released norms, if `data_norm` or `data_norm_l1` is "auto".
+    base_rate_ : float or None
+        Released mean count, if `base_rate` is "auto"; None if it was not learned.
     privacy_ : PrivacyLoss
         What the fit spent.
     n_features_in_ : int
@@ -149,6 +159,11 @@ class DPPoissonRegressor(LinearModel, PrivateRegressor):
             why="the noise is proportional to the largest count that a record may have",
             instead="write a count that few records exceed, from knowledge of the field, such as 10.0",
         ),
+        "base_rate": unless(None, unless("auto", number(
+            low=SMALLEST_BOUND, low_included=True, high=1 / SMALLEST_BOUND, high_included=True,
+            why="the penalty of the intercept counts from its logarithm",
+            instead='write the mean count that is usual in the field, "auto" or None',
+        ))),
     }
 
     def __init__(
@@ -164,6 +179,7 @@ class DPPoissonRegressor(LinearModel, PrivateRegressor):
         data_norm_l1: float | Literal["auto"] | None = None,
         fit_intercept: bool = True,
         intercept_scaling: float = 1.0,
+        base_rate: float | Literal["auto"] | None = None,
         max_sample_weight: float | None = None,
         tol: float = TOL,
         max_iter: int = 100,
@@ -181,6 +197,7 @@ class DPPoissonRegressor(LinearModel, PrivateRegressor):
         self.data_norm_l1 = data_norm_l1
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
+        self.base_rate = base_rate
         self.max_sample_weight = max_sample_weight
         self.tol = tol
         self.max_iter = max_iter
@@ -193,6 +210,20 @@ class DPPoissonRegressor(LinearModel, PrivateRegressor):
         """PoissonDevianceScore : Half the deviance, up to `target_bound`."""
         return PoissonDevianceScore(self.parameter_checks["target_bound"]("target_bound",
             self.target_bound))
+
+    def first_releases(self) -> dict[str, FirstRelease]:
+        """Return what a fit learns first: the parameters that are "auto", but for `alpha`.
+
+        Returns
+        -------
+        dict
+            From the parameter to its FirstRelease.
+        """
+        mean = {"base_rate": MeanCount(self.target_bound)} if self.base_rate == "auto" else {}
+        return super().first_releases() | mean
+
+    def _offsets(self):
+        return () if self.base_rate is None else (math.log(self.base_rate),)
 
     def _loss(self):
         return PoissonLoss(float(self.target_bound))

@@ -83,14 +83,19 @@ class Problems:
             self.aligned = (targets, parts.train)
             self.sizes = np.repeat(parts.train_sizes.astype(float), len(which))
 
-    def sample(self, n_rows):
-        """Return each column's problem on a sample of the rows, where parts make no difference."""
+    def on_sample(self, n_rows, function):
+        """Return what `function` makes of each column's problem on a sample of the rows.
+
+        Parts make no difference there.
+        """
         design, targets = self.design.sample(n_rows, self.aligned[0])
-        mu = self.mu.reshape(self.shape).mean(axis=0)
-        linear = self.linear.reshape(-1, *self.shape).mean(axis=1)
-        return Problems(
-            design, targets, self.terms.which, self.terms.loss, mu[None], linear[None]
-        )
+        terms, mu = self.terms, self.mu.reshape(self.shape).mean(axis=0)[None]
+        linear = self.linear.reshape(-1, *self.shape).mean(axis=1)[None]
+
+        def on_problems(design, targets):
+            return function(Problems(design, targets, terms.which, terms.loss, mu, linear))
+
+        return design.where_it_is(on_problems, targets)
 
     def gradients(self, W, columns):
         """Return the gradients of the chosen problems at W, shape (d, len(columns))."""

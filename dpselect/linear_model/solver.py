@@ -135,18 +135,23 @@ def _start(problems, tau, max_iter, guessing):
         if guessing:
             return W, GuessedCurvature(problems), []
         return W, problems.curvature_factors(W, np.arange(len(problems.mu))), []
-    smaller = problems.sample(n_sample)
     # where the sample's own error begins to count, there is no use to go on
     enough = 0.1 * (problems.terms.loss.lipschitz * problems.design.radius) / math.sqrt(n_sample)
     goal = np.maximum(tau.reshape(problems.shape).max(axis=0), enough)
-    # a start need not be a solution, so that there is no last resort here
-    W, _, steps = _descend_together(smaller, goal, max_iter, guessing)
+
+    def on_sample(smaller):
+        # a start need not be a solution, so that there is no last resort here
+        W, _, steps = _descend_together(smaller, goal, max_iter, guessing)
+        if guessing:
+            return W, steps
+        return W, smaller.curvature_factors(W, np.arange(smaller.shape[1]))
+
+    W, found = problems.on_sample(n_sample, on_sample)
     n_parts = problems.shape[0]
     if guessing:
-        steps = [tuple(np.tile(of_step, n_parts) for of_step in step) for step in steps]
+        steps = [tuple(np.tile(of_step, n_parts) for of_step in step) for step in found]
         return np.tile(W, n_parts), GuessedCurvature(problems), steps
-    factors = smaller.curvature_factors(W, np.arange(problems.shape[1]))
-    return np.tile(W, n_parts), factors, []
+    return np.tile(W, n_parts), found, []
 
 
 def _norms(vectors):

@@ -35,7 +35,7 @@ class DPLinearSVC(DPLinearClassifier):
         1e-6. Greater than 0, it allows Gaussian noise, whose length grows with sqrt(d) and not with d,
         and which is shorter from 15 to 20 columns on (from 5 on with three classes). Public numbers tell
         which noise is the shortest, and that is taken. Where it is not Gaussian, delta is neither used
-        nor charged, unless something is learned first.
+        nor spent, unless something is learned first.
     alpha : float or "auto", default="auto"
         Strength lambda of the regularisation of the *mean* loss; scikit-learn's LinearSVC
         has C = 1 / (n_samples alpha). "auto" is a function of public numbers,

@@ -40,6 +40,21 @@ def gaussian_mu(epsilon, delta):
     return brentq(excess, low, 2 * low, xtol=1e-15 * low) * (1 - STEP_BACK)
 
 
+def gaussian_epsilon(mu, delta):
+    """Return the least epsilon that a sensitivity of mu standard deviations has at a delta.
+
+    Or more by at most 1e-12 of it; 0 if delta is no less than what is spent there.
+    """
+    if mu == 0 or delta >= math.erf(mu / math.sqrt(8)):
+        return 0.0
+    log_delta, high = math.log(min(delta, 0.5)), mu
+    while gaussian_log_delta(high, mu) > log_delta:
+        high *= 2
+    return brentq(lambda e: gaussian_log_delta(e, mu) - log_delta, 0.0, high, xtol=1e-15 * high) * (
+        1 + STEP_BACK
+    )
+
+
 def gaussian_log_delta(epsilon, mu):
     """Return the logarithm of the delta that noise spends for a sensitivity of mu standard deviations.
 

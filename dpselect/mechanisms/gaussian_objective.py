@@ -131,17 +131,17 @@ def _tail(m, kappa, t):
     along_x = _largest_cosine(low - angles[1:], high - angles[:-1])
     along_y = _largest_cosine(low + angles[:-1], high + angles[1:])
     rho = np.cos(2 * angles[:-1])
-    bend = 2 * kappa / m - m / 4
+    curvature = 2 * kappa / m - m / 4
     # what is concave in s has its least distance at an end
-    s = np.linspace(0, 1, N_SLOPES + 1 if bend > 0 else 2)
-    ends = list(zip(s[:-1], s[1:])) if bend > 0 else [(0.0, 0.0), (1.0, 1.0)]
+    s = np.linspace(0, 1, N_SLOPES + 1 if curvature > 0 else 2)
+    ends = list(zip(s[:-1], s[1:])) if curvature > 0 else [(0.0, 0.0), (1.0, 1.0)]
     distance = np.full((len(t), *along_x.shape), np.inf)
     for other in (0.0, 1.0):
         for a, b in ends:
             mean = np.maximum(*(
                 m / 4 * (x * x + other + 2 * rho * x * other) + 2 * kappa / m * x * (1 - x)
                 for x in (a, b)
-            )) + max(bend, 0.0) * (b - a) ** 2 / 4
+            )) + max(curvature, 0.0) * (b - a) ** 2 / 4
             # (never 0, so that nothing is divided by it)
             reach = np.maximum(np.maximum(a * along_x, b * along_x) + other * along_y, 1e-9)
             left = np.maximum(2 * t[:, None, None] / m - mean, 0.0)

@@ -1,8 +1,8 @@
 """Random stopping: the best of a random number of private runs, and nothing of the others.
 
-Each run takes one of the candidates at random. Its privacy loss is paid about two or three times
-in all, however many runs are made on average. Functions of numbers; they know nothing of
-estimators.
+Each run takes one of the candidates at random. Its epsilon is paid about two or three times in
+all, however many runs are made on average, and its delta as often as there are runs on average.
+Functions of numbers; they know nothing of estimators.
 """
 
 import math
@@ -11,8 +11,11 @@ from scipy.optimize import brentq
 
 from ..noise import as_generator, root_stream
 
+# more than the roundings of a mean number of runs
+ROUNDING = 2.0**-30
 
-def total_epsilon(run_epsilon, law):
+
+def total_epsilon(run_epsilon, law, run_delta=0.0):
     """Return the privacy loss of :func:`random_stopping`, whose runs have `run_epsilon`, e, each.
 
     e + (1 + eta) ln((exp(e) + gamma) / (1 + gamma exp(e))), for score and output of a run together.
@@ -40,20 +43,37 @@ def total_epsilon(run_epsilon, law):
     limit as gamma goes to 0, and 3 e is from Liu and Talwar, *Private Selection from Private
     Candidates*, 2019.
 
-    A delta hardly makes this smaller. The same outputs, with m a few times delta, show that for e
-    >= 0.1 and delta <= 1e-6 no accounting can go below 0.97 of it, up to means of 100.
+    A delta of the whole hardly makes this smaller. The same outputs, with m a few times delta, show
+    that for e >= 0.1 and delta <= 1e-6 no accounting can go below 0.97 of it, up to means of 100.
+
+    Runs that are (e, d)-private have u' <= exp(e) u + d and 1 - u <= exp(e) (1 - u') + d, whose
+    largest ratio is in `selection_loss`, and P is (this, E[K] d)-private: theorem 6 of the page
+    "Strategies of a private search".
     """
-    return run_epsilon + law.selection_loss(run_epsilon)
+    return run_epsilon + law.selection_loss(run_epsilon, run_delta)
 
 
-def run_epsilon(total, law):
-    """Return the privacy loss of each run for which :func:`total_epsilon` is at most `total`."""
+def run_epsilon(total, law, run_delta=0.0):
+    """Return the epsilon of each run for which :func:`total_epsilon` is at most `total`."""
     if total == math.inf:
         return math.inf
-    run = brentq(lambda e: total_epsilon(e, law) - total, 0.0, total, xtol=1e-300, rtol=1e-14)
-    while total_epsilon(run, law) > total:
+
+    def excess(e):
+        return total_epsilon(e, law, run_delta) - total
+
+    if excess(0.0) >= 0:
+        raise ValueError(
+            f"delta={run_delta!r} of each run leaves nothing of epsilon={total!r}; give a smaller delta."
+        )
+    run = brentq(excess, 0.0, total, xtol=1e-300, rtol=1e-14)
+    while excess(run) > 0:
         run *= 1 - 1e-15
     return run
+
+
+def run_delta(total, law):
+    """Return the delta of each run with which all have at most `total`: E[K] of them."""
+    return total / law.mean * (1 - ROUNDING)
 
 
 def random_stopping(run, n_candidates, law, random_state=None):

@@ -8,10 +8,14 @@ statement and proof.
 import numpy as np
 import numpy.typing as npt
 
+from ..events import ChoiceEvent
 from ..noise import as_generator, geometric, grid_step, gumbel, nearest_multiple
 from ..noise.generators import RandomState
 from ..type_aliases import FloatArray
 from ..validation import check_number, unquoted
+
+# what the grid of Gumbel noise may add to the epsilon of a choice
+GRID_CHARGE = 2.0**-36
 
 
 def exponential_noise_scales(sensitivities: npt.ArrayLike, epsilon: float) -> FloatArray:
@@ -152,6 +156,15 @@ def exponential_mechanism(
     scale = _check_scales(scale + 2 * step / epsilon, epsilon)
     noise = scale * gumbel(as_generator(random_state), scores.shape)
     return int(largest_sum(nearest_multiple(scores, step), nearest_multiple(noise, step)))
+
+
+def gumbel_choice(epsilon, times=1):
+    """Return the Event of choices by Gumbel noise on a grid, each with this epsilon.
+
+    The grid may move the logarithm of a probability by two of its steps, in units of the noise, of which
+    the noise has 2^40 / 2 or more: the page "A budget for a whole team", proposition 4.
+    """
+    return ChoiceEvent(epsilon + GRID_CHARGE, times)
 
 
 def largest_sum(values, noise):

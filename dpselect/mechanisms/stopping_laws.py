@@ -88,21 +88,23 @@ class TruncatedNegativeBinomial:
             left -= sums[-1]
             start += BLOCK
 
-    def selection_loss(self, run_epsilon):
-        """Return what the choice adds to the privacy loss of one run, e.
+    def selection_loss(self, run_epsilon, run_delta=0.0):
+        """Return what the choice adds to the epsilon of one run, (e, d).
 
-        (1 + eta) ln((exp(e) + gamma) / (1 + gamma exp(e))), less than (1 + eta) e.
+        (1 + eta) ln((exp(e) + gamma + c) / (1 + gamma exp(e) - c)) with c = (1 - gamma) d, or (1 + eta)
+        ln(1 + c / gamma) if that is more; less than (1 + eta) e for d = 0.
         """
         if run_epsilon == math.inf:
             return math.inf
-        log_gamma = math.log(self.gamma)
-        ratio = np.logaddexp(run_epsilon, log_gamma) - np.logaddexp(0, run_epsilon + log_gamma)
-        return float((1 + self.eta) * max(0.0, ratio))
+        c = (1 - self.gamma) * run_delta
+        above = np.logaddexp(run_epsilon, math.log(self.gamma + c))
+        ratio = above - np.logaddexp(math.log1p(-c), run_epsilon + math.log(self.gamma))
+        return float((1 + self.eta) * max(math.log1p(c / self.gamma), ratio))
 
 
-def logarithmic(mean):
-    """Return the logarithmic law, the one of shape 0: cheaper than larger shapes, for a longer tail."""
-    return TruncatedNegativeBinomial.from_mean(mean, 0.0)
+def geometric(mean):
+    """Return the geometric law, the one of shape 1: the runs may end after each, by the same chance."""
+    return TruncatedNegativeBinomial.from_mean(mean, 1.0)
 
 
 def _log_mean_exp(a):

@@ -11,7 +11,7 @@ from .explained import R2Score, RootMeanSquaredErrorScore
 from .margin import BrierScore, HingeScore, LogisticScore, MarginScore, RampScore, margins
 from .probability import LogLossScore
 from .ranking import BalancedAccuracyScore, F1Score, RocAucScore
-from .score import Score
+from .score import AtLeastScore, Score
 from .scores import (
     AccuracyScore,
     ClippedAbsoluteErrorScore,
@@ -23,6 +23,7 @@ from .scores import (
 
 __all__ = [
     "AccuracyScore",
+    "AtLeastScore",
     "BalancedAccuracyScore",
     "BrierScore",
     "ClippedAbsoluteErrorScore",

@@ -8,24 +8,48 @@ private search" has the proofs, in terms of how the score falls and rises as a r
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from ..exceptions import CertificateError
-from ..rows import in_memory
+from ..rows import align
 from ..type_aliases import Estimator, MatrixLike
-from .score import Score, check_shape, predicted_by, weighted_sum, weighted_total, with_labels
+from ..validation import check_number
+from .score import (
+    AtLeastScore,
+    Score,
+    check_shape,
+    predicted_by,
+    weighted_sum,
+    weighted_total,
+    with_labels,
+)
 
 
-class LabelScore(Score):
-    """A score that is `value` of some sums over the records, and is compared by `compared` of them.
+@dataclass(frozen=True)
+class LabelScore(AtLeastScore):
+    """A score that is read from some sums over the records.
 
     `constant` is n times how far one of n records moves what is compared.
     """
 
-    constant: float
+    class_share: float = 0.25
+
+    constant: ClassVar[float]
+
+    def __post_init__(self):
+        share = check_number(
+            "class_share", self.class_share, high=0.5, high_included=True,
+            why="tests of an accuracy-first search are made for a class that is so rare",
+            instead="write a guess of the rarest class's share, such as 0.25",
+        )
+        object.__setattr__(self, "class_share", share)
+
+    @property
+    def assumed(self) -> str:  # type: ignore[override]  # is read only
+        return f" if the rarest class has a share of {self.class_share:.4g}"
 
     @abstractmethod
     def _sums(self, estimator, X, y, sample_weight):
@@ -38,6 +62,10 @@ class LabelScore(Score):
     @abstractmethod
     def _compared(self, sums):
         """Return the number that one record moves by a known amount."""
+
+    @abstractmethod
+    def _shortfall(self, sums, target):
+        """Return likewise how far the score falls short of a target."""
 
     def __call__(  # type: ignore[override]  # other scores need no y
         self,
@@ -79,6 +107,16 @@ class LabelScore(Score):
         sums = self._sums(estimator, X, y, weight.get("sample_weight"))
         return float(self._compared(sums))
 
+    def shortfall(
+        self,
+        estimator: Estimator,
+        X: MatrixLike,
+        y: npt.ArrayLike,
+        target: float,
+        sample_weight: npt.ArrayLike | None = None,
+    ) -> float:
+        return float(self._shortfall(self._sums(estimator, X, y, sample_weight), target))
+
 
 @dataclass(frozen=True)
 class RocAucScore(LabelScore):
@@ -86,6 +124,17 @@ class RocAucScore(LabelScore):
 
     It is compared as 4 P N (AUC - 1/2) / m^2, P and N being the numbers of records of the two classes,
     which is AUC - 1/2 if they are equally frequent. One of m records moves that by at most 4 / m.
+
+    Parameters
+    ----------
+    class_share : float, default=0.25
+        A guess of the rarer class's share, in (0, 1/2], for which an accuracy-first search makes its
+        tests; no promise depends on it.
+
+    Raises
+    ------
+    ValueError
+        If `class_share` is not in (0, 1/2].
 
     Examples
     --------
@@ -96,14 +145,17 @@ class RocAucScore(LabelScore):
 
     stake = 0.5
     compared_width = 1.0
-    constant = 4.0
+    constant: ClassVar[float] = 4.0
 
     def _sums(self, estimator, X, y, sample_weight):
         """Return how many pairs more than half are ranked right, and the sizes of the two classes."""
         second = _two_classes(self, estimator)
         decision, y = with_labels(_decisions(estimator, X), y)
-        decision, y = np.asarray(in_memory(decision), dtype=np.float64), np.asarray(in_memory(y))
-        weight = np.ones(len(y)) if sample_weight is None else np.asarray(in_memory(sample_weight))
+        # one number a row comes here, wherever rows are: only all of them have an order
+        decision, y = (np.asarray(align((), given)[1]) for given in (decision, y))
+        decision = decision.astype(np.float64, copy=False)
+        weight = np.ones(len(y)) if sample_weight is None else np.asarray(align((), sample_weight)[1])
+        check_shape(decision.shape, y.shape)
         # what is no number ranks below all others
         place = np.unique(np.where(np.isnan(decision), -np.inf, decision), return_inverse=True)[1]
         positive = y == second
@@ -119,6 +171,17 @@ class RocAucScore(LabelScore):
         surplus, P, N = sums
         return 4 * surplus / (P + N) ** 2
 
+    @property
+    def unit(self) -> float:  # type: ignore[override]  # is read only
+        return 4 * self.class_share * (1 - self.class_share)
+
+    def _shortfall(self, sums, target):
+        surplus, P, N = sums
+        return 4 * ((target - 0.5) * P * N - surplus) / (P + N) ** 2
+
+    def shortfall_sensitivity(self, n: int, target: float) -> float:
+        return self.constant / n
+
     def indistinguishable(self, difference: float) -> str:
         rarer = f"one has a share p, {difference / 4:.2g} / (p (1 - p))."
         return f"{_for_equal_classes(super().indistinguishable(difference))} {rarer}"
@@ -131,6 +194,17 @@ class BalancedAccuracyScore(LabelScore):
     It is compared as 2 (n / m) (score - 1/2), n being the number of records of the rarest class. One of
     m records moves that by at most 2 / m.
 
+    Parameters
+    ----------
+    class_share : float, default=0.25
+        A guess of the rarest class's share, in (0, 1/2], for which an accuracy-first search makes its
+        tests; no promise depends on it.
+
+    Raises
+    ------
+    ValueError
+        If `class_share` is not in (0, 1/2].
+
     Examples
     --------
     >>> from dpselect.metrics import BalancedAccuracyScore
@@ -140,10 +214,10 @@ class BalancedAccuracyScore(LabelScore):
 
     stake = 0.5
     compared_width = 1.0
-    constant = 2.0
+    constant: ClassVar[float] = 2.0
 
     def _sums(self, estimator, X, y, sample_weight):
-        """Return the sizes of the classes, and how many records of each are predicted right."""
+        """Return the sizes of the classes, how many records of each are predicted right, and of all."""
         classes = np.asarray(estimator.classes_)
 
         def members(predicted, y, weight):
@@ -151,16 +225,29 @@ class BalancedAccuracyScore(LabelScore):
             right = of_class & (predicted == y)[:, None]
             return weighted_sum(np.stack([of_class, right], axis=1).astype(np.float64), weight)
 
-        return _label_sums(members, estimator, X, y, sample_weight)
+        (sizes, hits), total = _label_sums(members, estimator, X, y, sample_weight)
+        # classes that a model has learned need not have every label
+        return sizes, hits, total
 
     def _value(self, sums):
-        sizes, hits = sums
-        return np.mean(hits[sizes > 0] / sizes[sizes > 0])
+        sizes, hits, _ = sums
+        there = sizes > 0
+        return float(np.mean(hits[there] / sizes[there])) if there.any() else 0.0
 
     def _compared(self, sums):
-        sizes, hits = sums
+        return -self._shortfall(sums, 0.5)
+
+    @property
+    def unit(self) -> float:  # type: ignore[override]  # is read only
+        return 2 * self.class_share
+
+    def _shortfall(self, sums, target):
+        sizes, hits, total = sums
         recalls = np.divide(hits, sizes, out=np.zeros_like(hits), where=sizes > 0)
-        return 2 * sizes.min() * (recalls.mean() - 0.5) / sizes.sum()
+        return 2 * sizes.min() * (target - recalls.mean()) / total
+
+    def shortfall_sensitivity(self, n: int, target: float) -> float:
+        return (2 + abs(2 * target - 1)) / n
 
     def indistinguishable(self, difference: float) -> str:
         rarer = f"the rarest one has a share p, {difference / 2:.2g} / p."
@@ -174,6 +261,17 @@ class F1Score(LabelScore):
     It is compared as 2 (P / m) F1, P being the number of records of the second class. One of m records
     moves that by at most 4 / m.
 
+    Parameters
+    ----------
+    class_share : float, default=0.25
+        A guess of the second class's share, in (0, 1/2], for which an accuracy-first search makes its
+        tests; no promise depends on it.
+
+    Raises
+    ------
+    ValueError
+        If `class_share` is not in (0, 1/2].
+
     Examples
     --------
     >>> from dpselect.metrics import F1Score
@@ -184,7 +282,7 @@ class F1Score(LabelScore):
     # of two equally frequent classes, beside predicting the second one always
     stake = 1 / 3
     compared_width = 2.0
-    constant = 4.0
+    constant: ClassVar[float] = 4.0
 
     def _sums(self, estimator, X, y, sample_weight):
         """Return the numbers of hits, of records of the second class, of predictions, and of records."""
@@ -195,7 +293,7 @@ class F1Score(LabelScore):
             columns = np.stack([member & chosen, member, chosen, np.ones(len(y))], axis=1)
             return weighted_sum(columns.astype(np.float64), weight)
 
-        return _label_sums(counts, estimator, X, y, sample_weight)
+        return _label_sums(counts, estimator, X, y, sample_weight)[0]
 
     def _value(self, sums):
         hits, members, chosen, _ = sums
@@ -203,6 +301,17 @@ class F1Score(LabelScore):
 
     def _compared(self, sums):
         return 2 * sums[1] / sums[3] * self._value(sums)
+
+    @property
+    def unit(self) -> float:  # type: ignore[override]  # is read only
+        return 2 * self.class_share
+
+    def _shortfall(self, sums, target):
+        hits, members, chosen, total = sums
+        return (target * (members + chosen) - 2 * hits) / total
+
+    def shortfall_sensitivity(self, n: int, target: float) -> float:
+        return (2 - target) / n
 
     def indistinguishable(self, difference: float) -> str:
         rarer = f"the second one has a share p, {difference / 2:.2g} / p."
@@ -236,7 +345,7 @@ def _decisions(estimator: Estimator, X: MatrixLike) -> Any:
 
 
 def _label_sums(function, estimator, X, y, sample_weight):
-    """Return the sums of ``function(predicted, y, weight)`` over the blocks of rows."""
+    """Return the sums of ``function(predicted, y, weight)`` over the rows, and how many these are."""
     predicted, y = with_labels(predicted_by(estimator, "predict", X), y)
     check_shape(predicted.shape, y.shape)
-    return weighted_total(function, sample_weight, predicted, y)[0]
+    return weighted_total(function, sample_weight, predicted, y)

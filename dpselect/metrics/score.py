@@ -82,7 +82,7 @@ class Score(ABC):
         return float(self.width) / n
 
     def indistinguishable(self, difference: float) -> str:
-        """Say which scores cannot be told apart if their comparisons differ by so much.
+        """Say which scores cannot be distinguished if their comparisons differ by so much.
 
         Parameters
         ----------
@@ -94,6 +94,66 @@ class Score(ABC):
             A sentence.
         """
         return f"Scores that differ by less than about {difference:.2g} cannot be distinguished."
+
+
+class AtLeastScore(Score):
+    """A score of which noise can hide what one record does to the question: is it at least a target?
+
+    :class:`~dpselect.AccuracyFirstSearchCV` asks. One record may move the score itself by as much as it
+    likes.
+
+    Attributes
+    ----------
+    unit : float
+        About how much `shortfall` falls if the score rises by 1: a guess from public numbers, on which
+        no promise depends.
+    assumed : str
+        The guess in words, if there is one.
+    """
+
+    unit = 1.0
+    assumed = ""
+
+    @abstractmethod
+    def shortfall(
+        self,
+        estimator: Estimator,
+        X: MatrixLike,
+        y: npt.ArrayLike,
+        target: float,
+        sample_weight: npt.ArrayLike | None = None,
+    ) -> float:
+        """Return a number that is positive where the score is less than the target, and nowhere else.
+
+        Parameters
+        ----------
+        estimator : estimator
+            Fitted.
+        X : array-like of shape (m, p)
+        y : array-like of shape (m,)
+        target : float
+            In (0, 1).
+        sample_weight : array-like of shape (m,), default=None
+            How often each row counts.
+
+        Returns
+        -------
+        float
+        """
+
+    @abstractmethod
+    def shortfall_sensitivity(self, n: int, target: float) -> float:
+        """Return how far one of n records moves `shortfall` of a fixed model, at most.
+
+        Parameters
+        ----------
+        n : int
+        target : float
+
+        Returns
+        -------
+        float
+        """
 
 
 def weighted_total(function, sample_weight, X, *aligned):

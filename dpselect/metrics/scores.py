@@ -19,6 +19,7 @@ from .margin import BrierScore, HingeScore, LogisticScore, RampScore
 from .probability import LogLossScore
 from .ranking import BalancedAccuracyScore, F1Score, RocAucScore
 from .score import (
+    AtLeastScore,
     Score,
     check_shape,
     predicted_by,
@@ -318,7 +319,7 @@ class IntegratedSquaredErrorScore(Score):
 
 
 @dataclass(frozen=True)
-class AccuracyScore(Score):
+class AccuracyScore(AtLeastScore):
     """The share of labels that are predicted right.
 
     It jumps when a margin crosses 0, so no certificate of stability exists for it; strategies
@@ -363,6 +364,19 @@ class AccuracyScore(Score):
             return float(hits.mean())
         total, n = weighted_total(weighted_sum, sample_weight, hits)
         return float(total / n)
+
+    def shortfall(
+        self,
+        estimator: Estimator,
+        X: MatrixLike,
+        y: npt.ArrayLike,
+        target: float,
+        sample_weight: npt.ArrayLike | None = None,
+    ) -> float:
+        return target - self(estimator, X, y, sample_weight)
+
+    def shortfall_sensitivity(self, n: int, target: float) -> float:
+        return 1 / n
 
 
 SCORES = {
@@ -423,7 +437,7 @@ def get_score(
     >>> get_score("brier")
     BrierScore()
     >>> get_score("r2", model=DPRidge(target_range=(-1, 1)))
-    R2Score(target_range=(-1.0, 1.0))
+    R2Score(target_range=(-1.0, 1.0), target_std=0.25)
     """
     if isinstance(scoring, Score):
         return scoring

@@ -49,8 +49,8 @@ class FirstReleases:
             ]
             for name, release in self.releases.items()
         }
-        wanted = {name: release for name, release in self.releases.items() if self.paying[name]}
-        return Division(wanted, epsilon)
+        asked = {name: release for name, release in self.releases.items() if self.paying[name]}
+        return Division(asked, epsilon)
 
     @property
     def messages(self):

@@ -84,8 +84,8 @@ def freeze(estimator, X, y, stream, public, groups=None):
     estimator = clone(estimator)
     keep_to_memory(estimator)
     check_kinds(estimator, public.form)
-    losses, names = [], []
-    for i in range(last_private(estimator) + 1):
+    losses, names, last = [], [], last_private(estimator)
+    for i in range(last + 1):
         name, step = estimator.steps[i]
         if step is None or isinstance(step, str):
             continue
@@ -100,7 +100,10 @@ def freeze(estimator, X, y, stream, public, groups=None):
                 step, public = fit_private(step, X, y, public, groups)
             else:
                 public = fit(step, public)
-        X = transform(step, X, public)
+        # scikit-learn's steps with private parts take rows that are stored
+        later = estimator.steps[i + 1 : last + 1]
+        stored = any(part is not step for _, step in later for part in private_parts(step))
+        X = transform(step, X, public, stored)
         for part in private_parts(step):
             losses.append(part.privacy_)
             # a key that stayed with the step would draw the same noise again

@@ -26,7 +26,7 @@ from ..preprocessing.kinds_check import check_kinds_inside
 from ..preprocessing.pipeline_check import map_parts, releases_privately
 from ..preprocessing.table_encoder import TableEncoder
 from ..preprocessing.table_form import DUMMY_NUMBERS, DUMMY_TEXT, TableForm, read_form
-from ..rows import is_lazy, map_rows, take
+from ..rows import is_lazy, map_rows, read_by_block, take
 
 # how a refusal begins
 NO_DUMMY = "The steps before the model could not transform a dummy row of the form of X"
@@ -83,11 +83,17 @@ def fit(steps, public):
     return PublicRows(dummies, public.form)
 
 
-def transform(steps, X, public):
-    """Return the rows that fitted steps give for X, in its public form; lazy if X is."""
-    if not is_lazy(X):
-        return quietly(steps.transform, X)
+def transform(steps, X, public, stored=False):
+    """Return the rows that fitted steps give for X, in its public form; lazy if X is.
+
+    So they are if they are many, unless they are to be `stored`.
+    """
     row = public.dummies[0]
+    if not is_lazy(X):
+        by_block = None if stored or sparse.issparse(row) else read_by_block(X, row.shape[1])
+        if by_block is None:
+            return quietly(steps.transform, X)
+        X = by_block
     names = list(row.columns) if hasattr(row, "columns") else None
     return map_rows(partial(quietly, steps.transform), X, tuple(row.shape[1:]), names)
 

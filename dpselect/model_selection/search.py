@@ -16,10 +16,12 @@ from ..estimator import ReleaseMixin, warn_if_seeded
 from ..exceptions import CertificateError
 from ..first_releases import Division
 from ..ledger import PrivacyLedger, spending, without_spending
+from ..ledger.jointly import jointly
 from ..metrics import get_score
 from ..noise import is_seeded, root_stream
 from ..noise.generators import RandomState, noise_for_dummy_data
 from ..persons import Persons, adjacency_of
+from ..preprocessing.pipeline_check import keep_their_columns
 from ..privacy import PrivacyLoss
 from ..records import Weighted, check_weights, split_groups
 from ..rows import n_rows
@@ -32,6 +34,7 @@ from .first_releases import FirstReleases
 from .nonprivate import fit_twin
 from .parameters import check_parameters
 from .plan import SelectionPlan, with_steps
+from .private_steps import steps_before
 from .progress import CallbackSupportMixin, Progress, with_callbacks
 from .release import fit_for_release, release_state
 from .set_aside import (
@@ -46,7 +49,15 @@ from .set_aside import (
     with_evaluation,
     with_forecast,
 )
-from .spending import deltas_differ, divide, refuse_overspent, unused_delta
+from .spending import (
+    deltas_differ,
+    divide,
+    fixed_event,
+    refuse_overspent,
+    unused_delta,
+    with_fixed_event,
+    without_events,
+)
 from .splits import make_splits
 from .strategies import Problem, Strategy, compare_strategies, strategy_class
 from .weights import check_groups_are_taken, check_weights_are_taken, take_weights
@@ -87,7 +98,8 @@ class StabilityGridSearchCV(
         "stability": with 0 the certificates hold for the very noise that was drawn, and no
         failure probability is needed. A number in (0, 1) bounds the noise by its tail instead,
         as Chaudhuri and Vinterbo do; for comparison only, it is never better. "budget_split": a
-        number in (0, 1) leaves more to each of many models. Other strategies do not use it.
+        number in (0, 1) leaves more to each of many models. "random_stopping": divided among the
+        runs of models with a delta, in place of theirs. Other strategies do not use it.
     selection_fraction : "auto" or float, default="auto"
         Share of `epsilon` for the selection, in (0, 1); "auto" is a tenth for "optimal_risk" and
         one half for "stability", where a tenth will do if only `alpha` of a classifier varies.
@@ -117,8 +129,8 @@ class StabilityGridSearchCV(
         - "optimal_risk": by the least risk of each linear model, and what its noise will add.
         - "budget_split": models that share epsilon, and a choice on held-out records.
         - "data_split": models on parts of the records, and a choice on held-out records.
-        - "random_stopping": the best of a random number of runs, each with about half of epsilon.
-          Its duration tells how many there were.
+        - "random_stopping": the best of a random number of runs, ten for each candidate on average,
+          each with about a third of epsilon. Its duration tells how many there were.
         - "random": one candidate by chance.
         - "control": by exact scores on held-out records. Not private; for comparison only.
     n_noise_samples : int, default=1
@@ -173,7 +185,8 @@ class StabilityGridSearchCV(
         The model. Released. Trained on all records, or on the first split's training part
         (a piece of it for "data_split") by strategies that choose on held-out records.
     privacy_ : PrivacyLoss
-        The loss of everything that was released.
+        The loss of everything that was released. With a delta it can state less than `epsilon`: "Within
+        one fit" on the page "A budget for a whole team".
     cv_results_ : dict of arrays
         For each candidate its parameters and the public numbers of the selection:
         `considered`, `training_stability`, `score_span`, `sensitivity`, `noise_scale`. No score
@@ -365,6 +378,9 @@ class StabilityGridSearchCV(
             estimator, losses, frozen = self._fit_private_steps(
                 estimator, X, y, public, stream, charge, number
             )
+            # which mechanisms follow, and if with a delta, goes by the number of columns
+            fixed = keep_their_columns(step for _, step in steps_before(self.estimator))
+            losses = losses if fixed else list(map(without_events, losses))
             if frozen:
                 candidates = self._candidates(estimator, frozen, persons)
                 firsts = FirstReleases(candidates)
@@ -385,7 +401,9 @@ class StabilityGridSearchCV(
             if weight is not None:
                 y = Weighted(split_groups(y)[0], check_weights(weight, X), number)
             choice = strategy.choose(X, y, stream)
-            losses += choice.losses
+            learned = bool(firsts.releases)
+            # what was trained may follow a choice
+            losses += [with_fixed_event(loss) for loss in choice.losses]
             winner, chosen = candidates[choice.best], choice.estimator
             if losses:
                 charge.begin()
@@ -396,13 +414,16 @@ class StabilityGridSearchCV(
                     winner.model, strategy.training_epsilon, state, winner.transform(X), y
                 )
                 chosen = winner.with_steps(model)
-                losses.append(model.privacy_)
+                event = model.privacy_.event if fixed else None
+                if event is not None and (learned or choice.losses):
+                    event = fixed_event(candidates, n, strategy.training_epsilon, learned)
+                losses.append(with_fixed_event(model.privacy_, event))
             loss = (
-                PrivacyLoss.sequential(losses, label=type(self).__name__) if losses
+                jointly(losses, label=type(self).__name__) if losses
                 else PrivacyLoss(0.0, label="nothing depends on the data", adjacency=adjacency)
             )
             if most.delta > loss.delta and (
-                firsts.releases or deltas_differ(candidates, n, strategy.training_epsilon)
+                learned or not fixed or deltas_differ(candidates, n, strategy.training_epsilon)
             ):
                 # whether it was used has been decided by the records
                 unused = unused_delta(loss, most.delta)

@@ -1,9 +1,10 @@
 """What a search may spend, before any data: shares of its epsilon, and what a ledger reserves."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..capabilities import Calibrated
+from ..events import ChoiceEvent, event_of_fit, worst_event
 from ..exceptions import CertificateError
 from ..preprocessing.pipeline_check import private_parts
 from ..privacy import Adjacency, PrivacyLoss, remainder
@@ -98,6 +99,28 @@ def _delta_used(candidate, n_samples, epsilon):
     if isinstance(model, Calibrated):
         return getattr(model.calibration(candidate.shape(n_samples), epsilon), "delta", None)
     return parameters(model).get("delta")
+
+
+def fixed_event(candidates, n_samples, epsilon, learned):
+    """Return the Event of whichever candidate is chosen; `learned` says if numbers of them were."""
+    return worst_event([
+        event_of_fit(candidate.model.calibration(candidate.shape(n_samples), epsilon), learned)
+        if isinstance(candidate.model, Calibrated) else None
+        for candidate in candidates
+    ])
+
+
+def with_fixed_event(loss, event=None):
+    """Return a loss of which no event follows from records: that of a model is `event`."""
+    if isinstance(loss.event, ChoiceEvent):
+        return loss
+    parts = tuple(map(with_fixed_event, loss.parts))
+    return replace(loss, parts=parts, event=None if parts else event)
+
+
+def without_events(loss):
+    """Return what a loss states, and no more."""
+    return replace(loss, composition="release", parts=(), event=None)
 
 
 def unused_delta(spent, most):

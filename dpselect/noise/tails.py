@@ -11,7 +11,7 @@ from scipy.special import gammainc, gammaincc, gammainccinv
 # the root
 STEP = 0.01
 # what each of the two parts outside the grid may take of the failure probability
-CHARGE = 1e-3
+SHARE = 1e-3
 # of the transform in double precision; below this against extended precision, up to d = 1e6
 ROUNDING = 1e-11
 # probabilities that rounding would drown
@@ -28,7 +28,7 @@ def laplace_length_quantile(dimension, probability):
 
     The squares have ``P(r_i^2 > x) = exp(-sqrt(x))``. They are rounded up to a grid, which can only
     lengthen the vector, and their law is convolved with itself by a power of its Fourier transform.
-    The parts that the grid does not hold are charged to `probability`:
+    The parts that the grid does not hold count towards `probability`:
 
       * a square beyond the cap C, which has probability at most ``d exp(-sqrt(C))``;
       * a sum S of capped squares beyond the top L of the grid, which the transform would fold
@@ -49,7 +49,7 @@ def laplace_length_quantile(dimension, probability):
     if probability < RARE:
         longest = math.log(dimension / probability)
         return min(float(gammainccinv(dimension, probability)), math.sqrt(dimension) * longest)
-    allowance = -np.log(CHARGE * probability)
+    allowance = -np.log(SHARE * probability)
     cap = (np.log(dimension) + allowance) ** 2
     # the largest square alone, the median for few coordinates, the mean less some deviations
     guess = max(np.log(probability) ** 2, 0.48 * dimension, 2 * dimension - 3 * dimension**0.5)
@@ -71,7 +71,7 @@ def laplace_length_quantile(dimension, probability):
     sums = np.roll(sums, -(start % size))
     # of a sum beyond start + i steps
     tails = sums[::-1].cumsum()[::-1] - sums
-    failure = tails + dimension * beyond[-1] + CHARGE * probability + ROUNDING
+    failure = tails + dimension * beyond[-1] + SHARE * probability + ROUNDING
     return float(np.sqrt(step * (start + np.flatnonzero(failure <= probability)[0])))
 
 

@@ -9,6 +9,7 @@ import numbers
 from collections.abc import Collection
 
 import numpy as np
+from sklearn.base import OneToOneFeatureMixin
 from sklearn.compose import ColumnTransformer
 from sklearn.feature_extraction import FeatureHasher
 from sklearn.feature_extraction.text import (
@@ -222,6 +223,11 @@ def private_parts(step):
     if releases_privately(step):
         return [step]
     return [found for _, part in fitted_parts(step) for found in private_parts(part)]
+
+
+def keep_their_columns(steps):
+    """Tell whether what private parts of steps learn decides nothing of how many columns there are."""
+    return all(isinstance(part, OneToOneFeatureMixin) for step in steps for part in private_parts(step))
 
 
 def _refuse_subclass(name, step, trusted):

@@ -1,6 +1,7 @@
 """Bounds of columns that nobody knew beforehand, learned by private quantiles."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
@@ -10,7 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 from ..capabilities import PublicShape
 from ..estimator import PrivateEstimator
 from ..ledger import PrivacyLedger
-from ..mechanisms.selection import largest_sum
+from ..mechanisms.selection import GRID_CHARGE, gumbel_choice, largest_sum
+from ..mechanisms.zcdp import ROUNDING, zcdp_budget
 from ..noise import grid_step, gumbel, nearest_multiple
 from ..noise.generators import RandomState
 from ..persons import cell_counts
@@ -34,16 +36,42 @@ class BoundsNoise:
 
     shape: PublicShape
     epsilon: float
+    allowed_delta: float = 0.0
+
+    @property
+    def n_bounds(self):
+        return 2 * self.shape.n_features
+
+    @cached_property
+    def concentrated_share(self):
+        """float : Epsilon of each bound by theorem 3; 0 without a delta, or if theorem 1 leaves more."""
+        if self.allowed_delta == 0 or self.epsilon == np.inf:
+            return 0.0
+        budget = zcdp_budget(self.epsilon, self.allowed_delta) * (1 - ROUNDING)
+        share = float(np.sqrt(8 * budget / self.n_bounds)) - GRID_CHARGE
+        return share if share > self.epsilon / self.n_bounds else 0.0
+
+    @property
+    def delta(self):
+        """float : Of the fit; 0 if theorem 1 leaves more for each bound."""
+        return self.allowed_delta if self.concentrated_share else 0.0
 
     @property
     def scale(self):
-        """float : Of Gumbel noise for ranks: 2 / (epsilon / (2 p)), with epsilon / (2 p) a bound."""
+        """float : Of Gumbel noise for ranks: 2 / epsilon, with the epsilon of one bound."""
+        if self.concentrated_share:
+            return 2 / self.concentrated_share
         return 4 * self.shape.n_features / self.epsilon
 
     @property
     def step(self):
         """float : Of a grid that holds the ranks."""
         return grid_step(self.scale, unit=RANK_UNIT)
+
+    def event(self, learned=False):
+        """Return the Event of all choices."""
+        share = self.concentrated_share or self.epsilon / self.n_bounds
+        return gumbel_choice(share, self.n_bounds) if self.epsilon < np.inf else None
 
     def scaled(self, noise):
         """Return the noise of the utilities, on the grid."""
@@ -63,10 +91,13 @@ class DPBoundsScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
     ----------
     epsilon : float, default=1.0
         Privacy loss of all bounds together, greater than 0; ``inf`` takes exact quantiles.
+    delta : float, default=0.0
+        In [0, 1). With a small one, such as 1e-6, bounds of 3 columns or more are found with less noise,
+        that grows with the square root of their number. Where it does not help, none is spent.
     tail : float, default=0.02
         Share of the records, in (0, 1/2), that may lie beyond each bound. A larger one is
         found more reliably: the rank of a bound is off by up to 50 n_features / epsilon
-        records, which should be less than `tail` times the number of records.
+        records, without a delta, which should be less than `tail` times the number of records.
     ledger : PrivacyLedger, default=None
         Pays for each fit, in place of one that is open (``with ledger:``). If too little is left,
         BudgetExceededError is raised before any data is touched.
@@ -111,6 +142,10 @@ class DPBoundsScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
     reads = {"lazily": True}
     takes_groups = True
     parameter_checks = {
+        "delta": number(
+            low_included=True, high=1.0, why="it is a probability",
+            instead="write 0.0, or a number such as 1e-6",
+        ),
         "tail": number(
             high=0.5, why="a bound is the value beyond which this share of the records lies",
             instead="write a number between 0 and 0.5, such as 0.02",
@@ -121,11 +156,13 @@ class DPBoundsScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
         self,
         epsilon: float = 1.0,
         *,
+        delta: float = 0.0,
         tail: float = 0.02,
         ledger: PrivacyLedger | None = None,
         random_state: RandomState = None,
     ) -> None:
         self.epsilon = epsilon
+        self.delta = delta
         self.tail = tail
         self.ledger = ledger
         self.random_state = random_state
@@ -134,7 +171,7 @@ class DPBoundsScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
         return "bounds of all columns"
 
     def _calibration(self, shape, epsilon):
-        return BoundsNoise(shape, epsilon)
+        return BoundsNoise(shape, epsilon, float(self.delta))
 
     def _standard_noise(self, generator, n_features, n_problems, epsilon):
         # independent Gumbel variables, for the lower and the upper bound of each column

@@ -15,7 +15,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..atomic import all_or_nothing
-from ..rows import as_lazy, block_map, collect, dummy_rows, is_lazy, row_blocks
+from ..rows import as_lazy, block_map, collect, dummy_rows, is_lazy, map_rows, row_blocks
 from ..type_aliases import Array, MatrixLike
 from ..validation import check_choice, check_flag, check_number, unquoted
 from .plain_tables import plain_encoder
@@ -202,7 +202,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             does not allow; the message names the column.
         """
         check_is_fitted(self, "terms_")
+        given_lazily = is_lazy(X)
         X = self._table(X, reset=False)
+        if given_lazily:  # by a TabularPipeline, to a model that reads blocks
+            return map_rows(self._dense, X, (self._n_outputs(),))
         if is_lazy(X):
             return block_map(self._dense, X, row_elements=self._n_outputs())
         if self.sparse_output:
@@ -491,7 +494,7 @@ def _in_place(terms):
     twice = [name for name, times in names.items() if times > 1]
     if twice:
         raise ValueError(
-            f"The schema makes features of one name, {twice}, which cannot be told apart; give columns "
-            "or categories other names."
+            f"The schema makes features of one name, {twice}, which cannot be distinguished; give "
+            "columns or categories other names."
         )
     return tuple(placed)

@@ -2,6 +2,7 @@
 
 from typing import Any, Self
 
+import numpy as np
 from sklearn import get_config
 from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import Pipeline
@@ -9,7 +10,7 @@ from sklearn.utils.metadata_routing import process_routing
 
 from ..capabilities import n_problems
 from ..persons import Persons
-from ..rows import n_rows
+from ..rows import n_rows, read_by_block
 from ..type_aliases import Estimator
 from ..validation import check_epsilon
 from .table_encoder import TableEncoder
@@ -94,6 +95,10 @@ class TabularPipeline(Pipeline):
     def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
         """Write what is public into encoder and model, and fit the steps one after the other.
 
+        Encoded records that would take more than a quarter of this machine's memory are not stored:
+        each pass of the model encodes them anew, block by block. Nor are those of models that need one
+        pass.
+
         Parameters
         ----------
         X : table of shape (n_samples, n_features)
@@ -109,7 +114,7 @@ class TabularPipeline(Pipeline):
         groups = self._groups(params)
         # of persons the number of rows is not public
         self.bound(n_rows(X) if groups is None else Persons.of(groups, X).n)
-        return super().fit(X, y, **params)
+        return super().fit(self._by_block(X), y, **params)
 
     def to_sklearn(self) -> Pipeline:
         """Return an equal Pipeline of scikit-learn alone: see :func:`dpselect.export.to_sklearn`.
@@ -121,6 +126,19 @@ class TabularPipeline(Pipeline):
         from .plain_pipelines import to_sklearn  # whose check knows this class
 
         return to_sklearn(Pipeline(self.steps))
+
+    def _by_block(self, X):
+        """Return X, lazily if its encoded rows are not worth storing and the model reads blocks."""
+        (_, encoder), *others = self.steps
+        model = others[-1][1]
+        reads = getattr(model, "reads", {}).get("lazily", False)
+        if len(others) > 1 or self.memory is not None or not reads:
+            return X
+        once = getattr(model, "reads_once", False)
+        rows = read_by_block(X, len(encoder.fit(X).get_feature_names_out()), once)
+        # (a dataframe is stored)
+        plain = rows is not None and type(encoder.transform(rows.load(slice(0, 1)))) is np.ndarray
+        return rows if plain else X
 
     def _groups(self, params):
         """Return the ids of persons that the model will be given, or None."""

@@ -30,6 +30,7 @@ MOST_CHARACTERS = 200
 # what a search chooses with by public numbers
 FREE = ("data_independent", "random", "first_candidate")
 FREE_PROOF = 'Proposition 1 of "Strategies of a private search"'
+JOINT_PROOF = 'Propositions 3 and 4 of "A budget for a whole team"'
 NEIGHBOURS = {
     Adjacency.REPLACE_RECORD: "Protected is each record: a row of the table, with its label or target.",
     Adjacency.REPLACE_PERSON: "Protected is each person: all of their rows of the table, however many, "
@@ -96,7 +97,7 @@ def privacy_report(
     Notes
     -----
     With odds of ``p / (1 - p)`` before a release of loss epsilon, those after it are at most
-    ``exp(epsilon)`` times as large. Two records that are equally likely are told apart with a
+    ``exp(epsilon)`` times as large. Two records that are equally likely are distinguished with a
     probability of at most ``(exp(epsilon) + delta) / (exp(epsilon) + 1)``.
 
     References
@@ -164,6 +165,7 @@ def _released(name, model, loss):
     for depth, part, text in loss.outline():
         proof = "" if part.parts or part.epsilon == math.inf else proof_of(part, strategy)
         where = "documentation of its class" if proof is None else str(proof)
+        where = JOINT_PROOF if part.composition == "joint" else where
         rows.append(("\N{EN DASH} " * depth + text, *_amounts(part, loss), where))
     amounts = ("epsilon", "delta")[: 1 + (loss.delta > 0)]
     blocks = [
@@ -227,7 +229,7 @@ def _protected(loss, n):
         f"The number of {_unit(loss)}s is public{'' if n is None else f': there are {n:,}'}.",
     ]
     if _unit(loss) == "person":
-        blocks.append("So are the ids by which their rows were told apart. The number of rows is not.")
+        blocks.append("So are the ids of the persons. The number of rows is not.")
     elif loss.adjacency in NEIGHBOURS:
         blocks.append(
             "The unit is a record, not a person. A person with k records has k times this epsilon"
@@ -476,7 +478,7 @@ def _n_records(model, loss):
     plan = getattr(model, "plan_", None)
     holders = ((model, "n_records"), (plan, "n_samples"), (model, "n_samples_"))
     if _unit(loss) == "person":
-        holders = ((plan, "n_samples"),)
+        holders = holders[:2]
     n = next((getattr(holder, name) for holder, name in holders if hasattr(holder, name)), None)
     # what a search set aside is in no plan
     own = getattr(model, "evaluation_", None)

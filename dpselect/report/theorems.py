@@ -3,8 +3,6 @@
 import re
 from dataclasses import dataclass
 
-from ..privacy import Adjacency
-
 # pages of doc/mechanisms, and their titles
 PAGES = {
     "accuracy_first": "Accuracy first",
@@ -58,7 +56,7 @@ class Proof:
         return (
             re.fullmatch(self.label, loss.label) is not None
             and self.delta == (loss.delta > 0)
-            and self.persons == (loss.adjacency == Adjacency.REPLACE_PERSON)
+            and self.persons == (loss.adjacency.unit == "person")
             and re.fullmatch(self.strategy, strategy) is not None
         )
 
@@ -77,8 +75,22 @@ PROOFS = (
     Proof("DPHuber.*: .* by objective perturbation", "Theorem 2a", "persons", persons=True),
     Proof(LINEAR + "objective perturbation", "Theorem 2", "persons", persons=True),
     Proof(LINEAR + "output perturbation", "Theorem 1", "persons", persons=True),
-    Proof(r"\w+: (median l[12] norm of the rows|shares of the classes)", "Theorem 3", "persons",
+    *(Proof("DPRidge: .*", "Theorem 3", "persons", delta, persons=True) for delta in (False, True)),
+    Proof("(DPHistogramDensity|DPBoundsScaler): .*", "Theorem 4", "persons", persons=True),
+    Proof("DPBoundsScaler: .*", "Theorem 4", "persons", True, persons=True),
+    Proof(r"\w+: (median l[12] norm of the rows|shares of the classes)", "Theorem 4", "persons",
           persons=True),
+    *(
+        Proof(r"(choice among|\d+ models of epsilon|the best of a random number of runs of) .*",
+              "Theorem 5", "persons", delta, persons=True)
+        for delta in (False, True)
+    ),
+    Proof("evaluate: .*", "Theorem 6", "persons", persons=True),
+    *(
+        Proof("(generating|testing): .*", "Theorem 7", "persons", delta, persons=True)
+        for delta in (False, True)
+    ),
+    Proof("Thresholdout.*: at most .*", "Theorem 8", "persons", persons=True),
     Proof("DPHuberRegressor: coefficients by .*", "Theorems 1 and 1a", "huber"),
     Proof("DPPoissonRegressor: coefficients by .*", "Theorem 1", "poisson"),
     Proof("DPRidge: .* by covariance perturbation", "Theorems 1 and 2", "ridge"),
@@ -87,8 +99,13 @@ PROOFS = (
     Proof("DPRidge: coefficients by objective perturbation", "Theorems 4 and 5", "ridge"),
     Proof("DPHistogramDensity: histogram with .*", "Theorem 1", "density"),
     Proof("DPBoundsScaler: bounds of all columns", "Theorem 1", "private_bounds"),
+    Proof("DPBoundsScaler: bounds of all columns", "Theorem 3", "private_bounds", delta=True),
     Proof(r"\w+: median l[12] norm of the rows", "Theorem 2", "first_releases"),
     Proof(r"\w+: shares of the classes", "Theorem 4", "first_releases"),
+    *(
+        Proof(r"\w+: mean of the targets", "Theorem 5", "first_releases", persons=persons)
+        for persons in (False, True)
+    ),
     Proof("choice among .*", "Theorem 4", "stability_selection", strategy="stability"),
     Proof("choice among .*", "Theorem 5", "stability_selection", delta=True, strategy="stability"),
     Proof("choice among .*", "Theorem 4", "risk_bound", strategy="optimal_risk"),
@@ -97,6 +114,7 @@ PROOFS = (
     Proof("choice among .* of one release.*", "Corollary of Theorem 1", "selection_strategies"),
     Proof(r"\d+ models of epsilon .* each", "Theorem 3", "selection_strategies", delta=True),
     Proof("the best of a random number of runs of .*", "Theorem 5", "selection_strategies"),
+    Proof("the best of a random number of runs of .*", "Theorem 6", "selection_strategies", delta=True),
     Proof("generating: a model", "Theorem 5", "accuracy_first", strategy="predict_verify"),
     Proof("(generating: a model|testing: doubling)", "Section Doubling", "accuracy_first"),
     Proof("generating: .* along a noise-reduction path", "Theorem 1", "accuracy_first"),
@@ -105,8 +123,8 @@ PROOFS = (
     Proof("testing: (.*above_threshold|brownian)", "Theorem 2", "accuracy_first"),
     Proof("(Thresholdout|ThresholdoutFeatureSelector): at most .*", "Theorem 1", "reusable_holdout"),
     Proof("evaluate: .*", "Theorem 1", "evaluation"),
-    Proof(ACCOUNT, "The account of its library; for its adjacency, Proposition 1", "other_models"),
-    Proof(ACCOUNT, "The account of its library; for its adjacency, Proposition 1", "other_models", True),
+    Proof(ACCOUNT, "The account of its library, and Theorem 1", "other_models"),
+    Proof(ACCOUNT, "The account of its library, and Theorem 1", "other_models", True),
 )
 
 

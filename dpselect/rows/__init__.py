@@ -9,6 +9,8 @@ from .blocks import (
     block_map,
     block_sum,
     gathered,
+    hold,
+    in_one_place,
     is_lazy,
     map_rows,
     on_first_row,
@@ -17,6 +19,7 @@ from .blocks import (
 )
 from .checked import checked_rows, dummy_rows
 from .chunks import RowChunks
+from .computed import read_by_block
 from .cutting import collect, row_blocks, rows_in_block
 from .labels import align, distinct, in_memory, on_labels
 from .parts import MOST_SPLITS, Parts
@@ -37,13 +40,16 @@ __all__ = [
     "distinct",
     "dummy_rows",
     "gathered",
+    "hold",
     "in_memory",
+    "in_one_place",
     "is_lazy",
     "map_rows",
     "n_rows",
     "on_each_row",
     "on_first_row",
     "on_labels",
+    "read_by_block",
     "row_blocks",
     "rows_in_block",
     "run_here",

@@ -45,6 +45,18 @@ def block_map(function, X, *aligned, n_jobs=None, row_elements=None, beside=None
     return collect(over_blocks(function, X, aligned, row_elements, n_jobs, beside), X.shape[0])
 
 
+def hold(function, X, *aligned, tails):
+    """Return lazy rows that are read once, and what ``function(block, *aligned_blocks)`` makes of them.
+
+    They stay in the memory of the workers that read them, together: if rows are made anew, what was
+    computed of them is, too. `function` returns a tuple of arrays with one entry a row, of the shapes
+    `tails`; sparse blocks reach it as CSR arrays.
+
+    Returns a tuple of lazy rows; or None where nothing can be held, so that each pass reads and checks.
+    """
+    return X.hold(function, aligned, tails) if is_lazy(X) else None
+
+
 def sample(n_rows, X, *aligned):
     """Return about `n_rows` rows, spread evenly as shapes alone say, with what is aligned.
 
@@ -55,6 +67,11 @@ def sample(n_rows, X, *aligned):
         return X.sample(n_rows, aligned)
     runs = spread_runs(n_rows, X.shape[0])
     return tuple(join([array[rows] for rows in runs]) for array in (X, *aligned))
+
+
+def in_one_place(function, X, *aligned):
+    """Return ``function(X, *aligned)`` of distributed rows of one chunk, as arrays where they are."""
+    return X.in_one_place(function, aligned)
 
 
 def map_rows(function, X, tail, names=None, dtype=np.float64):

@@ -3,24 +3,31 @@
 Each pass is one reduction, a task for each chunk and a tree of additions in an order that shapes
 alone decide: results do not depend on which worker was the first, nor on whether one was lost and
 its tasks were run again.
+
+What many passes read is checked once and held in the memory of the workers, with all that was computed
+of it, as one result a chunk: whoever loses a chunk loses what belongs to it, and both are made anew.
 """
 
 import io
 import sys
 import warnings
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
 from sklearn.utils import check_consistent_length
 
 from ..validation import unquoted
-from .cutting import add_up, collect, over_blocks
+from .cutting import add_up, collect, join, over_blocks
 from .source import FEW, RowSource, rows_at
+from .sparse_rows import canonical
 
 # sums that one task adds
 FAN_IN = 8
 # larger functions, with the coefficients that they hold, are sent once and not with each task
 SENT_ONCE = 1 << 16
+# rows are held for many passes if they take no more than this share of the memory of all workers
+HELD = 0.3
 
 
 def is_dask(X):
@@ -55,16 +62,35 @@ def align_dask(X, y):
     return X, _rows(_cut_array(y, X.lengths).persist())
 
 
+@dataclass(frozen=True)
+class _Reading:
+    """How a task makes rows of a chunk: by functions, in the task itself.
+
+    A chunk that is held is a tuple, with the rows at a `place`. `steps` are pairs of the shape of a row
+    before, and a function.
+    """
+
+    place: int | None = None
+    steps: tuple = ()
+
+    def __call__(self, length, chunk):
+        block = chunk if self.place is None else chunk[self.place]
+        for tail, function in self.steps:
+            _check_shapes((length, *tail), block)
+            block = function(_aligned_bytes(block))
+        return block
+
+
 class DistributedRows(RowSource):
     """Rows in chunks that tasks of a Dask cluster compute.
 
-    `parts` are the chunks, as Delayed, none of them empty; `lengths` their rows, and `tail` is the
-    shape of a row.
+    `parts` are the chunks, as Delayed, none of them empty; `lengths` their rows, `tail` is the
+    shape of a row, and `reading` makes rows of a chunk.
     """
 
-    def __init__(self, parts, lengths, tail, names=None, dtype=np.float64):
+    def __init__(self, parts, lengths, tail, names=None, dtype=np.float64, reading=_Reading()):
         super().__init__((sum(lengths), *tail), dtype, names)
-        self.parts, self.lengths = parts, lengths
+        self.parts, self.lengths, self.reading = parts, lengths, reading
 
     def block_sum(self, function, aligned, n_jobs, row_elements, beside=None):
         parts = self._tasks(_sum_chunk, function, aligned, (row_elements, None, beside))
@@ -80,43 +106,55 @@ class DistributedRows(RowSource):
             parts, self.lengths, example.shape[1:], dtype=example.dtype
         ).to_dask()
 
+    def hold(self, function, aligned, tails):
+        if not 0 < 8 * len(self) * self.shape[1] <= HELD * _memory_of_workers():
+            return None
+        parts = self._tasks(_hold_chunk, function, aligned, (self.shape[1], None, 1))
+        return self._held(parts, self.lengths, (self.shape[1:], *tails))
+
     def reduce(self, function, combine):
         """Return what `combine` makes of lists of ``function(chunk)``, in one pass."""
-        parts = self._tasks(_on_chunk, function, (), None)
+        parts = self._tasks(_on_chunk, function)
         return _compute(_tree(parts, _combine, _pack(combine)))
+
+    def in_one_place(self, function, aligned):
+        """Return ``function(X, *aligned)`` of the only chunk."""
+        (task,) = self._tasks(_on_chunks, function, aligned)
+        return _compute(task)
 
     def sample(self, n_rows, aligned):
         few = min(FEW, len(self.parts), max(1, n_rows))
         chosen = np.unique(np.linspace(0, len(self.parts) - 1, few).astype(int)).tolist()
         share = -(-n_rows // len(chosen))
-        aligned = [self._cut(array) for array in aligned]
-        X, *rest = (rows._heads(chosen, share) for rows in (self, *aligned))
-        return X, *(rows.to_dask() for rows in rest)
-
-    def _heads(self, chosen, share):
-        lengths = tuple(min(self.lengths[i], share) for i in chosen)
-        parts = [
-            _delayed(rows_at)(self.parts[i], slice(0, length)) for i, length in zip(chosen, lengths)
-        ]
-        return self._like(parts, lengths)
+        lengths = [min(self.lengths[i], share) for i in chosen]
+        rows = [self, *map(self._cut, aligned)]
+        parts = self._tasks(_take_chunk, None, rows[1:], [slice(0, n) for n in lengths], chosen)
+        # they are few: in one place they take a task a pass
+        whole = _delayed(_join)(parts)
+        return self._held([whole], (sum(lengths),), [array.shape[1:] for array in rows])
 
     def pick(self, indices):
-        parts, lengths, start = [], [], 0
+        requested, chosen, lengths, start = [], [], [], 0
         cuts = np.searchsorted(indices, np.concatenate([[0], np.cumsum(self.lengths)]))
-        for part, length, low, high in zip(self.parts, self.lengths, cuts, cuts[1:]):
+        for i, (length, low, high) in enumerate(zip(self.lengths, cuts, cuts[1:])):
             if low < high:
-                requested = _packed_indices(indices[low:high] - start, length)
-                parts.append(_delayed(_picked)(part, requested))
+                requested.append(_packed_indices(indices[low:high] - start, length))
+                chosen.append(i)
                 lengths.append(int(high - low))
             start += length
-        return self._like(parts, tuple(lengths))
+        parts = self._tasks(_take_chunk, None, (), requested, chosen)
+        return DistributedRows(
+            parts, tuple(lengths), self.shape[1:], self.names, self.dtype, _Reading(0)
+        )
 
     def map(self, function, tail, names=None, dtype=np.float64):
-        parts = self._tasks(_on_chunk, function, (), None)
-        return DistributedRows(parts, self.lengths, tail, names, dtype)
+        steps = (*self.reading.steps, (self.shape[1:], function))
+        reading = replace(self.reading, steps=steps)
+        return DistributedRows(self.parts, self.lengths, tail, names, dtype, reading)
 
     def on_first_row(self, function):
-        return _compute(_delayed(_on_first)(_pack(function), self.parts[0]))
+        (first,) = self._tasks(_take_chunk, None, (), [slice(0, 1)], [0])
+        return _compute(_delayed(_on_first)(_pack(function), first))
 
     def computed(self):
         """Return the rows as an array in this process."""
@@ -126,18 +164,40 @@ class DistributedRows(RowSource):
         """Return the rows as a lazy Dask array."""
         import dask.array as da
 
+        as_read = self.reading == _Reading()
         return da.concatenate([
             da.from_delayed(part, (length, *self.shape[1:]), dtype=self.dtype)
-            for part, length in zip(self.parts, self.lengths)
+            for part, length in zip(
+                self.parts if as_read else self._tasks(_on_chunk, _same), self.lengths
+            )
         ])
 
-    def _tasks(self, task, function, aligned, cut):
-        packed, task = _pack(function), _delayed(task)
-        columns = zip(self.lengths, self.parts, *(self._cut(array).parts for array in aligned))
+    def _tasks(self, task, function, aligned=(), cut=None, chosen=None):
+        """Return a task for each (or each chosen) chunk; a list for `cut` has an entry for each."""
+        rows = [self, *map(self._cut, aligned)]
+        # what is held together is one argument
+        sources = list({id(array.parts): array.parts for array in rows}.values())
+        packed = _pack((function, [
+            ([array.parts is source for source in sources].index(True), array.shape[1:], array.reading)
+            for array in rows
+        ]))
+        task, chosen = _delayed(task), range(len(self.parts)) if chosen is None else chosen
+        cuts = cut if isinstance(cut, list) else [cut] * len(chosen)
         return [
-            task(packed, cut, (length, *self.shape[1:]), *blocks)
-            for length, *blocks in columns
+            task(packed, cut, self.lengths[i], *(source[i] for source in sources))
+            for i, cut in zip(chosen, cuts)
         ]
+
+    def _held(self, parts, lengths, tails):
+        """Return what chunks of arrays hold, the first like these rows, in the memory of workers."""
+        parts = _persisted(parts)
+        first = DistributedRows(
+            parts, lengths, self.shape[1:], self.names, self.dtype, _Reading(0)
+        )
+        return first, *(
+            DistributedRows(parts, lengths, tail, reading=_Reading(i))
+            for i, tail in enumerate(tails) if i
+        )
 
     def _cut(self, array):
         """Return an array of as many rows as distributed rows that are cut as these."""
@@ -148,9 +208,6 @@ class DistributedRows(RowSource):
         if not is_dask(array):
             array = _cut_array(array, self.lengths)
         return _rows(_recut(array, self.lengths))
-
-    def _like(self, parts, lengths):
-        return DistributedRows(parts, lengths, self.shape[1:], self.names, self.dtype)
 
 
 def _rows(X, lengths=None):
@@ -215,14 +272,24 @@ def _delayed(function):
     return delayed(function, pure=False)
 
 
+def _persisted(parts):
+    """Return tasks whose results stay with the workers as long as somebody holds them."""
+    return list(_told(lambda dask: dask.persist(*parts)))
+
+
 def _compute(value):
-    """Run tasks; an error of theirs is told without records."""
+    """Run tasks and return their result."""
+    return _told(lambda dask: dask.compute(value)[0])
+
+
+def _told(run):
+    """Return ``run(dask)``; an error of a task is told without records."""
     import dask
 
     try:
         # tasks in threads of this process restore each other's filters of warnings
         with warnings.catch_warnings():
-            return dask.compute(value)[0]
+            return run(dask)
     except _RowsError as error:
         said = error.kind(str(error))
     except Exception as error:
@@ -266,29 +333,65 @@ def _run(function, *args):
     raise found
 
 
-def _sum_chunk(packed, cut, shape, *blocks):
-    X, *aligned = map(_plain, blocks)
-    _run(_check_shapes, shape, X, *aligned)
-    return _run(lambda: add_up(over_blocks(_unpack(packed), X, aligned, *cut)))
+def _sum_chunk(packed, cut, length, *chunks):
+    function, X, *aligned = _run(_read, packed, length, chunks)
+    return _run(lambda: add_up(over_blocks(function, X, aligned, *cut)))
 
 
-def _map_chunk(packed, cut, shape, *blocks):
-    X, *aligned = map(_plain, blocks)
-    _run(_check_shapes, shape, X, *aligned)
-    return _run(lambda: collect(over_blocks(_unpack(packed), X, aligned, *cut), X.shape[0]))
+def _map_chunk(packed, cut, length, *chunks):
+    function, X, *aligned = _run(_read, packed, length, chunks)
+    return _run(lambda: collect(over_blocks(function, X, aligned, *cut), length))
 
 
-def _on_chunk(packed, cut, shape, block):
-    _run(_check_shapes, shape, block)
-    return _run(_unpack(packed), _aligned_bytes(block))
+def _hold_chunk(packed, cut, length, *chunks):
+    function, X, *aligned = _run(_read, packed, length, chunks)
+    X = canonical(X)
+    found = _run(lambda: list(over_blocks(function, X, aligned, *cut)))
+    return X, *(np.concatenate(parts) for parts in zip(*found))
 
 
-def _on_first(packed, block):
-    return _run(_unpack(packed), rows_at(block, slice(0, 1)))
+def _take_chunk(packed, requested, length, *chunks):
+    _, *arrays = _run(_read, packed, length, chunks, False)
+    if isinstance(requested, np.ndarray) and requested.dtype == np.uint8:
+        requested = np.flatnonzero(np.unpackbits(requested, count=length))
+    return tuple(rows_at(array, requested) for array in arrays)
+
+
+def _join(parts):
+    return tuple(join(arrays) for arrays in zip(*parts))
+
+
+def _on_chunk(packed, cut, length, chunk):
+    function, block = _run(_read, packed, length, (chunk,), False)
+    return _run(function, _aligned_bytes(block))
+
+
+def _on_chunks(packed, cut, length, *chunks):
+    function, *blocks = _run(_read, packed, length, chunks)
+    return _run(function, *blocks)
+
+
+def _on_first(packed, first):
+    return _run(_unpack(packed), first[0])
 
 
 def _combine(packed, parts):
     return _run(_unpack(packed), parts)
+
+
+def _same(block):
+    return block
+
+
+def _read(packed, length, chunks, plain=True):
+    """Return the function and the rows that a task works on, `plain` ones as arrays."""
+    function, readings = _unpack(packed)
+    blocks = [(tail, reading(length, chunks[source])) for source, tail, reading in readings]
+    if plain:
+        blocks = [(tail, _plain(block)) for tail, block in blocks]
+    (tail, X), *aligned = blocks
+    _check_shapes((length, *tail), X, *(array for _, array in aligned))
+    return function, X, *(array for _, array in aligned)
 
 
 def _check_shapes(shape, X, *aligned):
@@ -321,10 +424,18 @@ def _packed_indices(indices, length):
     return np.packbits(mask) if np.count_nonzero(mask) == len(indices) else indices
 
 
-def _picked(block, requested):
-    if requested.dtype == np.uint8:
-        requested = np.flatnonzero(np.unpackbits(requested, count=block.shape[0]))
-    return rows_at(block, requested)
+def _memory_of_workers():
+    """Return the bytes that the workers of a cluster may use, 0 without a cluster."""
+    from dask.base import get_scheduler
+
+    client = getattr(get_scheduler(), "__self__", None)
+    if not hasattr(client, "scheduler_info"):
+        return 0
+    known = client.scheduler_info()
+    # of many workers the list may have only some
+    return known.get("total_memory") or sum(
+        worker["memory_limit"] for worker in known["workers"].values()
+    )
 
 
 def _pack(function):

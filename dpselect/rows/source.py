@@ -32,6 +32,10 @@ class RowSource(ABC):
     def block_map(self, function, aligned, n_jobs, row_elements, beside=None):
         """Collect over blocks; see :func:`~dpselect.rows.block_map`."""
 
+    def hold(self, function, aligned, tails):
+        """Hold rows and what is computed of them; see :func:`~dpselect.rows.hold`."""
+        return None
+
     @abstractmethod
     def sample(self, n_rows, aligned):
         """Return rows that are spread evenly; see :func:`~dpselect.rows.sample`."""

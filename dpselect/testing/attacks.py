@@ -1,4 +1,4 @@
-"""Attacks on the loss that is stated: data sets that are told apart by what comes out."""
+"""Attacks on the loss that is stated: data sets that are distinguished by what comes out."""
 
 import itertools
 import math
@@ -41,7 +41,7 @@ def _worst_neighbours(case, setting, bases, seeds):
 
 
 def check_the_stated_loss(case, n_trials):
-    """Neighbours that are as far apart as can be cannot be told apart better than is stated."""
+    """Neighbours that are as far apart as can be cannot be distinguished better than is stated."""
     tried = []
     for number, setting in enumerate(_settings(case)):
         try:

@@ -57,9 +57,10 @@ def check_private_estimator(
     That it passes is no proof. The checks find what they look for: a privacy loss that is larger than
     stated on the records that they try, by a third or more in one dimension and by a factor of about two
     in several; exact values in what is kept or said; records that are not clipped; a budget that is not
-    asked, or not charged what is spent; noise that is shared, repeated or missing. They do not see a
-    loss on other records, a delta that is too small, times, memory, or what methods other than `fit` and
-    predictions reveal. A proof says what holds; this says that the code does not contradict it.
+    asked, or that does not count what is spent; noise that is shared, repeated or missing. They do not
+    see a loss on other records, a delta that is too small, times, memory, or what methods other than
+    `fit` and predictions reveal. A proof says what holds; this says that the code does not contradict
+    it.
 
     Run scikit-learn's :func:`~sklearn.utils.estimator_checks.check_estimator` besides.
 
@@ -71,7 +72,7 @@ def check_private_estimator(
     statement : ReleaseStatement, default=None
         What it releases. None stands for ``ReleaseStatement()``.
     n_trials : int, default=2000
-        Most fits to each pair of neighbours that are told apart; most pairs need a tenth. More find
+        Most fits to each pair of neighbours that are distinguished; most pairs need a tenth. More find
         smaller mistakes. 0 leaves these attacks out.
 
     Raises

@@ -61,15 +61,15 @@ def check_seeds(case):
     generator = np.random.RandomState(0)
     found = [case.numbers(case.fit(data, generator, epsilon=TINY)).tolist() for _ in range(2)]
     require(found[0] != found[1], "Two fits with one generator have the same noise.")
-    for seed, wanted in ((None, False), (0, True), (np.random.default_rng(0), True)):
+    for seed, expected in ((None, False), (0, True), (np.random.default_rng(0), True)):
         model = case.model(seed)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             model.fit(*data)
         seeds = [w for w in caught if issubclass(w.category, SeededNoiseWarning)]
         what = f"random_state of type {type(seed).__name__}"
-        require(bool(seeds) == wanted, f"A fit with {what} must {'' if wanted else 'not '}warn.")
-        require(model.privacy_.seeded is wanted, f"privacy_.seeded is wrong for {what}.")
+        require(bool(seeds) == expected, f"A fit with {what} must {'' if expected else 'not '}warn.")
+        require(model.privacy_.seeded is expected, f"privacy_.seeded is wrong for {what}.")
     model = case.model(0)
     with config_context(strict=True), stays_as_it_was(model, "A fit that strict mode refuses"):
         refused(lambda: model.fit(*data), (PrivacyLeakError,), "A seed in strict mode")

@@ -1,4 +1,4 @@
-"""Checks of what is stated, and of what a ledger is charged."""
+"""Checks of what is stated, and of what a ledger counts."""
 
 import copy
 import tempfile
@@ -44,7 +44,7 @@ def check_the_statement(case):
 
 
 def check_ledger(case):
-    """A budget is asked before any record is read, and charged with what `privacy_` states."""
+    """A budget is asked before any record is read, and counts what `privacy_` states."""
     data = case.data()
     untouchable = [Untouchable() for _ in data]
     ways = ["open", "parameter"] if "ledger" in case.params else ["open"]
@@ -65,7 +65,7 @@ def check_ledger(case):
                 attempt(lambda: fit(X, *y))
                 require(
                     ledger.spent() in ((0.0, 0.0), (0.75, 0.0), (0.75, stated_delta(case))),
-                    f"A fit that was refused for X with {name} is charged {ledger.spent()}.",
+                    f"A fit that was refused for X with {name} is counted with {ledger.spent()}.",
                 )
             already = len(ledger.history())
             if ledger.spent()[0]:
@@ -77,7 +77,7 @@ def check_ledger(case):
             require(
                 ledger.spent() == (0.75, model.privacy_.delta)
                 and (entry.epsilon, entry.delta) == (model.privacy_.epsilon, model.privacy_.delta),
-                f"The ledger is charged epsilon {entry.epsilon:g} and delta {entry.delta:g} for a fit "
+                f"The ledger counts epsilon {entry.epsilon:g} and delta {entry.delta:g} for a fit "
                 f"that states 0.75 and {model.privacy_.delta:g}.",
             )
             require(
@@ -87,4 +87,4 @@ def check_ledger(case):
                 refused(
                     lambda: fit(*untouchable), (BudgetExceededError,), "A fit beyond the budget"
                 )
-            require(ledger.spent() == (0.75, entry.delta), "A refused fit is charged.")
+            require(ledger.spent() == (0.75, entry.delta), "A refused fit is counted.")

@@ -103,7 +103,7 @@ def test_what_a_target_may_be_depends_on_the_criterion():
 
 
 CRITERIA = [
-    "accuracy", "roc_auc", "neg_mean_squared_error", "no such score", None, 1.0, ["brier"],
+    "average_precision", "neg_max_error", "no such score", None, 1.0, ["brier"],
     make_scorer(mean_squared_error),
 ]
 
@@ -115,6 +115,18 @@ def test_criteria_without_a_bound_are_refused(criterion):
     if isinstance(criterion, str) and criterion in CRITERIA[:2]:
         says(message, f"criterion={criterion!r}", "'excess_risk'")
         assert "scoring" not in message
+
+
+@pytest.mark.parametrize("criterion", ["accuracy", "roc_auc", "balanced_accuracy", "f1"])
+def test_a_score_that_should_be_large_is_at_least_its_target(criterion):
+    for target in (0.0, 1.0, 1.5, -0.1, np.nan):
+        message = refusal(ValueError, estimator=LOGISTIC, criterion=criterion, target=target)
+        says(message, "target", criterion, "at least", "0.8")
+    says(refusal(CertificateError, criterion=criterion), "DPRidge")
+    says(refusal(CertificateError, criterion="r2", estimator=LOGISTIC), "public range of targets")
+    three = DPLogisticRegression(alpha=0.1, classes=[0, 1, 2])
+    if criterion in ("roc_auc", "f1"):
+        says(refusal(CertificateError, criterion=criterion, estimator=three), "two classes")
 
 
 @pytest.mark.parametrize("estimator, criterion, instead", [

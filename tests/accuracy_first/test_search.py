@@ -339,7 +339,7 @@ def exact_excess(s, X, y):
     return risk(theta) - risk(best)
 
 
-def misses(estimator, target, runs=200, asked=None, **parameters):
+def misses(estimator, target, runs=100, asked=None, **parameters):
     """In how many seeded runs the released model is worse than the target."""
     X, y = records(estimator, SMALL)
     s = search(estimator, {"epsilon": np.geomspace(0.03, 300, 20)}, target=asked or target, **parameters)
@@ -348,7 +348,7 @@ def misses(estimator, target, runs=200, asked=None, **parameters):
     )
 
 
-def most_misses(gamma, runs=200):
+def most_misses(gamma, runs=100):
     """What a search that keeps its promise exceeds with probability below 1e-6."""
     return int(binom.isf(1e-6, runs, gamma))
 
@@ -366,7 +366,7 @@ def test_the_promise(estimator, method):
     parameters = {"method": method, "failure_probability": 0.05, "delta": 1e-6}
     assert misses(estimator, 0.02, **parameters) <= most_misses(0.05)
     # the check is not idle: a search for a larger excess is caught
-    assert misses(estimator, 0.02, asked=2.0, runs=60, **parameters) > most_misses(0.05, 60)
+    assert misses(estimator, 0.02, asked=2.0, runs=40, **parameters) > most_misses(0.05, 40)
 
 
 @pytest.mark.filterwarnings("ignore::dpselect.SeededNoiseWarning")
@@ -377,7 +377,7 @@ def test_theory_promises_the_mean(estimator):
 
     def mean():
         return np.mean([
-            exact_excess(s.set_params(random_state=seed).fit(X, y), X, y) for seed in range(25)
+            exact_excess(s.set_params(random_state=seed).fit(X, y), X, y) for seed in range(15)
         ])
 
     assert mean() < 0.02
@@ -417,8 +417,8 @@ def test_the_promise_on_absolute_targets(criterion, method):
             for seed in range(runs)
         )
 
-    assert late(1.1 * least, 1.1 * least, 200) <= most_misses(0.05)
-    assert late(1.1 * least, 3 * least, 60) > most_misses(0.05, 60)
+    assert late(1.1 * least, 1.1 * least, 100) <= most_misses(0.05)
+    assert late(1.1 * least, 3 * least, 40) > most_misses(0.05, 40)
 
 
 # --- targets that cannot be met

@@ -23,14 +23,14 @@ def noisy_sum(epsilon, dimension=1):
     return release
 
 
-@pytest.mark.parametrize("epsilon, dimension", [(0.5, 1), (2.0, 1), (2.0, 4)])
+@pytest.mark.parametrize("epsilon, dimension", [(1.0, 1), (2.0, 4)])
 def test_a_true_claim_stands_and_a_false_one_does_not(epsilon, dimension):
-    parameters = dict(n_trials=10_000, confidence=1 - 1e-7, float_bits=False, random_state=0)
+    parameters = dict(n_trials=5_000, confidence=1 - 1e-7, float_bits=False, random_state=0)
     found = epsilon_lower_bound(noisy_sum(epsilon, dimension), ZEROS, ONE, **parameters)
     assert 0.4 * epsilon < found.epsilon <= epsilon
     broken = epsilon_lower_bound(noisy_sum(3 * epsilon, dimension), ZEROS, ONE, **parameters)
     assert epsilon < broken.epsilon <= 3 * epsilon
-    assert (found.n_trials, found.delta, found.confidence) == (10_000, 0.0, 1 - 1e-7)
+    assert (found.n_trials, found.delta, found.confidence) == (5_000, 0.0, 1 - 1e-7)
 
 
 def test_either_data_set_may_be_the_first():
@@ -46,10 +46,10 @@ def test_nothing_is_found_where_nothing_is():
             lambda records: rng.normal(size=2), ZEROS, ONE, n_trials=200, confidence=0.9,
             random_state=seed,
         ).epsilon
-        for seed, rng in ((seed, np.random.default_rng(seed)) for seed in range(60))
+        for seed, rng in ((seed, np.random.default_rng(seed)) for seed in range(40))
     ]
     # above 0 in one of ten runs at most
-    assert np.count_nonzero(found) <= binom.isf(1e-6, 60, 0.1)
+    assert np.count_nonzero(found) <= binom.isf(1e-6, 40, 0.1)
 
 
 class Passes:

@@ -329,3 +329,31 @@ def test_parameters_are_checked(wrong):
     if "bound" not in wrong:
         with pytest.raises(ValueError, match=next(iter(wrong))):
             attack_certificate(DPLogisticRegression(), BrierScore(), draw_rows, **parameters)
+
+
+def draw_persons(rng, size):
+    """Return persons with one row or some, alike or not."""
+    rows, labels = np.empty(size, dtype=object), np.empty(size, dtype=object)
+    for i in range(size):
+        m = int(rng.integers(1, 20)) if rng.random() < 0.5 else 1
+        rows[i], labels[i] = rng.choice([-5.0, 0.0, 5.0], size=(m, 2)), rng.integers(2, size=m)
+        if rng.random() < 0.5:
+            rows[i][:], labels[i][:] = rows[i][0], labels[i][0]
+    return rows, labels
+
+
+class TakesRowsForPersons(DPLogisticRegression):
+    def _records(self, X, y):
+        records = super()._records(X, y)
+        persons = dataclasses.replace(records.persons, weight=np.ones(len(records.X)))
+        return dataclasses.replace(records, persons=persons)
+
+
+@pytest.mark.parametrize("kind", [DPLogisticRegression, TakesRowsForPersons])
+def test_certificates_of_persons(kind):
+    model = kind(alpha=0.5, classes=[0, 1], perturbation="output", epsilon=30.0)
+    training, validation = attack_certificate(
+        model, BrierScore(), draw_persons, 12, persons=True, n_trials=1, n_steps=10, random_state=0,
+    )
+    assert 0.1 < validation.ratio <= 1
+    assert 0.02 < training.ratio <= 1 if kind is DPLogisticRegression else training.ratio > 1

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import strategies as st
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
-from dpselect import DPLogisticRegression, calibrated, evaluate
+from dpselect import DPLogisticRegression, DPRidge, calibrated, coef_interval, evaluate
 
 from .properties import attempt, cases, check_error
 from .values import changes, junk, records
@@ -26,6 +26,7 @@ ODD = (np.float16(0.3), np.float32(0.04), Fraction(1, 3), 1.0, 1e-9, float("inf"
     600, params=changes(
         model=MODELS, epsilon=ODD, random_state=(0, None), ledger=(None,), by=(LABELS, None, ROWS[:, 0]),
         levels=([0, 1], None, ["a", "b"]), target_range=((0, 1), None, (-1e99, 1e99)),
+        groups=(np.arange(40) // 2, None, ROWS[:, 0]),
     ),
     data=records(),
 )
@@ -35,10 +36,12 @@ def test_evaluate(params, data):
     if found.error is not None:
         check_error(found.error, (
             "model", "epsilon", "ledger", "random_state", "question", "by", "levels", "target_range",
+            "groups",
         ))
         return "error"
     evaluation = found.value
-    assert evaluation.counts_.size >= 48 and (evaluation.counts_ % 1 == 0).all()
+    persons = given.get("groups") is not None
+    assert evaluation.counts_.size >= 48 and (persons or (evaluation.counts_ % 1 == 0).all())
     assert attempt(lambda: (repr(evaluation), evaluation._repr_html_())).error is None
     return "result"
 
@@ -88,4 +91,33 @@ def test_calibrated(params):
         check_error(found.error, ("model", "evaluation", "method", "recall", "precision", "rate"))
         return "error"
     assert attempt(lambda: (repr(found.value), found.value.predict_proba(ROWS))).error is None
+    return "result"
+
+
+FITTED = (
+    MODELS[0], DPLogisticRegression(5.0, classes=[0, 1]).fit(ROWS, LABELS),
+    DPRidge(5.0, target_range=(-1, 1)).fit(ROWS, ROWS[:, 0]), *MODELS[1:],
+)
+
+
+@cases(
+    300, params=changes(
+        model=FITTED, epsilon=ODD, n_samples=(40, np.int8(40), 1, 10**9), random_state=(0, None),
+        ledger=(None,),
+    ),
+    level=st.one_of(st.floats(0, 1), junk()), data=records(),
+)
+def test_coef_interval(params, level, data):
+    given = {"model": FITTED[1], "epsilon": 1.0, "n_samples": 40, **params}
+    found = attempt(lambda: coef_interval(given.pop("model"), *data, **given))
+    if found.error is not None:
+        check_error(found.error, ("model", "epsilon", "n_samples", "ledger", "random_state", "question"))
+        return "error"
+    asked = attempt(lambda: found.value.confidence_interval(level))
+    if asked.error is not None:
+        check_error(asked.error, ("confidence_level",))
+        return "error"
+    low, high = asked.value
+    assert found.value.empty or (low <= high).all()
+    assert attempt(lambda: (repr(found.value), found.value.to_frame())).error is None
     return "result"

@@ -6,9 +6,11 @@ import json
 import lzma
 import os
 import pickle
+import signal
 import subprocess
 import sys
 import warnings
+from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -360,31 +362,42 @@ STAGES = {
 }
 # until then nothing has come out that depends on a record
 FREE = ("reading", "planning")
-STOPPED = """
-import os, signal, sys
-from unittest import mock
-from dpselect.__main__ import main
-def stop(*args, **kwargs):
-    os.kill(os.getpid(), getattr(signal, sys.argv[1]))
-    signal.pause()
-with mock.patch(sys.argv[2], stop):
-    sys.exit(main(sys.argv[3:]))
-"""
+
+
+def stopped(folder, place, how, argv):
+    """Run the command in a process that a signal stops at a place; return its end and what it said."""
+    def stop(*args, **kwargs):
+        os.kill(os.getpid(), how)
+        signal.pause()
+
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            os.chdir(folder)
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            with open("said.txt", "w") as sys.stdout, mock.patch(place, stop):
+                sys.stderr = sys.stdout
+                code = main(argv)
+        finally:
+            os._exit(code)
+    ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    return ended, (folder / "said.txt").read_text()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("how", ["SIGKILL", "SIGINT"])
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks here")
+@pytest.mark.filterwarnings("ignore:This process")
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT], ids=lambda how: how.name)
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_fit_that_is_stopped_leaves_no_half_model_and_no_uncounted_loss(run, folder, stage, how):
     assert run("ledger", "create", "l.ledger", "--epsilon", "3")[0] == 0
     argv = [*FULL, "--save", "model.pkl", "--report", "said.html", "--ledger", "l.ledger"]
-    done = subprocess.run([sys.executable, "-c", STOPPED, how, STAGES[stage], *argv], cwd=folder,
-                          capture_output=True, text=True, env=ENVIRONMENT)
-    assert done.returncode == (-9 if how == "SIGKILL" else 130), done.stderr
-    assert SECRET not in done.stdout + done.stderr
+    code, said = stopped(folder, STAGES[stage], how, argv)
+    assert code == (-9 if how == signal.SIGKILL else 130) and SECRET not in said, said
     spent = PrivacyLedger(folder / "l.ledger").spent()[0]
     # who interrupts before the noise is drawn has learned nothing
-    free = stage in FREE or (stage, how) == ("training", "SIGINT")
+    free = stage in FREE or (stage, how) == ("training", signal.SIGINT)
     assert spent == (0.0 if free else 2.0)
     if (folder / "model.pkl").exists():
         check_model(pickle.loads((folder / "model.pkl").read_bytes()))

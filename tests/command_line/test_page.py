@@ -17,8 +17,9 @@ def test_every_command_of_the_page_runs(run, folder):
         "age": rng.integers(18, 91, n), "income": np.where(rng.random(n) < 0.1, np.nan, 3e4),
         "work": rng.choice(["private", "public", "none"], n), "ill": rng.choice(["no", "yes"], n),
     })
-    for name in ("data.csv", "held_out.csv"):
-        table.to_csv(name, index=False)
+    table.to_csv("data.csv", index=False)
+    for name in ("visits.csv", "held_out.csv"):
+        table.assign(patient=rng.integers(100, size=n)).to_csv(name, index=False)
     table.drop(columns="ill").to_csv("others.csv", index=False)
     (folder / "schema.json").unlink()
     commands = re.findall(r"^    \$ dpselect (.*)$", PAGE, re.MULTILINE)

@@ -101,6 +101,7 @@ def test_noise_is_that_of_persons():
     found = evaluated("two", epsilon=0.7, groups=IDS)
     assert (found.counts_ % plan.step == 0).all() and (found.counts_ % 1 != 0).any()
     assert "on 120 persons" in repr(found)
+    assert evaluated("two", epsilon=1e300, groups=IDS).metric("accuracy").high <= 1
 
 
 @pytest.mark.parametrize("rows", ["sparse", "chunks", "shuffled"])
@@ -165,6 +166,7 @@ def test_the_ledger_counts_persons(tmp_path):
     (dict(groups=IDS[:-1]), "groups must have one id"), (dict(groups=5), "groups must have one id"),
     (dict(groups=np.where(IDS > 3, np.nan, IDS)), "missing id"),
     (dict(groups=IDS, y=Y[:-1]), "y must have one label"),
+    (dict(groups=IDS, y=np.stack([Y, Y], axis=1)), "y must have one label"),
 ])
 def test_bad_input_tells_no_number_of_rows(given, said):
     with pytest.raises(ValueError, match=said) as caught:

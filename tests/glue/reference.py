@@ -37,7 +37,7 @@ def signs_of(y, classes):
 # ---- linear models
 
 
-def shortened(model, X):
+def clipped_rows(model, X):
     """Return the rows, clipped to both norms, one after the other."""
     A = clipped(X, "l2", model.data_norm)
     return A if model.data_norm_l1 is None else clipped(A, "l1", model.data_norm_l1)
@@ -200,7 +200,7 @@ def units_of(model):
 
 def design(model, X):
     """Return the rows as the model sees them."""
-    A = shortened(model, X)
+    A = clipped_rows(model, X)
     if not model.fit_intercept:
         return A
     return np.hstack([A, np.full((len(A), 1), model.intercept_scaling)])
@@ -323,7 +323,7 @@ def ridge_scales(model, n, p):
 
 def ridge_statistics(model, X, y):
     """Return the mean Gram matrix and moments of the clipped records, targets from the middle."""
-    A = shortened(model, X)
+    A = clipped_rows(model, X)
     if model.fit_intercept:
         A = np.hstack([A, np.ones((len(A), 1))])
     y = np.clip(y, *model.target_range) - ridge_target(model)[0]

@@ -7,7 +7,7 @@ import functools
 import itertools
 import math
 import warnings
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import pytest
@@ -91,6 +91,8 @@ def hows(model):
     return ("path", "brownian", "fresh") if reduces else ("fresh",)
 
 
+# the tests of a case come one after the other, and share its run
+each_of = partial(pytest.mark.parametrize, scope="module")
 READ = [(name, how) for name, model in MODELS.items() for how in hows(model)]
 
 
@@ -140,7 +142,7 @@ def levels_of(name, how, seed=0):
 # ---- each model is the documented function of its noise
 
 
-@pytest.mark.parametrize("name, how", [case for case in READ if "objective" in case[0]])
+@each_of("name, how", [case for case in READ if "objective" in case[0]])
 def test_fresh_models_with_noise_in_the_objective(name, how):
     found = levels_of(name, how)
     assert len(found.units) == len(LEVELS)
@@ -164,7 +166,7 @@ def in_ball(model, w):
     return w * np.minimum(1, ball / lengths)
 
 
-@pytest.mark.parametrize("name, how", [case for case in READ if "output" in case[0]])
+@each_of("name, how", [case for case in READ if "output" in case[0]])
 def test_models_with_noise_that_is_added(name, how):
     found = levels_of(name, how)
     model = clone(found.model).set_params(epsilon=1.0)
@@ -181,7 +183,7 @@ def test_models_with_noise_that_is_added(name, how):
         assert w == pytest.approx(expected, abs=1e-6)
 
 
-@pytest.mark.parametrize("name, how", [case for case in READ if "density" in case[0]])
+@each_of("name, how", [case for case in READ if "density" in case[0]])
 def test_histograms_of_noisy_counts(name, how):
     found = levels_of(name, how)
     counts = reference.histogram_counts(found.model, found.X)
@@ -189,7 +191,7 @@ def test_histograms_of_noisy_counts(name, how):
         assert masses == pytest.approx(reference.masses_of(counts + np.ravel(noise)), abs=1e-9)
 
 
-@pytest.mark.parametrize("name, how", [case for case in READ if "sums" in case[0]])
+@each_of("name, how", [case for case in READ if "sums" in case[0]])
 def test_sums_are_read_with_their_own_noise(name, how, monkeypatch):
     # what is read of noisy sums is the minimiser of `Decomposition`; the sums are taken from it
     from dpselect.linear_model.ridge.noise import Decomposition as Statistics
@@ -216,7 +218,7 @@ def test_sums_are_read_with_their_own_noise(name, how, monkeypatch):
         assert apart[upper] == pytest.approx(np.ravel(noise) * units, abs=1e-6)
 
 
-@pytest.mark.parametrize("name, how", [case for case in READ if "objective" not in case[0]])
+@each_of("name, how", [case for case in READ if "objective" not in case[0]])
 def test_the_noise_of_a_path_is_that_of_the_documented_sensitivity(name, how):
     found = levels_of(name, how)
     noise, model = found.noise, clone(found.model).set_params(epsilon=1.0)
@@ -271,7 +273,7 @@ def vectors_of(found, how):
     return np.concatenate(levels) if how == "fresh" else levels[0]
 
 
-@pytest.mark.parametrize("name, how", READ)
+@each_of("name, how", READ)
 def test_no_two_vectors_of_noise_are_alike(name, how):
     found = levels_of(name, how)
     vectors = vectors_of(found, how)
@@ -314,7 +316,7 @@ def exact_risks(model, X, y, models):
     return found
 
 
-@pytest.mark.parametrize("name, how", READ)
+@each_of("name, how", READ)
 def test_risks_and_excesses_are_exact(name, how):
     found = levels_of(name, how)
     risks = exact_risks(found.model, found.X, found.y, found.models)
@@ -326,7 +328,7 @@ def test_risks_and_excesses_are_exact(name, how):
     assert least <= min(risks) + 1e-6
 
 
-@pytest.mark.parametrize("name, how", READ)
+@each_of("name, how", READ)
 def test_what_is_published_is_what_was_read(name, how):
     found = levels_of(name, how)
     fitted = found.reduction.publish(found.models[2], LEVELS[2])
@@ -341,7 +343,7 @@ def test_what_is_published_is_what_was_read(name, how):
 # ---- what decides without noise is the same on all records
 
 
-@pytest.mark.parametrize("name, how", READ)
+@each_of("name, how", READ)
 def test_a_forecast_reads_what_is_released_and_no_records(name, how):
     found = levels_of(name, how)
     others = found.model.accuracy_form().reduction(
@@ -454,7 +456,7 @@ def run_of(*case):
         return Run(case, patch)
 
 
-@pytest.mark.parametrize("case", SEARCHES, ids=", ".join)
+@each_of("case", SEARCHES, ids=", ".join)
 def test_what_is_stated_is_what_was_spent(case):
     run = run_of(*case)
     loss, recorder = run.search.privacy_, run.recorder
@@ -494,7 +496,7 @@ def test_what_is_stated_is_what_was_spent(case):
     assert run.search.best_epsilon_ == path[-1] == run.search.best_estimator_.epsilon
 
 
-@pytest.mark.parametrize("case", SEARCHES, ids=", ".join)
+@each_of("case", SEARCHES, ids=", ".join)
 def test_no_key_draws_two_noises(case):
     run = run_of(*case)
     keys = [
@@ -515,7 +517,7 @@ def part_sizes(run):
     return first.n, (N - first.n if run.criterion == "score" else first.n)
 
 
-@pytest.mark.parametrize("case", WALKS, ids=", ".join)
+@each_of("case", WALKS, ids=", ".join)
 def test_questions_are_asked_with_the_sensitivity_of_their_value(case):
     run = run_of(*case)
     n_train, n_asked = part_sizes(run)
@@ -557,7 +559,7 @@ def test_questions_are_asked_with_the_sensitivity_of_their_value(case):
     assert (found.how, found.low, found.high, found.delta) == (how, LEVELS[0], LEVELS[-1], delta)
 
 
-@pytest.mark.parametrize("case", WALKS, ids=", ".join)
+@each_of("case", WALKS, ids=", ".join)
 def test_each_question_is_about_the_model_that_was_read(case):
     run = run_of(*case)
     X, y = run.records
@@ -597,7 +599,7 @@ def held_records(run):
     return X[held], None if run.records[1] is None else run.records[1][held]
 
 
-@pytest.mark.parametrize("case", [c for c in SEARCHES if c[2] == "excess_risk"], ids=", ".join)
+@each_of("case", [c for c in SEARCHES if c[2] == "excess_risk"], ids=", ".join)
 def test_without_a_seed_no_key_is_kept(case):
     with pytest.MonkeyPatch.context() as patch:
         run = Run(case, patch, random_state=None)
@@ -642,7 +644,7 @@ def decisions(case, seed, answers):
 
 
 @pytest.mark.parametrize("answers", [True, False])
-@pytest.mark.parametrize("case", FREE, ids=", ".join)
+@each_of("case", FREE, ids=", ".join)
 def test_the_same_release_leads_to_the_same_decisions(case, answers):
     assert decisions(case, 0, answers) == decisions(case, 1, answers)
 
@@ -680,7 +682,7 @@ def test_a_search_that_fails_on_the_way_has_spent(case, where, monkeypatch, tmp_
     assert ledger.spent()[0] >= LEVELS[0]
 
 
-@pytest.mark.parametrize("case", [c for c in SEARCHES if c[2] != "risk"], ids=", ".join)
+@each_of("case", [c for c in SEARCHES if c[2] != "risk"], ids=", ".join)
 def test_a_ledger_pays_what_is_stated(case, tmp_path):
     ledger = PrivacyLedger(tmp_path / "records.ledger", epsilon=1e9, delta=0.1)
     search = accuracy_search(*case, ledger=ledger).fit(*data_of(MODELS[case[0]]))
@@ -688,7 +690,7 @@ def test_a_ledger_pays_what_is_stated(case, tmp_path):
     assert ledger.spent() == pytest.approx((loss.epsilon, loss.delta))
 
 
-@pytest.mark.parametrize("case", [c for c in WALKS if c[2] != "risk"], ids=", ".join)
+@each_of("case", [c for c in WALKS if c[2] != "risk"], ids=", ".join)
 def test_no_search_spends_more_than_its_limit_and_its_ledger_is_asked_for_no_more(case, tmp_path):
     ledger = PrivacyLedger(tmp_path / "records.ledger", epsilon=1e9, delta=0.1)
     # the last level of the grid is too costly

@@ -2,6 +2,7 @@
 `groups` are refused."""
 
 import inspect
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -43,6 +44,7 @@ def test_what_takes_no_groups_refuses_them():
         "estimator": dpselect.DPLogisticRegression(classes=[0, 1]), "param_grid": {"alpha": [1.0]},
         "target_bound": 1.0, "target_range": (-1, 1), "target": 0.5, "bounds": (0, 1),
         "n_features_to_select": 1, "scoring": "brier", "epsilon": 1.0, "schema": None, "model": None,
+        "adjacency": "replace one record",
     }
     checked = set()
     for name, kind in PUBLIC.items():
@@ -155,3 +157,28 @@ def test_what_takes_groups_has_an_attack():
         *(type(model).__name__ for model in ATTACKED.values()),
         "DPRidge", "DPHistogramDensity", "DPBoundsScaler",
     }
+
+
+@pytest.mark.parametrize("name", [*[*LINEAR][::12], "search", "accuracy first", "holdout"])
+def test_no_message_tells_how_many_rows_there_are(name):
+    """That is private, beside `groups`."""
+    n, model = 617, clone(LINEAR.get(name, dpselect.DPLogisticRegression(classes=[0, 1], alpha=0.1)))
+    X, y = records_for(model, n, seed=0)
+    ids = np.arange(n) // 2
+    if getattr(model, "delta", 0) > 0:
+        model.set_params(delta=0.0)
+    fit = {
+        "search": dpselect.StabilityGridSearchCV(model, {}).fit,
+        "accuracy first": dpselect.AccuracyFirstSearchCV(model, {"epsilon": [1.0]}, target=0.1).fit,
+        "holdout": lambda X, y, groups: dpselect.Thresholdout().fit(
+            X, y, groups=groups, X_holdout=X, y_holdout=y, groups_holdout=groups
+        ),
+    }.get(name, model.fit)
+    bad = [
+        (X, y[:-1], ids), (X[:-1], y, ids), (X, y, ids[:-1]), (X, np.column_stack([y, y, y]), ids),
+        (X, y, np.column_stack([ids, ids])), (X[:, 0], y, ids), (X, y[:5], ids),
+    ]
+    for given in bad if name != "holdout" else bad[:5]:
+        with pytest.raises((TypeError, ValueError)) as caught:
+            fit(given[0], given[1], groups=given[2])
+        assert not re.search("61[67]", str(caught.value))

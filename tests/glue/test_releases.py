@@ -74,7 +74,7 @@ def test_rows_are_clipped_in_prediction_as_in_training(name, container):
     model, X, y = linear_records(name)
     model.fit(X, y)
     long = np.vstack([X[:20], 50 * X[:20]])
-    clipped = reference.shortened(model, long)
+    clipped = reference.clipped_rows(model, long)
     if hasattr(model, "classes"):
         values = clipped @ model.coef_.T + model.intercept_
         found = model.decision_function(container(long)).reshape(values.shape)

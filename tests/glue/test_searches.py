@@ -187,6 +187,11 @@ def cases(names):
     ]
 
 
+def each_of(names):
+    """Parametrise a test; the tests of a name come one after the other, and share its run."""
+    return pytest.mark.parametrize("name", names, scope="module")
+
+
 STABLE = {name: case for name, case in CASES.items() if "stability" in name and "processed" not in name}
 CERTAIN = {name: case for name, case in STABLE.items() if "delta" not in name}
 HELD_OUT = {
@@ -321,7 +326,7 @@ def names_of(rows, among):
 # ---- the epsilon that reaches each mechanism is the one that is stated
 
 
-@pytest.mark.parametrize("name", cases(CASES))
+@each_of(cases(CASES))
 def test_what_is_stated_is_what_was_spent(name):
     run = run_of(name)
     loss = run.search.privacy_
@@ -383,7 +388,7 @@ def check_random_stopping(run, stated):
         assert call["scales"] == pytest.approx(run.search.scorer_.width / n_held / of_a_run)
 
 
-@pytest.mark.parametrize("name", cases(CASES))
+@each_of(cases(CASES))
 def test_the_model_that_is_released_is_one_that_was_paid_for(name):
     run = run_of(name)
     model = run.search.best_estimator_
@@ -427,7 +432,7 @@ ASKED = [
 
 
 @pytest.mark.parametrize("place", [1, 2])
-@pytest.mark.parametrize("name", ASKED)
+@each_of(ASKED)
 def test_the_candidate_that_the_mechanism_names_is_the_one_that_is_released(name, place, monkeypatch):
     case = CASES[name]
     for mechanism in (noisy_argmax, exponential_mechanism):
@@ -467,7 +472,7 @@ def test_what_auto_leaves_out_moves_no_place_of_the_grid(place, monkeypatch):
 # ---- keys are pairwise distinct
 
 
-@pytest.mark.parametrize("name", cases(CASES))
+@each_of(cases(CASES))
 def test_no_key_draws_two_noises(name):
     run = run_of(name)
     drawn = {}
@@ -487,7 +492,7 @@ def test_no_key_draws_two_noises(name):
     assert len(set(fits)) == len(fits) and not run.held & set(fits)
 
 
-@pytest.mark.parametrize("name", cases(STABLE))
+@each_of(cases(STABLE))
 def test_each_candidate_and_noise_sample_has_a_key_of_its_own(name):
     run = run_of(name)
     (values,) = run.case.grid.values()
@@ -497,7 +502,7 @@ def test_each_candidate_and_noise_sample_has_a_key_of_its_own(name):
     assert len(set(keys)) == len(keys)
 
 
-@pytest.mark.parametrize("name", cases(CASES))
+@each_of(cases(CASES))
 def test_without_a_seed_a_search_spends_the_same_from_a_ledger_and_keeps_no_key(name, tmp_path):
     ledger = PrivacyLedger(tmp_path / "records.ledger", epsilon=1000.0, delta=0.1)
     run = unseeded(name, ledger)
@@ -517,7 +522,7 @@ def test_without_a_seed_a_search_spends_the_same_from_a_ledger_and_keeps_no_key(
 # ---- sensitivities are those of the records that are read
 
 
-@pytest.mark.parametrize("name", cases(CERTAIN))
+@each_of(cases(CERTAIN))
 def test_the_noise_samples_that_train_are_those_that_are_certified(name):
     run = run_of(name)
     certified = {
@@ -529,7 +534,7 @@ def test_the_noise_samples_that_train_are_those_that_are_certified(name):
     assert certified == {(value, key) for value, keys in run.noise_keys.items() for key in keys}
 
 
-@pytest.mark.parametrize("name", cases(n for n in STABLE if "step" not in n))
+@each_of(cases(n for n in STABLE if "step" not in n))
 def test_the_sensitivities_of_a_choice_by_stability(name):
     run = run_of(name)
     search, case = run.search, run.case
@@ -575,7 +580,7 @@ def parts_of(run):
     ]
 
 
-@pytest.mark.parametrize("name", cases(n for n in CERTAIN if "splits" in n or "alpha" in n))
+@each_of(cases(n for n in CERTAIN if "splits" in n or "alpha" in n))
 def test_the_scores_of_a_choice_by_stability_are_the_candidates_own(name):
     run = run_of(name)
     X, y = run.records
@@ -612,7 +617,7 @@ BOUNDED = [
 ]
 
 
-@pytest.mark.parametrize("name", cases(BOUNDED))
+@each_of(cases(BOUNDED))
 def test_a_choice_by_risk_bounds_compares_each_candidate_s_own(name):
     run = run_of(name)
     X, y = run.records
@@ -635,7 +640,7 @@ def test_a_choice_by_risk_bounds_compares_each_candidate_s_own(name):
 SCORED = [name for name, case in HELD_OUT.items() if case.strategy != "random_stopping"]
 
 
-@pytest.mark.parametrize("name", cases(SCORED))
+@each_of(cases(SCORED))
 def test_a_choice_on_held_out_records_compares_each_candidate_s_own_score(name):
     run = run_of(name)
     (values,) = run.case.grid.values()
@@ -647,7 +652,7 @@ def test_a_choice_on_held_out_records_compares_each_candidate_s_own_score(name):
     assert choice["scores"] == pytest.approx([found[value] for value in values], abs=0)
 
 
-@pytest.mark.parametrize("name", cases(n for n in HELD_OUT if "step" not in n))
+@each_of(cases(n for n in HELD_OUT if "step" not in n))
 def test_models_and_choice_read_different_records(name):
     run = run_of(name)
     X = run.records[0]
@@ -687,7 +692,7 @@ def public_calls(run):
     return said
 
 
-@pytest.mark.parametrize("name", cases(CASES))
+@each_of(cases(CASES))
 def test_other_records_change_nothing_but_scores_and_choice(name):
     run, other = run_of(name), run_of(name, seed=1)
     assert public_calls(run) == public_calls(other)
@@ -701,7 +706,7 @@ def test_other_records_change_nothing_but_scores_and_choice(name):
             assert repr(value) == repr(vars(other.search)[name]), name
 
 
-@pytest.mark.parametrize("name", cases(CASES))
+@each_of(cases(CASES))
 def test_a_released_model_keeps_nothing_that_a_fit_alone_does_not(name):
     run = run_of(name)
     model = run.search.best_estimator_
@@ -710,7 +715,7 @@ def test_a_released_model_keeps_nothing_that_a_fit_alone_does_not(name):
     assert set(vars(model)) <= set(vars(alone))
 
 
-@pytest.mark.parametrize("name", cases(CASES))
+@each_of(cases(CASES))
 def test_no_key_stays_with_what_is_released(name):
     run = run_of(name)
     assert not any(isinstance(value, InnerStream) for value in vars(run.search).values())
@@ -795,7 +800,7 @@ LATE = [
 ]
 
 
-@pytest.mark.parametrize("name", cases(LATE))
+@each_of(cases(LATE))
 def test_a_search_that_fails_after_a_mechanism_answered_has_spent(name, monkeypatch, tmp_path):
     case = CASES[name]
     ledger = PrivacyLedger(tmp_path / "records.ledger", epsilon=1000.0, delta=0.1)

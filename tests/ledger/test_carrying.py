@@ -32,6 +32,7 @@ from dpselect import (
     Ladder,
     PrivacyLeakError,
     PrivacyLedger,
+    PrivateModel,
     Thresholdout,
     ThresholdoutFeatureSelector,
 )
@@ -39,6 +40,7 @@ from dpselect.ledger import CarriesLedgerMixin, without_spending
 from dpselect.preprocessing import DPBoundsScaler
 from dpselect.processes import VARIABLE
 
+from ..private_model.other_library import SignedSum
 from .test_spending import ESTIMATORS, HOLDOUT, classifier
 
 BACKENDS = ["loky", "threading", "multiprocessing", "dask"]
@@ -451,7 +453,12 @@ HOLDOUTS = {
         LogisticRegression(), n_features_to_select=1, noise_rate=0.1, budget=10
     ),
 }
-ALL = ESTIMATORS | HOLDOUTS
+OTHERS = {
+    "other library": PrivateModel(
+        SignedSum(), adjacency="replace one record", classes=[0, 1], classes_parameter="labels"
+    ),
+}
+ALL = ESTIMATORS | HOLDOUTS | OTHERS
 
 
 def fitted(estimator, data):

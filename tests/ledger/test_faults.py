@@ -16,7 +16,7 @@ def faults():
     return module
 
 
-@pytest.mark.parametrize("kills", [20, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [20, pytest.param(60, marks=pytest.mark.slow)])
 def test_killed_processes_leave_a_true_ledger(faults, tmp_path, kills):
     seen = faults.run(kills, n_workers=2, reserved_first=True, seed=0, folder=tmp_path)
     assert seen["kills"] == kills and seen["searches"] > 0

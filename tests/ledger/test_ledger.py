@@ -181,7 +181,9 @@ def test_copies_are_the_same_ledger(ledger, path):
         assert other == ledger and hash(other) == hash(ledger)
         other.spend(0.125)
     assert ledger.remaining()[0] == 0.5
-    assert vars(ledger) == {"path": str(path), "label": "", "user": None}
+    assert vars(ledger) == {
+        "path": str(path), "label": "", "user": None, "rows_per_person": None
+    }
     assert repr(ledger) == f"PrivacyLedger({str(path)!r})"
     assert ledger != PrivacyLedger(path.with_name("other"), epsilon=1.0)
 
@@ -405,9 +407,9 @@ def test_a_ledger_that_is_gone_is_no_new_one(ledger, path):
 
 def test_a_file_of_a_later_version_is_not_guessed_at(ledger, path):
     connection = sqlite3.connect(path)
-    connection.execute("PRAGMA user_version = 3")
+    connection.execute("PRAGMA user_version = 4")
     connection.close()
-    with pytest.raises(ValueError, match="version 3"):
+    with pytest.raises(ValueError, match="version 4"):
         ledger.remaining()
 
 

@@ -41,7 +41,7 @@ def log_density(w, Z, loss, mu, linear_scale, counts=1.0, targets=1.0, norm=2):
     return -np.linalg.norm(gradient, norm) / linear_scale + np.linalg.slogdet(hessian)[1]
 
 
-def worst_loss(loss, n, R, mu, linear_scale, d, seed, tries=3000):
+def worst_loss(loss, n, R, mu, linear_scale, d, seed, tries=1500):
     """Largest log-ratio found over neighbouring data sets and outcomes w."""
     rng = np.random.default_rng(seed)
     best, best_case = -np.inf, None

@@ -6,10 +6,11 @@ from scipy.special import expit, softmax
 from scipy.stats import binom
 
 import dpselect.linear_model.first_releases as first_releases
-from dpselect import DPLogisticRegression, DPRidge, SeededNoiseWarning
+from dpselect import DPLogisticRegression, DPPoissonRegressor, DPRidge, SeededNoiseWarning
 from dpselect.capabilities import PublicShape
-from dpselect.linear_model.first_releases import RADII, ClassShares, MedianNorm
+from dpselect.linear_model.first_releases import RADII, ClassShares, MeanCount, MedianNorm
 from dpselect.noise import as_generator
+from dpselect.persons import Persons
 from dpselect.records import Records
 
 EPSILON = 0.7
@@ -154,7 +155,73 @@ def test_shares_are_bought_where_noise_leaves_little_else():
     assert not ClassShares().pays(without, PublicShape(2000, 30), 0.1)
 
 
+# ---- the mean count
+
+
+def mean_counts(targets, persons, monkeypatch, bound=4.0):
+    """Return the scale of the noise and the sums of targets beside it, which has been left out."""
+    scales, sums = [], []
+
+    def noise(generator, shape, scale, step):
+        scales.append(scale)
+        return np.zeros(shape)
+
+    monkeypatch.setattr(first_releases, "grid_noise", noise)
+    for y in targets:
+        ids = [0, 0, 0, 1, 1, 2] if persons else range(len(y))
+        one = Records(np.zeros((len(y), 1)), np.asarray(y, float), {}, persons=Persons.of(ids, y))
+        sums.append(MeanCount(bound).learn(one, 2.5, None) / bound * one.persons.n)
+    return scales[0], np.array(sums)
+
+
+@pytest.mark.parametrize("persons", [False, True])
+def test_a_sum_is_hidden_as_far_as_a_target_moves_it(persons, monkeypatch):
+    # the first record, or all rows of the first person, takes all values; those of others stay
+    own, others = (3, [1.5, 0.5, 2.0]) if persons else (1, [0.5, 1.0, 1.5, 0.5, 2.0])
+    targets = [[value] * own + others for value in (-3.0, 0.0, 0.7, 4.0, 1e300)]
+    scale, sums = mean_counts(targets, persons, monkeypatch)
+    assert scale == pytest.approx(np.ptp(sums) / 2.5, rel=1e-9)
+
+
+def test_targets_that_are_not_clipped_move_it_more(monkeypatch):
+    monkeypatch.setattr(MeanCount, "_part", lambda self, targets: targets / self.bound)
+    scale, sums = mean_counts([[0.0, 1.0, 1.0], [12.0, 1.0, 1.0]], False, monkeypatch, bound=6.0)
+    assert np.ptp(sums) / 2.5 > 1.5 * scale
+
+
+def test_a_mean_is_near_and_no_smaller_than_its_noise():
+    y = np.arange(2000) % 4.0
+    generator = as_generator(np.random.RandomState(0))
+    data = records(np.zeros((len(y), 1)), y)
+    found = [MeanCount(10.0).learn(data, 0.1, generator) for _ in range(300)]
+    assert np.mean(found) == pytest.approx(1.5, abs=0.03)
+    assert np.std(found) == pytest.approx(np.sqrt(2) * 10 / 2000 * 10, rel=0.3)
+    nothing = records(data.X, np.zeros(2000))
+    assert min(MeanCount(10.0).learn(nothing, 0.1, generator) for _ in range(300)) == 0.05
+    assert MeanCount(10.0).learn(data, np.inf, generator) == pytest.approx(1.5, abs=1e-7)
+
+
+def test_a_mean_is_bought_where_it_will_be_known():
+    model = DPPoissonRegressor(target_bound=10.0)
+    pays = {
+        n: MeanCount(10.0).pays(model, PublicShape(n, 30), 0.1) for n in (1000, 5000, 7000, 10**6)
+    }
+    assert pays == {1000: False, 5000: False, 7000: True, 10**6: True}
+    model.set_params(fit_intercept=False)
+    assert not MeanCount(10.0).pays(model, PublicShape(7000, 30), 0.1)
+
+
 # ---- a penalty that counts from the base rate
+
+
+def test_counts_start_from_the_mean_count():
+    X, y = np.random.default_rng(0).normal(size=(90, 2)), np.arange(90) % 3
+    model = DPPoissonRegressor(
+        float("inf"), alpha=1e9, target_bound=9.0, base_rate=2.5, intercept_scaling=0.5
+    ).fit(X, y)
+    assert np.exp(model.intercept_) == pytest.approx(2.5, rel=1e-6)
+    assert np.abs(model.coef_).max() < 1e-6
+    assert model.predict([[0.0, 0.0]]) == pytest.approx([2.5], rel=1e-6)
 
 
 @pytest.mark.parametrize("rate", [0.02, {0: 0.2, 1: 0.05, 2: 0.9}])
@@ -219,6 +286,16 @@ def test_the_least_risk_is_that_of_the_penalty_from_the_base_rate():
 def test_shares_that_cannot_be(parameters, said):
     with pytest.raises(ValueError, match=said):
         DPLogisticRegression(**{"classes": [0, 1], **parameters}).fit("no records", None)
+
+
+@pytest.mark.parametrize("parameters, said", [
+    ({"base_rate": 0.0}, "counts from its logarithm"),
+    ({"base_rate": np.float32(2.0), "fit_intercept": False}, "fit_intercept=True"),
+    ({"base_rate": "auto", "target_bound": None}, "target_bound must be a number"),
+])
+def test_means_that_cannot_be(parameters, said):
+    with pytest.raises((TypeError, ValueError), match=said):
+        DPPoissonRegressor(**{"target_bound": 9.0, **parameters}).fit("no records", None)
 
 
 @pytest.mark.parametrize("weights", [{0: 3.0, 1: 0.5}, {0: 0.2, 1: 4.0, 2: 1.5}])

@@ -14,8 +14,13 @@ import pytest
 
 from dpselect import DPHuberRegressor, DPLinearSVC, DPLogisticRegression, DPPoissonRegressor
 from dpselect.capabilities import PublicShape
+from dpselect.events import GaussianEvent
 from dpselect.linear_model.calibration import RESIDUAL_SHARE
-from dpselect.linear_model.gaussian_noise import calibrate_gaussian, gaussian_sharpness
+from dpselect.linear_model.gaussian_noise import (
+    calibrate_gaussian,
+    gaussian_event,
+    gaussian_sharpness,
+)
 from dpselect.linear_model.losses import (
     HuberHingeLoss,
     LogisticLoss,
@@ -26,6 +31,8 @@ from dpselect.linear_model.losses import (
 from dpselect.mechanisms.gaussian import gaussian_log_delta
 from dpselect.noise import root_stream
 from dpselect.noise.tails import noise_length
+
+from ..mechanisms.test_gaussian_objective import spent as largest_loss
 
 LOGISTIC, HINGE, HUBER = LogisticLoss(), HuberHingeLoss(), PseudoHuberLoss(0.0, 1.0)
 FAR = 1e100
@@ -303,3 +310,29 @@ def test_what_is_released_solves_the_perturbed_problem(perturbation, K):
     slopes = -signs / (1 + np.exp(signs * (w @ X.T)))
     gradient = slopes @ X / 200 + s.mu * w + s.linear_scale * noise[0]
     assert abs(gradient).max() < s.tau + 2 * s.mu * s.step
+
+
+@pytest.mark.parametrize("share", [0.1, 0.9])
+@pytest.mark.parametrize("n", [10.0, MANY])
+def test_events_hold_at_every_epsilon_and_for_the_reverse(share, n):
+    # one fit, whose loss is looked at where it is likely and composes with others
+    s = calibrated(LOGISTIC, n, 1e-300 if n == MANY else 0.5, 1.0, 1e-3)
+    event = gaussian_event(
+        "objective", LOGISTIC, s, n_samples=n, radius=1.0, epsilon=1.0, delta=1e-3, n_problems=1,
+        learned=False,
+    )
+    data, neighbour = opposed(share, n)
+    assert event.tail_from < (0.9 if n == 10 else 1.1)
+    for epsilon in (0.0, 0.1, 0.3, 0.6, event.tail_from, 1.1):
+        for pair in ((data, neighbour), (neighbour, data)):
+            found = spent(LOGISTIC, *pair, s, epsilon, size=41)
+            assert found <= event.profile(np.array([epsilon]))[0]
+    # the tail begins where the lemma does, and not where curvature counts
+    m, kappa = 2 / (n * s.linear_scale), 1 / (n * s.mu)
+    where = event.tail_from - event.tail_lost
+    assert largest_loss(m, kappa, where, 1.0) <= GaussianEvent(m).profile(where) * (1 + 1e-3)
+    twin = replace(event, tail_from=1e-9)
+    assert largest_loss(m, kappa, 0.1, 1.0) > twin.profile(np.array([0.1]))[0]
+    if share == 0.1:
+        less = replace(s, linear_scale=s.linear_scale / 4)
+        assert spent(LOGISTIC, data, neighbour, less, 0.6, size=41) > 2 * event.profile(0.6)

@@ -249,7 +249,7 @@ def draw_records(rng, size):
 
 
 class HalfACertificate(DPHuberRegressor):
-    """Charges the movement when a record is added or removed."""
+    """Makes noise for the sensitivity when a record is added or removed."""
 
     def stability_certificate(self, *args, **kwargs):
         right = super().stability_certificate(*args, **kwargs)
@@ -257,7 +257,7 @@ class HalfACertificate(DPHuberRegressor):
 
 
 class InOtherUnits(DPHuberRegressor):
-    """Charges the movement in units of h."""
+    """Makes noise for the sensitivity in units of h."""
 
     def stability_certificate(self, *args, **kwargs):
         right = super().stability_certificate(*args, **kwargs)

@@ -300,7 +300,7 @@ def test_output_noise_hides_a_person_with_any_number_of_rows(n_rows):
     assert 0.49 < moved(DPLogisticRegression, n_rows) < 0.51  # |phi'| is 1/2 at 0
     if n_rows > 2:
         assert moved(WeightsForgotten, n_rows) > 2
-        # less noise hides the same movement
+        # less noise hides the same sensitivity
     counted = RowsCounted(perturbation="output", alpha=1.0, classes=[0, 1], fit_intercept=False)
     right = clone(DPLogisticRegression(**counted.get_params()))
     ids = np.append(np.arange(1, 100), np.zeros(n_rows, dtype=int))

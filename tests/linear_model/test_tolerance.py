@@ -25,7 +25,7 @@ from .tables import targets_for
 
 INF = float("inf")
 LOSSES = [LogisticLoss(), HuberHingeLoss(0.1), PoissonLoss(3.0), PseudoHuberLoss(0.5, 2.0)]
-R = 100.0  # so that R and its square are told apart
+R = 100.0  # so that R and its square differ
 
 
 def adversarial(kind, d, loss, seed=0):

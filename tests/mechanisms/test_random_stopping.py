@@ -7,11 +7,16 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare, poisson
 
-from dpselect.mechanisms.random_stopping import random_stopping, run_epsilon, total_epsilon
-from dpselect.mechanisms.stopping_laws import TruncatedNegativeBinomial, logarithmic
+from dpselect.mechanisms.random_stopping import (
+    random_stopping,
+    run_delta,
+    run_epsilon,
+    total_epsilon,
+)
+from dpselect.mechanisms.stopping_laws import TruncatedNegativeBinomial, geometric
 from dpselect.noise import as_generator
 
-from .test_stopping_laws import FALSE_ALARM, LAWS, geometric, masses
+from .test_stopping_laws import FALSE_ALARM, LAWS, logarithmic, masses
 
 EPSILONS = [0.01, 0.3, 1.0, 4.0]
 
@@ -23,7 +28,7 @@ def selection_law(q, scores, p):
     """Return the law of the first best of K runs of law `q`, given the masses `p` of K."""
     k = np.arange(1, len(p))
     chosen = np.zeros(len(q))
-    for score in np.unique(scores):
+    for score in np.unique(scores[q > 0]):
         tie = scores == score
         low, group = q[scores < score].sum(), q[tie].sum()
         # high^k - low^k, where a small difference keeps its digits
@@ -148,6 +153,63 @@ def test_each_run_gets_its_share(law):
         assert total_epsilon(run * (1 + 1e-12), law) > total
     assert run_epsilon(math.inf, law) == math.inf == total_epsilon(math.inf, law)
     assert total_epsilon(0.0, law) == 0.0
+
+
+def with_delta(case, delta, rng):
+    """Runs that end, with probability delta, in an output that tells the data set."""
+    q, q_neighbour, scores = case
+    place = rng.choice([scores.min() - 1, scores.max() + 1, *scores], size=2)
+    zero = np.array([0.0])
+    return (
+        np.concatenate([(1 - delta) * q, [delta], zero]),
+        np.concatenate([(1 - delta) * q_neighbour, zero, [delta]]), np.concatenate([scores, place]),
+    )
+
+
+def exceeding(p, epsilon, total, delta):
+    """The largest probability of an event, less exp(total) times that on a neighbour."""
+    rng, worst = np.random.default_rng(1), 0.0
+    cases = [*random_cases(epsilon, 60), *40 * [sharpest_case(epsilon)], *10 * [top_case(epsilon)]]
+    for q, q_neighbour, scores in [with_delta(case, delta, rng) for case in cases]:
+        ours, theirs = selection_law(q, scores, p), selection_law(q_neighbour, scores, p)
+        for one, other in ((ours, theirs), (theirs, ours)):
+            worst = max(worst, np.maximum(one - math.exp(total) * other, 0.0).sum())
+    return worst
+
+
+@pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
+@pytest.mark.parametrize("epsilon, delta", [(0.3, 1e-7), (0.3, 0.02), (2.0, 1e-4), (2.0, 0.2)])
+def test_a_delta_of_the_runs_counts_as_often_as_there_are_runs_and_hardly_less(law, epsilon, delta):
+    total, p = total_epsilon(epsilon, law, delta), masses(law)
+    worst, most = exceeding(p, epsilon, total, delta), law.mean * delta
+    assert worst <= most * (1 + 1e-6)
+    if law.mean * delta < 1e-4 and law.gamma > 1e-3:
+        assert worst > 0.98 * most
+    # counted as that of one run
+    assert law.mean < 2 or delta > 1e-4 or worst > 2 * delta
+
+
+def test_an_epsilon_that_forgets_the_delta_of_the_runs_is_caught():
+    """A rare run, the best of all but for a better one that a delta brings in."""
+    law, epsilon, delta, rare = geometric(100), 0.1, 0.05, 1e-9
+    a = math.exp(epsilon)
+    q, q_neighbour = np.array([1 - a * rare, a * rare, 0]), np.array([1 - delta - rare, rare, delta])
+    for one, other in ((q, q_neighbour), (q_neighbour, q)):
+        assert np.maximum(one - a * other, 0).sum() <= delta * (1 + 1e-9)
+    ours, theirs = (selection_law(each, np.arange(3), masses(law)) for each in (q, q_neighbour))
+    found = math.log(ours[1] / theirs[1])
+    assert total_epsilon(epsilon, law) < 0.2 * found
+    assert 0.999 * total_epsilon(epsilon, law, delta) < found <= total_epsilon(epsilon, law, delta)
+
+
+def test_each_run_gets_its_share_of_both():
+    for law in LAWS.values():
+        d = run_delta(1e-6, law)
+        assert (1 - 1e-8) * 1e-6 < d * law.mean <= 1e-6
+        run = run_epsilon(0.5, law, d)
+        assert total_epsilon(run, law, d) <= 0.5 < total_epsilon(run * (1 + 1e-12), law, d)
+    with pytest.raises(ValueError, match="leaves nothing of epsilon"):
+        run_epsilon(0.1, geometric(10), 0.9)
 
 
 def test_no_accounting_can_use_a_delta_for_much():

@@ -96,7 +96,7 @@ def test_the_noise_of_a_choice_is_drawn_for_what_is_charged(monkeypatch):
         "dpselect.mechanisms.selection.largest_sum", lambda values, noise: noises.append(noise) or 0
     )
     exponential_mechanism(np.zeros(N), 1.0, 0.5, random_state=0)
-    # a step of 1, which is charged once more than the sensitivity
+    # a step of 1, which counts once more than the sensitivity
     assert (noises[0] % 1.0 == 0).all()
     assert noises[0].std() == pytest.approx(np.pi / np.sqrt(6) * 2 * (1 + 1.0) / 0.5, rel=0.03)
 

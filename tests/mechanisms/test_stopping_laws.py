@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare, geom, logser, nbinom
 
-from dpselect.mechanisms.stopping_laws import TruncatedNegativeBinomial, logarithmic
+from dpselect.mechanisms.stopping_laws import TruncatedNegativeBinomial, geometric
 
 FALSE_ALARM = 1e-7
 with_shape = TruncatedNegativeBinomial.from_mean
 
 
-def geometric(mean):
-    """Return the law of runs that may end after each with the same probability."""
-    return with_shape(mean, eta=1.0)
+def logarithmic(mean):
+    """Return the law of the smallest shape that has a name."""
+    return with_shape(mean, eta=0.0)
 
 
 LAWS = {

@@ -13,7 +13,7 @@ from dpselect.mechanisms.verification import (
 )
 
 FALSE_ALARM = 1e-7
-N = 8_000
+N = 4_000
 
 
 def test_scale_and_margin():

@@ -45,7 +45,10 @@ def test_a_search_states_the_delta_that_its_models_used(name, strategy, times, t
     )
     search.fit(*records(40))
     loss = search.privacy_
-    assert loss.delta == pytest.approx(times * DELTA) and loss.epsilon == 1.0
+    assert loss.delta == pytest.approx(times * DELTA)
+    # (a choice beside Gaussian noise costs less than their sum)
+    less = strategy == "stability" and name in ("logistic", "svc")
+    assert 0.95 < loss.epsilon < 1.0 if less else loss.epsilon == 1.0
     assert search.fit(*records(3)).privacy_.delta == 0
     first, second = ledger.history()
     assert (first.delta, second.delta) == (loss.delta, 0.0)
@@ -60,8 +63,8 @@ def test_a_budget_without_a_delta_pays_for_no_model_that_may_use_one(tmp_path):
             model.fit("not even records", None)
 
 
-def test_random_stopping_refuses_a_delta_before_the_data():
-    with pytest.raises(CertificateError, match="delta=0, because its theorem is about pure privacy"):
+def test_random_stopping_refuses_a_delta_that_it_was_not_given_before_the_data():
+    with pytest.raises(CertificateError, match="divides the delta of the search"):
         StabilityGridSearchCV(
             MODELS["logistic"], {"alpha": [0.1, 1.0]}, strategy="random_stopping"
         ).fit("not even records", None)

@@ -211,7 +211,7 @@ def test_ridge(records, models, cv):
 
 @pytest.mark.usefixtures("swept")
 def test_ridge_on_training_parts_of_very_different_sizes(records):
-    """Few records allow entries of more bits than the sums over many have room for."""
+    """Few records allow entries of more bits than the sums over many can hold."""
     X, y = records
     splits = [(np.arange(n), np.arange(n, 3000)) for n in (2, 300, 1600, 2999)]
     models = [DPRidge(1e6, norm="l1", perturbation="covariance", target_range=(-1, 1), data_norm_l1=1.0)]

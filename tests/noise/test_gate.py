@@ -66,7 +66,7 @@ def test_no_noise_needs_no_grid():
 
 @given(st.integers(0, 2**32), st.integers(1, 30), st.floats(0.01, 10.0))
 def test_the_charge_covers_what_rounding_moves(seed, d, loss):
-    """The rounded values, in units of the charged scales, are within the loss of each other."""
+    """The rounded values, in units of the stated scales, are within the loss of each other."""
     rng = np.random.default_rng(seed)
     # a coarse grid, so that rounding counts
     scale, step = rng.uniform(0.5, 2.0, size=d), 0.25

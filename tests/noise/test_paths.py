@@ -14,7 +14,7 @@ from dpselect.noise.paths import (
 
 from ..statistical.audit import loss_lower_bound
 
-N = 50_000
+N = 25_000
 # a p-value below this is a false alarm with probability 1e-7
 ALARM = 1e-7
 LEVELS = (0.3, 0.7, 1.5)

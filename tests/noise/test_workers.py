@@ -16,9 +16,9 @@ from joblib import Parallel, delayed
 from dpselect import DPRidge
 
 ROWS = np.linspace(0, 1, 10).reshape(5, 2)
-# a thousand fits for each kind of worker, a task being a batch of them
+# fits for each kind of worker, a task being a batch of them
 KINDS = ["spawn", "loky", "thread"] + (["fork"] if hasattr(os, "fork") else [])
-FITS, BATCH = 1000, 20
+FITS, BATCH = 400, 20
 # what a careless library would have: a generator that is made once
 GENERATOR = np.random.default_rng()
 

@@ -10,9 +10,13 @@ from sklearn.preprocessing import PolynomialFeatures
 from dpselect import (
     AccuracyFirstSearchCV,
     DPLogisticRegression,
+    PrivacyLoss,
     SeededNoiseWarning,
     StabilityGridSearchCV,
 )
+from dpselect.capabilities import PublicShape
+from dpselect.events import ChoiceEvent
+from dpselect.ledger.accounting import composed_epsilon
 from dpselect.model_selection.strategies import STRATEGIES
 from dpselect.preprocessing import DPBoundsScaler, check_pipeline_privacy
 from dpselect.preprocessing.private_bounds import bound_grid, cell_utility, ranks_of
@@ -242,3 +246,37 @@ def test_plan_needs_no_bounds():
     pipeline = make_pipeline(DPBoundsScaler(0.5), DPLogisticRegression())
     search = StabilityGridSearchCV(pipeline, {"dplogisticregression__alpha": [0.1, 1.0]})
     assert search.plan(10_000, 3).strategy == "data_independent"
+
+
+@pytest.mark.parametrize("epsilon, delta, p", [(1.0, 1e-6, 10), (0.1, 1e-9, 40), (3.0, 1e-4, 4)])
+def test_with_a_delta_all_choices_together_cost_what_is_stated(epsilon, delta, p):
+    shape = PublicShape(1000, p)
+    calibration, pure = (
+        DPBoundsScaler(epsilon, delta=d).calibration(shape) for d in (delta, 0.0)
+    )
+    assert calibration.delta == delta and calibration.scale < 0.95 * pure.scale
+    event = calibration.event()
+    # a cell that misses by a record more is exp(epsilon / 2) times less likely
+    assert event.times == 2 * p and 2 / calibration.scale <= event.epsilon
+
+    def together(event):
+        loss = PrivacyLoss(100.0, event=event)
+        return composed_epsilon([loss], delta, accountant="concentrated")
+
+    assert 0.999 * epsilon < together(event) <= epsilon
+    # twins: one choice a column, divergences of half, a grid for nothing
+    for twin in (ChoiceEvent(event.epsilon * 2**0.5, 2 * p), ChoiceEvent(event.epsilon, 4 * p)):
+        assert together(twin) > 1.2 * epsilon
+    # an independent look: privacy loss distributions say less, but nearly as much
+    found = composed_epsilon([PrivacyLoss(100.0, event=event)], delta)
+    assert 0.7 * epsilon < found <= epsilon
+
+
+def test_a_delta_that_does_not_help_is_not_spent(records):
+    X, _ = records
+    shape = PublicShape(len(X), 1)
+    one, pure = DPBoundsScaler(1.0, delta=1e-6), DPBoundsScaler(1.0)
+    assert one.calibration(shape).scale == pure.calibration(shape).scale
+    assert one.fit(X[:, :1]).privacy_.delta == 0
+    wide = np.tile(X[:, :1], 8)
+    assert one.fit(wide).privacy_.delta == 1e-6

@@ -2,13 +2,15 @@
 
 import io
 import pickle
+import tracemalloc
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 from sklearn.base import clone
-from sklearn.pipeline import make_pipeline
+from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import Pipeline, make_pipeline
 
 from dpselect import (
     AccuracyFirstSearchCV,
@@ -22,7 +24,14 @@ from dpselect import (
 )
 from dpselect.model_selection.candidates import bind, make_candidates
 from dpselect.noise import root_stream
-from dpselect.preprocessing import BoundedScaler, TableEncoder, TabularPipeline, tabular_pipeline
+from dpselect.preprocessing import (
+    BoundedScaler,
+    DPBoundsScaler,
+    TableEncoder,
+    TabularPipeline,
+    tabular_pipeline,
+)
+from dpselect.rows import computed, cutting
 
 SCHEMA = {
     "age": (18, 100),
@@ -173,6 +182,76 @@ def test_a_grid_that_contradicts_the_encoder_is_refused(name, table):
     pipeline = tabular_pipeline(SCHEMA, DPLogisticRegression(classes=[0, 1]))
     with pytest.raises(ValueError, match=name):
         StabilityGridSearchCV(pipeline, {name: [1.0, 2.0]}).fit(*table)
+
+
+CONTAINERS = {
+    "array": lambda X: X,
+    "pandas": lambda X: pd.DataFrame(X, columns=list(SCHEMA)).astype({"age": int, "income": float}),
+    "polars": lambda X: pl.from_pandas(CONTAINERS["pandas"](X)),
+}
+
+
+def coefficients(estimator, container, table):
+    X, y = table
+    fitted = clone(estimator).fit(CONTAINERS[container](X), y)
+    return getattr(fitted, "best_estimator_", fitted)[-1].coef_
+
+
+@pytest.mark.parametrize("container", ["array", "polars"])
+def test_rows_that_are_encoded_in_each_pass_give_the_same_models(container, table, monkeypatch):
+    model = DPLogisticRegression(classes=[0, 1], random_state=root_stream(0))
+    pipeline = tabular_pipeline(SCHEMA, model, expansion=3)
+    estimators = [
+        pipeline, tabular_pipeline(SCHEMA, DPRidge(target_range=(0, 1), random_state=root_stream(0))),
+        StabilityGridSearchCV(pipeline, {"model__alpha": [1e-3, 1e-2]}, random_state=root_stream(0)),
+    ]
+    monkeypatch.setattr(cutting, "BLOCK_ELEMENTS", 4000)
+    stored = [coefficients(estimator, container, table) for estimator in estimators]
+    monkeypatch.setattr(computed, "FEW_NUMBERS", 0)
+    monkeypatch.setattr(computed, "STORED", 0.0)
+    read, load = [], computed._TableRows.load
+    monkeypatch.setattr(
+        computed._TableRows, "load", lambda rows, part: read.append(part) or load(rows, part)
+    )
+    for estimator, expected in zip(estimators, stored):
+        np.testing.assert_array_equal(coefficients(estimator, container, table), expected)
+        assert len(read) > 3 and max(part.stop - part.start for part in read) < 1000
+        del read[:]
+    # a twin that reads the first row in place of others
+    monkeypatch.setattr(
+        computed._TableRows, "load", lambda rows, part: load(rows, slice(0, part.stop - part.start))
+    )
+    for estimator, expected in zip(estimators, stored):
+        assert (coefficients(estimator, container, table) != expected).any()
+
+
+@pytest.mark.parametrize("stored", [True, False])
+def test_a_step_with_private_parts_takes_rows_of_any_size(stored, monkeypatch):
+    """It needs rows that are stored, and X is in memory."""
+    if not stored:
+        monkeypatch.setattr(computed, "FEW_NUMBERS", 0)
+        monkeypatch.setattr(computed, "STORED", 0.0)
+    X = np.random.default_rng(0).uniform(-1, 1, (300, 2))
+    parts = [("bounds", DPBoundsScaler(epsilon=0.3), [0])]
+    columns = ColumnTransformer(parts, remainder="passthrough", sparse_threshold=0)
+    model = DPLogisticRegression(classes=[False, True])
+    pipeline = Pipeline([("s", BoundedScaler([(-1, 1)] * 2)), ("c", columns), ("model", model)])
+    search = StabilityGridSearchCV(pipeline, {"model__alpha": [0.1, 1.0]})
+    assert search.fit(X, X[:, 0] > 0).privacy_.epsilon == 1.0
+
+
+def test_a_model_of_one_pass_stores_no_encoded_rows():
+    X = np.random.default_rng(0).uniform(-1, 1, (60_000, 10)).astype(np.float32)
+    schema = {f"x{j}": (-1, 1) for j in range(10)}
+    pipeline = tabular_pipeline(schema, DPRidge(target_range=(-1, 1)), expansion=4)
+    tracemalloc.start()
+    try:
+        pipeline.fit(X, X[:, 0])
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    # 40 numbers a row would be 19 MB
+    assert peak < 7e6
 
 
 def test_accuracy_first(table):

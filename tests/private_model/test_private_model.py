@@ -10,6 +10,7 @@ import sklearn
 from scipy import sparse
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.linear_model import LogisticRegression
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -27,6 +28,7 @@ from dpselect import (
     privacy_of,
     privacy_report,
 )
+from dpselect.preprocessing import DPBoundsScaler
 from dpselect.testing import ReleaseStatement, private_estimator_checks
 from dpselect.testing.attempts import Untouchable, attempt
 
@@ -134,8 +136,22 @@ def test_parts_of_a_pipeline_are_checked_and_named():
              "public_parameters": ["signedsum__bound"]}
     model = declared(estimator=inner, **named).fit(*records())
     assert model.estimator_[-1].epsilon == 0.5
+    assert model.account == OTHER.account
     with pytest.raises(ValueError, match="StandardScaler.*learns from the data"):
         declared(estimator=make_pipeline(StandardScaler(), SignedSum()), **named).fit(*records())
+    # its loss would be stated nowhere
+    with pytest.raises(CertificateError, match="DPBoundsScaler.*before the PrivateModel"):
+        declared(estimator=make_pipeline(DPBoundsScaler(), SignedSum()), **named).declared_loss()
+
+
+def test_the_epsilon_is_that_of_the_whole():
+    """Here each of three labels would train a model with all of it."""
+    model = declared(
+        estimator=OneVsRestClassifier(SignedSum()), epsilon_parameter="estimator__epsilon",
+        classes=[0, 1, 2], classes_parameter=None, public_parameters=(),
+    )
+    with pytest.raises(CertificateError, match="'estimator__epsilon' is of a part of OneVsRest"):
+        model.fit(Untouchable(), Untouchable())
 
 
 def test_public_records_join_those_of_a_fit():
@@ -254,6 +270,30 @@ def test_a_seed_is_told_and_not_kept():
     assert model.privacy_.seeded and model.estimator_.random_state is None
     with pytest.warns(SeededNoiseWarning):
         assert (model.fit(*records()).estimator_.coef_ == coef).all()
+
+
+class Voters(SignedSum):
+    """Keeps models, each with the seed that it drew for its noise, as forests do."""
+
+    random_state_ = "of the class"
+
+    def fit(self, X, y):
+        super().fit(X, y)
+        parts = [clone(self).set_params(random_state=seed) for seed in range(4)]
+        self.random_state_, self.by_name_ = np.random.RandomState(5), {"one": parts[0]}
+        self.estimators_, self.places_ = [(parts[1], 7)], np.array([parts[2], self], dtype=object)
+        parts[2].estimator_ = parts[3]
+        self.parts_ = (*parts, type(self))
+        return self
+
+
+def test_seeds_that_the_model_drew_are_not_released():
+    model = declared(estimator=Voters()).fit(*records())
+    fitted = model.estimator_
+    assert fitted.random_state_ is None and fitted.estimators_[0][1] == 7
+    assert [part.random_state for part in fitted.parts_[:4]] == [None] * 4
+    assert Voters.random_state_ == "of the class"
+    assert (model.predict(np.eye(2)) >= 0).all()
 
 
 def test_a_ledger_pays_and_a_fit_that_fails_late_counts(tmp_path):

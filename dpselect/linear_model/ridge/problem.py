@@ -9,7 +9,9 @@ import numpy as np
 
 from ...capabilities import PublicShape
 from ...certificates import Certificate
+from ...events import GaussianEvent
 from ...exceptions import CertificateError
+from ...mechanisms.gaussian import gaussian_mu
 from ...metrics import ClippedSquaredErrorScore
 from ...noise import gaussian, grid_noise, laplace, release, spherical_laplace
 from ...noise.tails import noise_length
@@ -230,6 +232,13 @@ class RidgeNoise(ABC):
 
 class CovarianceNoise(RidgeNoise):
     """Noise of sums of outer products."""
+
+    def event(self, learned=False):
+        """Return the Event of the fit, of which learned bounds of rows decide nothing."""
+        delta = self.problem.delta
+        if delta == 0 or self.epsilon == math.inf or self.norm != "l2":
+            return None
+        return GaussianEvent(gaussian_mu(self.epsilon, delta))
 
     @property
     def mu(self):

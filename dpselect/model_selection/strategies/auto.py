@@ -48,6 +48,8 @@ class Auto(Strategy):
         # none that releases several models
         if any(_attempt(kind, self.problem)[0] for kind in (OptimalRisk, Stability)):
             return super().delta_of_models()
+        if _attempt(RandomStopping, self.problem)[0]:  # or one model, but not both
+            return max(self.deltas) if max(self.deltas) > self.problem.delta else 0.0
         return min(1.0, math.fsum(self.deltas))
 
     def choose(self, X, y, stream):

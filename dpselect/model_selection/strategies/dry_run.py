@@ -1,5 +1,7 @@
 """A dry run of a model, on dummy rows: what it would refuse later, it refuses before any data."""
 
+from types import SimpleNamespace
+
 import numpy as np
 from sklearn.base import clone, is_classifier
 
@@ -7,7 +9,6 @@ from ...capabilities import DeclaresLoss, PublicShape
 from ...estimator import PrivateEstimator
 from ...exceptions import CertificateError
 from ...ledger import without_spending
-from ...metrics import MarginScore
 from ...noise.generators import noise_for_dummy_data
 from ...privacy import PrivacyLoss
 from ..release import fit_for_release
@@ -58,12 +59,6 @@ def dry_run_fit(candidate, epsilon, score=None):
     One that states its loss without a fit is not fitted.
     """
     model = clone(candidate.model)
-    if isinstance(model, DeclaresLoss):
-        model.privacy_ = model.declared_loss(epsilon)
-        needed = "decision_function" if isinstance(score, MarginScore) else "predict"
-        if score is not None and not hasattr(model, needed):
-            _refuse_score(score, model)
-        return model
     # a classifier that learns its labels needs two, to come as far as stating what it spent
     labels = np.arange(2.0) if is_classifier(model) else np.zeros(2)
     if "classes" in model.get_params():
@@ -71,8 +66,12 @@ def dry_run_fit(candidate, epsilon, score=None):
         model.set_params(classes=classes)
         labels = np.asarray(classes)[:2]
     rows = np.zeros((2, _listed_columns(model) or 1))
-    with without_spending(), noise_for_dummy_data():
-        fit_for_release(model, epsilon, None, rows, labels)
+    if isinstance(model, DeclaresLoss):
+        model.privacy_, scored = candidate.model.declared_loss(epsilon), _predicting(model, labels)
+    else:
+        scored = model
+        with without_spending(), noise_for_dummy_data():
+            fit_for_release(model, epsilon, None, rows, labels)
     if not isinstance(getattr(model, "privacy_", None), PrivacyLoss):
         raise CertificateError(
             f"{type(model).__name__} states no privacy_ when it is fitted, so no search can say what "
@@ -82,16 +81,26 @@ def dry_run_fit(candidate, epsilon, score=None):
     if score is None:
         return model
     try:
-        score(model, rows, labels)
+        score(scored, rows, labels)
     except CertificateError:
         raise
     except (AttributeError, TypeError, ValueError):
-        _refuse_score(score, model)
+        raise CertificateError(
+            f"{type(score).__name__} cannot score a {type(model).__name__}; use another "
+            f"scoring, or None for the model's own."
+        ) from None
     return model
 
 
-def _refuse_score(score, model):
-    raise CertificateError(
-        f"{type(score).__name__} cannot score a {type(model).__name__}; use another "
-        f"scoring, or None for the model's own."
-    ) from None
+def _predicting(model, labels):
+    """Return what predicts, by the methods that a model has, the same for two dummy rows."""
+    classes = model.classes if is_classifier(model) else labels
+    shares = np.full((2, len(classes)), 1 / len(classes))
+    predictions = {
+        "predict": labels, "predict_proba": shares, "score_samples": np.zeros(2),
+        "decision_function": shares if len(classes) > 2 else np.zeros(2),
+    }
+    return SimpleNamespace(classes_=np.unique(classes), **{
+        name: lambda X, predicted=predicted: predicted
+        for name, predicted in predictions.items() if hasattr(model, name)
+    })

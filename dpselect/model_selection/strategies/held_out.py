@@ -5,6 +5,7 @@ counts. Certificates are not used, and the score only has to be bounded: accurac
 """
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -13,7 +14,8 @@ from sklearn.base import clone
 from ...config import warn_caller
 from ...exceptions import CertificateError, PrivacyLeakWarning
 from ...mechanisms import exponential_mechanism
-from ...mechanisms.zcdp import pure_to_zcdp, zcdp_budget, zcdp_to_epsilon
+from ...mechanisms.selection import gumbel_choice
+from ...mechanisms.zcdp import ROUNDING, pure_to_zcdp, zcdp_budget, zcdp_to_epsilon
 from ...noise import as_generator
 from ...privacy import KINDS, PrivacyLoss
 from ...records import score_on, take_part
@@ -22,10 +24,6 @@ from ..plan import minimum_detectable_difference
 from ..release import fit_for_release, release_state
 from ..splits import disjoint_parts
 from .base import Choice, Strategy
-
-# Budgets of zero-concentrated differential privacy are found by a search. What comes back from them
-# was off by up to 4e-12 of epsilon.
-ROUNDING = 1e-9
 
 
 class HeldOut(Strategy):
@@ -63,8 +61,11 @@ class HeldOut(Strategy):
 
     def fit(self, i, rows, y, part, epsilon, state):
         """Return candidate i's model, fitted on a part of the rows that its steps give."""
-        model = clone(self.problem.candidates[i].model)
-        return fit_for_release(model, epsilon, state, *take_part(rows, y, part))
+        return fit_for_release(self.model(i), epsilon, state, *take_part(rows, y, part))
+
+    def model(self, i):
+        """Return candidate i's model, to be fitted."""
+        return clone(self.problem.candidates[i].model)
 
     def parts(self, stream):
         """Return the records that each candidate is trained on."""
@@ -94,6 +95,10 @@ class HeldOut(Strategy):
 class TrainedApart(HeldOut):
     """Every candidate is trained privately; an exponential mechanism takes one of the models."""
 
+    def choice_event(self):
+        epsilon = self.problem.epsilon
+        return gumbel_choice(epsilon) if epsilon < math.inf else None
+
     def choose(self, X, y, stream):
         problem = self.problem
         models, scores = self.fit_and_score(X, y, stream)
@@ -101,7 +106,10 @@ class TrainedApart(HeldOut):
             scores, self.sensitivity, problem.epsilon, stream.child("selection").for_release()
         )
         loss = PrivacyLoss.parallel(
-            [self.training_loss(models), self.choice_loss(problem.epsilon)],
+            [
+                self.training_loss(models),
+                replace(self.choice_loss(problem.epsilon), event=self.choice_event()),
+            ],
             label="models and choice, on disjoint parts",
         )
         return Choice(best, [loss], problem.candidates[best].with_steps(models[best]))
@@ -144,7 +152,7 @@ class BudgetSplit(TrainedApart):
             return added
         return PrivacyLoss(
             max(problem.epsilon, together), problem.delta, seeded=added.seeded,
-            adjacency=problem.adjacency,
+            adjacency=added.adjacency,
             label=f"{len(models)} models of epsilon {self.training_epsilon:.4g} each",
         )
 

@@ -242,7 +242,7 @@ def excesses(model, X, y, runs=1000):
 ], 0, 3))
 def test_excess_bound(norm, perturbation, tightness):
     """On rows of 0, the noise of the objective meets nothing but the penalty: the bound is attained."""
-    n, d = 5000, 4
+    n, d = 1000, 4
     model = DPRidge(2.0, alpha=0.1, perturbation=perturbation, norm=norm, fit_intercept=False,
         target_range=(-1, 1), data_norm_l1=1.0 if norm == "l1" else None)
     form, rng = model.accuracy_form(), np.random.default_rng(0)

@@ -1,4 +1,3 @@
-import itertools
 import math
 import warnings
 from unittest.mock import Mock
@@ -63,7 +62,7 @@ def fits(monkeypatch):
 
 def test_the_share_of_every_model_never_adds_up_to_more():
     # (a plain 7.3 / 7 seven times is more than 7.3)
-    for k, epsilon in [*itertools.product((3, 7, 14), (0.1, 1.0, 1.9, 7.3)), (49, 7.3)]:
+    for k, epsilon in [(3, 0.1), (7, 1.0), (7, 7.3), (14, 1.9), (49, 7.3)]:
         grid = {"alpha": np.geomspace(0.01, 1, k)}
         share = search("budget_split", grid=grid, epsilon=epsilon).plan(100, 2).training_epsilon
         assert epsilon * (1 - 1e-15) <= math.fsum([share] * k) <= epsilon
@@ -340,6 +339,6 @@ def test_each_candidate_is_refused_before_any_record(strategy, grid, said):
 
 
 def test_each_delta_is_looked_at_before_any_record():
-    with pytest.raises(CertificateError, match="needs models with delta=0"):
+    with pytest.raises(CertificateError, match="a model has delta=1e-06; write"):
         grid = {"delta": [0.0, 1e-6]}
         search("random_stopping", Stubborn(), grid).fit(Untouchable(), Untouchable())

@@ -1,12 +1,14 @@
 import gc
 import weakref
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from dpselect import CertificateError, DPRidge
-from dpselect.mechanisms.stopping_laws import logarithmic
-from dpselect.model_selection.strategies import held_out
+from dpselect import Adjacency, CertificateError, DPRidge, PrivacyLedger
+from dpselect.mechanisms.stopping_laws import geometric
+from dpselect.model_selection.strategies import held_out, random_stopping
 
 from ...test_leaks import leaves
 from .common import LOGISTIC, Untouchable, records, search, seeded
@@ -36,9 +38,22 @@ def number_of_runs(monkeypatch):
     """Set how many runs there will be."""
 
     def set_to(number):
-        monkeypatch.setattr(type(logarithmic(6.0)), "draw", lambda self, state=None: number)
+        monkeypatch.setattr(type(geometric(6.0)), "draw", lambda self, state=None: number)
 
     return set_to
+
+
+def test_plans_of_the_default_number_of_runs(monkeypatch):
+    """What each run has is what the page says."""
+    monkeypatch.setattr(random_stopping, "RUNS", 10)
+    found = []
+    for k in (2, 5, 10, 50):
+        plan = search("random_stopping", grid={"alpha": np.geomspace(0.01, 1, k)}).plan(10_000, 3)
+        assert f"about {10 * k} runs" in plan.messages[0]
+        found.append(round(plan.training_epsilon, 3))
+    page = (Path(__file__).parents[3] / "doc/mechanisms/selection_strategies.rst").read_text()
+    (row,) = [line for line in page.splitlines() if line.startswith(":math:`e`, geometric law")]
+    assert [float(part) for part in row.split()[-4:]] == found
 
 
 def test_the_model_states_the_loss_of_all_runs(data):
@@ -83,6 +98,71 @@ def test_a_delta_of_a_run_is_refused_before_the_data():
     model = DPRidge(perturbation="covariance", norm="l2", delta=1e-6, target_range=(-1, 1))
     with pytest.raises(CertificateError, match="delta=0.0.*budget_split"):
         search("random_stopping", model).fit(Untouchable(), Untouchable())
+
+
+def test_a_delta_of_the_search_is_divided_among_the_runs(
+    data, monkeypatch, tmp_path, number_of_runs
+):
+    number_of_runs(30)
+    given, original = [], held_out.HeldOut.fit
+
+    def spy(self, *args):
+        model = original(self, *args)
+        given.append((model.delta, model.privacy_.epsilon, model.privacy_.delta))
+        return model
+
+    monkeypatch.setattr(held_out.HeldOut, "fit", spy)
+    # the Gaussian noise of the one, and no delta of the other
+    grid = [{"delta": [1e-3], "norm": ["l2"]}, {"delta": [0.0]}]
+    model = DPRidge(perturbation="covariance", norm="l1", target_range=(-1, 1))
+    with PrivacyLedger(tmp_path / "ledger", epsilon=1.0, delta=1e-5) as ledger:
+        s = search("random_stopping", model, grid, delta=1e-6).fit(data[0], data[0][:, 0])
+    assert (s.privacy_.epsilon, s.privacy_.delta) == (1.0, 1e-6) == ledger.spent()
+    mean = 2 * random_stopping.RUNS
+    deltas = {delta for delta, _, _ in given}
+    assert deltas <= {0.0, max(deltas)} and max(deltas) == pytest.approx(1e-6 / mean)
+    assert max(deltas) * mean <= 1e-6
+    assert {spent for _, spent, _ in given} == {s.plan_.training_epsilon}
+    assert all(stated == delta for delta, _, stated in given)
+    assert s.best_estimator_.privacy_.delta == 1e-6
+
+
+def test_a_run_that_states_more_than_its_share_is_not_released(data, number_of_runs):
+    class Whole(DPRidge):
+        def _loss_of_a_fit(self):
+            return replace(super()._loss_of_a_fit(), delta=1e-6)
+
+    number_of_runs(3)
+    model = Whole(perturbation="covariance", norm="l2", delta=1e-6, target_range=(-1, 1))
+    with pytest.raises(CertificateError, match="needs models with the epsilon and delta"):
+        search("random_stopping", model, delta=1e-6).fit(data[0], data[0][:, 0])
+
+
+def test_the_loss_is_for_what_the_runs_are_for(data, number_of_runs):
+    class Other(DPRidge):
+        changed = {"adjacency": Adjacency.ADD_OR_REMOVE_RECORD}
+
+        def _loss_of_a_fit(self):
+            return replace(super()._loss_of_a_fit(), **self.changed)
+
+    number_of_runs(2)
+    model = Other(perturbation="covariance", norm="l1", target_range=(-1, 1))
+    with pytest.raises(CertificateError, match="'replace one record', and Other for 'add or remove"):
+        search("random_stopping", model).fit(Untouchable(), Untouchable())
+    # with a delta the losses of many models are stated anew
+    with pytest.raises(ValueError, match="are for different adjacencies"):
+        grid = {"alpha": np.geomspace(0.01, 1.0, 15)}
+        search("budget_split", model, grid, delta=0.01).fit(data[0], data[0][:, 0])
+    Other.changed = {"seeded": True}
+    assert search("random_stopping", model).fit(data[0], data[0][:, 0]).privacy_.seeded
+
+
+def test_auto_takes_runs_with_a_delta_where_the_search_has_one(data):
+    model = DPRidge(perturbation="covariance", norm="l2", delta=1e-6, target_range=(-1, 1))
+    grid = {"target_range": [(-0.5, 0.5), (-1, 1)]}
+    s = search("auto", model, grid, delta=1e-6, epsilon=3.0)
+    assert s.fit(data[0], data[0][:, 0]).plan_.strategy in ("random_stopping", "first_candidate")
+    assert s.privacy_.delta == 1e-6
 
 
 def test_candidates_are_run_by_chance(data, monkeypatch, number_of_runs):

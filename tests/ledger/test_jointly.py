@@ -1,0 +1,204 @@
+"""The loss of one fit's releases, against exact laws; and what must not make it smaller."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.compose import ColumnTransformer
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import make_pipeline
+
+from dpselect import (
+    DPLinearSVC,
+    DPLogisticRegression,
+    DPRidge,
+    PrivacyLedger,
+    PrivacyLoss,
+    StabilityGridSearchCV,
+    privacy_of,
+)
+from dpselect.events import ChoiceEvent, GaussianEvent, ObjectiveEvent
+from dpselect.ledger.accounting import composed_epsilon
+from dpselect.ledger.jointly import jointly
+from dpselect.mechanisms.gaussian import gaussian_mu
+from dpselect.preprocessing import DPBoundsScaler
+
+from .test_accounting import exact_epsilon, gaussian_loss
+
+DELTA = 1e-6
+TAIL = dict(tail_from=0.5, tail_mu=gaussian_mu(0.9, DELTA), tail_lost=1e-4, tail_delta=1e-9)
+
+
+def choice(epsilon, times=1):
+    return PrivacyLoss(times * epsilon, event=ChoiceEvent(epsilon, times))
+
+
+def test_sums_become_the_exact_losses():
+    model, mu = gaussian_loss(0.9, DELTA), gaussian_mu(0.9, DELTA)
+    for others, exact in (
+        ([PrivacyLoss(0.1)], exact_epsilon(DELTA, mus=[mu], pures=[0.1])),
+        ([PrivacyLoss(0.1), PrivacyLoss(0.2)], exact_epsilon(DELTA, mus=[mu], pures=[0.1, 0.2])),
+        ([gaussian_loss(0.3, DELTA)],
+         exact_epsilon(2 * DELTA, mus=[mu, gaussian_mu(0.3, DELTA)])),
+        ([choice(0.1)], max(
+            exact_epsilon(DELTA, mus=[mu], choices=[(0.1, t)]) for t in np.linspace(0.01, 0.09, 9)
+        )),
+        ([PrivacyLoss(0.1, 2e-7)], exact_epsilon(1.2e-6, mus=[mu], pures=[0.1], own=2e-7)),
+    ):
+        for losses in ([model, *others], [*others, model]):
+            found = jointly(losses, "both")
+            assert exact * (1 - 1e-9) <= found.epsilon <= 1.002 * exact < 0.99 * (
+                math.fsum(loss.epsilon for loss in losses)
+            )
+            assert found.parts == tuple(losses) and found.composition == "joint"
+            assert found.delta == math.fsum(loss.delta for loss in losses)
+            # an accountant goes by the parts, and does not count them twice
+            together = composed_epsilon(found, found.delta, accountant="concentrated")
+            assert found.epsilon * 0.99 < together <= found.epsilon
+    # the twin that takes a choice for noise of the same length is less than the exact loss
+    losses = [model, PrivacyLoss(0.4, event=GaussianEvent(0.1))]
+    assert jointly(losses, "").epsilon < exact_epsilon(DELTA, mus=[mu], pures=[0.4])
+
+
+def test_many_choices_cost_little():
+    found = jointly([choice(0.01, 25), gaussian_loss(0.75, DELTA)], "bounds and model")
+    assert 0.75 < found.epsilon < 0.77
+    few = jointly([choice(0.1, 4), gaussian_loss(0.75, DELTA)], "").epsilon
+    mu = gaussian_mu(0.75, DELTA)
+    assert few >= exact_epsilon(DELTA, mus=[mu], choices=[(0.1, 0.05)] * 4) > few * 0.95
+    # Renyi divergences are another proof of about as much
+    rho = 25 * 0.01**2 / 8 + gaussian_mu(0.75, DELTA) ** 2 / 2
+    mu = exact_epsilon(DELTA, mus=[math.sqrt(2 * rho)])
+    assert found.epsilon == pytest.approx(mu, rel=0.02)
+
+
+def test_what_is_known_only_in_the_tail_serves_there():
+    objective = PrivacyLoss(0.9, DELTA, event=ObjectiveEvent(0.22, 0.2, **TAIL))
+    found = jointly([objective, PrivacyLoss(0.1)], "")
+    gaussian = jointly([gaussian_loss(0.9, DELTA), PrivacyLoss(0.1)], "")
+    assert gaussian.epsilon - 1e-3 <= found.epsilon < gaussian.epsilon + 3e-3
+    for event in (
+        replace(objective.event, tail_from=0.99), ObjectiveEvent(0.22, 0.2), None
+    ):
+        assert jointly([replace(objective, event=event), PrivacyLoss(0.1)], "").epsilon == 1.0
+
+
+def test_equal_losses_count_twice():
+    losses = [PrivacyLoss(0.5, DELTA, event=ObjectiveEvent(0.05, 0.05))] * 2
+    assert 0.5 < jointly(losses, "").epsilon < 1
+
+
+@pytest.mark.parametrize("losses", [
+    [PrivacyLoss(0.5), PrivacyLoss(0.5)],
+    [PrivacyLoss(0.5, DELTA), PrivacyLoss(0.5)],
+    [gaussian_loss(0.5, DELTA), PrivacyLoss(0.5, kind="ex-post")],
+    [gaussian_loss(0.5, DELTA), PrivacyLoss(math.inf)],
+    [PrivacyLoss(0.5, DELTA, event=ObjectiveEvent(0.3, 0.3))] * 2,
+    [PrivacyLoss.parallel([gaussian_loss(0.5, DELTA), PrivacyLoss(0.5)]), PrivacyLoss(0.1)],
+])
+def test_otherwise_losses_add_up(losses):
+    assert jointly(losses, "sum") == PrivacyLoss.sequential(losses, "sum")
+
+
+def test_a_joint_loss_is_checked_and_read():
+    parts = [gaussian_loss(0.5, DELTA), PrivacyLoss(0.25)]
+    joint = PrivacyLoss.joint(parts, 0.7)
+    assert PrivacyLoss.from_dict(joint.to_dict()) == joint
+    assert "together, less than the sum of" in str(joint) and "0.25" in str(joint)
+    outer = PrivacyLoss.sequential([joint, PrivacyLoss(0.1)])
+    assert outer.epsilon == pytest.approx(0.8) and outer.releases == (*parts, PrivacyLoss(0.1))
+    for bad in (0.76, math.inf):
+        with pytest.raises(ValueError, match="do not follow"):
+            PrivacyLoss.joint(parts, bad)
+    with pytest.raises(ValueError, match="do not follow"):
+        replace(joint, delta=0.0)
+    with pytest.raises(ValueError, match="promise more"):
+        replace(PrivacyLoss.joint([replace(parts[0], seeded=True)], 0.5), seeded=False)
+
+
+rng = np.random.default_rng(0)
+X = rng.uniform(-0.1, 0.1, (3000, 40))
+Y = (X[:, 0] > 0).astype(int)
+
+
+def fitted(model, grid, strategy="optimal_risk", **parameters):
+    return StabilityGridSearchCV(model, grid, strategy=strategy, **parameters).fit(X, Y).privacy_
+
+
+def test_searches_and_pipelines_state_less(tmp_path):
+    model = DPLogisticRegression(classes=[0, 1], delta=DELTA)
+    grid = {"data_norm": [0.5, 1.0]}
+    found = fitted(model, grid)
+    assert found.composition == "joint" and 0.9 < found.epsilon < 0.98
+    steps = make_pipeline(DPBoundsScaler(0.25), model.set_params(data_norm=6.0, epsilon=0.75))
+    assert 0.75 < privacy_of(steps.fit(X, Y)).epsilon < 0.78
+    ledger = PrivacyLedger(tmp_path / "ledger", epsilon=1.0, delta=DELTA)
+    spent = fitted(steps, {"dplogisticregression__data_norm": [3.0, 6.0]}, ledger=ledger)
+    assert spent.epsilon < 0.78 and ledger.spent() == (spent.epsilon, DELTA)
+    ridge = DPRidge(delta=DELTA, data_norm="auto", target_range=(0, 1)).fit(X, Y).privacy_
+    assert 0.95 < ridge.epsilon < 0.96
+
+
+def test_records_decide_nothing_of_what_is_stated():
+    model = DPLogisticRegression(classes=[0, 1], delta=DELTA)
+    # whether delta is used follows the choice
+    found = fitted(model, {"delta": [0.0, DELTA], "data_norm": [0.5, 1.0]})
+    assert found.epsilon == pytest.approx(1.0, abs=1e-12) and found.composition == "sequential"
+    # a norm that is learned, and noise of several lengths
+    learned = clone(model).set_params(data_norm="auto", norm="l2")
+    several = {"huber_width": [0.5, 0.05], "alpha": [0.1, 1.0]}
+    svc = DPLinearSVC(classes=[0, 1], delta=DELTA)
+    for model, grid, strategy, scoring in (
+        (learned, {"tol": [1e-10, 1e-11]}, "optimal_risk", None), (svc, several, "stability", "ramp"),
+    ):
+        search = StabilityGridSearchCV(model, grid, strategy=strategy, scoring=scoring)
+        found = {search.fit(factor * X, Y).privacy_ for factor in (1.0, 0.1, 3.0, 10.0)}
+        assert len(found) == 1
+
+
+class FewColumns(TransformerMixin, BaseEstimator):
+    """Chooses columns by the records, and with them the noise of a model."""
+
+    releases_privately = True
+
+    def __init__(self, epsilon=0.25, few=30, random_state=None):
+        self.epsilon, self.few, self.random_state = epsilon, few, random_state
+
+    def fit(self, X, y=None):
+        self.privacy_ = PrivacyLoss(float(self.epsilon), event=ChoiceEvent(self.epsilon))
+        self.columns_ = slice(0, 31 if X[0, 0] > 0 else self.few)
+        return self
+
+    def transform(self, X):
+        return X[:, self.columns_]
+
+
+def test_a_step_that_decides_how_many_columns_there_are_makes_no_loss_smaller():
+    model = make_pipeline(FewColumns(), DPLogisticRegression(0.75, classes=[0, 1], delta=DELTA))
+    found = privacy_of(model.fit(X, Y))
+    assert found == PrivacyLoss.sequential(found.parts, label="Pipeline") and found.epsilon == 1.0
+    assert fitted(model, {"dplogisticregression__data_norm": [0.5, 1.0]}).epsilon == 1.0
+
+
+def test_a_step_that_decides_how_many_columns_there_are_decides_nothing_of_what_is_stated():
+    model = DPLogisticRegression(classes=[0, 1], delta=DELTA)
+    # more columns are more choices, with a delta, and Gaussian noise
+    steps = make_pipeline(FewColumns(0.1, few=2), DPBoundsScaler(0.5, delta=DELTA), model)
+    search = StabilityGridSearchCV(steps, {"dplogisticregression__data_norm": [0.5, 1.0]})
+    for first in (-0.05, 0.05):
+        rows = np.vstack([np.full((1, 40), first), X[1:]])
+        found = search.fit(rows, Y).privacy_
+        assert (found.epsilon, found.delta) == (1.0, 2 * DELTA)
+        assert composed_epsilon(found, 3 * DELTA, accountant="concentrated") == 1.0
+
+
+@pytest.mark.parametrize("step", [FewColumns(), DPBoundsScaler(0.25)])
+def test_what_was_fitted_before_makes_no_loss_smaller(step):
+    # how much the model spends may follow what came out
+    frozen = FrozenEstimator(step.fit(X))
+    for first in (frozen, ColumnTransformer([("a", frozen, slice(0, 40))], sparse_threshold=0)):
+        model = make_pipeline(first, DPLogisticRegression(0.75, classes=[0, 1], delta=DELTA))
+        found = privacy_of(model.fit(X, Y), trusted_steps=[FrozenEstimator])
+        assert (found.composition, found.epsilon) == ("sequential", 1.0)
