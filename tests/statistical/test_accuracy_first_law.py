@@ -626,8 +626,9 @@ def seen(search, outcome):
 
 @pytest.mark.slow
 def test_sampled_outcomes_lose_no_more_than_is_stated():
-    search = Search(*RIDGE, 0.04, "predict_verify")
-    assert 0.3 < search.ratio(seen) <= 1
+    # with fewer outcomes a bound from below tells neither the loss nor the twin
+    search = Search(*RIDGE, 0.04, "predict_verify", size=12_000)
+    assert 0.4 < search.ratio(seen) <= 1
     assert search.ratio(seen, "no testing") > 1
 
 
