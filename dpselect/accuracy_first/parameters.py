@@ -7,6 +7,7 @@ from sklearn.pipeline import Pipeline
 
 from ..metrics import AtLeastScore, get_score
 from ..model_selection.parameters import check_what_all_searches_have
+from ..model_selection.private_steps import last_step
 from ..model_selection.spending import steps_at_most
 from ..validation import SMALLEST_BOUND, SMALLEST_EPSILON, check_choice, check_number
 from .methods import METHODS
@@ -76,11 +77,6 @@ def check_steps_afforded(estimator, max_epsilon):
             f"steps that learn privately ask for {names}, which leaves nothing for the model; write "
             f"more than {asked:.6g}, or give the steps less."
         )
-
-
-def last_step(estimator):
-    """Return the model of a Pipeline, or an estimator that is none."""
-    return estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
 
 
 def is_risk(criterion):

@@ -24,6 +24,7 @@ from ..model_selection.candidates import (
 from ..model_selection.delegation import SearchDelegationMixin
 from ..model_selection.evaluation import dummy_records, names_the_example, records_of
 from ..model_selection.first_releases import do_without
+from ..model_selection.private_steps import last_step
 from ..model_selection.release import fit_for_release, release_state
 from ..model_selection.row_steps import public_rows
 from ..model_selection.set_aside import (
@@ -59,7 +60,6 @@ from .parameters import (
     check_target,
     epsilon_grid,
     is_risk,
-    last_step,
 )
 from .plan import AccuracyPlan, make_plan
 from .question import Question, outcome_loss

@@ -368,8 +368,9 @@ def intervals_of(plan, matrices, m):
     moved = np.linalg.solve(_at_least_zero(curvature) + fit.mu * np.eye(d), fit.pull)
     generator = np.random.default_rng(0)
     sampled, added = np.empty((2, DRAWS, d))
-    for start in range(0, DRAWS, max(1, IN_MEMORY // d**2)):
-        part = slice(start, min(start + max(1, IN_MEMORY // d**2), DRAWS))
+    at_once = max(1, IN_MEMORY // d**2)
+    for start in range(0, DRAWS, at_once):
+        part = slice(start, min(start + at_once, DRAWS))
         size = part.stop - part.start
         # what else the noise of the matrices could have been
         M, B = (

@@ -19,6 +19,17 @@ from .score import (
 )
 
 
+def checked_range(target_range: tuple[float, float]) -> tuple[float, float]:
+    """Return a public range of targets as two floats, or refuse it."""
+    low, high = check_interval(
+        "target_range", target_range,
+        why="a target without bounds moves a mean of squares without limit",
+        instead="write target_range=(low, high), between which nearly all targets lie by knowledge "
+        "of the field",
+    )
+    return float(low), float(high)
+
+
 @dataclass(frozen=True)
 class RangeScore(Score):
     """A function of the mean squared error of targets in a public range, and of their variance."""
@@ -26,13 +37,7 @@ class RangeScore(Score):
     target_range: tuple[float, float]
 
     def __post_init__(self):
-        ends = check_interval(
-            "target_range", self.target_range,
-            why="a target without bounds moves a mean of squares without limit",
-            instead="write target_range=(low, high), between which nearly all targets lie by knowledge "
-            "of the field",
-        )
-        object.__setattr__(self, "target_range", tuple(map(float, ends)))
+        object.__setattr__(self, "target_range", checked_range(self.target_range))
 
     @property
     def bound(self) -> float:

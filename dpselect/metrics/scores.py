@@ -14,7 +14,7 @@ from ..exceptions import CertificateError
 from ..rows import block_map
 from ..type_aliases import Estimator, FloatArray, FloatOrArray, MatrixLike
 from ..validation import check_number
-from .explained import R2Score, RootMeanSquaredErrorScore
+from .explained import R2Score, RootMeanSquaredErrorScore, checked_range
 from .margin import BrierScore, HingeScore, LogisticScore, RampScore
 from .probability import LogLossScore
 from .ranking import BalancedAccuracyScore, F1Score, RocAucScore
@@ -467,4 +467,4 @@ def _score_of_range(scoring, name, model):
             f"and {type(model).__name__} has no target_range or target_bound; give it one, or write a "
             "score with a range of its own, such as R2Score(target_range=(low, high))."
         )
-    return OF_RANGE[scoring](R2Score(ends).target_range)
+    return OF_RANGE[scoring](checked_range(ends))

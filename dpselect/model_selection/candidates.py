@@ -17,7 +17,7 @@ from ..preprocessing.tabular import BOUNDS, TOLD, TabularPipeline
 from ..records import one_label_a_row, public_classes, warn_if_labels_learned
 from ..validation import unquoted
 from . import row_steps
-from .private_steps import check_candidate, check_grid, keep_to_memory
+from .private_steps import check_candidate, check_grid, keep_to_memory, last_step
 
 OWNED = ("epsilon", "random_state")
 
@@ -43,7 +43,7 @@ class Candidate:
     @property
     def model(self):
         """The private model: the estimator itself, or the last step of a Pipeline."""
-        return self.estimator.steps[-1][1] if isinstance(self.estimator, Pipeline) else self.estimator
+        return last_step(self.estimator)
 
     @property
     def steps(self):
@@ -207,7 +207,7 @@ def _refuse_inner_ledger(estimator):
 
 def _check_last_step(estimator, search):
     """Refuse what is no private model, before anything is said of the steps before it."""
-    last = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
+    last = last_step(estimator)
     shown = repr(last) if last is None or isinstance(last, str) else type(last).__name__
     where = "The last step of the Pipeline" if isinstance(estimator, Pipeline) else "The estimator"
     missing = [name for name in OWNED if name not in getattr(last, "get_params", dict)()]

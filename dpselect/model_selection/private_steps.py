@@ -17,6 +17,11 @@ def steps_before(estimator):
     return estimator.steps[:-1] if isinstance(estimator, Pipeline) else []
 
 
+def last_step(estimator):
+    """Return the model of a Pipeline, or an estimator that is none."""
+    return estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
+
+
 def last_private(estimator):
     """Return the position of the last step that pays for what it learns, or -1."""
     found = [i for i, (_, step) in enumerate(steps_before(estimator)) if private_parts(step)]

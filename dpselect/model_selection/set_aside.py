@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import RegressorMixin, clone, is_classifier
-from sklearn.pipeline import Pipeline
 
 from ..evaluation.forecast import forecast_message
 from ..evaluation.release import EvaluationPlan, cells_of, cells_of_classes, cells_of_range
@@ -22,7 +21,7 @@ from ..privacy import PrivacyLoss
 from ..records import as_targets, numeric_rows, one_label_a_row
 from ..rows import n_rows, on_labels, take, take_records
 from ..validation import check_number
-from .private_steps import last_private
+from .private_steps import last_private, last_step
 from .release import release_state
 
 
@@ -171,8 +170,7 @@ def evaluate_released(search, model, held, epsilon, stream):
     `held` ends with the numbers of persons, if they are those of persons.
     """
     state = release_state(stream, is_seeded(search.random_state), "evaluation")
-    last = model[-1] if isinstance(model, Pipeline) else model
-    cells = cells_of(model, None if is_classifier(model) else target_range(last))
+    cells = cells_of(model, None if is_classifier(model) else target_range(last_step(model)))
     X, y, *groups = held
     plan = EvaluationPlan(cells, epsilon, random_state=state, persons=bool(groups))
     return {"evaluation_": plan.evaluate(model, X, y, None, *groups)}
@@ -185,8 +183,7 @@ def evaluate_candidate(search, candidate, estimator, public, held, epsilon, stre
     X, *rest = held
     # as the records that train: step by step, wherever the rows are
     rows = candidate.transform(X if public is None else public.form.convert(X))
-    model = estimator[-1] if isinstance(estimator, Pipeline) else estimator
-    return evaluate_released(search, model, (rows, *rest), epsilon, stream)
+    return evaluate_released(search, last_step(estimator), (rows, *rest), epsilon, stream)
 
 
 def with_forecast(plan, cells, n_held, epsilon, persons=False):
