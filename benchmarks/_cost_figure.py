@@ -1,24 +1,22 @@
-"""The figure of ``cost.py``."""
+"""The figure of ``cost_tables.py``."""
 
 # Okabe and Ito's colours, distinguished by colour-blind readers too
-COLOURS = ("#000000", "#E69F00", "#56B4E9", "#009E73", "#0072B2", "#D55E00", "#CC79A7", "0.55")
-MARKERS = "os^vDPX*"
-LABELS = {
-    "n": "records n", "d": "columns d", "k": "candidates k", "folds": "folds",
-    "noise_samples": "noise samples",
-    "T": "levels T",
-}
+COLOURS = (
+    "#000000", "0.75", "#E69F00", "#56B4E9", "#009E73", "#0072B2", "#D55E00", "#CC79A7", "0.55"
+)
+MARKERS = "o+s^vDPX*"
 MEBI = 2**20
 
 
-def draw(curves, sizes, path):
+def draw(curves, labels, path):
     """Draw time and memory over each size, on logarithmic axes.
 
     Parameters
     ----------
-    curves : list of cost.Curve
-    sizes : list of str
-        One column of panels each.
+    curves : DataFrame
+        Lines of ``cost_growth.csv``.
+    labels : dict of str to str
+        Of the sizes, one column of panels each.
     path : str
     """
     import matplotlib
@@ -27,18 +25,18 @@ def draw(curves, sizes, path):
     import matplotlib.pyplot as plt
 
     plt.rcParams["font.size"] = 11
-    names = list(dict.fromkeys(curve.subject for curve in curves))
+    names, sizes = list(dict.fromkeys(curves["subject"])), list(labels)
     fig, grid = plt.subplots(
         2, len(sizes), layout="constrained", sharex="col", sharey="row", squeeze=False,
         figsize=(2.9 * len(sizes), 7.5),
     )
-    for curve in curves:
-        style = names.index(curve.subject)
-        column = grid[:, sizes.index(curve.size)]
-        for axes, costs in zip(column, (curve.seconds, curve.peaks / MEBI)):
+    for (subject, size), group in curves.groupby(["subject", "size"], sort=False):
+        style = names.index(subject)
+        column = grid[:, sizes.index(size)]
+        for axes, costs in zip(column, (group["cpu"], group["peak"] / MEBI)):
             axes.plot(
-                curve.values, costs, color=COLOURS[style], marker=MARKERS[style], markersize=5,
-                linewidth=1.4, label=curve.subject,
+                group["value"], costs, color=COLOURS[style], marker=MARKERS[style], markersize=5,
+                linewidth=1.4, label=subject,
             )
     for axes in grid.flat:
         axes.set(xscale="log", yscale="log")
@@ -47,10 +45,11 @@ def draw(curves, sizes, path):
     for axes in grid.flat:
         slope_one(axes)
     for size, axes in zip(sizes, grid[1]):
-        values = next(curve.values for curve in curves if curve.size == size)[::2]
+        values = sorted(set(curves.loc[curves["size"] == size, "value"]))
+        values = values[:: max(1, len(values) // 3)]
         axes.set_xticks(values, [f"{value:,}" for value in values])
         axes.tick_params(axis="x", which="minor", bottom=False, labelbottom=False)
-        axes.set_xlabel(LABELS[size])
+        axes.set_xlabel(labels[size])
     grid[0, 0].set_ylabel("seconds")
     grid[1, 0].set_ylabel("peak above the records, MiB")
     handles = {}

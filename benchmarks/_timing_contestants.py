@@ -1,11 +1,15 @@
 """Who is timed against whom in ``compare.py``."""
 
+import math
+
 import numpy as np
+import pandas as pd
+from _peers import dp_sgd
+from _timing_data import records
 from _timing_rounds import Contestant, Workload
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, KFold
-from sklearn.neighbors import KernelDensity
 from sklearn.svm import LinearSVC
 
 from dpselect import (
@@ -16,21 +20,32 @@ from dpselect import (
     StabilityGridSearchCV,
 )
 from dpselect.capabilities import PublicShape
+from dpselect.noise import as_generator, grid_laplace
 
-SHAPES = [(50_000, 20), (200_000, 50), (20_000, 500)]
-QUICK_SHAPES = [(2_000, 5), (4_000, 10), (1_000, 50)]
-KERNEL_RECORDS = {False: 5_000, True: 500}
-GROWTH = {False: (1, 2, 5, 10, 20, 50, 100, 200), True: (1, 2, 5, 10, 20)}
+TALL = [(50_000, 20), (200_000, 50)]
+SQUARE = (20_000, 500)
+SMALL = [(200, 5), (2_000, 10)]
+WIDE = [(5_000, 2_000), (20_000, 2_000), (10_000, 4_000)]
+SPARSE = [(20_000, 1_000), (20_000, 2_000), (20_000, 50_000), (200_000, 10_000)]
+JOBS = [(20_000, 20), (200_000, 50)]
+CELLS = 125_000
+SEVERAL = (1, 2, 5, 10, 20, 50, 100, 200)
 LOGISTIC_SOLVERS = ("lbfgs", "newton-cholesky", "newton-cg")
+# these form no matrix of d x d
+WIDE_SOLVERS = ("lbfgs", "newton-cg")
 RIDGE_SOLVERS = ("auto", "cholesky", "lsqr")
 CLASSES = [0, 1]
 CLASSIFIER_ALPHAS = np.geomspace(1e-4, 1, 10)
 RIDGE_ALPHAS = np.geomspace(1e-3, 1, 50)
+MANY_ALPHAS = np.geomspace(1e-4, 1, 200)
+THREE_ALPHAS = [0.01, 0.1, 1.0]
 RIDGE_ALPHA = 0.01
-WIDTHS = [0.5, 0.25, 0.2, 0.1, 0.05, 0.04, 0.025, 0.02, 0.01]
 WIDTH = 0.05
 SPLITS = KFold(5, shuffle=True, random_state=0)
-OURS, SKLEARN, DIFFPRIVLIB = "dpselect", "scikit-learn", "diffprivlib"
+OURS, SKLEARN, AS_EXACT = "dpselect", "scikit-learn", "scikit-learn, as exact"
+DIFFPRIVLIB, ONE_FIT, ONE_JOB = "diffprivlib", "one fit", "n_jobs=1"
+# a gradient of scikit-learn's lbfgs that is as short leaves about as much as our tol, relative to alpha
+EXACT_TOL = 1e-9
 
 
 def fits(side, label, model):
@@ -38,87 +53,95 @@ def fits(side, label, model):
     return Contestant(side, label, lambda X, y: clone(model).fit(X, y))
 
 
+def elsewhere(side, label, name, **request):
+    """Return a contestant of another environment."""
+    return Contestant(side, label, request={"contestant": name, **request})
+
+
 def public_alpha(n, d):
     """Return what alpha="auto" is at epsilon = 1."""
     return DPLogisticRegression(epsilon=1.0).calibration(PublicShape(n, d)).alpha
 
 
-def logistic(shape, alpha):
+def dp_sgd_alone(X, y):
+    """Fit the DP-SGD of ``private_models.py`` to columns on [-1, 1]."""
+    columns = pd.DataFrame(X, columns=[f"c{i}" for i in range(X.shape[1])])
+    schema = dict.fromkeys(columns, (-1.0, 1.0))
+    return dp_sgd(columns, y, columns[:1], schema, "classes", (0.0, 1.0), 1.0, 1e-6, 0)
+
+
+def logistic(part, shape, alpha, kind="labels", solvers=LOGISTIC_SOLVERS, exact=False, peers=False,
+             rounds=5):
     """Return single fits of logistic regression; `alpha` is a number or "auto"."""
     n, d = shape
     value = public_alpha(n, d) if alpha == "auto" else alpha
-    model = DPLogisticRegression(epsilon=1.0, alpha=alpha, classes=CLASSES)
-    rivals = [
-        fits(SKLEARN, solver, LogisticRegression(C=1 / (n * value), solver=solver))
-        for solver in LOGISTIC_SOLVERS
-    ]
-    request = {"contestant": "logistic", "alpha": value}
-    return Workload(
-        f"logistic regression, alpha = {alpha}", "labels", shape,
-        [
-            fits(OURS, "DPLogisticRegression", model), *rivals,
-            Contestant(DIFFPRIVLIB, "LogisticRegression", request=request),
-        ],
-    )
+    C = 1 / (n * value)
+    found = [fits(OURS, "DPLogisticRegression", DPLogisticRegression(alpha=alpha, classes=CLASSES))]
+    found += [fits(SKLEARN, s, LogisticRegression(C=C, solver=s, max_iter=1000)) for s in solvers]
+    if exact:
+        found += [
+            fits(AS_EXACT, s, LogisticRegression(C=C, solver=s, max_iter=10_000, tol=EXACT_TOL))
+            for s in solvers[:1]
+        ]
+    if kind == "labels" and part != "wide":
+        found.append(elsewhere(DIFFPRIVLIB, "LogisticRegression", "logistic", alpha=value))
+    if peers:
+        found += [
+            elsewhere("dask-ml, not private", "LogisticRegression", "on_dask", alpha=value),
+            elsewhere("InterpretML", "DP-EBM", "boosting"),
+            Contestant("DP-SGD in numpy", "200 steps", dp_sgd_alone),
+        ]
+    task = f"logistic regression, alpha = {alpha}" + (", CSR" if kind == "sparse" else "")
+    return Workload(part, task, kind, shape, found, rounds)
 
 
-def svc(shape):
+def svc(part, shape):
     """Return single fits of a linear support vector machine."""
     n, d = shape
-    return Workload(
-        "linear SVC, alpha = auto", "labels", shape,
-        [
-            fits(OURS, "DPLinearSVC", DPLinearSVC(epsilon=1.0, classes=CLASSES)),
-            fits(SKLEARN, "LinearSVC", LinearSVC(C=1 / (n * public_alpha(n, d)), dual="auto")),
-        ],
-    )
+    return Workload(part, "linear SVC", "labels", shape, [
+        fits(OURS, "DPLinearSVC", DPLinearSVC(epsilon=1.0, classes=CLASSES)),
+        fits(SKLEARN, "LinearSVC", LinearSVC(C=1 / (n * public_alpha(n, d)), dual="auto")),
+    ])
 
 
-def ridge(shape, norm):
+def ridge(part, shape, norm, solvers=RIDGE_SOLVERS, rounds=5):
     """Return single fits of ridge regression."""
     n, d = shape
     # rows in the unit ball of the l2 norm, none of which is clipped
     data_norm = 1.0 if norm == "l2" else float(np.sqrt(d))
     model = DPRidge(epsilon=1.0, alpha=RIDGE_ALPHA, norm=norm, data_norm=data_norm,
         target_range=(-1, 1), data_norm_l1=data_norm if norm == "l1" else None)
-    rivals = [
-        fits(SKLEARN, solver, Ridge(alpha=n * RIDGE_ALPHA, solver=solver))
-        for solver in RIDGE_SOLVERS
-    ]
-    return Workload(
-        f"ridge regression, norm = {norm}", "targets", shape,
-        [
-            fits(OURS, "DPRidge", model), *rivals,
-            Contestant(DIFFPRIVLIB, "LinearRegression", request={"contestant": "linear"}),
-        ],
-    )
+    rivals = [fits(SKLEARN, s, Ridge(alpha=n * RIDGE_ALPHA, solver=s)) for s in solvers]
+    return Workload(part, f"ridge regression, norm = {norm}", "targets", shape, [
+        fits(OURS, "DPRidge", model), *rivals, elsewhere(DIFFPRIVLIB, "LinearRegression", "linear"),
+    ], rounds)
 
 
 def histogram(n, d):
     """Return single histograms of d columns."""
     bins = [round(1 / WIDTH)] * d
-    return Workload(
-        f"histogram, {bins[0]}^{d} cells", "uniform", (n, d),
-        [
-            fits(OURS, "DPHistogramDensity", DPHistogramDensity(epsilon=1.0, bin_width=WIDTH,
-                bounds=(0, 1))),
-            Contestant(
-                "numpy", "histogramdd",
-                lambda X, y: np.histogramdd(X, bins, [(0.0, 1.0)] * d, density=True),
-            ),
-        ],
-    )
+    model = DPHistogramDensity(epsilon=1.0, bin_width=WIDTH, bounds=(0, 1))
+    return Workload("single", f"histogram, {bins[0]}^{d} cells", "uniform", (n, d), [
+        fits(OURS, "DPHistogramDensity", model),
+        Contestant("numpy", "histogramdd", lambda X, y: np.histogramdd(
+            X, bins, [(0.0, 1.0)] * d, density=True)),
+    ])
 
 
-def single_fits(quick):
-    """Return the workloads of one fit each."""
-    shapes = QUICK_SHAPES if quick else SHAPES
-    found = []
-    for shape in shapes:
-        found += [logistic(shape, alpha) for alpha in ("auto", 1e-4, 1e-2)]
-        found.append(svc(shape))
-        found += [ridge(shape, norm) for norm in ("l1", "l2")]
-    return found + [histogram(n, d) for n, _ in shapes[:2] for d in (1, 2)]
+def prediction(shape):
+    """Return predictions of sparse rows."""
+    ours, theirs = DPLogisticRegression(classes=CLASSES, alpha=0.01), LogisticRegression(C=0.01)
+
+    def predict(model, X):
+        # fitted in the first round, which is not counted
+        if not hasattr(model, "coef_"):
+            model.fit(*records("sparse", *shape))
+        return model.predict(X)
+
+    return Workload("sparse", "predict, CSR", "sparse", shape, [
+        Contestant(OURS, type(ours).__name__, lambda X, y: predict(ours, X)),
+        Contestant(SKLEARN, type(theirs).__name__, lambda X, y: predict(theirs, X)),
+    ])
 
 
 def stability_search(alphas, **options):
@@ -131,66 +154,99 @@ def stability_search(alphas, **options):
 
 def alpha_search(shape):
     """Return searches over alpha of logistic regression."""
-    ours = [
-        fits(OURS, strategy, stability_search(CLASSIFIER_ALPHAS, strategy=strategy))
-        for strategy in ("stability", "auto")
-    ]
     grid = {"C": 1 / (shape[0] * CLASSIFIER_ALPHAS)}
-    rivals = [
-        fits(SKLEARN, solver, GridSearchCV(LogisticRegression(solver=solver), grid, cv=SPLITS))
-        for solver in LOGISTIC_SOLVERS
-    ]
-    title = f"search, {len(CLASSIFIER_ALPHAS)} alphas x 5 folds"
-    return Workload(title, "labels", shape, ours + rivals)
+    return Workload("search", f"search, {len(CLASSIFIER_ALPHAS)} alphas x 5 folds", "labels", shape, [
+        *(fits(OURS, f'strategy="{name}"', stability_search(CLASSIFIER_ALPHAS, strategy=name))
+          for name in ("stability", "auto")),
+        *(fits(SKLEARN, solver, GridSearchCV(LogisticRegression(solver=solver), grid, cv=SPLITS))
+          for solver in LOGISTIC_SOLVERS[:2]),
+    ], 2)
 
 
 def ridge_search(shape):
     """Return searches over alpha of ridge regression."""
     grid = {"alpha": RIDGE_ALPHAS}
     objective = DPRidge(perturbation="objective", norm="l2", target_range=(-1, 1))
-    return Workload(
-        f"ridge search, {len(RIDGE_ALPHAS)} alphas x 5 folds", "targets", shape,
-        [
-            fits(OURS, "objective, stability", StabilityGridSearchCV(
-                objective, grid, epsilon=1.0, strategy="stability", cv=SPLITS)),
-            fits(OURS, "covariance, auto", StabilityGridSearchCV(
-                DPRidge(data_norm=float(np.sqrt(shape[1])), target_range=(-1, 1)), grid,
-                epsilon=1.0, cv=SPLITS)),
-            fits(SKLEARN, "auto", GridSearchCV(
-                Ridge(), {"alpha": shape[0] * RIDGE_ALPHAS}, cv=SPLITS)),
-        ],
+    covariance = DPRidge(data_norm=math.sqrt(shape[1]), target_range=(-1, 1))
+    task = f"ridge search, {len(RIDGE_ALPHAS)} alphas x 5 folds"
+    return Workload("search", task, "targets", shape, [
+        fits(OURS, "objective, stability", StabilityGridSearchCV(
+            objective, grid, epsilon=1.0, strategy="stability", cv=SPLITS)),
+        fits(OURS, "covariance, auto", StabilityGridSearchCV(covariance, grid, epsilon=1.0, cv=SPLITS)),
+        fits(SKLEARN, "auto", GridSearchCV(Ridge(), {"alpha": shape[0] * RIDGE_ALPHAS}, cv=SPLITS)),
+    ], 1)
+
+
+def beside_one_fit(shape, alphas, rounds=5):
+    """Return searches over alpha beside one fit of ours."""
+    one = DPLogisticRegression(alpha=0.1, classes=CLASSES)
+    return Workload("search", f"search, {len(alphas)} alphas", "labels", shape, [
+        *(fits(OURS, f'strategy="{name}"', stability_search(alphas, strategy=name))
+          for name in ("auto", "stability")[: 1 + (len(alphas) < 10)]),
+        fits(ONE_FIT, "DPLogisticRegression", one),
+    ], rounds)
+
+
+def two_jobs(shape):
+    """Return the search whose passes two threads share beside that of one."""
+    several = stability_search(CLASSIFIER_ALPHAS).set_params(estimator__n_jobs=2)
+    return Workload("jobs", f"search, {len(CLASSIFIER_ALPHAS)} alphas x 5 folds", "labels", shape, [
+        fits(OURS, "n_jobs=2", several),
+        fits(ONE_JOB, "n_jobs=1", stability_search(CLASSIFIER_ALPHAS)),
+    ], 2)
+
+
+def plans():
+    """Return what decides before any record is read; the records are not used."""
+    by_scores, by_rule = stability_search(MANY_ALPHAS), stability_search(MANY_ALPHAS, strategy="auto")
+    of_ridge = StabilityGridSearchCV(
+        DPRidge(perturbation="objective", norm="l2", target_range=(-1, 1)), {"alpha": RIDGE_ALPHAS},
+        strategy="stability",
     )
+    named = {
+        'plan, 200 alphas, strategy="auto"': lambda X, y: by_rule.plan(20_000, 20),
+        'plan, 200 alphas, strategy="stability"': lambda X, y: by_scores.plan(20_000, 20),
+        "plan, 50 alphas of ridge, 1,000 columns": lambda X, y: of_ridge.plan(20_000, 1_000),
+        "plan, 10 alphas, 100,000 columns": lambda X, y: stability_search(CLASSIFIER_ALPHAS).plan(
+            1_000_000, 100_000),
+        f"noise on a grid for {CELLS:,} counts": lambda X, y: grid_laplace(
+            as_generator(), np.zeros(CELLS), 1.0, 1.0),
+    }
+    return [
+        Workload("public", task, "uniform", (1, 1), [Contestant(OURS, "alone", call)], 3)
+        for task, call in named.items()
+    ]
 
 
-def density_search(n):
-    """Return searches over the width of a density's cells or kernels."""
-    return Workload(
-        f"density search, {len(WIDTHS)} widths x 5 folds", "uniform", (n, 1),
-        [
-            fits(OURS, "stability", StabilityGridSearchCV(
-                DPHistogramDensity(bounds=(0, 1)), {"bin_width": WIDTHS}, epsilon=1.0,
-                strategy="stability",
-                cv=SPLITS)),
-            fits(SKLEARN, "KernelDensity", GridSearchCV(
-                KernelDensity(), {"bandwidth": WIDTHS}, cv=SPLITS)),
-        ],
-    )
-
-
-def searches(quick):
-    """Return the workloads of one search each."""
-    shapes = (QUICK_SHAPES if quick else SHAPES)[:2]
-    found = [alpha_search(shape) for shape in shapes]
-    found += [ridge_search(shape) for shape in shapes]
-    return [*found, density_search(KERNEL_RECORDS[quick])]
-
-
-def growth(quick):
+def growth():
     """Return one workload whose contestants are the searches over ever more alphas."""
-    return Workload(
-        "growth", "labels", (QUICK_SHAPES if quick else SHAPES)[0],
-        [
-            fits(OURS, str(k), stability_search(np.geomspace(1e-4, 1, k)))
-            for k in GROWTH[quick]
-        ],
-    )
+    return Workload("growth", "search by stability", "labels", TALL[0], [
+        fits(OURS, str(k), stability_search(np.geomspace(1e-4, 1, k))) for k in SEVERAL
+    ], 1)
+
+
+def workloads():
+    """Return all workloads."""
+    found = []
+    for shape in SMALL:
+        found += [logistic("small", shape, alpha) for alpha in ("auto", 1e-2)]
+        found += [svc("small", shape), *(ridge("small", shape, norm) for norm in ("l1", "l2"))]
+    for shape in (*TALL, SQUARE):
+        found.append(logistic("single", shape, "auto", peers=shape == TALL[0]))
+        found += [logistic("single", shape, alpha) for alpha in (1e-4, 1e-2)]
+        found += [svc("single", shape), *(ridge("single", shape, norm) for norm in ("l1", "l2"))]
+    found += [histogram(n, d) for n, _ in TALL for d in (1, 2)]
+    for shape in WIDE:
+        found += [
+            logistic("wide", shape, alpha, solvers=WIDE_SOLVERS, exact=True, rounds=2)
+            for alpha in ("auto", 1e-4)
+        ]
+    found += [ridge("wide", WIDE[1], norm, ("cholesky",), rounds=2) for norm in ("l1", "l2")]
+    for shape in SPARSE:
+        found.append(logistic(
+            "sparse", shape, "auto", "sparse", ("lbfgs",), exact=shape[0] < 1e5, rounds=2
+        ))
+    found.append(prediction(SPARSE[2]))
+    found += [kind(TALL[0]) for kind in (alpha_search, ridge_search)]
+    found += [beside_one_fit(SMALL[1], THREE_ALPHAS), beside_one_fit((20_000, 20), MANY_ALPHAS, 3)]
+    return [*found, *map(two_jobs, JOBS), *plans(), growth()]

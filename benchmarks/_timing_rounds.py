@@ -1,11 +1,11 @@
-"""Rounds of timings in which contestants take turns, in this process and in another one."""
+"""Rounds of timings in which contestants take turns, in this process and in others."""
 
 import json
 import os
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +26,7 @@ class Contestant:
         "dpselect", or the name of a rival. Of several contestants of a rival the fastest counts.
     label : str
     call : callable, default=None
-        ``call(X, y)``; None is timed in the other environment.
+        ``call(X, y)``; None is timed in another environment.
     request : dict, default=None
         What is asked there.
     """
@@ -39,16 +39,18 @@ class Contestant:
 
 @dataclass(frozen=True)
 class Workload:
-    """Contestants that do the same work on the same records."""
+    """Contestants that do the same work on the same records, `rounds` times each."""
 
+    part: str
     title: str
     kind: str
     shape: tuple[int, int]
-    contestants: list[Contestant]
+    contestants: list[Contestant] = field(repr=False)
+    rounds: int = 5
 
 
 class OtherPython:
-    """The server in the environment that holds diffprivlib; it lives as long as this object.
+    """The server in another environment; it lives as long as this object.
 
     Parameters
     ----------
@@ -63,7 +65,8 @@ class OtherPython:
             [interpreter, SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
             env=environment,
         )
-        self.versions = self.ask({})["versions"]
+        answer = self.ask({})
+        self.versions, self.offers = answer["versions"], answer["offers"]
 
     def ask(self, request):
         """Return the reply to a request, or raise the error that it met."""
@@ -80,7 +83,7 @@ class OtherPython:
     def seconds(self, request, shape, threads):
         """Time a contestant there; as :func:`_timing_clock.seconds`."""
         answer = self.ask({**request, "shape": shape, "threads": threads})
-        return answer["seconds"], answer["warned"]
+        return answer["cpu"], answer["wall"], answer["warned"]
 
     def close(self):
         """End the server."""
@@ -88,7 +91,7 @@ class OtherPython:
         self.process.wait()
 
 
-def play(workload, threads, rounds, other=None):
+def play(workload, threads, rounds=None, others=()):
     """Time all contestants of a workload, in turns.
 
     Each round has each contestant at each number of threads once, in an order of its own; a
@@ -98,35 +101,40 @@ def play(workload, threads, rounds, other=None):
     ----------
     workload : Workload
     threads : list of int
-    rounds : int
-    other : OtherPython, default=None
-        Without it, contestants that need it are left out.
+    rounds : int, default=None
+        None is as many as the workload says.
+    others : list of OtherPython, default=()
+        What none of them offers is left out.
 
     Returns
     -------
-    times : dict of (Contestant index, int) to ndarray of shape (rounds,)
-        Seconds by contestant and number of threads.
-    warned : dict of Contestant index to set of str
+    list of dict
+        One for each timing.
     """
     X, y = records(workload.kind, *workload.shape)
+    where = {
+        name: other for other in others for name in other.offers
+    }
     here = [
-        i for i, contestant in enumerate(workload.contestants)
-        if contestant.call or other is not None
+        contestant for contestant in workload.contestants
+        if contestant.call or contestant.request["contestant"] in where
     ]
-    entries = [(i, number) for i in here for number in threads]
-    times = {entry: [] for entry in entries}
-    warned = {i: set() for i in here}
-    rng = np.random.default_rng(ORDER_SEED)
-    for played in range(rounds + 1):
+    entries = [(contestant, number) for contestant in here for number in threads]
+    lines, rng = [], np.random.default_rng(ORDER_SEED)
+    for played in range((rounds or workload.rounds) + 1):
         for j in rng.permutation(len(entries)):
-            i, number = entries[j]
-            contestant = workload.contestants[i]
+            contestant, number = entries[j]
             if contestant.call:
-                taken, categories = seconds(lambda call=contestant.call: call(X, y), number)
+                taken = seconds(lambda call=contestant.call: call(X, y), number)
             else:
-                taken, categories = other.seconds(contestant.request, workload.shape, number)
-            warned[i].update(categories)
+                other = where[contestant.request["contestant"]]
+                taken = other.seconds(contestant.request, workload.shape, number)
             if played:
-                times[entries[j]].append(taken)
-        print(f"{workload.title} {workload.shape}: round {played} of {rounds}", file=sys.stderr)
-    return {entry: np.array(values) for entry, values in times.items()}, warned
+                lines.append({
+                    "part": workload.part, "task": workload.title, "n": workload.shape[0],
+                    "d": workload.shape[1], "threads": number, "side": contestant.side,
+                    "contestant": contestant.label, "round": played,
+                    "cpu": f"{taken[0]:.4g}", "wall": f"{taken[1]:.4g}", "warned": " ".join(taken[2]),
+                })
+        print(f"{workload.title} {workload.shape}: round {played}", file=sys.stderr, flush=True)
+    return lines

@@ -1,53 +1,88 @@
-"""Times diffprivlib in an environment of its own; ``compare.py --other-python`` starts it.
+"""Times others in an environment of its own; ``compare.py --other-python`` starts it.
 
 Reads requests from standard input and writes replies to standard output, one JSON object a line:
 ``{"contestant": "logistic", "shape": [1000, 5], "alpha": 0.01, "threads": 1}`` is answered by
-``{"seconds": 0.01, "warned": []}``, and ``{}`` by ``{"versions": "..."}``. Imports nothing of
-dpselect.
+``{"cpu": 0.01, "wall": 0.01, "warned": []}``, and ``{}`` by ``{"versions": "...", "offers": [...]}``,
+where offers are the contestants of libraries that are installed. Imports nothing of dpselect.
 """
 
+import importlib.metadata
+import importlib.util
 import json
 import os
 import platform
 import sys
 
-import diffprivlib
-import numpy as np
-import scipy
-import sklearn
 from _timing_clock import seconds
 from _timing_data import records
-from diffprivlib.models import LinearRegression, LogisticRegression
 
 
-def logistic(n, alpha):
-    """Return diffprivlib's logistic regression at scikit-learn's C for `alpha`."""
-    return LogisticRegression(epsilon=1.0, data_norm=1.0, C=1 / (n * alpha))
+def logistic(X, y, alpha):
+    """Fit diffprivlib's logistic regression at scikit-learn's C for `alpha`."""
+    from diffprivlib.models import LogisticRegression
+
+    return LogisticRegression(epsilon=1.0, data_norm=1.0, C=1 / (len(X) * alpha)).fit(X, y)
 
 
-def linear(n, alpha):
-    """Return diffprivlib's linear regression, which has no regularisation."""
-    return LinearRegression(epsilon=1.0, bounds_X=(-1.0, 1.0), bounds_y=(-1.0, 1.0))
+def linear(X, y, alpha):
+    """Fit diffprivlib's linear regression, which has no regularisation."""
+    from diffprivlib.models import LinearRegression
+
+    return LinearRegression(epsilon=1.0, bounds_X=(-1.0, 1.0), bounds_y=(-1.0, 1.0)).fit(X, y)
 
 
-CONTESTANTS = {"logistic": ("labels", logistic), "linear": ("targets", linear)}
+def boosting(X, y, alpha):
+    """Fit InterpretML's DP-EBM by its defaults, on one core."""
+    from interpret.privacy import DPExplainableBoostingClassifier
+
+    names = [f"c{i}" for i in range(X.shape[1])]
+    return DPExplainableBoostingClassifier(
+        feature_names=names, feature_types=["continuous"] * len(names), epsilon=1.0, delta=1e-6,
+        privacy_bounds=dict.fromkeys(names, (-1.0, 1.0)), n_jobs=1,
+    ).fit(X, y)
+
+
+def on_dask(X, y, alpha):
+    """Fit dask-ml's logistic regression, which is not private, on 16 chunks in this thread."""
+    import dask
+    import dask.array as da
+    from dask_ml.linear_model import LogisticRegression
+
+    chunk = -(-len(X) // 16)
+    with dask.config.set(scheduler="synchronous"):
+        return LogisticRegression(C=1 / (len(X) * alpha), solver="lbfgs").fit(
+            da.from_array(X, chunks=(chunk, X.shape[1])), da.from_array(y, chunks=chunk)
+        )
+
+
+# contestant -> module, package, records, call
+CONTESTANTS = {
+    "logistic": ("diffprivlib", "diffprivlib", "labels", logistic),
+    "linear": ("diffprivlib", "diffprivlib", "targets", linear),
+    "boosting": ("interpret", "interpret-core", "labels", boosting),
+    "on_dask": ("dask_ml", "dask-ml", "labels", on_dask),
+}
+
+
+def offers():
+    """Return the contestants whose library is installed, and its package."""
+    return {
+        name: package for name, (module, package, *_) in CONTESTANTS.items()
+        if importlib.util.find_spec(module)
+    }
 
 
 def reply(request):
     """Return the answer to one request."""
     if not request:
-        modules = (diffprivlib, sklearn, np, scipy)
-        named = [f"{module.__name__} {module.__version__}" for module in modules]
-        return {"versions": ", ".join([f"Python {platform.python_version()}", *named])}
-    kind, make = CONTESTANTS[request["contestant"]]
-    n, d = request["shape"]
-    X, y = records(kind, n, d)
-
-    def call():
-        return make(n, request.get("alpha")).fit(X, y)
-
-    taken, warned = seconds(call, request["threads"])
-    return {"seconds": taken, "warned": warned}
+        packages = dict.fromkeys([*offers().values(), "scikit-learn", "numpy", "scipy"])
+        named = [f"{package} {importlib.metadata.version(package)}" for package in packages]
+        versions = ", ".join([f"Python {platform.python_version()}", *named])
+        return {"versions": versions, "offers": list(offers())}
+    _, _, kind, fit = CONTESTANTS[request["contestant"]]
+    X, y = records(kind, *request["shape"])
+    cpu, wall, warned = seconds(lambda: fit(X, y, request.get("alpha")), request["threads"])
+    return {"cpu": cpu, "wall": wall, "warned": warned}
 
 
 def main():

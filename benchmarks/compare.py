@@ -1,30 +1,32 @@
-"""How long fits and searches take beside scikit-learn's and diffprivlib's.
+"""How long fits and searches take beside scikit-learn's and others'.
 
-Run ``python benchmarks/compare.py --other-python PATH --output FILE``. PATH is the Python of a
-second environment, with diffprivlib, scikit-learn 1.7 or earlier (diffprivlib 0.6.6 needs it) and
-threadpoolctl; without it diffprivlib is left out. ``--only single,search`` runs these parts,
-``--rounds N`` says how often each contestant runs, and ``--quick`` has few small records, whose
-times mean little. Progress goes to the error stream.
+Run ``python benchmarks/compare.py --other-python PATH ...``. Each PATH is the Python of another
+environment, with threadpoolctl and any of diffprivlib (0.6.6 needs scikit-learn 1.7 or earlier),
+interpret-core and dask-ml; what none of them has is left out. Each line of the file of results is one
+timing. What it holds is not run again, unless ``--again`` is given, and then the last run of a
+workload counts; so a run that was stopped goes on, and parts can be run by themselves:
+``--only small search``. Progress goes to the error stream. ``cost_tables.py`` makes the tables of the
+documentation from the results.
 
-- single: one fit of each estimator. scikit-learn has the same regularisation, C = 1 / (n alpha),
-  its default tolerance and each of several solvers; alpha="auto" is the public rule's value. Its
-  squared hinge and our smooth hinge are different losses, and so are ours and diffprivlib's
-  linear regression, which does not regularise.
+- small, single, wide, sparse: one fit of each estimator, from 200 rows to a million, dense and with
+  100 entries a row. scikit-learn has the same regularisation, C = 1 / (n alpha), each of several
+  solvers, its default tolerance, and one at which it is as exact as we are; alpha="auto" is the public
+  rule's value. Its squared hinge and our smooth hinge are different losses, and so are ours and
+  diffprivlib's linear regression, which does not regularise.
 - search: whole searches, with the last fit. Candidates have the alpha of a single fit on all
   records. scikit-learn scores by accuracy, its default, and the private search by the Brier score,
-  unless it decides alpha by public numbers ("auto"). The private search over 50 alphas of ridge
-  regression is once by stability and once as it comes, which reads all alphas from one release.
+  unless it decides alpha by public numbers ("auto"). Two rows have one fit of ours as the rival.
+- jobs: the search whose passes two threads share beside that of one.
+- public: plans and noise, which need no records.
 - growth: the search by stability over more and more alphas, with the last fit. A single
   alpha needs no choice: that is one fit.
-- memory: the peak of the resident set above the records, each in a process of its own.
 
 In each round each contestant runs once at each number of threads (of BLAS and OpenMP, set around the
 whole call), in an order that is shuffled anew and after a short rest, in which threads of the one
-before go to sleep; a first round does not count. Seconds are medians over rounds, with quartiles.
-Of a rival's solvers the one with the least median counts, and is
-compared round by round: a ratio is a median of (our seconds / its seconds), with quartiles, so
-above 1 we are slower. Estimators are made anew for each fit, records are made once. Both Pythons run
-in turns, never at the same time.
+before go to sleep; a first round does not count. Times are of the processor, summed over the threads
+of the process, so that others on the machine weigh little. Of a rival's solvers the one with the least
+median counts, and is compared round by round: a ratio is a median of (ours / its), so above 1 we are
+slower. Estimators are made anew for each fit, records are made once.
 
 Before anything is timed, it is checked at the first shape that what is timed is right: at
 epsilon = inf logistic and ridge regression agree with scikit-learn's at tight tolerance within
@@ -34,34 +36,27 @@ the intercept, so that it is given a column of ones here, and none of these chec
 """
 
 import argparse
-import json
+import csv
 import math
-import os
-import subprocess
-import sys
-import time
 import warnings
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from _timing_contestants import (
     CLASSES,
     CLASSIFIER_ALPHAS,
-    DIFFPRIVLIB,
     OURS,
-    QUICK_SHAPES,
     RIDGE_ALPHA,
-    SHAPES,
     SPLITS,
+    TALL,
     WIDTH,
-    growth,
     public_alpha,
-    searches,
-    single_fits,
+    workloads,
 )
 from _timing_data import records
 from _timing_rounds import OtherPython, play
-from private_tuning import markdown, versions
+from private_models import rest_table
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV
 
@@ -73,24 +68,18 @@ from dpselect import (
     StabilityGridSearchCV,
 )
 
-PARTS = ("single", "search", "growth", "memory")
-ROUNDS = {"single": 9, "search": 3, "growth": 3}
-THREADS = [1, 2]
+RESULTS = Path(__file__).parent / "results" / "compare.csv"
+PARTS = ("small", "single", "wide", "sparse", "search", "jobs", "public", "growth")
+WORKLOAD = ["part", "task", "n", "d"]
+FIELDS = [*WORKLOAD, "run", "threads", "side", "contestant", "round", "cpu", "wall", "warned"]
 TOLERANCE = 1e-6
-MEMORY_CASES = {
-    "logistic": "DPLogisticRegression", "ridge": "DPRidge, l2",
-    "search": "search, 10 alphas x 5 folds",
-}
-MEMORY_SHAPE = {False: (2_000_000, 50), True: (20_000, 10)}
-MEMORY_SCRIPT = Path(__file__).with_name("_peak_memory.py")
 # records of the search that is checked: so few, and such labels, that no end of the grid is best
 CHOICE_SHAPE = (500, 50)
 NEARLY_EXACT = 1e6
-BAR = 40
 
 
 def check(shape):
-    """Return lines that say how right what is timed is, or raise AssertionError."""
+    """Return a table of how right what is timed is, or raise AssertionError."""
     n, d = shape
     found = {}
     for alpha in (1e-4, 1e-2):
@@ -130,7 +119,7 @@ def check(shape):
     if ours != theirs:
         raise AssertionError(f"The search chose alpha number {ours}, and GridSearchCV {theirs}.")
     lines.append(["search: both choose alpha number", f"{ours} of {len(CLASSIFIER_ALPHAS)}"])
-    return ["# What is timed is right", markdown(["at the first shape", "largest difference"], lines)]
+    return rest_table(["at the first shape", "largest difference"], lines)
 
 
 def with_ones(X):
@@ -160,88 +149,67 @@ def choices():
     return int(ours.best_index_), int(theirs.best_index_)
 
 
-def spread(values):
-    """Return "median (lower quartile - upper quartile)"."""
-    low, middle, high = np.percentile(values, [25, 50, 75])
-    return f"{middle:.3g} ({low:.3g} - {high:.3g})"
+def read(path):
+    """Return the timings of a file of results, of each workload those of its last run."""
+    lines = pd.read_csv(path, keep_default_na=False)
+    return lines[lines["run"] == lines.groupby(WORKLOAD)["run"].transform("max")].reset_index(drop=True)
 
 
-def comparison(title, workloads, rounds, other):
-    """Time workloads, and return the tables of ratios and of all contestants."""
-    ratios, everyone = [], []
-    for workload in workloads:
-        times, warned = play(workload, THREADS, rounds, other)
-        n, d = workload.shape
-        sides = {}
-        for i in warned:
-            sides.setdefault(workload.contestants[i].side, []).append(i)
-        for number in THREADS:
-            public = [workload.title, f"{n} x {d}", number]
-            for side, members in sides.items():
-                fastest = min(members, key=lambda i: np.median(times[i, number]))
-                for i in members:
-                    everyone.append([
-                        *public, side, workload.contestants[i].label, spread(times[i, number]),
-                        ", ".join(sorted(warned[i])),
-                    ])
-                if side == OURS:
-                    continue
-                mark = " *" if "ConvergenceWarning" in warned[fastest] else ""
-                for i in sides[OURS]:
-                    ratios.append([
-                        *public, workload.contestants[i].label, spread(times[i, number]), side,
-                        workload.contestants[fastest].label + mark,
-                        spread(times[fastest, number]),
-                        spread(times[i, number] / times[fastest, number]),
-                    ])
-    header = ["task", "n x d", "threads", "ours", "seconds", "rival", "its fastest", "its seconds",
-              "ratio"]
-    notes = [f"{rounds} rounds. Ratio above 1: we are slower. *: it did not converge in max_iter."]
-    if other is None:
-        notes.append(f"{DIFFPRIVLIB} is left out: there was no --other-python.")
-    return [
-        f"# {title}", markdown(header, ratios), " ".join(notes), f"## {title}: all contestants",
-        markdown([*header[:3], "side", "contestant", "seconds", "warnings"], everyone),
-    ]
+def ratios(lines, clock="cpu"):
+    """Return one line for each of our contestants, rival and number of threads.
+
+    Parameters
+    ----------
+    lines : DataFrame
+        Timings of a file of results.
+    clock : {"cpu", "wall"}, default="cpu"
+
+    Returns
+    -------
+    DataFrame
+        With the median of our seconds, the `fastest` of the rival's contestants and its seconds, and
+        the median of the `ratio` of both, round by round; the last three are missing without a rival.
+    """
+    found = []
+    for key, group in lines.groupby([*WORKLOAD, "threads"], sort=False):
+        table = group.pivot(index="round", columns=["side", "contestant"], values=clock)
+        medians = table.median()
+        sides = dict.fromkeys(side for side, _ in table.columns if side != OURS) or {None: None}
+        for ours in table[OURS].columns:
+            for side in sides:
+                line = {**dict(zip([*WORKLOAD, "threads"], key)), "ours": ours, "side": side,
+                        "seconds": medians[OURS, ours]}
+                if side is not None:
+                    fastest = medians[side].idxmin()
+                    each = table[OURS, ours] / table[side, fastest]
+                    line |= {"fastest": fastest, "its": medians[side, fastest], "ratio": each.median()}
+                found.append(line)
+    return pd.DataFrame(found)
 
 
-def growth_report(quick, rounds):
-    """Return the time by candidate of ever larger searches, as a table with bars."""
-    workload = growth(quick)
-    times, _ = play(workload, THREADS, rounds)
-    sections = [f"# Growth with the number of alphas, {workload.shape[0]} x {workload.shape[1]}"]
-    for number in THREADS:
-        counts = [int(contestant.label) for contestant in workload.contestants]
-        each = [np.median(times[i, number]) / k for i, k in enumerate(counts)]
-        lines = [
-            [k, spread(times[i, number]), f"{share:.3g}", "#" * round(BAR * share / max(each))]
-            for i, (k, share) in enumerate(zip(counts, each))
-        ]
-        sections += [
-            f"Threads: {number}. {rounds} rounds.",
-            markdown(["alphas", "seconds", "seconds / alpha", ""], lines),
-        ]
-    return sections
-
-
-def memory_report(quick):
-    """Return the peaks of memory, each from a new process."""
-    n, d = MEMORY_SHAPE[quick]
-    lines = []
-    for case, name in MEMORY_CASES.items():
-        done = subprocess.run(
-            [sys.executable, MEMORY_SCRIPT, case, str(n), str(d)], stdout=subprocess.PIPE,
-            text=True, check=True,
-        )
-        found = json.loads(done.stdout)
-        mebi, ratio = 2**20, found["above"] / found["data"]
-        lines.append([
-            name, f"{found['data'] / mebi:.0f}", f"{found['above'] / mebi:.0f}", f"{ratio:.3f}",
-            f"{found['seconds']:.3g}",
-        ])
-        print(f"memory: {name}", file=sys.stderr)
-    header = ["one thread", "records, MiB", "peak above them, MiB", "ratio", "seconds"]
-    return [f"# Memory, {n} x {d}", markdown(header, lines)]
+def run(options):
+    """Run what is missing and append it to the file of results."""
+    path = Path(options.results)
+    is_new = not path.exists()
+    known = pd.DataFrame(columns=FIELDS) if is_new else read(path)
+    runs = known.drop_duplicates(WORKLOAD).set_index(WORKLOAD)["run"].to_dict()
+    others = [OtherPython(each) for each in options.other_python]
+    for other in others:
+        print(f"Another Python: {other.versions}.")
+    try:
+        with path.open("a", newline="", encoding="utf-8") as stream:
+            writer = csv.DictWriter(stream, FIELDS)
+            if is_new:
+                writer.writeheader()
+            for workload in workloads():
+                key = workload.part, workload.title, *workload.shape
+                if workload.part in options.only and (options.again or key not in runs):
+                    lines = play(workload, options.threads, options.rounds, others)
+                    writer.writerows({**line, "run": runs.get(key, 0) + 1} for line in lines)
+                    stream.flush()
+    finally:
+        for other in others:
+            other.close()
 
 
 def parse(arguments=None):
@@ -249,65 +217,25 @@ def parse(arguments=None):
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--other-python", metavar="PATH", help="Python of diffprivlib's environment")
-    parser.add_argument("--only", metavar="PARTS", default=",".join(PARTS), help="commas between")
-    parser.add_argument("--rounds", type=int, help=f"default: {ROUNDS}, and 2 with --quick")
-    parser.add_argument("--quick", action="store_true", help="few small records")
-    parser.add_argument("--output", metavar="FILE", help="write the report here too")
-    options = parser.parse_args(arguments)
-    options.only = options.only.split(",")
-    unknown = set(options.only) - set(PARTS)
-    if unknown:
-        parser.error(f"--only knows {', '.join(PARTS)}, and not {', '.join(sorted(unknown))}")
-    if options.rounds is not None and options.rounds < 1:
-        parser.error("--rounds is 1 or more")
-    return options
-
-
-def sections(options, other):
-    """Yield the sections of the report, each as soon as it is measured."""
-    rounds = {
-        part: options.rounds or (2 if options.quick else number)
-        for part, number in ROUNDS.items()
-    }
-    yield check((QUICK_SHAPES if options.quick else SHAPES)[0])
-    if "single" in options.only:
-        yield comparison("Single fits", single_fits(options.quick), rounds["single"], other)
-    if "search" in options.only:
-        yield comparison("Searches", searches(options.quick), rounds["search"], other)
-    if "growth" in options.only:
-        yield growth_report(options.quick, rounds["growth"])
-    if "memory" in options.only:
-        yield memory_report(options.quick)
+    parser.add_argument("--other-python", metavar="PATH", nargs="+", default=[])
+    parser.add_argument("--only", metavar="PART", nargs="+", choices=PARTS, default=PARTS)
+    parser.add_argument("--threads", type=int, nargs="+", default=[1])
+    parser.add_argument("--rounds", type=int, help="default: 1 to 5, by workload")
+    parser.add_argument("--again", action="store_true", help="run what is there, too; the last counts")
+    parser.add_argument("--results", metavar="FILE", default=RESULTS, help="goes on")
+    return parser.parse_args(arguments)
 
 
 def main(arguments=None):
-    """Run the benchmark and print its report."""
+    """Run the benchmark and print its ratios."""
     options = parse(arguments)
-    start = time.perf_counter()
-    other = OtherPython(options.other_python) if options.other_python else None
-    text = ""
-
-    def publish(parts):
-        nonlocal text
-        added = "\n\n".join(parts) + "\n\n"
-        print(added, end="", flush=True)
-        text += added
-        # what was measured so far stays if a later part is stopped
-        if options.output:
-            Path(options.output).write_text(text, encoding="utf-8")
-
-    try:
-        for section in sections(options, other):
-            publish(section)
-        taken = time.perf_counter() - start
-        lines = [f"{versions()}; {os.cpu_count()} cores. Took {taken:.0f} s."]
-        if other is not None:
-            lines.append(f"The other: {other.versions}.")
-        publish(lines)
-    finally:
-        if other is not None:
-            other.close()
+    print(check(TALL[0]))
+    run(options)
+    found = ratios(read(options.results)).fillna("")
+    print(rest_table(list(found.columns), [
+        [f"{value:.3g}" if isinstance(value, float) else str(value) or "-" for value in row]
+        for row in found.itertuples(index=False)
+    ]))
 
 
 if __name__ == "__main__":

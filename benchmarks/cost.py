@@ -1,41 +1,41 @@
-"""How time and memory of fits and searches grow with their sizes.
+"""How time and memory of fits and searches grow, and what a fit on a Dask cluster takes.
 
-Run ``python benchmarks/cost.py --output FILE --figure FILE.png``. One size at a time varies around
-a base point (``BASE``), over values that grow by a constant factor (``SWEEPS``): the records n, the
-columns d, the candidates k, the folds, the noise samples that a score is averaged over, and T, the
-levels of an accuracy-first search. Its target cannot be met, so that it walks through all levels,
-and models have a noise-reduction form (output perturbation for logistic regression). ``--quick``
-has small sizes, whose exponents mean little. Progress goes to the error stream.
+Run ``python benchmarks/cost.py``; ``--only growth memory dask`` has parts. Lines go to the files of
+results ``cost_growth.csv``, ``cost_memory.csv`` and ``cost_dask.csv``, of which the last run counts, and
+``cost_tables.py`` makes the tables of the documentation from them. Progress goes to the error stream.
 
-Seconds are medians over rounds on one thread of BLAS. Within a round all values of a sweep come in
-an order that is shuffled anew; a first call at the least value does not count. Memory is the most
-that Python and numpy hold at a time, above the records (``tracemalloc``), in a call of its own;
-buffers within BLAS are not seen.
+- growth: one size at a time varies around a base point (``BASE``), over the values of ``SUBJECTS``: the
+  records n, the columns d, the candidates k, the folds, and T, the levels of an accuracy-first
+  search. Its target cannot be met, so that it walks through all levels, and models have a
+  noise-reduction form (output perturbation for logistic regression). Within a round values come in an
+  order that is shuffled anew; a first call at the least value does not count. Memory is the most
+  that Python and numpy hold at a time, above the records (``tracemalloc``), in a call of its own;
+  buffers within BLAS are not seen.
+- memory: the peak of the resident set above the records, for each container, each in a process of its
+  own (Linux).
+- dask: chunks that are held by two workers, beside one process that has the rows in memory.
 
-An exponent is the slope of log(seconds), or log(bytes), over log(size), by least squares. Only the
-upper half of the values counts, the middle one included, because below it fixed costs may still
-weigh. The standard error in brackets, from what the line leaves, shows how straight it is there: an
-exponent that still grows with the size has a large one.
+Times are of the processor, on one thread of BLAS; of a cluster, those of its workers, and those of the
+process with the client and the scheduler.
 """
 
 import argparse
-import math
-import os
+import csv
+import json
+import subprocess
 import sys
 import time
 import tracemalloc
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
-from _cost_figure import draw
 from _timing_clock import seconds
 from _timing_contestants import CLASSES
 from _timing_data import records
-from private_tuning import markdown, versions
-from scipy.stats import linregress
 from sklearn.model_selection import KFold
 from threadpoolctl import threadpool_limits
 
@@ -48,30 +48,35 @@ from dpselect import (
     StabilityGridSearchCV,
 )
 
-BASE = {"n": 50_000, "d": 20, "k": 10, "folds": 5, "noise_samples": 1, "T": 40}
-SWEEPS = {
-    "n": (6_250, 12_500, 25_000, 50_000, 100_000, 200_000, 400_000),
-    "d": (5, 10, 20, 40, 80, 160, 320),
-    "k": (2, 4, 8, 16, 32, 64, 128),
-    "folds": (2, 4, 8, 16, 32),
-    "noise_samples": (1, 2, 4, 8, 16, 32),
-    "T": (10, 20, 40, 80, 160, 320, 640),
-}
-QUICK_BASE = {**BASE, "n": 2_000, "d": 5, "k": 3, "folds": 2}
-QUICK_SWEEPS = {
-    "n": (500, 1_000, 2_000, 4_000, 8_000),
-    "d": (2, 4, 8, 16, 32),
-    "k": (2, 4, 8, 16, 32),
-    "folds": (2, 4, 8, 16, 32),
-    "noise_samples": (1, 2, 4, 8, 16),
-    "T": (10, 20, 40, 80, 160),
-}
-ROUNDS = 3
+RESULTS = Path(__file__).parent / "results"
+BASE = {"n": 50_000, "d": 20, "k": 10, "folds": 5, "T": 40}
+# with many columns there are fewer records
+WIDE_RECORDS = 10_000
+ROWS = {"n": (6_250, 25_000, 100_000, 400_000)}
+COLUMNS = {"d": (20, 80, 320, 1_250, 5_000)}
+FEWER_COLUMNS = {"d": (20, 80, 320, 1_250)}
+CANDIDATES = {"k": (2, 8, 32, 128), "folds": (2, 4, 8, 16)}
+LEVELS = {"T": (10, 40, 160, 640)}
+ROUNDS = {"growth": 1, "memory": 1, "dask": 2}
 ORDER_SEED = 2
 # no model with noise comes this close to the least loss
 IMPOSSIBLE = 1e-9
-LEVELS = (0.01, 10.0)
-SEARCH_SIZES = ("n", "d", "k", "folds", "noise_samples")
+FIRST_AND_LAST_LEVEL = (0.01, 10.0)
+MEMORY_SCRIPT = Path(__file__).with_name("_peak_memory.py")
+DENSE, SPARSE = (500_000, 40), (200_000, 10_000)
+MEMORY = {
+    "DPLogisticRegression": (
+        "float64", "float32", "int64", "int8", "pandas", "polars", "Arrow", "memory map", "CSR"
+    ),
+    "DPRidge": ("float64", "float32"),
+    "search, 10 alphas x 5 folds": ("float64", "float32", "CSR"),
+    "scaler, DPLogisticRegression": ("float64",),
+    "encoder, DPLogisticRegression": ("pandas", "polars"),
+    "encoder, DPRidge": ("pandas", "polars"),
+}
+DASK = ((5_000_000, 20, 16), (5_000_000, 20, 64), (1_000_000, 100, 16))
+WORKERS = 2
+IDLE = 2.0  # seconds in which a cluster without work is looked at
 
 
 @dataclass(frozen=True)
@@ -85,8 +90,8 @@ class Subject:
         Of its records.
     make : callable
         Returns an estimator for a dict of sizes.
-    sizes : tuple of str
-        Those that it depends on.
+    sizes : dict
+        Values of each size that it depends on.
     columns : int, default=None
         If not the base point's.
     """
@@ -94,68 +99,46 @@ class Subject:
     name: str
     kind: str
     make: Callable[[dict], object]
-    sizes: tuple[str, ...]
+    sizes: dict[str, tuple[int, ...]]
     columns: int | None = None
 
 
 def stability(model, low):
     """Return a function from sizes to the search by stability over alpha."""
-    def make(sizes):
-        return StabilityGridSearchCV(
-            model, {"alpha": np.geomspace(low, 1, sizes["k"])}, epsilon=1.0,
-            strategy="stability", n_noise_samples=sizes["noise_samples"],
-            cv=KFold(sizes["folds"], shuffle=True, random_state=0),
-        )
-    return make
+    return lambda sizes: StabilityGridSearchCV(
+        model, {"alpha": np.geomspace(low, 1, sizes["k"])}, epsilon=1.0, strategy="stability",
+        cv=KFold(sizes["folds"], shuffle=True, random_state=0),
+    )
 
 
 def accuracy_first(model):
     """Return a function from sizes to an accuracy-first search that walks through all levels."""
-    def make(sizes):
-        return AccuracyFirstSearchCV(
-            model, {"epsilon": np.geomspace(*LEVELS, sizes["T"])}, target=IMPOSSIBLE,
-            method="above_threshold", max_epsilon=np.inf, on_failure="last",
-        )
-    return make
+    return lambda sizes: AccuracyFirstSearchCV(
+        model, {"epsilon": np.geomspace(*FIRST_AND_LAST_LEVEL, sizes["T"])}, target=IMPOSSIBLE,
+        method="above_threshold", max_epsilon=np.inf, on_failure="last",
+    )
 
 
+LOGISTIC = DPLogisticRegression(classes=CLASSES)
+RIDGE = DPRidge(norm="l2", target_range=(-1, 1))
 SUBJECTS = (
-    Subject("DPLogisticRegression", "labels",
-            lambda sizes: DPLogisticRegression(classes=CLASSES), ("n", "d")),
-    Subject("DPLinearSVC", "labels", lambda sizes: DPLinearSVC(classes=CLASSES), ("n", "d")),
-    Subject("DPRidge", "targets", lambda sizes: DPRidge(norm="l2", target_range=(-1, 1)), ("n", "d")),
+    Subject("DPLogisticRegression", "labels", lambda sizes: LOGISTIC, ROWS | COLUMNS),
+    Subject("DPLogisticRegression, CSR", "sparse", lambda sizes: LOGISTIC,
+            {"d": (1_000, 4_000, 16_000, 64_000)}),
+    Subject("DPLinearSVC", "labels", lambda sizes: DPLinearSVC(classes=CLASSES), ROWS | COLUMNS),
+    Subject("DPRidge", "targets", lambda sizes: RIDGE, ROWS | {"d": (20, 80, 320, 1_250, 2_500)}),
     # cells, not columns, are what its cost depends on
-    Subject("DPHistogramDensity", "uniform", lambda sizes: DPHistogramDensity(bounds=(0, 1)), ("n",), 1),
-    Subject("stability, logistic", "labels",
-            stability(DPLogisticRegression(classes=CLASSES), 1e-4), SEARCH_SIZES),
-    Subject("stability, ridge", "targets",
-            stability(DPRidge(perturbation="objective", norm="l2", target_range=(-1, 1)), 1e-3),
-            SEARCH_SIZES),
-    Subject("accuracy first, logistic", "labels",
-            accuracy_first(DPLogisticRegression(
-                alpha=0.01, perturbation="output", classes=CLASSES)), ("n", "d", "T")),
-    Subject("accuracy first, ridge", "targets",
-            accuracy_first(DPRidge(norm="l2", target_range=(-1, 1))), ("n", "d", "T")),
+    Subject("DPHistogramDensity", "uniform", lambda sizes: DPHistogramDensity(bounds=(0, 1)), ROWS, 1),
+    Subject("stability, logistic", "labels", stability(LOGISTIC, 1e-4),
+            ROWS | FEWER_COLUMNS | CANDIDATES),
+    Subject("stability, ridge", "targets", stability(
+        DPRidge(perturbation="objective", norm="l2", target_range=(-1, 1)), 1e-3),
+            ROWS | FEWER_COLUMNS | CANDIDATES),
+    Subject("accuracy first, logistic", "labels", accuracy_first(
+        DPLogisticRegression(alpha=0.01, perturbation="output", classes=CLASSES)),
+            ROWS | FEWER_COLUMNS | LEVELS),
+    Subject("accuracy first, ridge", "targets", accuracy_first(RIDGE), ROWS | FEWER_COLUMNS | LEVELS),
 )
-
-
-@dataclass(frozen=True)
-class Curve:
-    """The cost of one subject over the values of one size.
-
-    Attributes
-    ----------
-    subject, size : str
-    values : ndarray of shape (v,)
-    seconds, peaks : ndarray of shape (v,)
-        Medians of seconds, and bytes.
-    """
-
-    subject: str
-    size: str
-    values: np.ndarray
-    seconds: np.ndarray
-    peaks: np.ndarray
 
 
 def peak_bytes(call):
@@ -170,12 +153,12 @@ def peak_bytes(call):
             tracemalloc.stop()
 
 
-def measure(subject, size, values, base, rounds):
-    """Return the Curve of a subject over the values of a size."""
+def curve(subject, size, values, rounds):
+    """Yield a line for each value of a size: the median of seconds over rounds, and bytes."""
     def call_at(value):
-        sizes = {**base, size: value}
-        d = subject.columns or sizes["d"]
-        X, y = records(subject.kind, sizes["n"], d)
+        sizes = {**BASE, size: value}
+        n = WIDE_RECORDS if size == "d" else sizes["n"]
+        X, y = records(subject.kind, n, subject.columns or sizes["d"])
         estimator = subject.make(sizes)
         return lambda: estimator.fit(X, y)
 
@@ -184,16 +167,12 @@ def measure(subject, size, values, base, rounds):
     rng = np.random.default_rng(ORDER_SEED)
     for row in taken:
         for j in rng.permutation(len(values)):
-            row[j], _ = seconds(call_at(values[j]), 1)
-    peaks = []
-    for value in values:
+            row[j], *_ = seconds(call_at(values[j]), 1)
+    for value, cpu in zip(values, np.median(taken, axis=0)):
         peak, fitted = peak_bytes(call_at(value))
-        peaks.append(peak)
         check_walk(fitted)
-    print(f"{subject.name}: {size}", file=sys.stderr)
-    return Curve(
-        subject.name, size, np.array(values), np.median(taken, axis=0), np.array(peaks, float)
-    )
+        yield {"subject": subject.name, "size": size, "value": value, "cpu": f"{cpu:.4g}", "peak": peak}
+    print(f"{subject.name}: {size}", file=sys.stderr, flush=True)
 
 
 def check_walk(estimator):
@@ -205,58 +184,98 @@ def check_walk(estimator):
             raise AssertionError(f"The search stopped at level {walked} of {len(levels)}.")
 
 
-def upper_half(values):
-    """Return the slice of the values that exponents are fitted on."""
-    return slice(len(values) // 2, None)
+def growth(rounds):
+    """Yield the lines of all curves."""
+    for subject in SUBJECTS:
+        for size, values in subject.sizes.items():
+            yield from curve(subject, size, values, rounds)
 
 
-def exponent(values, costs):
-    """Return the slope of log(costs) over log(values) on the upper half, and its standard error."""
-    part = upper_half(values)
-    line = linregress(np.log(values[part]), np.log(costs[part]))
-    return float(line.slope), float(line.stderr)
-
-
-def report(curves):
-    """Return the header and the lines of the table of exponents."""
-    lines = []
-    for curve in curves:
-        fitted = curve.values[upper_half(curve.values)]
-        cells = [
-            f"{slope:.2f} ({error:.2f})"
-            for slope, error in (
-                exponent(curve.values, costs) for costs in (curve.seconds, curve.peaks)
+def memory(rounds):
+    """Yield the peak of each model and container."""
+    for model, containers in MEMORY.items():
+        for container in containers:
+            n, d = SPARSE if container == "CSR" else DENSE
+            done = subprocess.run(
+                [sys.executable, MEMORY_SCRIPT, model, container, str(n), str(d)],
+                stdout=subprocess.PIPE, text=True, check=True,
             )
-        ]
-        lines.append([
-            curve.subject, curve.size, f"{fitted[0]} - {fitted[-1]} ({len(fitted)})", *cells,
-            f"{curve.seconds[-1]:.3g}", f"{curve.peaks[-1] / 2**20:.3g}",
-        ])
-    header = ["of", "grows with", "fitted on (values)", "time exponent", "memory exponent",
-              "seconds at the end", "MiB at the end"]
-    return header, lines
+            yield {"model": model, "container": container, "n": n, "d": d, **json.loads(done.stdout)}
+            print(f"memory: {model}, {container}", file=sys.stderr, flush=True)
 
 
-def values_table(curves):
-    """Return the header and the lines of the table of all measurements."""
-    lines = [
-        [curve.subject, curve.size, value, f"{taken:.3g}", f"{peak / 2**20:.3g}"]
-        for curve in curves
-        for value, taken, peak in zip(curve.values, curve.seconds, curve.peaks)
-    ]
-    return ["of", "varied", "value", "seconds", "MiB"], lines
+def counting_plugin():
+    """Return a plugin of the scheduler that counts what was done."""
+    from distributed import SchedulerPlugin
+
+    class Counter(SchedulerPlugin):
+        def __init__(self):
+            self.tasks = self.passes = 0
+
+        def update_graph(self, *args, **kwargs):
+            self.passes += 1
+
+        def transition(self, key, start, finish, *args, **kwargs):
+            self.tasks += (start, finish) == ("processing", "memory")
+
+    return Counter()
 
 
-def rst(header, rows):
-    """Return a simple table of reStructuredText."""
-    cells = [list(map(str, line)) for line in [header, *rows]]
-    widths = [max(map(len, column)) for column in zip(*cells)]
-    rule = "  ".join("=" * width for width in widths)
-    printed = [
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip()
-        for line in cells
-    ]
-    return "\n".join([rule, printed[0], rule, *printed[1:], rule])
+def spent(call, client):
+    """Return the processor time of a call, on the workers and here, and its time on the clock.
+
+    With what the workers and this process would take in that time if they had nothing to do.
+    """
+    def taken(call):
+        before = sum(client.run(time.process_time).values())
+        own, start = time.process_time(), time.perf_counter()
+        call()
+        own, wall = time.process_time() - own, time.perf_counter() - start
+        return np.array([sum(client.run(time.process_time).values()) - before, own, wall])
+
+    idle, found = taken(partial(time.sleep, IDLE)), taken(call)
+    names = ("on_workers", "client", "wall", "idle_workers", "idle_client")
+    values = (*found, *(idle[:2] / idle[2] * found[2]))
+    return {name: f"{value:.4g}" for name, value in zip(names, values)}
+
+
+def on_dask(rounds):
+    """Yield a line for each model, number of chunks and round."""
+    import dask
+    import dask.array as da
+    from distributed import Client, LocalCluster, wait
+
+    # as the page "Beyond memory" says
+    dask.config.set({"distributed.nanny.pre-spawn-environ.MALLOC_MMAP_THRESHOLD_": 2**30})
+    models = {
+        "DPLogisticRegression": DPLogisticRegression(classes=CLASSES),
+        "DPRidge": DPRidge(norm="l2", target_range=(0, 1)),
+    }
+    counter = counting_plugin()
+    with LocalCluster(
+        n_workers=WORKERS, threads_per_worker=1, memory_limit="6GB", dashboard_address=None
+    ) as cluster, Client(cluster) as client:
+        cluster.scheduler.add_plugin(counter)
+        for n, d, chunks in DASK:
+            X, y = records("labels", n, d)
+            there = da.from_array(X, chunks=(-(-n // chunks), d)), da.from_array(y, -(-n // chunks))
+            there = dask.persist(*there)
+            wait(there)
+            for name, model in models.items():
+                for played in range(rounds + 1):
+                    here, *_ = seconds(partial(model.fit, X, y), 1)
+                    counter.tasks = counter.passes = 0
+                    found = spent(partial(model.fit, *there), client)
+                    if played:
+                        yield {
+                            "model": name, "n": n, "d": d, "chunks": chunks, "workers": WORKERS,
+                            "round": played, "one_process": f"{here:.4g}", **found,
+                            "passes": counter.passes, "tasks": counter.tasks,
+                        }
+                print(f"dask: {name}, {n} x {d} in {chunks} chunks", file=sys.stderr, flush=True)
+
+
+PARTS = {"growth": growth, "memory": memory, "dask": on_dask}
 
 
 def parse(arguments=None):
@@ -264,42 +283,24 @@ def parse(arguments=None):
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--rounds", type=int, default=ROUNDS)
-    parser.add_argument("--quick", action="store_true", help="small sizes")
-    parser.add_argument("--format", choices=["markdown", "rst"], default="markdown")
-    parser.add_argument("--output", metavar="FILE", help="write the report here too")
-    parser.add_argument("--figure", metavar="FILE", help="draw the curves here")
-    options = parser.parse_args(arguments)
-    if options.rounds < 1:
-        parser.error("--rounds is 1 or more")
-    return options
+    parser.add_argument("--rounds", type=int, help=f"default: {ROUNDS}")
+    parser.add_argument("--only", metavar="PART", nargs="+", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--folder", default=RESULTS, type=Path, help="of the files of results")
+    return parser.parse_args(arguments)
 
 
 def main(arguments=None):
-    """Measure all curves, print the tables and draw the figure."""
+    """Measure, and write the files of results."""
     options = parse(arguments)
-    start = time.perf_counter()
-    base, sweeps = (QUICK_BASE, QUICK_SWEEPS) if options.quick else (BASE, SWEEPS)
-    curves = [
-        measure(subject, size, sweeps[size], base, options.rounds)
-        for subject in SUBJECTS
-        for size in subject.sizes
-    ]
-    table = {"markdown": markdown, "rst": rst}[options.format]
-    point = ", ".join(f"{name} = {value}" for name, value in base.items())
-    taken = time.perf_counter() - start
-    text = "\n\n".join([
-        f"Base point: {point}. Standard errors are in brackets.",
-        table(*report(curves)),
-        table(*values_table(curves)),
-        f"{options.rounds} rounds, one thread. {versions()}; {os.cpu_count()} cores. "
-        f"Took {math.ceil(taken)} s.",
-    ]) + "\n"
-    print(text)
-    if options.output:
-        Path(options.output).write_text(text, encoding="utf-8")
-    if options.figure:
-        draw(curves, list(sweeps), options.figure)
+    for part in options.only:
+        with (options.folder / f"cost_{part}.csv").open("w", newline="", encoding="utf-8") as stream:
+            writer = None
+            for line in PARTS[part](options.rounds or ROUNDS[part]):
+                if writer is None:
+                    writer = csv.DictWriter(stream, list(line))
+                    writer.writeheader()
+                writer.writerow(line)
+                stream.flush()  # what was measured stays
 
 
 if __name__ == "__main__":

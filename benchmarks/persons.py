@@ -10,9 +10,12 @@ it.
   is found in hindsight, by the figure that is shown, and nothing is paid for it; nor for the number of
   flights.
 - flight: epsilon for each flight, which promises m epsilon to an aircraft with m of them.
+
+``--delta 1e-6`` accepts a delta; with a cap, what group privacy leaves of it for each flight.
 """
 
 import argparse
+import math
 import warnings
 from pathlib import Path
 
@@ -59,7 +62,7 @@ def capped(persons, cap, rng):
     return np.sort(order.groupby(order).head(cap).index.to_numpy())
 
 
-def run():
+def run(delta):
     X, y, persons, schema = data()
     found = {}
     for repetition in range(REPETITIONS):
@@ -69,8 +72,11 @@ def run():
         rows, late, whose = X[~test], y[~test], persons[~test]
         held_out = X[test], y[test], persons[test]
         for epsilon in EPSILONS:
-            def fit(epsilon, rows, late, **groups):
-                model = DPLogisticRegression(epsilon, classes=[0, 1], base_rate="auto")
+            def fit(epsilon, rows, late, cap=1, **groups):
+                model = DPLogisticRegression(
+                    epsilon / cap, classes=[0, 1], base_rate="auto",
+                    delta=delta / math.fsum(math.exp(i * epsilon / cap) for i in range(cap)),
+                )
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
                     return tabular_pipeline(schema, model).fit(rows, late, **groups)
@@ -81,7 +87,7 @@ def run():
             }
             for cap in CAPS:
                 kept = capped(whose, cap, rng)
-                models[f"cap {cap}"] = fit(epsilon / cap, rows.iloc[kept], late[kept])
+                models[f"cap {cap}"] = fit(epsilon, rows.iloc[kept], late[kept], cap)
             for name, model in models.items():
                 found.setdefault((epsilon, name), []).append(figures(model, *held_out))
     about = f"{len(y)} flights of {len(np.unique(persons))} aircraft, {y.mean():.0%} late"
@@ -113,8 +119,9 @@ def table(about, found):
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--output", type=Path)
+    parser.add_argument("--delta", type=float, default=0.0)
     arguments = parser.parse_args()
-    text = table(*run())
+    text = table(*run(arguments.delta))
     if arguments.output:
         arguments.output.write_text(text)
     print(text)

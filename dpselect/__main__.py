@@ -3,13 +3,26 @@
 Without arguments a demonstration on public data runs; ``--help`` lists the commands.
 """
 
+import errno
 import os
+import sqlite3
 import sys
 
 from ._command_line import demo
 from ._command_line.arguments import parse
 from ._command_line.commands import COMMANDS
-from ._command_line.messages import CommandError, say_error, warnings_as_notes
+from ._command_line.messages import (
+    CommandError,
+    say_error,
+    steps_on_a_terminal,
+    warnings_as_notes,
+)
+
+# of an output that takes no more: a reader who has left, a full disk; files that the command writes, and
+# those that it reads, have errors of their own
+LOST = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+# what was printed of these has been paid for
+RELEASES = ("fit", "evaluate", "ledger")
 
 
 def main(argv=None):
@@ -23,11 +36,13 @@ def main(argv=None):
     Returns
     -------
     int
-        Exit code: 0, or 2 after an error, or 130 after an interrupt.
+        Exit code: 0, or 2 after an error, or 130 after an interrupt, or 141 if nobody reads the output.
     """
+    command = None
     try:
         arguments = parse(sys.argv[1:] if argv is None else list(argv))
-        with warnings_as_notes():
+        command = arguments.command
+        with warnings_as_notes(), steps_on_a_terminal():
             if arguments.command is None:
                 demo.run()
             else:
@@ -36,15 +51,24 @@ def main(argv=None):
     except CommandError as error:
         say_error(error)
         return 2
-    except BrokenPipeError:
-        # whoever read the output has left, and Python's own flush at exit would complain again
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        say_error("The output could not be printed to its end.")
+    except sqlite3.Error as error:
+        # only ledgers are files of SQLite, and what it says quotes nothing of them
+        say_error(
+            f"The file of the ledger could not be read or written ({error}); what it counts is told by "
+            "dpselect ledger show."
+        )
         return 2
     except KeyboardInterrupt:
         say_error("Interrupted.")
         return 130
     except Exception as error:
+        if isinstance(error, OSError) and error.errno in LOST:
+            # or Python's own flush at exit would complain again
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            if error.errno == errno.EPIPE and command not in RELEASES:
+                return 141  # as of a program that ends when its reader has left, such as head
+            say_error("The output could not be printed to its end.")
+            return 2
         # a traceback, and the messages of other libraries, may quote the records
         say_error(f"Something unexpected went wrong ({type(error).__name__}).")
         return 2

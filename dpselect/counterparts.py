@@ -1,6 +1,7 @@
 """Parameters of other libraries, and what takes their place here."""
 
 import inspect
+import weakref
 
 # name -> what to do, and the parameter that a class must have for this
 COUNTERPARTS = {
@@ -23,6 +24,18 @@ COUNTERPARTS = {
     "warm_start": ("leave it out, as each fit is a release of its own", "epsilon"),
 }
 
+# class -> names of the parameters of its __init__
+_NAMES: weakref.WeakKeyDictionary[type, frozenset[str]] = weakref.WeakKeyDictionary()
+
+
+def _names(estimator_class):
+    # a signature takes longer than all else that a clone does
+    names = _NAMES.get(estimator_class)
+    if names is None:
+        signature = inspect.signature(estimator_class.__init__)
+        names = _NAMES[estimator_class] = frozenset(signature.parameters)
+    return names
+
 
 def counterpart(estimator_class, names):
     """Return what to do in place of the first name that is none of a class's parameters, or "".
@@ -40,8 +53,7 @@ def counterpart(estimator_class, names):
     for name in names:
         if name not in COUNTERPARTS:
             continue
-        # only here, as a signature takes longer than all else that a clone does
-        known = inspect.signature(estimator_class.__init__).parameters
+        known = _names(estimator_class)
         instead, needed = COUNTERPARTS[name]
         if needed in known and name not in known:
             return (

@@ -11,9 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from .capabilities import LearnsFirst
 from .noise import as_generator
-from .privacy import Adjacency, PrivacyLoss, remainder
+from .privacy import KINDS, Adjacency, PrivacyLoss, remainder
 
 # of epsilon, for each number
 SHARE = 1 / 20
@@ -138,4 +137,19 @@ class Division:
 
 def first_releases(model):
     """Return how the parameters of a model are learned that are "auto"; nothing for most models."""
-    return model.first_releases() if isinstance(model, LearnsFirst) else {}
+    # (asking for capabilities.LearnsFirst takes longer than all checks of parameters)
+    return model.first_releases() if hasattr(model, "first_releases") else {}
+
+
+def epsilon_of_fit(model):
+    """Return what first releases left of epsilon; None if the choice of a search saw the noise."""
+    privacy = model.privacy_
+    # the loss of a choice has parts that are no first releases
+    if privacy.composition == "parallel" or privacy.kind != KINDS[0]:
+        return None
+    # what is less than the sum for being known together has spent the sum
+    joint = privacy.composition == "joint"
+    spent = PrivacyLoss.sequential(privacy.parts).epsilon if joint else privacy.epsilon
+    if spent != float(model.epsilon):
+        return None
+    return privacy.parts[-1].epsilon if first_releases(model) and privacy.parts else spent

@@ -58,7 +58,7 @@ class Adjacency(StrEnum):
 
 
 _OF_PERSONS = (Adjacency.REPLACE_PERSON, Adjacency.REPLACE_HOLDOUT_PERSON)
-_PERSONS_INSTEAD = {
+PERSONS_INSTEAD = {
     Adjacency.REPLACE_RECORD: Adjacency.REPLACE_PERSON,
     Adjacency.REPLACE_HOLDOUT_RECORD: Adjacency.REPLACE_HOLDOUT_PERSON,
 }
@@ -342,7 +342,7 @@ class PrivacyLoss:
             "rows_per_person", rows_per_person, integer=True, why="it counts rows",
             instead="write the largest number of rows that anyone has",
         )
-        if self.adjacency not in _PERSONS_INSTEAD:
+        if self.adjacency not in PERSONS_INSTEAD:
             raise ValueError(
                 f"a loss for the adjacency {self.adjacency!r} is not about one replaced record, so it "
                 "does not add up over the rows of a person; state it as it is."
@@ -355,7 +355,7 @@ class PrivacyLoss:
         epsilon = rounded_up(C * Fraction(self.epsilon)) if self.epsilon < math.inf else math.inf
         return type(self)(
             epsilon, _group_delta(self.epsilon, self.delta, C), self.kind,
-            _PERSONS_INSTEAD[Adjacency(self.adjacency)],
+            PERSONS_INSTEAD[Adjacency(self.adjacency)],
             f"{self.label} ({C} times the loss of a row; numbers of rows are public)", self.seeded,
         )
 

@@ -52,7 +52,9 @@ def check_number(name, value, *, why, instead, low=0.0, low_included=False, high
     kind = numbers.Integral if integer else numbers.Real
     if isinstance(value, str) and _reads_as_number(value):
         why, instead = "a text is no number, whatever it says", f"{instead}, without quotation marks"
-    if not isinstance(value, kind) or isinstance(value, bool):
+    # (of Python's own numbers the type tells, in a tenth of the time)
+    plain = type(value) is int or (type(value) is float and not integer)
+    if not plain and (not isinstance(value, kind) or isinstance(value, bool)):
         raise TypeError(
             f"{name} must be {'an integer' if integer else 'a number'}, not a "
             f"{type(value).__name__}, because {why}; {instead}."
@@ -294,7 +296,7 @@ def _without_records(said, what, kind):
     if "could not convert" in said:
         return (
             f"{what} holds text that is not a number; encode such columns first, for instance with "
-            "OneHotEncoder(categories=[...])."
+            "OneHotEncoder(categories=[...]), or for a density with OrdinalEncoder(categories=[...])."
         )
     if re.match("'<' not supported between instances of", said):
         return f"{what} holds labels of different types, which have no order; give them one type."

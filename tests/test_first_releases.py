@@ -21,11 +21,13 @@ from dpselect import (
     StabilityGridSearchCV,
 )
 from dpselect.capabilities import PublicShape
+from dpselect.estimator import Trial
 from dpselect.first_releases import Division, first_releases
 from dpselect.linear_model.first_releases import ClassShares, MeanCount, MedianNorm
 from dpselect.model_selection.strategies import STRATEGIES
-from dpselect.noise import InnerStream
+from dpselect.noise import InnerStream, as_generator
 from dpselect.preprocessing import DPBoundsScaler, tabular_pipeline
+from dpselect.records import Weighted
 from dpselect.testing import ReleaseStatement, check_private_estimator
 from tests.glue.cases import LINEAR, RIDGE, key, records_for
 from tests.glue.recording import Recorder
@@ -165,6 +167,46 @@ def test_the_noise_is_that_of_the_numbers_as_if_typed_and_each_has_its_own(name,
     expected = vars(clone(model).set_params(**typed).fit(X, y))
     for attribute in ("coef_", "intercept_", "gram_", "moment_"):
         np.testing.assert_array_equal(vars(fitted).get(attribute), expected.get(attribute))
+
+
+# with a delta, what is learned may decide which noise is the shortest
+DECIDING = {name: model for name, model in LEARNING.items() if model.delta} | {
+    f"{name}, rows of l1 norm {l1}": clone(MODELS[name]).set_params(
+        epsilon=0.4, delta=0.02, data_norm_l1=l1
+    )
+    for name in ("logistic", "svc", "poisson", "huber") for l1 in (0.3, 3.0)
+}
+
+
+@pytest.mark.parametrize("name", DECIDING)
+def test_what_is_stated_depends_on_no_record(name):
+    """Neither a delta nor an event may follow a number that was learned."""
+    X, y = records_for(DECIDING[name])
+    short, long = (clone(DECIDING[name]).fit(unit * X, y) for unit in (1e-3, 1e3))
+    assert short.privacy_ == long.privacy_
+
+
+# each kind of number that is learned, for each number of classes
+LEARNED = {
+    (release, len(getattr(model, "classes", ()))): model
+    for model in LEARNING.values() if not model.delta for release in first_releases(model).values()
+}
+
+
+def learned_of_persons(release, model, times):
+    X, y = records_for(model, n=len(times))
+    ids = np.repeat(np.arange(len(times)), times)
+    records = Trial(model, 1.0).records(X[ids], Weighted(y[ids], None, ids))
+    return release.learn(records, 1.0, as_generator(key("persons")))
+
+
+@pytest.mark.parametrize("release, K", LEARNED, ids=str)
+def test_what_is_learned_counts_a_person_once_however_many_rows(release, K):
+    one, many = (
+        learned_of_persons(release, LEARNED[release, K], times)
+        for times in (np.ones(N, dtype=int), 2 ** (np.arange(N) % 5))
+    )
+    assert many == pytest.approx(one, rel=1e-6)
 
 
 def test_it_is_learned_anew_by_each_fit():

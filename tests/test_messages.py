@@ -7,6 +7,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -149,13 +150,17 @@ def test_other_names_are_missing_as_ever():
 def test_a_plan_of_named_columns_asks_for_a_row():
     model = make_pipeline(BoundedScaler({"age": (0, 100), "dose": (0, 1)}), MODEL)
     search = StabilityGridSearchCV(model, {})
-    with pytest.raises(ValueError, match="in their order; give example=, a dummy row in the form of X"):
+    with pytest.raises(ValueError, match="in their order; give example=, a row that you make up"):
         search.plan(1000, 3)
     row = pd.DataFrame({"id": [0.0], "age": [50.0], "dose": [0.5]})
     with pytest.raises(ValueError) as refusal:
         search.plan(1000, 3, example=row)
     assert "example=" not in str(refusal.value)
     assert search.plan(1000, 2, example=row[["age", "dose"]]).n_samples == 1000
+    words = make_pipeline(HashingVectorizer(n_features=16), MODEL)
+    with pytest.raises(ValueError, match="made for text.*give example="):
+        StabilityGridSearchCV(words, {}).plan(1000, 1)
+    assert StabilityGridSearchCV(words, {}).plan(1000, 1, example=["a text"]).n_samples == 1000
     with pytest.raises(ValueError, match="give example="):
         AccuracyFirstSearchCV(
             make_pipeline(BoundedScaler({"age": (0, 100)}), DPRidge(target_range=(0, 1))),

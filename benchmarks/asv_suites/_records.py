@@ -1,6 +1,9 @@
 """Synthetic records of the suites; the same in each version that is measured."""
 
 import numpy as np
+from scipy import sparse
+
+ENTRIES = 100  # of a sparse row
 
 
 def labelled(n, d):
@@ -18,6 +21,19 @@ def with_targets(n, d):
 def uniform(n, d):
     """Return rows in the unit cube."""
     return np.random.default_rng(0).beta(2, 5, (n, d))
+
+
+def sparse_labelled(n, d):
+    """Return a CSR matrix of ENTRIES equal entries a row, more in the first columns, and labels."""
+    rng = np.random.default_rng(0)
+    columns = (d * rng.random((n, ENTRIES)) ** 2).astype(np.int32)
+    X = sparse.csr_matrix(
+        (np.ones(columns.size), columns.ravel(), np.arange(0, columns.size + 1, ENTRIES)), (n, d)
+    )
+    X.sum_duplicates()
+    X.data[:] = ENTRIES**-0.5
+    signal = 2 * (X @ rng.standard_normal(d))
+    return X, (rng.random(n) < 1 / (1 + np.exp(-signal))).astype(int)
 
 
 def _rows(n, d):

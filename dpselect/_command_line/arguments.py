@@ -69,6 +69,8 @@ def _checked(arguments):
             raise CommandError("--target is missing; it names the column to predict.")
         if arguments.target is not None and arguments.task == "density":
             raise CommandError("--target means nothing for a density; leave it out.")
+    if getattr(arguments, "about", None) is not None and not getattr(arguments, "report", True):
+        raise CommandError("--about needs --report, where it is said; leave it out, or give both.")
     return arguments
 
 
@@ -80,9 +82,15 @@ def _fit(parser):
     parser.add_argument("--save", metavar="MODEL", help="write the model: .skops or .pkl")
     parser.add_argument("--report", metavar="FILE", help="write the privacy statement: .html, .md or "
                         ".json")
+    _about(parser)
     _ledger(parser)
     _json(parser)
     _force(parser)
+
+
+def _about(parser):
+    parser.add_argument("--about", metavar="TEXT", help="name of the records and of who is responsible "
+                        "for them, for the statement")
 
 
 def _plan(parser):
@@ -106,10 +114,12 @@ def _task(parser):
                         "nothing is selected and the model gets the whole epsilon")
     parser.add_argument("--curves", action="store_true",
                         help="numbers add curves to a prediction, and not lines")
+    parser.add_argument("--evaluation", metavar="SHARE", help="of the records that say how good the "
+                        "model is and do not train it, such as 0.2; the same privacy loss covers both")
     parser.add_argument("--bins", metavar="K", default="20", help="of a density, for each column")
     parser.add_argument("--excess-risk", metavar="R", help="accuracy first: the smallest privacy "
-                        "loss, of at "
-                        "most E, with which the risk of the model is at most R above the least")
+                        "loss, of at most E, that can be shown to bring the risk of the model (its mean "
+                        "loss with the penalty) within R of the least that there is; takes one --alpha")
 
 
 def _person(parser):
@@ -132,15 +142,24 @@ def _predict(parser):
     _output(parser)
 
 
+def _export(parser):
+    _model(parser)
+    parser.add_argument("--output", metavar="FILE", required=True, help="for those without dpselect: "
+                        ".onnx, or .skops of scikit-learn's own classes; .csv with the cells of a "
+                        "density")
+    _force(parser)
+
+
 def _evaluate(parser):
     _model(parser)
     _file(parser)
-    parser.add_argument("--target", metavar="COL", required=True, help="column with what is right")
+    parser.add_argument("--target", metavar="COL", help="column with what is right; a density has none")
     parser.add_argument("--epsilon", metavar="E", required=True, help="privacy loss of the evaluation")
     _person(parser)
     parser.add_argument("--report", metavar="FILE", help="write the privacy statement of the model, "
                         "with its "
                         "evaluation: .html, .md or .json")
+    _about(parser)
     _ledger(parser)
     _json(parser)
     _force(parser)
@@ -149,6 +168,7 @@ def _evaluate(parser):
 def _report(parser):
     _model(parser)
     parser.add_argument("--ledger", metavar="LEDGER", help="whose state is told")
+    _about(parser)
     parser.add_argument("--output", metavar="FILE", help=".html, .md or .json; default: printed")
     _force(parser)
 
@@ -216,6 +236,7 @@ COMMANDS = {
     "plan": (_plan, "say what a fit would spend and what it could tell, before any data is read"),
     "fit": (_fit, "tune a model and release it"),
     "predict": (_predict, "predict with a model that was released"),
+    "export": (_export, "write a model for programs without dpselect, or the cells of a density"),
     "evaluate": (_evaluate, "say how good a model is on records that it has not seen"),
     "report": (_report, "write the privacy statement of a model, to be signed"),
     "ledger": (_ledgers, "keep the budget of a data set"),
@@ -256,6 +277,7 @@ CHECKS = {
     "delta": lambda option, text: _number(option, text, 0, 0.5),
     "records": lambda option, text: _number(option, text, 1, 1e12, integer=True),
     "rows_per_person": lambda option, text: _number(option, text, 1, 1e6, integer=True),
+    "evaluation": lambda option, text: _number(option, text, 0.001, 0.999),
     "bins": lambda option, text: _number(option, text, 2, 1e6, integer=True),
     "excess_risk": _number,
     "alpha": _alphas,

@@ -3,23 +3,20 @@
 import csv
 import io
 import json
-from contextlib import nullcontext
-
-import numpy as np
 
 from ..evaluation import evaluate as evaluate_model
-from ..evaluation.release import cells_of
-from ..exceptions import AccuracyNotReachedError, BudgetExceededError
+from ..exceptions import AccuracyNotReachedError
+from ..metrics.scores import target_range
 from ..persons import adjacency_of
 from ..preprocessing import schema_template
 from ..preprocessing.cells import as_number
 from ..preprocessing.schema import CategoryColumn, NumberColumn
 from ..report import privacy_report
 from . import printing
-from .files import ModelFile, OutputFile, ReportFile, load_model
-from .ledger import create_ledger, open_ledger, spend
+from .files import ExportFile, ModelFile, OutputFile, ReportFile, load_model
+from .ledger import create_ledger, open_ledger, paid_by, spend
 from .ledger import to_text as ledger_text
-from .messages import CommandError, name_of, printable
+from .messages import LOGGER, CommandError, columns_named, name_of
 from .tables import read_header, read_schema, read_table
 from .tasks import check_person, make_task
 
@@ -38,8 +35,9 @@ def schema(arguments):
         _write(output, json.dumps(schema_template(names), indent=1, ensure_ascii=False))
         return
     known = read_schema(arguments.check).columns
-    wrong = [f"it lacks the column {name_of(name)}" for name in names if name not in known]
-    wrong += [f"the records lack its column {name_of(name)}" for name in known if name not in names]
+    lacking, more = [n for n in names if n not in known], [n for n in known if n not in names]
+    wrong = [f"it lacks the {columns_named(lacking)}, which --drop leaves out"] if lacking else []
+    wrong += [f"the records lack its {columns_named(more)}"] if more else []
     if wrong:
         raise CommandError(f"The schema {name_of(arguments.check)} does not fit: {'; '.join(wrong)}.")
     print(f"The schema {name_of(arguments.check)} has all {len(names)} columns of "
@@ -51,8 +49,7 @@ def plan(arguments):
     task = make_task(read_schema(arguments.schema), arguments.target, arguments)
     planned = task.plan(arguments.records)
     if arguments.json:
-        said = planned.to_dict() if hasattr(planned, "to_dict") else {"messages": planned.messages}
-        print(json.dumps(said, allow_nan=False))
+        print(json.dumps(planned.to_dict(), allow_nan=False))
     else:
         print(printing.plan_text(planned))
 
@@ -73,11 +70,8 @@ def fit(arguments):
         y = frame[task.target.name].to_numpy()
     search = task.search
     try:
-        with ledger or nullcontext():
+        with paid_by(ledger):
             search.fit(X, y.astype(str) if task.classes else y, **given)
-    except BudgetExceededError as error:
-        # it names the loss and the ledger, and nothing of the records
-        raise CommandError(printable(str(error))) from None
     except AccuracyNotReachedError as error:
         raise CommandError(
             f"No model was found whose risk is at most {arguments.excess_risk:g} above the least; "
@@ -88,7 +82,7 @@ def fit(arguments):
         if model_file is not None:
             model_file.write_model(search)
         if report is not None:
-            report.write_report(privacy_report(search, ledger))
+            report.write_report(privacy_report(search, ledger, about=arguments.about))
     finally:
         # it has been paid for, whether or not the disk took it
         print(printing.to_json(task, search, planned) if arguments.json else printing.to_text(search))
@@ -101,6 +95,7 @@ def predict(arguments):
     if arguments.probabilities and not hasattr(model, "predict_proba"):
         raise CommandError("--probabilities needs a classifier; leave it out.")
     X = _rows(model, arguments)
+    LOGGER.info("predicting")
     if not hasattr(model, "predict"):
         found = {"log_density": model.score_samples(X)}
     elif task == "prediction":
@@ -114,38 +109,47 @@ def predict(arguments):
     _write(output, stream.getvalue().rstrip("\n"))
 
 
+def export(arguments):
+    """Write a model for programs without dpselect, or the cells of a density."""
+    output, model = ExportFile(arguments.output, arguments.force), load_model(arguments.model)
+    output.write_export(model)
+
+
 def evaluate(arguments):
     """Release figures of a model on records that it has not seen."""
     report = ReportFile("--report", arguments.report, arguments.force) if arguments.report else None
     ledger, model = _ledger(arguments, arguments.person), load_model(arguments.model)
-    try:
-        classes = cells_of(model).classes
-    except (TypeError, ValueError) as error:  # of the model, before any record
-        raise CommandError(str(error)) from None
-    more = {arguments.target: CategoryColumn(arguments.target, tuple(map(str, classes)))}
+    target, ends = _target(model, arguments.target)
+    more = {} if target is None else {target.name: target}
     person = check_person(arguments.person, _columns(model) | more)
     if person is not None:
         more[person.name] = person
     frame = _rows(model, arguments, more)
     groups = None if person is None else frame.pop(person.name).to_numpy()
-    y = frame.pop(arguments.target).to_numpy().astype(str)
-    try:
-        with ledger or nullcontext():
-            found = evaluate_model(model, frame, y, epsilon=arguments.epsilon, groups=groups)
-    except BudgetExceededError as error:
-        raise CommandError(printable(str(error))) from None
+    y = None if target is None else frame.pop(target.name).to_numpy()
+    if ends is None and y is not None:
+        y = y.astype(str)
+    LOGGER.info("predicting")
+    with paid_by(ledger):
+        found = evaluate_model(
+            model, frame, y, epsilon=arguments.epsilon, target_range=ends, groups=groups
+        )
     try:
         if report is not None:
-            report.write_report(privacy_report(model, ledger, evaluation=found))
+            report.write_report(privacy_report(
+                model, ledger, evaluation=found, about=arguments.about
+            ))
     finally:
-        print(_figures(found) if arguments.json else found)
+        print(json.dumps(printing.figures(found), allow_nan=False) if arguments.json else
+              f"{found}\nIt holds if none of these records trained the model. That cannot be checked, "
+              "because a model keeps no trace of its records.")
 
 
 def report(arguments):
     """Write the privacy statement of a saved model."""
     output = ReportFile("--output", arguments.output, arguments.force) if arguments.output else None
     ledger = open_ledger(arguments.ledger) if arguments.ledger else None
-    said = privacy_report(load_model(arguments.model), ledger)
+    said = privacy_report(load_model(arguments.model), ledger, about=arguments.about)
     if output is None:
         print(said)
     else:
@@ -165,8 +169,8 @@ def ledger(arguments):
     print(found.to_json() if getattr(arguments, "json", False) else ledger_text(found))
 
 
-COMMANDS = {"schema": schema, "plan": plan, "fit": fit, "predict": predict, "evaluate": evaluate,
-            "report": report, "ledger": ledger}
+COMMANDS = {"schema": schema, "plan": plan, "fit": fit, "predict": predict, "export": export,
+            "evaluate": evaluate, "report": report, "ledger": ledger}
 
 
 def _ledger(arguments, person):
@@ -184,6 +188,20 @@ def _ledger(arguments, person):
     return ledger
 
 
+def _target(model, name):
+    """Return the column of what a saved model predicts, or None, and the range of a regression."""
+    if not hasattr(model, "predict"):
+        if name is not None:
+            raise CommandError("--target means nothing for a density; leave it out.")
+        return None, None
+    if name is None:
+        raise CommandError("--target is missing; it names the column with what is right.")
+    if hasattr(model, "classes_"):
+        return CategoryColumn(name, tuple(map(str, model.classes_))), None
+    ends = target_range(model.best_estimator_[-1])
+    return NumberColumn(name, *ends), ends
+
+
 def _rows(model, arguments, more=()):
     """Return the columns that a saved model reads, by their names; others of the file are left out."""
     return read_table(
@@ -192,10 +210,13 @@ def _rows(model, arguments, more=()):
 
 
 def _columns(model):
-    encoder = model.best_estimator_[0]
-    if hasattr(encoder, "schema_"):
+    encoder, density = printing.parts(model)
+    if encoder is not None:
         return dict(encoder.schema_.columns)
-    return {name: NumberColumn(name, *bounds) for name, bounds in encoder.bounds.items()}
+    return {
+        str(name): NumberColumn(str(name), edges[0], edges[-1])
+        for name, edges in zip(density.feature_names_in_, density.bin_edges_)
+    }
 
 
 def _output(arguments):
@@ -209,18 +230,3 @@ def _write(output, text):
         print(text)
     else:
         output.write(text + "\n")
-
-
-def _figures(found):
-    """Return an evaluation as one line of JSON; null where nothing can be said."""
-    def plain(number):
-        return None if np.isnan(number) else number
-
-    figures = {name: found.metric(name) for name in found.metrics}
-    return json.dumps({
-        f"{found.privacy_.adjacency.unit}s": found.n_records, "privacy": found.privacy_.to_dict(),
-        "figures": {
-            name: {key: plain(getattr(figure, key)) for key in ("value", "low", "high")}
-            for name, figure in figures.items()
-        },
-    }, allow_nan=False)

@@ -4,15 +4,20 @@ import os
 import pickle
 import secrets
 from contextlib import suppress
+from functools import partial
 from importlib import import_module
 from os import fsync, replace
+from zipfile import ZIP_DEFLATED
 
+from ..density import DPHistogramDensity
+from ..export import to_onnx, to_sklearn
 from ..report.document import form_of
-from .messages import CommandError, name_of
+from .messages import LOGGER, CommandError, name_of
 
 # how the name of a file begins that is not whole yet
 UNFINISHED = ".dpselect-unfinished-"
 OWN = "dpselect."
+MODELS = (".skops", ".pkl")
 
 
 class OutputFile:
@@ -63,6 +68,7 @@ class OutputFile:
         """
         if isinstance(content, str):
             content = content.encode()
+        LOGGER.info("writing %s", name_of(self.path))
         made = os.path.join(os.path.dirname(self.path), f"{UNFINISHED}{secrets.token_hex(8)}")
         try:
             with open(made, "xb") as stream:
@@ -85,7 +91,8 @@ class ModelFile(OutputFile):
 
     def __init__(self, path, force):
         super().__init__("--save", path, force)
-        self._dumps = pickle.dumps if _model_ending(path) == ".pkl" else _skops().dumps
+        skops = None if _ending(path, "The file --save", MODELS) == ".pkl" else _skops()
+        self._dumps = pickle.dumps if skops is None else partial(skops.dumps, compression=ZIP_DEFLATED)
 
     def write_model(self, model):
         self.write(self._dumps(model), ", and the privacy loss of the model has been spent")
@@ -106,6 +113,33 @@ class ReportFile(OutputFile):
         self.write(getattr(report, self._form)())
 
 
+class ExportFile(OutputFile):
+    """Where a model goes for programs without dpselect, in the form that its ending says."""
+
+    def __init__(self, path, force):
+        super().__init__("--output", path, force)
+        self._ending = _ending(path, "The file --output", (".onnx", ".skops", ".csv"))
+
+    def write_export(self, model):
+        released = model.best_estimator_
+        density = isinstance(released, DPHistogramDensity)
+        if density != (self._ending == ".csv"):
+            said = "a density goes into .csv" if density else "a .csv holds the cells of a density"
+            raise CommandError(f"{said.capitalize()}, and {name_of(self.path)} ends in "
+                               f"{self._ending}; give another ending.")
+        if density:
+            self.write(released.to_frame().to_csv(index=False, lineterminator="\n"))
+        elif self._ending == ".skops":
+            self.write(_skops().dumps(to_sklearn(model), compression=ZIP_DEFLATED))
+        else:
+            try:
+                self.write(to_onnx(model).SerializeToString())
+            except ImportError:
+                raise CommandError(
+                    'A .onnx file needs onnx; run python -m pip install "dpselect[onnx]" first.'
+                ) from None
+
+
 def load_model(path):
     """Return a model that the command has saved.
 
@@ -122,7 +156,7 @@ def load_model(path):
     CommandError
         If the file cannot be read, or holds something else.
     """
-    shown, ending = f"The model {name_of(path)}", _model_ending(path, "The model")
+    shown, ending = f"The model {name_of(path)}", _ending(path, "The model", MODELS)
     try:
         with open(path, "rb") as stream:
             content = stream.read()
@@ -146,10 +180,12 @@ def load_model(path):
     return model
 
 
-def _model_ending(path, what="The file --save"):
+def _ending(path, what, endings):
+    """Return the ending of a path, or refuse it."""
     ending = os.path.splitext(path)[1].lower()
-    if ending not in (".pkl", ".skops"):
-        raise CommandError(f"{what} {name_of(path)} must end in .skops or .pkl.")
+    if ending not in endings:
+        raise CommandError(f"{what} {name_of(path)} must end in {', '.join(endings[:-1])} or "
+                           f"{endings[-1]}.")
     return ending
 
 

@@ -3,6 +3,7 @@
 import math
 import os
 import sqlite3
+from contextlib import ExitStack, contextmanager
 
 from ..exceptions import BudgetExceededError
 from ..ledger import PrivacyLedger
@@ -27,6 +28,22 @@ def create_ledger(path, epsilon, delta, persons=False):
             "another name."
         )
     return _ledger(path, epsilon, delta, adjacency=adjacency_of(persons))
+
+
+@contextmanager
+def paid_by(ledger):
+    """Have a ledger, or nobody, pay for a release."""
+    with ExitStack() as stack:
+        try:
+            if ledger is not None:
+                stack.enter_context(ledger)
+        except OSError as error:  # that other processes cannot be told of it
+            raise CommandError(printable(str(error))) from None
+        try:
+            yield
+        except BudgetExceededError as error:
+            # it names the loss and the ledger, and nothing of the records
+            raise CommandError(printable(str(error))) from None
 
 
 def spend(ledger, epsilon, delta, label, rows_per_person=None):
@@ -57,7 +74,8 @@ def _ledger(path, *budget, label="", adjacency=None):
             "FILE --epsilon 3.0."
         ) from None
     except (ValueError, OSError, sqlite3.OperationalError) as error:
-        said = f": {error}" if isinstance(error, ValueError) else "."
+        # what SQLite says of a file quotes nothing of it
+        said = f": {error}" if isinstance(error, ValueError) else f" ({error})."
         raise CommandError(printable(f"{name_of(path)} cannot serve as a ledger{said}")) from None
 
 

@@ -1,10 +1,13 @@
 """What the command says on the error stream: one sentence each, never with a cell's value."""
 
+import logging
 import sys
 import warnings
 from contextlib import contextmanager
 
 from ..exceptions import PrivacyLeakWarning
+
+LOGGER = logging.getLogger("dpselect")
 
 
 class CommandError(Exception):
@@ -27,6 +30,26 @@ def name_of(name, limit=60):
     """
     text = str(name)
     return repr(text if len(text) <= limit else text[: limit - 3] + "...")
+
+
+def columns_named(names, most=12):
+    """Return the names of columns, with the word before them.
+
+    Parameters
+    ----------
+    names : list
+    most : int, default=12
+        As many are named.
+
+    Returns
+    -------
+    str
+    """
+    shown = [name_of(name) for name in names[:most]]
+    if len(names) == 1:
+        return f"column {shown[0]}"
+    shown += [f"{len(names) - most} more"] if len(names) > most else []
+    return f"columns {', '.join(shown[:-1])} and {shown[-1]}"
 
 
 def printable(text):
@@ -55,6 +78,33 @@ def warnings_as_notes():
             warnings.simplefilter("always", category)
         warnings.showwarning = _show
         yield
+
+
+class _Steps(logging.Handler):
+    """Prints what step begins, and how long after the command."""
+
+    def emit(self, record):
+        elapsed = record.relativeCreated / 1000
+        print(f"[{elapsed:5.1f} s] {printable(record.getMessage())}", file=sys.stderr, flush=True)
+
+
+@contextmanager
+def steps_on_a_terminal():
+    """Print the steps for as long as this context lasts, where a person looks on.
+
+    Not into a file, which would keep how long they took: that depends on the records.
+    """
+    if not sys.stderr.isatty():
+        yield
+        return
+    handler, level = _Steps(), LOGGER.level
+    LOGGER.addHandler(handler)
+    LOGGER.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        LOGGER.setLevel(level)
+        LOGGER.removeHandler(handler)
 
 
 def _show(message, category, filename, lineno, file=None, line=None):

@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 
+from ..model_selection.plan import SelectionPlan, plain
 from .messages import printable
 
 MOST_LINES = 30  # of coefficients; JSON has all
@@ -17,10 +18,11 @@ def not_released(search):
         "the models that were trained on the splits",
     ]
     always = [
-        "the number of steps that the solver needed",
         "the noise that was drawn, and its keys",
-        "the records, and any mean, range or count of their columns",
+        "the records, and any exact mean, range or count of their columns",
     ]
+    if hasattr(parts(search)[1], "n_iter_"):
+        always.insert(0, "the number of steps that the solver needed")
     difference = getattr(search.plan_, "minimum_detectable_difference", math.nan)
     return ([] if math.isnan(difference) else selection) + always
 
@@ -30,27 +32,47 @@ def to_json(task, search, plan):
 
     With `schema`, `encoder`, `model`, `params` and `attributes` the model can be built again.
     """
-    model = search.best_estimator_[-1]
+    encoder, model = parts(search)
     params = {name: value for name, value in model.get_params().items()
               if name not in ("ledger", "random_state")}
     released = {
         "task": task.name,
         "target": None if task.target is None else task.target.name,
         "schema": task.schema.to_dict(),
-        "plan": plan.to_dict() if hasattr(plan, "to_dict") else list(plan.messages),
+        "plan": plan.to_dict(),
         "best_params": search.best_params_,
         "privacy": search.privacy_.to_dict(),
-        "encoder": _encoder(search.best_estimator_[0]),
+        "encoder": None if encoder is None else _encoder(encoder),
         "model": type(model).__name__,
         "params": params,
         "attributes": {
             name: value for name, value in vars(model).items()
-            if name.endswith("_") and name != "privacy_" and not name.startswith("_")
+            if name.endswith("_") and name not in ("privacy_", "feature_names_in_")
         },
-        "coefficients": _coefficients(search.best_estimator_),
+        "coefficients": _coefficients(encoder, model),
+        "evaluation": figures(search.evaluation_) if hasattr(search, "evaluation_") else None,
         "not_released": not_released(search),
     }
     return json.dumps(released, allow_nan=False, default=_plain)
+
+
+def parts(search):
+    """Return the encoder of a released model, None of a density, and the model."""
+    found = search.best_estimator_
+    return (found[0], found[-1]) if hasattr(found, "steps") else (None, found)
+
+
+def figures(evaluation):
+    """Return an evaluation for JSON; None where nothing can be said."""
+    found = {name: evaluation.metric(name) for name in evaluation.metrics}
+    return {
+        f"{evaluation.privacy_.adjacency.unit}s": evaluation.n_records,
+        "privacy": evaluation.privacy_.to_dict(),
+        "figures": {
+            name: {key: plain(getattr(figure, key)) for key in ("value", "low", "high")}
+            for name, figure in found.items()
+        },
+    }
 
 
 def _encoder(encoder):
@@ -64,12 +86,11 @@ def _plain(value):
     return value.tolist() if isinstance(value, (np.ndarray, np.generic)) else str(value)
 
 
-def _coefficients(pipeline):
+def _coefficients(encoder, model):
     """Return intercept and coefficients by class and feature; with one output there is one entry."""
-    model = pipeline[-1]
     if not hasattr(model, "coef_"):
         return {}
-    names = ["intercept", *pipeline[0].get_feature_names_out()]
+    names = ["intercept", *encoder.get_feature_names_out()]
     rows = np.column_stack([np.ravel(model.intercept_), np.atleast_2d(model.coef_)])
     classes = [str(name) for name in getattr(model, "classes_", ["prediction"])]
     return {
@@ -79,12 +100,17 @@ def _coefficients(pipeline):
 
 def to_text(search):
     """Return the release for people: parameters, coefficients, loss, what stays behind."""
-    return "\n\n".join([
-        _section("Chosen parameters", _parameters(search)),
-        _section("Released model", _model_lines(search.best_estimator_)),
-        _section("Privacy loss", str(search.privacy_).splitlines()),
-        _section("Not released", not_released(search)),
-    ])
+    sections = {
+        "Chosen parameters": _parameters(search),
+        "Released model": _model_lines(search),
+        "Privacy loss": str(search.privacy_).splitlines(),
+        "Not released": not_released(search),
+    }
+    if hasattr(search, "evaluation_"):
+        # without the loss, which is a part of that below
+        said = str(search.evaluation_).removesuffix(f"\n{search.evaluation_.privacy_}")
+        sections = {**sections, "How good it is": said.splitlines()}
+    return "\n\n".join(_section(title, lines) for title, lines in sections.items())
 
 
 def _section(title, lines):
@@ -93,7 +119,9 @@ def _section(title, lines):
 
 def plan_text(plan):
     """Return the plan for people."""
-    return _section("Plan, from public numbers alone", str(plan).splitlines())
+    # the command chooses how to select, so other strategies are of no use here
+    shown = plan.without_comparison() if isinstance(plan, SelectionPlan) else plan
+    return _section("Plan, from public numbers alone", str(shown).splitlines())
 
 
 def _parameters(search):
@@ -104,11 +132,14 @@ def _parameters(search):
     return lines or [f"all as given{remark}"]
 
 
-def _model_lines(pipeline):
-    table = _coefficients(pipeline)
+def _model_lines(search):
+    encoder, model = parts(search)
+    table = _coefficients(encoder, model)
     if not table:
-        return [f"{type(pipeline[-1]).__name__} of {pipeline[0].n_features_in_} columns"]
-    lines = [f"coefficients towards {', '.join(map(printable, table))}"]
+        cells = " x ".join(map(str, model.density_.shape))
+        return [f"histogram of {cells} cells; dpselect export MODEL --output cells.csv writes them"]
+    towards = f" towards {', '.join(map(printable, table))}" if hasattr(model, "classes_") else ""
+    lines = [f"coefficients{towards}"]
     names = [printable(str(name)) for name in next(iter(table.values()))]
     width = max(map(len, names[: MOST_LINES + 1]))
     for name, *values in list(zip(names, *(row.values() for row in table.values())))[: MOST_LINES + 1]:

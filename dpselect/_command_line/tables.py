@@ -20,7 +20,7 @@ import numpy as np
 from ..preprocessing import PublicSchema
 from ..preprocessing.cells import as_number
 from ..preprocessing.schema import CategoryColumn
-from .messages import CommandError, name_of
+from .messages import LOGGER, CommandError, columns_named, name_of
 
 FOLDS = 5  # of the search; fewer records cannot be split
 TEXTS, PARQUET = (".csv", ".tsv", ".txt"), (".parquet", ".pq")
@@ -98,13 +98,15 @@ def read_table(path, columns, separator=None, drop=(), others="refused", few=FOL
     shown = f"The file {name_of(path)}"
     names = read_header(path, separator)
     wrong = [f"it has no column {name_of(name)} (--drop)" for name in drop if name not in names]
-    wrong += [f"it lacks the column {name_of(name)}" for name in columns if name not in names]
+    if lacking := [name for name in columns if name not in names]:
+        wrong.append(f"it lacks the {columns_named(lacking)}")
     if not set(columns) & set(names):
         wrong = ["it has no column of the schema; its first row must hold the names"]
     elif others == "refused":
-        known = (*columns, *drop)
-        wrong += [f"the schema lacks its column {name_of(name)}" for name in names if name not in known]
+        more = [name for name in names if name not in (*columns, *drop)]
+        wrong += [f"the schema lacks its {columns_named(more)}, which --drop leaves out"] if more else []
     _refuse(shown, wrong)
+    LOGGER.info("reading %s", name_of(path))
     readers = {name: _Cells(column) for name, column in columns.items()}
     with _errors(path):
         if _ending(path) in PARQUET:

@@ -4,13 +4,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.pipeline import Pipeline
 
 from ..accuracy_first import AccuracyFirstSearchCV
 from ..density import DPHistogramDensity
 from ..linear_model import DPLogisticRegression, DPPoissonRegressor, DPRidge
 from ..model_selection import StabilityGridSearchCV
-from ..preprocessing import BoundedScaler, PublicSchema, tabular_pipeline
+from ..preprocessing import PublicSchema, tabular_pipeline
 from ..preprocessing.schema import CategoryColumn, NumberColumn
 from .messages import CommandError, name_of
 from .tables import PersonColumn, pandas
@@ -99,14 +98,14 @@ def make_task(schema, target, arguments):
     _check_target(name, target, column)
     if not columns:
         raise CommandError("The schema has no column to predict from; say what the others can hold.")
-    model = _model(name, column, arguments)
     schema = PublicSchema({name: column.entry() for name, column in columns.items()})
     if name == "density":
         _refuse_for_density(arguments)
-        pipeline = _density(columns, model)
+        pipeline = _density(columns, arguments.bins)
     else:
         # one coefficient for a number, or a curve, and one for each category
         expansion = "auto" if arguments.curves else "linear"
+        model = _model(name, column)
         pipeline = tabular_pipeline(schema, model, expansion=expansion, categories="onehot")
     return Task(name, schema, column, _search(name, pipeline, arguments), person)
 
@@ -134,6 +133,11 @@ def _check_target(name, target, column):
     elif name != "density" and (not isinstance(column, NumberColumn) or column.missing):
         raise CommandError(f"{shown} must have its two bounds in the schema, and no gaps, such as "
                            "[0, 100].")
+    elif name != "density" and column.transform is not None:
+        raise CommandError(
+            f"{shown} has a transform in the schema, and is predicted as it is; leave the transform "
+            "out, or transform the column in the file, with bounds that belong to it."
+        )
     if name == "counts" and column.low < 0:
         raise CommandError(f"{shown} must have bounds of 0 or more in the schema, because it counts.")
 
@@ -145,17 +149,15 @@ def _refuse_for_density(arguments):
                                "out.")
 
 
-def _model(name, column, arguments):
+def _model(name, column):
     if name == "classification":
         return DPLogisticRegression(classes=list(map(str, column.categories)))
     if name == "regression":
         return DPRidge(target_range=(column.low, column.high))
-    if name == "counts":
-        return DPPoissonRegressor(target_bound=column.high)
-    return DPHistogramDensity(bin_width=2 / arguments.bins)
+    return DPPoissonRegressor(target_bound=column.high)
 
 
-def _density(columns, model):
+def _density(columns, n_bins):
     for name, column in columns.items():
         if not isinstance(column, NumberColumn) or column.missing:
             raise CommandError(
@@ -163,10 +165,11 @@ def _density(columns, model):
                 "leave it out "
                 "with --drop."
             )
-    bounds = {name: (column.low, column.high) for name, column in columns.items()}
-    return Pipeline([
-        ("scaler", BoundedScaler(bounds)), ("model", model.set_params(bounds=[(-1, 1)] * len(bounds))),
-    ])
+    # in the units of the table, so that its cells can be published
+    return DPHistogramDensity(
+        bounds=[(column.low, column.high) for column in columns.values()],
+        bin_width=[(column.high - column.low) / n_bins for column in columns.values()],
+    )
 
 
 def _search(name, pipeline, arguments):
@@ -177,8 +180,11 @@ def _search(name, pipeline, arguments):
                                "--alpha, or none.")
         pipeline.set_params(model__alpha=alphas[0] if alphas else FIRST_ALPHA)
         grid = {"model__epsilon": np.geomspace(epsilon / 1000, epsilon, LEVELS)}
-        return AccuracyFirstSearchCV(pipeline, grid, target=arguments.excess_risk, max_epsilon=epsilon)
+        return AccuracyFirstSearchCV(
+            pipeline, grid, target=arguments.excess_risk, max_epsilon=epsilon,
+            evaluation=arguments.evaluation,
+        )
     default = {"regression": RIDGE_ALPHAS, "density": None}.get(name, ["auto"])
     alphas = alphas or default
     grid = {"model__alpha": alphas} if alphas else {}
-    return StabilityGridSearchCV(pipeline, grid, epsilon=epsilon)
+    return StabilityGridSearchCV(pipeline, grid, epsilon=epsilon, evaluation=arguments.evaluation)

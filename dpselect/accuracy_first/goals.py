@@ -70,8 +70,8 @@ class AtLeast(Goal):
     def told(self, slack):
         share = slack / self.score.unit
         return (
-            f"The noise of the tests may take {share:.3g} of the score{self.score.assumed}: only where "
-            f"models reach {self.asked + share:.4g} can one be counted on to be found."
+            f"The noise of the tests may take {share:.3g} of the score{self.score.assumed}: count on a "
+            f"model that is found only if models reach {self.asked + share:.4g}."
         )
 
 
@@ -85,16 +85,16 @@ def goal_of(score, target):
 def slack_told(target, slack):
     """Say what the noise of the tests takes of a target that a loss may have at most."""
     return (
-        f"The noise of the tests may take {slack:.3g} of the target: only where models reach "
-        f"{target - slack:.4g} can one be counted on to be found."
+        f"The noise of the tests may take {slack:.3g} of the target: count on a model that is found "
+        f"only if models reach {target - slack:.4g}."
     )
 
 
 def with_public_alpha(model, shape, epsilons, allowed):
     """Return a model with a number for ``alpha="auto"``: that of the public rule at one level.
 
-    All models of a search minimise one objective. The level is the first one at which the rule expects
-    to lose no more than `allowed` by noise and regularisation together.
+    All models of a search minimise one objective. The level is the first one at which no more than
+    `allowed` is expected to be lost by noise and regularisation together.
     """
     if model.get_params().get("alpha") != "auto":
         return model
@@ -104,6 +104,6 @@ def with_public_alpha(model, shape, epsilons, allowed):
 
     # what is expected falls
     level = bisect_left(
-        range(len(epsilons)), True, key=lambda i: calibration(i).regularisation_cost() <= allowed
+        range(len(epsilons)), True, key=lambda i: calibration(i).forecast() <= allowed
     )
     return clone(model).set_params(alpha=calibration(min(level, len(epsilons) - 1)).alpha)

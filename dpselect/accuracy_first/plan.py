@@ -2,8 +2,10 @@
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 from ..exceptions import CertificateError
+from ..model_selection.plan import plain
 from ..privacy import KINDS, PrivacyLoss
 from .goals import slack_told
 from .limit import TIMES_EXPECTED
@@ -72,13 +74,39 @@ class AccuracyPlan:
         """MethodPlan : That of the method that is used."""
         return next(plan for plan in self.methods if plan.method == self.method)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the plan as plain numbers and strings, ready for JSON.
+
+        Returns
+        -------
+        dict
+            The attributes by their names; `methods` is a list of such dicts, and of `at_most` there are
+            "epsilon", "delta", "kind" and "adjacency". Infinite numbers are "inf".
+        """
+        kept = ("epsilon", "delta", "kind", "adjacency")
+        return {
+            "method": self.method,
+            "methods": [
+                {name: plain(value) for name, value in vars(planned).items()} for planned in self.methods
+            ],
+            "at_most": {name: plain(getattr(self.at_most, name)) for name in kept},
+            "last_epsilon": plain(self.last_epsilon),
+            "sensitivity": plain(self.sensitivity),
+            "messages": list(self.messages),
+        }
+
     def __str__(self):
         names = "".join(f"{name:>12}" for name in ("generating", "testing", "total", "at most"))
         lines = [f"{'method':26}{names}  kind of the loss"]
+        refused = {}
         for plan in sorted(self.methods, key=lambda plan: plan.total):
+            if plan.reason:
+                refused.setdefault(plan.reason, []).append(plan.method)
+                continue
             numbers = (plan.generating, plan.testing, plan.total, plan.most)
             columns = "".join(f"{number:>12.4g}" for number in numbers)
-            lines.append(f"{plan.method:26}{columns}  {plan.reason or plan.kind}")
+            lines.append(f"{plan.method:26}{columns}  {plan.kind}")
+        lines += [f"No plan for {', '.join(names)}: {why}" for why, names in refused.items()]
         return "\n".join([*lines, *self.messages])
 
 
@@ -154,7 +182,7 @@ def _messages(question, setup, best, n_methods, limit):
             else f"max_epsilon={limit.max_epsilon:.6g}"
         )
         said.append(
-            f"Levels above epsilon={last:.4g} are left out, so that the most stays within {within}."
+            f"No epsilon above {last:.4g} is tried, as the total could then exceed {within}."
         )
     if limit.steps and best.most:
         shares = ", ".join(f"{step.epsilon:.4g} for {step.label}" for step in limit.steps)

@@ -129,7 +129,7 @@ class Walk(Method):
             raise CertificateError(
                 f"{type(model).__name__}(perturbation={model.perturbation!r}) has no "
                 "noise-reduction form, because its noise enters before the minimiser is computed; "
-                "write another perturbation, or a method without a path: 'certified', "
+                "write perturbation='output', or a method without a path: 'certified', "
                 "'predict_verify', 'doubling' or 'theory'."
             )
         super().__init__(question)

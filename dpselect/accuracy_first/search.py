@@ -7,7 +7,6 @@ from typing import Any, Literal, Self
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
-from sklearn.metrics import check_scoring
 
 from ..capabilities import HasAccuracyForm, PublicShape
 from ..estimator import ReleaseMixin, warn_if_seeded
@@ -24,7 +23,8 @@ from ..model_selection.candidates import (
 from ..model_selection.delegation import SearchDelegationMixin
 from ..model_selection.evaluation import dummy_records, names_the_example, records_of
 from ..model_selection.first_releases import do_without
-from ..model_selection.private_steps import last_step
+from ..model_selection.private_steps import last_private, last_step
+from ..model_selection.progress import CallbackSupportMixin, Progress, with_callbacks
 from ..model_selection.release import fit_for_release, release_state
 from ..model_selection.row_steps import public_rows
 from ..model_selection.set_aside import (
@@ -65,20 +65,23 @@ from .plan import AccuracyPlan, make_plan
 from .question import Question, outcome_loss
 
 
-class AccuracyFirstSearchCV(SearchDelegationMixin, ReleaseMixin, MetaEstimatorMixin, BaseEstimator):
-    """Find the smallest epsilon of a grid whose model is accurate enough, and release the model.
+class AccuracyFirstSearchCV(
+    SearchDelegationMixin, ReleaseMixin, CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator
+):
+    """Find the smallest epsilon of a grid whose model it can show to be accurate enough; release it.
 
     Where :class:`StabilityGridSearchCV` fixes the privacy loss and seeks accuracy, this search
     fixes the accuracy: with probability 1 - `failure_probability`, the released model meets
     `target`. What it cost is in `privacy_`. Only ``method="certified"`` (and "theory") is
     differentially private for an epsilon known in advance; the other methods test models on
     the records until one is good enough, and bound the loss of the outcome that came
-    out: *ex-post* privacy.
+    out: *ex-post* privacy. A test has noise, so it passes when a model is better than the target by as
+    much as this noise may take, and the epsilon that is found can be much larger than the least that
+    would do. The plan tells how much that is.
 
     Neighbouring data sets differ in one record. Public are the number of records, the
-    columns, the labels, and every parameter. Released are the models up to the one that
-    was found, the noisy answers to the questions that were asked, that there was one, and
-    `evaluation_` if it was asked for.
+    columns, the labels, and every parameter. Released are the models that were tried, the noisy
+    answers of their tests, the fact that one passed, and `evaluation_` if it was asked for.
 
     Parameters
     ----------
@@ -125,6 +128,9 @@ class AccuracyFirstSearchCV(SearchDelegationMixin, ReleaseMixin, MetaEstimatorMi
     cv : int, splitter, iterable or None, default=None
         With a score: its first split says which records train and which are held out; None
         holds out a random fifth. The model is not trained again on all records.
+    verbose : int, default=0
+        1 or more prints which step begins. scikit-learn's callbacks (``set_callbacks``, from its version
+        1.9 on) and the logger "dpselect" of Python's logging are told the same; none is told a result.
     public_splits : bool, default=False
         Your word that `cv` does not depend on the records.
     trusted_steps : collection of str or class, default=()
@@ -152,8 +158,8 @@ class AccuracyFirstSearchCV(SearchDelegationMixin, ReleaseMixin, MetaEstimatorMi
     best_index_ : int
         Its index in the grid.
     best_estimator_ : estimator
-        The released model. For "certified" its `perturbation` may differ from that of
-        `estimator`: the form with the least noise is taken.
+        The released model. "certified" takes objective perturbation for linear models, whatever
+        `perturbation` says.
     reached_ : bool
         Whether it was found accurate enough.
     privacy_ : PrivacyLoss
@@ -219,6 +225,7 @@ class AccuracyFirstSearchCV(SearchDelegationMixin, ReleaseMixin, MetaEstimatorMi
         max_epsilon: float | Literal["auto"] = "auto",
         on_failure: Literal["raise", "last"] = "raise",
         cv: CrossValidation = None,
+        verbose: int = 0,
         public_splits: bool = False,
         trusted_steps: Collection[str | type] = (),
         evaluation: float | None = None,
@@ -235,12 +242,14 @@ class AccuracyFirstSearchCV(SearchDelegationMixin, ReleaseMixin, MetaEstimatorMi
         self.max_epsilon = max_epsilon
         self.on_failure = on_failure
         self.cv = cv
+        self.verbose = verbose
         self.public_splits = public_splits
         self.trusted_steps = trusted_steps
         self.evaluation = evaluation
         self.ledger = ledger
         self.random_state = random_state
 
+    @with_callbacks
     def fit(self, X: MatrixLike, y: npt.ArrayLike | None = None, **params: Any) -> Self:
         """Search and release.
 
@@ -315,7 +324,7 @@ class AccuracyFirstSearchCV(SearchDelegationMixin, ReleaseMixin, MetaEstimatorMi
         if plan.at_most.epsilon == 0.0:
             self._fail([])
         reserved = with_evaluation(plan.at_most, self, plan.at_most.epsilon)
-        with spending(self, reserved) as charge:
+        with spending(self, reserved) as charge, Progress(self) as progress:
             if not learned:
                 y, _ = learn_classes([candidate], y, type(self).__name__)
             (X, y), held = aside.cut(X, y)
@@ -324,6 +333,8 @@ class AccuracyFirstSearchCV(SearchDelegationMixin, ReleaseMixin, MetaEstimatorMi
             number = None if known is None else known.number
             if public is not None:
                 X = public.form.convert(X)
+            if last_private(estimator) >= 0:
+                progress.step("fitting the steps that learn privately")
             estimator, losses, frozen = self._fit_private_steps(
                 estimator, X, y, public, stream, charge, number
             )
@@ -334,26 +345,31 @@ class AccuracyFirstSearchCV(SearchDelegationMixin, ReleaseMixin, MetaEstimatorMi
             rows = candidate.transform(X)
             weight = None if weight is None else check_weights(weight, rows)
             y = Weighted.of(y, weight, number)
+            unit = plan.at_most.adjacency.unit
+            progress.step(f"{method.name} on {method.question.shape.n_samples} {unit}s")
             if isinstance(method, Static):
-                index, model = self._fit_once(method, rows, y, stream)
+                index, model, found = self._fit_once(method, rows, y, stream)
             else:
-                index, model = self._walk(method, rows, y, split, stream, charge)
+                index, model, found = self._walk(method, rows, y, split, stream, charge)
             losses.append(model.privacy_)
-            self.privacy_ = PrivacyLoss.sequential(losses, label=type(self).__name__)
-            refuse_overspent(self.privacy_, plan.at_most, f"method={method.name!r}", charge)
+            loss = PrivacyLoss.sequential(losses, label=type(self).__name__)
+            refuse_overspent(loss, plan.at_most, f"method={method.name!r}", charge)
             best, evaluated = candidate.with_steps(model), {}
-            if self.reached_ or self.on_failure == "last":
+            fails = not found["reached_"] and self.on_failure == "raise"
+            if not fails:
+                if held is not None:
+                    progress.step("evaluating the model on what was set aside")
                 evaluated = evaluate_candidate(
-                    self, candidate, best, public, held, self.privacy_.epsilon, stream
+                    self, candidate, best, public, held, loss.epsilon, stream
                 )
-            self.privacy_ = beside_evaluation(self.privacy_, evaluated, self)
-            charge.commit(self.privacy_)
-        if not self.reached_ and self.on_failure == "raise":
+            loss = beside_evaluation(loss, evaluated, self)
+            charge.commit(loss)
+        if fails:
             self._fail(losses)
         epsilon = float(epsilons[index])
         self._publish(
             best, best_index_=index, best_epsilon_=epsilon, best_params_={name: epsilon},
-            scorer_=self._score() or check_scoring(best), **evaluated,
+            scorer_=self._score() or own_score, privacy_=loss, **found, **evaluated,
         )
         return self
 
@@ -494,8 +510,8 @@ is touched.
         epsilons = method.question.epsilons
         index = len(epsilons) - 1 if method.level is None else method.level
         state = release_state(stream, is_seeded(self.random_state))
-        self.reached_, self.path_ = method.level is not None, {}
-        return index, fit_for_release(clone(method.model), epsilons[index], state, X, y)
+        model = fit_for_release(clone(method.model), epsilons[index], state, X, y)
+        return index, model, {"reached_": method.level is not None, "path_": {}}
 
     def _walk(self, method, X, y, split, stream, charge):
         """Read models until a test accepts one."""
@@ -515,8 +531,7 @@ is touched.
 
         charge.begin()
         outcome = method.run(reduction, exact_losses, stream.child("testing"))
-        self.reached_ = bool(outcome.accepted)
-        self.path_ = {
+        path = {
             "epsilon": np.array(outcome.epsilons),
             "model": np.array(outcome.models),
             "tested": np.array(outcome.tested, dtype=int),
@@ -527,7 +542,7 @@ is touched.
         model.privacy_ = outcome_loss(
             method, outcome, split is not None, is_seeded(self.random_state)
         )
-        return index, model
+        return index, model, {"reached_": bool(outcome.accepted), "path_": path}
 
     def _fail(self, losses):
         """Leave what was spent and planned, and say so."""
@@ -538,18 +553,26 @@ is touched.
                 0.0, adjacency=self.plan_.at_most.adjacency, label="nothing was released"
             )
         )
-        vars(self).pop("path_", None)
-        larger = "larger epsilons, a larger target or more records"
+        larger = "larger epsilons, an easier target, more records, a model that fits better"
         if self.plan_.last_epsilon < np.max(next(iter(self.param_grid.values()))):
-            larger = "a larger max_epsilon (the grid was left above {:.4g}), target or more records"
-            larger = larger.format(self.plan_.last_epsilon)
+            tried = f"no epsilon above {self.plan_.last_epsilon:.4g} was tried"
+            larger = (
+                f"a larger max_epsilon ({tried}), an easier target, more records, a model that fits "
+                "better"
+            )
         raise AccuracyNotReachedError(
             f"No model of param_grid was found to meet target={self.target!r} for "
             f"criterion={self.criterion!r}; finding that out has cost epsilon="
-            f"{self.privacy_.epsilon:.6g}. Give {larger}, or on_failure='last' for the last model.",
+            f"{self.privacy_.epsilon:.6g}, which stays spent: another search of these records adds to "
+            f"it. It would need {larger}, or on_failure='last' for the last model.",
             self.privacy_,
         )
 
     def __sklearn_is_fitted__(self):
         # a search that has failed knows what it spent, and has no model
         return hasattr(self, "best_estimator_")
+
+
+def own_score(estimator, X, y=None, **params):
+    """Score by the estimator's own method: unlike scikit-learn's scorer, skops reads it back."""
+    return estimator.score(X, y, **params)

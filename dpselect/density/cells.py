@@ -117,9 +117,9 @@ def tiling(bounds, bin_width):
         np.isfinite(limits).all() and (limits[:, 0] < limits[:, 1]).all()
     ):
         raise ValueError(
-            f"bounds={bounds!r} must be one pair low < high, or one pair a column, because cells "
-            "outside public bounds would tell where the records are; write for instance "
-            "bounds=(0, 1) or bounds=[(0, 120), (30, 300)]."
+            f"bounds={bounds!r} must be one pair low < high, or one pair a column in the order of the "
+            "columns, because cells outside public bounds would tell where the records are; write for "
+            "instance bounds=(0, 1) or bounds=[(0, 120), (30, 300)]."
         )
     limits = [tuple(pair) for pair in limits.tolist()]
     single = unquoted(np.ndim, bin_width, what="bin_width") == 0

@@ -4,7 +4,7 @@ Chaudhuri and Vinterbo 2013, section 6.3. The page "Histogram density" of the do
 has statement and proof, and what differs from theirs.
 """
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -20,11 +20,14 @@ from ..records import numeric_rows
 from ..rows import block_map, block_sum
 from ..training_records import warns_of_training_records
 from ..type_aliases import FloatArray, MatrixLike
-from ..validation import check_number, one_of
+from ..validation import check_number, imported_pandas, one_of
 from .accuracy import HistogramAccuracy
 from .cells import Cells, cell_masses, tiling
 from .noise import HistogramNoise
 from .splits import density_split_scores
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 
 class DPHistogramDensity(PrivateDensity):
@@ -238,6 +241,47 @@ class DPHistogramDensity(PrivateDensity):
             share = rng.uniform(size=n_samples)
             rows[:, j] = (1 - share) * edges[bins] + share * edges[bins + 1]
         return rows
+
+    def to_frame(self) -> "DataFrame":
+        """Return the released cells as a table that can be published.
+
+        Returns
+        -------
+        DataFrame of shape (n_cells, 2 * n_features + 1)
+            A row for each cell, the last column of the data fastest: "<name> from" and "<name> to" of
+            each column, in the units of the data, and "share" of all records in the cell, in [0, 1].
+            The shares add up to 1. Of data without names the columns are "column 0" and so on.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+
+        Notes
+        -----
+        It is computed from the released density alone, so it costs nothing. Times the number of
+        records, which is public, a share is an estimate of a count.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dpselect import DPHistogramDensity
+        >>> ages = np.random.default_rng(0).integers(18, 91, size=(10_000, 1))
+        >>> table = DPHistogramDensity(bounds=(18, 90), bin_width=24).fit(ages).to_frame()
+        >>> table[["column 0 from", "column 0 to"]].values.tolist()
+        [[18.0, 42.0], [42.0, 66.0], [66.0, 90.0]]
+        >>> float(table["share"].sum().round(9))
+        1.0
+        """
+        check_is_fitted(self)
+        pandas = imported_pandas("to_frame", "read `density_` and `bin_edges_`")
+        names = getattr(self, "feature_names_in_", [f"column {j}" for j in range(self.density_.ndim)])
+        cells = np.indices(self.density_.shape).reshape(self.density_.ndim, -1)
+        columns: dict[str, FloatArray] = {}
+        for name, edges, bins in zip(names, self.bin_edges_, cells):
+            columns |= {f"{name} from": edges[bins], f"{name} to": edges[bins + 1]}
+        masses = self.density_.ravel() * Cells(tuple(self.bin_edges_)).volume
+        return pandas.DataFrame(columns | {"share": masses})
 
     def squared_integral(self) -> float:
         """Return the integral of the squared density, per unit of volume.

@@ -2,6 +2,8 @@
 
 from .binary import BinaryEvaluation
 from .calibrated import CalibratedModel, calibrated
+from .confidence import ConfidenceEvaluation
+from .density import DensityEvaluation
 from .estimate import Estimate
 from .evaluation import Evaluation
 from .multiclass import MulticlassEvaluation
@@ -11,6 +13,8 @@ from .release import evaluate
 __all__ = [
     "BinaryEvaluation",
     "CalibratedModel",
+    "ConfidenceEvaluation",
+    "DensityEvaluation",
     "Estimate",
     "Evaluation",
     "MulticlassEvaluation",

@@ -155,6 +155,11 @@ class BinaryEvaluation(Evaluation):
     probabilities = PROBABILITIES
 
     @property
+    def outcomes(self) -> tuple:
+        """tuple of 2 : What counts as negative, and as positive."""
+        return tuple(self.classes.tolist())
+
+    @property
     def _readers(self) -> Mapping[str, Metric]:
         return {
             name: metric for name, metric in METRICS.items()
@@ -218,8 +223,10 @@ class BinaryEvaluation(Evaluation):
             "threshold", and "recall" and "false_positive_rate" each with "_low" and "_high". The
             intervals of 95 % hold for each point, not for the whole curve; NaN where one says nothing.
         """
-        recalls = [self.metric("recall", threshold) for threshold in self.thresholds]
-        kept = [self.metric("specificity", threshold) for threshold in self.thresholds]
+        recalls, kept = (
+            [self._estimate(METRICS[name], self._above(threshold)) for threshold in self.thresholds]
+            for name in ("recall", "specificity")
+        )
         curve = columns("recall", recalls)
         false = [Estimate(1 - rate.value, 1 - rate.high, 1 - rate.low) for rate in kept]
         curve |= columns("false_positive_rate", false)

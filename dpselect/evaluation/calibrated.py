@@ -1,6 +1,7 @@
 """Thresholds and calibration, read from an evaluation that was paid for."""
 
 import math
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -14,7 +15,7 @@ from ..rows import block_map
 from ..type_aliases import Array, Estimator, FloatArray, MatrixLike
 from ..validation import check_choice, check_number
 from .binary import BIN, LABEL, SCORE, BinaryEvaluation
-from .scores import EDGES, N_BINS, PROBABILITIES, probabilities
+from .scores import EDGES, N_BINS, PROBABILITIES, class_probabilities, probabilities
 
 # bins go together until a rate has a size of so many standard deviations of its noise
 FEWEST_DEVIATIONS = 6.0
@@ -42,8 +43,10 @@ def calibrated(
     ----------
     model : classifier
         The one that was evaluated; the probabilities of another one would come out wrong.
-    evaluation : BinaryEvaluation
-        Of this model, or of one group of records.
+    evaluation : BinaryEvaluation or ConfidenceEvaluation
+        Of this model, or of one group of records. A model of three or more classes needs
+        ``evaluate(..., confidence=True)``: the probability of its prediction becomes that of being
+        right, others share the rest as before, and predictions stay the same.
     method : {"sigmoid", "isotonic"} or None, default="sigmoid"
         "sigmoid": a line in the logits of the scores, two numbers, which stay near those of no change
         where there is much noise. "isotonic": a rising curve through rates of bins, each so wide that
@@ -64,13 +67,14 @@ def calibrated(
     Raises
     ------
     TypeError, ValueError
-        If a parameter is out of range, the evaluation is not one of two classes or of other classes
-        than the model's, or no threshold is known to reach what is asked for.
+        If a parameter is out of range, the evaluation has no scores, or other classes than the model's,
+        a threshold is asked for with more than two classes, or none is known to reach what is asked for.
 
     References
     ----------
     Platt, *Probabilistic Outputs for Support Vector Machines*, 1999; Zadrozny and Elkan, *Transforming
-    Classifier Scores into Accurate Multiclass Probability Estimates*, KDD 2002.
+    Classifier Scores into Accurate Multiclass Probability Estimates*, KDD 2002; of several classes Gupta
+    and Ramdas, *Top-label Calibration and Multiclass-to-binary Reductions*, ICLR 2022.
 
     Examples
     --------
@@ -88,8 +92,9 @@ def calibrated(
     """
     if not isinstance(evaluation, BinaryEvaluation):
         raise TypeError(
-            f"evaluation of type {type(evaluation).__name__} has no scores of two classes, which are "
-            "what is calibrated; give evaluate(model, X, y, epsilon=...) of a classifier of two classes."
+            f"evaluation of type {type(evaluation).__name__} has no scores, which are what is "
+            "calibrated; give evaluate(model, X, y, epsilon=...) of a classifier of two classes, or of "
+            "more with confidence=True."
         )
     classes = np.array(getattr(model, "classes_", ()))
     if isinstance(model, type) or not np.array_equal(classes, evaluation.classes):
@@ -112,6 +117,11 @@ def calibrated(
             f"{' and '.join(targets)} were given, and one threshold cannot be set for two targets; "
             "leave one out."
         )
+    if targets and len(classes) > 2:
+        raise ValueError(
+            f"{next(iter(targets))} was given for {len(classes)} classes, and a threshold tells two "
+            "apart; leave it out."
+        )
     threshold = None
     for name, value in targets.items():
         threshold = threshold_for(evaluation, name, float(value))
@@ -119,7 +129,7 @@ def calibrated(
 
 
 class CalibratedModel(ClassifierMixin, BaseEstimator):
-    """A classifier of two classes, calibrated by an evaluation: see :func:`calibrated`.
+    """A classifier that is calibrated by an evaluation: see :func:`calibrated`.
 
     It is fitted, and stays so: `fit` changes nothing, and a clone is the model itself.
 
@@ -127,18 +137,18 @@ class CalibratedModel(ClassifierMixin, BaseEstimator):
     ----------
     estimator : classifier
         The model that was evaluated.
-    evaluation : BinaryEvaluation
+    evaluation : BinaryEvaluation or ConfidenceEvaluation
     method : {"sigmoid", "isotonic"} or None, default="sigmoid"
     threshold : float, default=None
-        Predictions are positive where the *estimator's* score exceeds it. None: where the calibrated
-        probability exceeds 1/2.
+        Of two classes. Predictions are positive where the *estimator's* score exceeds it. None: where
+        the calibrated probability exceeds 1/2.
 
     Attributes
     ----------
-    classes_ : ndarray of shape (2,)
+    classes_ : ndarray of shape (n_classes,)
     curve_ : tuple of 2 ndarrays
-        Scores, and the probabilities that they stand for; between them, lines. Released, as a function
-        of the evaluation.
+        Scores, of more than two classes the largest probabilities, and the probabilities that they stand
+        for; between them, lines. Released, as a function of the evaluation.
     privacy_ : PrivacyLoss
         Of the estimator and the evaluation: their sum, unless the evaluation is the estimator's own
         `evaluation_`. It is the larger one of both if they are of different records.
@@ -195,7 +205,7 @@ class CalibratedModel(ClassifierMixin, BaseEstimator):
 
     @property
     def classes_(self) -> Array:
-        """ndarray of shape (2,) : The labels."""
+        """ndarray of shape (n_classes,) : The labels."""
         return self.evaluation.classes
 
     @property
@@ -220,7 +230,7 @@ class CalibratedModel(ClassifierMixin, BaseEstimator):
         return PrivacyLoss.sequential([loss, self.evaluation.privacy_], label=type(self).__name__)
 
     def predict_proba(self, X: MatrixLike) -> FloatArray:
-        """Return the calibrated probabilities of both classes.
+        """Return the calibrated probabilities of all classes.
 
         Parameters
         ----------
@@ -228,9 +238,12 @@ class CalibratedModel(ClassifierMixin, BaseEstimator):
 
         Returns
         -------
-        ndarray of shape (n_samples, 2)
+        ndarray of shape (n_samples, n_classes)
         """
         curve = self.curve_
+        if len(self.classes_) > 2:
+            p = class_probabilities(self.estimator, X, len(self.classes_))
+            return block_map(partial(_with_confidence, curve), p)
 
         def both(scores):
             p = np.interp(scores, *curve)
@@ -249,17 +262,41 @@ class CalibratedModel(ClassifierMixin, BaseEstimator):
         -------
         ndarray of shape (n_samples,)
         """
+        classes = self.classes_
+        if len(classes) > 2:
+            p = class_probabilities(self.estimator, X, len(classes))
+            return block_map(lambda p: classes[np.nan_to_num(p).argmax(axis=1)], p)
         if self.threshold is None:
             positive = block_map(lambda p: p[:, 1] > 0.5, self.predict_proba(X))
         else:
             positive = block_map(lambda s: s > self.threshold, probabilities(self.estimator, X))
-        classes = self.classes_
         return block_map(lambda positive: classes[positive.astype(int)], positive)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
+        tags.classifier_tags.multi_class = len(self.classes_) > 2
         return tags
+
+
+def _with_confidence(curve, p):
+    """Return probabilities of which the largest is as `curve` says, and the others share the rest.
+
+    It stays the largest one of its row.
+    """
+    p = np.nan_to_num(np.array(p, dtype=np.float64))
+    rows, first = np.arange(len(p)), p.argmax(axis=1)
+    confidence = p[rows, first]
+    p[rows, first] = 0.0
+    rest = p.sum(axis=1, keepdims=True)
+    # where nothing is left to others, all get the same
+    shares = np.where(rest > 0, p / np.where(rest > 0, rest, 1.0), 1 / (p.shape[1] - 1))
+    shares[rows, first] = 0.0
+    # so that no other one becomes as large
+    least = (1 + 2.0**-40) * shares.max(axis=1)
+    found = np.maximum(np.interp(confidence, *curve), least / (1 + least))
+    shares *= (1 - found)[:, None]
+    shares[rows, first] = found
+    return shares
 
 
 def _by_label(evaluation):

@@ -46,7 +46,7 @@ class Estimate:
 
     def __str__(self) -> str:
         if self.empty:
-            return "nothing to be said: too few records at this epsilon"
+            return "not known: too few records at this epsilon"
         return f"{self.value:.4g} [{self.low:.4g}, {self.high:.4g}]"
 
 

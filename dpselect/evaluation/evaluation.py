@@ -26,7 +26,8 @@ class Evaluation(ABC):
 
     All that an evaluation tells is a function of `counts_` and of public numbers, and costs nothing
     more. The kinds are :class:`~dpselect.evaluation.BinaryEvaluation`,
-    :class:`~dpselect.evaluation.MulticlassEvaluation` and
+    :class:`~dpselect.evaluation.MulticlassEvaluation`,
+    :class:`~dpselect.evaluation.ConfidenceEvaluation` and
     :class:`~dpselect.evaluation.RegressionEvaluation`.
 
     Parameters

@@ -1,10 +1,9 @@
 """How far the intervals of an evaluation will reach, from public numbers alone."""
 
-import math
-
 import numpy as np
 from scipy.special import expit, ndtri, softmax
 
+from .density import DensityCells
 from .multiclass import MulticlassCells
 from .regression import RegressionCells
 from .release import EvaluationPlan, count
@@ -20,11 +19,12 @@ FIGURES = {
     BinaryCells: ("accuracy", "roc_auc"),
     MulticlassCells: ("accuracy", "balanced_accuracy"),
     RegressionCells: ("r2", "mae"),
+    DensityCells: ("log_gain", "zero_density"),
 }
 
 
 def forecast(cells, n_records, epsilon, persons=False):
-    """Return estimates of a middling model's figures, a dict: at expected counts, without any data."""
+    """Return a dict of estimates of a model of medium quality: at expected counts, without data."""
     predictions, y = _records(cells)
     counts = count(cells, 1, predictions, y) * (n_records / DRAWN)
     evaluation = EvaluationPlan(cells, epsilon, persons=persons).read(counts, n_records)
@@ -33,15 +33,20 @@ def forecast(cells, n_records, epsilon, persons=False):
 
 def forecast_message(cells, n_records, epsilon, persons=False):
     """Return the same in words."""
+    estimates = forecast(cells, n_records, epsilon, persons)
     reaches = [
-        f"{name} nothing" if math.isnan(e.value) else f"{name} +-{(e.high - e.low) / 2:.2g}"
-        for name, e in forecast(cells, n_records, epsilon, persons).items()
+        f"{name} +-{float(f'{(e.high - e.low) / 2:.2g}'):g}"
+        for name, e in estimates.items() if not e.empty
     ]
+    known = f"{' and '.join(reaches)}, with 95 %" if reaches else "nothing"
+    if reaches and hasattr(cells, "classes"):
+        known += ", and less of a rare class"
+    lost = " and ".join(name for name, e in estimates.items() if e.empty)
+    few = f" (too few records at this epsilon for {lost})" if lost else ""
     return (
         f"{n_records} {'persons' if persons else 'records'} are set aside, on which the model is "
         f"evaluated with epsilon {epsilon:.4g}: they are others than those it is trained on, so the "
-        f"larger loss counts. A middling model would be known to {', '.join(reaches)}, with 95 %; a "
-        "rare class less well."
+        f"larger loss counts. Of a model of medium quality it would tell {known}{few}."
     )
 
 
@@ -56,6 +61,9 @@ def _records(cells):
         label = (p.cumsum(axis=1)[:, :-1] < rng.random((DRAWN, 1))).sum(axis=1)
         predictions = p if cells.calibrated_scores else cells.classes[p.argmax(axis=1)]
         return predictions, cells.classes[label]
+    if isinstance(cells, DensityCells):
+        # where the density is exponential, the records' is that of Gamma(2)
+        return rng.gamma(2.0, size=DRAWN), np.zeros(DRAWN)
     low, high = cells.target_range
     predicted = 0.5 + PREDICTIONS * rng.normal(size=DRAWN)
     target = predicted + ERRORS * rng.normal(size=DRAWN)

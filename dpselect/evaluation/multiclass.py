@@ -14,6 +14,7 @@ from ..validation import check_choice, check_member, imported_pandas
 from .estimate import Estimate, Metric
 from .evaluation import Evaluation
 from .quadrature import slope_corrections
+from .scores import class_probabilities
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -79,9 +80,7 @@ class MulticlassCells:
             predicted = predicted_by(model, "predict", X)
             check_shape(predicted.shape, (len(predicted),))
             return predicted
-        predicted = predicted_by(model, "predict_proba", X)
-        check_shape(predicted.shape, (len(predicted), len(self.classes)))
-        return predicted
+        return class_probabilities(model, X, len(self.classes))
 
     def index(self, predictions, y):
         """Return the cell of each record."""

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from ..estimator import warn_if_seeded
@@ -28,10 +29,12 @@ from ..noise.grid import noise_ratio
 from ..persons import adjacency_of, cell_counts, check_one_label_a_row
 from ..privacy import PrivacyLoss
 from ..records import as_targets, one_label_a_row, public_classes
-from ..rows import align, in_memory, n_rows, on_labels
+from ..rows import align, as_lazy, in_memory, n_rows, on_labels
 from ..type_aliases import Estimator, MatrixLike
-from ..validation import check_epsilon, check_interval, unquoted
+from ..validation import check_epsilon, check_flag, check_interval, unquoted
 from .binary import BinaryEvaluation
+from .confidence import ConfidenceCells, ConfidenceEvaluation
+from .density import DensityCells, DensityEvaluation
 from .evaluation import Evaluation
 from .multiclass import MulticlassCells, MulticlassEvaluation
 from .regression import RegressionCells, RegressionEvaluation
@@ -42,18 +45,21 @@ SENSITIVITY = 2.0
 # which evaluation is read from which cells
 EVALUATIONS: dict[type, Any] = {
     BinaryCells: BinaryEvaluation,
+    ConfidenceCells: ConfidenceEvaluation,
     MulticlassCells: MulticlassEvaluation,
     RegressionCells: RegressionEvaluation,
+    DensityCells: DensityEvaluation,
 }
 
 
 def evaluate(
     model: Estimator,
     X: MatrixLike,
-    y: npt.ArrayLike,
+    y: npt.ArrayLike | None = None,
     *,
     epsilon: float,
     target_range: tuple[float, float] | None = None,
+    confidence: bool = False,
     by: npt.ArrayLike | None = None,
     levels: Sequence[Any] | None = None,
     groups: npt.ArrayLike | None = None,
@@ -62,31 +68,36 @@ def evaluate(
 ) -> Evaluation:
     """Tell how good a fitted model is, with epsilon-differential privacy.
 
-    One release, the noisy counts of (score bin, label) or (prediction, error), from which all figures
-    and their intervals are read. Neighbouring data sets differ in one record of X, y and `by`. Public
-    are the number of records, the model, and every parameter, `levels` included.
+    One release, the noisy counts of (score bin, label), (prediction, error) or ranges of a density, from
+    which all figures and their intervals are read. Neighbouring data sets differ in one record of X, y
+    and `by`. Public are the number of records, the model, and every parameter, `levels` included.
 
     **The model is taken to be public**: the loss covers the records that it is evaluated on, and not
     those that it was trained on. Records that were set aside by their index, for instance the last
-    fifth, are disjoint from the training records, and the two losses compose as a maximum:
+    fifth, are disjoint from the training records, and the total is the larger of the two losses:
     ``PrivacyLoss.parallel([model.privacy_, evaluation.privacy_])``. Of the training records themselves
     the losses add up, and the figures are too kind.
 
     Parameters
     ----------
-    model : classifier or regressor
-        Fitted: an estimator, a search or a Pipeline. Its prediction of a row must depend on this row
-        alone: that is your word. Of two `classes_` the second one is the positive class, and decisions
-        f of a model without `predict_proba` count as the scores 1 / (1 + exp(-f)).
+    model : classifier, regressor or density
+        Fitted: an estimator, a search or a Pipeline; of densities a DPHistogramDensity. Its prediction
+        of a row must depend on this row alone: that is your word. Of two `classes_` the second one is
+        the positive class, and decisions f of a model without `predict_proba` count as the scores
+        1 / (1 + exp(-f)).
     X : array-like of shape (m, n_features)
         Records that took no part in training.
-    y : array-like of shape (m,)
-        Labels, all of them among the model's `classes_`, or targets.
+    y : array-like of shape (m,), default=None
+        Labels, all of them among the model's `classes_`, or targets. Ignored if the model is a density.
     epsilon : float
         Privacy loss of the release, greater than 0; ``inf`` gives exact counts.
     target_range : (float, float), default=None
         Of a regression: public numbers between which nearly all targets lie. Predictions and targets
         beyond it count as its ends, and errors are told in shares of it.
+    confidence : bool, default=False
+        Of three or more classes: count how probable predictions were that are right or wrong, in place
+        of labels and predictions. That is what :func:`calibrated` needs; both are two releases, and
+        their losses add up.
     by : array-like of shape (m,), default=None
         The group of each record, for figures of each group; a record's group may be as private as its
         label.
@@ -106,7 +117,8 @@ def evaluate(
 
     Returns
     -------
-    BinaryEvaluation, MulticlassEvaluation or RegressionEvaluation
+    BinaryEvaluation, MulticlassEvaluation, ConfidenceEvaluation, RegressionEvaluation or
+    DensityEvaluation
 
     Raises
     ------
@@ -140,11 +152,11 @@ def evaluate(
     >>> evaluation = evaluate(model, X[1_000:], y[1_000:], epsilon=1.0)
     >>> print(evaluation.privacy_)
     (epsilon = 1, delta = 0) differential privacy, adjacency: replace one record
-      epsilon 1: evaluate: 64 counts of scores and labels; the model is not covered
+      epsilon 1: evaluate: 64 counts of scores and labels, without the loss of the model
     """
     epsilon = check_epsilon(epsilon)
     check_random_state(random_state)
-    cells = cells_of(model, target_range)
+    cells = cells_of(model, target_range, confidence)
     levels = check_levels(by, levels)
     plan = EvaluationPlan(cells, epsilon, levels, ledger, random_state, groups is not None)
     warn_if_seeded(plan)
@@ -158,7 +170,7 @@ class EvaluationPlan:
 
     Attributes
     ----------
-    cells : BinaryCells, MulticlassCells or RegressionCells
+    cells : BinaryCells, MulticlassCells, ConfidenceCells, RegressionCells or DensityCells
     epsilon : float
     levels : tuple
         The public groups, or none.
@@ -187,7 +199,7 @@ class EvaluationPlan:
         return PrivacyLoss(
             self.epsilon,
             adjacency=adjacency_of(self.persons),
-            label=f"evaluate: {math.prod(self.shape)} counts of {what}; the model is not covered",
+            label=f"evaluate: {math.prod(self.shape)} counts of {what}, without the loss of the model",
             seeded=self.epsilon != math.inf and is_seeded(self.random_state),
         )
 
@@ -198,6 +210,8 @@ class EvaluationPlan:
 
     def evaluate(self, model, X, y, by=None, groups=None):
         """Release the counts, and read an evaluation from them; somebody else pays."""
+        if isinstance(self.cells, DensityCells):
+            y = np.zeros(n_rows(as_lazy(X)))
         if groups is not None:
             # what follows may tell how many labels there are
             check_one_label_a_row(X, y)
@@ -226,7 +240,7 @@ class EvaluationPlan:
 
     def _checked(self, y):
         y = one_label_a_row(y, "evaluate")
-        if isinstance(self.cells, RegressionCells):
+        if isinstance(self.cells, (RegressionCells, DensityCells)):
             return on_labels(partial(as_targets, "evaluate"), y)
         public_classes(y, self.cells.classes, "evaluate")
         return y
@@ -252,17 +266,26 @@ def count(cells, n_groups, predictions, y, *groups, persons=None, step=1.0):
     return cell_counts(cell, n_groups * n_cells, predictions, persons, step, (y, *groups))
 
 
-def cells_of(model, target_range=None):
+def cells_of(model, target_range=None, confidence=False):
     """Return the cells of a fitted model's records, or refuse a model that cannot be evaluated."""
     methods = ("predict_proba", "decision_function", "predict")
     has = [] if isinstance(model, type) else [name for name in methods if hasattr(model, name)]
-    if not has:
+    is_density = not has and not isinstance(model, type) and hasattr(model, "score_samples")
+    if not has and not is_density:
         raise TypeError(
-            "model must be a fitted classifier or regressor, because records are counted by its "
-            "scores or predictions; give for instance a fitted DPLogisticRegression."
+            "model must be a fitted classifier, regressor or density, because records are counted by "
+            "its scores or predictions; give for instance a fitted DPLogisticRegression."
         )
     check_is_fitted(model)
     classes = getattr(model, "classes_", None)
+    check_flag("confidence", confidence, why="it says what is counted")
+    if confidence and ("predict_proba" not in has or np.size(classes) < 3):
+        raise ValueError(
+            "confidence=True is for a model of three or more classes with predict_proba, because what "
+            "is counted is how probable its predictions were; leave it out."
+        )
+    if is_density:
+        return cells_of_density(model, target_range)
     if classes is None:
         return cells_of_range(target_range)
     if target_range is not None:
@@ -281,6 +304,8 @@ def cells_of(model, target_range=None):
             "model has neither predict_proba nor decision_function, and records of two classes are "
             "counted by their scores; give a classifier that has one of them."
         )
+    if confidence:
+        return ConfidenceCells(classes, True)
     return cells_of_classes(classes, "predict_proba" in has)
 
 
@@ -298,6 +323,20 @@ def cells_of_range(target_range):
         "the field",
     )
     return RegressionCells(tuple(map(float, ends)))
+
+
+def cells_of_density(model, target_range=None):
+    """Return the cells of a histogram density's records, or refuse another density."""
+    if target_range is not None:
+        raise ValueError("target_range is of regressions, and model is a density; leave it out.")
+    chosen = getattr(model, "best_estimator_", model)
+    histogram = chosen[-1] if isinstance(chosen, Pipeline) else chosen
+    if not hasattr(histogram, "density_") or not hasattr(histogram, "bin_edges_"):
+        raise TypeError(
+            f"model is a density of type {type(histogram).__name__}, and records are counted by the "
+            "densities of a histogram; give a fitted DPHistogramDensity."
+        )
+    return DensityCells.of(histogram.density_, histogram.bin_edges_)
 
 
 def check_levels(by, levels):

@@ -34,6 +34,13 @@ def probabilities(model: Estimator, X: MatrixLike) -> FloatArray:
     return block_map(lambda d: expit(np.array(d, dtype=np.float64)), decision)
 
 
+def class_probabilities(model: Estimator, X: MatrixLike, n_classes: int) -> FloatArray:
+    """Return each row's probabilities of all classes."""
+    predicted = predicted_by(model, "predict_proba", X)
+    check_shape(predicted.shape, (len(predicted), n_classes))
+    return predicted
+
+
 @dataclass(frozen=True)
 class BinaryCells:
     """The 64 cells of records of two classes.

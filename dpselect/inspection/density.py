@@ -6,7 +6,7 @@ from typing import Self
 from sklearn.utils.validation import check_is_fitted
 
 from ..density import DPHistogramDensity
-from ..type_aliases import FloatArray
+from ..type_aliases import Estimator, FloatArray
 from .display import Display
 
 
@@ -44,13 +44,13 @@ class DensityDisplay(Display):
     names: list[str]
 
     @classmethod
-    def from_estimator(cls, estimator: DPHistogramDensity) -> Self:
+    def from_estimator(cls, estimator: Estimator) -> Self:
         """Read a fitted density.
 
         Parameters
         ----------
-        estimator : DPHistogramDensity
-            Fitted to one or two columns.
+        estimator : DPHistogramDensity or search
+            Fitted to one or two columns; of a search its `best_estimator_` is shown.
 
         Returns
         -------
@@ -58,10 +58,19 @@ class DensityDisplay(Display):
 
         Raises
         ------
+        TypeError
+            If it is no density, or one behind the steps of a Pipeline.
         ValueError
             If it has more columns.
         """
         check_is_fitted(estimator)
+        estimator = getattr(estimator, "best_estimator_", estimator)
+        if not isinstance(estimator, DPHistogramDensity):
+            raise TypeError(
+                f"estimator must be a DPHistogramDensity, or a search of one, not a "
+                f"{type(estimator).__name__}, because its cells are drawn; of a Pipeline give the last "
+                "step, whose units are those after the scaling."
+            )
         n_columns = len(estimator.bin_edges_)
         if n_columns > 2:
             raise ValueError(

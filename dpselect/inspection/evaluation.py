@@ -178,7 +178,7 @@ class EvaluationCalibrationDisplay(Display):
             "an evaluation of a classifier of two classes or of a regression",
         )
         binary = isinstance(found, BinaryEvaluation)
-        unit = f"share of {found.classes.tolist()[1]!r}" if binary else "target"
+        unit = f"share of {found.outcomes[1]!r}" if binary else "target"
         return cls(curve=found.calibration_curve(), unit=unit, name=_named(found, name))
 
     def _draw(self, ax):
@@ -273,7 +273,8 @@ class EvaluationConfusionDisplay(Display):
                 f"threshold={threshold!r} is for two classes, and of more the most probable one is "
                 "predicted; leave threshold out."
             )
-        return cls(matrix=matrix, classes=found.classes, name=_named(found, name))
+        classes = found.classes if len(found.classes) == len(matrix) else np.array(found.outcomes)
+        return cls(matrix=matrix, classes=classes, name=_named(found, name))
 
     def _draw(self, ax):
         values = np.array([[cell.value for cell in row] for row in self.matrix])

@@ -10,13 +10,13 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from ..capabilities import Calibrated, PublicShape
-from ..first_releases import first_releases
+from ..first_releases import epsilon_of_fit, first_releases
 from ..linear_model import DPPoissonRegressor
 from ..linear_model.noise import LinearNoise
 from ..preprocessing import TableEncoder
 from ..preprocessing.schema import INVERSES, TRANSFORMS, CategoryColumn
 from ..preprocessing.terms import CategoryTerm, FourierTerm, PairTerm, Term
-from ..privacy import KINDS, Adjacency
+from ..privacy import Adjacency
 from ..type_aliases import Array, Estimator, FloatArray
 from ..validation import imported_pandas
 from .display import imported_pyplot
@@ -109,7 +109,8 @@ class TermsDisplay:
     >>> model = tabular_pipeline(schema, DPLogisticRegression(classes=[False, True])).fit(X, y)
     >>> display = TermsDisplay.from_estimator(model)
     >>> years, smokes = display.terms
-    >>> bool(years.effect[0] < 0 < years.effect[-1])
+    >>> young, old = years.effect[[25, 75]]
+    >>> bool(young < 0 < old)
     True
     >>> print(smokes.values[0], smokes.effect.round() > 0)
     ['yes' 'no'] [ True False]
@@ -141,10 +142,11 @@ class TermsDisplay:
         target : object, default=None
             The class that effects speak for. None is the second of two classes.
         n_samples : int, default=None
-            Records that the model was trained on. With it there are bands for the noise: the effect is
-            within `noise` of its mean over the noise, in standard deviation, whatever the records
-            are, so within twice that with a probability of at least 3/4. (It is about .95, as
-            noise is nearly normal.) The bands cover noise and not sampling.
+            Records that the model was trained on, or persons if it was fitted with `groups`. With it
+            there are bands for the noise: the effect is within `noise` of its mean over the noise, in
+            standard deviation, whatever the records are, so within twice that with a probability of at
+            least 3/4. (It is about .95, as noise is nearly normal.) The bands cover noise and not
+            sampling.
 
         Returns
         -------
@@ -310,12 +312,12 @@ def _deviation(model, n_samples):
         persons = model.privacy_.adjacency == Adjacency.REPLACE_PERSON
         shape = PublicShape(n_samples, *np.atleast_2d(model.coef_).T.shape, persons)
         learned = {name: getattr(model, f"{name}_") for name in first_releases(model)}
-        # what was learned first has taken its share of epsilon
-        rest = model.privacy_.parts[-1].epsilon if learned and model.privacy_.parts else model.epsilon
-        noise = clone(model).set_params(**learned).calibration(shape, rest)
+        noise = clone(model).set_params(**learned).calibration(
+            shape, epsilon_of_fit(model) or model.epsilon
+        )
     if not isinstance(noise, LinearNoise):
         why = f"no bound is known on the noise of a {type(model).__name__}"
-    elif (model.privacy_.kind, model.privacy_.epsilon) != (KINDS[0], model.epsilon):
+    elif epsilon_of_fit(model) is None:
         why = "the noise of this model had a part in its choice, which changes the law of the noise"
     else:
         return noise.deviation()

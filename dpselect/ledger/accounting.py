@@ -12,7 +12,15 @@ from typing import Any, Literal, Protocol, runtime_checkable
 import numpy as np
 
 from ..events import ChoiceEvent, GaussianEvent, pure_gaussian
-from ..mechanisms.beside import beside_choice, lower_hull, stated_profile, two_sided
+from ..mechanisms.beside import (
+    beside_choice,
+    beside_gaussian,
+    lower_hull,
+    many_choices,
+    places_of,
+    stated_profile,
+    two_sided,
+)
 from ..mechanisms.gaussian import gaussian_epsilon
 from ..mechanisms.zcdp import pure_to_zcdp, zcdp_to_epsilon
 from ..privacy import KINDS, PrivacyLoss
@@ -238,13 +246,15 @@ def _by_distributions(parts, delta, largest):
 
 def _profile(parts, step, n_steps):
     """Return the deltas of losses that add up, at the epsilons 0, step, ..., n_steps step."""
-    choices = [part.event for part in parts if isinstance(part.event, ChoiceEvent)]
+    choices, mu = many_choices(
+        [part.event for part in parts if isinstance(part.event, ChoiceEvent)]
+    )
     others = [part for part in parts if not isinstance(part.event, ChoiceEvent)]
     # deltas beside choices need those of others at all epsilons that choices may add
-    reach = n_steps + sum(math.ceil(e.epsilon / step + 1) * e.times for e in choices)
+    reach = n_steps + places_of(choices, mu, step)
     epsilons = np.arange(reach + 1) * step
     deltas = np.array(_composed(others, step).get_delta_for_epsilon(epsilons))
-    deltas = two_sided(deltas, step)
+    deltas = beside_gaussian(two_sided(deltas, step), step, mu)
     for choice in choices:
         deltas = beside_choice(deltas, step, choice.epsilon, choice.times)
     return deltas[reach:][: n_steps + 1]

@@ -10,8 +10,11 @@ import numpy as np
 from ..events import ChoiceEvent, GaussianEvent, ObjectiveEvent
 from ..mechanisms.beside import (
     beside_choice,
+    beside_gaussian,
     beside_pure,
     lower_hull,
+    many_choices,
+    places_of,
     stated_profile,
     two_sided,
 )
@@ -33,7 +36,9 @@ def jointly(losses, label):
 def _joint_epsilon(parts, largest, delta):
     """Return the least multiple of a step at which all are private; inf if none is known."""
     step = largest / N_STEPS
-    choices = [part.event for part in parts if isinstance(part.event, ChoiceEvent)]
+    choices, mu = many_choices(
+        [part.event for part in parts if isinstance(part.event, ChoiceEvent)]
+    )
     gaussian = [part.event.mu for part in parts if isinstance(part.event, GaussianEvent)]
     # of one other event deltas are known at every epsilon; of the rest what is stated counts
     known = [part for part in parts if isinstance(part.event, ObjectiveEvent)]
@@ -43,7 +48,7 @@ def _joint_epsilon(parts, largest, delta):
     left = delta - math.fsum(part.delta for part in stated)
     if not left > 0:
         return math.inf
-    reach = N_STEPS + sum(math.ceil(e.epsilon / step + 1) * e.times for e in choices)
+    reach = N_STEPS + places_of(choices, mu, step)
     reach += sum(math.ceil(part.epsilon / step) for part in stated)
     epsilons = np.arange(reach + 1) * step
     deltas = np.zeros(reach + 1)  # of nothing
@@ -60,6 +65,7 @@ def _joint_epsilon(parts, largest, delta):
         deltas = np.interp(odds, odds[kept], deltas[kept])
     for part in stated:
         deltas = beside_pure(deltas, step, part.epsilon)
+    deltas = beside_gaussian(deltas, step, mu)
     for choice in choices:
         deltas = beside_choice(deltas, step, choice.epsilon, choice.times)
     fits = deltas[reach : reach + N_STEPS] <= left

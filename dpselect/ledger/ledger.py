@@ -13,7 +13,7 @@ from typing import Self
 
 from ..events import Event
 from ..exceptions import BudgetExceededError
-from ..privacy import Adjacency, PrivacyLoss
+from ..privacy import PERSONS_INSTEAD, Adjacency, PrivacyLoss
 from ..type_aliases import PathLike
 from ..validation import check_choice, check_number
 from .accounting import composed_epsilon
@@ -417,18 +417,16 @@ def _in_unit(loss, file, rows_per_person):
     """Return a loss as one of the ledger's unit, or refuse it."""
     if loss.adjacency == file.adjacency:
         return loss
-    more = ""
-    if loss.adjacency.unit == "record" and Adjacency(file.adjacency).unit == "person":
-        if rows_per_person is not None and (
-            found := loss.for_persons(rows_per_person)
-        ).adjacency == file.adjacency:
-            return found
-        more = (
-            ", or say PrivacyLedger(path, rows_per_person=...), the largest number of rows that anyone "
-            "has, if these numbers are public"
+    instead = f"use a ledger that was made with adjacency={loss.adjacency!r}, for these records alone"
+    if PERSONS_INSTEAD.get(Adjacency(loss.adjacency)) == file.adjacency:
+        if rows_per_person is not None:
+            return loss.for_persons(rows_per_person)
+        instead = (
+            "give fit the person of each row, groups=person_ids, or say PrivacyLedger(path, "
+            "rows_per_person=...), the largest number of rows that anyone has, if these numbers are "
+            "public"
         )
     raise ValueError(
         f"{loss.label!r} has a loss for the adjacency {loss.adjacency!r}, and the ledger at "
-        f"{file.path} counts for {file.adjacency!r}; use a ledger that was made "
-        f"with adjacency={loss.adjacency!r}, for these records alone{more}."
+        f"{file.path} counts for {file.adjacency!r}; {instead}."
     )

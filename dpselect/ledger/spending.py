@@ -14,6 +14,8 @@ from ..processes import lock_that_forks_wait_for, this_process
 _opened = ContextVar("opened ledgers", default=())
 # whether releases here are part of one that spends as a whole, or are none at all
 _included = ContextVar("included", default=False)
+# the Spending of the release that is being made here
+_whole = ContextVar("whole", default=None)
 # what any thread has opened: a worker thread spends from its parent's
 _everywhere: list["Opening"] = []
 # where the estimator was pickled that is fitted
@@ -225,14 +227,19 @@ def without_spending():
 class Spending:
     """What a release has cost so far, in the ledger that pays for it, if one does."""
 
-    def __init__(self, reservation):
-        self.reservation = reservation
+    def __init__(self, reservation, whole=None):
+        self.reservation, self.whole = reservation, whole
         self._begun = False
         self._mark = noise_mark()
 
     def begin(self):
-        """Say that something may have come out: from here on a failure has its price."""
+        """Say that something may have come out: from here on a failure has its price.
+
+        So has that of the whole which this release is a part of.
+        """
         self._begun = True
+        if self.whole is not None:
+            self.whole.begin()
 
     @property
     def begun(self):
@@ -262,7 +269,8 @@ def spending(owner, most):
         reservation = ledger.reserve(
             most.epsilon, most.delta, label=most.label, adjacency=most.adjacency
         )
-    charge = Spending(reservation)
+    charge = Spending(reservation, _whole.get())
+    before = _whole.set(charge)
     with without_spending():
         try:
             yield charge
@@ -272,4 +280,6 @@ def spending(owner, most):
                 with suppress(Exception):
                     charge.commit(PrivacyLoss(0.0, adjacency=most.adjacency))
             raise
+        finally:
+            _whole.reset(before)
     charge.commit(most)

@@ -1,6 +1,7 @@
 """Private linear models."""
 
-from .coefficients import CoefficientIntervals, ConfidenceInterval, coef_interval
+from .coefficient_intervals import CoefficientIntervals, ConfidenceInterval
+from .coefficients import coef_interval
 from .huber import DPHuberRegressor
 from .logistic import DPLogisticRegression
 from .poisson import DPPoissonRegressor

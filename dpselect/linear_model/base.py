@@ -19,7 +19,6 @@ from ..validation import SMALLEST_BOUND, check_n_jobs, check_number, flag, numbe
 from .accuracy import LinearAccuracy
 from .design import design_and_targets
 from .first_releases import LearnsNormsMixin
-from .gaussian_noise import refuse_groups
 from .losses import WeightedLoss
 from .noise import LinearNoise, LinearProblem
 from .plain import plain_model
@@ -203,17 +202,6 @@ class LinearModel(LearnsNormsMixin, PrivateEstimator):
                 f"delta={self.delta!r} is not allowed with norm='l1', because its noise gives pure "
                 "privacy and would not use it; write delta=0.0, or norm='auto'."
             )
-
-    def check_takes_groups(self) -> None:
-        """Refuse rows of persons with a delta, for which there is no proof.
-
-        Raises
-        ------
-        ValueError
-        """
-        super().check_takes_groups()
-        if self.delta > 0:
-            refuse_groups(self.delta)
 
     def problem(self) -> LinearProblem:
         """Return what is minimised without noise, in public numbers.

@@ -1,16 +1,17 @@
 """How much Gaussian noise a linear model needs, where a delta is accepted.
 
 Symbols as in :mod:`~dpselect.linear_model.calibration`. Noise hides all one-vs-rest problems together.
-The proofs are on the page "Gaussian noise in the objective" of the documentation.
+The proofs are on the pages "Gaussian noise in the objective" and "A person, not a row" of the
+documentation.
 """
 
 import math
 from dataclasses import replace
 
 from ..events import GaussianEvent, ObjectiveEvent
-from ..exceptions import CertificateError
 from ..mechanisms.gaussian import gaussian_mu
-from ..mechanisms.gaussian_objective import largest_kappa, objective_mu, signless_mu
+from ..mechanisms.gaussian_objective import LARGEST, largest_kappa, objective_mu, signless_mu
+from ..mechanisms.person_objective import person_kappa, person_mu, person_signless_mu
 from .calibration import (
     RESIDUAL_SHARE,
     Perturbation,
@@ -24,17 +25,9 @@ from .tolerance import attainable, check_steps
 SLOPES = tuple(i / 8 for i in range(9))
 
 
-def refuse_groups(delta):
-    """Refuse Gaussian noise where one person has several rows: there is no proof of it yet."""
-    raise CertificateError(
-        f"delta={delta!r} is not allowed with groups, because it is not known how far all rows of one "
-        "person move a model with Gaussian noise; write delta=0.0."
-    )
-
-
 def calibrate_gaussian(
     perturbation, loss, *, n_samples, dimension, radius, alpha, epsilon, delta, n_problems, tol,
-    origin=0.0,
+    origin=0.0, persons=False,
 ):
     """Return the Gaussian noise that makes all one-vs-rest problems (epsilon, delta)-private together.
 
@@ -51,9 +44,9 @@ def calibrate_gaussian(
     mu, linear_scale, share = alpha, 0.0, 1.0
     if perturbation == "objective":
         share = RESIDUAL_SHARE
-        main = epsilon - share * epsilon
-        mu += _extra_regularisation(loss, n, R, alpha, main, n_problems)
-        m = _objective_mu(loss, R**2 / (n * mu), main, delta - share * delta, n_problems)
+        main, rest = epsilon - share * epsilon, delta - share * delta
+        mu += _extra_regularisation(loss, n, R, alpha, main, rest, n_problems, persons)
+        m = _objective_mu(loss, R**2 / (n * mu), main, rest, n_problems, persons)
         linear_scale = 2 * (loss.lipschitz * R) / (n * m)
     t = linear_scale * math.sqrt(d) + mu * origin
     tau = attainable(loss, R, mu, t, tol)
@@ -67,7 +60,8 @@ def calibrate_gaussian(
 
 
 def gaussian_event(
-    perturbation, loss, scales, *, n_samples, radius, epsilon, delta, n_problems, learned
+    perturbation, loss, scales, *, n_samples, radius, epsilon, delta, n_problems, learned,
+    persons=False,
 ):
     """Return the Event of Gaussian noise: proposition 6 of the page "Gaussian noise in the objective".
 
@@ -76,37 +70,39 @@ def gaussian_event(
     if perturbation == "output":
         return GaussianEvent(gaussian_mu(epsilon, delta))
     n, R, K, main = n_samples, radius, n_problems, epsilon - RESIDUAL_SHARE * epsilon
+    free = type(loss.unweighted) is LogisticLoss
+    # rows of a person curve in many directions
+    determinant = (lambda trace: trace) if persons else math.log1p
     if learned:
-        m = gaussian_sharpness(perturbation, loss, epsilon, delta, K)
+        m = gaussian_sharpness(perturbation, loss, epsilon, delta, K, persons)
         # both are what _extra_regularisation leaves at most
-        free = type(loss.unweighted) is LogisticLoss
-        curvature = K * math.log1p(largest_kappa(main, K) / 4) if free else main / 2
+        curvature = K * determinant(largest_kappa(main, K) / 4) if free else main / 2
     else:
         m = 2 * (loss.lipschitz * R) / (n * scales.linear_scale)
-        curvature = K * math.log1p(loss.curvature * R**2 / (n * scales.mu))
+        curvature = K * determinant(loss.curvature * R**2 / (n * scales.mu))
     slopes = 1 if isinstance(loss.unweighted, MarginLoss) else 2
     residual = gaussian_mu(RESIDUAL_SHARE * epsilon, RESIDUAL_SHARE * delta)
     shift = K * (slopes * m / math.sqrt(2 * math.pi) + m * m / 2) + curvature + residual**2 / 2
     up = 1 + 2**-40  # (for rounding)
     event = ObjectiveEvent(math.hypot(math.sqrt(K) * m, residual) * up, shift * up)
-    if K > 1 or slopes > 1 or learned:
+    if K > 1 or slopes > 1 or learned or (persons and not free):
         return event
     # lemma 1, of the logistic loss with its curvature, of others without
-    free = type(loss.unweighted) is LogisticLoss
     kappa = 4 * loss.curvature * R**2 / (n * scales.mu) if free else 0.0
     lost = RESIDUAL_SHARE * epsilon + (0.0 if free else curvature)
+    tail_from = max(2 * kappa, 2 * m) + m * m / 2 if persons else max(2 * kappa, 2 * m + m * m / 2)
     return replace(
-        event, tail_from=(max(2 * kappa, 2 * m + m * m / 2) + lost) * up, tail_mu=m * up,
+        event, tail_from=(tail_from + lost) * up, tail_mu=m * up,
         tail_lost=lost * up, tail_delta=RESIDUAL_SHARE * delta * up,
     )
 
 
-def gaussian_sharpness(perturbation, loss, epsilon, delta, n_problems):
+def gaussian_sharpness(perturbation, loss, epsilon, delta, n_problems, persons=False):
     """Return m, the sensitivity in standard deviations, where curvature costs nothing."""
     if perturbation == "output":
         return _output_mu(epsilon, delta, n_problems)
     rest = 1 - RESIDUAL_SHARE
-    return _objective_mu(loss, 0.0, rest * epsilon, rest * delta, n_problems)
+    return _objective_mu(loss, 0.0, rest * epsilon, rest * delta, n_problems, persons)
 
 
 def _output_mu(epsilon, delta, n_problems):
@@ -114,16 +110,25 @@ def _output_mu(epsilon, delta, n_problems):
     return gaussian_mu(epsilon, delta) / math.sqrt(n_problems)
 
 
-def _extra_regularisation(loss, n, R, alpha, epsilon, n_problems):
+def _extra_regularisation(loss, n, R, alpha, epsilon, delta, n_problems, persons):
     if type(loss.unweighted) is LogisticLoss:
-        # (rounded up, so that kappa is no larger than it may be)
-        least = _weight(loss) * R**2 / (n * largest_kappa(epsilon, n_problems)) * (1 + 2**-50)
-        return max(0.0, least - alpha)
-    return extra_regularisation(loss, n, R, alpha, epsilon / n_problems)
+        kappa = (
+            person_kappa(epsilon, delta, n_problems) if persons else largest_kappa(epsilon, n_problems)
+        )
+        least = _weight(loss) * R**2 / (n * kappa)
+    elif persons:
+        # what curves adds at most half of epsilon to all scores
+        least = 2 * n_problems * loss.curvature * R**2 / (n * min(epsilon, LARGEST))
+    else:
+        return extra_regularisation(loss, n, R, alpha, epsilon / n_problems)
+    # (rounded up, so that kappa is no larger than it may be)
+    return max(0.0, least * (1 + 2**-50) - alpha)
 
 
-def _objective_mu(loss, kappa, epsilon, delta, n_problems):
-    """Return m of theorem 1, 2, 3 or 4, for kappa = R^2 / (n mu)."""
+def _objective_mu(loss, kappa, epsilon, delta, n_problems, persons):
+    """Return m of theorem 1, 2, 3 or 4, or of persons, for kappa = R^2 / (n mu)."""
+    if persons:
+        return _person_mu(loss, kappa, min(epsilon, LARGEST), delta, n_problems)
     plain = loss.unweighted
     if type(plain) is LogisticLoss:
         return objective_mu(epsilon, delta, n_problems)
@@ -133,12 +138,32 @@ def _objective_mu(loss, kappa, epsilon, delta, n_problems):
     whole = signless_mu(delta, ((1.0, left),))
     if type(plain) is not PseudoHuberLoss:  # a subclass may curve elsewhere
         return whole
-    kappa *= _weight(loss)
     parts = tuple(
-        (high, epsilon - math.log1p(plain.curvature_at(low) * kappa))
-        for low, high in zip(SLOPES[:-1], SLOPES[1:])
+        (high, epsilon - math.log1p(curvature)) for high, curvature in _parts(loss, kappa)
     )
     return max(whole, signless_mu(delta, parts))
+
+
+def _person_mu(loss, kappa, epsilon, delta, n_problems):
+    plain = loss.unweighted
+    if type(plain) is LogisticLoss:
+        free = person_kappa(epsilon, delta, n_problems)
+        return person_mu(epsilon, delta, n_problems, kappa=free)
+    charge = n_problems * loss.curvature * kappa
+    if isinstance(plain, MarginLoss):
+        return person_mu(epsilon, delta, n_problems, charge=charge)
+    whole = person_signless_mu(epsilon, delta, ((1.0, charge),))
+    if type(plain) is not PseudoHuberLoss:
+        return whole
+    return max(whole, person_signless_mu(epsilon, delta, _parts(loss, kappa)))
+
+
+def _parts(loss, kappa):
+    """Return parts of the range of slopes of the pseudo-Huber loss, and the curvature of each."""
+    kappa *= _weight(loss)
+    return tuple(
+        (high, loss.unweighted.curvature_at(low) * kappa) for low, high in zip(SLOPES[:-1], SLOPES[1:])
+    )
 
 
 def _weight(loss):

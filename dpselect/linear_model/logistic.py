@@ -82,7 +82,8 @@ class DPLogisticRegression(DPLinearClassifier):
         labels, or a dict from each of more labels to its share. The penalty of the intercept then counts
         from their logits in place of 0, so a model that has learned nothing predicts them. "auto"
         learns them first where noise leaves little else, for a twentieth of `epsilon`: where
-        n epsilon / d is below 10, d being sqrt(2 d) G / R with the noise of "l1". Elsewhere it is None.
+        n epsilon / k is below 10, k being d, or sqrt(2 d) G / R with the noise of "l1". Elsewhere it is
+        None.
         Weights of classes change shares as they change how often a record counts.
     class_weight : dict, default=None
         How often a record counts, by its label; 1 where the dict has none. Public: made from

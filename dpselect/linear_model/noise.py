@@ -15,7 +15,7 @@ from ..noise import gaussian, laplace, spherical_laplace
 from ..noise.tails import lipschitz_deviation, noise_length
 from .calibration import Perturbation, calibrate, norm_bound, public_alpha
 from .design import Design
-from .gaussian_noise import calibrate_gaussian, gaussian_event, gaussian_sharpness, refuse_groups
+from .gaussian_noise import calibrate_gaussian, gaussian_event, gaussian_sharpness
 from .losses import Loss, MarginLoss
 from .risk_bound import linear_optimal_values, linear_risk_bound
 from .sweep import linear_split_scores
@@ -207,8 +207,6 @@ class LinearNoise:
         p, K, R = shape.n_features, shape.n_problems, problem.radius
         d, law = problem.dimension(p), problem.noise_law(perturbation, epsilon, p, K)
         share, rows = epsilon / K, {"n_samples": shape.n_samples, "dimension": d, "radius": R}
-        if law == "gaussian" and shape.persons:
-            refuse_groups(problem.delta)
         if law == "gaussian":
             sharpness = gaussian_sharpness(perturbation, problem.loss, epsilon, problem.delta, K)
             length = share * math.sqrt(d) / sharpness
@@ -219,15 +217,16 @@ class LinearNoise:
         reach = problem.loss.reach / problem.loss.shrinkage(perturbation, told)
         if isinstance(alpha, str):
             alpha = public_alpha(problem.loss, perturbation, shape.n_samples, length, R, share)
-        rows |= {"alpha": float(alpha), "tol": problem.tol, "origin": problem.origin_length}
+        rows |= {
+            "alpha": float(alpha), "tol": problem.tol, "origin": problem.origin_length,
+            "persons": shape.persons,
+        }
         if law == "gaussian":
             scales = calibrate_gaussian(
                 perturbation, problem.loss, epsilon=epsilon, delta=problem.delta, n_problems=K, **rows
             )
         else:
-            scales = calibrate(
-                perturbation, problem.loss, epsilon=share, noise_radius=G, persons=shape.persons, **rows
-            )
+            scales = calibrate(perturbation, problem.loss, epsilon=share, noise_radius=G, **rows)
         return cls(problem, shape, epsilon, perturbation, law, float(alpha), told, reach, scales)
 
     @property
@@ -249,7 +248,7 @@ class LinearNoise:
         return gaussian_event(
             self.perturbation, self.problem.loss, self.scales, n_samples=self.shape.n_samples,
             radius=self.problem.radius, epsilon=self.epsilon, delta=self.problem.delta,
-            n_problems=self.shape.n_problems, learned=learned,
+            n_problems=self.shape.n_problems, learned=learned, persons=self.shape.persons,
         )
 
     @property
@@ -302,3 +301,13 @@ class LinearNoise:
             noise = s.output_scale**2 * squared_length * s.mu / 8
         bias = self.reach**2 / 2 * s.mu / self.problem.radius**2
         return float(noise + bias)
+
+    def forecast(self):
+        """Return what is expected to be lost at this alpha, where more epsilon may follow.
+
+        That of a typical model, and not only what a rule may minimise. Of noise in the result twice the
+        price of regularising: it falls with the square of epsilon, and the price stays.
+        """
+        if self.perturbation == "objective":
+            return self.regularisation_cost()
+        return float((self.problem.loss.reach / self.problem.radius) ** 2 * self.scales.mu)

@@ -170,9 +170,10 @@ def _descend(problems, chosen, W, factors, tau, max_iter, refresh, memory=()):
     memory, still = list(memory), False
     shortest = np.full(len(tau), np.inf)
     for step in range(max_iter):
-        shortest = np.minimum(shortest, _norms(G))
+        lengths = _norms(G)
+        shortest = np.minimum(shortest, lengths)
         # "not at most" rather than "more than", so that nothing undefined counts as solved
-        active = chosen[~(_norms(G[:, chosen]) <= tau[chosen])]
+        active = chosen[~(lengths[chosen] <= tau[chosen])]
         if not len(active):
             break
         renewed = step > 0 and (still or step % refresh == 0)

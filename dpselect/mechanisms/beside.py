@@ -5,8 +5,61 @@ from above. Propositions 4 and 5 of the page "A budget for a whole team".
 """
 
 import math
+from collections import Counter
 
 import numpy as np
+from scipy.special import ndtr
+
+from ..events import ChoiceEvent, pure_gaussian
+
+# so many choices are composed one by one
+MOST = 1000
+# what lies so many standard deviations out counts as an unbounded loss
+FARTHEST = 10
+
+
+def many_choices(choices):
+    """Return the choices that are composed one by one, and mu of a Gaussian mechanism for the others.
+
+    It tells more than these, which are the smallest ones: proposition 4.
+    """
+    if sum(choice.times for choice in choices) <= MOST:
+        return choices, 0.0
+    times = Counter()
+    for choice in choices:
+        times[choice.epsilon] += choice.times
+    kept, squares, left = [], [], MOST
+    for epsilon, n in sorted(times.items(), reverse=True):
+        if n <= left:
+            kept.append(ChoiceEvent(epsilon, n))
+        else:
+            squares.append(n * pure_gaussian(epsilon / 2) ** 2)
+        left = max(left - n, 0)
+    return kept, math.sqrt(math.fsum(squares))
+
+
+def places_of(choices, mu, step):
+    """Return how many places above those that are asked for are needed beside them."""
+    return _gaussian_places(mu, step) + sum(
+        math.ceil(choice.epsilon / step + 1) * choice.times for choice in choices
+    )
+
+
+def _gaussian_places(mu, step):
+    return math.ceil((mu * mu / 2 + FARTHEST * mu) / step) if mu < math.inf else 0
+
+
+def beside_gaussian(deltas, step, mu):
+    """Return the deltas of a mechanism and a Gaussian one, whose losses are rounded upwards."""
+    if mu == 0:
+        return deltas
+    if mu == math.inf:  # choices of which so much is known that there is no such mechanism
+        return np.ones_like(deltas)
+    n = _gaussian_places(mu, step)
+    z = (np.arange(-n, n + 1) * step - mu * mu / 2) / mu
+    mass = np.diff(ndtr(z), prepend=0.0)
+    padded = np.pad(deltas, (n, n), constant_values=(1.0, deltas[-1]))
+    return np.convolve(padded, mass, "valid") + ndtr(-z[-1])
 
 
 def beside_choice(deltas, step, epsilon, times=1):

@@ -109,7 +109,7 @@ def _delta(m, kappa, epsilon, n_problems):
     step = edge / N_LOSSES
     t = step * np.arange(math.ceil(max(edge, (FARTHEST + m / 2) * m) / step) + 1)
     tail = np.where(t < edge, 1.0, ndtr(m / 2 - t / m))
-    tail[t < edge] = _tail(m, kappa, t[t < edge])
+    tail[t < edge] = tail_bounds(m, kappa, t[t < edge], m)
     tail = np.minimum.accumulate(tail)
     # all mass between two points is moved to the upper one
     mass = -np.diff(tail, prepend=1.0)
@@ -123,15 +123,18 @@ def _delta(m, kappa, epsilon, n_problems):
     return n_problems * tail[-1] + total @ -np.expm1(np.minimum(epsilon - step * np.arange(size), 0))
 
 
-def _tail(m, kappa, t):
-    """Return bounds on P(M > t), for any correlation, as sums over intervals of directions."""
+def tail_bounds(m, kappa, t, drift):
+    """Return bounds on P(M > t), for any correlation, as sums over intervals of directions.
+
+    The squares in M count `drift` / 8, which is m / 8 for a loss, and 0 for a score.
+    """
     angles = np.linspace(0, np.pi / 2, N_ANGLES + 1)[:, None]
     directions = np.linspace(-np.pi, np.pi, N_DIRECTIONS + 1)
     low, high = directions[:-1], directions[1:]
     along_x = _largest_cosine(low - angles[1:], high - angles[:-1])
     along_y = _largest_cosine(low + angles[:-1], high + angles[1:])
     rho = np.cos(2 * angles[:-1])
-    curvature = 2 * kappa / m - m / 4
+    curvature = 2 * kappa / m - drift / 4
     # what is concave in s has its least distance at an end
     s = np.linspace(0, 1, N_SLOPES + 1 if curvature > 0 else 2)
     ends = list(zip(s[:-1], s[1:])) if curvature > 0 else [(0.0, 0.0), (1.0, 1.0)]
@@ -139,7 +142,7 @@ def _tail(m, kappa, t):
     for other in (0.0, 1.0):
         for a, b in ends:
             mean = np.maximum(*(
-                m / 4 * (x * x + other + 2 * rho * x * other) + 2 * kappa / m * x * (1 - x)
+                drift / 4 * (x * x + other + 2 * rho * x * other) + 2 * kappa / m * x * (1 - x)
                 for x in (a, b)
             )) + max(curvature, 0.0) * (b - a) ** 2 / 4
             # (never 0, so that nothing is divided by it)

@@ -13,6 +13,7 @@ from ..capabilities import ScoresSplits
 from ..config import with_config
 from ..metrics import Score
 from ..persons import check_one_label_a_row
+from ..preprocessing.kinds_check import SAME_KIND
 from ..records import score_on, split_groups, take_part
 from ..rows import MOST_SPLITS, Parts, align, is_lazy, n_rows, run_here
 from ..type_aliases import Function
@@ -109,11 +110,12 @@ def names_the_example(plan: Function) -> Function:
             return plan(self, *args, **params)
         except ValueError as error:
             said, given = str(error), len(args) > 3 or params.get("example") is not None
-            if given or not said.startswith(NO_DUMMY):
+            if given or not said.endswith((NO_DUMMY, SAME_KIND)):
                 raise
+        said = said.removesuffix(NO_DUMMY).rstrip(". ")
         raise ValueError(
-            f"{said.rstrip('.')}; give example=, a dummy row in the form of X, in place of the row of "
-            "numbers without names that a plan makes up."
+            f"{said}; give example=, a row that you make up in the form of X, such as a dataframe with "
+            "its columns: a plan without one takes a row of numbers without names."
         )
 
     return cast(Function, naming_plan)

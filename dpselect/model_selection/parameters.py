@@ -39,11 +39,6 @@ def check_parameters(search):
             "return_train_score=True would release exact scores; write return_train_score=False."
         )
     check_n_jobs(search.n_jobs)
-    if not isinstance(search.verbose, bool):
-        check_number(
-            "verbose", search.verbose, low_included=True,
-            why="it says whether progress is told", instead="write 0 for none, or 1",
-        )
     # names of scores that ask for the model's range are looked at with the model
     if search.scoring is not None and search.scoring not in list(OF_RANGE):
         get_score(search.scoring)
@@ -56,3 +51,8 @@ def check_what_all_searches_have(search):
     check_trusted_steps(search.trusted_steps)
     check_splitter(search.cv, search.public_splits)
     check_random_state(search.random_state)
+    if not isinstance(search.verbose, bool):
+        check_number(
+            "verbose", search.verbose, low_included=True,
+            why="it says whether progress is told", instead="write 0 for none, or 1",
+        )

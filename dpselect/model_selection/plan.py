@@ -39,7 +39,7 @@ class SelectionPlan:
     params : tuple of dict
         The candidates.
     n_samples, n_features : int
-        What the plan is for; the columns of X.
+        What the plan is for: records, or persons, without those that are set aside, and columns of X.
     epsilon : float
         The whole privacy loss, private steps included.
     strategy : str
@@ -71,6 +71,8 @@ class SelectionPlan:
         What follows, in words.
     steps_epsilon : float
         Privacy loss of the steps that learn privately. It adds to the training's and the choice's.
+    persons : bool
+        Whether n_samples and training_size count persons.
     """
 
     params: tuple[dict[str, Any], ...]
@@ -90,6 +92,7 @@ class SelectionPlan:
     considered: np.ndarray
     messages: tuple[str, ...]
     steps_epsilon: float = 0.0
+    persons: bool = False
     _compare: Callable[[], tuple["PlannedStrategy", ...]] = field(
         default=tuple, repr=False, compare=False
     )
@@ -101,6 +104,15 @@ class SelectionPlan:
         Empty but in a plan from `plan`.
         """
         return self._compare()
+
+    def without_comparison(self) -> "SelectionPlan":
+        """Return the plan without what other strategies would spend.
+
+        Returns
+        -------
+        SelectionPlan
+        """
+        return replace(self, _compare=tuple)
 
     def __getstate__(self):
         # candidates do not travel with what was planned for them
@@ -116,15 +128,15 @@ class SelectionPlan:
         columns = ("considered", "sensitivity", "noise_scale", "span")
         apart = (*columns, "params", "training", "messages", "comparison", "_compare")
         return {
-            **{name: _plain(value) for name, value in vars(self).items() if name not in apart},
+            **{name: plain(value) for name, value in vars(self).items() if name not in apart},
             "candidates": [
-                {"params": {name: _plain(value) for name, value in params.items()}}
-                | {name: _plain(getattr(self, name)[i]) for name in columns}
+                {"params": {name: plain(value) for name, value in params.items()}}
+                | {name: plain(getattr(self, name)[i]) for name in columns}
                 for i, params in enumerate(self.params)
             ],
             "messages": list(self.messages),
             "comparison": [
-                {name: _plain(value) for name, value in vars(planned).items()}
+                {name: plain(value) for name, value in vars(planned).items()}
                 for planned in self.comparison
             ],
         }
@@ -151,11 +163,12 @@ class SelectionPlan:
         return results
 
     def __str__(self):
+        unit = "persons" if self.persons else "records"
         first = (
-            f"Plan for {self.n_samples} records and {self.n_features} columns, "
+            f"Plan for {self.n_samples} {unit} and {self.n_features} columns, "
             f'strategy="{self.strategy}": epsilon {self.epsilon:.4g} in all, '
             + (f"{self.steps_epsilon:.4g} for private steps, " if self.steps_epsilon else "")
-            + f"{self.training_epsilon:.4g} to train on {self.training_size} records, "
+            + f"{self.training_epsilon:.4g} to train on {self.training_size} {unit}, "
             f"{self.selection_epsilon:.4g} to select."
         )
         # without a comparison of scores there is nothing to say of each candidate
@@ -170,8 +183,10 @@ class SelectionPlan:
                 )
             ),
         ])
+        if scores and not all(self.considered):
+            scores.append("(-: ruled out by public numbers, so no epsilon is spent on comparing it)")
         strategies = [] if not self.comparison else _aligned([
-            ("strategy", "training epsilon", "on records", "selection epsilon", "detects", "of"),
+            ("strategy", "training epsilon", f"on {unit}", "selection epsilon", "detects", "of"),
             *(planned.row() for planned in self.comparison),
         ])
         return "\n".join([first, *scores, *self.messages, *strategies])
@@ -275,7 +290,8 @@ def _short(value):
     return text if len(text) <= 40 else f"{type(value).__name__}(...)"
 
 
-def _plain(value):
+def plain(value):
+    """Return a value as JSON keeps it: None for NaN, and texts for what JSON does not know."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):

@@ -1,4 +1,10 @@
-"""How far a search is, in public facts: which candidates, and how many are left."""
+"""How far a search is, in public facts: which step, which candidates, and how many are left.
+
+Never how long something took, nor how many passes a solver made: both depend on the records. Models do
+not tell of their training: "random_stopping" must not tell how many it trains.
+"""
+
+import logging
 
 from ..type_aliases import Function
 
@@ -20,10 +26,11 @@ def with_callbacks(fit: Function) -> Function:
 
 
 class Progress:
-    """Tells how far a search is: by lines of text if it is verbose, and to scikit-learn's callbacks.
+    """Tells how far a search is: to the log, by lines of text if it is verbose, and to callbacks.
 
-    Callbacks get the search, which holds no results yet, and never records, models or scores; they
-    cannot stop it. A context manager, for the whole of a fit. Without a search, nothing is told.
+    scikit-learn's callbacks get the search, which holds no results yet, and never records, models or
+    scores; they cannot stop it. A context manager, for the whole of a fit. Without a search, nothing is
+    told.
     """
 
     def __init__(self, search=None):
@@ -51,10 +58,22 @@ class Progress:
             yield item
             if task:
                 task.call_on_fit_task_end(estimator=self._search)
-            if self._search is not None and self._search.verbose:
-                print(f"{what} {i} of {len(items)}: done")
+            self._say(f"{what} {i} of {len(items)}: done")
         if root:
             root.call_on_fit_task_end(estimator=self._search)
+
+    def step(self, what):
+        """Tell that a step begins, which public numbers say."""
+        self._say(what)
+        if self._root is not None:
+            self._begin(self._root, what, 0).call_on_fit_task_end(estimator=self._search)
+
+    def _say(self, text):
+        if self._search is None:
+            return
+        logging.getLogger(f"dpselect.{type(self._search).__name__}").info(text)
+        if self._search.verbose:
+            print(text)
 
     def _begin(self, parent, name, n_tasks):
         task = parent.subcontext(task_name=name, max_subtasks=n_tasks)

@@ -22,14 +22,19 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 
 from ..ledger import without_spending
 from ..noise.generators import noise_for_dummy_data
+from ..preprocessing.cells import CellError
 from ..preprocessing.kinds_check import check_kinds_inside
 from ..preprocessing.pipeline_check import map_parts, releases_privately
 from ..preprocessing.table_encoder import TableEncoder
 from ..preprocessing.table_form import DUMMY_NUMBERS, DUMMY_TEXT, TableForm, read_form
 from ..rows import is_lazy, map_rows, read_by_block, take
 
-# how a refusal begins
-NO_DUMMY = "The steps before the model could not transform a dummy row of the form of X"
+# what a refusal says last
+NO_DUMMY = (
+    f"(Said of a dummy row in the form of X, in which a number is {DUMMY_NUMBERS[0]} or "
+    f"{DUMMY_NUMBERS[1]} and a text is {DUMMY_TEXT!r}: the steps before the model are fitted on it, and "
+    "not on records.)"
+)
 
 
 @dataclass(frozen=True)
@@ -181,14 +186,10 @@ def _on_dummy(function, dummy):
                 row = function(dummy)
         if len(getattr(row, "shape", ())) == 2:
             return row
-        said = "their output is no table of two dimensions"
+        said = "The steps before the model give no table of two dimensions"
     except Exception as error:
         said = str(error)
-    raise ValueError(
-        f"{NO_DUMMY} (a number is "
-        f"{DUMMY_NUMBERS[0]} or {DUMMY_NUMBERS[1]}, a text is {DUMMY_TEXT!r}), on which they are "
-        f"fitted in place of records: {said}"
-    )
+    raise ValueError(f"{said.rstrip('.')}. {NO_DUMMY}")
 
 
 @contextmanager
@@ -263,19 +264,21 @@ def _keep_integer_statistics(path, part):
 def quietly(function, *args):
     """Call a method of a step on records, silence its warnings, and take the records out of its errors.
 
-    Of messages only scikit-learn's words on missing and infinite values are kept: they quote nothing.
+    Of messages only those on columns, and on missing and infinite values, are kept: they quote nothing.
     """
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             return function(*args)
+    except CellError as error:
+        said = str(error)
     except Exception as error:
         if "Input X contains NaN" in str(error) or "Input X contains infinity" in str(error):
             raise
-        kind = type(error).__name__
+        said = (
+            f"The steps before the model could not transform X ({type(error).__name__}); check its "
+            "columns, missing values and categories (OneHotEncoder: handle_unknown='ignore') without "
+            "looking at single records."
+        )
     # outside the except block, so that the original does not hang on as __context__
-    raise ValueError(
-        f"The steps before the model could not transform X ({kind}); check its columns, missing "
-        "values and categories (OneHotEncoder: handle_unknown='ignore') without looking at single "
-        "records."
-    )
+    raise ValueError(said)

@@ -34,7 +34,7 @@ from .first_releases import FirstReleases
 from .nonprivate import fit_twin
 from .parameters import check_parameters
 from .plan import SelectionPlan, with_steps
-from .private_steps import steps_before
+from .private_steps import last_private, steps_before
 from .progress import CallbackSupportMixin, Progress, with_callbacks
 from .release import fit_for_release, release_state
 from .set_aside import (
@@ -96,8 +96,8 @@ class StabilityGridSearchCV(
         scikit-learn's GridSearchCV, exact scores included.
     delta : float, default=0.0
         "stability": with 0 the certificates hold for the very noise that was drawn, and no
-        failure probability is needed. A number in (0, 1) bounds the noise by its tail instead,
-        as Chaudhuri and Vinterbo do; for comparison only, it is never better. "budget_split": a
+        failure probability is needed: leave it at 0. (A number in (0, 1) bounds the noise by its
+        tail, as Chaudhuri and Vinterbo do, for comparison.) "budget_split": a
         number in (0, 1) leaves more to each of many models. "random_stopping": divided among the
         runs of models with a delta, in place of theirs. Other strategies do not use it.
     selection_fraction : "auto" or float, default="auto"
@@ -118,19 +118,19 @@ class StabilityGridSearchCV(
         :class:`~dpselect.model_selection.Strategy`.
 
         - "auto": the one that fits the grid, the shapes and the budget. If only `alpha` of a
-          classifier varies, "data_independent". If features or kernels vary, `alpha` by that rule
-          and the rest by "optimal_risk", or the first candidate where there are too few records to
-          choose. Otherwise "stability" if its noise is small, or "random_stopping".
-        - "stability": by scores on all splits, at fixed noise, with a head start for the `alpha`
-          of "data_independent". A grid that only varies how one release is read (`alpha` of
-          :class:`~dpselect.DPRidge`) trains once, on the first split's training part, and chooses
-          on the other, with the whole epsilon each.
+          classifier varies, "data_independent". If features or kernels vary, `alpha` from its formula
+          and the rest by "optimal_risk", with a tenth of epsilon, or the first candidate where there are
+          too few records to choose. Otherwise "stability" if its noise is small, or "random_stopping".
+        - "stability": by scores on all splits, at fixed noise. The `alpha` of "data_independent" wins
+          unless another one is clearly better. A grid that only varies how one release is read (`alpha`
+          of :class:`~dpselect.DPRidge`) trains once, on the first split's training part, and chooses on
+          the other, with the whole epsilon each.
         - "data_independent": `alpha` of a classifier, from public numbers; nothing is selected.
         - "optimal_risk": by the least risk of each linear model, and what its noise will add.
         - "budget_split": models that share epsilon, and a choice on held-out records.
         - "data_split": models on parts of the records, and a choice on held-out records.
         - "random_stopping": the best of a random number of runs, ten for each candidate on average,
-          each with about a third of epsilon. Its duration tells how many there were.
+          each with about a third of epsilon. Whoever measures the time learns the number of runs.
         - "random": one candidate by chance.
         - "control": by exact scores on held-out records. Not private; for comparison only.
     n_noise_samples : int, default=1
@@ -147,8 +147,9 @@ class StabilityGridSearchCV(
         split only, whose parts must be disjoint and name no record twice; "data_independent",
         "optimal_risk" and "random" use none.
     verbose : int, default=0
-        1 or more prints public facts: which candidates are done, and how many are left.
-        scikit-learn's callbacks (``set_callbacks``, from its version 1.9 on) are told the same.
+        1 or more prints public facts: the step, which candidates are done, and how many are left.
+        scikit-learn's callbacks (``set_callbacks``, from its version 1.9 on) and the logger "dpselect"
+        of Python's logging are told the same. Times are not: they depend on the records.
     pre_dispatch : int or str, default="2*n_jobs"
         As for GridSearchCV.
     error_score : "raise" or float, default=nan
@@ -375,6 +376,8 @@ class StabilityGridSearchCV(
             splits = make_splits(self.cv, n, stream.child("splits"), persons)
             X, public = records_for_steps(candidates, X)
             check_held(held, candidates[0], estimator, public)
+            if last_private(estimator) >= 0:
+                progress.step("fitting the steps that learn privately")
             estimator, losses, frozen = self._fit_private_steps(
                 estimator, X, y, public, stream, charge, number
             )
@@ -400,6 +403,8 @@ class StabilityGridSearchCV(
                 warn_caller(message, UserWarning)
             if weight is not None:
                 y = Weighted(split_groups(y)[0], check_weights(weight, X), number)
+            if len(candidates) > 1:
+                progress.step(f"choosing among {len(candidates)} candidates by {kind.name!r}")
             choice = strategy.choose(X, y, stream)
             learned = bool(firsts.releases)
             # what was trained may follow a choice
@@ -410,6 +415,7 @@ class StabilityGridSearchCV(
             if self.refit and chosen is None:
                 # with new noise, on all records
                 state = release_state(stream, is_seeded(self.random_state))
+                progress.step(f"training the chosen model on {n} {adjacency.unit}s")
                 model = fit_for_release(
                     winner.model, strategy.training_epsilon, state, winner.transform(X), y
                 )
@@ -430,6 +436,8 @@ class StabilityGridSearchCV(
                 loss = PrivacyLoss.sequential([*losses, unused], label=type(self).__name__)
             plan = choice.plan or strategy.plan()
             refuse_overspent(loss, most, f"strategy={strategy.name!r}", charge)
+            if held is not None:
+                progress.step("evaluating the model on what was set aside")
             evaluated = evaluate_candidate(
                 self, winner, chosen, public, held, shares.total, stream
             )
@@ -532,7 +540,8 @@ class StabilityGridSearchCV(
         alpha=0.0001 sets the noise of all candidates: one record can move its score by 0.8, \
 the next one's by 0.0041. Without it one candidate is left, and nothing is to be selected.
         This selection is underpowered: its minimum detectable difference of scores is 11, and \
-a perfect model scores only 1 better than one that says nothing.
+a perfect model scores only 1 better than one that says nothing (a ratio of 11; at most 0.25 is \
+worth the price of a choice).
         To see differences of 0.05: n_samples >= 11200000, or epsilon >= 223.
         Where scores cannot be distinguished, the public rule decides: it prefers alpha=0.0001, and \
 another alpha is taken only if its score is better by about 22.

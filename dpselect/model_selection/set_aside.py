@@ -10,14 +10,16 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from sklearn.base import RegressorMixin, clone, is_classifier
+from sklearn.base import DensityMixin, RegressorMixin, clone, is_classifier
 
+from ..evaluation.density import DensityCells
 from ..evaluation.forecast import forecast_message
 from ..evaluation.release import EvaluationPlan, cells_of, cells_of_classes, cells_of_range
 from ..metrics.scores import target_range
 from ..noise import as_generator, is_seeded
 from ..persons import Persons
 from ..privacy import PrivacyLoss
+from ..private_model import PrivateModel
 from ..records import as_targets, numeric_rows, one_label_a_row
 from ..rows import n_rows, on_labels, take, take_records
 from ..validation import check_number
@@ -49,6 +51,8 @@ def cells_before(model, n_classes):
         classes = getattr(model, "classes", None)
         classes = np.arange(n_classes) if classes is None else np.unique(np.asarray(classes))
         return cells_of_classes(classes, hasattr(model, "predict_proba"))
+    if isinstance(model, DensityMixin):
+        return DensityCells.invented()
     if target_range(model) is None:
         raise ValueError(
             f"evaluation counts predictions and errors in a public range, and {type(model).__name__} "
@@ -130,7 +134,8 @@ def count_held(share, n_samples):
 def check_held(held, candidate, estimator, public):
     """Refuse records that were set aside as those that train are refused, before anything is paid.
 
-    What a step that learns privately refuses is not known here.
+    What a step that learns privately refuses is not known here, nor what a model of another library
+    does.
     """
     if held is None:
         return
@@ -144,7 +149,9 @@ def check_held(held, candidate, estimator, public):
     trial = replace(candidate, n_features=None)
     if trial.steps is not None:
         trial.fit_steps(public)
-    numeric_rows(clone(model), trial.transform(rows), **getattr(model, "reads", {}))
+    rows = trial.transform(rows)
+    if not isinstance(model, PrivateModel):
+        numeric_rows(clone(model), rows, **getattr(model, "reads", {}))
 
 
 def with_evaluation(most, search, epsilon):

@@ -25,6 +25,8 @@ def take_weights(search, params):
     params = dict(params)
     weight = params.pop(name, None)
     instead = f"write {name}=..." if "sample_weight" in params else "leave it out"
+    if any(name.endswith("__groups") for name in params):
+        instead = "write groups=..., of which a search tells all steps, to protect persons"
     refuse_fit_params(search, params, instead)
     return weight
 

@@ -17,6 +17,10 @@ TRUTHS = {"true": 1.0, "false": 0.0}
 GAP, UNLISTED, STRANGE = -1, -2, -3
 
 
+class CellError(ValueError):
+    """A column holds what cannot be read; the message names the column, and quotes nothing."""
+
+
 def as_number(value):
     """Return a number or a text as float64; nan if it is a gap, None if it is no number."""
     if is_gap(type(value)):
@@ -43,13 +47,13 @@ def read_numbers(values, name):
     if values.dtype != np.float64:
         cells = [as_number(value) for value in values]
         if None in cells:
-            raise ValueError(
+            raise CellError(
                 f"Column {name!r} of X holds something that is no number, and the schema has bounds for "
                 "it; write numbers, and None or nan for a gap, or its categories in the schema."
             )
         values = np.array(cells, dtype=np.float64)
     if np.isinf(values).any():
-        raise ValueError(
+        raise CellError(
             f"Column {name!r} of X holds an infinite number (inf), which no record can have; leave it "
             "missing, or write a number."
         )
@@ -73,7 +77,7 @@ def read_codes(values, name, texts, numbers):
             code = known[value] = _code(value, texts, numbers)
         codes[i] = code
     if (codes == STRANGE).any():
-        raise ValueError(
+        raise CellError(
             f"Column {name!r} of X holds something that is no text, no number and no gap, so it "
             "is no category; write texts, numbers or None."
         )

@@ -17,6 +17,10 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 from .pipeline_check import map_parts
 from .table_form import NUMBERS, NUMERIC_TYPES, TEXT, column_kind, list_columns
 
+SAME_KIND = (
+    "One record can turn a column of numbers into text; write table and step with the same kind, and "
+    "give each kind its own step, with ColumnTransformer."
+)
 VECTORIZERS = (HashingVectorizer, CountVectorizer)  # TfidfVectorizer derives from it
 
 
@@ -150,10 +154,7 @@ def _wrong(step, label, columns):
 
 
 def _refused(found):
-    return ValueError(
-        f"{'; '.join(found.values())}. One record can turn a column of numbers into text; write "
-        "table and step with the same kind, and give each kind its own step, with ColumnTransformer."
-    )
+    return ValueError(f"{'; '.join(found.values())}. {SAME_KIND}")
 
 
 def _kind(value):

@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 
 from ..type_aliases import Array, FloatArray, IntArray, PathLike
-from .cells import GAP, UNLISTED, as_number, read_codes, read_numbers
+from .cells import GAP, UNLISTED, CellError, as_number, read_codes, read_numbers
 from .scalers import LARGEST_BOUND
 
 TRANSFORMS = {None: np.positive, "log1p": np.log1p, "arcsinh": np.arcsinh}
@@ -55,7 +55,7 @@ class NumberColumn:
         """Return cells, transformed, on a scale from 0 at `low` to 1 at `high`; nan for gaps."""
         x = read_numbers(values, self.name)
         if not self.missing and np.isnan(x).any():
-            raise ValueError(
+            raise CellError(
                 f"Column {self.name!r} of X has missing values (NaN), and the schema says that no "
                 "record lacks it; write 'missing': True in the schema."
             )
@@ -314,6 +314,11 @@ def _long(entry, wrong):
         wrong.append("its type names no categories")
     elif getattr(entry, "__name__", str(entry)).rstrip("_").lower() in ("bool", "boolean"):
         return {"categories": [False, True]}
+    elif isinstance(entry, str):
+        wrong.append(
+            "it is a text; turn dates into days with bounds, and give texts a HashingVectorizer beside "
+            "the TableEncoder"
+        )
     elif not _listed(entry):
         wrong.append("it is neither bounds nor a list of categories")
     elif all(isinstance(value, (str, bool)) for value in _listed(entry)):

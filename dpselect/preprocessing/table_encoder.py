@@ -50,8 +50,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     Parameters
     ----------
     schema : dict, PublicSchema, path of a JSON file, or one entry for all columns
-        What is public of the columns: see :class:`PublicSchema`. An entry that is no dict stands for
-        every column, as ``(0, 255)`` does for pixels.
+        What is public of the columns: see :class:`PublicSchema`. One pair of bounds, or one list
+        of categories, serves all columns, as ``(0, 255)`` does for pixels.
     expansion : {"auto", "linear"} or int, default="auto"
         What becomes of a number z between 0 and 1: 2 z - 1, or the features k^(-1/2) cos(pi k z) for
         k = 1, ..., K. With cosines the ridge penalty of a model smooths its curves. Each feature adds

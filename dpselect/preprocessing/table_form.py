@@ -375,8 +375,9 @@ def column_places(known, names, n_columns, what):
     if extra or lacking:
         said = [f"says nothing of columns {extra} of X"] if extra else []
         said += [f"has columns {lacking} that X lacks"] if lacking else []
+        only = f"give X[list({what})], or describe them"
         raise ValueError(
-            f"{what} {' and '.join(said)}, and what is not known beforehand cannot be encoded; write "
-            "the same names in both."
+            f"{what} {' and '.join(said)}, and what is not known beforehand cannot be encoded; "
+            f"{'write the same names in both' if lacking else only}."
         )
     return [names.index(name) for name in known]

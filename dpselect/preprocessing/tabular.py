@@ -105,12 +105,14 @@ class TabularPipeline(Pipeline):
             With the columns of the encoder's schema.
         y : array-like of shape (n_samples,), default=None
         **params : dict
-            As for :meth:`sklearn.pipeline.Pipeline.fit`.
+            `groups`, the id of the person whose row it is, of shape (n_samples,): the model then
+            protects all rows of a person. All else as for :meth:`sklearn.pipeline.Pipeline.fit`.
 
         Returns
         -------
         self : object
         """
+        params = self._by_step(params)
         groups = self._groups(params)
         # of persons the number of rows is not public
         self.bound(n_rows(X) if groups is None else Persons.of(groups, X).n)
@@ -140,6 +142,18 @@ class TabularPipeline(Pipeline):
         plain = rows is not None and type(encoder.transform(rows.load(slice(0, 1)))) is np.ndarray
         return rows if plain else X
 
+    def _by_step(self, params):
+        """Return what `fit` was given, with `groups` under the name that a Pipeline has for them."""
+        groups, name = params.get("groups"), f"{self.steps[-1][0]}__groups"
+        if get_config()["enable_metadata_routing"] or "groups" not in params:
+            return params
+        if name in params:
+            raise TypeError(
+                f"fit got groups and {name}, so whose rows are whose is not known; write groups alone."
+            )
+        params = {key: value for key, value in params.items() if key != "groups"}
+        return params if groups is None else params | {name: groups}
+
     def _groups(self, params):
         """Return the ids of persons that the model will be given, or None."""
         name = self.steps[-1][0]
@@ -163,7 +177,14 @@ def tabular_pipeline(schema: Any, model: Estimator, **encoder_params: Any) -> Ta
     Returns
     -------
     TabularPipeline
-        With the steps "encoder" and "model".
+        With the steps "encoder" and "model". A `base_rate` of None in the model becomes "auto", and a
+        statement lists it as chosen.
+
+    Raises
+    ------
+    ValueError
+        If the schema does not say what is public of a column. Texts have no entry in a schema: "Texts
+        beside columns" on the page "Tables" says where they go.
 
     Examples
     --------
@@ -183,6 +204,7 @@ def tabular_pipeline(schema: Any, model: Estimator, **encoder_params: Any) -> Ta
     1.0
     """
     encoder, model = TableEncoder(schema, **encoder_params), clone(model)
+    encoder.typical_norm()  # here, where it was written, a schema that says nothing is refused
     if model.get_params(deep=False).get("base_rate", 0) is None:
         model.set_params(base_rate="auto")
     return TabularPipeline([("encoder", encoder), ("model", model)])

@@ -22,6 +22,8 @@ STYLE = """
 .dpselect-report th, .dpselect-report td { text-align: left; vertical-align: top;
   padding: 0.25em 0.6em 0.25em 0; border-bottom: 1px solid rgba(128, 128, 128, 0.5); }
 .dpselect-report th { overflow-wrap: normal; }
+.dpselect-report td:first-child { min-width: 7em; }
+.dpselect-report td:first-child:empty { height: 2.5em; }
 .dpselect-report tr { break-inside: avoid; }
 """.strip()
 PAGE = """<!DOCTYPE html>
@@ -195,6 +197,11 @@ def _html(text):
     return escape(printable(text))
 
 
+def _broken(text):
+    """Return a text that is broken after the parts of a name, and nowhere else if that is enough."""
+    return re.sub(r"(?<=[._])(?=\w)|(?<=[a-z])(?=[A-Z])", "<wbr>", _html(text))
+
+
 class _HTML:
     """Parts of a document as HTML."""
 
@@ -217,7 +224,7 @@ class _HTML:
     @staticmethod
     def table(table):
         def row(cells, tag):
-            return "<tr>" + "".join(f"<{tag}>{_html(cell)}</{tag}>" for cell in cells) + "</tr>"
+            return "<tr>" + "".join(f"<{tag}>{_broken(cell)}</{tag}>" for cell in cells) + "</tr>"
 
         body = "".join(row(cells, "td") for cells in table.rows)
         return f"<table><thead>{row(table.head, 'th')}</thead><tbody>{body}</tbody></table>"

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from ..composition import MEMBERS, privacy_of
-from ..evaluation import Evaluation
+from ..evaluation import Estimate, Evaluation
 from ..ledger import PrivacyLedger
+from ..linear_model import CoefficientIntervals
 from ..preprocessing.pipeline_check import fitted_parts
 from ..preprocessing.schema import NumberColumn
 from ..privacy import KINDS, Adjacency
@@ -26,6 +27,8 @@ PRIORS = (0.01, 0.1, 0.5)
 LIBRARIES = ("dpselect", "numpy", "scipy", "scikit-learn", "randomgen", "joblib")
 # parameters that are said elsewhere, or that change nothing of what is released
 UNSAID = ("ledger", "random_state", "n_jobs", "verbose", "pre_dispatch", "memory")
+# numbers and flags that say nothing of the records: a solver's limit, and what scikit-learn asks for
+NOT_RELEASED = ("n_iter_", "multimetric_")
 MOST_CHARACTERS = 200
 # what a search chooses with by public numbers
 FREE = ("data_independent", "random", "first_candidate")
@@ -56,6 +59,7 @@ def privacy_report(
     ledger: PrivacyLedger | None = None,
     *,
     evaluation: Evaluation | None = None,
+    about: str | None = None,
     date: datetime.date | None = None,
 ) -> PrivacyReport:
     """Say what was released, what it cost and what was assumed, in words that can be signed.
@@ -66,13 +70,17 @@ def privacy_report(
     ----------
     model : estimator
         Fitted: a private estimator, step, density or holdout of dpselect, a search, a Pipeline or
-        another estimator that :func:`~dpselect.privacy_of` takes; or an :class:`~dpselect.Evaluation`.
-        Of a search give the search: its `best_estimator_` does not know of the choice.
+        another estimator that :func:`~dpselect.privacy_of` takes; or an :class:`~dpselect.Evaluation`
+        or what :func:`~dpselect.coef_interval` returns. Of a search give the search: its
+        `best_estimator_` does not know of the choice.
     ledger : PrivacyLedger, default=None
-        Budget of the records; its state as of now is part of the report.
+        Budget of the records; its state as of now, with the label of each entry, is part of the report.
     evaluation : Evaluation, default=None
         Of the model, from :func:`~dpselect.evaluate`. It is a release of its own; the report says how
         the two add up.
+    about : str, default=None
+        Name of the records and of who is responsible for them, such as "Admissions of 2029, St. Anne's
+        Hospital". It stands first, and it is public.
     date : datetime.date, default=None
         Of the report; None is today.
 
@@ -86,7 +94,7 @@ def privacy_report(
     NotFittedError
         If nothing was released yet.
     TypeError
-        If `ledger`, `evaluation` or `date` is something else.
+        If `ledger`, `evaluation`, `about` or `date` is something else.
     ValueError
         If the model states no privacy loss, or the losses of its parts do not add up.
 
@@ -120,7 +128,7 @@ def privacy_report(
     ['What was released', 'Who is protected', 'What epsilon = 1 means']
     >>> report.save("report.html")  # doctest: +SKIP
     """
-    _check_types(ledger, evaluation, date)
+    _check_types(ledger, evaluation, about, date)
     loss = privacy_of(model)
     found = model if isinstance(model, Evaluation) else getattr(model, "evaluation_", None)
     evaluation = found if evaluation is None else evaluation
@@ -130,7 +138,7 @@ def privacy_report(
     seeded = loss.seeded or (evaluation is not None and evaluation.privacy_.seeded)
     name = type(model).__name__
     sections = [
-        Section("What was released", _released(name, model, loss)),
+        Section("What was released", _released(name, model, loss, about)),
         Section("Who is protected", _protected(loss, _n_records(model, loss))),
         Section(f"What epsilon = {loss.epsilon:.6g} means", _meaning(model, loss)),
         Section("What is taken to be public", _public(model)),
@@ -138,6 +146,8 @@ def privacy_report(
     ]
     if isinstance(evaluation, Evaluation):
         sections.append(Section("How good it is", _quality(evaluation, loss, apart)))
+    if isinstance(model, CoefficientIntervals):
+        sections.append(Section("How well the coefficients are known", _coefficients(model)))
     sections += [
         Section("Budget of the records", _budget(ledger, loss)),
         Section("How it was made", _making(loss, seeded)),
@@ -147,10 +157,11 @@ def privacy_report(
     return PrivacyReport(f"Privacy statement: {name}", date.isoformat(), loss, tuple(sections))
 
 
-def _check_types(ledger, evaluation, date):
+def _check_types(ledger, evaluation, about, date):
     for name, given, kind, why in (
         ("ledger", ledger, PrivacyLedger, "its state is told; write PrivacyLedger(path)"),
         ("evaluation", evaluation, Evaluation, "its figures are told; write evaluate(...)"),
+        ("about", about, str, "it names the records; write a text"),
         ("date", date, datetime.date, "it dates a signature; write datetime.date(2030, 1, 31), or None"),
     ):
         if given is not None and not isinstance(given, kind):
@@ -159,7 +170,7 @@ def _check_types(ledger, evaluation, date):
             )
 
 
-def _released(name, model, loss):
+def _released(name, model, loss, about):
     strategy = getattr(getattr(model, "plan_", None), "strategy", getattr(model, "method_", ""))
     rows = []
     for depth, part, text in loss.outline():
@@ -168,7 +179,8 @@ def _released(name, model, loss):
         where = JOINT_PROOF if part.composition == "joint" else where
         rows.append(("\N{EN DASH} " * depth + text, *_amounts(part, loss), where))
     amounts = ("epsilon", "delta")[: 1 + (loss.delta > 0)]
-    blocks = [
+    blocks = [] if about is None else [f"The records: {about}."]
+    blocks += [
         f"{name} was released with {_in_words(loss)}.",
         Table(("Release", *amounts, "Why it is private"), tuple(rows)),
     ]
@@ -179,7 +191,8 @@ def _released(name, model, loss):
     blocks += _choice(model, strategy)
     values = [
         (where, ", ".join(names)) for where, part in _fitted_parts(model)
-        if (names := sorted(name for name in vars(part) if name.endswith("_") and name[0] != "_"))
+        if (names := sorted(name for name in vars(part) if name.endswith("_") and name[0] != "_"
+                            and name not in NOT_RELEASED))
     ]
     if values:
         blocks += [
@@ -229,7 +242,10 @@ def _protected(loss, n):
         f"The number of {_unit(loss)}s is public{'' if n is None else f': there are {n:,}'}.",
     ]
     if _unit(loss) == "person":
-        blocks.append("So are the ids of the persons. The number of rows is not.")
+        blocks.append(
+            "Their ids are not released, but who is in the table is not protected: ids are taken as "
+            "given. The number of rows is protected."
+        )
     elif loss.adjacency in NEIGHBOURS:
         blocks.append(
             "The unit is a record, not a person. A person with k records has k times this epsilon"
@@ -365,6 +381,9 @@ def _not_covered(model, loss, seeded):
         (given.get("public_splits"), "That the splits do not depend on the records: it was declared."),
         (loss.adjacency in (Adjacency.REPLACE_HOLDOUT_RECORD, Adjacency.REPLACE_HOLDOUT_PERSON),
          "The training records; and that what is asked of the holdout treats each record by itself."),
+        (isinstance(model, CoefficientIntervals), "The model that the intervals are about, and its "
+         "training records; and that the model describes the records: a penalty, rows that were brought "
+         "within a norm, and what it leaves out move coefficients, and no interval tells how far."),
         (isinstance(model, Evaluation), "The model that was evaluated, and its training records."),
         (seeded, seed),
         (accounts := _accounts(model),
@@ -405,6 +424,20 @@ def _quality(evaluation, loss, apart):
     return tuple(blocks)
 
 
+def _coefficients(intervals):
+    low, high = intervals.confidence_interval()
+    rows = tuple(
+        (str(name), str(Estimate(math.nan if intervals.empty else c, start, end)), f"{share:.0%}")
+        for name, c, start, end, share in zip(
+            intervals.names, intervals.coef, low, high, intervals.noise_share
+        )
+    )
+    return (
+        "Intervals of 95 % cover sampling and noise.",
+        Table(("Column", "Coefficient [95 %]", "Variance due to noise"), rows),
+    )
+
+
 def _budget(ledger, loss):
     if ledger is None:
         return ("No ledger was given: what else was released from these records is not known here.",)
@@ -417,6 +450,11 @@ def _budget(ledger, loss):
         f"Entries: {len(entries)}. Reserved, not committed and counted in full: "
         f"{sum(entry.committed_at is None for entry in entries)}.",
     ]
+    if entries:
+        blocks.append(Table(("Entry", "Day", "epsilon", "delta"), tuple(
+            (entry.label, entry.reserved_at.date().isoformat(), f"{entry.epsilon:.6g}",
+             f"{entry.delta:.6g}") for entry in entries
+        )))
     if ledger.adjacency != loss.adjacency:
         blocks.append("This release is for another adjacency, and cannot be one of its entries.")
     return tuple(blocks)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 # pages of doc/mechanisms, and their titles
 PAGES = {
     "accuracy_first": "Accuracy first",
+    "coefficients": "Intervals of coefficients",
     "density": "Histogram density",
     "evaluation": "Evaluation",
     "gaussian_objective": "Gaussian noise in the objective",
@@ -123,6 +124,7 @@ PROOFS = (
     Proof("testing: (.*above_threshold|brownian)", "Theorem 2", "accuracy_first"),
     Proof("(Thresholdout|ThresholdoutFeatureSelector): at most .*", "Theorem 1", "reusable_holdout"),
     Proof("evaluate: .*", "Theorem 1", "evaluation"),
+    Proof("coef_interval: .*", "Theorem 1", "coefficients"),
     Proof(ACCOUNT, "The account of its library, and Theorem 1", "other_models"),
     Proof(ACCOUNT, "The account of its library, and Theorem 1", "other_models", True),
 )

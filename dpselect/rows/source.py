@@ -95,12 +95,12 @@ class LocalRows(RowSource):
 
     def sample(self, n_rows, aligned):
         runs = self._runs(n_rows)
-        loaded = [self.load(rows) for rows in runs]
-        # a single run may be a view
-        X = loaded[0].copy() if len(runs) == 1 else join(loaded)
+        loaded = []
         for rows in runs:
+            # what is loaded may be a view, of which nothing may be left when it is given back
+            loaded.append(self.load(rows).copy())
             self.release(rows)
-        return X, *(join([array[rows] for rows in runs]) for array in aligned)
+        return join(loaded), *(join([array[rows] for rows in runs]) for array in aligned)
 
     def _runs(self, requested):
         if self.random_access:

@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
+from sklearn.metrics import log_loss
 
 from dpselect import (
     AccuracyFirstSearchCV,
@@ -12,6 +14,7 @@ from dpselect import (
 )
 from dpselect.accuracy_first.goals import Goal, goal_of, with_public_alpha
 from dpselect.capabilities import PublicShape
+from dpselect.linear_model.noise import LinearNoise
 from dpselect.metrics import AccuracyScore, BrierScore, RocAucScore, get_score
 from dpselect.model_selection.splits import disjoint_parts
 
@@ -105,6 +108,25 @@ def test_alpha_is_found_from_public_numbers():
     assert with_public_alpha(LOGISTIC, shape, epsilons, 1e-9).alpha == alphas[-1]
     given = DPLogisticRegression(alpha=0.5)
     assert with_public_alpha(given, shape, epsilons, 0.04) is given
+
+
+@pytest.mark.parametrize("perturbation, forecast, enough", [
+    ("objective", LinearNoise.forecast, True), ("output", LinearNoise.forecast, True),
+    # what the rule for alpha minimises forecasts nothing
+    ("output", LinearNoise.regularisation_cost, False),
+])
+def test_what_regularising_takes_leaves_the_target_in_reach(
+    perturbation, forecast, enough, monkeypatch
+):
+    monkeypatch.setattr(LinearNoise, "forecast", forecast)
+    model = clone(LOGISTIC).set_params(perturbation=perturbation)
+    alpha = with_public_alpha(model, PublicShape(N, 2), GRID["epsilon"], 0.04).alpha
+
+    def loss(alpha):
+        exact = clone(model).set_params(epsilon=float("inf"), alpha=alpha).fit(X, Y)
+        return log_loss(Y, exact.predict_proba(X.copy()))
+
+    assert (loss(alpha) - loss(alpha / 1e4) < 0.04) == enough
 
 
 def test_the_model_has_the_alpha_of_the_records_that_train():

@@ -175,7 +175,7 @@ def test_objective_perturbation_has_no_path(estimator, method):
         message = refusal(
             CertificateError, estimator=estimator, method=method, delta=1e-6, criterion=criterion
         )
-        says(message, "perturbation='objective'", "another perturbation", "'certified'", "'doubling'")
+        says(message, "perturbation='objective'", "perturbation='output'", "'certified'", "'doubling'")
 
 
 @pytest.mark.parametrize("parameters, parts", [

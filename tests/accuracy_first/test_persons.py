@@ -88,18 +88,20 @@ def test_losses_are_those_of_persons(model, given, tmp_path):
         search(model, ledger=ledger, **given).fit(X, y)
 
 
-def pair(size, seed, kind):
-    """Thirty persons of one row, and one whose rows are replaced by `size` others."""
-    rng = np.random.default_rng(seed)
-    rows, other = rng.uniform(-0.7, 0.7, size=(2, 30 + size, 2))
+def pair(sizes, seed, kind):
+    """Thirty persons of one row, and one whose rows are replaced by others, as many as there are."""
+    rng, most = np.random.default_rng(seed), max(sizes)
+    rows, other = rng.uniform(-0.7, 0.7, size=(2, 30 + most, 2))
     rows[30:], other[30:] = [0.45, 0.45], ([-0.45, -0.45] if seed % 2 else other[30:])
     other[:30] = rows[:30]
-    y = np.append(rng.integers(2, size=30), np.ones(size, dtype=int))
+    y = np.append(rng.integers(2, size=30), np.ones(most, dtype=int))
     t = y.copy()
     t[30:] = 0 if seed % 3 else 1
     if kind.startswith("ridge"):
         y, t = 2.0 * y - 1, 2.0 * t - 1
-    return np.append(np.arange(30), np.full(size, 30)), (rows, y), (other, t)
+        t[30:] *= seed < 3  # or in the middle of the range: of another size
+    ids = np.append(np.arange(30), np.full(most, 30))
+    return [(X[: 30 + n], y[: 30 + n], ids[: 30 + n]) for n, X, y in zip(sizes, (rows, other), (y, t))]
 
 
 @pytest.mark.parametrize("kind", ["output", "svc", "ridge", "ridge, output", "histogram"])
@@ -119,13 +121,17 @@ def test_a_person_moves_errors_no_more_than_stated(kind):
         models = np.eye(4)
     levels = NoiseLevels("fresh" if kind == "ridge" else "path", 1.0, 2.0)
     worst = {"persons": np.zeros(3), "rows": np.zeros(3)}
-    for size in (1, 3, 1000):
+    for sizes in ((1, 1), (3, 3), (1000, 1000), (1, 1000), (1000, 3)):
         for seed in range(4):
-            ids, *two = pair(size, seed, kind)
-            for name, whose in (("persons", ids), ("rows", np.arange(len(ids)))):
+            two = pair(sizes, seed, kind)
+            # the broken twin takes each row for a person, of whom there are as many in both
+            for name in ("persons", "rows") if len(set(sizes)) == 1 else ("persons",):
                 one, other = (
-                    form.reduction(rows, Weighted(y, None, whose), levels, root_stream(0))
-                    for rows, y in two
+                    form.reduction(
+                        rows, Weighted(y, None, ids if name == "persons" else np.arange(len(ids))),
+                        levels, root_stream(0),
+                    )
+                    for rows, y, ids in two
                 )
                 excess = [np.sqrt(each.excesses(models)) for each in (one, other)]
                 moved = [
@@ -135,7 +141,6 @@ def test_a_person_moves_errors_no_more_than_stated(kind):
                 ]
                 worst[name] = np.maximum(worst[name], moved)
     assert (worst["persons"] <= 1 + 1e-9).all() and (worst["persons"] > 0.1).all()
-    # the broken twin takes each row for a person
     assert (worst["rows"] > 1).any()
 
 

@@ -1,3 +1,4 @@
+import json
 import pickle
 from dataclasses import replace
 
@@ -56,7 +57,8 @@ def test_every_method_has_a_plan(estimator, method):
     assert ("known before the data" in message) == static
     assert ("about" in message and "privacy_" in message) != static
     assert (f"epsilon={chosen.most:.4g} at most" in message) != static
-    cut = [m for m in named.messages if m.startswith(f"Levels above epsilon={named.last_epsilon:.4g}")]
+    last = f"No epsilon above {named.last_epsilon:.4g} is tried"
+    cut = [message for message in named.messages if message.startswith(last)]
     assert len(cut) == (named.last_epsilon < GRID[-1]) == (not static)
 
 
@@ -153,7 +155,12 @@ def test_text():
     assert by_total == sorted(by_total) and methods[0] == plan().method
     assert lines[6:] == list(plan().messages)
     refused = str(plan(delta=0.0))
-    assert "inf" in refused and "write for instance delta=1e-6" in refused
+    # a reason is no entry of a table
+    (why,) = (line for line in refused.splitlines() if "write for instance delta=1e-6" in line)
+    assert why.startswith("No plan for brownian: ") and refused.splitlines().index(why) == 6
+    together = str(plan(DPLogisticRegression(alpha=0.1, classes=[0, 1]), delta=0.0, criterion="risk"))
+    (why,) = (line for line in together.splitlines() if "perturbation='output'" in line)
+    assert "above_threshold, " in why.partition(":")[0]
 
 
 def test_steps_change_the_columns():
@@ -212,3 +219,13 @@ def test_bad_parameters_are_refused_by_the_plan_too():
 def test_targets_that_cannot_be_met_are_refused_by_the_plan_too(target):
     with pytest.raises(ValueError, match="target=.*greater than 0"):
         plan(target=target)
+
+
+@pytest.mark.parametrize("parameters", [{}, dict(max_epsilon=float("inf"), method="above_threshold")])
+def test_a_plan_as_numbers_and_strings(parameters):
+    found = plan(target=1e-9, **parameters)
+    said = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert said["method"] == found.method and said["messages"] == list(found.messages)
+    assert said["at_most"]["epsilon"] == found.at_most.epsilon
+    assert [method["method"] for method in said["methods"]] == list(totals(found))
+    assert said["last_epsilon"] == found.last_epsilon and said["sensitivity"] == found.sensitivity

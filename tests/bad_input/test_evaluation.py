@@ -26,7 +26,7 @@ ODD = (np.float16(0.3), np.float32(0.04), Fraction(1, 3), 1.0, 1e-9, float("inf"
     600, params=changes(
         model=MODELS, epsilon=ODD, random_state=(0, None), ledger=(None,), by=(LABELS, None, ROWS[:, 0]),
         levels=([0, 1], None, ["a", "b"]), target_range=((0, 1), None, (-1e99, 1e99)),
-        groups=(np.arange(40) // 2, None, ROWS[:, 0]),
+        groups=(np.arange(40) // 2, None, ROWS[:, 0]), confidence=(False, True),
     ),
     data=records(),
 )
@@ -36,7 +36,7 @@ def test_evaluate(params, data):
     if found.error is not None:
         check_error(found.error, (
             "model", "epsilon", "ledger", "random_state", "question", "by", "levels", "target_range",
-            "groups",
+            "groups", "confidence",
         ))
         return "error"
     evaluation = found.value
@@ -62,6 +62,7 @@ def test_questions(name, threshold):
     return "result"
 
 
+SURE = evaluate(MODELS[2], ROWS, np.arange(40) % 3, epsilon=10.0, confidence=True)
 GROUPED = evaluate(MODELS[2], ROWS, np.arange(40) % 3, epsilon=10.0, by=LABELS, levels=[0, 1])
 
 
@@ -80,7 +81,7 @@ def test_questions_of_classes_and_groups(name, label, level):
 
 @cases(
     300, params=changes(
-        model=MODELS, evaluation=(EVALUATION, GROUPED), method=("sigmoid", "isotonic", None),
+        model=MODELS, evaluation=(EVALUATION, GROUPED, SURE), method=("sigmoid", "isotonic", None),
         recall=(0.5, None, np.float16(0.3), Fraction(1, 3)), precision=(0.4, None), rate=(0.2, None),
     ),
 )
@@ -97,13 +98,16 @@ def test_calibrated(params):
 FITTED = (
     MODELS[0], DPLogisticRegression(5.0, classes=[0, 1]).fit(ROWS, LABELS),
     DPRidge(5.0, target_range=(-1, 1)).fit(ROWS, ROWS[:, 0]), *MODELS[1:],
+    DPLogisticRegression(5.0, classes=[0, 1, 2]).fit(ROWS, np.arange(40) % 3, groups=np.arange(40)),
+    DPLogisticRegression(5.0, classes=[0, 1], max_sample_weight=2.0).fit(ROWS, LABELS),
 )
 
 
 @cases(
     300, params=changes(
         model=FITTED, epsilon=ODD, n_samples=(40, np.int8(40), 1, 10**9), random_state=(0, None),
-        ledger=(None,),
+        ledger=(None,), groups=(np.arange(40), None, ROWS[:, 0]),
+        sample_weight=(np.full(40, 3.0), None, ROWS[:, 0] - 1),
     ),
     level=st.one_of(st.floats(0, 1), junk()), data=records(),
 )
@@ -111,7 +115,10 @@ def test_coef_interval(params, level, data):
     given = {"model": FITTED[1], "epsilon": 1.0, "n_samples": 40, **params}
     found = attempt(lambda: coef_interval(given.pop("model"), *data, **given))
     if found.error is not None:
-        check_error(found.error, ("model", "epsilon", "n_samples", "ledger", "random_state", "question"))
+        check_error(found.error, (
+            "model", "epsilon", "n_samples", "ledger", "random_state", "question", "groups",
+            "sample_weight",
+        ))
         return "error"
     asked = attempt(lambda: found.value.confidence_interval(level))
     if asked.error is not None:

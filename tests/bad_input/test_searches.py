@@ -158,6 +158,7 @@ LEVELS = {"epsilon": [0.5, 8.0, 5000.0]}
         max_epsilon=("auto", math.inf, 1, np.float16(1e3), Fraction(1, 3)),
         on_failure=("raise", "last"),
         cv=SPLITS,
+        verbose=(0, 1),
         public_splits=(True, False),
         trusted_steps=STEPS,
         evaluation=SHARES,

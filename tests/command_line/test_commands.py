@@ -1,5 +1,6 @@
 """The commands around a fit: a schema before it, predictions, figures and a statement after it."""
 
+import io
 import json
 import pickle
 
@@ -9,9 +10,13 @@ import pytest
 
 from dpselect import PrivacyLedger, StabilityGridSearchCV, privacy_report
 from dpselect._command_line import tables
+from dpselect.export import TRUSTED_TYPES, to_onnx
 from dpselect.preprocessing import PublicSchema
 
 from .conftest import FULL, HEADER, SCHEMA, SECRET, WAITING_TIME, as_csv, records, strict
+
+WITHOUT_TARGET = [*WAITING_TIME[2:], "--task", "density", "--drop", "wait", "--bins", "4"]
+DENSITY = ["fit", "waits.csv", *WITHOUT_TARGET]
 
 
 @pytest.fixture
@@ -40,6 +45,8 @@ def test_a_plan_needs_no_records(run, folder):
     argv = ["plan", *FULL[2:], "--records", "200", "--alpha", "0.1", "1"]
     code, out, err = run(*argv)
     assert (code, err) == (0, "") and "Plan for 200 records and 3 columns" in out
+    # nobody can choose a strategy here
+    assert "random_stopping" not in out and "random_stopping" in run(*argv, "--json")[1]
     code, out, _ = run(*argv, "--json")
     assert code == 0 and strict(out)["n_samples"] == 200
 
@@ -83,10 +90,46 @@ def test_gaps_and_unknown_categories_in_new_records(run, folder):
 
 
 def test_densities_of_new_records(run, folder):
-    argv = ["fit", "waits.csv", *WAITING_TIME[2:], "--task", "density", "--drop", "wait", "--bins", "4"]
-    assert run(*argv, "--save", "model.pkl")[0] == 0
+    assert run(*DENSITY, "--save", "model.pkl")[0] == 0
     code, out, _ = run("predict", "model.pkl", "waits.csv")
     assert code == 0 and out.splitlines()[0] == "log_density" and len(out.splitlines()) == 201
+
+
+def test_a_density_is_in_the_units_of_the_table(run, folder):
+    _, out, _ = run(*DENSITY, "--epsilon", "1000", "--save", "model.pkl")
+    assert "histogram of 4 x 4 cells" in out
+    # counts with noise are what was released
+    assert "any exact mean, range or count" in out and "solver" not in out
+    assert run("export", "model.pkl", "--output", "cells.csv")[:2] == (0, "")
+    table = pd.read_csv(folder / "cells.csv")
+    assert list(table) == ["age from", "age to", "bmi from", "bmi to", "share"] and len(table) == 16
+    assert table.min().tolist()[:4] == [0, 30, 10, 22.5]
+    assert table.max().tolist()[:4] == [90, 120, 47.5, 60]
+    assert table["share"].sum() == pytest.approx(1)
+    # what is printed at a record is the share of its cell, by area; the last one is outside
+    (folder / "new.csv").write_text("age,bmi\n40,30\n100,50\n200,30\n")
+    found = np.exp(pd.read_csv(io.StringIO(run("predict", "model.pkl", "new.csv")[1]))["log_density"])
+    area = 30 * 12.5
+    at = [table.query("`age from` == @age and `bmi from` == @bmi")["share"].item() / area
+          for age, bmi in ((30, 22.5), (90, 47.5))]
+    assert found.tolist() == pytest.approx([*at, 0])
+    # noise of scale 0.002, so counts are nearly those of the records
+    records = pd.read_csv(folder / "waits.csv")
+    exact, *_ = np.histogram2d(records["age"], records["bmi"], 4, [(0, 120), (10, 60)])
+    assert np.abs(200 * table["share"].to_numpy() - exact.ravel()).max() < 0.5
+
+
+def test_a_model_for_programs_without_dpselect(run, folder, model):
+    new = pd.DataFrame(records(20, seed=1), columns=HEADER)[["age", "smoker", "bmi"]]
+    expected = model.predict_proba(new)
+    pytest.importorskip("onnx")
+    sio = pytest.importorskip("skops.io")
+    for name in ("plain.skops", "m.onnx"):
+        assert run("export", "model.pkl", "--output", name)[:2] == (0, "")
+    plain = sio.load(folder / "plain.skops", trusted=TRUSTED_TYPES)
+    assert type(plain).__module__.startswith("sklearn")
+    np.testing.assert_allclose(plain.predict_proba(new), expected, rtol=1e-9)
+    assert (folder / "m.onnx").read_bytes() == to_onnx(model).SerializeToString()
 
 
 def test_figures_and_what_they_cost(run, folder, model):
@@ -94,6 +137,7 @@ def test_figures_and_what_they_cost(run, folder, model):
     argv = ["evaluate", "model.pkl", "data.csv", "--target", "out come", "--epsilon", "1"]
     code, out, err = run(*argv, "--ledger", "l.ledger", "--report", "said.md")
     assert (code, err) == (0, "") and "accuracy" in out and "roc_auc" in out
+    assert "none of these records trained the model" in out
     assert "How good it is" in (folder / "said.md").read_text()
     assert PrivacyLedger(folder / "l.ledger").spent() == (1.0, 0.0)
     code, out, _ = run(*argv, "--json")
@@ -103,11 +147,40 @@ def test_figures_and_what_they_cost(run, folder, model):
     assert SECRET not in out
 
 
+@pytest.mark.parametrize("given, target, figures", [
+    (WAITING_TIME, ["--target", "wait"], ["r2", "rmse", "mae", "bias"]),
+    ([*WAITING_TIME, "--task", "counts"], ["--target", "wait"], ["r2", "rmse", "mae", "bias"]),
+    (WITHOUT_TARGET, [], ["integrated_squared_error", "log_gain", "zero_density"]),
+])
+def test_figures_of_other_models(run, folder, given, target, figures):
+    # one that is outside of the bounds, for both
+    rows = pd.read_csv(folder / "waits.csv").assign(person=np.arange(200) // 2)
+    rows.loc[0, "wait"], rows.loc[1, "age"] = 1000, 400
+    rows.to_csv(folder / "held.csv", index=False)
+    given = ["1e6" if word == "2" else word for word in given]  # nothing by chance
+    assert run("fit", "waits.csv", *given, "--save", "m.pkl")[0] == 0
+    argv = ["evaluate", "m.pkl", "held.csv", *target, "--epsilon", "1e4", "--report", "said.md"]
+    argv.append("--force")
+    for more, unit, n in (([], "records", 200), (["--person", "person"], "persons", 100)):
+        code, out, err = run(*argv, *more, "--json")
+        assert (code, err) == (0, "")
+        said = strict(out)
+        assert list(said["figures"]) == figures and said[unit] == n
+        assert figures[0].replace("_", "\\_") in (folder / "said.md").read_text()
+    if target:
+        # errors of what is between 0 and 6, by a model that has hardly anything to learn from
+        error = said["figures"]["mae"]
+        assert 1 < error["low"] < error["high"] < 4
+    code, out, _ = run(*argv)
+    assert code == 0 and out.startswith("Evaluation on 200 records")
+
+
 def test_the_statement_of_a_model(run, folder, model):
     code, out, err = run("report", "model.pkl")
     assert (code, err) == (0, "") and out.rstrip("\n") == privacy_report(model).to_markdown()
     assert run("report", "model.pkl", "--output", "said.html")[:2] == (0, "")
     assert (folder / "said.html").read_text().startswith("<!DOCTYPE html>")
+    assert "The records: Visits of 2029." in run("report", "model.pkl", "--about", "Visits of 2029")[1]
 
 
 def test_help_and_version(run, capsys):

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import warnings
+from pkgutil import resolve_name
 from unittest import mock
 
 import numpy as np
@@ -142,8 +143,6 @@ def test_the_model_can_be_built_again_from_json(run, folder, task):
             model.intercept_ = said["coefficients"]["prediction"]["intercept"]
     saved = pickle.loads((folder / "model.pkl").read_bytes())
     if kind == "DPHistogramDensity":
-        low, high = np.array([entry["bounds"] for entry in said["schema"].values()]).T
-        X = np.clip(2 * (X - low) / (high - low) - 1, -1, 1)
         model.bin_edges_ = [np.array(edges) for edges in said["attributes"]["bin_edges_"]]
         found, expected = model.score_samples(X), saved.score_samples(table)
     else:
@@ -153,6 +152,31 @@ def test_the_model_can_be_built_again_from_json(run, folder, task):
             assert (found == expected).all()
             return
     np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_model_and_evaluation_in_one_loss(run, folder, task):
+    argv = [*TASKS[task][0], "--evaluation", "0.25"]
+    assert run("ledger", "create", "l.ledger", "--epsilon", "1e6")[0] == 0
+    paid = ["--ledger", "l.ledger", "--save", "model.pkl", "--report", "said.md"]
+    code, out, err = run(*argv, "--json", *paid)
+    assert (code, err) == (0, "")
+    said = strict(out)
+    found, loss = said["evaluation"], said["privacy"]
+    assert found["records"] == 50 and loss["composition"] == "parallel"
+    assert found["privacy"]["epsilon"] == loss["epsilon"] <= PrivacyLedger("l.ledger").spent()[0]
+    planned = strict(run("plan", *argv[2:], "--records", "200", "--json")[1])
+    assert planned == said["plan"] and "50 records are set aside" in planned["messages"][-1]
+    model = pickle.loads((folder / "model.pkl").read_bytes())
+    assert model.evaluation_.metrics == tuple(found["figures"])
+    text = (folder / "said.md").read_text()
+    assert "How good it is" in text and "Measured on 50 records" in text
+    if task != "accuracy first":  # whose plan has no number of records
+        assert planned["n_samples"] == 150 and PrivacyLedger("l.ledger").spent()[0] == 2.0
+        assert "there are 200" in text
+    code, out, _ = run(*argv)
+    assert code == 0 and list(found["figures"])[0] in out[out.index("How good it is"):]
+    assert "How good it is" not in run(*argv[:-2])[1]
 
 
 @pytest.mark.parametrize("name, separator, pack", [
@@ -298,6 +322,14 @@ def test_skops(run, folder):
     assert run("predict", "model.skops", "data.csv")[0] == 0
 
 
+@pytest.mark.parametrize("task", ["density", "accuracy first"])
+def test_what_skops_has_written_is_read_again(run, folder, task):
+    pytest.importorskip("skops.io")
+    argv, _ = TASKS[task]
+    assert run(*argv, "--evaluation", "0.2", "--save", "model.skops")[0] == 0
+    assert run("predict", "model.skops", argv[1])[0] == 0
+
+
 def test_a_saved_model_knows_no_ledger(run, folder):
     assert run("ledger", "create", "records.ledger", "--epsilon", "9")[0] == 0
     argv = [*FULL, "--save", "model.pkl", "--ledger", "records.ledger"]
@@ -355,6 +387,7 @@ STAGES = {
     "planning": "dpselect._command_line.tasks.Task.plan",
     "training": "dpselect.model_selection.search.fit_for_release",
     "committing": "dpselect.ledger.ledger.Reservation.commit",
+    "saving": "dpselect._command_line.files.ModelFile.write_model",
     "writing": "dpselect._command_line.files.fsync",
     "naming": "dpselect._command_line.files.replace",
     "reporting": "dpselect._command_line.commands.privacy_report",
@@ -362,48 +395,167 @@ STAGES = {
 }
 # until then nothing has come out that depends on a record
 FREE = ("reading", "planning")
+needs_forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks here")
+def disturbed(folder, place, disturb, argv):
+    """Run the command in a process that something happens to at a place.
 
+    Returns its exit code, and what it printed.
+    """
+    module, _, name = place.rpartition(".")
+    original = getattr(resolve_name(module), name)
 
-def stopped(folder, place, how, argv):
-    """Run the command in a process that a signal stops at a place; return its end and what it said."""
-    def stop(*args, **kwargs):
-        os.kill(os.getpid(), how)
-        signal.pause()
+    def disturbed_call(*args, **kwargs):
+        disturb()
+        return original(*args, **kwargs)
 
-    child = os.fork()
+    reader, writer = os.pipe()  # (a limit on files is none on a pipe)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of forks beside threads
+        child = os.fork()
     if child == 0:
         code = 1
         try:
             os.chdir(folder)
             signal.signal(signal.SIGINT, signal.default_int_handler)
-            with open("said.txt", "w") as sys.stdout, mock.patch(place, stop):
+            with open(writer, "w") as sys.stdout, mock.patch(place, disturbed_call):
                 sys.stderr = sys.stdout
                 code = main(argv)
         finally:
             os._exit(code)
-    ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    return ended, (folder / "said.txt").read_text()
+    os.close(writer)
+    with open(reader) as stream:
+        said = stream.read()
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), said
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks here")
-@pytest.mark.filterwarnings("ignore:This process")
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT], ids=lambda how: how.name)
-@pytest.mark.parametrize("stage", STAGES)
-def test_a_fit_that_is_stopped_leaves_no_half_model_and_no_uncounted_loss(run, folder, stage, how):
-    assert run("ledger", "create", "l.ledger", "--epsilon", "3")[0] == 0
-    argv = [*FULL, "--save", "model.pkl", "--report", "said.html", "--ledger", "l.ledger"]
-    code, said = stopped(folder, STAGES[stage], how, argv)
-    assert code == (-9 if how == signal.SIGKILL else 130) and SECRET not in said, said
-    spent = PrivacyLedger(folder / "l.ledger").spent()[0]
-    # who interrupts before the noise is drawn has learned nothing
-    free = stage in FREE or (stage, how) == ("training", signal.SIGINT)
-    assert spent == (0.0 if free else 2.0)
+def check_what_is_left(folder, stage, free):
+    """Check that no model is half, and no loss uncounted."""
+    assert PrivacyLedger(folder / "l.ledger").spent()[0] == (0.0 if free else 2.0)
     if (folder / "model.pkl").exists():
         check_model(pickle.loads((folder / "model.pkl").read_bytes()))
         assert stage in ("reporting", "printing")
     if (folder / "said.html").exists():
         assert (folder / "said.html").read_text().rstrip().endswith("</html>")
+
+
+ALL_FILES = [*FULL, "--save", "model.pkl", "--report", "said.html", "--ledger", "l.ledger"]
+
+
+@needs_forks
+@pytest.mark.slow
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT], ids=lambda how: how.name)
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_fit_that_is_stopped_leaves_no_half_model_and_no_uncounted_loss(run, folder, stage, how):
+    def stop():
+        os.kill(os.getpid(), how)
+        signal.pause()
+
+    assert run("ledger", "create", "l.ledger", "--epsilon", "3")[0] == 0
+    code, said = disturbed(folder, STAGES[stage], stop, ALL_FILES)
+    assert code == (-9 if how == signal.SIGKILL else 130) and SECRET not in said, said
+    # who interrupts before the noise is drawn has learned nothing
+    check_what_is_left(folder, stage, stage in FREE or (stage, how) == ("training", signal.SIGINT))
+
+
+def fill_the_disk():
+    """From now on no file takes a byte."""
+    import resource  # not everywhere
+
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
+
+
+SAYS = {
+    "reading": "set TMPDIR", "planning": "set TMPDIR", "training": "file of the ledger",
+    "committing": "file of the ledger", "saving": "could not be written (File too large), and the",
+    # what was on the disk by then has its name
+    "writing": "file of the ledger", "naming": "file of the ledger", "reporting": "file of the ledger",
+}
+
+
+@needs_forks
+@pytest.mark.parametrize("stage", [
+    pytest.param(stage, marks=[] if stage in ("committing", "saving", "reporting") else pytest.mark.slow)
+    for stage in STAGES
+])
+def test_a_disk_that_is_full_leaves_no_half_model_and_no_uncounted_loss(run, folder, stage):
+    assert run("ledger", "create", "l.ledger", "--epsilon", "3")[0] == 0
+    code, said = disturbed(folder, STAGES[stage], fill_the_disk, ALL_FILES)
+    errors = [line for line in said.splitlines() if line.startswith("error: ")]
+    if stage == "printing":
+        assert code == 0 and errors == []
+    else:
+        assert code == 2 and len(errors) == 1 and SAYS[stage] in errors[0], said
+    free = stage in FREE
+    # what was paid for, and came out, is printed
+    assert ("Released model" in said) == (not free and stage not in ("training", "committing"))
+    saved = stage in ("writing", "naming", "reporting", "printing")
+    assert (folder / "model.pkl").exists() == saved
+    check_what_is_left(folder, "reporting" if saved else stage, free)
+    left = {"data.csv", "schema.json", "waits.csv", "waits.json", "l.ledger", "model.pkl", "said.html"}
+    assert {file.name for file in folder.iterdir()} <= left
+
+
+@needs_forks
+def test_a_twin_that_writes_under_the_name_itself_is_caught(run, folder, monkeypatch):
+    def write(self, content, cost=""):
+        with open(self.path, "wb") as stream:
+            stream.write(content)
+
+    monkeypatch.setattr(files.OutputFile, "write", write)
+    assert run("ledger", "create", "l.ledger", "--epsilon", "3")[0] == 0
+    disturbed(folder, STAGES["saving"], fill_the_disk, ALL_FILES)
+    with pytest.raises(EOFError):
+        check_what_is_left(folder, "reporting", False)
+
+
+@needs_forks
+def test_a_ledger_that_the_disk_refuses(run, folder):
+    assert run("ledger", "create", "l.ledger", "--epsilon", "3")[0] == 0
+    place = "dpselect._command_line.commands.open_ledger"
+    spend = ["ledger", "spend", "l.ledger", "--epsilon", "1", "--label", "a table"]
+    code, said = disturbed(folder, place, fill_the_disk, spend)
+    assert code == 2 and said.startswith("error: ") and "l.ledger" in said
+    place = "dpselect._command_line.commands.create_ledger"
+    create = ["ledger", "create", "n.ledger", "--epsilon", "3"]
+    code, said = disturbed(folder, place, fill_the_disk, create)
+    assert code == 2 and said == "error: 'n.ledger' cannot serve as a ledger (disk I/O error).\n"
+    assert PrivacyLedger(folder / "l.ledger").spent()[0] == 0.0
+    assert not (folder / "n.ledger").exists()
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
+@pytest.mark.parametrize("more", [[], ["--json"]], ids=["text", "json"])
+def test_an_output_on_a_full_disk(run, folder, more):
+    def fill_the_output():
+        sys.stdout = open("/dev/full", "w")
+
+    assert run("ledger", "create", "l.ledger", "--epsilon", "3")[0] == 0
+    code, said = disturbed(folder, STAGES["reading"], fill_the_output, [*ALL_FILES, *more])
+    assert (code, said) == (2, "error: The output could not be printed to its end.\n")
+    # a plan is printed first, and without it nothing is spent
+    check_what_is_left(folder, "printing", free=not more)
+    assert (folder / "model.pkl").exists() == bool(more)
+
+
+# --- steps
+
+
+def test_steps_are_told_where_a_person_looks_on(run, monkeypatch):
+    argv = [*FULL, "--alpha", "0.1", "1", "--evaluation", "0.2", "--save", "m.pkl"]
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    code, out, err = run(*argv)
+    lines = [line.partition(" s] ")[2] for line in err.splitlines()]
+    assert code == 0 and "s]" not in out and SECRET not in err
+    assert lines == [
+        "reading 'data.csv'", "choosing among 2 candidates by 'auto'",
+        "training the chosen model on 160 records", "evaluating the model on what was set aside",
+        "writing 'm.pkl'",
+    ]
+    code, _, err = run("predict", "m.pkl", "data.csv")
+    lines = [line.partition(" s] ")[2] for line in err.splitlines()]
+    assert lines == ["reading 'data.csv'", "predicting"]
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: False)
+    assert run(*argv, "--force")[2] == ""
 
 
 # --- what nobody expected
@@ -449,14 +601,18 @@ def test_no_warning_of_a_library_is_quoted(capsys):
         assert (SECRET in "".join(capsys.readouterr())) == issubclass(kind, PrivacyLeakWarning), kind
 
 
-def test_an_output_that_nobody_reads(folder):
+@pytest.mark.parametrize("argv, code, said", [
+    (FULL, 2, "error: The output could not be printed to its end.\n"),
+    # which costs nothing, and is often piped to head
+    (["schema", "data.csv"], 141, ""),
+])
+def test_an_output_that_nobody_reads(folder, argv, code, said):
     reader, writer = os.pipe()
     os.close(reader)
     with os.fdopen(writer, "w") as stdout:
-        done = subprocess.run([sys.executable, "-m", "dpselect", *FULL], stdout=stdout, text=True,
+        done = subprocess.run([sys.executable, "-m", "dpselect", *argv], stdout=stdout, text=True,
                               stderr=subprocess.PIPE, cwd=folder, env=ENVIRONMENT)
-    assert done.returncode == 2
-    assert done.stderr == "error: The output could not be printed to its end.\n"
+    assert (done.returncode, done.stderr) == (code, said)
 
 
 def test_there_is_no_seed():

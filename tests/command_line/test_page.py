@@ -23,7 +23,7 @@ def test_every_command_of_the_page_runs(run, folder):
     table.drop(columns="ill").to_csv("others.csv", index=False)
     (folder / "schema.json").unlink()
     commands = re.findall(r"^    \$ dpselect (.*)$", PAGE, re.MULTILINE)
-    assert len({command.split()[0] for command in commands}) == 7
+    assert len({command.split()[0] for command in commands}) == 8
     for command in commands:
         code, _, err = run(*shlex.split(command))
         assert code == 0, (command, err)

@@ -28,7 +28,7 @@ def test_a_fit_and_its_figures_are_of_persons(run, folder, visits):
     assert run("ledger", "create", "budget", "--epsilon", "3", "--persons")[0] == 0
     spent = ["--ledger", "budget"]
     code, out, err = run(*FULL, "--person", "patient", "--save", "model.pkl", *spent)
-    assert (code, err) == (0, "") and PERSON in out and f"Plan for {N} records" in out
+    assert (code, err) == (0, "") and PERSON in out and f"Plan for {N} persons" in out
     model = pickle.loads((folder / "model.pkl").read_bytes())
     assert model.privacy_.adjacency == PERSON
     assert "patient" not in model.best_estimator_[0].schema_.columns
@@ -54,11 +54,20 @@ def test_parquet_and_a_plan(run, folder, visits):
     assert (code, err) == (0, "") and PERSON in out
 
 
-def test_losses_of_rows_are_counted_for_persons(run, folder):
-    run("ledger", "create", "budget", "--epsilon", "3", "--persons")
-    spend = ["ledger", "spend", "budget", "--epsilon", "0.5", "--label", "counts"]
-    assert run(*spend)[0] == 0 and run(*spend, "--rows-per-person", "4")[0] == 0
-    assert PrivacyLedger(folder / "budget").spent()[0] == 2.5
+@pytest.mark.parametrize("rows", [None, 1, 4])
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_losses_of_rows_are_counted_for_persons(run, folder, rows, delta):
+    run("ledger", "create", "budget", "--epsilon", "3", "--delta", "0.01", "--persons")
+    more = [] if rows is None else ["--rows-per-person", str(rows)]
+    spend = ["ledger", "spend", "budget", "--epsilon", "0.5", "--delta", str(delta), "--label", "counts"]
+    assert run(*spend, *more)[0] == 0
+    # what the library itself counts, of which a row's is less
+    own = PrivacyLedger(folder / "own", epsilon=3, delta=0.01, adjacency=PERSON, rows_per_person=rows)
+    own.spend(0.5, delta, "counts", adjacency=PERSON if rows is None else "replace one record")
+    (entry,), (expected,) = PrivacyLedger(folder / "budget").history(), own.history()
+    assert (entry.statement, entry.label) == (expected.statement, expected.label)
+    assert PrivacyLedger(folder / "budget").spent() == own.spent()
+    assert own.spent() > (0.5, delta) or (rows or 1) == 1
 
 
 @pytest.mark.parametrize("argv, says", [

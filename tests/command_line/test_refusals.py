@@ -75,7 +75,8 @@ def without(argv, option):
     (["schema"], "required: FILE"),
     (["schema", "lost.csv"], "cannot be read (No such file"),
     (["schema", "data.csv", "--check", "waits.json"],
-     "lacks the column 'out come'; it lacks the column 'smoker'; the records lack its column 'wait'"),
+     "lacks the columns 'out come' and 'smoker', which --drop leaves out; the records lack its column "
+     "'wait'"),
     (["schema", "data.csv", "--output", "schema.json"], "is there already"),
     (["predict"], "required: MODEL, FILE"),
     (["predict", "lost.pkl", "data.csv"], "The model 'lost.pkl' cannot be read"),
@@ -86,12 +87,24 @@ def without(argv, option):
     (["predict", "model.pkl", "waits.csv"], "it lacks the column 'smoker'"),
     ([*PREDICT, "--drop", "age"], "unrecognized arguments: --drop"),
     (["predict", "waits.pkl", "waits.csv", "--probabilities"], "--probabilities needs a classifier"),
-    (without(EVALUATE, "--target"), "required: --target"),
+    (without(EVALUATE, "--target"), "--target is missing"),
+    (["evaluate", "density.pkl", "waits.csv", "--target", "wait", "--epsilon", "1"],
+     "--target means nothing for a density"),
+    (["evaluate", "waits.pkl", "data.csv", "--target", "smoker", "--epsilon", "1"],
+     "its column 'smoker' has numeric bounds, but holds"),
+    ([*FULL, "--evaluation", "0"], "--evaluation must be a number from 0.001"),
+    ([*FULL, "--evaluation", "1"], "--evaluation must be a number from 0.001"),
+    ([*FULL, "--evaluation", "half"], "--evaluation must be"),
+    ([*PLAN[:-1], "2", "--evaluation", "0.9"], "evaluation=0.9 sets all of the 2 records aside"),
     (without(EVALUATE, "--epsilon"), "required: --epsilon"),
     (["evaluate", "model.pkl", "data.csv", "--target", "ill", "--epsilon", "1"],
      "lacks the column 'ill'"),
     (["evaluate", "model.pkl", "data.csv", "--target", "age", "--epsilon", "1"],
      "its column 'age' holds something"),
+    (["export", "model.pkl", "--output", "m.txt"], "must end in .onnx, .skops or .csv"),
+    (["export", "model.pkl", "--output", "m.csv"], "A .csv holds the cells of a density"),
+    (["export", "density.pkl", "--output", "m.onnx"], "A density goes into .csv"),
+    ([*FULL, "--about", "Visits"], "--about needs --report"),
     (["report"], "required: MODEL"),
     (["report", "model.pkl", "--output", "said.txt"], "must end in .html, .md or .json"),
     (["report", "model.pkl", "--ledger", "none"], "no ledger at 'none'"),
@@ -106,7 +119,7 @@ def test_arguments(refused, folder, model, argv, says):
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):
     """Models that `dpselect fit` has saved, as bytes."""
-    from dpselect import DPLogisticRegression, DPRidge, StabilityGridSearchCV
+    from dpselect import DPHistogramDensity, DPLogisticRegression, DPRidge, StabilityGridSearchCV
     from dpselect.preprocessing import tabular_pipeline
 
     table = pd.DataFrame(records(), columns=HEADER).astype({"age": float})
@@ -116,12 +129,14 @@ def saved(tmp_path_factory):
     del schema["smoker"]
     other = StabilityGridSearchCV(tabular_pipeline(schema, DPRidge(target_range=(0, 10))), {})
     other.fit(table[list(schema)], np.arange(200) % 7)
-    return [files.pickle.dumps(one), files.pickle.dumps(other)]
+    density = DPHistogramDensity(bin_width=20, bounds=(0, 120)).fit(table[["age"]])
+    density = StabilityGridSearchCV(density, {}).fit(table[["age"]])
+    return [files.pickle.dumps(model) for model in (one, other, density)]
 
 
 @pytest.fixture
 def model(saved, folder):
-    for name, content in zip(("model.pkl", "waits.pkl"), saved):
+    for name, content in zip(("model.pkl", "waits.pkl", "density.pkl"), saved):
         (folder / name).write_bytes(content)
 
 
@@ -195,7 +210,11 @@ def test_malformed_schemas(refused, folder, argv, text, says):
     ({"bmi": ["low", "high"], "smoker": [0, 1]},
      "its column 'smoker' has numeric bounds, but holds something that is not a finite number; "
      "its column 'bmi' holds"),
-    ({"height": [0, 3], "bmi": None}, "it lacks the column 'height'; the schema lacks its column 'bmi'"),
+    ({"height": [0, 3], "bmi": None},
+     "it lacks the column 'height'; the schema lacks its column 'bmi', which --drop leaves out"),
+    ({**dict.fromkeys("abcdefghijklmnop", [0, 1])}, "'l' and 4 more."),
+    ({"height": [0, 3], "nose": [0, 1]}, "it lacks the columns 'height' and 'nose'."),
+    ({"out come": {"bounds": [0, 1], "transform": "log1p"}}, "has a transform in the schema"),
 ])
 def test_schemas_that_do_not_fit(refused, folder, change, says):
     schema = {name: value for name, value in {**SCHEMA, **change}.items() if value is not None}

@@ -45,7 +45,7 @@ def test_exact_figures_are_scikit_learns():
 def test_what_it_states():
     evaluation = evaluate(MODEL, *SET_ASIDE, epsilon=0.5)
     assert evaluation.privacy_.epsilon == 0.5 and evaluation.privacy_.delta == 0
-    assert "the model is not covered" in str(evaluation) and not evaluation.privacy_.seeded
+    assert "without the loss of the model" in str(evaluation) and not evaluation.privacy_.seeded
     model = DPLogisticRegression(0.5, classes=["no", "yes"]).fit(X[:1000], Y[:1000])
     together = PrivacyLoss.parallel([model.privacy_, evaluate(model, *SET_ASIDE, epsilon=0.5).privacy_])
     assert together.epsilon == 0.5
@@ -153,8 +153,8 @@ def test_every_figure_lies_within_its_interval(model, epsilon):
 
 def test_what_says_nothing_prints_so():
     rare = evaluate(MODEL, X[:300], np.where(np.arange(300) < 3, "yes", "no"), epsilon=0.3)
-    assert rare.metric("roc_auc").empty and "roc_auc            nothing to be said" in repr(rare)
-    assert "nothing to be said" in rare._repr_html_() and rare.to_frame().isna().any().any()
+    assert rare.metric("roc_auc").empty and "roc_auc            not known" in repr(rare)
+    assert "not known" in rare._repr_html_() and rare.to_frame().isna().any().any()
 
 
 def test_thresholds():

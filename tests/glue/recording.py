@@ -4,10 +4,13 @@ import functools
 import inspect
 import sys
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
+
 import dpselect
-from dpselect.noise import as_generator, root_stream
+from dpselect.noise import as_generator, generators, root_stream
 
 
 @dataclass(eq=False)
@@ -54,10 +57,10 @@ class Recorder:
         self.monkeypatch = monkeypatch
         self.calls, self._open = [], []
 
-    def watch(self, *functions):
+    def watch(self, *functions, note=None):
         """Record calls of module functions."""
         for function in functions:
-            replace_everywhere(self.monkeypatch, function, self._recorded(function))
+            replace_everywhere(self.monkeypatch, function, self._recorded(function, note=note))
         return self
 
     def watch_methods(self, kind, *names, note=None):
@@ -105,23 +108,41 @@ class Recorder:
         return wrapper
 
 
+def entropy_for_a_test(monkeypatch, *seed):
+    """Let noise without a seed have one that nobody but the test knows of."""
+    source = np.random.default_rng(seed)
+    monkeypatch.setattr(generators, "secrets", SimpleNamespace(token_bytes=source.bytes))
+
+
+# where each function was found; going through all modules takes much longer than to look there again
+_FOUND: dict = {}
+
+
 def replace_everywhere(monkeypatch, function, other):
     """Put `other` in the place of a function in all modules of the package."""
+    known = _FOUND.get((function, len(sys.modules)), [])
+    if not known or any(inspect.getattr_static(*place) != value for *place, value in known):
+        known = _FOUND[function, len(sys.modules)] = _places_of(function)
+    assert known, f"{function.__name__} is used nowhere"
+    for place, name, _ in known:
+        monkeypatch.setattr(place, name, staticmethod(other) if isinstance(place, type) else other)
+
+
+def _places_of(function):
+    """Return modules and classes, the names under which they have a function, and what is there."""
     package = dpselect.__name__
     places = [
-        (module, name)
+        (module, name, function)
         for label, module in sorted(sys.modules.items())
         if label == package or label.startswith(f"{package}.")
         for name, value in vars(module).items()
         if value is function
     ]
     places += [
-        (kind, name)
+        (kind, name, value)
         for label, module in sorted(sys.modules.items()) if label.startswith(f"{package}.")
         for kind in vars(module).values() if isinstance(kind, type)
         for name, value in vars(kind).items()
         if isinstance(value, staticmethod) and value.__func__ is function
     ]
-    assert places, f"{function.__name__} is used nowhere"
-    for place, name in dict.fromkeys(places):
-        monkeypatch.setattr(place, name, staticmethod(other) if isinstance(place, type) else other)
+    return list(dict.fromkeys(places))

@@ -6,17 +6,21 @@ theorems about Gaussian noise that are compared with quadrature.
 """
 
 import math
+from collections import Counter
 
 import numpy as np
 from scipy.optimize import brentq
+from scipy.special import lambertw
 from scipy.stats import norm
 from sklearn.base import clone
 
 from dpselect.mechanisms.gaussian_objective import objective_mu, signless_mu
 
-LOGISTIC, HINGE, HUBER, RIDGE = "logistic", "hinge", "huber", "ridge"
+LOGISTIC, HINGE, HUBER, POISSON, RIDGE = "logistic", "hinge", "huber", "poisson", "ridge"
 # share of epsilon that hides the solver's residual, for classifiers and for ridge regression
 RESIDUAL_SHARE, RIDGE_RESIDUAL_SHARE = 1e-3, 5e-3
+# what rounding of the predictions leaves of a gradient, in units of their size
+ROUNDING = 2.0**-48
 # residual of ridge regression, relative to the change of the gradients
 RIDGE_RESIDUAL = 1e-11
 WEIGHTS = {"l1": (0.2, 0.35), "l2": (0.3, 0.6)}
@@ -67,10 +71,14 @@ def largest_weight(model):
     return weights_of(model, np.asarray(getattr(model, "classes", [0])), most).max()
 
 
-def linear_scales(model, n, p, K):
+def linear_scales(model, n, p, K, persons=False):
     """Return mu and the scales of the noise in the objective and of that which is added."""
     d, R, G, laplace = linear_bounds(model, p)
-    W = largest_weight(model)
+    kind = kind_of(model)
+    # what a weight of 1, or a count of at most 1, would need, times the largest one
+    W = largest_weight(model) * (model.target_bound if kind == POISSON else 1.0)
+    # a person's rows curve in as many directions as there are columns, or in a power of two
+    rank = 2 ** math.ceil(math.log2(d)) if persons else 1
     l1_objective = laplace and model.perturbation == "objective"
     G = G if l1_objective else R
     epsilon = model.epsilon / K
@@ -78,43 +86,49 @@ def linear_scales(model, n, p, K):
     if model.alpha == "auto":
         length = math.sqrt(2 * d) * G / R if l1_objective else d
         length = length if m is None else epsilon * math.sqrt(d) / m
-        even, least = (300, 1) if kind_of(model) == HUBER else (100, 0.5)
+        even, least, reach = {HUBER: (300, 1, 5), POISSON: (100, 1, 1.5)}.get(kind, (100, 0.5, 5))
         factor = min(max(math.sqrt(even * length / (n * epsilon)), least), 3)
         factor = 4 if model.perturbation == "output" else factor
         alpha = R**2 / n * max(factor * length / (5 * epsilon), 0.01)
-        alpha *= W
+        alpha *= W * 5 / reach
     else:
         alpha = model.alpha
+    if epsilon == math.inf:
+        return alpha, 0.0, 0.0
     if model.perturbation == "output":
-        tau = model.tol * (W * R + alpha * np.abs(origins(model)).max())
+        tau = residual(model, W, R, alpha, alpha * np.abs(origins(model)).max())
         return alpha, 0.0, (2 * W * R / n + 2 * tau) / (alpha * (epsilon if m is None else m))
     rest = (1 - RESIDUAL_SHARE) * epsilon
     curvature = {
-        LOGISTIC: 0.25, HINGE: 0.5 / getattr(model, "huber_width", 1.0), HUBER: 1.0
-    }[kind_of(model)]
-    mu = max(alpha, W * curvature * R**2 / (n * math.expm1(rest / 2)))
-    if m is not None and kind_of(model) == LOGISTIC:
+        LOGISTIC: 0.25, HINGE: 0.5 / getattr(model, "huber_width", 1.0), HUBER: 1.0, POISSON: 1.0
+    }[kind]
+    mu = max(alpha, W * curvature * R**2 / (n * rank * math.expm1(rest / rank / 2)))
+    if m is not None and kind == LOGISTIC:
         mu = max(alpha, 2 * W * R**2 / (n * rest))
     kappa = W * R**2 / (n * mu)
     if m is not None:
         linear = 2 * W * R / (n * gaussian_m(model, d, K, kappa))
-        tau = model.tol * (W * R + linear * math.sqrt(d) + mu * np.abs(origins(model)).max())
+        tau = residual(model, W, R, mu, linear * math.sqrt(d) + mu * np.abs(origins(model)).max())
         share = RESIDUAL_SHARE * model.epsilon, RESIDUAL_SHARE * model.delta
         return mu, linear, 2 * tau / (mu * gaussian_root(*share) / math.sqrt(K))
-    # e (1 + s) / 2 + log(1 + c(s) kappa) <= rest, for all s
-    if kind_of(model) == LOGISTIC:
+    # e (1 + s) / 2 + log(1 + c(s) kappa) <= rest, for all s; of a person rank log(1 + c kappa / rank)
+    rest, kappa = rest / rank, kappa / rank
+    if kind == LOGISTIC:
         share = np.linspace(0, 1, 20001)
         noise_epsilon = np.min(2 * (rest - np.log1p(share * (1 - share) * kappa)) / (1 + share))
-    elif kind_of(model) == HUBER and kappa > 2 * rest / math.sqrt(27):
+    elif kind == HUBER and kappa > 2 * rest / math.sqrt(27):
         share = np.arange(2**13 + 1) / 2**13
-        logarithm = np.log1p((1 - share**2) ** 1.5 * kappa)
-        noise_epsilon = np.min(2 * (rest - logarithm[:-1]) / (1 + share[1:]))
-    elif kind_of(model) == HUBER:
+        curved = (1 - share**2) ** 1.5
+        if persons:  # the mean of several such
+            curved = np.where(share < 0.5, curved, math.sqrt(27) / 4 * (1 - share))
+        noise_epsilon = np.min(2 * (rest - np.log1p(curved * kappa)[:-1]) / (1 + share[1:]))
+    elif kind == HUBER:
         noise_epsilon = rest
     else:
         noise_epsilon = rest - math.log1p(curvature * kappa)
+    noise_epsilon *= rank
     linear = 2 * W * G / (n * noise_epsilon)
-    tau = model.tol * (W * R + linear * d + mu * np.abs(origins(model)).max())
+    tau = residual(model, W, R, mu, linear * d + mu * np.abs(origins(model)).max())
     return mu, linear, 2 * tau / (mu * RESIDUAL_SHARE * epsilon)
 
 
@@ -137,6 +151,8 @@ def gaussian_m(model, d, K, kappa=0.0):
         parts = [(b, rest - math.log1p((1 - a * a) ** 1.5 * kappa)) for a, b in zip(ends[:-1], ends[1:])]
         whole = ((1.0, rest - math.log1p(kappa)),)
         return max(signless_mu(delta, whole), signless_mu(delta, tuple(parts)))
+    if kind_of(model) == POISSON:
+        return signless_mu(delta, ((1.0, rest - math.log1p(kappa)),))
     if kind_of(model) == HINGE:
         rest -= K * math.log1p(kappa / (2 * model.huber_width))
     if K > 1:
@@ -144,9 +160,39 @@ def gaussian_m(model, d, K, kappa=0.0):
     return min(gaussian_root(rest, delta), math.sqrt(4 + 2 * rest) - 2)
 
 
+def residual(model, W, R, mu, t):
+    """Return the length of the gradient up to which it is solved, t being that of the noise.
+
+    Not less than what rounding of the predictions leaves.
+    """
+    kind, h = kind_of(model), getattr(model, "huber_width", 0.5)
+    pull, curvature = {
+        LOGISTIC: (0.2784645427610738, 0.25), HUBER: (math.inf, 1.0),
+        HINGE: ((1 + h) ** 2 / (8 * h) if h >= 1 / 3 else 1 - h, 0.5 / h),
+        # of a count of at most 1, times that
+        POISSON: (math.inf, 1.0),
+    }[kind]
+    if kind == POISSON:
+        B = model.target_bound
+        z = max(0.0, float(lambertw(math.e * B).real) - 1)
+        down = math.exp(-1) if B >= math.exp(-1) else -B * math.log(B)
+        pull = max(down, z * z * math.exp(z)) / B
+    longest = min((W * R + t) / mu, (t + math.sqrt(t * t + 4 * mu * W * pull)) / (2 * mu))
+    return max(model.tol * (W * R + t), ROUNDING * W * curvature * R * R * longest)
+
+
+def told(model, n, p, K):
+    """Return n epsilon over the length of the noise of one problem, in units of the rows."""
+    d, R, G, laplace = linear_bounds(model, p)
+    if is_gaussian(model, p, K):
+        return n * gaussian_m(model, d, K) / math.sqrt(d)
+    length = math.sqrt(2 * d) * G / R if laplace and model.perturbation == "objective" else d
+    return n * model.epsilon / K / length
+
+
 def is_gaussian(model, p, K):
     """Tell whether Gaussian noise is the shortest."""
-    if model.delta == 0:
+    if model.delta == 0 or model.epsilon == math.inf:
         return False
     d, R, G, laplace = linear_bounds(model, p)
     pure = math.sqrt(d * (d + 1)) * R
@@ -160,36 +206,62 @@ def origins(model):
     rate = getattr(model, "base_rate", None)
     if rate is None:
         return np.zeros(1)
-    shares = np.array([rate[k] for k in sorted(rate)] if isinstance(rate, dict) else [rate])
-    return np.log(shares / (1 - shares)) / model.intercept_scaling
+    if kind_of(model) == POISSON:
+        return np.array([math.log(rate)]) / model.intercept_scaling
+    labels = np.unique(model.classes).tolist()
+    shares = rate if isinstance(rate, dict) else {labels[0]: 1 - rate, labels[1]: rate}
+    given = model.class_weight or {}
+    counted = {label: shares[label] * given.get(label, 1.0) for label in labels}
+    ratios = []
+    for label in labels[1:] if len(labels) == 2 else labels:
+        rest = sum(shares.values()) - shares[label]
+        odds = counted[label] / (sum(counted.values()) - counted[label])
+        # a class counts as much as its weight says, the others as much as theirs do on average
+        ratios.append(odds * rest / (1 - shares[label]))
+    return np.log(ratios) / model.intercept_scaling
 
 
 def kind_of(model):
+    if hasattr(model, "target_bound"):
+        return POISSON
     if hasattr(model, "target_range"):
         return RIDGE if hasattr(model, "coef_bound") else HUBER
     return HINGE if hasattr(model, "huber_width") else LOGISTIC
 
 
-def linear_release(model, X, y, unit, weight=1.0):
+def linear_release(model, X, y, unit, weight=1.0, groups=None):
     """Return the coefficients of each problem, the intercept last, and the precision to expect."""
-    A, weights = design(model, X), weights_of(model, y, weight)
-    if kind_of(model) == HUBER:
-        centre, h = units_of(model)
-        mu, linear, output = linear_scales(model, len(X), X.shape[1], 1)
-        w = minimiser(HUBER, A, mu, linear * unit[0, 0],
-                      (np.clip(y, -1e9, 1e9) - centre) / h, weights)
-        return w + output * unit[1], 0.02 * output
-    signs = signs_of(y, np.unique(model.classes))
-    n, K = signs.shape
-    mu, linear, output = linear_scales(model, n, X.shape[1], K)
+    A, weights, n = design(model, X), weights_of(model, y, weight), len(X)
+    if groups is not None:
+        # a person is the mean of their rows, and they are what is counted
+        n = len(set(groups))
+        weights = weights * shares_of(groups) * len(X) / n
+    K = unit.shape[1]
+    mu, linear, output = linear_scales(model, n, X.shape[1], K, groups is not None)
     origin = np.zeros((K, A.shape[1]))
     origin[:, -1] = origins(model)
+    if kind_of(model) in (HUBER, POISSON):
+        targets = np.clip(y, 0.0, model.target_bound) if kind_of(model) == POISSON else None
+        if targets is None:
+            centre, h = units_of(model)
+            targets = (np.clip(y, -1e9, 1e9) - centre) / h
+        linear = linear * unit[0, 0] - mu * origin[0]
+        width = targets if kind_of(model) == HUBER else (targets, model.target_bound)
+        w = minimiser(kind_of(model), A, mu, linear, width, weights)
+        return w + output * unit[1], 0.02 * output
+    signs = signs_of(y, np.unique(model.classes))
     w = np.array([
         minimiser(kind_of(model), A * signs[:, k : k + 1], mu, linear * unit[0, k] - mu * origin[k],
                   getattr(model, "huber_width", None), weights)
         for k in range(K)
     ])
     return w + output * unit[1], 0.02 * output
+
+
+def shares_of(groups):
+    """Return for each row one by the number of rows of its person."""
+    counts = Counter(groups)
+    return np.array([1 / counts[person] for person in groups])
 
 
 def units_of(model):
@@ -209,10 +281,10 @@ def design(model, X):
 def minimiser(kind, A, mu, b, width=None, weights=1.0):
     """Return the w of least mean of weights * phi(A w) + mu / 2 |w|^2 + b.w, by Newton's method.
 
-    `width` is that of a hinge; the targets of robust regression.
+    `width` is that of a hinge; the targets of robust regression; those of counts, and their bound.
     """
 
-    def parts(w):
+    def parts(w, curved=True):
         u = A @ w
         if kind == LOGISTIC:
             value = np.logaddexp(0, -u)
@@ -223,22 +295,30 @@ def minimiser(kind, A, mu, b, width=None, weights=1.0):
             # less that of predicting 0, or differences would drown
             value = u * (u - 2 * width) / (root + np.hypot(1, width))
             derivative, second_derivative = (u - width) / root, root**-3
+        elif kind == POISSON:
+            targets, bound = width
+            rate = np.exp(np.minimum(u, math.log(bound)))
+            value = rate - targets * u + bound * np.maximum(u - math.log(bound), 0.0)
+            derivative, second_derivative = rate - targets, np.where(rate < bound, rate, 0.0)
         else:
             short = np.clip(1 + width - u, 0, 2 * width)
             value = short**2 / (4 * width) + np.maximum(1 - width - u, 0)
             derivative, second_derivative = -short / (2 * width), (np.abs(1 - u) <= width) / (2 * width)
         gradient = A.T @ (weights * derivative) / len(A) + mu * w + b
         value = (weights * value).mean() + mu / 2 * w @ w + b @ w
-        return value, gradient, (A.T * (weights * second_derivative)) @ A / len(A)
+        curvature = (A.T * (weights * second_derivative)) @ A / len(A) if curved else None
+        return value, gradient, curvature
 
     w = np.zeros(A.shape[1])
     for _ in range(200):
         value, gradient, curvature = parts(w)
         step = np.linalg.solve(curvature + mu * np.eye(len(w)), gradient)
         size = 1.0
-        while size > 1e-9 and parts(w - size * step)[0] > value - 1e-4 * size * gradient @ step:
+        if gradient @ step < 1e-25:  # what is left to gain
+            return w - step
+        while size > 1e-9 and parts(w - size * step, False)[0] > value - 1e-4 * size * gradient @ step:
             size /= 2
-        if np.linalg.norm(gradient) < 1e-14 or size <= 1e-9:
+        if size <= 1e-9:
             break
         w = w - size * step
     return w
@@ -305,39 +385,45 @@ def ridge_change(model, norm, p):
     return 2 * (g + s) * Y + B * min(longest)
 
 
-def ridge_scales(model, n, p):
+def ridge_scales(model, n, p, persons=False):
     """Return mu and the scales of the noise in the objective and of that which is added."""
     d = p + bool(model.fit_intercept)
+    rank = 2 ** math.ceil(math.log2(d)) if persons else 1
+    if model.epsilon == math.inf:
+        return model.alpha, 0.0, 0.0
     if model.perturbation == "output":
         change = ridge_change(model, "l2", p)
         moved = (change / n + 2 * RIDGE_RESIDUAL * change) / model.alpha
         return model.alpha, 0.0, moved / model.epsilon
     rest = (1 - RIDGE_RESIDUAL_SHARE) * model.epsilon
     R2 = ridge_lengths(model, p)[0] ** 2 + bool(model.fit_intercept)
-    mu = max(model.alpha, R2 / (n * math.expm1(rest / 2)))
+    mu = max(model.alpha, R2 / (n * rank * math.expm1(rest / rank / 2)))
     change = ridge_change(model, ridge_norm(model, p), p)
-    linear = change / (n * (rest - math.log1p(R2 / (n * mu))))
+    linear = change / (n * (rest - rank * math.log1p(R2 / (n * mu) / rank)))
     tau = RIDGE_RESIDUAL * (change + linear * d)
     return mu, linear, 2 * tau / (mu * RIDGE_RESIDUAL_SHARE * model.epsilon)
 
 
-def ridge_statistics(model, X, y):
+def ridge_statistics(model, X, y, groups=None):
     """Return the mean Gram matrix and moments of the clipped records, targets from the middle."""
     A = clipped_rows(model, X)
     if model.fit_intercept:
         A = np.hstack([A, np.ones((len(A), 1))])
     y = np.clip(y, *model.target_range) - ridge_target(model)[0]
-    return A.T @ A / len(A), A.T @ y / len(A)
+    n = len(X) if groups is None else len(set(groups))
+    weighted = A.T * (1.0 if groups is None else shares_of(groups))
+    return weighted @ A / n, weighted @ y / n
 
 
 def on_ball(theta, radius):
     return theta * (radius / max(radius, np.linalg.norm(theta)))
 
 
-def ridge_release(model, X, y, unit):
+def ridge_release(model, X, y, unit, groups=None):
     """Return the coefficients, the intercept last, and the precision to expect."""
-    gram, moment = ridge_statistics(model, X, y)
-    mu, linear, output = ridge_scales(model, len(X), X.shape[1])
+    gram, moment = ridge_statistics(model, X, y, groups)
+    n, persons = (len(X), False) if groups is None else (len(set(groups)), True)
+    mu, linear, output = ridge_scales(model, n, X.shape[1], persons)
     added = unit if model.perturbation == "output" else unit[1]
     b = moment if model.perturbation == "output" else moment - linear * unit[0]
     theta = ridge_minimiser(gram, b, mu, ridge_ball(model))
@@ -392,13 +478,50 @@ def statistic_scales(model, p, epsilon_scale=None):
     return scales / np.outer(weights, weights)
 
 
-def released_statistics(model):
-    """Return gram_ and moment_ as one matrix of sums, in units of the bounds."""
-    return _in_units(model, model.gram_, model.moment_)
+def released_statistics(model, released=None):
+    """Return gram_ and moment_ as one matrix of sums, in units of the bounds.
+
+    `model` has the bounds as numbers, in place of what was `released`.
+    """
+    released = model if released is None else released
+    return _in_units(model, released.gram_, released.moment_)
 
 
-def exact_statistics(model, X, y):
-    return _in_units(model, *ridge_statistics(model, X, y)) * len(X)
+def exact_statistics(model, X, y, groups=None):
+    n = len(X) if groups is None else len(set(groups))
+    return _in_units(model, *ridge_statistics(model, X, y, groups)) * n
+
+
+def read_statistics(model, gram, moment, n, p):
+    """Return the coefficients that noisy sums over n records stand for."""
+    d, (r, g) = len(moment), ridge_lengths(model, p)
+    unit = g if ridge_norm(model, p) == "l1" else r
+    # the standard deviation of the noise of a sum beside the diagonal
+    m = gaussian_root(model.epsilon, model.delta) if model.delta and model.epsilon < math.inf else None
+    scales = statistic_scales(model, p, m) * unit**2
+    spread = 0.0
+    if model.epsilon < math.inf:
+        D = (d + 1) * (d + 2) // 2 - (d + 1 - p)
+        deviation = {"l1": math.sqrt(2), "l2": math.sqrt(D + 1) if m is None else 1.0}
+        # (with one column and no intercept, it is the diagonal's)
+        beside = scales[0, 0] / (2 if ridge_norm(model, p) == "l1" else math.sqrt(2))
+        spread = deviation[ridge_norm(model, p)] * beside
+    rho = spread * math.sqrt(d) / n
+    values, basis = np.linalg.eigh(gram / n)
+    values = values + model.alpha
+    kept = values > 0
+    stiffness = np.where(kept, values + rho**2 / np.where(kept, values, 1.0), np.inf)
+    linear, radius = basis.T @ moment / n, ridge_ball(model)
+    low, high = 0.0, 1.0
+    if np.linalg.norm(linear / stiffness) <= radius:
+        return basis @ (linear / stiffness)
+    while np.linalg.norm(linear / (stiffness + high)) > radius:
+        high *= 2
+    for _ in range(200):
+        middle = (low + high) / 2
+        long = np.linalg.norm(linear / (stiffness + middle)) > radius
+        low, high = (middle, high) if long else (low, middle)
+    return basis @ (linear / (stiffness + high))
 
 
 def _in_units(model, gram, moment):

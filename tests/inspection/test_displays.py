@@ -13,7 +13,7 @@ from dpselect import (
     StabilityGridSearchCV,
     StabilitySearchDisplay,
 )
-from dpselect.preprocessing import DPBoundsScaler
+from dpselect.preprocessing import BoundedScaler, DPBoundsScaler
 
 matplotlib.use("Agg")
 
@@ -142,6 +142,16 @@ def test_a_density_is_drawn(n_columns):
     else:
         shown = np.asarray(display.artist_.get_array()).reshape(4, 4)
         assert shown == pytest.approx(density.density_.T)
+
+
+def test_a_density_of_a_search_is_drawn():
+    X = np.random.default_rng(0).random((200, 1))
+    density = DPHistogramDensity(bounds=(0, 1), bin_width=0.25)
+    search = StabilityGridSearchCV(density, {}).fit(X)
+    shown = DensityDisplay.from_estimator(search).density
+    assert np.array_equal(shown, search.best_estimator_.density_)
+    with pytest.raises(TypeError, match="of a Pipeline give the last step"):
+        DensityDisplay.from_estimator(make_pipeline(BoundedScaler((0, 1)), density).fit(X))
 
 
 def test_a_density_of_three_columns_is_refused():

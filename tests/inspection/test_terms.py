@@ -251,9 +251,11 @@ def test_bands_are_refused_where_noise_chose(table):
         AccuracyFirstSearchCV(pipeline, grid, target=1.0, method=method, on_failure="last")
         for method in ("certified", "doubling")
     ]
-    chosen.append(StabilityGridSearchCV(
-        pipeline, {"encoder__expansion": [1, 2]}, epsilon=50.0, strategy="random_stopping"
-    ))
+    chosen.extend(
+        StabilityGridSearchCV(
+            pipeline, {"encoder__expansion": [1, 2]}, epsilon=50.0, strategy=strategy
+        ) for strategy in ("random_stopping", "data_split")
+    )
     fixed, *noisy = (search.fit(table, y).best_estimator_ for search in chosen)
     assert TermsDisplay.from_estimator(fixed, n_samples=N).terms[0].noise.any()
     for model in noisy:

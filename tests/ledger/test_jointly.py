@@ -5,6 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.optimize import brentq
+from scipy.stats import binom
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.compose import ColumnTransformer
 from sklearn.frozen import FrozenEstimator
@@ -22,6 +24,7 @@ from dpselect import (
 from dpselect.events import ChoiceEvent, GaussianEvent, ObjectiveEvent
 from dpselect.ledger.accounting import composed_epsilon
 from dpselect.ledger.jointly import jointly
+from dpselect.mechanisms.beside import beside_gaussian, two_sided
 from dpselect.mechanisms.gaussian import gaussian_mu
 from dpselect.preprocessing import DPBoundsScaler
 
@@ -72,6 +75,37 @@ def test_many_choices_cost_little():
     rho = 25 * 0.01**2 / 8 + gaussian_mu(0.75, DELTA) ** 2 / 2
     mu = exact_epsilon(DELTA, mus=[math.sqrt(2 * rho)])
     assert found.epsilon == pytest.approx(mu, rel=0.02)
+
+
+def test_thousands_of_choices_cost_little():
+    model = gaussian_loss(0.75, DELTA)
+    found = [jointly([choice(0.25 / n, n), model], "").epsilon for n in (500, 5_000, 100_000)]
+    assert found[0] >= found[1] >= found[2] >= exact_epsilon(DELTA, mus=[gaussian_mu(0.75, DELTA)])
+    assert found[2] < 0.752
+    # one by one or not, in any order
+    parts = [*[choice(0.25 / 5_000)] * 5_000, model, choice(0.1)]
+    assert jointly(parts[::-1], "").epsilon == jointly(parts, "").epsilon < 0.78
+    # choices between two, the exact law of which is known
+    n, epsilon = 2_000, 0.02
+    up = 1 / (1 + math.exp(-epsilon / 2))
+    k = np.arange(n + 1)
+    law, losses = binom.pmf(k, n, up), (2 * k - n) * epsilon / 2
+    exact = brentq(lambda e: law @ np.maximum(-np.expm1(e - losses), 0) - 1e-5, 0, n * epsilon)
+    assert exact < composed_epsilon([choice(epsilon, n)], 1e-5) < 1.4 * exact
+
+
+def test_thousands_of_choices_that_tell_all_add_up():
+    losses = [choice(3000.0, 1001), gaussian_loss(0.5, DELTA)]
+    assert jointly(losses, "").epsilon == 3000 * 1001 + 0.5
+
+
+def test_a_gaussian_mechanism_beside_another():
+    step, epsilons = 1e-3, np.arange(3001) * 1e-3
+    deltas = two_sided(GaussianEvent(0.3).profile(epsilons), step)
+    found = beside_gaussian(deltas, step, 0.4)[3000:5001]
+    exact = GaussianEvent(0.5).profile(epsilons[:2001])
+    assert (exact <= found).all() and (found <= 1.01 * exact).all()
+    assert (exact > beside_gaussian(deltas, step, 0.39)[3000:5001]).any()
 
 
 def test_what_is_known_only_in_the_tail_serves_there():

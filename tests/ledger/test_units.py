@@ -27,7 +27,7 @@ def ledger(tmp_path):
 
 
 def test_rows_are_refused_where_persons_are_counted(ledger):
-    with pytest.raises(ValueError, match="rows_per_person=.*if these numbers are public"):
+    with pytest.raises(ValueError, match="groups=person_ids.*rows_per_person=.*numbers are public"):
         ledger.spend(0.1)
     with pytest.raises(ValueError, match="add or remove"):
         PrivacyLedger(ledger.path, rows_per_person=3).spend(0.1, adjacency="add or remove one record")

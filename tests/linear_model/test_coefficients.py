@@ -2,6 +2,8 @@
 
 import itertools
 import math
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,19 +21,25 @@ from dpselect import (
     DPLogisticRegression,
     DPPoissonRegressor,
     DPRidge,
+    PrivacyLeakWarning,
     PrivacyLedger,
+    RowChunks,
+    StabilityGridSearchCV,
     coef_interval,
 )
+from dpselect.audit import epsilon_lower_bound
 from dpselect.linear_model import coefficients
-from dpselect.linear_model.coefficients import (
-    IntervalPlan,
-    entry_scale,
-    fit_of,
-    released_matrices,
-    upper,
-)
+from dpselect.linear_model.coefficient_fits import fits_of
+from dpselect.linear_model.coefficient_intervals import upper
+from dpselect.linear_model.coefficients import IntervalPlan, released_matrices
+from dpselect.noise import root_stream
 from dpselect.preprocessing import BoundedScaler
+from dpselect.records import Weighted
 from tests.model_selection.strategies.common import Untouchable
+
+ROOT = Path(__file__).parents[2]
+sys.path.append(str(ROOT / "benchmarks"))
+import coef_intervals  # noqa: E402
 
 INF = float("inf")
 RNG = np.random.default_rng(0)
@@ -41,6 +49,9 @@ TRUE = np.array([1.5, -0.5])
 LABELS = (X @ TRUE + RNG.logistic(size=N) > 0.5).astype(int)
 TARGETS = X @ TRUE / 3 + 0.2 * RNG.normal(size=N)
 COUNTS = np.minimum(RNG.poisson(np.exp(X @ TRUE / 2)), 5)
+CLASSES = LABELS + (X[:, 1] > 0.4)
+PERSONS = np.arange(N) // 2
+WEIGHTS = RNG.uniform(0, 3, size=N)
 MODELS = {
     "logistic": (DPLogisticRegression(classes=[0, 1], alpha=0.01), LABELS),
     "svc": (DPLinearSVC(classes=[0, 1], alpha=0.01), LABELS),
@@ -58,7 +69,15 @@ MODELS = {
     "weights of classes": (
         DPLogisticRegression(classes=[0, 1], class_weight={0: 0.25, 1: 0.5}, alpha=0.01), LABELS
     ),
+    # (together they cost less than their sum)
+    "learned norm, gauss": (
+        DPRidge(target_range=(-2, 2), norm="l2", delta=1e-3, epsilon=3.0, data_norm="auto"), TARGETS
+    ),
     "learned norm": (DPLogisticRegression(classes=[0, 1], data_norm="auto", alpha=0.01), LABELS),
+    # whose parts cost less together than their sum
+    "learned, and gauss": (
+        DPRidge(target_range=(-2, 2), alpha=0.01, data_norm="auto", delta=1e-6), TARGETS
+    ),
 }
 
 
@@ -75,7 +94,7 @@ def test_without_noise_they_are_those_of_the_sandwich(name):
     found = coef_interval(model, X, y, epsilon=INF, n_samples=N)
     curvature = found.curvature_ + model.alpha * np.eye(len(found.coef))
     variance = np.linalg.inv(curvature) @ found.gradients_ @ np.linalg.inv(curvature) / N
-    scale = fit_of(model, N).scale
+    scale = fits_of(model, N)[0].scale
     reach = np.diff(found.confidence_interval(), axis=0)[0] / 2
     assert reach == pytest.approx(1.96 * scale * np.sqrt(np.diag(variance)), rel=0.1)
     told = np.append(np.ravel(model.coef_), model.intercept_)[: len(found.coef)]
@@ -103,15 +122,15 @@ def test_they_are_there_for_every_noise(name):
 # --- what is released
 
 
-def vector(fit, X, y):
+def vector(fits, X, y, m=None, matrices=None):
     """The numbers to which noise is added: length 1 for each matrix of each record, at most."""
-    plan = IntervalPlan(fit, INF)
-    matrices = released_matrices(plan, fit.sums(X, y), len(y))
-    rows, columns, share = upper(len(fit.w))
-    weighted = np.outer(fit.weights, fit.weights)
+    m = len(y) if m is None else m
+    if matrices is None:
+        matrices = released_matrices(IntervalPlan(fits, INF), [fit.sums(X, y) for fit in fits], m)
+    rows, columns, share = upper(len(fits[0].w))
     return np.concatenate([
-        share * (weighted * matrix)[rows, columns] / bound
-        for matrix, bound in zip(matrices, fit.bounds)
+        share * (np.outer(fit.weights, fit.weights) * matrix)[rows, columns] / bound
+        for fit, pair in zip(fits, matrices) for matrix, bound in zip(pair, fit.bounds)
     ])
 
 
@@ -121,7 +140,7 @@ def vector(fit, X, y):
 )
 def test_one_record_moves_the_matrices_as_said(name):
     model, y = fitted(name)
-    fit, worst = fit_of(model, N), 0.0
+    fits, worst = fits_of(model, N), 0.0
     ends = (0, 1) if hasattr(model, "classes_") else (0.0 if name == "poisson" else -1e9, 1e9)
     rows = np.array([[1.0, 0.0], [0.0, 1.0], [-9.0, 9.0], [1e6, 1e6], [0.0, 0.0], [1e-3, -1e-3]])
     others = [(X[:3], y[:3])]
@@ -129,7 +148,7 @@ def test_one_record_moves_the_matrices_as_said(name):
     for (a, s), (b, t) in itertools.combinations(kinds, 2):
         for rest, targets in others:
             one, two = (
-                vector(fit, np.vstack([rest, row]), np.append(targets, label))
+                vector(fits, np.vstack([rest, row]), np.append(targets, label))
                 for row, label in ((a, s), (b, t))
             )
             worst = max(worst, np.linalg.norm(one - two) / (coefficients.SENSITIVITY / 4))
@@ -141,35 +160,182 @@ def test_one_record_moves_the_matrices_as_said(name):
 def test_the_sensitivity_is_attained():
     """At a ridge model of 0 every second derivative is 1; targets are as far off as they can be."""
     model = DPRidge(INF, target_range=(-1, 1), fit_intercept=False).fit(np.zeros((4, 2)), np.zeros(4))
-    fit = fit_of(model, 4)
-    one, two = (vector(fit, np.array([row] * 2), np.ones(2)) for row in ([1.0, 0.0], [0.0, 1.0]))
+    fits = fits_of(model, 4)
+    one, two = (vector(fits, np.array([row] * 2), np.ones(2)) for row in ([1.0, 0.0], [0.0, 1.0]))
     # both records are replaced
     assert np.linalg.norm(one - two) == pytest.approx(2 * coefficients.SENSITIVITY / 2)
 
 
-@pytest.mark.parametrize("share", [1.0, 0.5])
-def test_the_noise_has_the_length_that_hides_it(share, monkeypatch):
+@pytest.mark.parametrize("share", [1.0, 0.2])
+def test_an_audit_does_not_tell_records_apart(share, monkeypatch):
+    """By the numbers that are told, and by how many bits they have."""
+    model = DPRidge(INF, target_range=(-1, 1), fit_intercept=False).fit(np.zeros((4, 2)), np.zeros(4))
+    monkeypatch.setattr(coefficients, "SENSITIVITY", share * coefficients.SENSITIVITY)
+    plan = IntervalPlan(fits_of(model, 4), 3.0, random_state=np.random.default_rng(1))
+
+    def told(row):
+        sums = [fit.sums(np.array([row]), np.ones(1)) for fit in plan.fits]
+        return lambda: np.ravel(released_matrices(plan, sums, 1))
+
+    found = epsilon_lower_bound(
+        lambda release: release(), told([1.0, 0.0]), told([0.0, 1.0]), n_trials=1500, random_state=0,
+    )
+    # a fifth of the noise is caught
+    assert (found.epsilon < 3.0) == (share == 1)
+
+
+def test_what_is_told_is_on_a_grid(monkeypatch):
     model, y = fitted("logistic")
-    fit, m, epsilon = fit_of(model, N), len(y), 2.0
+    plan, sums, m = IntervalPlan(fits_of(model, N), 2.0), [fits_of(model, N)[0].sums(X, y)], len(y)
+    step, _ = plan.scale(m)
+
+    def off_the_grid():
+        places = vector(plan.fits, X, y, matrices=released_matrices(plan, sums, m)) / step
+        return np.abs(places - np.round(places)).max()
+
+    # to how far the units of the matrices round
+    assert off_the_grid() < 1e-3
+    monkeypatch.setattr(coefficients, "release", lambda values, noise, step: values + noise)
+    assert off_the_grid() > 0.1
+
+
+@pytest.mark.parametrize("K", [1, 3])
+@pytest.mark.parametrize("share", [1.0, 0.5])
+def test_the_noise_has_the_length_that_hides_it(share, K, monkeypatch):
+    y = LABELS if K == 1 else CLASSES
+    model = DPLogisticRegression(INF, classes=np.unique(y).tolist(), alpha=0.01).fit(X, y)
+    fits, m, epsilon = fits_of(model, N), len(y), 2.0
     if share < 1:  # the broken twin has half the noise
         monkeypatch.setattr(coefficients, "SENSITIVITY", share * coefficients.SENSITIVITY)
-    sums, exact = fit.sums(X, y), vector(fit, X, y)
-    rows, columns, counted = upper(3)
-    weighted = np.outer(fit.weights, fit.weights)
-    lengths = []
+    sums, exact = [fit.sums(X, y) for fit in fits], vector(fits, X, y)
+    plan, lengths = IntervalPlan(fits, epsilon), []
     for _ in range(300):
-        matrices = released_matrices(IntervalPlan(fit, epsilon), sums, m)
-        noisy = np.concatenate([
-            counted * (weighted * matrix)[rows, columns] / bound
-            for matrix, bound in zip(matrices, fit.bounds)
-        ])
+        noisy = vector(fits, X, y, matrices=released_matrices(plan, sums, m))
         lengths.append(np.linalg.norm(noisy - exact))
-    # a Gamma variable of the dimension, 12, times 2 / (m epsilon)
-    mean, deviation = 12 * 2 / (m * epsilon), math.sqrt(12) * 2 / (m * epsilon)
+    # a Gamma variable of the dimension, times 2 sqrt(K) / (m epsilon)
+    moved, dimension = 2 * math.sqrt(K) / (m * epsilon), 12 * K
+    mean, deviation = dimension * moved, math.sqrt(dimension) * moved
     away = abs(np.mean(lengths) - mean) / (deviation / math.sqrt(len(lengths)))
     assert (away < 5) == (share == 1)
-    step, scale = entry_scale(epsilon, m)
+    step, scale = plan.scale(m)
     assert step <= scale / 2**24
+
+
+# --- weights, persons and several classes
+
+
+def test_of_several_classes_they_are_those_of_each_against_the_rest():
+    def of(classes, y):
+        model = DPLogisticRegression(INF, classes=classes, alpha=0.01).fit(X, y)
+        return coef_interval(model, X, y, epsilon=INF, n_samples=N)
+
+    found = of([0, 1, 2], CLASSES)
+    for k in range(3):
+        one, part = of([0, 1], (CLASSES == k).astype(int)), slice(3 * k, 3 * k + 3)
+        assert found.coef[part] == pytest.approx(one.coef, rel=1e-6, abs=1e-8)
+        assert found.errors[:, part] == pytest.approx(one.errors, rel=1e-5, abs=1e-7)
+        assert found.gradients_[k] == pytest.approx(one.gradients_, rel=1e-6, abs=1e-9)
+        assert found.names[part] == tuple((k, name) for name in (0, 1, "intercept"))
+    assert found.to_frame().index.names == ["class", "column"]
+    assert "2: intercept" in repr(found) and "6 matrices of 3 x 3" in repr(found)
+
+
+def test_a_class_of_which_too_little_is_known_says_nothing():
+    y = np.where(X[:, 0] > X[:, 0].max() - 1e-9, 2, LABELS)  # one record
+    seed = root_stream(0)
+    model = DPLogisticRegression(30.0, classes=[0, 1, 2], alpha=1e-6, random_state=seed).fit(X, y)
+    found = coef_interval(model, X, y, epsilon=30.0, n_samples=N, random_state=seed)
+    told = np.isfinite(found.confidence_interval().low).reshape(3, 3)
+    assert told[:2].all() and not told[2].any() and not found.empty
+    assert repr(found).count("not known") == 3
+
+
+@pytest.mark.parametrize("name", ["logistic", "sums"])
+def test_a_person_counts_as_the_mean_of_their_rows(name):
+    model, y = fitted(name)
+    of_records = coef_interval(model, X, y, epsilon=INF, n_samples=N)
+    model = clone(model).fit(X, y, groups=np.arange(N))
+    alone = coef_interval(model, X, y, epsilon=INF, n_samples=N, groups=np.arange(N))
+    assert alone.errors == pytest.approx(of_records.errors, rel=1e-6, abs=1e-9)
+    assert str(alone.privacy_.adjacency) == "replace all rows of one person"
+    # rows in any order, and one person with three of them
+    person, order = np.append(PERSONS, 0), RNG.permutation(N + 1)
+    rows, labels = np.vstack([X, X[5]]), np.append(y, y[5])
+    given = {"groups": person[order]}
+    model = clone(model).fit(rows[order], labels[order], **given)
+    found = coef_interval(model, rows[order], labels[order], epsilon=INF, n_samples=N // 2, **given)
+    A, w = np.column_stack([rows, np.ones(N + 1)]), np.append(np.ravel(model.coef_), model.intercept_)
+    chunks = RowChunks(lambda i: rows[order][500 * i : 500 * i + 500], [500] * 4 + [1], n_columns=2)
+    again = coef_interval(model, chunks, labels[order], epsilon=INF, n_samples=N // 2, **given)
+    assert again.errors == pytest.approx(found.errors, rel=1e-9, abs=1e-12)
+    share = 1 / np.bincount(person)[person]
+    p = A @ w if name == "sums" else 1 / (1 + np.exp(-A @ w))
+    bend = np.ones(N + 1) if name == "sums" else p * (1 - p)
+    gradients = np.zeros((N // 2, 3))
+    np.add.at(gradients, person, (share * (p - labels))[:, None] * A)
+    assert found.curvature_ == pytest.approx((A * (share * bend)[:, None]).T @ A / (N // 2), rel=1e-6)
+    assert found.gradients_ == pytest.approx(gradients.T @ gradients / (N // 2), rel=1e-5, abs=1e-9)
+
+
+def test_weights_count_as_in_the_fit():
+    """A record of weight 2 curves as two records do, and its gradient is twice as long."""
+    model = DPLogisticRegression(INF, classes=[0, 1], alpha=0.01, max_sample_weight=2.0)
+    weight = np.where(X[:, 0] > 0, 7.0, 1.0)  # clipped
+    model.fit(X, LABELS, sample_weight=weight)
+    found = coef_interval(model, X, LABELS, epsilon=INF, n_samples=N, sample_weight=weight)
+    s, p = np.minimum(weight, 2.0), model.predict_proba(X)[:, 1]
+    A = np.column_stack([X, np.ones(N)])
+    assert found.curvature_ == pytest.approx((A * (s * p * (1 - p))[:, None]).T @ A / N)
+    assert found.gradients_ == pytest.approx((A * ((s * (p - LABELS)) ** 2)[:, None]).T @ A / N)
+
+
+def worst_move(fits, kinds):
+    """The longest way that one replaced record, or person, moves the vector; m times."""
+    rest, m = X[:3], 4
+    vectors = []
+    for rows, label, weight in kinds:
+        y = np.append(LABELS[:3], [label] * len(rows))
+        given = Weighted.of(
+            y, None if weight is None else np.append([1.0] * 3, [weight] * len(rows)),
+            np.append(np.arange(3), [3] * len(rows)) if len(rows) > 1 else None,
+        )
+        vectors.append(vector(fits, np.vstack([rest, rows]), given, m))
+    return m * max(np.linalg.norm(a - b) for a, b in itertools.combinations(vectors, 2))
+
+
+ENDS = np.array([[1.0, 0.0], [0.0, 1.0], [-9.0, 9.0], [1e6, 1e6], [0.0, 0.0]])
+
+
+@pytest.mark.parametrize("twin", [False, True])
+def test_one_person_moves_the_matrices_no_farther_than_one_record(twin, monkeypatch):
+    model = DPLogisticRegression(INF, classes=[0, 1], alpha=1e4).fit(X, LABELS, groups=PERSONS)
+    if twin:  # it sums over rows
+        monkeypatch.setattr(
+            "dpselect.linear_model.weights.block_map", lambda function, weight: np.ones((len(weight), 1))
+        )
+    kinds = [(np.tile(row, (40, 1)), label, None) for row in ENDS for label in (0, 1)]
+    worst = worst_move(fits_of(model, N // 2), kinds)
+    assert worst > 0.35 * coefficients.SENSITIVITY
+    assert (worst <= coefficients.SENSITIVITY + 1e-9) == (not twin)
+
+
+@pytest.mark.parametrize("twin", [False, True])
+def test_one_weighted_record_moves_the_matrices_as_said(twin, monkeypatch):
+    model = DPLogisticRegression(INF, classes=[0, 1], alpha=1e4, max_sample_weight=3.0)
+    fits = fits_of(model.fit(X, LABELS), N)
+    if twin:  # it does not clip
+        monkeypatch.setattr("dpselect.linear_model.weights.np.clip", lambda values, low, high: values)
+    kinds = [([row], label, weight) for row in ENDS for label in (0, 1) for weight in (0.0, 1.0, 50.0)]
+    worst = worst_move(fits, kinds)
+    assert worst > 0.35 * coefficients.SENSITIVITY
+    assert (worst <= coefficients.SENSITIVITY + 1e-9) == (not twin)
+
+
+def test_several_classes_move_farther_than_two():
+    model = DPLogisticRegression(INF, classes=[0, 1, 2], alpha=1e4).fit(X, CLASSES)
+    worst = worst_move(fits_of(model, N), [([row], label, None) for row in ENDS for label in (0, 1, 2)])
+    # that of two classes would be too little noise
+    assert coefficients.SENSITIVITY < worst <= math.sqrt(3) * coefficients.SENSITIVITY + 1e-9
 
 
 # --- they hold
@@ -204,10 +370,20 @@ def test_they_hold_the_coefficients_of_the_population(name):
     assert inside.sum() < 3 * runs
 
 
+def test_the_table_of_the_documentation_is_what_was_measured():
+    results = coef_intervals.read(coef_intervals.RESULTS)
+    table = ROOT / "doc" / "mechanisms" / "coef_intervals.inc"
+    assert table.read_text(encoding="utf-8") == coef_intervals.report(results)
+    told = [line for line in results.values() if float(line["silent"]) <= 1 - coef_intervals.OFTEN]
+    assert len(told) >= 15 and min(float(line["least"]) for line in told) > 0.9
+    # of all models that have a page, so often that a coverage is known to .013
+    assert all(int(line["repetitions"]) >= 300 for line in told)
+
+
 def test_few_records_say_nothing():
     model, y = fitted("logistic", 1.0)
     found = coef_interval(model, X[:100], y[:100], epsilon=0.1, n_samples=N)
-    assert found.empty and "nothing to be said" in repr(found)
+    assert found.empty and "not known" in repr(found)
     assert np.isnan(found.confidence_interval()).all()
 
 
@@ -227,18 +403,44 @@ def test_a_ledger_pays(tmp_path):
     (lambda: DPLogisticRegression, "model must be"),
     (lambda: DPHistogramDensity(bounds=(-1, 1)).fit(X), "model must be"),
     (lambda: make_pipeline(BoundedScaler((-1, 1)), LogisticRegression()).fit(X, LABELS), "last step"),
-    (lambda: DPLogisticRegression(classes=[0, 1, 2]).fit(X, LABELS), "two classes"),
-    (lambda: DPLogisticRegression(classes=[0, 1]).fit(X, LABELS, groups=np.arange(N) // 2), "persons"),
-    (lambda: DPLogisticRegression(classes=[0, 1], max_sample_weight=2.0).fit(X, LABELS), "weights"),
+    (lambda: DPLogisticRegression(classes=[0, 1]).fit(X, LABELS, groups=PERSONS), "groups is missing"),
+    (lambda: DPLogisticRegression(classes=[0, 1], max_sample_weight=2.0).fit(X, LABELS),
+     "sample_weight is missing, and model has max_sample_weight=2.0"),
     (lambda: DPRidge(target_range=(-1, 1)).fit(X[:9], TARGETS[:9]), "n_samples=2000.*9; write that"),
     (lambda: AccuracyFirstSearchCV(
         DPLogisticRegression(classes=[0, 1], alpha=0.1), {"epsilon": [10.0, 20.0]}, target=0.9,
         criterion="risk", method="predict_verify",
     ).fit(X, LABELS).best_estimator_, "search that looked at its noise"),
+    *(
+        (lambda strategy=strategy: StabilityGridSearchCV(
+            DPLogisticRegression(classes=[0, 1]), {"alpha": [0.1, 1.0]}, strategy=strategy,
+        ).fit(X, LABELS).best_estimator_, "search that looked at its noise")
+        for strategy in ("budget_split", "data_split", "random_stopping")
+    ),
 ])  # fmt: skip
 def test_models_whose_noise_has_no_known_law_are_refused(make, match):
     with pytest.raises((TypeError, ValueError), match=match):
         coef_interval(make(), Untouchable(), Untouchable(), epsilon=1.0, n_samples=N)
+
+
+def test_the_winner_of_an_exact_choice_is_refused():
+    with pytest.warns(PrivacyLeakWarning, match="exact scores"):
+        search = StabilityGridSearchCV(
+            DPLogisticRegression(classes=[0, 1]), {"alpha": [0.1, 1.0]}, strategy="control",
+        ).fit(X, LABELS)
+    with pytest.raises(ValueError, match="looked at its noise"):
+        coef_interval(search.best_estimator_, X, LABELS, epsilon=1.0, n_samples=N)
+
+
+@pytest.mark.parametrize("name, given, match", [
+    ("logistic", {"groups": PERSONS}, "groups is given, and model was trained on records"),
+    ("logistic", {"sample_weight": WEIGHTS}, "sample_weight is given, and .*=None, so"),
+    ("sums", {"sample_weight": WEIGHTS}, "sample_weight is given"),
+])
+def test_records_are_of_the_kind_of_the_fit(name, given, match):
+    model, _ = fitted(name)
+    with pytest.raises(ValueError, match=match):
+        coef_interval(model, Untouchable(), Untouchable(), epsilon=1.0, n_samples=N, **given)
 
 
 @pytest.mark.parametrize("changed, match", [

@@ -7,7 +7,12 @@ import pytest
 from scipy.stats import norm
 
 from dpselect.mechanisms.gaussian import gaussian_mu
-from dpselect.mechanisms.gaussian_objective import _tail, largest_kappa, objective_mu, signless_mu
+from dpselect.mechanisms.gaussian_objective import (
+    largest_kappa,
+    objective_mu,
+    signless_mu,
+    tail_bounds,
+)
 
 CORRELATIONS = [1.0, 0.9999, 0.99, 0.9, 0.5, 0.0, -0.5, -0.9, -1.0]
 BUDGETS = [(0.01, 1e-8), (0.1, 1e-6), (0.3, 1e-4), (1.0, 1e-6), (3.0, 1e-3), (8.0, 1e-6)]
@@ -75,7 +80,7 @@ def test_a_large_delta_does_not_leave_the_lemma():
 @pytest.mark.parametrize("m, kappa", [(0.02, 0.0), (0.02, 0.005), (0.2, 0.05), (0.4, 0.01), (1.5, 0.8)])
 def test_tails_hold_for_every_correlation(m, kappa):
     t = np.linspace(0, max(2 * kappa, 2 * m + m * m / 2), 7)[1:]
-    bounds = _tail(m, kappa, t)
+    bounds = tail_bounds(m, kappa, t, m)
     exact = np.array([
         [exceeds(m, kappa, level, rho) for level in t] for rho in np.cos(np.linspace(0, np.pi, 13))
     ])

@@ -81,7 +81,7 @@ def test_one_row_a_person_is_no_groups_to_the_last_bit(make):
     for name in ("coef_", "gram_", "density_"):
         assert np.array_equal(getattr(one, name, 0), getattr(other, name, 0))
     assert persons.privacy_.epsilon == plain.privacy_.epsilon and persons.privacy_.adjacency == PERSON
-    assert plain.plan_.to_dict() == persons.plan_.to_dict()
+    assert plain.plan_.to_dict() | {"persons": True} == persons.plan_.to_dict()
 
 
 @WAYS
@@ -245,6 +245,12 @@ class OwnScore(BrierScore):
 def test_what_does_not_take_groups_refuses_before_any_record(make, said):
     with pytest.raises((CertificateError, TypeError, ValueError), match=said):
         make().fit("not even records", None, groups="no ids")
+
+
+def test_a_search_of_a_pipeline_says_how_groups_are_given():
+    steps = make_pipeline(BoundedScaler((-1, 1)), clone(LOGISTIC))
+    with pytest.raises(TypeError, match="write groups="):
+        search(model=steps, grid={}).fit("not even records", None, dplogisticregression__groups="no ids")
 
 
 def test_accuracy_of_persons():

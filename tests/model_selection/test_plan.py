@@ -1,6 +1,7 @@
 import json
 import pickle
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -76,6 +77,10 @@ def test_text_and_json():
     assert text.splitlines()[0].startswith("Plan for 17118 records and 10 columns")
     assert len([line for line in text.splitlines() if line.startswith("alpha=")]) >= 2
     assert json.loads(json.dumps(p.to_dict()))["candidates"][1]["params"] == {"alpha": 1.0}
+    assert "ruled out" not in text and "ruled out" in str(replace(p, considered=np.array([True, False])))
+    persons = str(replace(p, persons=True))
+    assert persons.startswith("Plan for 17118 persons") and "on 17118 persons" in persons
+    assert "records" not in persons.splitlines()[0]
 
 
 def test_a_dummy_row_stands_for_categories():

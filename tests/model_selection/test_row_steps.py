@@ -5,6 +5,7 @@ import time
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.compose import ColumnTransformer
@@ -19,7 +20,7 @@ from sklearn.preprocessing import (
 
 from dpselect import RowChunks
 from dpselect.model_selection.row_steps import fit, fit_private, public_rows, transform
-from dpselect.preprocessing import BoundedScaler, DPBoundsScaler
+from dpselect.preprocessing import BoundedScaler, DPBoundsScaler, TableEncoder
 from dpselect.preprocessing.pipeline_check import map_parts
 from dpselect.rows import as_lazy, block_map, block_sum, is_lazy
 
@@ -122,8 +123,21 @@ def test_the_first_dummy_row_that_steps_take_is_enough():
     steps = make_pipeline(FunctionTransformer(np.arccosh), BoundedScaler((0, 1)))
     _, rows = fit_transform(steps, 1 + X**2)
     np.testing.assert_allclose(rows, 2 * np.clip(np.arccosh(1 + X**2), 0, 1) - 1)
-    with pytest.raises(ValueError, match="a dummy row .*(infinity|NaN)"):
+    with pytest.raises(ValueError, match="(infinity|NaN).* a dummy row"):
         fit_transform(make_pipeline(FunctionTransformer(divided_by_zero), BoundedScaler((0, 1))), X)
+
+
+def test_a_refusal_of_a_table_names_the_column_and_what_to_write():
+    """As the encoder does by itself: a column is public, and its cells are not told."""
+    def steps():
+        return make_pipeline(TableEncoder({"age": (0, 100), "job": ["a", "b"]}))
+
+    table = pd.DataFrame({"age": [1.0, 98765.0, np.nan], "job": ["a", "b", "a"]})
+    with pytest.raises(ValueError, match="^Column 'age' of X has missing .* 'missing': True") as caught:
+        fit_transform(steps(), table)
+    assert caught.value.__context__ is None and "98765" not in str(caught.value)
+    with pytest.raises(ValueError, match=r"^schema says nothing of .*'id'.* X\[list\(schema\)\]"):
+        fit_transform(steps(), table.fillna(0.0).assign(id=[1, 2, 3]))
 
 
 def divided_by_zero(rows):

@@ -171,7 +171,9 @@ def test_a_class_that_some_folds_lack(data):
 
 def test_verbose_prints_public_facts(data, capsys):
     search(verbose=1).fit(*data)
-    assert capsys.readouterr().out == "group of candidates 1 of 1: done\n"
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1:] == ["group of candidates 1 of 1: done", "training the chosen model on 3000 records"]
+    assert lines[0].startswith("choosing among ") and len(lines) == 3
 
 
 def test_refit_after_inf_forgets_exact_scores(data):

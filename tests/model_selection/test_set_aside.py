@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import PolynomialFeatures
+from sklearn.preprocessing import Binarizer, PolynomialFeatures
 
 from dpselect import (
     AccuracyFirstSearchCV,
@@ -17,13 +17,17 @@ from dpselect import (
     RowChunks,
     SeededNoiseWarning,
     StabilityGridSearchCV,
+    evaluate,
 )
+from dpselect.evaluation.density import DensityCells
 from dpselect.evaluation.forecast import forecast
 from dpselect.evaluation.multiclass import MulticlassCells
 from dpselect.evaluation.regression import RegressionCells
 from dpselect.evaluation.scores import BinaryCells
-from dpselect.model_selection.set_aside import SetAside
+from dpselect.model_selection.set_aside import SetAside, cells_before
+from dpselect.model_selection.strategies import STRATEGIES
 from dpselect.noise import root_stream
+from dpselect.preprocessing import DPBoundsScaler
 
 INF = float("inf")
 RNG = np.random.default_rng(0)
@@ -95,6 +99,28 @@ def test_what_is_set_aside_has_no_part_in_the_model(kind, monkeypatch):
     monkeypatch.setattr(SetAside, "cut", lambda self, X, y: ((X[:n], y[:n]), (X, y)))
     first, second = fitted(kind, X, SEARCHES[kind][1]), fitted(kind, changed, y)
     assert (first.best_estimator_.coef_ != second.best_estimator_.coef_).any()
+
+
+@pytest.mark.parametrize("strategy", [name for name in STRATEGIES if name != "control"])
+def test_figures_are_of_the_pipeline_that_is_released(strategy):
+    """Whichever candidate was chosen: its steps need not be those of another one."""
+    n, chosen = 600, set()
+    for thresholds, groups in (([5.0, 0.0], {}), ([0.0, 5.0], {"groups": np.arange(n)})):
+        # of the two, one gives the model nothing to learn from
+        model = make_pipeline(
+            DPBoundsScaler(50.0), Binarizer(), DPLogisticRegression(alpha=0.01, classes=[0, 1])
+        )
+        varied = {"dplogisticregression__alpha": [0.01, 0.1]} if strategy == "data_independent" else {
+            "binarizer__threshold": thresholds
+        }
+        search = stability(model, 1000.0, varied, strategy=strategy, random_state=3)
+        with pytest.warns(SeededNoiseWarning):
+            search.fit(X[:n], Y[:n], **groups)
+        held = SetAside.of(0.25, n, root_stream(3)).held
+        exact = evaluate(search.best_estimator_, X[held], Y[held], epsilon=INF)
+        assert search.evaluation_.counts_ == pytest.approx(exact.counts_, abs=0.5)
+        chosen.add(search.best_index_)
+    assert 1 in chosen or strategy == "data_independent"
 
 
 def test_every_record_is_in_one_part():
@@ -171,12 +197,13 @@ def test_plans_forecast_how_well_the_model_will_be_known():
     assert plan.n_samples == 15_000 and "evaluate" not in str(stability(evaluation=None).plan(20_000, 2))
     assert "records are set aside" in accuracy_first().plan(20_000, 2).messages[-1]
     small = stability(epsilon=0.01).plan(1000, 2).messages[-1]
-    assert "roc_auc nothing" in small
+    assert "tell nothing (too few records at this epsilon for accuracy and roc_auc)." in small
 
 
 @pytest.mark.parametrize("cells", [
     BinaryCells(np.arange(2), True), MulticlassCells(np.arange(4), True),
     MulticlassCells(np.array(["a", "b", "c"]), False), RegressionCells((-3.0, 5.0)),
+    DensityCells.invented(),
 ])
 def test_forecasts_shrink_with_epsilon_and_records(cells):
     def reach(n, epsilon):
@@ -201,5 +228,15 @@ def test_what_cannot_be_evaluated_is_refused_before_any_record_is_read():
     with pytest.raises(ValueError, match="refit=False"):
         stability(refit=False).fit("no records", None)
     with pytest.raises(ValueError, match="evaluation"):
-        density = DPHistogramDensity(bounds=(0, 1))
-        stability(density, grid={"bin_width": [0.1, 0.2]}).fit("no records", None)
+        cells_before(Ridge(), 2)
+
+
+@pytest.mark.parametrize("search", [
+    stability(DPHistogramDensity(bounds=(-0.5, 0.5)), grid={"bin_width": [0.1, 0.2]}),
+    accuracy_first(DPHistogramDensity(bounds=(-0.5, 0.5), bin_width=0.5), target=0.1),
+])
+def test_densities(search):
+    assert "log_gain" in search.plan(N, 2).messages[-1]
+    found = search.fit(X).evaluation_
+    assert found.n_records == N // 4 and found.counts_.shape == found.densities[:, 0].shape
+    assert found.privacy_.epsilon == search.privacy_.epsilon

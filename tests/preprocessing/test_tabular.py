@@ -19,6 +19,7 @@ from dpselect import (
     DPPoissonRegressor,
     DPRidge,
     RowChunks,
+    SeededNoiseWarning,
     StabilityGridSearchCV,
     privacy_of,
 )
@@ -67,6 +68,27 @@ def test_a_fit_reads_bounds_from_the_encoder(model, expansion, table):
     }
     assert privacy_of(pipeline).epsilon == 1.0
     assert model.data_norm == 1.0  # it was cloned
+
+
+def test_groups_reach_the_model(table):
+    X, y = table
+    ids = np.arange(len(y)) % 500
+    model = DPLogisticRegression(classes=[0, 1], random_state=0)
+    with pytest.warns(SeededNoiseWarning):
+        by_step = tabular_pipeline(SCHEMA, model).fit(X, y, model__groups=ids)
+        fitted = tabular_pipeline(SCHEMA, model).fit(X, y, groups=ids)
+        rows = tabular_pipeline(SCHEMA, model).fit(X, y, groups=None)
+    assert privacy_of(fitted).adjacency == "replace all rows of one person"
+    assert privacy_of(rows).adjacency == "replace one record"
+    assert np.array_equal(fitted["model"].coef_, by_step["model"].coef_)
+    assert fitted["encoder"].n_epsilon == 500  # persons, not rows
+    with pytest.raises(TypeError, match="groups and model__groups"):
+        tabular_pipeline(SCHEMA, model).fit(X, y, groups=ids, model__groups=ids)
+
+
+def test_a_schema_that_says_nothing_is_refused_where_it_is_written():
+    with pytest.raises(ValueError, match="'letter'.*HashingVectorizer"):
+        tabular_pipeline({**SCHEMA, "letter": "text"}, DPLogisticRegression(classes=[0, 1]))
 
 
 def test_bounds_follow_the_encoder(table):

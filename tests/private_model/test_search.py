@@ -5,7 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.pipeline import Pipeline
 
 from dpselect import (
@@ -13,6 +13,7 @@ from dpselect import (
     CertificateError,
     DPLogisticRegression,
     PrivacyLedger,
+    PrivateModel,
     StabilityGridSearchCV,
     privacy_report,
 )
@@ -51,6 +52,11 @@ def test_kinds_are_compared_at_the_total_of_one_search(data, strategy, tmp_path)
         assert 2 * inner.epsilon == fitted.plan_.training_epsilon
     assert "nothing here proves or tests: SignedSum, by" in privacy_report(fitted).to_markdown()
     assert fitted.predict(data[0][:5]).shape == (5,)
+
+
+def test_a_chosen_model_is_evaluated_on_what_was_set_aside(data):
+    found = StabilityGridSearchCV(OTHER, {"estimator__gain": [1.0]}, evaluation=0.25).fit(*data)
+    assert found.evaluation_.n_records == 1000 and found.privacy_.epsilon == 1.0
 
 
 @pytest.mark.parametrize("strategy", ["stability", "optimal_risk", "data_independent"])
@@ -125,6 +131,56 @@ def test_deltas_of_the_models_are_stated(data, strategy, total):
     grid = {"model": [model], "model__estimator__gain": [1.0, 2.0, 5.0]}
     fitted = search(strategy, grid).fit(*data)
     assert fitted.privacy_.delta == pytest.approx(total)
+
+
+class Elsewhere(ClassifierMixin, BaseEstimator):
+    """A model whose noise is not known here; one of its calls on records fails."""
+
+    calls, fails_at = 0, 0
+
+    def __init__(self, epsilon=1.0, random_state=None):
+        self.epsilon = epsilon
+        self.random_state = random_state
+
+    def fit(self, X, y):
+        self.classes_ = np.array([0, 1])
+        return self._called(X)
+
+    def decision_function(self, X):
+        self._called(X)
+        return np.random.default_rng(0).normal(size=len(X))
+
+    def _called(self, X):
+        Elsewhere.calls += len(X) > 2  # not on dummy rows
+        if Elsewhere.calls == Elsewhere.fails_at:
+            raise ArithmeticError
+        return self
+
+
+@pytest.mark.parametrize("strategy", ["random_stopping", "budget_split", "data_split", "random"])
+def test_a_search_that_fails_after_a_model_was_trained_is_counted(strategy, tmp_path):
+    """Wherever it fails: something may have come out, although no noise was drawn here."""
+    X, y = records(60)
+    model = PrivateModel(
+        Elsewhere(), adjacency="replace one record", classes=[0, 1],
+        public_records=(np.zeros((2, 2)), np.arange(2)),
+    )
+    for fails_at in range(1, 4):
+        Elsewhere.calls, Elsewhere.fails_at = 0, fails_at
+        ledger = PrivacyLedger(tmp_path / str(fails_at), epsilon=3.0)
+        made = search(strategy, {"model": [model], "scale": ["passthrough", BoundedScaler((-2, 2))]})
+        made.set_params(ledger=ledger)
+        # refused before a model is trained
+        with pytest.raises(ValueError, match="label that is not in classes"):
+            made.fit(X, y + 7)
+        assert ledger.spent() == (0.0, 0.0) and Elsewhere.calls == 0
+        try:
+            made.fit(X, y)
+        except ValueError:
+            assert Elsewhere.calls == fails_at
+        else:  # so many calls there were not
+            assert 0 < Elsewhere.calls < fails_at
+        assert ledger.spent() == (1.0, 0.0)
 
 
 def test_the_grid_may_not_name_what_the_search_sets():

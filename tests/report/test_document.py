@@ -27,7 +27,7 @@ class Page(HTMLParser):
     def handle_starttag(self, tag, attrs):
         self.tags.append(tag)
         self.attributes += attrs
-        if tag != "meta":
+        if tag not in ("meta", "wbr"):
             self.open.append(tag)
 
     def handle_endtag(self, tag):
@@ -94,3 +94,11 @@ def test_other_endings_are_refused_and_nothing_is_written(tmp_path, name):
     with pytest.raises(ValueError, match="path ends in .*; end it in .html, .md or .json"):
         REPORT.save(tmp_path / name)
     assert not list(tmp_path.iterdir())
+
+
+def test_names_in_tables_are_broken_after_their_parts():
+    name = "best_estimator_.model: DPLogisticRegression"
+    table = Table(("Part",), ((name,),))
+    html = PrivacyReport("A", "2030-01-31", PrivacyLoss(1.0), (Section("B", (table,)),)).to_html()
+    assert "best_<wbr>estimator_.<wbr>model: DPLogistic<wbr>Regression" in html
+    assert name in "".join(Page(html).text)

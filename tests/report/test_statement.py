@@ -34,6 +34,7 @@ from dpselect import (
     StabilityGridSearchCV,
     Thresholdout,
     ThresholdoutFeatureSelector,
+    coef_interval,
     evaluate,
     privacy_of,
     privacy_report,
@@ -139,6 +140,14 @@ RELEASES = {
     ).fit(X, Y),
     "ladder": lambda: Ladder(0.1).fit(X, Y),
     "evaluation": lambda: evaluate(PUBLIC, X[:EVALUATED], Y[:EVALUATED], epsilon=1.0),
+    "evaluation of a density": lambda: evaluate(
+        DPHistogramDensity(bounds=[(-1, 1)] * 2, bin_width=0.5).fit(X[EVALUATED:]), X[:EVALUATED],
+        epsilon=1.0,
+    ),
+    "intervals": lambda: coef_interval(
+        clone(MODEL).fit(X[EVALUATED:], Y[EVALUATED:]), X[:EVALUATED], Y[:EVALUATED], epsilon=100.0,
+        n_samples=N - EVALUATED,
+    ),
     "seeded": lambda: DPLogisticRegression(classes=[0, 1], random_state=0).fit(X, Y),
 }
 PUBLIC = LogisticRegression().fit(X[EVALUATED:], Y[EVALUATED:])
@@ -260,6 +269,7 @@ def test_sentences_for_each_property_of_a_loss(model):
 
 def test_the_number_of_records(name, model):
     known = {"evaluation": EVALUATED, "holdout": None, "columns": None}
+    known["evaluation of a density"] = EVALUATED
     if not name.startswith(("search", "ridge")):
         known.setdefault(name, None)
     if name.startswith("persons"):
@@ -336,13 +346,35 @@ def test_evaluation_and_how_it_adds_up(released):
     assert not any(s.title == "How good it is" for s in privacy_report(model).sections)
 
 
+def test_intervals_of_coefficients(released):
+    intervals = released("intervals")
+    report = privacy_report(intervals)
+    (table,) = tables(report, "How well the coefficients are known")
+    low, high = intervals.confidence_interval()
+    assert [row[0] for row in table.rows] == ["0", "1", "intercept"]
+    assert table.rows[0][1] == f"{intervals.coef[0]:.4g} [{low[0]:.4g}, {high[0]:.4g}]"
+    assert "The model that the intervals are about" in texts(report, "What is not covered")
+    lost = coef_interval(
+        clone(MODEL).fit(X[EVALUATED:], Y[EVALUATED:]), X[:EVALUATED], Y[:EVALUATED], epsilon=1e-3,
+        n_samples=N - EVALUATED,
+    )
+    (table,) = tables(privacy_report(lost), "How well the coefficients are known")
+    assert lost.empty and all("not known" in row[1] for row in table.rows)
+
+
 def test_the_state_of_a_ledger(tmp_path, released):
     ledger = PrivacyLedger(tmp_path / "records.ledger", epsilon=3.0, delta=1e-3)
     model = released("classifier")
-    ledger.spend(0.5, delta=1e-4)
+    ledger.spend(0.5, delta=1e-4, label="counts of wards")
     ledger.reserve(0.25)
     report = privacy_report(model, ledger)
-    (table,) = tables(report, "Budget of the records")
+    table, entries = tables(report, "Budget of the records")
+    day = datetime.datetime.now(datetime.UTC).date()
+    days = {(day - datetime.timedelta(days=k)).isoformat() for k in (0, 1)}
+    assert [(row[0], *row[2:]) for row in entries.rows] == [
+        ("counts of wards", "0.5", "0.0001"), (ledger.history()[1].label, "0.25", "0"),
+    ]
+    assert {row[1] for row in entries.rows} <= days
     assert [row[1:] for row in table.rows] == [("3", "0.001"), ("0.75", "0.0001"), ("2.25", "0.0009")]
     said = texts(report, "Budget of the records")
     assert "Entries: 2. Reserved, not committed and counted in full: 1." in said
@@ -434,12 +466,24 @@ def test_shares_are_rounded_up(epsilon):
 
 
 @pytest.mark.parametrize("params", [
-    {"ledger": "records.ledger"}, {"evaluation": 0.9}, {"date": "2030-01-31"},
+    {"ledger": "records.ledger"}, {"evaluation": 0.9}, {"date": "2030-01-31"}, {"about": 7},
 ])  # fmt: skip
 def test_wrong_types_are_refused(params, released):
     (name,) = params
     with pytest.raises(TypeError, match=f"^{name} must be a .*; write .*"):
         privacy_report(released("classifier"), **params)
+
+
+def test_the_records_have_a_name(released):
+    model = released("classifier")
+    report = privacy_report(model, about="Admissions of 2029, St. Anne's")
+    assert report.sections[0].blocks[0] == "The records: Admissions of 2029, St. Anne's."
+    assert "The records:" not in str(privacy_report(model))
+
+
+def test_numbers_that_are_not_released_are_not_listed(released):
+    said = str(privacy_report(released("search, stability")))
+    assert "coef" in said and "n\\_iter" not in said and "multimetric" not in said
 
 
 def test_what_released_nothing_is_refused():

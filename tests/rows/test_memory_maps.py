@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dpselect import DPHistogramDensity, DPLogisticRegression, DPRidge
-from dpselect.rows import as_lazy, block_map, block_sum, is_lazy
+from dpselect.rows import as_lazy, block_map, block_sum, is_lazy, sample
 from dpselect.rows import memory_maps as module
 
 N_ROWS, N_COLUMNS = 5000, 100
@@ -51,6 +51,29 @@ def test_a_gigabyte_takes_no_memory(tmp_path, mode):
         capture_output=True, text=True, check=True, env=os.environ,
     )
     assert float(done.stdout) < 300  # MB
+
+
+def test_a_sample_gives_back_what_it_read_before_it_reads_on(tmp_path, monkeypatch):
+    # (the sparse file above has no pages that could stay)
+    held, most = set(), []
+    load, release = module.MemoryMapRows.load, module.MemoryMapRows.release
+
+    def loading(self, rows):
+        held.add(rows.start)
+        most.append(len(held))
+        return load(self, rows)
+
+    def releasing(self, rows):
+        release(self, rows)
+        held.discard(rows.start)
+
+    monkeypatch.setattr(module.MemoryMapRows, "load", loading)
+    monkeypatch.setattr(module.MemoryMapRows, "release", releasing)
+    X = np.memmap(tmp_path / "rows", dtype=np.float64, mode="w+", shape=(10_000, 3))
+    X[:] = np.arange(10_000)[:, None]
+    rows, numbers = sample(1000, X, np.arange(10_000))
+    assert (rows == numbers[:, None]).all() and len(most) > 10
+    assert max(most) == 1 and not held
 
 
 @pytest.fixture

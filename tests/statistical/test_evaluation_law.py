@@ -12,6 +12,8 @@ import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from dpselect import evaluate
+from dpselect.evaluation.confidence import ConfidenceCells
+from dpselect.evaluation.density import DensityCells
 from dpselect.evaluation.multiclass import MulticlassCells
 from dpselect.evaluation.regression import RegressionCells
 from dpselect.evaluation.release import EvaluationPlan, count
@@ -125,9 +127,17 @@ KINDS = {
         MulticlassCells(np.arange(3), False), lambda rng, n: rng.integers(3, size=n),
         lambda rng, n: rng.integers(3, size=n),
     ),
+    "confidence": (
+        ConfidenceCells(np.arange(3), True), lambda rng, n: rng.dirichlet(np.ones(3), size=n),
+        lambda rng, n: rng.integers(3, size=n),
+    ),
     "regression": (
         RegressionCells((-1.0, 1.0)), lambda rng, n: rng.standard_cauchy(size=n),
         lambda rng, n: rng.standard_cauchy(size=n),
+    ),
+    "density": (
+        DensityCells.invented(), lambda rng, n: rng.standard_cauchy(size=n) ** 2,
+        lambda rng, n: np.zeros(n),
     ),
     "two classes": (
         BinaryCells(np.array([0, 1]), True), lambda rng, n: rng.random(n),

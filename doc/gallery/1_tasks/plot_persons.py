@@ -39,13 +39,15 @@ print(f"{len(X)} rows, {len(np.unique(person))} persons")
 # Rows, and persons
 # -----------------
 #
-# A step of a ``Pipeline`` gets the ids by its name, ``model__groups``; a model by itself takes
-# ``groups``. The statement names whom it protects.
+# ``fit`` takes the ids as ``groups``: of a ``tabular_pipeline``, of a model by itself, and of a search.
+# (A ``Pipeline`` of scikit-learn wants the name of the step, ``model__groups``.) The statement names
+# whom it protects, and a ledger must count the same: ``PrivacyLedger(path, epsilon=3.0,
+# adjacency="replace all rows of one person")``.
 
 model = tabular_pipeline(schema, DPPoissonRegressor(epsilon=1.0, target_bound=20.0))
 rows = model.fit(X[~held_out], visits[~held_out])
 print(privacy_of(rows))
-persons = model.fit(X[~held_out], visits[~held_out], model__groups=person[~held_out])
+persons = model.fit(X[~held_out], visits[~held_out], groups=person[~held_out])
 print(privacy_of(persons))
 
 # %%
@@ -65,7 +67,7 @@ def explained(epsilon, **groups):
     return d2_tweedie_score(visits[held_out], fitted.predict(X[held_out]), power=1)
 
 
-ids = {"model__groups": person[~held_out]}
+ids = {"groups": person[~held_out]}
 largest = np.bincount(person).max()
 ways = {
     "the row, epsilon": ("C0", lambda epsilon: explained(epsilon)),

@@ -49,7 +49,8 @@ scaler = BoundedScaler([(20, 90), (60, 250)])
 # Ana publishes a table of ages, and a model
 # ------------------------------------------
 #
-# Her program knows the path and nothing else. The search costs what it says, once.
+# Her program knows the path and nothing else. A search is paid once, however
+# many models it tries.
 
 ledger = PrivacyLedger(path)
 with ledger:

@@ -44,6 +44,8 @@ class Auto(Strategy):
         return self._expanded(self.strategy.plan())
 
     def delta_of_models(self):
+        if not any(self.deltas):
+            return 0.0
         # with other numbers of records another strategy may be taken, but where one of these serves
         # none that releases several models
         if any(_attempt(kind, self.problem)[0] for kind in (OptimalRisk, Stability)):
@@ -142,7 +144,10 @@ def _by_scores(problem):
     if plan.minimum_detectable_difference > HOPELESS * plan.stake:
         reason = "a choice by scores would be left to chance, and cost half of the loss"
         return _first(problem, members, reason)
-    return stability, members, "no other strategy has a bound for this score"
+    reason = "no other strategy has a bound for this score"
+    if plan.minimum_detectable_difference > UNDERPOWERED * plan.stake:
+        reason += ", and a choice as weak as this one was still better than one by chance"
+    return stability, members, reason
 
 
 def _first(problem, members, reason):

@@ -381,6 +381,7 @@ class Strategy(ABC):
             sensitivity=_column(sensitivity, k), noise_scale=_column(scales, k), stake=stake,
             minimum_detectable_difference=minimum_detectable_difference,
             considered=np.ones(k, dtype=bool), messages=few + tuple(messages),
+            persons=problem.candidates[0].persons,
         )
 
 

@@ -46,7 +46,8 @@ def applies(candidates):
 
 def has_costs(candidates):
     """Tell whether the public rule is known for all models."""
-    return all(isinstance(candidate.model, RanksRegularisation) for candidate in candidates)
+    models = {type(candidate.model): candidate.model for candidate in candidates}
+    return all(isinstance(model, RanksRegularisation) for model in models.values())
 
 
 def best_regularisations(problem, epsilon):

@@ -112,6 +112,8 @@ class TrainedApart(HeldOut):
             ],
             label="models and choice, on disjoint parts",
         )
+        # the choice looked at its noise: it is not a model that its own fit alone released
+        models[best].privacy_ = loss
         return Choice(best, [loss], problem.candidates[best].with_steps(models[best]))
 
 
@@ -212,5 +214,6 @@ class Control(HeldOut):
             math.inf, label="an exact choice", seeded=self.problem.seeded,
             adjacency=self.problem.adjacency,
         )
+        models[best].privacy_ = loss
         model = self.problem.candidates[best].with_steps(models[best])
         return Choice(best, [loss], model)

@@ -102,7 +102,8 @@ def messages(params, sensitivity, stake, epsilon, selection_epsilon, n_samples, 
         return tuple(said)
     said.append(
         f"This selection is underpowered: its minimum detectable difference of scores is {blur:.2g}, "
-        f"and a perfect model scores only {stake:.2g} better than one that says nothing."
+        f"and a perfect model scores only {stake:.2g} better than one that says nothing (a ratio of "
+        f"{blur / stake:.2g}; at most {UNDERPOWERED} is worth the price of a choice)."
     )
     fixes = [
         _dropping(params, sensitivity, selection_epsilon, order, goal),

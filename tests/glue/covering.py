@@ -1,0 +1,62 @@
+"""Covering arrays: few rows of settings in which any two values that may meet do meet."""
+
+import itertools
+import random
+
+TRIES = 4
+
+
+def covering_array(axes, meet, seed=0):
+    """Return rows, dicts with a value for each axis, in which any two values that may meet do.
+
+    Greedy: each row begins with a pair that has not met, and takes on each other axis the value that
+    makes most pairs meet for the first time.
+
+    Parameters
+    ----------
+    axes : dict
+        From the name of an axis to its values, which are told apart by ``==``.
+    meet : callable
+        ``meet(axis, value, other_axis, other_value)`` tells whether two values may be in one row. It
+        should be possible to complete any pair that may meet.
+    seed : int, default=0
+    """
+    order = random.Random(seed)
+    items = [(axis, value) for axis, values in axes.items() for value in values]
+    both = list(itertools.permutations(items, 2))
+    apart = {pair for pair in both if not meet(*pair[0], *pair[1]) or not meet(*pair[1], *pair[0])}
+    missing = dict.fromkeys(
+        (a, b) for a, b in itertools.combinations(items, 2) if a[0] != b[0] and (a, b) not in apart
+    )
+
+    def completed(pair):
+        row = dict(pair)
+        for axis in order.sample(list(axes), len(axes)):
+            if axis in row:
+                continue
+            fits = [
+                value for value in axes[axis]
+                if not any(((axis, value), item) in apart for item in row.items())
+            ]
+            if not fits:
+                return None
+            gains = [
+                sum(((axis, value), item) in missing or (item, (axis, value)) in missing
+                    for item in row.items()) + order.random()
+                for value in fits
+            ]
+            row[axis] = fits[gains.index(max(gains))]
+        return {axis: row[axis] for axis in axes}
+
+    def met(row):
+        return [pair for pair in itertools.combinations(row.items(), 2) if pair in missing]
+
+    rows = []
+    while missing:
+        pair = next(iter(missing))
+        found = [row for row in (completed(pair) for _ in range(TRIES)) if row is not None]
+        assert found, f"no row has {pair}"
+        rows.append(max(found, key=lambda row: len(met(row))))
+        for pair in met(rows[-1]):
+            del missing[pair]
+    return rows

@@ -1,0 +1,106 @@
+"""The page on running time: its tables are the results that are kept, ratios are of the same round."""
+
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+ROOT = Path(__file__).parents[1]
+sys.path.append(str(ROOT / "benchmarks"))
+import _timing_rounds  # noqa: E402
+import compare  # noqa: E402
+import cost_tables  # noqa: E402
+from _timing_contestants import workloads  # noqa: E402
+
+
+def test_the_tables_of_the_page_are_the_results_that_are_kept():
+    page = (ROOT / "doc" / "cost.rst").read_text()
+    tables = cost_tables.tables()
+    for name, text in tables.items():
+        assert (ROOT / "doc" / name).read_text() == text
+        assert page.count(f".. include:: {name}\n") == 1
+    assert page.count(".. include::") == len(tables)
+    kept = {path.name for path in (ROOT / "doc").glob("cost_*.inc")}
+    assert kept == set(tables)
+
+
+def test_each_shape_that_is_compared_has_a_result():
+    known = compare.read(compare.RESULTS)[compare.WORKLOAD]
+    asked = [(workload.part, workload.title, *workload.shape) for workload in workloads()]
+    assert sorted(asked) == sorted(set(known.itertuples(index=False, name=None)))
+
+
+def lines(**seconds):
+    """Timings of three rounds of one workload, by side and contestant."""
+    return pd.DataFrame([
+        {"part": "single", "task": "fit", "n": 10, "d": 2, "run": 1, "threads": 1, "side": side,
+         "contestant": name, "round": i, "cpu": value, "wall": 1.0, "warned": ""}
+        for (side, name), values in seconds["timed"].items() for i, value in enumerate(values)
+    ])
+
+
+def test_a_ratio_is_of_the_same_round_and_of_the_fastest_solver_by_its_median():
+    ours, slow, fast = ("dpselect", "A"), ("rival", "slow"), ("rival", "fast")
+    # the machine is busy in the last round; each solver is the faster one in some round
+    (line,) = compare.ratios(lines(timed={
+        ours: [2.0, 4.0, 40.0], slow: [0.5, 3.0, 30.0], fast: [1.0, 1.0, 20.0],
+    })).itertuples()
+    assert (line.fastest, line.seconds, line.its, line.ratio) == ("fast", 4.0, 1.0, 2.0)
+
+
+def test_the_last_run_of_a_workload_counts(tmp_path):
+    first = lines(timed={("dpselect", "A"): [1.0, 2.0, 3.0]})
+    again = first.assign(run=2, cpu=9.0)
+    other = first.assign(task="other")
+    pd.concat([first, other, again]).to_csv(tmp_path / "results.csv", index=False)
+    known = compare.read(tmp_path / "results.csv")
+    assert set(known.loc[known["task"] == "fit", "cpu"]) == {9.0}
+    assert len(known) == 6
+
+
+def test_a_run_goes_on_and_asks_each_contestant_in_each_round(tmp_path, monkeypatch, capsys):
+    calls = []
+
+    def contestant(name):
+        return _timing_rounds.Contestant(name, name, lambda X, y: calls.append((name, X.shape)))
+
+    def workload(title):
+        return _timing_rounds.Workload(
+            "small", title, "labels", (20, 2), [contestant("dpselect"), contestant("rival"),
+            _timing_rounds.Contestant("not there", "", request={"contestant": "absent"})], 2,
+        )
+
+    def seconds(call, threads):
+        call()
+        return 1.0, 1.0, []
+
+    monkeypatch.setattr(_timing_rounds, "seconds", seconds)
+    monkeypatch.setattr(compare, "check", lambda shape: "")
+    monkeypatch.setattr(compare, "workloads", lambda: [workload("a")])
+    path = str(tmp_path / "results.csv")
+    compare.main(["--results", path])
+    assert sorted(calls) == sorted([("dpselect", (20, 2)), ("rival", (20, 2))] * 3)
+    monkeypatch.setattr(compare, "workloads", lambda: [workload("a"), workload("b")])
+    compare.main(["--results", path])
+    found = compare.read(path)
+    assert len(found) == 2 * 4 and len(calls) == 12
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize("cost, slope", [(lambda v: 3 * v, "1.00"), (lambda v: v**2, "2.00")])
+def test_an_exponent_is_the_slope_on_logarithmic_axes(cost, slope):
+    values = pd.Series([1.0, 10.0, 100.0, 1000.0]).to_numpy()
+    assert cost_tables.exponent(values, cost(values)).startswith(slope)
+
+
+def test_a_projection_scales_work_by_rows_and_columns_and_tasks_by_chunks():
+    known = pd.DataFrame({
+        "model": ["DPLogisticRegression", "DPRidge"], "n": 1_000_000, "d": 50, "chunks": 10,
+        "on_workers": 2.0, "client": 1.0, "tasks": 100,
+    })
+    *_, logistic, ridge, _ = cost_tables.projection(known).splitlines()
+    # 2,000 times the numbers on 100 workers; 8,000 chunks of 10 tasks, each .01 seconds
+    assert logistic.split()[1:] == ["40", "80,000", "800", "840"]
+    # each pair of columns: twice as many for each number
+    assert ridge.split()[1:] == ["80", "80,000", "800", "880"]
