@@ -14,7 +14,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin, DensityMixin, Regressor
 from .capabilities import PublicShape
 from .certificates import Certificate
 from .config import is_called_by, warn_caller
-from .counterparts import counterpart
 from .events import event_of_fit
 from .exceptions import (
     AccuracyNotReachedError,
@@ -27,6 +26,7 @@ from .ledger import CarriesLedgerMixin, spending, where_it_came_from, without_sp
 from .ledger.jointly import jointly
 from .metrics.plain import accuracy, r_squared
 from .noise import InnerStream, as_generator, check_random_state, is_seeded, root_stream
+from .parameters import counterpart, naming_counterparts
 from .persons import Persons, check_one_label_a_row
 from .privacy import Adjacency, PrivacyLoss
 from .records import (
@@ -65,17 +65,6 @@ def _as_a_release(fit):
         return self
 
     return fit_as_a_release
-
-
-def _naming_counterparts(init):
-    # (a __new__ would hide the signature of the class)
-    @wraps(init)
-    def init_that_names_them(self, *args, **params):
-        if instead := counterpart(type(self), params):
-            raise TypeError(instead)
-        init(self, *args, **params)
-
-    return init_that_names_them
 
 
 class ReleaseMixin(CarriesLedgerMixin):
@@ -155,7 +144,7 @@ class PrivateEstimator(ReleaseMixin, BaseEstimator, ABC):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "__init__" in vars(cls):
-            cls.__init__ = _naming_counterparts(cls.__init__)  # type: ignore[method-assign]
+            cls.__init__ = naming_counterparts(cls.__init__)  # type: ignore[method-assign]
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters by name.

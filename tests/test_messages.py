@@ -23,8 +23,8 @@ from dpselect import (
     DPRidge,
     StabilityGridSearchCV,
 )
-from dpselect.counterparts import COUNTERPARTS
 from dpselect.exceptions import CertificateError
+from dpselect.parameters import COUNTERPARTS
 from dpselect.preprocessing import BoundedScaler, DPBoundsScaler, tabular_pipeline
 
 X = np.random.default_rng(0).uniform(-0.5, 0.5, size=(200, 2))

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Collection, Mapping
+from dataclasses import KW_ONLY
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -44,6 +45,7 @@ from ..model_selection.strategies.dry_run import dry_run_fit
 from ..model_selection.weights import check_groups_are_taken, check_weights_are_taken, take_weights
 from ..noise import is_seeded, root_stream
 from ..noise.generators import RandomState, noise_for_dummy_data
+from ..parameters import with_parameters
 from ..persons import Persons, adjacency_of
 from ..privacy import PrivacyLoss
 from ..records import Weighted, check_weights, take_part
@@ -65,6 +67,7 @@ from .plan import AccuracyPlan, make_plan
 from .question import Question, outcome_loss
 
 
+@with_parameters
 class AccuracyFirstSearchCV(
     SearchDelegationMixin, ReleaseMixin, CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator
 ):
@@ -208,46 +211,27 @@ class AccuracyFirstSearchCV(
     True
     """
 
+    estimator: Estimator
+    param_grid: Mapping[str, Any]
+    _: KW_ONLY
+    target: float
+    criterion: str | Score = "excess_risk"
+    failure_probability: float = 0.1
+    method: str = "auto"
+    delta: float = 0.0
+    max_epsilon: float | Literal["auto"] = "auto"
+    on_failure: Literal["raise", "last"] = "raise"
+    cv: CrossValidation = None
+    verbose: int = 0
+    public_splits: bool = False
+    trusted_steps: Collection[str | type] = ()
+    evaluation: float | None = None
+    ledger: PrivacyLedger | None = None
+    random_state: RandomState = None
+
     # what the delegation asks of a search
     refit = True
     scoring = None
-
-    def __init__(
-        self,
-        estimator: Estimator,
-        param_grid: Mapping[str, Any],
-        *,
-        target: float,
-        criterion: str | Score = "excess_risk",
-        failure_probability: float = 0.1,
-        method: str = "auto",
-        delta: float = 0.0,
-        max_epsilon: float | Literal["auto"] = "auto",
-        on_failure: Literal["raise", "last"] = "raise",
-        cv: CrossValidation = None,
-        verbose: int = 0,
-        public_splits: bool = False,
-        trusted_steps: Collection[str | type] = (),
-        evaluation: float | None = None,
-        ledger: PrivacyLedger | None = None,
-        random_state: RandomState = None,
-    ) -> None:
-        self.estimator = estimator
-        self.param_grid = param_grid
-        self.target = target
-        self.criterion = criterion
-        self.failure_probability = failure_probability
-        self.method = method
-        self.delta = delta
-        self.max_epsilon = max_epsilon
-        self.on_failure = on_failure
-        self.cv = cv
-        self.verbose = verbose
-        self.public_splits = public_splits
-        self.trusted_steps = trusted_steps
-        self.evaluation = evaluation
-        self.ledger = ledger
-        self.random_state = random_state
 
     @with_callbacks
     def fit(self, X: MatrixLike, y: npt.ArrayLike | None = None, **params: Any) -> Self:

@@ -4,6 +4,7 @@ Chaudhuri and Vinterbo 2013, section 6.3. The page "Histogram density" of the do
 has statement and proof, and what differs from theirs.
 """
 
+from dataclasses import KW_ONLY
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -16,6 +17,7 @@ from ..estimator import PrivateDensity
 from ..ledger import PrivacyLedger
 from ..noise import release
 from ..noise.generators import RandomState
+from ..parameters import with_parameters
 from ..records import numeric_rows
 from ..rows import block_map, block_sum
 from ..training_records import warns_of_training_records
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 
+@with_parameters
 class DPHistogramDensity(PrivateDensity):
     """Histogram density, released with epsilon-differential privacy.
 
@@ -98,29 +101,20 @@ class DPHistogramDensity(PrivateDensity):
     True
     """
 
+    epsilon: float = 1.0
+    _: KW_ONLY
+    bin_width: npt.ArrayLike = 0.1
+    bounds: npt.ArrayLike | None = None
+    noise: Literal["laplace", "discrete_laplace"] = "laplace"
+    ledger: PrivacyLedger | None = None
+    random_state: RandomState = None
+
     default_scoring = "integrated_squared_error"
     reads = {"lazily": True}
     reads_once = True
     parameter_checks = {"noise": one_of("laplace", "discrete_laplace", why="only these have a proof")}
     takes_groups = True
     split_scores = staticmethod(density_split_scores)
-
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        *,
-        bin_width: npt.ArrayLike = 0.1,
-        bounds: npt.ArrayLike | None = None,
-        noise: Literal["laplace", "discrete_laplace"] = "laplace",
-        ledger: PrivacyLedger | None = None,
-        random_state: RandomState = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.bin_width = bin_width
-        self.bounds = bounds
-        self.noise = noise
-        self.ledger = ledger
-        self.random_state = random_state
 
     def _check_parameters(self):
         super()._check_parameters()

@@ -1,6 +1,7 @@
 """Thresholds and calibration, read from an evaluation that was paid for."""
 
 import math
+from dataclasses import KW_ONLY
 from functools import partial
 from typing import Any, Self
 
@@ -10,6 +11,7 @@ from scipy.special import expit, log_expit, logit
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.isotonic import IsotonicRegression
 
+from ..parameters import with_parameters
 from ..privacy import PrivacyLoss
 from ..rows import block_map
 from ..type_aliases import Array, Estimator, FloatArray, MatrixLike
@@ -128,6 +130,7 @@ def calibrated(
     return CalibratedModel(model, evaluation, method=method, threshold=threshold)
 
 
+@with_parameters
 class CalibratedModel(ClassifierMixin, BaseEstimator):
     """A classifier that is calibrated by an evaluation: see :func:`calibrated`.
 
@@ -170,18 +173,11 @@ class CalibratedModel(ClassifierMixin, BaseEstimator):
     (2, 2)
     """
 
-    def __init__(
-        self,
-        estimator: Estimator,
-        evaluation: BinaryEvaluation,
-        *,
-        method: str | None = "sigmoid",
-        threshold: float | None = None,
-    ) -> None:
-        self.estimator = estimator
-        self.evaluation = evaluation
-        self.method = method
-        self.threshold = threshold
+    estimator: Estimator
+    evaluation: BinaryEvaluation
+    _: KW_ONLY
+    method: str | None = "sigmoid"
+    threshold: float | None = None
 
     def fit(self, X: Any = None, y: Any = None) -> Self:
         """Do nothing: the model is fitted, and X and y are not read.

@@ -2,8 +2,8 @@
 
 import math
 from abc import abstractmethod
-from dataclasses import replace
-from typing import Any, Self
+from dataclasses import KW_ONLY, replace
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 from ..capabilities import PublicShape
 from ..certificates import RiskBound
 from ..estimator import PrivateEstimator
+from ..ledger import PrivacyLedger
+from ..noise.generators import RandomState
+from ..parameters import with_parameters
 from ..records import Weighted, check_weights, numeric_rows, split_weights
 from ..type_aliases import MatrixLike
 from ..validation import SMALLEST_BOUND, check_n_jobs, check_number, flag, number, one_of, unless
@@ -28,12 +31,30 @@ from .weights import Weights
 TOL = 1e-10
 
 
+@with_parameters
 class LinearModel(LearnsNormsMixin, PrivateEstimator):
-    """Base of linear models: a subclass has the parameters that are checked here, and a loss."""
+    """Base of linear models: a subclass adds what its loss needs, and the loss."""
 
-    reads = {"lazily": True, "accept_sparse": "csr"}
-    takes_groups = True
-    parameter_checks = {
+    epsilon: float = 1.0
+    _: KW_ONLY
+    delta: float = 0.0
+    alpha: float | Literal["auto"] = "auto"
+    perturbation: Literal["objective", "output"] = "objective"
+    norm: Literal["auto", "l2", "l1"] = "auto"
+    data_norm: float | Literal["auto"] = 1.0
+    data_norm_l1: float | Literal["auto"] | None = None
+    fit_intercept: bool = True
+    intercept_scaling: float = 1.0
+    max_sample_weight: float | None = None
+    tol: float = 1e-10
+    max_iter: int = 100
+    n_jobs: int | None = None
+    ledger: PrivacyLedger | None = None
+    random_state: RandomState = None
+
+    reads: ClassVar = {"lazily": True, "accept_sparse": "csr"}
+    takes_groups: ClassVar = True
+    parameter_checks: ClassVar = {
         "alpha": unless("auto", number(
             why="the noise is proportional to 1 / alpha, and without regularisation one record "
             "can move the model without limit",

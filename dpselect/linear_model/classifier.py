@@ -1,16 +1,28 @@
 """Predictions of private linear classifiers."""
 
+from collections.abc import Mapping
+from dataclasses import KW_ONLY
+from typing import Any
+
+import numpy.typing as npt
+
 from ..estimator import PrivateClassifier
+from ..parameters import with_parameters
 from ..type_aliases import FloatArray, MatrixLike
 from .base import LinearModel
 from .weights import check_class_weight
 
 
+@with_parameters
 class DPLinearClassifier(LinearModel, PrivateClassifier):
     """Base of linear classifiers, with the parameters of :class:`DPLogisticRegression`.
 
     A subclass says which MarginLoss it minimises.
     """
+
+    _: KW_ONLY
+    class_weight: Mapping[Any, float] | None = None
+    classes: npt.ArrayLike | None = None
 
     default_scoring = "brier"
 

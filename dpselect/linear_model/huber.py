@@ -1,20 +1,21 @@
 """Differentially private robust regression."""
 
-from typing import ClassVar, Literal
+from dataclasses import KW_ONLY
+from typing import ClassVar
 
 from sklearn.linear_model import LinearRegression
 
 from ..estimator import PrivateRegressor
-from ..ledger import PrivacyLedger
 from ..metrics import ClippedAbsoluteErrorScore
-from ..noise.generators import RandomState
+from ..parameters import with_parameters
 from ..rows import block_map
 from ..type_aliases import FloatArray, MatrixLike
 from ..validation import interval, middle_and_half
-from .base import TOL, LinearModel
+from .base import LinearModel
 from .losses import HALF_RANGE, PseudoHuberLoss
 
 
+@with_parameters
 class DPHuberRegressor(LinearModel, PrivateRegressor):
     """Robust linear regression for targets of any size, released with differential privacy.
 
@@ -139,6 +140,9 @@ class DPHuberRegressor(LinearModel, PrivateRegressor):
     True
     """
 
+    _: KW_ONLY
+    target_range: tuple[float, float] | None = None
+
     parameter_checks: ClassVar = {
         **LinearModel.parameter_checks,
         "target_range": interval(
@@ -147,43 +151,6 @@ class DPHuberRegressor(LinearModel, PrivateRegressor):
             "field, such as (0, 100); targets beyond count as they are",
         ),
     }
-
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        *,
-        delta: float = 0.0,
-        target_range: tuple[float, float] | None = None,
-        alpha: float | Literal["auto"] = "auto",
-        perturbation: Literal["objective", "output"] = "objective",
-        norm: Literal["auto", "l2", "l1"] = "auto",
-        data_norm: float | Literal["auto"] = 1.0,
-        data_norm_l1: float | Literal["auto"] | None = None,
-        fit_intercept: bool = True,
-        intercept_scaling: float = 1.0,
-        max_sample_weight: float | None = None,
-        tol: float = TOL,
-        max_iter: int = 100,
-        n_jobs: int | None = None,
-        ledger: PrivacyLedger | None = None,
-        random_state: RandomState = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.target_range = target_range
-        self.alpha = alpha
-        self.perturbation = perturbation
-        self.norm = norm
-        self.data_norm = data_norm
-        self.data_norm_l1 = data_norm_l1
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.max_sample_weight = max_sample_weight
-        self.tol = tol
-        self.max_iter = max_iter
-        self.n_jobs = n_jobs
-        self.ledger = ledger
-        self.random_state = random_state
 
     @property
     def default_scoring(self) -> ClippedAbsoluteErrorScore:

@@ -1,19 +1,18 @@
 """Differentially private logistic regression."""
 
 from collections.abc import Mapping
+from dataclasses import KW_ONLY
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import expit, logit
 
 from ..first_releases import FirstRelease
-from ..ledger import PrivacyLedger
-from ..noise.generators import RandomState
+from ..parameters import with_parameters
 from ..rows import block_map
 from ..type_aliases import FloatArray, MatrixLike
 from ..validation import check_number
-from .base import TOL, LinearModel
+from .base import LinearModel
 from .classifier import DPLinearClassifier
 from .first_releases import ClassShares
 from .losses import LogisticLoss
@@ -30,6 +29,7 @@ def _check_shares(name, value):
         )
 
 
+@with_parameters
 class DPLogisticRegression(DPLinearClassifier):
     """Logistic regression, released with differential privacy.
 
@@ -156,48 +156,10 @@ class DPLogisticRegression(DPLinearClassifier):
     True
     """
 
-    parameter_checks: ClassVar = {**LinearModel.parameter_checks, "base_rate": _check_shares}
+    _: KW_ONLY
+    base_rate: float | Mapping[Any, float] | Literal["auto"] | None = None
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        *,
-        delta: float = 0.0,
-        alpha: float | Literal["auto"] = "auto",
-        perturbation: Literal["objective", "output"] = "objective",
-        norm: Literal["auto", "l2", "l1"] = "auto",
-        data_norm: float | Literal["auto"] = 1.0,
-        data_norm_l1: float | Literal["auto"] | None = None,
-        fit_intercept: bool = True,
-        intercept_scaling: float = 1.0,
-        base_rate: float | Mapping[Any, float] | Literal["auto"] | None = None,
-        class_weight: Mapping[Any, float] | None = None,
-        max_sample_weight: float | None = None,
-        classes: npt.ArrayLike | None = None,
-        tol: float = TOL,
-        max_iter: int = 100,
-        n_jobs: int | None = None,
-        ledger: PrivacyLedger | None = None,
-        random_state: RandomState = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.alpha = alpha
-        self.perturbation = perturbation
-        self.norm = norm
-        self.data_norm = data_norm
-        self.data_norm_l1 = data_norm_l1
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.base_rate = base_rate
-        self.class_weight = class_weight
-        self.max_sample_weight = max_sample_weight
-        self.classes = classes
-        self.tol = tol
-        self.max_iter = max_iter
-        self.n_jobs = n_jobs
-        self.ledger = ledger
-        self.random_state = random_state
+    parameter_checks: ClassVar = {**LinearModel.parameter_checks, "base_rate": _check_shares}
 
     def _check_parameters(self):
         super()._check_parameters()

@@ -1,6 +1,7 @@
 """Differentially private Poisson regression."""
 
 import math
+from dataclasses import KW_ONLY
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -8,15 +9,14 @@ import numpy.typing as npt
 
 from ..estimator import PrivateRegressor
 from ..first_releases import FirstRelease
-from ..ledger import PrivacyLedger
 from ..metrics import PoissonDevianceScore
 from ..metrics.plain import d_squared
-from ..noise.generators import RandomState
+from ..parameters import with_parameters
 from ..rows import block_map
 from ..training_records import warns_of_training_records
 from ..type_aliases import FloatArray, MatrixLike
 from ..validation import SMALLEST_BOUND, number, unless
-from .base import TOL, LinearModel
+from .base import LinearModel
 from .first_releases import MeanCount
 from .losses import PoissonLoss
 from .plain import exponential_predictor
@@ -25,6 +25,7 @@ from .plain import exponential_predictor
 LEAST = -700.0
 
 
+@with_parameters
 class DPPoissonRegressor(LinearModel, PrivateRegressor):
     """Poisson regression of counts, released with differential privacy.
 
@@ -152,6 +153,10 @@ class DPPoissonRegressor(LinearModel, PrivateRegressor):
     True
     """
 
+    _: KW_ONLY
+    target_bound: float | None = None
+    base_rate: float | Literal["auto"] | None = None
+
     parameter_checks: ClassVar = {
         **LinearModel.parameter_checks,
         "target_bound": number(
@@ -165,45 +170,6 @@ class DPPoissonRegressor(LinearModel, PrivateRegressor):
             instead='write the mean count that is usual in the field, "auto" or None',
         ))),
     }
-
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        *,
-        delta: float = 0.0,
-        alpha: float | Literal["auto"] = "auto",
-        perturbation: Literal["objective", "output"] = "objective",
-        target_bound: float | None = None,
-        norm: Literal["auto", "l2", "l1"] = "auto",
-        data_norm: float | Literal["auto"] = 1.0,
-        data_norm_l1: float | Literal["auto"] | None = None,
-        fit_intercept: bool = True,
-        intercept_scaling: float = 1.0,
-        base_rate: float | Literal["auto"] | None = None,
-        max_sample_weight: float | None = None,
-        tol: float = TOL,
-        max_iter: int = 100,
-        n_jobs: int | None = None,
-        ledger: PrivacyLedger | None = None,
-        random_state: RandomState = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.alpha = alpha
-        self.perturbation = perturbation
-        self.target_bound = target_bound
-        self.norm = norm
-        self.data_norm = data_norm
-        self.data_norm_l1 = data_norm_l1
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.base_rate = base_rate
-        self.max_sample_weight = max_sample_weight
-        self.tol = tol
-        self.max_iter = max_iter
-        self.n_jobs = n_jobs
-        self.ledger = ledger
-        self.random_state = random_state
 
     @property
     def default_scoring(self) -> PoissonDevianceScore:

@@ -1,19 +1,16 @@
 """Differentially private linear support vector classification."""
 
-from collections.abc import Mapping
-from typing import Any, Literal
+from dataclasses import KW_ONLY
 
-import numpy.typing as npt
 from sklearn.svm import LinearSVC
 
-from ..ledger import PrivacyLedger
-from ..noise.generators import RandomState
+from ..parameters import with_parameters
 from ..validation import check_number
-from .base import TOL
 from .classifier import DPLinearClassifier
 from .losses import HuberHingeLoss
 
 
+@with_parameters
 class DPLinearSVC(DPLinearClassifier):
     """A linear support vector classifier, released with differential privacy.
 
@@ -130,48 +127,10 @@ class DPLinearSVC(DPLinearClassifier):
     True
     """
 
-    default_scoring = "ramp"
+    _: KW_ONLY
+    huber_width: float = 0.5
 
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        *,
-        delta: float = 0.0,
-        alpha: float | Literal["auto"] = "auto",
-        perturbation: Literal["objective", "output"] = "objective",
-        huber_width: float = 0.5,
-        norm: Literal["auto", "l2", "l1"] = "auto",
-        data_norm: float | Literal["auto"] = 1.0,
-        data_norm_l1: float | Literal["auto"] | None = None,
-        fit_intercept: bool = True,
-        intercept_scaling: float = 1.0,
-        class_weight: Mapping[Any, float] | None = None,
-        max_sample_weight: float | None = None,
-        classes: npt.ArrayLike | None = None,
-        tol: float = TOL,
-        max_iter: int = 100,
-        n_jobs: int | None = None,
-        ledger: PrivacyLedger | None = None,
-        random_state: RandomState = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.alpha = alpha
-        self.perturbation = perturbation
-        self.huber_width = huber_width
-        self.norm = norm
-        self.data_norm = data_norm
-        self.data_norm_l1 = data_norm_l1
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.class_weight = class_weight
-        self.max_sample_weight = max_sample_weight
-        self.classes = classes
-        self.tol = tol
-        self.max_iter = max_iter
-        self.n_jobs = n_jobs
-        self.ledger = ledger
-        self.random_state = random_state
+    default_scoring = "ramp"
 
     def _loss(self):
         return HuberHingeLoss(float(self.huber_width))

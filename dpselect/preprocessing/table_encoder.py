@@ -3,7 +3,7 @@
 import os
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import KW_ONLY, replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -15,6 +15,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..atomic import all_or_nothing
+from ..parameters import with_parameters
 from ..rows import as_lazy, block_map, collect, dummy_rows, is_lazy, map_rows, row_blocks
 from ..type_aliases import Array, MatrixLike
 from ..validation import check_choice, check_flag, check_number, unquoted
@@ -38,6 +39,7 @@ EVERY = ("every column",)
 FEWER, MORE, ENOUGH = 2, 4, 300.0
 
 
+@with_parameters
 class TableEncoder(TransformerMixin, BaseEstimator):
     """Make rows for a linear model of a table, by what is known of its columns without looking.
 
@@ -131,30 +133,17 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     True
     """
 
-    def __init__(
-        self,
-        schema: Any,
-        *,
-        expansion: Literal["auto", "linear"] | int = "auto",
-        n_epsilon: float | None = None,
-        categories: Literal["auto", "simplex", "onehot"] = "auto",
-        cut_points: Mapping[Any, npt.ArrayLike] | None = None,
-        pairs: Any = (),
-        n_fourier: int = 0,
-        gamma: float = 1.0,
-        random_state: int = 0,
-        sparse_output: bool = False,
-    ) -> None:
-        self.schema = schema
-        self.expansion = expansion
-        self.n_epsilon = n_epsilon
-        self.categories = categories
-        self.cut_points = cut_points
-        self.pairs = pairs
-        self.n_fourier = n_fourier
-        self.gamma = gamma
-        self.random_state = random_state
-        self.sparse_output = sparse_output
+    schema: Any
+    _: KW_ONLY
+    expansion: Literal["auto", "linear"] | int = "auto"
+    n_epsilon: float | None = None
+    categories: Literal["auto", "simplex", "onehot"] = "auto"
+    cut_points: Mapping[Any, npt.ArrayLike] | None = None
+    pairs: Any = ()
+    n_fourier: int = 0
+    gamma: float = 1.0
+    random_state: int = 0
+    sparse_output: bool = False
 
     def fit(self, X: MatrixLike, y: Any = None) -> Self:
         """Check the parameters, and find the columns of the schema in X.

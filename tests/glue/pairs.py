@@ -85,7 +85,6 @@ TAKES["huber"] = {**TAKES["huber"], "base_rate": {"none"}}
 # pairs of values that a fit refuses
 REFUSED = [
     ("delta", {0.02}, "norm", {"l1"}),
-    ("delta", {0.02}, "groups", {"integers", "texts", "objects", "own"}),
     ("intercept", {0.0}, "base_rate", {"given"}),
     ("ledger", {"given", "open"}, "epsilon", {np.inf}),
     # where shares are never worth their price
@@ -166,6 +165,8 @@ REFUSED_BY_SEARCHES = [
     ("vary", {"features"}, "columns", {40}),
     ("vary", {"features"}, "container", {"csr", "chunks"}),
     ("evaluation", {0.3}, "refit", {False}),
+    # too little for a choice
+    ("strategy", {"optimal_risk"}, "epsilon", {4.0}),
 ]
 
 
@@ -248,6 +249,11 @@ def fit_rows(seed=0):
 def search_rows(seed=0):
     """Return rows of settings of searches by their names."""
     rows = covering_array(SEARCH_AXES, meet_in_a_search, seed)
+    # a base rate is worth its price for some candidates, and not for others
+    rows.append({axis: values[0] for axis, values in SEARCH_AXES.items()} | {
+        "labels": "four texts", "vary": "features", "base_rate": "auto", "epsilon": 4.0, "columns": 6,
+        "step": "bounds",
+    })
     return {
         f"{i} {row['strategy']} {row['kind']}": row | {"alpha": 0.1, "place": i}
         for i, row in enumerate(rows)
@@ -373,8 +379,8 @@ def class_weights_of(row):
         return None
     labels = LABELS[row["labels"]]
     weights = dict(zip(labels, [0.5, 3.0, 1.5, 0.1]))
-    if row["class_weight"] == "some":
-        del weights[labels[0]]
+    if row["class_weight"] == "some":  # the one that is not named has the largest
+        weights = dict(zip(labels[1:], [0.3, 0.2, 0.1]))
     return dict.fromkeys(weights, 1.0) if row["class_weight"] == "ones" else weights
 
 

@@ -1,7 +1,7 @@
 """Every release anew, in plain numpy, from the formulas of the documentation.
 
 Each function takes an unfitted estimator, records and the estimator's own standard noise, and
-returns what must come out. Nothing here calls what it is compared with, but for the two
+returns what must come out. Nothing here calls what it is compared with, but for the
 theorems about Gaussian noise that are compared with quadrature.
 """
 
@@ -14,7 +14,8 @@ from scipy.special import lambertw
 from scipy.stats import norm
 from sklearn.base import clone
 
-from dpselect.mechanisms.gaussian_objective import objective_mu, signless_mu
+from dpselect.mechanisms.gaussian_objective import LARGEST, objective_mu, signless_mu
+from dpselect.mechanisms.person_objective import person_kappa, person_mu, person_signless_mu
 
 LOGISTIC, HINGE, HUBER, POISSON, RIDGE = "logistic", "hinge", "huber", "poisson", "ridge"
 # share of epsilon that hides the solver's residual, for classifiers and for ridge regression
@@ -103,11 +104,11 @@ def linear_scales(model, n, p, K, persons=False):
         LOGISTIC: 0.25, HINGE: 0.5 / getattr(model, "huber_width", 1.0), HUBER: 1.0, POISSON: 1.0
     }[kind]
     mu = max(alpha, W * curvature * R**2 / (n * rank * math.expm1(rest / rank / 2)))
-    if m is not None and kind == LOGISTIC:
-        mu = max(alpha, 2 * W * R**2 / (n * rest))
+    if m is not None:
+        mu = max(alpha, gaussian_regularisation(model, K, W, curvature, persons) * R**2 / n)
     kappa = W * R**2 / (n * mu)
     if m is not None:
-        linear = 2 * W * R / (n * gaussian_m(model, d, K, kappa))
+        linear = 2 * W * R / (n * gaussian_m(model, d, K, kappa, persons))
         tau = residual(model, W, R, mu, linear * math.sqrt(d) + mu * np.abs(origins(model)).max())
         share = RESIDUAL_SHARE * model.epsilon, RESIDUAL_SHARE * model.delta
         return mu, linear, 2 * tau / (mu * gaussian_root(*share) / math.sqrt(K))
@@ -141,20 +142,40 @@ def gaussian_root(epsilon, delta):
     return brentq(excess, epsilon / 30, 10, xtol=1e-14)
 
 
-def gaussian_m(model, d, K, kappa=0.0):
+def gaussian_regularisation(model, K, W, curvature, persons):
+    """Return n / R^2 times the regularisation that Gaussian noise in the objective needs."""
+    rest, delta = (1 - RESIDUAL_SHARE) * model.epsilon, (1 - RESIDUAL_SHARE) * model.delta
+    if kind_of(model) == LOGISTIC:
+        return W / person_kappa(rest, delta, K) if persons else 2 * W * K / min(rest, LARGEST)
+    if persons:  # curvature takes half of epsilon at most
+        return 2 * K * W * curvature / min(rest, LARGEST)
+    return W * curvature / math.expm1(rest / K / 2)
+
+
+def gaussian_m(model, d, K, kappa=0.0, persons=False):
     """Return the sensitivity in standard deviations that Gaussian noise hides in each problem."""
     if model.perturbation == "output":
         return gaussian_root(model.epsilon, model.delta) / math.sqrt(K)
     rest, delta = (1 - RESIDUAL_SHARE) * model.epsilon, (1 - RESIDUAL_SHARE) * model.delta
-    if kind_of(model) == HUBER:
-        ends = np.linspace(0, 1, 9)
-        parts = [(b, rest - math.log1p((1 - a * a) ** 1.5 * kappa)) for a, b in zip(ends[:-1], ends[1:])]
-        whole = ((1.0, rest - math.log1p(kappa)),)
-        return max(signless_mu(delta, whole), signless_mu(delta, tuple(parts)))
-    if kind_of(model) == POISSON:
-        return signless_mu(delta, ((1.0, rest - math.log1p(kappa)),))
-    if kind_of(model) == HINGE:
-        rest -= K * math.log1p(kappa / (2 * model.huber_width))
+    kind, ends = kind_of(model), np.linspace(0, 1, 9)
+    # a person's rows pay for the trace of what curves, and a row for its determinant
+    pays = (lambda curved: curved) if persons else math.log1p
+    if persons:
+        rest = min(rest, LARGEST)
+    parts = tuple((b, pays((1 - a * a) ** 1.5 * kappa)) for a, b in zip(ends[:-1], ends[1:]))
+    whole = ((1.0, pays(kappa)),)
+    if kind in (HUBER, POISSON):
+        ways = [whole, parts][: 1 + (kind == HUBER)]
+        if persons:
+            return max(person_signless_mu(rest, delta, way) for way in ways)
+        return max(signless_mu(delta, tuple((b, rest - paid) for b, paid in way)) for way in ways)
+    if kind == HINGE:
+        charge = K * pays(kappa / (2 * model.huber_width))
+        if persons:
+            return person_mu(rest, delta, K, charge=charge)
+        rest -= charge
+    elif persons:
+        return person_mu(rest, delta, K, kappa=person_kappa(rest, delta, K))
     if K > 1:
         return objective_mu(rest, delta, K)
     return min(gaussian_root(rest, delta), math.sqrt(4 + 2 * rest) - 2)

@@ -5,7 +5,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from scipy.special import expit, lambertw, xlogy
+from scipy.special import expit, lambertw
 from sklearn.base import clone
 
 from dpselect import DPRidge
@@ -21,7 +21,7 @@ from dpselect.persons import adjacency_of
 
 from . import reference
 from .pairs import accuracy_rows, accuracy_search_of
-from .test_pairs_in_searches import N, Run, n_problems, n_rows, new_ledger
+from .test_pairs_in_searches import N, Run, losses_of, n_problems, n_rows, new_ledger
 
 ROWS = accuracy_rows()
 
@@ -170,22 +170,15 @@ def risk_of(run, known, X, rows, w):
         errors = np.clip(y - centre, -half, half) - z[:, 0]
         return (share * errors**2).sum() / share.sum() / 2 + known.alpha / 2 * w @ w
     weight = reference.weights_of(known, y, 1.0 if run.weight is None else run.weight[rows])
+    width = getattr(known, "huber_width", None)
     if kind in (reference.LOGISTIC, reference.HINGE):
-        u = z * reference.signs_of(y, np.unique(known.classes))
-        if kind == reference.LOGISTIC:
-            loss = np.logaddexp(0, -u)
-        else:
-            h = known.huber_width
-            loss = np.clip(1 + h - u, 0, 2 * h) ** 2 / (4 * h) + np.maximum(1 - h - u, 0)
+        z = z * reference.signs_of(y, np.unique(known.classes))
     elif kind == reference.POISSON:
-        B = known.target_bound
-        t, top = np.clip(y, 0, B)[:, None], math.log(B)
-        loss = np.exp(np.minimum(z, top)) - t * np.minimum(z, top) + xlogy(t, t) - t
-        loss += (B - t) * np.maximum(z - top, 0)
+        width = np.clip(y, 0, known.target_bound)[:, None], known.target_bound
     else:
         centre, h = reference.units_of(known)
-        t = ((np.clip(y, -1e9, 1e9) - centre) / h)[:, None]
-        loss = z * (z - 2 * t) / (np.hypot(1, z - t) + np.hypot(1, t))
+        width = ((np.clip(y, -1e9, 1e9) - centre) / h)[:, None]
+    loss = losses_of(kind, z, width)
     origin = np.zeros_like(w)
     origin[:, -1] = np.resize(reference.origins(known), len(w))
     means = ((share * weight)[:, None] * loss).sum(axis=0) / share.sum()

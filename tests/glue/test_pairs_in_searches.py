@@ -488,9 +488,10 @@ def check_optimal_risk(run, call, considered):
         calibration = known.calibration(PublicShape(run.n, X.shape[1], K, run.groups is not None))
         bound = calibration.risk_bound(reach)
         moved.append(bound.sensitivity)
-        least = least_risk(run, known, X, bound, calibration.mu if isinstance(known, DPRidge)
-            else calibration.scales.mu)
-        scores.append(None if least is None else -(least + bound.forecast))
+        scores.append(None)
+        if not isinstance(known, DPRidge):
+            mu = reference.linear_scales(known, run.n, X.shape[1], K, run.groups is not None)[0]
+            scores[-1] = -(least_risk(run, known, X, reach, mu) + bound.forecast)
         off.append(2 * bound.inexactness + 1e-9)
     assert call["sensitivities"] == pytest.approx(moved)
     for found, expected, precision in zip(call["scores"], scores, off):
@@ -498,47 +499,55 @@ def check_optimal_risk(run, call, considered):
             assert found == pytest.approx(expected, abs=precision)
 
 
-def least_risk(run, known, X, bound, mu):
-    """Return the least regularised risk, or None if it lies on the edge of the ball."""
-    if isinstance(known, DPRidge):
-        return None
+def least_risk(run, known, X, reach, mu):
+    """Return the least regularised risk over the ball in which predictions reach so far."""
     rows, kind = run.training, reference.kind_of(known)
     A, y, groups = reference.design(known, X[rows]), run.y[rows], run.part(run.groups, rows)
     share = np.ones(len(rows)) if groups is None else reference.shares_of(groups)
     weight = reference.weights_of(known, y, 1.0 if run.weight is None else run.weight[rows])
     weight = weight * share * len(rows) / share.sum()
-    values = []
+    ball = reach / reference.linear_bounds(known, X.shape[1])[1]
     K = n_problems(known)
-    origin = np.resize(reference.origins(known), K)
-    for k in range(K):
+    values = []
+    for k, origin in enumerate(np.resize(reference.origins(known), K)):
         o = np.zeros(A.shape[1])
-        o[-1] = origin[k]
+        o[-1] = origin
+        sign, width = 1.0, getattr(known, "huber_width", None)
         if kind in (reference.LOGISTIC, reference.HINGE):
             sign = reference.signs_of(y, np.unique(known.classes))[:, [k]]
-            width = getattr(known, "huber_width", None)
-            w = reference.minimiser(kind, A * sign, mu, -mu * o, width, weight)
-            u = (A * sign) @ w
-            loss = np.logaddexp(0, -u) if kind == reference.LOGISTIC else (
-                np.clip(1 + width - u, 0, 2 * width) ** 2 / (4 * width) + np.maximum(1 - width - u, 0)
-            )
         elif kind == reference.POISSON:
-            B = known.target_bound
-            t = np.clip(y, 0, B)
-            w = reference.minimiser(kind, A, mu, -mu * o, (t, B), weight)
-            z = A @ w
-            rate = np.exp(np.minimum(z, math.log(B)))
-            loss = rate - t * np.minimum(z, math.log(B)) + xlogy(t, t) - t
-            loss += (B - t) * np.maximum(z - math.log(B), 0)
+            width = np.clip(y, 0, known.target_bound), known.target_bound
         else:
             centre, h = reference.units_of(known)
-            t = (np.clip(y, -1e9, 1e9) - centre) / h
-            w = reference.minimiser(kind, A, mu, -mu * o, t, weight)
-            z = A @ w
-            loss = z * (z - 2 * t) / (np.hypot(1, z - t) + np.hypot(1, t))
-        if np.linalg.norm(w - o) > bound.ball:
-            return None
+            width = (np.clip(y, -1e9, 1e9) - centre) / h
+
+        def solved(M, sign=sign, width=width, o=o):
+            return reference.minimiser(kind, A * sign, M, -M * o, width, weight)
+
+        low, high, w = mu, mu, solved(mu)
+        while np.linalg.norm(w - o) > ball:
+            low, high = high, 2 * high
+            w = solved(high)
+        for _ in range(40 * (high > mu)):
+            middle = (low + high) / 2
+            w = solved(middle)
+            low, high = (middle, high) if np.linalg.norm(w - o) > ball else (low, middle)
+        loss = losses_of(kind, (A * sign) @ w, width)
         values.append((weight * loss).mean() + mu / 2 * (w - o) @ (w - o))
     return np.mean(values)
+
+
+def losses_of(kind, z, width):
+    """Return the losses of margins, or predictions; `width` is as for :func:`reference.minimiser`."""
+    if kind == reference.LOGISTIC:
+        return np.logaddexp(0, -z)
+    if kind == reference.HINGE:
+        return np.clip(1 + width - z, 0, 2 * width) ** 2 / (4 * width) + np.maximum(1 - width - z, 0)
+    if kind == reference.POISSON:
+        t, B = width
+        short = np.minimum(z, math.log(B))
+        return np.exp(short) - t * short + xlogy(t, t) - t + (B - t) * np.maximum(z - short, 0)
+    return z * (z - 2 * width) / (np.hypot(1, z - width) + np.hypot(1, width))
 
 
 # ---- what is stated

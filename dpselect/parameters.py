@@ -1,7 +1,12 @@
-"""Parameters of other libraries, and what takes their place here."""
+"""Parameters of estimators: the constructor, and what takes the place of other libraries' names."""
 
 import inspect
 import weakref
+from dataclasses import dataclass
+from functools import wraps
+from typing import TypeVar, dataclass_transform
+
+T = TypeVar("T")
 
 # name -> what to do, and the parameter that a class must have for this
 COUNTERPARTS = {
@@ -61,3 +66,27 @@ def counterpart(estimator_class, names):
                 f"{instead}."
             )
     return ""
+
+
+def naming_counterparts(init):
+    """Return an `__init__` that tells what takes the place of another library's parameter."""
+    # (a __new__ would hide the signature of the class)
+    @wraps(init)
+    def init_that_names_them(self, *args, **params):
+        if instead := counterpart(type(self), params):
+            raise TypeError(instead)
+        init(self, *args, **params)
+
+    return init_that_names_them
+
+
+@dataclass_transform(eq_default=False)
+def with_parameters(kind: type[T]) -> type[T]:
+    """Return an estimator's class with the constructor that its annotated parameters make.
+
+    As :func:`dataclasses.dataclass` does: parameters of the base class come first, and those behind
+    ``_: KW_ONLY`` are given by name.
+    """
+    kind = dataclass(eq=False, repr=False)(kind)
+    kind.__init__ = naming_counterparts(kind.__init__)  # type: ignore[method-assign]
+    return kind
