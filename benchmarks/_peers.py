@@ -391,8 +391,9 @@ def readme_recipe(X_train, y_train, X_test, schema, task, target_bounds, epsilon
 
 def dpselect_model(
     X_train, y_train, X_test, schema, task, target_bounds, epsilon, delta, seed, uses_delta=False,
+    **options
 ):
-    """Our method: `tabular_pipeline` and a model by their defaults, and with `delta` if it is used."""
+    """Our method: `tabular_pipeline` and a model by their defaults, but for `options` and `delta`."""
     from dpselect import DPHuberRegressor, DPLogisticRegression, DPPoissonRegressor
     from dpselect.preprocessing import tabular_pipeline
 
@@ -400,7 +401,7 @@ def dpselect_model(
         "classes": DPLogisticRegression(epsilon, classes=[0, 1], random_state=seed),
         "counts": DPPoissonRegressor(epsilon, target_bound=target_bounds[1], random_state=seed),
         "numbers": DPHuberRegressor(epsilon, target_range=target_bounds, random_state=seed),
-    }[task].set_params(delta=delta if uses_delta else 0.0)
+    }[task].set_params(delta=delta if uses_delta else 0.0, **options)
     # peers have one column for a flag; here that is a list of two categories, as the page "Tables" says
     schema = {
         name: ["0", "1"] if column_kind(entry).get("flag") else entry for name, entry in schema.items()
@@ -479,6 +480,10 @@ METHODS = {
         Method("dpselect", dpselect_model, REPLACE, False, TASKS, "tabular_pipeline, defaults"),
         Method("dpselect, delta=1e-6", partial(dpselect_model, uses_delta=True), REPLACE, True, TASKS,
                "the same with a delta"),
+        Method("dpselect, slope .6", partial(dpselect_model, slope=0.6), REPLACE, False, CLASSES,
+               "DPLogisticRegression(slope=0.6)"),
+        Method("dpselect, slope .6, delta=1e-6", partial(dpselect_model, uses_delta=True, slope=0.6),
+               REPLACE, True, CLASSES, "the same with a delta"),
         Method("README", readme_recipe, REPLACE, False, TASKS, "README's recipe of before"),
         Method("ridge*", ridge_hindsight, REPLACE, False, ("numbers",),
                "best of 12 settings of DPRidge by test score, which no private choice reaches"),

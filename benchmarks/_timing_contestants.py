@@ -178,8 +178,8 @@ def ridge_search(shape):
 
 
 def beside_one_fit(shape, alphas, rounds=5):
-    """Return searches over alpha beside one fit of ours."""
-    one = DPLogisticRegression(alpha=0.1, classes=CLASSES)
+    """Return searches over alpha beside one fit of ours, with about the alpha that they choose."""
+    one = DPLogisticRegression(alpha="auto", classes=CLASSES)
     return Workload("search", f"search, {len(alphas)} alphas", "labels", shape, [
         *(fits(OURS, f'strategy="{name}"', stability_search(alphas, strategy=name))
           for name in ("auto", "stability")[: 1 + (len(alphas) < 10)]),

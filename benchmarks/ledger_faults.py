@@ -110,8 +110,7 @@ class Arena:
             (found,) = connection.execute("PRAGMA integrity_check").fetchone()
             # one statement, so that no worker writes in between
             entries, total = connection.execute(
-                "SELECT (SELECT sum(coalesce(epsilon, reserved_epsilon)) FROM entries),"
-                " (SELECT spent_epsilon FROM budget)"
+                "SELECT (SELECT sum(counted) FROM entries), (SELECT spent FROM budget)"
             ).fetchone()
         return found == "ok" and abs((entries or 0.0) - float(Fraction(total))) < 1e-9
 

@@ -188,7 +188,7 @@ def report(results, ours="dpselect", methods=METHODS, tables=TABLES):
     results : DataFrame
         Lines of a file of results.
     ours : str, default="dpselect"
-        The method that is set against each other one.
+        What the names of the methods begin with that are set against each other one.
     methods, tables : dict
 
     Returns
@@ -196,7 +196,6 @@ def report(results, ours="dpselect", methods=METHODS, tables=TABLES):
     str
     """
     present = [name for name in methods if (results["method"] == name).any()]
-    others = [name for name in present if name != ours]
     epsilons = sorted(set(results["epsilon"]) - {math.inf})
     cells = dict(list(results.groupby(KEY[:-1])))
     legend = []
@@ -229,14 +228,20 @@ def report(results, ours="dpselect", methods=METHODS, tables=TABLES):
                         f"{metric} ({better} is better), footing: {footing}; mean (standard error):",
                         rest_table(["table", "epsilon", *columns], rows),
                     ]
-    parts += [
-        f"Tables where {ours} is ahead / not distinguished / behind, that is by two standard errors of "
-        "the difference over splits (of one split: by any difference):",
-        rest_table(
-            ["metric", "footing", "epsilon", *others],
-            standing(cells, methods[ours], [methods[name] for name in others], tables, epsilons),
-        ),
-    ]
+    for name in (each for each in present if each.startswith(ours)):
+        against = [
+            each for each in present
+            if each != name and (methods[each].delta or not methods[name].delta)
+        ]
+        peers = [methods[each] for each in against]
+        parts += [
+            f"Tables where {name} is ahead / not distinguished / behind, that is by two standard errors "
+            "of the difference over splits (of one split: by any difference):",
+            rest_table(
+                ["metric", "footing", "epsilon", *against],
+                standing(cells, methods[name], peers, tables, epsilons),
+            ),
+        ]
     return "\n\n".join(parts) + "\n"
 
 
@@ -273,11 +278,12 @@ def signs_of_difference(first, second, metric):
     """Return [1], [0] or [-1] as the first is greater, as good or less; [] if one was not run."""
     if first is None or second is None:
         return []
-    first, second = (lines.set_index("repetition")[metric] for lines in (first, second))
-    difference = (first - second).dropna()
+    first, second = (dict(zip(lines["repetition"], lines[metric])) for lines in (first, second))
+    difference = np.array([first[split] - second[split] for split in first.keys() & second.keys()])
+    difference = difference[~np.isnan(difference)]
     if not len(difference):
         return []
-    error = difference.std() / math.sqrt(len(difference)) if len(difference) > 1 else 0.0
+    error = difference.std(ddof=1) / math.sqrt(len(difference)) if len(difference) > 1 else 0.0
     mean = difference.mean()
     return [int(np.sign(mean)) if abs(mean) > 2 * error else 0]
 

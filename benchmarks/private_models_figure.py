@@ -19,10 +19,13 @@ import matplotlib.pyplot as plt  # noqa: E402
 TABLES = ("adult", "affairs", "churn", "credit", "deaths", "magic")
 HERE = Path(__file__).parent
 RESULTS, IMAGES = HERE / "results" / "private_models.csv", HERE.parent / "doc" / "images"
-# method -> name in the legend, colour (Okabe and Ito's), marker; two that are not private have none
+# method -> name in the legend, colour (Okabe and Ito's), marker. Two that are not private have none, and
+# two that are left to the table of the docs, to keep the figure clear.
 LINES = {
     "dpselect": ("dpselect", "#D55E00", "o"),
     "dpselect, delta=1e-6": ("dpselect, with a delta", "#E69F00", "s"),
+    "dpselect, slope .6": ("dpselect, slope 0.6", "", ""),
+    "dpselect, slope .6, delta=1e-6": ("dpselect, slope 0.6, with a delta", "", ""),
     "DP-SGD": ("linear model by DP-SGD, tuned", "#0072B2", "^"),
     "DP-EBM": ("InterpretML DP-EBM", "#009E73", "v"),
     "DP-EBM .1": ("the same, learning rate .1", "#56B4E9", "D"),
@@ -69,12 +72,14 @@ def draw(results, footing, page, ink):
     }
     with plt.rc_context(style):
         fig, axes = plt.subplots(figsize=(4.6, 5.4), layout="constrained")
-        for (name, scores), dashes in zip(means(results, footing).items(), [None] * 7 + [":", "--"]):
+        dashes = iter([":", "--"])
+        for name, scores in means(results, footing).items():
             said = label(name, results["delta"].iloc[0])
-            if dashes:
-                axes.axhline(*scores.values(), color=ink, linestyle=dashes, linewidth=1, label=said)
-            else:
-                _, colour, marker = LINES[name]
+            _, colour, marker = LINES[name]
+            if not METHODS[name].adjacency:
+                line = {"linestyle": next(dashes), "linewidth": 1}
+                axes.axhline(*scores.values(), color=ink, label=said, **line)
+            elif marker:
                 width = 2.2 if name.startswith("dpselect") else 1.3
                 axes.plot(
                     scores.keys(), scores.values(), color=colour, marker=marker, linewidth=width,

@@ -67,7 +67,9 @@ def main(argv=None):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             if error.errno == errno.EPIPE and command not in RELEASES:
                 return 141  # as of a program that ends when its reader has left, such as head
-            say_error("The output could not be printed to its end.")
+            # a disk may be full for a temporary file of a library as well, whose errors look the same
+            what = "" if error.errno == errno.EPIPE else ", or a temporary file written,"
+            say_error(f"The output could not be printed{what} to its end ({os.strerror(error.errno)}).")
             return 2
         # a traceback, and the messages of other libraries, may quote the records
         say_error(f"Something unexpected went wrong ({type(error).__name__}).")

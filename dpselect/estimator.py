@@ -230,11 +230,14 @@ class PrivateEstimator(ReleaseMixin, BaseEstimator, ABC):
             loss = replace(loss, adjacency=Adjacency.REPLACE_PERSON)
         with spending(self, loss) as charge:
             first, calibration = self._train(X, y, self.epsilon, self.random_state)
+            known = {}
             if loss.epsilon < math.inf:
-                loss = replace(loss, event=event_of_fit(calibration, bool(first.releases)))
+                known["event"] = event_of_fit(calibration, bool(first.releases))
             # what was learned first may have decided whether delta is used
             if not first.releases:
-                loss = replace(loss, delta=min(loss.delta, getattr(calibration, "delta", loss.delta)))
+                known["delta"] = min(loss.delta, getattr(calibration, "delta", loss.delta))
+            if any(value != getattr(loss, name) for name, value in known.items()):
+                loss = replace(loss, **known)
             self.privacy_ = loss
             if first.releases:
                 owners = dict.fromkeys(first.releases, type(self).__name__)
@@ -247,8 +250,8 @@ class PrivateEstimator(ReleaseMixin, BaseEstimator, ABC):
     def _train(self, X, y, epsilon, random_state):
         """Set what is released, with an epsilon and the noise of a random state; spends nothing.
 
-        Returns how epsilon was divided between what was learned first and the rest, and the noise
-        calibration.
+        Parameters were checked. Returns how epsilon was divided between what was learned first and the
+        rest, and the noise calibration.
         """
         # of an earlier fit, whose loss `privacy_` no longer states
         for name in [name for name in vars(self) if _is_released(name) or name in self.keeps]:
@@ -269,7 +272,7 @@ class PrivateEstimator(ReleaseMixin, BaseEstimator, ABC):
             vars(self).update({f"{name}_": value for name, value in values.items()})
             model, random_state = self._with_values(values), stream.child("model")
         noise = model._noise_sample(records.shape, first.rest, random_state)
-        calibration = model.calibration(records.shape, first.rest)
+        calibration = model._calibration(records.shape, first.rest)
         vars(self).update(records.public | model._release(records, calibration, noise))
         return first, calibration
 
@@ -458,8 +461,9 @@ class Trial:
     def fitted(self, X, y):
         """Return the trained model; nothing is spent, and it states no loss."""
         model = clone(self.model)
+        model._check_parameters()
         with without_spending():
-            model._train(X, y, self.epsilon, self.random_state)
+            model._train(X, y, check_epsilon(self.epsilon), self.random_state)
         return model
 
 

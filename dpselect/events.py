@@ -19,6 +19,8 @@ from .validation import check_number
 __all__ = ["ChoiceEvent", "Event", "GaussianEvent", "ObjectiveEvent"]
 # of computed deltas: they are made larger by this share
 ROUNDING = 1e-10
+# by which a stated loss may be less than its event's
+SLACK = 1e-6
 
 
 class Event(ABC):
@@ -55,6 +57,20 @@ class Event(ABC):
     def gaussian(self) -> float:
         """float : mu of a Gaussian mechanism that tells more; inf if none is known."""
         return math.inf
+
+    def exceeds(self, epsilon: float, delta: float) -> bool:
+        """Tell whether such a mechanism is not (epsilon, delta)-private, as far as that is known.
+
+        Parameters
+        ----------
+        epsilon, delta : float
+
+        Returns
+        -------
+        bool
+        """
+        # roundings, and what a grid of noise costs, are not told apart
+        return bool(self.profile(np.array(epsilon * (1 + SLACK) + SLACK)) > delta * (1 + SLACK))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the event as plain numbers and its `kind`.
@@ -133,6 +149,16 @@ class ChoiceEvent(Event):
         rest = np.minimum((np.asarray(epsilon) - self.epsilon) / 2, 0.0)
         return np.expm1(rest) ** 2 / -math.expm1(-self.epsilon) * (1 + ROUNDING)
 
+    def exceeds(self, epsilon: float, delta: float) -> bool:
+        if self.times == 1:
+            return super().exceeds(epsilon, delta)
+        # of several choices all losses may be as large as they can be, or they are concentrated
+        least = self.times * self.epsilon
+        if delta:
+            rho = self.concentrated[1]
+            least = min(least, rho + 2 * math.sqrt(-rho * math.log(delta)))
+        return epsilon * (1 + SLACK) + SLACK < least
+
     @property
     def concentrated(self) -> tuple[float, float]:
         return 0.0, self.times * self.epsilon**2 / 8
@@ -186,6 +212,9 @@ class ObjectiveEvent(Event):
         left = np.maximum(np.asarray(epsilon) - self.tail_lost, 0.0)
         tail = _gaussian_profile(left, self.tail_mu) + self.tail_delta
         return np.where(epsilon >= self.tail_from, np.minimum(tail, everywhere), everywhere)
+
+    def exceeds(self, epsilon: float, delta: float) -> bool:
+        return False  # its profile is a bound from above
 
     @property
     def concentrated(self) -> tuple[float, float]:

@@ -4,7 +4,6 @@ import math
 import sys
 import warnings
 from collections.abc import Collection, Mapping
-from dataclasses import KW_ONLY
 from typing import Any, Self
 
 import numpy as np
@@ -23,7 +22,6 @@ from .exceptions import CertificateError, PrivacyLeakError, PrivacyLeakWarning
 from .ledger import PrivacyLedger, spending
 from .noise import check_random_state, is_seeded, root_stream
 from .noise.generators import RandomState
-from .parameters import with_parameters
 from .preprocessing import check_pipeline_privacy
 from .preprocessing.pipeline_check import private_parts
 from .privacy import Adjacency, PrivacyLoss
@@ -67,7 +65,6 @@ def _inner_has(*names):
     return available_if(check)
 
 
-@with_parameters
 class PrivateModel(ReleaseMixin, MetaEstimatorMixin, BaseEstimator):
     """A model of another library that is private by its own account.
 
@@ -193,20 +190,36 @@ class PrivateModel(ReleaseMixin, MetaEstimatorMixin, BaseEstimator):
     (1.0, 'replace one record')
     """
 
-    estimator: Estimator
-    epsilon: float = 1.0
-    _: KW_ONLY
-    adjacency: Adjacency | str
-    conversion: str | None = None
-    delta: float = 0.0
-    epsilon_parameter: str = "epsilon"
-    delta_parameter: str | None = None
-    classes: npt.ArrayLike | None = None
-    classes_parameter: str | None = None
-    public_parameters: Collection[str] = ()
-    public_records: tuple[Any, Any] | None = None
-    ledger: PrivacyLedger | None = None
-    random_state: RandomState = None
+    def __init__(
+        self,
+        estimator: Estimator,
+        epsilon: float = 1.0,
+        *,
+        adjacency: Adjacency | str,
+        conversion: str | None = None,
+        delta: float = 0.0,
+        epsilon_parameter: str = "epsilon",
+        delta_parameter: str | None = None,
+        classes: npt.ArrayLike | None = None,
+        classes_parameter: str | None = None,
+        public_parameters: Collection[str] = (),
+        public_records: tuple[Any, Any] | None = None,
+        ledger: PrivacyLedger | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        self.estimator = estimator
+        self.epsilon = epsilon
+        self.adjacency = adjacency
+        self.conversion = conversion
+        self.delta = delta
+        self.epsilon_parameter = epsilon_parameter
+        self.delta_parameter = delta_parameter
+        self.classes = classes
+        self.classes_parameter = classes_parameter
+        self.public_parameters = public_parameters
+        self.public_records = public_records
+        self.ledger = ledger
+        self.random_state = random_state
 
     def fit(self, X: MatrixLike, y: npt.ArrayLike | None = None, **fit_params: Any) -> Self:
         """Let the model train, with its share of epsilon and delta.

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils import assert_all_finite, column_or_1d
+from sklearn.utils import assert_all_finite, check_consistent_length, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
@@ -18,6 +18,7 @@ from .persons import Persons
 from .rows import (
     align,
     block_sum,
+    by_columns,
     checked_rows,
     distinct,
     dummy_rows,
@@ -73,6 +74,8 @@ def numeric_rows(estimator, X, y="no_validation", lazily=False, **checks):
     X, or X and y
     """
     alone = isinstance(y, str) and y == "no_validation"
+    if lazily:
+        X = by_columns(X)
     if lazily or not isinstance(X, np.ndarray) or is_lazy(y):
         X, y = align(X, None if alone else y)
     if is_lazy(X):
@@ -258,9 +261,10 @@ def regression_records(estimator, X, y, lazily=False, **reads):
     owner = type(estimator).__name__
     X, y = align(X, y)
     if not is_lazy(X):
-        y = one_label_a_row(y, owner)
-        X, y = numeric_rows(estimator, X, y, lazily, y_numeric=True, **reads)
-        return Records.of(estimator, X, as_targets(owner, y))
+        y = as_targets(owner, one_label_a_row(y, owner))
+        X = numeric_rows(estimator, X, lazily=lazily, **reads)
+        unquoted(check_consistent_length, X, y, what="y")
+        return Records.of(estimator, X, y)
     X, y = numeric_rows(estimator, X, y, lazily, **reads)
     return Records.of(estimator, X, on_labels(partial(as_targets, owner), y))
 

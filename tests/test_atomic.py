@@ -2,6 +2,7 @@ import inspect
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from dpselect import (
@@ -25,6 +26,7 @@ MODELS = [
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
 def test_a_first_fit_that_fails_leaves_nothing(model):
+    model = clone(model)
     before = dict(vars(model))
     with pytest.raises(ValueError):
         model.fit(ROWS, np.full(30, np.nan))
@@ -35,7 +37,7 @@ def test_a_first_fit_that_fails_leaves_nothing(model):
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
 def test_a_second_fit_that_fails_leaves_the_first(model):
-    model.fit(ROWS, LABELS)
+    model = clone(model).fit(ROWS, LABELS)
     before = dict(vars(model))
     with pytest.raises(ValueError):
         model.fit(ROWS[:, :1], np.full(30, np.nan))

@@ -7,7 +7,7 @@ import pytest
 from scipy.special import logsumexp, softmax
 from scipy.stats import norm
 
-from dpselect import DPLogisticRegression, DPRidge, StabilityGridSearchCV
+from dpselect import DPLinearSVC, DPLogisticRegression, DPRidge, StabilityGridSearchCV
 from dpselect.capabilities import PublicShape
 from dpselect.events import (
     ChoiceEvent,
@@ -140,10 +140,45 @@ def test_fits_say_what_made_them():
         assert 1e-6 < event.profile(1.0) < 1e-3
         worse = model.calibration(shape).event(learned=True)
         assert worse is None  # norm="auto" may be decided by what is learned
-        worse = model.set_params(norm="l2").calibration(shape).event(learned=True)
+        alpha = model.calibration(shape).alpha
+        worse = model.set_params(norm="l2", alpha=alpha).calibration(shape).event(learned=True)
         assert worse.mu >= event.mu and worse.shift >= event.shift and worse.tail_from > 1e300
     for model in (DPLogisticRegression(classes=[0, 1]), DPLogisticRegression(math.inf, classes=[0, 1])):
         assert model.fit(X, Y).privacy_.event is None
+
+
+@pytest.mark.parametrize("kind, classes, given", [
+    (DPLogisticRegression, [0, 1], {"norm": "l2"}), (DPLinearSVC, [0, 1], {"fit_intercept": False}),
+    (DPLogisticRegression, [0, 1, 2], {"fit_intercept": False}),
+])
+def test_an_event_that_covers_whatever_norm_is_learned(kind, classes, given):
+    shape = PublicShape(2000, 60, len(classes) if classes[2:] else 1)
+    places = np.array([*np.linspace(0, 1, 40), 2.0])
+
+    def events(alpha, learned):
+        return [
+            kind(0.3, classes=classes, delta=1e-6, data_norm=R, alpha=alpha, **given)
+            .calibration(shape).event(learned=learned) for R in 2.0 ** np.array([-20, -2.25, 20])
+        ]
+
+    (one,) = set(events("auto", True))
+    if "norm" not in given:  # beside a bound on the l1 norm R decides which noise is taken
+        bounded = kind(0.3, classes=classes, delta=1e-6, data_norm_l1=7.7, **given).calibration(shape)
+        assert bounded.law == "gaussian" and bounded.event(learned=True) is None
+    for each in events("auto", False):
+        assert (each.profile(places) <= one.profile(places) * (1 + 1e-9)).all()
+        assert each.concentrated <= tuple(x * (1 + 1e-9) for x in one.concentrated)
+    # with a number for alpha the worst norm counts, and that is what any other event would forget
+    numbers, (worst,) = events(0.1, False), set(events(0.1, True))
+    assert worst.shift > 1.1 * one.shift and worst.tail_from > 1e300
+    assert max(each.shift for each in numbers) > 1.1 * min(each.shift for each in numbers)
+    assert all(each.shift <= worst.shift for each in numbers)
+
+
+def test_a_learned_norm_costs_less_beside_gaussian_noise():
+    model = DPLogisticRegression(classes=[0, 1], delta=1e-6, data_norm="auto", norm="l2")
+    assert 0.95 < model.fit(X, Y).privacy_.epsilon < 0.99
+    assert model.set_params(alpha=0.01).fit(X, Y).privacy_.epsilon == 1.0
 
 
 def test_what_is_learned_first_is_a_choice_and_decides_no_event():

@@ -166,3 +166,10 @@ def test_a_plan_of_named_columns_asks_for_a_row():
             make_pipeline(BoundedScaler({"age": (0, 100)}), DPRidge(target_range=(0, 1))),
             {"dpridge__epsilon": [1.0]}, target=0.1,
         ).plan(1000, 3)
+
+
+@pytest.mark.parametrize("kind", CLASSES)
+def test_only_epsilon_goes_by_position(kind):
+    """Types do not tell for linear models, as scikit-learn's base classes have none."""
+    with pytest.raises(TypeError, match="takes from 1 to 2 positional arguments"):
+        kind(1.0, 0.1)

@@ -67,7 +67,7 @@ from dpselect.noise import root_stream
 X, y = [[0.0], [1.0]], [0, 1]
 DPLogisticRegression(epsilon="one")  # wrong
 DPLogisticRegression(alpha="best")  # wrong
-DPLogisticRegression(1.0, 0.1)  # wrong
+DPRidge(1.0, 0.1)  # wrong
 DPRidge().fit(X, y, y)  # wrong
 DPLogisticRegression().fit(X, y).privacy_.epsilons  # wrong
 DPRidge(perturbation="gradient")  # wrong

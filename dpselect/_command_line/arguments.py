@@ -69,6 +69,8 @@ def _checked(arguments):
             raise CommandError("--target is missing; it names the column to predict.")
         if arguments.target is not None and arguments.task == "density":
             raise CommandError("--target means nothing for a density; leave it out.")
+    if getattr(arguments, "probabilities", False) and arguments.threshold is not None:
+        raise CommandError("--threshold decides, and --probabilities does not; leave one out.")
     if getattr(arguments, "about", None) is not None and not getattr(arguments, "report", True):
         raise CommandError("--about needs --report, where it is said; leave it out, or give both.")
     return arguments
@@ -112,11 +114,14 @@ def _task(parser):
     parser.add_argument("--alpha", nargs="+", metavar="A",
                         help="strengths of the regularisation to choose from; without it, or with one, "
                         "nothing is selected and the model gets the whole epsilon")
-    parser.add_argument("--curves", action="store_true",
-                        help="numbers add curves to a prediction, and not lines")
+    parser.add_argument("--lines", action="store_true",
+                        help="numbers add straight lines to a prediction, and not curves: one "
+                        "coefficient for each number and each category")
     parser.add_argument("--evaluation", metavar="SHARE", help="of the records that say how good the "
                         "model is and do not train it, such as 0.2; the same privacy loss covers both")
-    parser.add_argument("--bins", metavar="K", default="20", help="of a density, for each column")
+    parser.add_argument("--bins", nargs="+", metavar="K", default=["20"], help="of a density: cells for "
+                        "each column, one number for all or one for each, in the order of the schema; "
+                        "default: 20")
     parser.add_argument("--excess-risk", metavar="R", help="accuracy first: the smallest privacy "
                         "loss, of at most E, that can be shown to bring the risk of the model (its mean "
                         "loss with the penalty) within R of the least that there is; takes one --alpha")
@@ -139,6 +144,11 @@ def _predict(parser):
     _model(parser)
     _file(parser)
     parser.add_argument("--probabilities", action="store_true", help="one column for each class")
+    parser.add_argument("--threshold", metavar="P", help="of two classes predict the second one, in "
+                        "the order of their names, where its probability is above P, such as 0.3; "
+                        "default: 0.5, or what the model has")
+    parser.add_argument("--keep", nargs="+", metavar="COL", default=[], help="columns of the file to "
+                        "copy beside the predictions, such as an id")
     _output(parser)
 
 
@@ -278,8 +288,9 @@ CHECKS = {
     "records": lambda option, text: _number(option, text, 1, 1e12, integer=True),
     "rows_per_person": lambda option, text: _number(option, text, 1, 1e6, integer=True),
     "evaluation": lambda option, text: _number(option, text, 0.001, 0.999),
-    "bins": lambda option, text: _number(option, text, 2, 1e6, integer=True),
+    "bins": lambda option, texts: [_number(option, text, 2, 1e6, integer=True) for text in texts],
     "excess_risk": _number,
+    "threshold": lambda option, text: _number(option, text, SMALLEST, 1 - SMALLEST),
     "alpha": _alphas,
     "separator": _separator,
 }

@@ -16,9 +16,16 @@ from . import printing
 from .files import ExportFile, ModelFile, OutputFile, ReportFile, load_model
 from .ledger import create_ledger, open_ledger, paid_by, spend
 from .ledger import to_text as ledger_text
-from .messages import LOGGER, CommandError, columns_named, name_of
-from .tables import read_header, read_schema, read_table
+from .messages import LOGGER, CommandError, columns_named, name_of, say_note
+from .tables import KeptColumn, pandas, read_header, read_schema, read_table
 from .tasks import check_person, make_task
+
+FILL_IN = (
+    "In place of each null write the bounds of a column of numbers, such as [0, 120], or all categories "
+    'as texts, such as ["yes", "no"]; where values may be missing, {"bounds": [0, 120], "missing": '
+    'true} or {"categories": ["yes", "no"], "missing": true}. Never look them up in the records. Leave '
+    "ids and free texts out (--drop), and write a date as a number of days."
+)
 
 
 def schema(arguments):
@@ -33,8 +40,9 @@ def schema(arguments):
         )
     if arguments.check is None:
         _write(output, json.dumps(schema_template(names), indent=1, ensure_ascii=False))
+        say_note(FILL_IN)
         return
-    known = read_schema(arguments.check).columns
+    known = [name for name in read_schema(arguments.check).columns if name not in arguments.drop]
     lacking, more = [n for n in names if n not in known], [n for n in known if n not in names]
     wrong = [f"it lacks the {columns_named(lacking)}, which --drop leaves out"] if lacking else []
     wrong += [f"the records lack its {columns_named(more)}"] if more else []
@@ -94,18 +102,29 @@ def predict(arguments):
     task = "probabilities" if arguments.probabilities else "prediction"
     if arguments.probabilities and not hasattr(model, "predict_proba"):
         raise CommandError("--probabilities needs a classifier; leave it out.")
+    if arguments.threshold is not None and (
+        not hasattr(model, "predict_proba") or len(model.classes_) > 2
+    ):
+        raise CommandError("--threshold needs a classifier of two classes; leave it out.")
+    kept = _kept(arguments)
     X = _rows(model, arguments)
     LOGGER.info("predicting")
     if not hasattr(model, "predict"):
         found = {"log_density": model.score_samples(X)}
+    elif arguments.threshold is not None:
+        positive = model.predict_proba(X)[:, 1] > arguments.threshold
+        found = {"prediction": model.classes_[positive.astype(int)]}
     elif task == "prediction":
         found = {"prediction": model.predict(X)}
     else:
         found = dict(zip(map(str, model.classes_), model.predict_proba(X).T))
+    if twice := [name for name in kept if name in found]:
+        raise CommandError(f"The {columns_named(twice)} (--keep) would have the name of a prediction; "
+                           "leave that out.")
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(found)
-    writer.writerows(zip(*(column.tolist() for column in found.values())))
+    writer.writerow([*kept, *found])
+    writer.writerows(zip(*kept.values(), *(column.tolist() for column in found.values())))
     _write(output, stream.getvalue().rstrip("\n"))
 
 
@@ -128,7 +147,8 @@ def evaluate(arguments):
     groups = None if person is None else frame.pop(person.name).to_numpy()
     y = None if target is None else frame.pop(target.name).to_numpy()
     if ends is None and y is not None:
-        y = y.astype(str)
+        # a file has texts, and a model that was made in Python may have other classes
+        y = model.classes_[pandas().Index(target.categories).get_indexer(y.astype(str))]
     LOGGER.info("predicting")
     with paid_by(ledger):
         found = evaluate_model(
@@ -198,7 +218,7 @@ def _target(model, name):
         raise CommandError("--target is missing; it names the column with what is right.")
     if hasattr(model, "classes_"):
         return CategoryColumn(name, tuple(map(str, model.classes_))), None
-    ends = target_range(model.best_estimator_[-1])
+    ends = target_range(printing.parts(model)[1])
     return NumberColumn(name, *ends), ends
 
 
@@ -207,6 +227,19 @@ def _rows(model, arguments, more=()):
     return read_table(
         arguments.file, _columns(model) | dict(more), arguments.separator, others="left out", few=1
     )
+
+
+def _kept(arguments):
+    """Return the cells of the columns of the file that are copied, by their names."""
+    found = read_header(arguments.file, arguments.separator) if arguments.keep else []
+    if lacking := [name for name in arguments.keep if name not in found]:
+        raise CommandError(f"The file {name_of(arguments.file)} lacks the {columns_named(lacking)} "
+                           "(--keep).")
+    columns = {name: KeptColumn(name) for name in arguments.keep}
+    frame = columns and read_table(
+        arguments.file, columns, arguments.separator, others="left out", few=1
+    )
+    return {name: frame[name].tolist() for name in columns}
 
 
 def _columns(model):

@@ -9,10 +9,14 @@ from importlib import import_module
 from os import fsync, replace
 from zipfile import ZIP_DEFLATED
 
+from sklearn.pipeline import Pipeline
+
 from ..density import DPHistogramDensity
 from ..export import to_onnx, to_sklearn
+from ..preprocessing import TableEncoder
 from ..report.document import form_of
 from .messages import LOGGER, CommandError, name_of
+from .printing import predictor
 
 # how the name of a file begins that is not whole yet
 UNFINISHED = ".dpselect-unfinished-"
@@ -121,7 +125,7 @@ class ExportFile(OutputFile):
         self._ending = _ending(path, "The file --output", (".onnx", ".skops", ".csv"))
 
     def write_export(self, model):
-        released = model.best_estimator_
+        released = predictor(model)
         density = isinstance(released, DPHistogramDensity)
         if density != (self._ending == ".csv"):
             said = "a density goes into .csv" if density else "a .csv holds the cells of a density"
@@ -129,19 +133,22 @@ class ExportFile(OutputFile):
                                f"{self._ending}; give another ending.")
         if density:
             self.write(released.to_frame().to_csv(index=False, lineterminator="\n"))
-        elif self._ending == ".skops":
-            self.write(_skops().dumps(to_sklearn(model), compression=ZIP_DEFLATED))
         else:
             try:
-                self.write(to_onnx(model).SerializeToString())
+                self.write(
+                    to_onnx(model).SerializeToString() if self._ending == ".onnx"
+                    else _skops().dumps(to_sklearn(model), compression=ZIP_DEFLATED)
+                )
             except ImportError:
                 raise CommandError(
                     'A .onnx file needs onnx; run python -m pip install "dpselect[onnx]" first.'
                 ) from None
+            except (TypeError, ValueError) as error:  # it reads a schema and a released model
+                raise CommandError(str(error)) from None
 
 
 def load_model(path):
-    """Return a model that the command has saved.
+    """Return a model that the command has saved, or one of its kind from Python.
 
     Parameters
     ----------
@@ -175,8 +182,13 @@ def load_model(path):
         raise
     except Exception:
         raise CommandError(f"{shown} is damaged, or was not written by dpselect fit --save.") from None
-    if not hasattr(model, "privacy_") or not hasattr(model, "best_estimator_"):
-        raise CommandError(f"{shown} was not written by dpselect fit --save.")
+    found = predictor(model)
+    table = isinstance(found, Pipeline) and isinstance(found.steps[0][1], TableEncoder)
+    if not hasattr(model, "privacy_") or not (table or isinstance(found, DPHistogramDensity)):
+        raise CommandError(
+            f"{shown} was not written by dpselect fit --save, and is no search of a tabular_pipeline "
+            "from Python, nor what calibrated(...) made of one."
+        )
     return model
 
 

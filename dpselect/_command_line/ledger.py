@@ -6,7 +6,7 @@ import sqlite3
 from contextlib import ExitStack, contextmanager
 
 from ..exceptions import BudgetExceededError
-from ..ledger import PrivacyLedger
+from ..ledger import PrivacyLedger, how_losses_add_up
 from ..persons import adjacency_of
 from ..privacy import PrivacyLoss
 from .messages import CommandError, name_of, printable
@@ -106,6 +106,7 @@ def to_text(ledger):
         printable(f"{ledger.path}, adjacency: {ledger.adjacency}"), "", *lines, "",
         f"spent: epsilon {spent[0]:.6g} of {epsilon:.6g}, delta {spent[1]:.6g} of {delta:.6g}",
         f"left:  epsilon {left[0]:.6g}, delta {left[1]:.6g}",
+        *filter(None, [how_losses_add_up(ledger)[0]]),
     ])
 
 

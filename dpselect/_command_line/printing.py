@@ -5,10 +5,13 @@ import math
 
 import numpy as np
 
+from ..evaluation import CalibratedModel
+from ..inspection.terms import N_POINTS, TermsDisplay
 from ..model_selection.plan import SelectionPlan, plain
+from ..preprocessing.schema import NumberColumn
 from .messages import printable
 
-MOST_LINES = 30  # of coefficients; JSON has all
+MOST_LINES = 30  # of a model; JSON has all
 
 
 def not_released(search):
@@ -56,9 +59,15 @@ def to_json(task, search, plan):
     return json.dumps(released, allow_nan=False, default=_plain)
 
 
-def parts(search):
+def predictor(model):
+    """Return what predicts, of a search or of what `calibrated` made of one."""
+    model = model.estimator if isinstance(model, CalibratedModel) else model
+    return getattr(model, "best_estimator_", model)
+
+
+def parts(model):
     """Return the encoder of a released model, None of a density, and the model."""
-    found = search.best_estimator_
+    found = predictor(model)
     return (found[0], found[-1]) if hasattr(found, "steps") else (None, found)
 
 
@@ -98,6 +107,29 @@ def _coefficients(encoder, model):
     }
 
 
+def _effects(pipeline):
+    """Return the unit, and by class what values add: of a number its bounds, the middle, a gap."""
+    classes = np.asarray(getattr(pipeline[-1], "classes_", [None])).tolist()
+    table = {}
+    for target in classes[-1:] if len(classes) == 2 else classes:
+        display = TermsDisplay.from_estimator(pipeline, target=target)
+        rows = {"offset": display.offset}
+        for term in display.terms:
+            values = term.values[0].tolist()
+            places = range(len(values))
+            if isinstance(term.term.parts[0], NumberColumn):
+                places = (0, N_POINTS // 2, *places[N_POINTS - 1 :])
+            rows |= {f"{term.name} {_value(values[i])}": float(term.effect[i]) for i in places}
+        table["prediction" if target is None else str(target)] = rows
+    return display.unit.removesuffix(f" of {target}"), table
+
+
+def _value(value):
+    if value is None or value != value:
+        return "missing"
+    return f"= {value:g}" if isinstance(value, float) else f"= {value}"
+
+
 def to_text(search):
     """Return the release for people: parameters, coefficients, loss, what stays behind."""
     sections = {
@@ -134,12 +166,17 @@ def _parameters(search):
 
 def _model_lines(search):
     encoder, model = parts(search)
-    table = _coefficients(encoder, model)
-    if not table:
+    if encoder is None:
         cells = " x ".join(map(str, model.density_.shape))
         return [f"histogram of {cells} cells; dpselect export MODEL --output cells.csv writes them"]
-    towards = f" towards {', '.join(map(printable, table))}" if hasattr(model, "classes_") else ""
-    lines = [f"coefficients{towards}"]
+    if encoder.expansion_ == "linear":
+        table = _coefficients(encoder, model)
+        classes = f" towards {', '.join(map(printable, table))}" if hasattr(model, "classes_") else ""
+        lines = [f"coefficients{classes}"]
+    else:
+        unit, table = _effects(search.best_estimator_)
+        classes = f" of {', '.join(map(printable, table))}" if hasattr(model, "classes_") else ""
+        lines = [f"what values add to the {unit}{classes}"]
     names = [printable(str(name)) for name in next(iter(table.values()))]
     width = max(map(len, names[: MOST_LINES + 1]))
     for name, *values in list(zip(names, *(row.values() for row in table.values())))[: MOST_LINES + 1]:

@@ -35,6 +35,13 @@ class PersonColumn:
     name: str
 
 
+@dataclass(frozen=True)
+class KeptColumn:
+    """Cells that are copied as they are."""
+
+    name: str
+
+
 def read_schema(path):
     """Return the PublicSchema in a file, or name all that is wrong in it."""
     try:
@@ -75,7 +82,7 @@ def read_table(path, columns, separator=None, drop=(), others="refused", few=FOL
     ----------
     path : str
     columns : dict
-        Name -> column of a schema, or a PersonColumn.
+        Name -> column of a schema, a PersonColumn or a KeptColumn.
     separator : str, default=None
         Of columns; None is found in the header.
     drop : list of str, default=()
@@ -138,17 +145,23 @@ class _Cells:
     def __init__(self, column):
         self.column, self.wrong = column, set()
         self.person = isinstance(column, PersonColumn)
-        self.numeric = not self.person and not isinstance(column, CategoryColumn)
+        self.copied = isinstance(column, KeptColumn)
+        self.numeric = not (self.person or self.copied or isinstance(column, CategoryColumn))
         # floats are kept as eight bytes each, and one text for each category
         self.kept, self.known = (array("d") if self.numeric else []), {}
 
     def append(self, cell):
-        self.kept.append(self._number(cell) if self.numeric else self._category(cell))
+        read = self._copy if self.copied else self._number if self.numeric else self._category
+        self.kept.append(read(cell))
+
+    def _copy(self, cell):
+        return "" if cell is None or cell != cell else cell
 
     def _number(self, cell):
         value = as_number(cell)
         if value is None or value in (np.inf, -np.inf):
-            self.wrong.add("has numeric bounds, but holds something that is not a finite number")
+            self.wrong.add("has numeric bounds, but holds something that is not a finite number (of a "
+                           "date write the days since a public one)")
             return np.nan
         if value != value and not self.column.missing:
             self.wrong.add(GAP)

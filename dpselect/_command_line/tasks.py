@@ -7,15 +7,13 @@ import numpy as np
 
 from ..accuracy_first import AccuracyFirstSearchCV
 from ..density import DPHistogramDensity
-from ..linear_model import DPLogisticRegression, DPPoissonRegressor, DPRidge
+from ..linear_model import DPHuberRegressor, DPLogisticRegression, DPPoissonRegressor
 from ..model_selection import StabilityGridSearchCV
 from ..preprocessing import PublicSchema, tabular_pipeline
 from ..preprocessing.schema import CategoryColumn, NumberColumn
-from .messages import CommandError, name_of
+from .messages import CommandError, columns_named, name_of
 from .tables import PersonColumn, pandas
 
-# a grid that costs nothing, as all are read from one release
-RIDGE_ALPHAS = [0.0001, 0.001, 0.01, 0.1]
 # where the risk is promised, alpha must not depend on epsilon
 FIRST_ALPHA = 0.01
 # of the grid of an accuracy-first search, down to a thousandth of the largest
@@ -103,10 +101,8 @@ def make_task(schema, target, arguments):
         _refuse_for_density(arguments)
         pipeline = _density(columns, arguments.bins)
     else:
-        # one coefficient for a number, or a curve, and one for each category
-        expansion = "auto" if arguments.curves else "linear"
-        model = _model(name, column)
-        pipeline = tabular_pipeline(schema, model, expansion=expansion, categories="onehot")
+        encoded = {"expansion": "linear", "categories": "onehot"} if arguments.lines else {}
+        pipeline = tabular_pipeline(schema, _model(name, column), **encoded)
     return Task(name, schema, column, _search(name, pipeline, arguments), person)
 
 
@@ -143,7 +139,7 @@ def _check_target(name, target, column):
 
 
 def _refuse_for_density(arguments):
-    for option in ("alpha", "curves", "excess_risk"):
+    for option in ("alpha", "lines", "excess_risk"):
         if getattr(arguments, option):
             raise CommandError(f"--{option.replace('_', '-')} means nothing for a density; leave it "
                                "out.")
@@ -153,11 +149,11 @@ def _model(name, column):
     if name == "classification":
         return DPLogisticRegression(classes=list(map(str, column.categories)))
     if name == "regression":
-        return DPRidge(target_range=(column.low, column.high))
+        return DPHuberRegressor(target_range=(column.low, column.high))
     return DPPoissonRegressor(target_bound=column.high)
 
 
-def _density(columns, n_bins):
+def _density(columns, bins):
     for name, column in columns.items():
         if not isinstance(column, NumberColumn) or column.missing:
             raise CommandError(
@@ -165,10 +161,16 @@ def _density(columns, n_bins):
                 "leave it out "
                 "with --drop."
             )
+    if len(bins) not in (1, len(columns)):
+        raise CommandError(
+            f"--bins has {len(bins)} numbers, and the density is of the {columns_named(list(columns))}; "
+            "give one number for each, in this order, or one for all."
+        )
+    bins = bins if len(bins) > 1 else bins * len(columns)
     # in the units of the table, so that its cells can be published
     return DPHistogramDensity(
         bounds=[(column.low, column.high) for column in columns.values()],
-        bin_width=[(column.high - column.low) / n_bins for column in columns.values()],
+        bin_width=[(column.high - column.low) / n for column, n in zip(columns.values(), bins)],
     )
 
 
@@ -184,7 +186,5 @@ def _search(name, pipeline, arguments):
             pipeline, grid, target=arguments.excess_risk, max_epsilon=epsilon,
             evaluation=arguments.evaluation,
         )
-    default = {"regression": RIDGE_ALPHAS, "density": None}.get(name, ["auto"])
-    alphas = alphas or default
-    grid = {"model__alpha": alphas} if alphas else {}
+    grid = {} if name == "density" else {"model__alpha": alphas or ["auto"]}
     return StabilityGridSearchCV(pipeline, grid, epsilon=epsilon, evaluation=arguments.evaluation)

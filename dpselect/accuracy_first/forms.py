@@ -241,9 +241,12 @@ class AccuracyForm(ABC):
         Whether the release is a statistic plus noise, so that its noise can be reduced.
     nonnegative : bool
         Whether L is 0 or more.
+    alpha_by_rule : bool
+        Whether ``alpha="auto"`` computes alpha from public numbers.
     """
 
     certified_params: dict[str, Any] = {}
+    alpha_by_rule = False
     reduces_noise = True
     nonnegative = True
 

@@ -235,7 +235,7 @@ class PredictVerify(Walk):
         shares = [self.ABSOLUTE_MARGIN] if q.absolute else self.MARGINS
         plans = [self._plan(share) for share in shares]
         self.share, self.enough, self.generating, self.testing = min(
-            plans, key=lambda p: p[2] + p[3]
+            plans, key=lambda p: (not p[1], p[2] + p[3])
         )
         self.schedule = self._schedule()
 

@@ -29,6 +29,9 @@ class MethodPlan:
     most : float
         What it can pay at most, on any records; the ledger is asked for it. As a whole the search
         is differentially private for this epsilon. 0 if nothing would be released.
+    expected_to_reach : bool
+        Whether a level of the grid that it may read is known, or forecast, to reach the target. If not,
+        `total` is what a search costs that most likely finds no model.
     reason : str
         Why the method does not serve; empty if it does.
     """
@@ -39,6 +42,7 @@ class MethodPlan:
     testing: float
     total: float
     most: float
+    expected_to_reach: bool = False
     reason: str = ""
 
 
@@ -49,7 +53,8 @@ class AccuracyPlan:
     Attributes
     ----------
     method : str
-        The one that is used.
+        The one that is used: the cheapest of those that are expected to reach the target; where none is,
+        the cheapest of all.
     methods : tuple of MethodPlan
         All of them; only the one that is used, if it was named.
     at_most : PrivacyLoss
@@ -97,17 +102,23 @@ class AccuracyPlan:
 
     def __str__(self):
         names = "".join(f"{name:>12}" for name in ("generating", "testing", "total", "at most"))
-        lines = [f"{'method':26}{names}  kind of the loss"]
+        lines = [f"{'method':26}{names}  expected to reach  kind of the loss"]
         refused = {}
-        for plan in sorted(self.methods, key=lambda plan: plan.total):
+        for plan in sorted(self.methods, key=_order):
             if plan.reason:
                 refused.setdefault(plan.reason, []).append(plan.method)
                 continue
             numbers = (plan.generating, plan.testing, plan.total, plan.most)
             columns = "".join(f"{number:>12.4g}" for number in numbers)
-            lines.append(f"{plan.method:26}{columns}  {plan.kind}")
+            reaches = "yes" if plan.expected_to_reach else "no"
+            lines.append(f"{plan.method:26}{columns}  {reaches:17}  {plan.kind}")
         lines += [f"No plan for {', '.join(names)}: {why}" for why, names in refused.items()]
         return "\n".join([*lines, *self.messages])
+
+
+def _order(plan):
+    # a search that is expected to fail is no cheap one
+    return not plan.expected_to_reach, plan.total
 
 
 def make_plan(question, method, limit):
@@ -117,7 +128,7 @@ def make_plan(question, method, limit):
     ]
     plans, setups, leasts = [], {}, {}
     for kind in kinds:
-        name, numbers, reason = kind.name, [math.inf] * 4, ""
+        name, numbers, reaches, reason = kind.name, [math.inf] * 4, False, ""
         try:
             setup = limit.within(kind, question)
             if setup is None:
@@ -129,11 +140,13 @@ def make_plan(question, method, limit):
             else:
                 setups[name], most = setup, limit.at_most(setup).epsilon
                 numbers = [setup.generating, setup.testing, limit.expected(setup), most]
+                reaches = setup.enough
         except CertificateError as error:
             if method != "auto":
                 raise
             reason = str(error)
-        plans.append(MethodPlan(name, KINDS[not issubclass(kind, Static)], *numbers, reason))
+        kind_of_loss = KINDS[not issubclass(kind, Static)]
+        plans.append(MethodPlan(name, kind_of_loss, *numbers, bool(reaches), reason))
     if not setups:
         name, least = min(leasts.items(), key=lambda item: item[1])
         raise ValueError(
@@ -142,31 +155,31 @@ def make_plan(question, method, limit):
             f"could not be kept within it; write {least * (1 + 1e-5):.6g} or more for method={name!r}, "
             "the cheapest."
         )
-    best = min(
-        (plan for plan in plans if plan.method in setups),
-        key=lambda plan: (not setups[plan.method].enough, plan.total),
-    )
+    best = min((plan for plan in plans if plan.method in setups), key=_order)
     setup = setups[best.method]
     plan = AccuracyPlan(
         best.method, tuple(plans), limit.at_most(setup), float(setup.question.epsilons[-1]),
-        question.sensitivity, _messages(question, setup, best, len(plans), limit),
+        question.sensitivity, _messages(question, setup, best, plans, limit),
     )
     return plan, setup
 
 
-def _messages(question, setup, best, n_methods, limit):
+def _messages(question, setup, best, plans, limit):
     n, last = question.shape.n_samples, setup.question.epsilons[-1]
-    choice = "the least of the methods that serve" if n_methods > 1 else "the method asked for"
+    choice = _choice(best, plans)
     said = []
     if best.kind == "ex-post":
         said.append(
-            f"{best.method}, {choice}, is expected to pay about epsilon={best.total:.4g}, and can pay "
-            f"epsilon={best.most:.4g} at most; what it did pay is in privacy_."
+            f"{choice}; it is expected to cost about epsilon={best.total:.4g}, and can cost "
+            f"epsilon={best.most:.4g} at most; what it did cost is in privacy_."
         )
     elif setup.enough:
-        said.append(
-            f"{best.method}, {choice}, pays epsilon={best.total:.4g}, known before the data is touched."
-        )
+        said.append(f"{choice}; it costs epsilon={best.total:.4g}, known before the data is touched.")
+    delta = limit.at_most(setup).delta
+    if delta:
+        fresh = best.kind == "ex-post" and setup.how == "fresh"
+        why = ", as each model that is tried can cost the delta of the model" if fresh else ""
+        said.append(f"It can cost delta={delta:.4g} at most{why}.")
     if not setup.enough:
         said.append(
             f"No epsilon up to {last:.4g} is {'forecast' if best.kind == 'ex-post' else 'known'} to be "
@@ -187,7 +200,23 @@ def _messages(question, setup, best, n_methods, limit):
     if limit.steps and best.most:
         shares = ", ".join(f"{step.epsilon:.4g} for {step.label}" for step in limit.steps)
         said.append(f"Steps that learn privately have their part in both: {shares}.")
+    if question.alpha is not None:
+        said.append(
+            f"alpha={question.alpha:.6g} was written: a larger one makes every forecast smaller and the "
+            'models worse, so compare no plans that differ in it; alpha="auto" costs nothing.'
+        )
     if question.absolute:
         goal, slack = question.goal, question.slack
         said.append(slack_told(question.target, slack) if goal is None else goal.told(slack))
     return tuple(said)
+
+
+def _choice(best, plans):
+    if len(plans) == 1:
+        reaches = "" if best.expected_to_reach else " and is not expected to reach the target"
+        return f"The method is {best.method}{reaches}"
+    if not best.expected_to_reach:
+        return f"No method is expected to reach the target; the cheapest method is {best.method}"
+    if best.total > min(plan.total for plan in plans):
+        return f"The cheapest method that is expected to reach the target is {best.method}"
+    return f"The cheapest method is {best.method}"

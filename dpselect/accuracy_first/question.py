@@ -36,6 +36,8 @@ class Question:
     delta: float
     form: AccuracyForm
     shape: PublicShape
+    # the alpha that was given where "auto" would serve
+    alpha: float | None = None
     # what is asked of a score, if it is one
     goal: Goal | None = None
     # forecasts that are known, shared with the same question about a part of the grid

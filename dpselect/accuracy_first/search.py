@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Collection, Mapping
-from dataclasses import KW_ONLY
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -45,7 +44,6 @@ from ..model_selection.strategies.dry_run import dry_run_fit
 from ..model_selection.weights import check_groups_are_taken, check_weights_are_taken, take_weights
 from ..noise import is_seeded, root_stream
 from ..noise.generators import RandomState, noise_for_dummy_data
-from ..parameters import with_parameters
 from ..persons import Persons, adjacency_of
 from ..privacy import PrivacyLoss
 from ..records import Weighted, check_weights, take_part
@@ -67,7 +65,6 @@ from .plan import AccuracyPlan, make_plan
 from .question import Question, outcome_loss
 
 
-@with_parameters
 class AccuracyFirstSearchCV(
     SearchDelegationMixin, ReleaseMixin, CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator
 ):
@@ -116,9 +113,12 @@ class AccuracyFirstSearchCV(
         likewise, with a Gaussian path; needs `delta`. "doubling": new models with epsilons
         that double, each tested. "theory": one fit whose *expected* excess risk meets the
         target. "published_above_threshold": with the constants of the source, for
-        comparison. "auto": the one whose planned loss is least (see :meth:`plan`).
+        comparison. "auto": of those that are expected to reach the target, the one whose planned
+        loss is least; if none is, the one whose planned loss is least (see :meth:`plan`).
     delta : float, default=0.0
-        Probability in [0, 1) with which the loss of Gaussian noise may exceed its bound.
+        Probability in [0, 1) with which the loss of the Gaussian path of "brownian" may exceed its
+        bound. A `delta` of the estimator is beside it: each model that is tried can cost it, so with
+        ``delta=0`` here and 1e-6 there, six models cost 6e-6.
     max_epsilon : float or "auto", default="auto"
         The most that the search may spend on any records, private steps of a Pipeline included;
         greater than 0. Levels of the grid at which it could spend more are left out. "auto": eight
@@ -211,27 +211,46 @@ class AccuracyFirstSearchCV(
     True
     """
 
-    estimator: Estimator
-    param_grid: Mapping[str, Any]
-    _: KW_ONLY
-    target: float
-    criterion: str | Score = "excess_risk"
-    failure_probability: float = 0.1
-    method: str = "auto"
-    delta: float = 0.0
-    max_epsilon: float | Literal["auto"] = "auto"
-    on_failure: Literal["raise", "last"] = "raise"
-    cv: CrossValidation = None
-    verbose: int = 0
-    public_splits: bool = False
-    trusted_steps: Collection[str | type] = ()
-    evaluation: float | None = None
-    ledger: PrivacyLedger | None = None
-    random_state: RandomState = None
-
     # what the delegation asks of a search
     refit = True
     scoring = None
+
+    def __init__(
+        self,
+        estimator: Estimator,
+        param_grid: Mapping[str, Any],
+        *,
+        target: float,
+        criterion: str | Score = "excess_risk",
+        failure_probability: float = 0.1,
+        method: str = "auto",
+        delta: float = 0.0,
+        max_epsilon: float | Literal["auto"] = "auto",
+        on_failure: Literal["raise", "last"] = "raise",
+        cv: CrossValidation = None,
+        verbose: int = 0,
+        public_splits: bool = False,
+        trusted_steps: Collection[str | type] = (),
+        evaluation: float | None = None,
+        ledger: PrivacyLedger | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        self.estimator = estimator
+        self.param_grid = param_grid
+        self.target = target
+        self.criterion = criterion
+        self.failure_probability = failure_probability
+        self.method = method
+        self.delta = delta
+        self.max_epsilon = max_epsilon
+        self.on_failure = on_failure
+        self.cv = cv
+        self.verbose = verbose
+        self.public_splits = public_splits
+        self.trusted_steps = trusted_steps
+        self.evaluation = evaluation
+        self.ledger = ledger
+        self.random_state = random_state
 
     @with_callbacks
     def fit(self, X: MatrixLike, y: npt.ArrayLike | None = None, **params: Any) -> Self:
@@ -395,8 +414,7 @@ class AccuracyFirstSearchCV(
         ...     target=0.02,
         ... )
         >>> print(search.plan(n_samples=50_000, n_features=20).messages[0])
-        certified, the least of the methods that serve, pays epsilon=..., known before the data \
-is touched.
+        The cheapest method is certified; it costs epsilon=..., known before the data is touched.
         """
         check_parameters(self)
         n_samples, n_features, n_classes, example = dummy_records(
@@ -473,6 +491,8 @@ is touched.
         if goal:
             model = with_public_alpha(model, shape, epsilons, SLACK * abs(goal.target))
         form = model.accuracy_form()
+        # a number where "auto" would have served
+        written = goal is not None and form.alpha_by_rule and model is candidate.model
         check_target(self.target, form, self.criterion)
         absolute = goal is not None or self.criterion != "excess_risk"
         if goal:
@@ -487,6 +507,7 @@ is touched.
             slack=min(slack, sensitivity / SMALLEST_EPSILON), sensitivity=sensitivity,
             failure_probability=float(self.failure_probability), delta=float(self.delta),
             form=form, shape=shape, goal=goal,
+            alpha=form.alpha if written else None,
         )
 
     def _fit_once(self, method, X, y, stream):

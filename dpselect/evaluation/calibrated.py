@@ -1,7 +1,6 @@
 """Thresholds and calibration, read from an evaluation that was paid for."""
 
 import math
-from dataclasses import KW_ONLY
 from functools import partial
 from typing import Any, Self
 
@@ -9,14 +8,16 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import expit, log_expit, logit
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.ensemble import StackingClassifier
 from sklearn.isotonic import IsotonicRegression
 
-from ..parameters import with_parameters
+from ..preprocessing.plain_pipelines import to_sklearn
 from ..privacy import PrivacyLoss
 from ..rows import block_map
 from ..type_aliases import Array, Estimator, FloatArray, MatrixLike
 from ..validation import check_choice, check_number
 from .binary import BIN, LABEL, SCORE, BinaryEvaluation
+from .plain_calibrated import plain_calibrated
 from .scores import EDGES, N_BINS, PROBABILITIES, class_probabilities, probabilities
 
 # bins go together until a rate has a size of so many standard deviations of its noise
@@ -59,8 +60,9 @@ def calibrated(
         In (0, 1): above the lowest threshold with this precision.
     rate : float, default=None
         In (0, 1): above the lowest threshold with no more than this share of positive predictions.
-        One of the three may be given; with none, predictions are positive where the probability
-        exceeds 1/2.
+        There are 31 thresholds, so the share can be clearly smaller: see
+        ``evaluation.metric("selection_rate", t)`` at its neighbours in ``evaluation.thresholds``. One
+        of the three may be given; with none, predictions are positive where the probability exceeds 1/2.
 
     Returns
     -------
@@ -124,13 +126,13 @@ def calibrated(
             f"{next(iter(targets))} was given for {len(classes)} classes, and a threshold tells two "
             "apart; leave it out."
         )
-    threshold = None
+    found = CalibratedModel(model, evaluation, method=method)
     for name, value in targets.items():
-        threshold = threshold_for(evaluation, name, float(value))
-    return CalibratedModel(model, evaluation, method=method, threshold=threshold)
+        found.threshold = threshold_for(evaluation, name, float(value))
+        found._target = name, float(value), found.threshold
+    return found
 
 
-@with_parameters
 class CalibratedModel(ClassifierMixin, BaseEstimator):
     """A classifier that is calibrated by an evaluation: see :func:`calibrated`.
 
@@ -144,7 +146,7 @@ class CalibratedModel(ClassifierMixin, BaseEstimator):
     method : {"sigmoid", "isotonic"} or None, default="sigmoid"
     threshold : float, default=None
         Of two classes. Predictions are positive where the *estimator's* score exceeds it. None: where
-        the calibrated probability exceeds 1/2.
+        the calibrated probability exceeds 1/2. :func:`calibrated` computes it from the evaluation.
 
     Attributes
     ----------
@@ -173,11 +175,18 @@ class CalibratedModel(ClassifierMixin, BaseEstimator):
     (2, 2)
     """
 
-    estimator: Estimator
-    evaluation: BinaryEvaluation
-    _: KW_ONLY
-    method: str | None = "sigmoid"
-    threshold: float | None = None
+    def __init__(
+        self,
+        estimator: Estimator,
+        evaluation: BinaryEvaluation,
+        *,
+        method: str | None = "sigmoid",
+        threshold: float | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.evaluation = evaluation
+        self.method = method
+        self.threshold = threshold
 
     def fit(self, X: Any = None, y: Any = None) -> Self:
         """Do nothing: the model is fitted, and X and y are not read.
@@ -208,6 +217,12 @@ class CalibratedModel(ClassifierMixin, BaseEstimator):
     def n_features_in_(self) -> int:
         """int : Columns of X."""
         return self.estimator.n_features_in_
+
+    @property
+    def threshold_target(self) -> tuple[str, float] | None:
+        """tuple of (str, float) or None : What the threshold was computed for, such as ("rate", 0.2)."""
+        *target, threshold = getattr(self, "_target", (None,))
+        return tuple(target) if target and threshold == self.threshold else None
 
     @property
     def curve_(self) -> tuple[FloatArray, FloatArray]:
@@ -267,6 +282,30 @@ class CalibratedModel(ClassifierMixin, BaseEstimator):
         else:
             positive = block_map(lambda s: s > self.threshold, probabilities(self.estimator, X))
         return block_map(lambda positive: classes[positive.astype(int)], positive)
+
+    def to_sklearn(self) -> StackingClassifier:
+        """Return an equal classifier of scikit-learn alone, of two classes.
+
+        Returns
+        -------
+        sklearn.ensemble.StackingClassifier
+            Its `final_estimator_` calibrates the scores of the model, and holds the threshold.
+            Probabilities are equal up to 1e-12.
+
+        Raises
+        ------
+        TypeError
+            If there are more than two classes, or the estimator has no equal one in scikit-learn.
+        """
+        if len(self.classes_) > 2:
+            raise TypeError(
+                f"What calibrates probabilities of {len(self.classes_)} classes has no equal in "
+                "scikit-learn; hand over this object, or, for the same predictions and the "
+                "probabilities before calibration, estimator.to_sklearn()."
+            )
+        return plain_calibrated(
+            to_sklearn(self.estimator), self.classes_, self.curve_, self.threshold
+        )
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -32,6 +32,8 @@ SIZE_ALLOWANCE, MEAN_ALLOWANCE = 0.01, 0.0015
 ROUNDING = 3
 # for each cell, means are taken over this many points
 POINTS = 32
+# in shares of the target range, the farthest that an interval may reach
+FARTHEST = 0.125
 
 
 @cache
@@ -168,7 +170,11 @@ def _root_mean_square(counts):
     root, least, most = (np.sqrt(np.maximum(number, 0.0)) for number in (value, low, high))
     # as if nothing were cut off at 0
     above, below = np.sqrt(np.maximum(value, 0.0) + reach) - root, np.maximum(value - reach, 0.0)
-    return root, least, most, np.maximum(above, root - np.sqrt(below))
+    # the mean size of the same errors is no larger: where the noise says otherwise, it stands for both
+    size, *_, far = _size_of_errors(counts, "absolute")
+    raised = np.where(far <= FARTHEST, np.maximum(size, root), root)
+    reach = np.maximum(above, root - np.sqrt(below)) + raised - root
+    return raised, least, np.maximum(most, raised), reach
 
 
 def _r_squared(counts):
@@ -231,10 +237,10 @@ class RegressionEvaluation(Evaluation):
         span = self._span
         return {
             "r2": Metric(_r_squared),
-            "rmse": Metric(_root_mean_square, 0.125, span),
-            "mae": Metric(partial(_size_of_errors, name="absolute"), 0.125, span),
+            "rmse": Metric(_root_mean_square, FARTHEST, span),
+            "mae": Metric(partial(_size_of_errors, name="absolute"), FARTHEST, span),
             # of the target less the prediction
-            "bias": Metric(_mean_error, 0.125, span),
+            "bias": Metric(_mean_error, FARTHEST, span),
         }
 
     @property

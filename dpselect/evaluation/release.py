@@ -68,15 +68,15 @@ def evaluate(
 ) -> Evaluation:
     """Tell how good a fitted model is, with epsilon-differential privacy.
 
-    One release, the noisy counts of (score bin, label), (prediction, error) or ranges of a density, from
-    which all figures and their intervals are read. Neighbouring data sets differ in one record of X, y
-    and `by`. Public are the number of records, the model, and every parameter, `levels` included.
+    Noisy counts of (score bin, label), (prediction, error) or ranges of a density are released once. All
+    figures and their intervals are computed from them. Neighbouring data sets differ in one record of
+    X, y and `by`. Public are the number of records, the model, and every parameter, `levels` included.
 
     **The model is taken to be public**: the loss covers the records that it is evaluated on, and not
     those that it was trained on. Records that were set aside by their index, for instance the last
     fifth, are disjoint from the training records, and the total is the larger of the two losses:
-    ``PrivacyLoss.parallel([model.privacy_, evaluation.privacy_])``. Of the training records themselves
-    the losses add up, and the figures are too kind.
+    ``PrivacyLoss.parallel([model.privacy_, evaluation.privacy_])``. If they are the training
+    records themselves, the losses add up, and the figures are too good.
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ def evaluate(
     >>> evaluation = evaluate(model, X[1_000:], y[1_000:], epsilon=1.0)
     >>> print(evaluation.privacy_)
     (epsilon = 1, delta = 0) differential privacy, adjacency: replace one record
-      epsilon 1: evaluate: 64 counts of scores and labels, without the loss of the model
+      epsilon 1: evaluate: 64 counts of scores and labels; the model's own loss is not counted here
     """
     epsilon = check_epsilon(epsilon)
     check_random_state(random_state)
@@ -199,7 +199,10 @@ class EvaluationPlan:
         return PrivacyLoss(
             self.epsilon,
             adjacency=adjacency_of(self.persons),
-            label=f"evaluate: {math.prod(self.shape)} counts of {what}, without the loss of the model",
+            label=(
+                f"evaluate: {math.prod(self.shape)} counts of {what}; "
+                "the model's own loss is not counted here"
+            ),
             seeded=self.epsilon != math.inf and is_seeded(self.random_state),
         )
 

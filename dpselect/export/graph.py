@@ -31,6 +31,13 @@ class Graph:
         self.nodes.append(self.onnx.helper.make_node("Identity", [value], [name]))
         self.outputs.append(self._described(name, dtype, shape))
 
+    def withdrawn(self, name):
+        """Return the value of an output, which is none any more."""
+        node = next(node for node in self.nodes if list(node.output) == [name])
+        self.nodes.remove(node)
+        self.outputs = [output for output in self.outputs if output.name != name]
+        return node.input[0]
+
     def cast(self, value, dtype):
         """Return values of another type."""
         return self.Cast(value, to=self.onnx.helper.np_dtype_to_tensor_dtype(dtype))

@@ -8,10 +8,11 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from ..composition import privacy_of
+from ..evaluation import CalibratedModel
 from ..preprocessing.pipeline_check import check_pipeline_privacy
 from ..type_aliases import Estimator
 from .graph import Graph
-from .onnx_parts import add, inputs
+from .onnx_parts import add, calibrate, inputs
 
 OUTPUTS = ("label", "decision", "probabilities", "prediction")
 
@@ -24,7 +25,8 @@ def to_onnx(estimator: Estimator, trusted_steps: Collection[str | type] = ()) ->
     Parameters
     ----------
     estimator : estimator
-        Fitted: a linear model of dpselect, a Pipeline with one whose steps are dpselect's, or a search.
+        Fitted: a linear model of dpselect, a Pipeline with one whose steps are dpselect's, a search, or
+        what :func:`~dpselect.calibrated` returns for a classifier of two classes with probabilities.
     trusted_steps : collection of str or class, default=()
         As for :func:`to_sklearn`.
 
@@ -69,8 +71,9 @@ def to_onnx(estimator: Estimator, trusted_steps: Collection[str | type] = ()) ->
     """
     graph = Graph()
     check_is_fitted(estimator)
-    chosen = getattr(estimator, "best_estimator_", estimator)
-    trusted_steps = (*trusted_steps, *getattr(estimator, "trusted_steps", ()))
+    trained = estimator.estimator if isinstance(estimator, CalibratedModel) else estimator
+    chosen = getattr(trained, "best_estimator_", trained)
+    trusted_steps = (*trusted_steps, *getattr(trained, "trusted_steps", ()))
     check_pipeline_privacy(chosen, trusted_steps)
     loss = privacy_of(estimator, trusted_steps)
     first = chosen
@@ -84,4 +87,6 @@ def to_onnx(estimator: Estimator, trusted_steps: Collection[str | type] = ()) ->
             "table and the schema."
         )
     add(chosen, graph, rows)
+    if estimator is not trained:
+        calibrate(estimator, graph)
     return graph.model("dpselect", privacy=json.dumps(loss.to_dict()))

@@ -204,8 +204,14 @@ def _classes(model, graph, decision):
     else:
         places = graph.ArgMax(decision, axis=1, keepdims=0)
         graph.output("decision", decision, ["n", K])
+    _output_labels(classes, graph, places, wrong)
+    if isinstance(model, DPLogisticRegression):
+        graph.output("probabilities", _probabilities(graph, decision, K), ["n", K])
+
+
+def _output_labels(classes, graph, places, wrong):
     # a label that there is not, so that runtimes refuse rows of which no decision is known
-    places = graph.Where(wrong, np.int64(K), places)
+    places = graph.Where(wrong, np.int64(len(classes)), places)
     kind = classes.dtype.kind
     if kind == "U" or (kind == "O" and all(isinstance(label, str) for label in classes)):
         labels = classes.astype(TEXT)
@@ -216,8 +222,31 @@ def _classes(model, graph, decision):
             f"Labels of type {classes.dtype} are unknown to ONNX; train on texts or on numbers."
         )
     graph.output("label", graph.Gather(labels, places), ["n"], labels.dtype)
-    if isinstance(model, DPLogisticRegression):
-        graph.output("probabilities", _probabilities(graph, decision, K), ["n", K])
+
+
+def calibrate(model, graph):
+    """Put the probabilities of a graph through the curve of a CalibratedModel, and set its threshold."""
+    given = [output.name for output in graph.outputs]
+    if "probabilities" not in given or len(model.classes_) > 2:
+        raise TypeError(
+            "A calibrated model has operators here only of two classes with probabilities; hand over "
+            "the model before calibration, or to_sklearn(...)."
+        )
+    # a decision would tell other labels
+    _, _, before = map(graph.withdrawn, ("label", "decision", "probabilities"))
+    score, axis = graph.Gather(before, np.array([1]), axis=1), np.array([1])
+    scores, curve = model.curve_
+    knots = np.union1d(scores, [0.0, 1.0])
+    heights = np.interp(knots, scores, curve)
+    widths = np.diff(knots)
+    along = graph.Min(graph.Max(graph.Sub(score, knots[np.newaxis, :-1]), np.float64(0)),
+                      widths[np.newaxis])
+    p = graph.Add(graph.MatMul(along, (np.diff(heights) / widths)[:, np.newaxis]), heights[:1])
+    compared = (p, 0.5) if model.threshold is None else (score, model.threshold)
+    positive = graph.Squeeze(graph.Greater(compared[0], np.float64(compared[1])), axis)
+    wrong = graph.Squeeze(graph.IsNaN(score), axis)
+    _output_labels(model.classes_, graph, graph.cast(positive, INTEGERS), wrong)
+    graph.output("probabilities", graph.Concat(graph.Sub(np.float64(1), p), p, axis=1), ["n", 2])
 
 
 def _probabilities(graph, decision, K):

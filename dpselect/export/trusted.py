@@ -2,7 +2,7 @@
 
 from .. import density, linear_model, preprocessing
 from ..events import ChoiceEvent, GaussianEvent, ObjectiveEvent
-from ..linear_model.ridge.noise import Decomposition
+from ..linear_model.ridge.decomposition import Decomposition
 from ..preprocessing import schema, terms
 from ..privacy import PrivacyLoss
 
@@ -17,7 +17,7 @@ OWN = (
 )
 # functions of rows, which to_sklearn makes steps of
 FUNCTIONS = (
-    "numpy.asarray", "numpy.clip", "numpy.dtype", "numpy.outer", "numpy.prod",
+    "numpy.asarray", "numpy.clip", "numpy.dtype", "numpy.interp", "numpy.outer", "numpy.prod",
     "sklearn.metrics.pairwise.euclidean_distances", "sklearn.metrics.pairwise.manhattan_distances",
     "sklearn.utils.validation.check_array",
 )

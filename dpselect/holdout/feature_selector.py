@@ -1,6 +1,5 @@
 """Forward selection of columns, scored through a reusable holdout."""
 
-from dataclasses import KW_ONLY
 from typing import Self
 
 import numpy as np
@@ -20,7 +19,6 @@ from ..metrics import Score
 from ..model_selection.splits import check_splitter, disjoint_parts, make_splits
 from ..noise import root_stream
 from ..noise.generators import RandomState
-from ..parameters import with_parameters
 from ..persons import Persons, check_one_label_a_row, check_weighs_persons
 from ..records import Weighted, numeric_rows, one_label_a_row, split_groups, take_part
 from ..type_aliases import CrossValidation, Estimator, MatrixLike
@@ -34,7 +32,6 @@ from .thresholdout import (
 )
 
 
-@with_parameters
 class ThresholdoutFeatureSelector(ReleaseMixin, SelectorMixin, MetaEstimatorMixin, BaseEstimator):
     """Forward selection of columns, each judged on holdout records through Thresholdout.
 
@@ -129,18 +126,32 @@ class ThresholdoutFeatureSelector(ReleaseMixin, SelectorMixin, MetaEstimatorMixi
     1.0
     """
 
-    estimator: Estimator
-    _: KW_ONLY
-    n_features_to_select: int
-    scoring: str | Score = "accuracy"
-    threshold: float = 0.04
-    noise_rate: float = 0.01
-    budget: int = 10
-    cv: CrossValidation = None
-    public_splits: bool = False
-    n_jobs: int | None = None
-    ledger: PrivacyLedger | None = None
-    random_state: RandomState = None
+    def __init__(
+        self,
+        estimator: Estimator,
+        *,
+        n_features_to_select: int,
+        scoring: str | Score = "accuracy",
+        threshold: float = 0.04,
+        noise_rate: float = 0.01,
+        budget: int = 10,
+        cv: CrossValidation = None,
+        public_splits: bool = False,
+        n_jobs: int | None = None,
+        ledger: PrivacyLedger | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        self.estimator = estimator
+        self.n_features_to_select = n_features_to_select
+        self.scoring = scoring
+        self.threshold = threshold
+        self.noise_rate = noise_rate
+        self.budget = budget
+        self.cv = cv
+        self.public_splits = public_splits
+        self.n_jobs = n_jobs
+        self.ledger = ledger
+        self.random_state = random_state
 
     def fit(
         self, X: MatrixLike, y: npt.ArrayLike, *, groups: npt.ArrayLike | None = None,

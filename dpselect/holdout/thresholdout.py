@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import KW_ONLY
 from typing import Any, Self
 
 import numpy as np
@@ -18,14 +17,12 @@ from ..mechanisms.reusable_holdout import ReusableHoldout
 from ..metrics import Score, get_score
 from ..noise import check_random_state, is_seeded
 from ..noise.generators import RandomState
-from ..parameters import with_parameters
 from ..persons import check_weighs_persons
 from ..privacy import Adjacency, PrivacyLoss
 from ..type_aliases import Estimator, MatrixLike
 from ..validation import check_number
 
 
-@with_parameters
 class Thresholdout(ReleaseMixin, BaseEstimator):
     """A holdout set that answers adaptive questions, with differential privacy.
 
@@ -109,12 +106,20 @@ class Thresholdout(ReleaseMixin, BaseEstimator):
     (True, 1)
     """
 
-    threshold: float = 0.04
-    noise_rate: float = 0.01
-    budget: int = 10
-    _: KW_ONLY
-    ledger: PrivacyLedger | None = None
-    random_state: RandomState = None
+    def __init__(
+        self,
+        threshold: float = 0.04,
+        noise_rate: float = 0.01,
+        budget: int = 10,
+        *,
+        ledger: PrivacyLedger | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        self.threshold = threshold
+        self.noise_rate = noise_rate
+        self.budget = budget
+        self.ledger = ledger
+        self.random_state = random_state
 
     def fit(
         self,

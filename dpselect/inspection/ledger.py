@@ -6,7 +6,7 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from ..ledger import PrivacyLedger
+from ..ledger import PrivacyLedger, how_losses_add_up
 from ..type_aliases import Array, FloatArray
 from .display import Display
 
@@ -22,7 +22,7 @@ class PrivacyLedgerDisplay(Display):
     times : ndarray of shape (n,) of datetime64
         When each entry was reserved (UTC).
     epsilons : ndarray of shape (n,)
-        What each entry counts for.
+        What each entry adds to what all releases cost together.
     uncommitted : ndarray of shape (n,) of bool
         Entries whose release may or may not have come out.
     budget : float
@@ -66,10 +66,13 @@ class PrivacyLedgerDisplay(Display):
         PrivacyLedgerDisplay
         """
         history = ledger.history()
+        epsilons = [entry.epsilon for entry in history]
+        if ledger.composition != "sum":
+            epsilons = np.diff(how_losses_add_up(ledger)[1], prepend=0.0)
         times = [entry.reserved_at.replace(tzinfo=None) for entry in history]
         return cls(
             times=np.array(times, dtype="datetime64[us]"),
-            epsilons=np.array([entry.epsilon for entry in history], dtype=float),
+            epsilons=np.array(epsilons, dtype=float),
             uncommitted=np.array([entry.kind == "uncommitted" for entry in history], dtype=bool),
             budget=ledger.budget[0],
         )

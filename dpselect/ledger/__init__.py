@@ -2,7 +2,7 @@
 
 from .carrying import CarriesLedgerMixin, where_it_came_from
 from .entry import LedgerEntry
-from .ledger import PrivacyLedger, Reservation
+from .ledger import PrivacyLedger, Reservation, how_losses_add_up
 from .spending import current_ledger, spending, without_spending
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "PrivacyLedger",
     "Reservation",
     "current_ledger",
+    "how_losses_add_up",
     "spending",
     "where_it_came_from",
     "without_spending",

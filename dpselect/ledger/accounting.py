@@ -33,8 +33,9 @@ ACCOUNTANTS = ("pld", "concentrated")
 N_STEPS, LARGEST_STEP = 2000, 1e-3
 # (Fourier transforms of probabilities are wrong by far less)
 LEAST_DELTA = 1e-12
-# what lies so many standard deviations out counts as an unbounded loss
-FARTHEST = 10
+# what lies so many standard deviations out counts as an unbounded loss, and so does what is larger than
+# this: the exponential of twice as much would leave the range of float64
+FARTHEST, LARGEST_LOSS = 10, 350.0
 
 
 @runtime_checkable
@@ -236,7 +237,7 @@ def _gaussian(loss):
 
 def _by_distributions(parts, delta, largest):
     """Return the total by privacy loss distributions, if it is less than another one."""
-    if largest == 0:
+    if largest == 0 or largest > LARGEST_LOSS:
         return largest
     step = min(LARGEST_STEP, largest / N_STEPS)
     deltas = _profile(parts, step, math.ceil(largest / step))
@@ -252,7 +253,8 @@ def _profile(parts, step, n_steps):
     others = [part for part in parts if not isinstance(part.event, ChoiceEvent)]
     # deltas beside choices need those of others at all epsilons that choices may add
     reach = n_steps + places_of(choices, mu, step)
-    epsilons = np.arange(reach + 1) * step
+    # (deltas fall: that of the largest loss bounds those beyond it)
+    epsilons = np.minimum(np.arange(reach + 1) * step, LARGEST_LOSS)
     deltas = np.array(_composed(others, step).get_delta_for_epsilon(epsilons))
     deltas = beside_gaussian(two_sided(deltas, step), step, mu)
     for choice in choices:
@@ -274,7 +276,7 @@ def _composed(parts, step):
 
 def _distribution(loss, step):
     """Return the distribution of the loss of one release, or of releases about disjoint blocks."""
-    n_steps = math.ceil(_farthest(loss) / step)
+    n_steps = math.ceil(min(_farthest(loss), LARGEST_LOSS) / step)
     if loss.parts:
         # the largest of all profiles, at each epsilon
         blocks = [_profile(added_losses(part), step, n_steps) for part in loss.parts]

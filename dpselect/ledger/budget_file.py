@@ -1,7 +1,8 @@
 """The file of a ledger: one budget and its entries, each change a transaction of SQLite.
 
 SQLite orders the transactions of all processes of a machine, and undoes what a process had not
-finished when it died. Amounts are exact sums: fractions, that are rounded once, when they are read.
+finished when it died. Amounts are exact sums: fractions, that are rounded once, when they are read. What
+amounts of a loss count is said by the law of the ledger, which is written when the file is made.
 """
 
 import json
@@ -14,23 +15,27 @@ from contextlib import closing, contextmanager, suppress
 from fractions import Fraction
 from pathlib import Path
 
-from ..privacy import KINDS
+from ..privacy import KINDS, PrivacyLoss
 from ..processes import lock_that_forks_wait_for
+from .composition import of_text, to_text
 
 # marks an SQLite file as a ledger of this form
-APPLICATION_ID, VERSION = 0x44505345, 3
+APPLICATION_ID, VERSION = 0x44505345, 4
 # how the name of a file begins that is no ledger yet
 UNFINISHED = ".dpselect-unfinished-"
 # a process waits this long for the others, in seconds
 PATIENCE = 60.0
+# by what share amounts that are the same may differ
+DUST = Fraction(1, 2**45)
 SCHEMA = """
 CREATE TABLE budget (epsilon TEXT NOT NULL, delta TEXT NOT NULL, adjacency TEXT NOT NULL,
-                     spent_epsilon TEXT NOT NULL, spent_delta TEXT NOT NULL);
+                     law TEXT NOT NULL, spent TEXT NOT NULL, spent_delta TEXT NOT NULL);
 CREATE TABLE entries (id INTEGER PRIMARY KEY AUTOINCREMENT, token TEXT NOT NULL, label TEXT NOT NULL,
                       user TEXT NOT NULL,
                       reserved_epsilon REAL NOT NULL, reserved_delta REAL NOT NULL,
                       epsilon REAL, delta REAL, kind TEXT, seeded INTEGER,
-                      reserved_at REAL NOT NULL, committed_at REAL, statement TEXT NOT NULL);
+                      reserved_at REAL NOT NULL, committed_at REAL, statement TEXT NOT NULL,
+                      counted REAL NOT NULL, counted_delta REAL NOT NULL);
 """
 COLUMNS = (
     "id", "label", "user", "reserved_epsilon", "reserved_delta", "epsilon", "delta", "kind", "seeded",
@@ -63,7 +68,7 @@ def transaction(path):
 
 
 @contextmanager
-def new_file(path, epsilon, delta, adjacency):
+def new_file(path, epsilon, delta, adjacency, law):
     """Make a ledger at `path`, and yield its BudgetFile in the transaction that makes it.
 
     The file gets its name when it is whole, and only if no file has it, before and after the block:
@@ -86,8 +91,8 @@ def new_file(path, epsilon, delta, adjacency):
             for statement in filter(str.strip, SCHEMA.split(";")):
                 connection.execute(statement)
             connection.execute(
-                "INSERT INTO budget VALUES (?, ?, ?, '0', '0')",
-                (str(exact(epsilon)), str(exact(delta)), str(adjacency)),
+                "INSERT INTO budget VALUES (?, ?, ?, ?, '0', '0')",
+                (str(exact(epsilon)), str(exact(delta)), str(adjacency), to_text(law)),
             )
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             connection.execute(f"PRAGMA user_version = {VERSION}")
@@ -120,43 +125,55 @@ class BudgetFile:
         return self._row("SELECT adjacency FROM budget")[0]
 
     @property
-    def spent(self):
-        """(Fraction, Fraction) : epsilon and delta, with what is reserved."""
-        return tuple(map(Fraction, self._row("SELECT spent_epsilon, spent_delta FROM budget")))
+    def law(self):
+        """Sum or RenyiFilter : What counts of a loss, and how much of it there may be."""
+        law = of_text(self._row("SELECT law FROM budget")[0])
+        if not law.is_of_budget(*map(float, self.budget)):
+            raise ValueError(
+                f"The ledger at {self.path} was changed from outside: its law is not that of its "
+                "budget, so nothing can be said of what was spent; take a copy from before."
+            )
+        return law
 
-    def affords(self, epsilon, delta):
+    @property
+    def spent(self):
+        """(Fraction, Fraction) : The amounts that count, with what is reserved."""
+        return tuple(map(Fraction, self._row("SELECT spent, spent_delta FROM budget")))
+
+    def affords(self, loss):
         """Tell whether a loss fits; sums are rounded once, as losses are: ten times 0.1 is 1."""
-        if epsilon == math.inf:
+        if loss.epsilon == math.inf:
             return False
-        requested = exact(epsilon), exact(delta)
+        law = self.law
         return all(
-            _fits(spent + more, total)
-            for spent, more, total in zip(self.spent, requested, self.budget)
+            _fits(spent + exact(more), exact(total))
+            for spent, more, total in zip(self.spent, law.amounts(loss), law.limits)
         )
 
     @property
     def left(self):
-        """(float, float) : What can be reserved, rounded down."""
-        return tuple(map(_left, self.budget, self.spent))
+        """(float, float) : The epsilon and the delta that can be reserved, rounded down."""
+        law = self.law
+        return law.reservable(tuple(map(_left, map(exact, law.limits), self.spent)))
 
     def enter(self, label, user, loss, committed):
         """Write an entry of what is reserved, or committed at once, and return its id and token."""
-        token, now = secrets.token_hex(16), time.time()
+        token, now, counted = secrets.token_hex(16), time.time(), self.law.amounts(loss)
         came_out = (*_committed(loss), now) if committed else (None,) * 5
         row = self._connection.execute(
             "INSERT INTO entries (token, label, user, reserved_epsilon, reserved_delta, reserved_at,"
-            " statement, epsilon, delta, kind, seeded, committed_at)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            " statement, counted, counted_delta, epsilon, delta, kind, seeded, committed_at)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (token, str(label), str(user), float(loss.epsilon), float(loss.delta), now,
-             _statement(loss), *came_out),
+             _statement(loss), *counted, *came_out),
         ).lastrowid
-        self._add(loss.epsilon, loss.delta)
+        self._add(*counted)
         return row, token
 
     def commit(self, row, token, loss):
         """Put what came out in the place of what was reserved, once, and no more than that."""
         found = self._connection.execute(
-            "SELECT reserved_epsilon, reserved_delta, committed_at FROM entries"
+            "SELECT reserved_epsilon, reserved_delta, committed_at, counted, counted_delta FROM entries"
             " WHERE id = ? AND token = ?", (row, token)
         ).fetchone()
         if found is None:
@@ -164,38 +181,45 @@ class BudgetFile:
                 f"The ledger at {self.path} has no such reservation, so it cannot count what came "
                 "out; commit it in the ledger where it was made."
             )
-        epsilon, delta, committed_at = found
+        epsilon, delta, committed_at, *counted = found
         if committed_at is not None:
             raise ValueError(
                 f"Reservation {row} was committed before, and a release that is counted once "
                 "cannot be another; reserve again."
             )
-        if loss.epsilon > epsilon or loss.delta > delta:
+        law, came_out = self.law, counted
+        if loss.kind == KINDS[0] or law.counts_outcomes:
+            came_out = law.amounts(loss)
+        more = [exact(new) - exact(old) for new, old in zip(came_out, counted)]
+        # (parts of a very large loss may round up, by less than amounts are rounded up)
+        over = any(each > DUST * exact(old) for each, old in zip(more, counted))
+        if loss.epsilon > epsilon or loss.delta > delta or over:
             raise ValueError(
                 f"A loss of epsilon={loss.epsilon:.6g} and delta={loss.delta:.6g} exceeds the "
                 f"reservation of epsilon={epsilon:.6g} and delta={delta:.6g}, which was "
                 "all that the budget was asked for; reserve the largest loss that may come out."
             )
         self._connection.execute(
-            "UPDATE entries SET epsilon = ?, delta = ?, kind = ?, seeded = ?, committed_at = ?"
-            " WHERE id = ?", (*_committed(loss), time.time(), row),
+            "UPDATE entries SET epsilon = ?, delta = ?, kind = ?, seeded = ?, committed_at = ?,"
+            " counted = ?, counted_delta = ? WHERE id = ?",
+            (*_committed(loss), time.time(), *came_out, row),
         )
         if loss.kind == KINDS[0]:  # else only what was reserved holds for all outcomes
             self._connection.execute(
                 "UPDATE entries SET statement = ? WHERE id = ?", (_statement(loss), row)
             )
-        self._add(exact(loss.epsilon) - exact(epsilon), exact(loss.delta) - exact(delta))
+        self._add(*more)
 
     def copy(self, entry):
         """Write an entry of another file as it is, by its values in COLUMNS."""
         values = dict(zip(COLUMNS, entry))
-        marks = ", ".join("?" * (len(COLUMNS) + 1))
+        counted = self.law.amounts(counted_loss(values, self.law))
+        marks = ", ".join("?" * (len(COLUMNS) + 3))
         self._connection.execute(
-            f"INSERT INTO entries (token, {', '.join(COLUMNS)}) VALUES ({marks})",
-            (secrets.token_hex(16), *entry),
+            f"INSERT INTO entries (token, counted, counted_delta, {', '.join(COLUMNS)})"
+            f" VALUES ({marks})", (secrets.token_hex(16), *counted, *entry),
         )
-        committed = values["committed_at"] is not None
-        self._add(*(values[name if committed else f"reserved_{name}"] for name in ("epsilon", "delta")))
+        self._add(*counted)
 
     @property
     def entries(self):
@@ -207,12 +231,19 @@ class BudgetFile:
     def _add(self, epsilon, delta):
         spent = self.spent
         self._connection.execute(
-            "UPDATE budget SET spent_epsilon = ?, spent_delta = ?",
+            "UPDATE budget SET spent = ?, spent_delta = ?",
             (str(spent[0] + exact(epsilon)), str(spent[1] + exact(delta))),
         )
 
     def _row(self, query):
         return self._connection.execute(query).fetchone()
+
+
+def counted_loss(values, law):
+    """Return the loss of which a law counts the amounts, by the values of an entry in COLUMNS."""
+    if values["kind"] == KINDS[1] and law.counts_outcomes:
+        return PrivacyLoss(values["epsilon"], values["delta"])
+    return PrivacyLoss.from_dict(json.loads(values["statement"]))
 
 
 def exact(amount):

@@ -5,7 +5,8 @@ import math
 from datetime import datetime
 
 from ..privacy import KINDS, PrivacyLoss
-from .budget_file import COLUMNS, exact
+from .budget_file import COLUMNS, counted_loss, exact
+from .composition import of_text, to_text
 from .entry import TIMES, LedgerEntry
 
 
@@ -18,35 +19,37 @@ def write_json(file):
         for row, entry in ((row, LedgerEntry.of(row)) for row in file.entries)
     ]
     return json.dumps(
-        {"epsilon": epsilon, "delta": delta, "adjacency": file.adjacency, "entries": entries},
+        {"epsilon": epsilon, "delta": delta, "adjacency": file.adjacency,
+         "law": json.loads(to_text(file.law)), "entries": entries},
         indent=1,
     )
 
 
 def read_json(text):
-    """Return budget, adjacency and rows by COLUMNS, or refuse what `to_json` cannot have written."""
+    """Return budget, adjacency, law and rows by COLUMNS, or refuse what `to_json` has not written."""
     try:
         given = json.loads(text)
         budget = _number(given["epsilon"]), _number(given["delta"])
         adjacency = _text(given["adjacency"])
         rows = [_row(entry, adjacency) for entry in given["entries"]]
-        counted = [LedgerEntry.of(row) for row in rows]
-        total = (
-            sum((exact(entry.epsilon) for entry in counted), exact(0.0)),
-            sum((exact(entry.delta) for entry in counted), exact(0.0)),
-        )
-        ids = [entry.id for entry in counted]
+        ids = [LedgerEntry.of(row).id for row in rows]
         in_order = ids == sorted(set(ids)) and all(0 < i < 2**53 for i in ids)
         is_budget = budget[0] > 0 and 0 <= budget[1] < 1
-        exceeds = any(float(sum_) > most for sum_, most in zip(total, budget))
-        if not (in_order and is_budget) or exceeds:
+        law = of_text(json.dumps(given["law"]))
+        if not (in_order and is_budget and law.is_of_budget(*budget)):
+            raise ValueError
+        counted = [law.amounts(counted_loss(dict(zip(COLUMNS, row)), law)) for row in rows]
+        if any(
+            float(sum(map(exact, amounts))) > limit
+            for amounts, limit in zip(zip(*counted), law.limits)
+        ):
             raise ValueError
     except (ValueError, TypeError, KeyError, OverflowError, AttributeError, RecursionError):
         raise ValueError(
             "text is not what to_json of a ledger returned, or its entries exceed its budget, so its "
             "sums would not be true; export the ledger again."
         ) from None
-    return *budget, adjacency, rows
+    return *budget, adjacency, law, rows
 
 
 def _row(entry, adjacency):

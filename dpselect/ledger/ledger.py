@@ -8,8 +8,9 @@ made. A reservation that was never committed counts as spent: its release may ha
 import getpass
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
-from typing import Self
+from typing import Literal, Self
 
 from ..events import Event
 from ..exceptions import BudgetExceededError
@@ -17,7 +18,8 @@ from ..privacy import PERSONS_INSTEAD, Adjacency, PrivacyLoss
 from ..type_aliases import PathLike
 from ..validation import check_choice, check_number
 from .accounting import composed_epsilon
-from .budget_file import exact, new_file, transaction
+from .budget_file import COLUMNS, counted_loss, exact, new_file, transaction
+from .composition import COMPOSITIONS, law_of
 from .entry import LedgerEntry
 from .export import read_json, write_json
 from .spending import close_ledger, open_ledger
@@ -33,8 +35,8 @@ class PrivacyLedger:
     Parameters
     ----------
     path : str or path-like
-        The file. It is made if `epsilon` is given and there is none; an empty file is one that was
-        cut, and no ledger.
+        The file. If there is none and `epsilon` is given, it is made. An empty file is refused: it may
+        be a ledger that was truncated.
     epsilon : float, default=None
         Budget, greater than 0; None opens a ledger that exists.
     delta : float, default=0.0
@@ -43,6 +45,10 @@ class PrivacyLedger:
         The adjacency that all losses must be for; that of
         :class:`~dpselect.Thresholdout` is "replace one holdout record". Other than that only if
         `epsilon` is given.
+    composition : {"sum", "renyi"}, default=None
+        How losses add up; None is "sum", or that of the file. With "renyi", which needs a `delta`, Renyi
+        divergences add up instead: several times as many releases with Gaussian noise fit, and fewer
+        without. Other than None only if `epsilon` is given.
     rows_per_person : int, default=None
         Of a ledger for persons: your word that nobody has more rows, and that how many everyone has is
         public. Losses about records are then counted so many times, as
@@ -64,7 +70,9 @@ class PrivacyLedger:
     Notes
     -----
     Losses add up: basic sequential composition, also of releases that were planned after others
-    were seen. A loss that came out smaller than its reservation ("ex-post") frees the rest: the
+    were seen. (With ``composition="renyi"``, the Renyi filter of Feldman and Zrnic, *Individual Privacy
+    Accounting via a Renyi Filter*, NeurIPS 2021, which holds for these, too; an ex-post loss frees
+    nothing there.) A loss that came out smaller than its reservation ("ex-post") frees the rest: the
     amounts are a privacy filter in the sense of Rogers, Roth, Ullman and Vadhan, *Privacy Odometers
     and Filters*, NIPS 2016. Beside its path the object holds `label`, `user` and
     `rows_per_person` alone, so copies, pickles and forks of a ledger are the same ledger.
@@ -96,8 +104,9 @@ class PrivacyLedger:
 
     def __init__(
         self, path: PathLike, epsilon: float | None = None, delta: float = 0.0, *,
-        adjacency: Adjacency | str | None = None, rows_per_person: int | None = None, label: str = "",
-        user: str | None = None,
+        adjacency: Adjacency | str | None = None,
+        composition: Literal["sum", "renyi"] | None = None, rows_per_person: int | None = None,
+        label: str = "", user: str | None = None,
     ) -> None:
         self.path, self.rows_per_person = str(Path(path).absolute()), rows_per_person
         if rows_per_person is not None:
@@ -122,15 +131,25 @@ class PrivacyLedger:
             "adjacency", adjacency, tuple(Adjacency), why="which records it protects is unknown"
         )
         _check_unit(rows_per_person, adjacency)
-        with suppress(FileExistsError), new_file(self.path, epsilon, delta, adjacency):
+        composition = "sum" if composition is None else composition
+        check_choice("composition", composition, COMPOSITIONS, why="how losses add up is unknown")
+        if composition == "renyi" and not delta / 2:
+            raise ValueError(
+                f'composition="renyi" was given with delta={delta!r}, and a divergence says nothing '
+                'without a delta; write for instance delta=1e-6, or composition="sum".'
+            )
+        law = law_of(composition, epsilon, delta)
+        with suppress(FileExistsError), new_file(self.path, epsilon, delta, adjacency, law):
             return
         with transaction(self.path) as file:
-            if (*file.budget, file.adjacency) != (exact(epsilon), exact(delta), adjacency):
+            given = exact(epsilon), exact(delta), adjacency, composition
+            if (*file.budget, file.adjacency, file.law.name) != given:
                 raise ValueError(
-                    f"epsilon={epsilon!r}, delta={delta!r} and adjacency={adjacency!r} are not those "
-                    f"of the ledger at {self.path} (epsilon={float(file.budget[0])}, "
-                    f"delta={float(file.budget[1])}, {file.adjacency}), and a budget that can change "
-                    "protects nobody; leave them out."
+                    f"epsilon={epsilon!r}, delta={delta!r}, adjacency={adjacency!r} and "
+                    f"composition={composition!r} are not those of the ledger at {self.path} "
+                    f"(epsilon={float(file.budget[0])}, delta={float(file.budget[1])}, "
+                    f"{file.adjacency}, {file.law.name}), and a budget that can change protects nobody; "
+                    "leave them out."
                 )
 
     def reserve(
@@ -186,17 +205,23 @@ class PrivacyLedger:
         Raises
         ------
         BudgetExceededError, ValueError
-            As for `reserve`.
+            As for `reserve`; and if `event` spends more than `epsilon` and `delta` say.
         """
         loss = PrivacyLoss(
             float(epsilon), float(delta), label=str(label), adjacency=adjacency, event=event
         )
+        if event is not None and event.exceeds(loss.epsilon, loss.delta):
+            raise ValueError(
+                f"event={event!r} is not private at epsilon={loss.epsilon:.6g} and "
+                f"delta={loss.delta:.6g}, so the ledger would count less than is spent; write the "
+                "epsilon and delta of this mechanism."
+            )
         self._enter(loss, committed=True)
 
     def _enter(self, loss, committed):
         with transaction(self.path) as file:
             loss = _in_unit(loss, file, self.rows_per_person)
-            if not file.affords(loss.epsilon, loss.delta):
+            if not file.affords(loss):
                 left = file.left
                 raise BudgetExceededError(
                     f"{loss.label!r} needs epsilon={loss.epsilon:.6g} and delta={loss.delta:.6g}, and "
@@ -223,10 +248,11 @@ class PrivacyLedger:
         Returns
         -------
         epsilon, delta : float
+            Of all releases together, however amounts followed results. With ``composition="renyi"`` the
+            first release costs most, and it is not what `remaining` lacks of the budget.
         """
         with transaction(self.path) as file:
-            epsilon, delta = map(float, file.spent)
-            return epsilon, delta
+            return _guarantee(file)
 
     def total(self, delta: float) -> float:
         """Return what all releases together have cost, at a delta: at most their sum.
@@ -271,6 +297,12 @@ class PrivacyLedger:
         with transaction(self.path) as file:
             epsilon, delta = map(float, file.budget)
             return epsilon, delta
+
+    @property
+    def composition(self) -> str:
+        """str : How losses add up, "sum" or "renyi"."""
+        with transaction(self.path) as file:
+            return file.law.name
 
     @property
     def adjacency(self) -> str:
@@ -322,8 +354,8 @@ class PrivacyLedger:
             If the text is not from `to_json`, or its entries exceed its budget. No ledger is made.
         """
         path = str(Path(path).absolute())
-        epsilon, delta, adjacency, rows = read_json(text)
-        with new_file(path, epsilon, delta, adjacency) as file:
+        epsilon, delta, adjacency, law, rows = read_json(text)
+        with new_file(path, epsilon, delta, adjacency, law) as file:
             for row in rows:
                 file.copy(row)
         return cls(path)
@@ -341,15 +373,16 @@ class PrivacyLedger:
 
     def __str__(self):
         with transaction(self.path) as file:
-            (epsilon, delta), spent = map(float, file.budget), tuple(map(float, file.spent))
+            (epsilon, delta), spent = map(float, file.budget), _guarantee(file)
             entries = [LedgerEntry.of(row) for row in file.entries]
-            unit = Adjacency(file.adjacency).unit
+            unit, explained = Adjacency(file.adjacency).unit, file.law.explained
         whose = "" if unit == "record" else ", for each person with all rows"
         lines = [
             f"epsilon {spent[0]:.6g} of {epsilon:.6g} and delta {spent[1]:.6g} of {delta:.6g} are spent"
             + whose
         ]
-        return "\n".join(lines + [f"  {entry}" for entry in entries])
+        lines += [f"  {entry}" for entry in entries]
+        return "\n".join([*lines, explained] if explained else lines)
 
     def __eq__(self, other):
         return isinstance(other, PrivacyLedger) and self.path == other.path
@@ -385,7 +418,8 @@ class Reservation:
         Parameters
         ----------
         loss : PrivacyLoss
-            Of everything that was released under this reservation.
+            Of everything that was released under this reservation; of kind "ex-post" if how much it is
+            follows from what came out.
 
         Raises
         ------
@@ -395,6 +429,19 @@ class Reservation:
         """
         with transaction(self.path) as file:
             file.commit(self.id, self.token, _in_unit(loss, file, self.rows_per_person))
+
+
+def how_losses_add_up(ledger):
+    """Return what the amounts of a ledger mean, and what was spent after each entry, in epsilon."""
+    with transaction(ledger.path) as file:
+        law = file.law
+        counted = [law.amounts(counted_loss(dict(zip(COLUMNS, row)), law)) for row in file.entries]
+    so_far = zip(*(accumulate(amounts) for amounts in zip(*counted)))
+    return law.explained, [law.guarantee(spent)[0] for spent in so_far]
+
+
+def _guarantee(file):
+    return file.law.guarantee(tuple(map(float, file.spent)))
 
 
 def _account():

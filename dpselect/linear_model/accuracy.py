@@ -35,6 +35,7 @@ class LinearAccuracy(AccuracyForm):
 
     # a small residual needs little noise to hide it
     certified_params = {"perturbation": "objective", "tol": 1e-12}
+    alpha_by_rule = True
 
     def __init__(self, model):
         super().__init__(model)
@@ -164,14 +165,14 @@ class LinearReduction(Reduction):
     @cached_property
     def minimiser(self):
         """ndarray of shape (K, d) : The coefficients without noise."""
-        return self._solve(self.form.alpha, np.zeros((self.d, self.K)), self.bare.tau)
+        return self._solve(self.form.alpha, np.zeros((self.d, self.K)), self.bare.solved)
 
     def read(self, epsilon):
         if not self.form.reduces_noise:
             trial = Trial(self.form.model, epsilon, self.stream.child("fresh", self.n_read))
             self.n_read += 1
             s, noise = trial.calibration(self.shape).scales, trial.noise(self.shape)
-            w = self._solve(s.mu, s.linear_scale * noise[0].T, s.tau)
+            w = self._solve(s.mu, s.linear_scale * noise[0].T, s.solved)
             w = release(w, s.output_scale * noise[1], s.step)
         else:
             w = self.put_noise_on(self.minimiser, epsilon)

@@ -26,9 +26,8 @@ from .losses import WeightedLoss
 from .noise import LinearNoise, LinearProblem
 from .plain import plain_model
 from .sweep import optimal_values, scores_of_splits, solve
+from .tolerance import TOL
 from .weights import Weights
-
-TOL = 1e-10
 
 
 @with_parameters
@@ -46,7 +45,7 @@ class LinearModel(LearnsNormsMixin, PrivateEstimator):
     fit_intercept: bool = True
     intercept_scaling: float = 1.0
     max_sample_weight: float | None = None
-    tol: float = 1e-10
+    tol: float = TOL
     max_iter: int = 100
     n_jobs: int | None = None
     ledger: PrivacyLedger | None = None
@@ -307,8 +306,8 @@ class LinearModel(LearnsNormsMixin, PrivateEstimator):
         -------
         float
             An eighth of the squared length of the noise over mu, and mu / 2 (reach / R)^2 for the
-            bias, where a typical model predicts up to `reach`: 5 for margins.
-            A rule for choosing; no bound.
+            bias, where a typical model predicts up to `reach`: 5 for margins. The bias counts as much
+            again as what the noise in the result costs over it. A rule for choosing; no bound.
         """
         return self.calibration(PublicShape(n_samples, n_features, n_problems)).regularisation_cost()
 

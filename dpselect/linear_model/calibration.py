@@ -10,6 +10,7 @@ tolerance. The proofs are on the page "Linear classifiers" of the documentation.
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from scipy.optimize import brentq
@@ -17,10 +18,12 @@ from scipy.optimize import brentq
 from ..noise import release_step, scale_with_rounding
 from ..noise.grid import NO_GRID
 from .losses import LogisticLoss, PseudoHuberLoss, WeightedLoss
-from .tolerance import attainable, check_steps, longest
+from .tolerance import HARMLESS, attainable, check_steps, harmless_scale, longest, tightened
 
 # Share of epsilon that objective perturbation spends on hiding the solver's residual.
 RESIDUAL_SHARE = 1e-3
+# The most of it, where the noise that hides the residual is the longer one.
+MOST_RESIDUAL_SHARE = 0.05
 # Derivatives for which the curvature of the pseudo-Huber loss is looked at, in units of the largest.
 DERIVATIVES = np.linspace(0.0, 1.0, 2**13 + 1)
 
@@ -41,11 +44,13 @@ class Perturbation:
     output_scale : float
         Scale of the sample that is added to the minimiser.
     tau : float
-        Bound on the gradient norm that the solver reaches; public.
+        Bound on the gradient norm of what is solved; public.
     step : float
         Of the grid on which the model is released.
     rounding : float
         How far rounding to the grid may move the model, in l2 norm.
+    goal : float
+        The gradient norm, as it is computed, at which the solver ends; None is tau.
     """
 
     mu: float
@@ -54,9 +59,10 @@ class Perturbation:
     tau: float
     step: float = NO_GRID
     rounding: float = 0.0
+    goal: float | None = None
 
     @classmethod
-    def on_grid(cls, mu, linear_scale, moved, tau, dimension, *, alpha, epsilon, loss):
+    def on_grid(cls, mu, linear_scale, moved, tau, dimension, *, alpha, epsilon, loss, goal=None):
         """Return the scales for a minimiser that moves by `moved`.
 
         `loss` is what may be hidden by a sample of scale 1, and `epsilon` that of the whole model.
@@ -69,7 +75,12 @@ class Perturbation:
                 "beyond the range of float64; bring the columns to a scale near 1, or write a larger "
                 "alpha."
             )
-        return cls(mu, linear_scale, output_scale, tau, step, math.sqrt(dimension) * step)
+        return cls(mu, linear_scale, output_scale, tau, step, math.sqrt(dimension) * step, goal)
+
+    @property
+    def solved(self):
+        """float : `goal`, or tau."""
+        return self.tau if self.goal is None else self.goal
 
 
 def calibrate(
@@ -123,8 +134,9 @@ def calibrate(
 
     Objective perturbation (CMS11 algorithm 2, with one logarithm in place of two and
     with Delta chosen so that epsilon' never falls below epsilon / 2): the residual is
-    hidden by a second noise vector of scale 2 tau / (mu epsilon_tau), with
-    epsilon_tau = epsilon / 1000. This needs a tau that depends on neither the data nor
+    hidden by a second noise vector of scale 2 tau / (mu epsilon_tau), with epsilon_tau =
+    epsilon / 1000, or up to epsilon / 20 if that noise would cost more than a hundredth of the first
+    even where the solver works as hard as it can. This needs a tau that depends on neither the data nor
     the noise. One record moves the gradient by at most 2 L G / n in the norm of the noise.
 
     What is added to the minimiser pays for rounding to the grid, too: see
@@ -132,27 +144,39 @@ def calibrate(
     """
     n, d, R = n_samples, dimension, radius
     G = R if noise_radius is None else noise_radius
-    mu, linear_scale = alpha, 0.0
+    mu, t = alpha, alpha * origin
     if epsilon == math.inf:
-        tau = attainable(loss, R, mu, mu * origin, tol)
-        return Perturbation(mu, 0.0, 0.0, tau)
-    share = 1.0
+        return Perturbation(mu, 0.0, 0.0, attainable(loss, R, mu, t, tol))
+    share, linear_scale = 1.0, 0.0
     if perturbation == "output":
-        tau = attainable(loss, R, mu, mu * origin, tol)
+        goal, tau = tightened(loss, R, mu, t, tol)
         moved = minimiser_sensitivity(loss, R, n, mu, tau)
     else:
-        share = RESIDUAL_SHARE
-        main_epsilon = epsilon - share * epsilon
         rank = largest_rank(d) if persons else None
-        mu += extra_regularisation(loss, n, R, alpha, main_epsilon, rank)
-        noise_part = noise_epsilon(loss, n, R, mu, main_epsilon, rank)
-        linear_scale = 2 * (loss.lipschitz * G) / (n * noise_part)
-        tau = attainable(loss, R, mu, linear_scale * d + mu * origin, tol)
-        moved = 2 * tau / mu
+        # independent Laplace variables are as long as spherical noise of a smaller scale
+        alike = 1.0 if noise_radius is None else math.sqrt(2 / (d + 1))
+
+        def noise(share):
+            main_epsilon = epsilon - share * epsilon
+            mu = alpha + extra_regularisation(loss, n, R, alpha, main_epsilon, rank)
+            noise_part = noise_epsilon(loss, n, R, mu, main_epsilon, rank)
+            linear_scale = 2 * (loss.lipschitz * G) / (n * noise_part)
+            t = linear_scale * d + mu * origin
+            harmless = harmless_scale(loss, R, mu, d, linear_scale * alike) * share * epsilon
+            goal, tau = tightened(loss, R, mu, t, tol, harmless * mu / 2)
+            return mu, linear_scale, t, goal, tau, 2 * tau / mu, harmless
+
+        share = RESIDUAL_SHARE
+        mu, linear_scale, t, goal, tau, moved, harmless = noise(share)
+        if moved > harmless * (1 + 1e-9):
+            # both kinds of noise together cost the least
+            length = HARMLESS * moved / max(harmless, math.ulp(0.0))
+            share = min((length * share) ** (2 / 3), MOST_RESIDUAL_SHARE)
+            mu, linear_scale, t, goal, tau, moved, _ = noise(share)
     scales = Perturbation.on_grid(
-        mu, linear_scale, moved, tau, d, alpha=alpha, epsilon=epsilon, loss=share * epsilon
+        mu, linear_scale, moved, tau, d, alpha=alpha, epsilon=epsilon, loss=share * epsilon, goal=goal
     )
-    check_steps(loss, R, mu, linear_scale * d + mu * origin, tol, d, alpha)
+    check_steps(loss, R, mu, t, goal, d, alpha, tol)
     return scales
 
 
@@ -258,7 +282,8 @@ def public_alpha(loss, perturbation, n_samples, noise_length, radius, epsilon):
     5 L / reach times as much. With told = n epsilon / d, k is sqrt(100 / told), between 1/2 and 3, for
     classifiers with noise in the objective, and 4 for noise in the result. These numbers were fitted on
     the tables of the page "Linear classifiers". lambda* is bounded below by R^2 / (100 n), which is
-    what the non-private twin (epsilon = inf) uses.
+    what the non-private twin (epsilon = inf) uses. Where noise that is added to the minimiser costs too
+    much, "auto" goes on to :func:`larger_alpha`.
 
     Parameters
     ----------
@@ -281,6 +306,32 @@ def public_alpha(loss, perturbation, n_samples, noise_length, radius, epsilon):
     factor = loss.shrinkage(perturbation, n_samples * epsilon / noise_length)
     balance = max(factor * noise_length / (5 * epsilon), 0.01)
     return 5 * loss.lipschitz / loss.reach * radius**2 / n_samples * balance
+
+
+def added_share(loss, perturbation, squared_length, dimension, radius):
+    """Return what the noise that is added to the minimiser costs, as a share of the price of mu.
+
+    With a = mu / R^2, standard noise r and `reach` v: c R^2 / 2 (output_scale ||r||)^2 / d, which bounds
+    the mean cost, over v^2 / 2 a^2 / (a + c / (4 d^2)), the bias of a model that predicts up to v, if
+    it needs directions of curvature c R^2 / (4 d^2), as was found by experiment.
+    """
+    c, a = loss.curvature, perturbation.mu / radius**2
+    moved = radius * perturbation.output_scale / (loss.reach * a)
+    return float(c * moved * moved * squared_length / dimension * (a + c / (4 * dimension**2)))
+
+
+def larger_alpha(alpha, share):
+    """Return the least alpha, from the given one on, at which `share`, which falls, is at most 1."""
+    share = lru_cache(share)
+    # it falls with the cube at least, but for the extra regularisation
+    low, high = alpha, alpha * share(alpha) ** (1 / 3)
+    while share(high) > 1:
+        low, high = high, 2 * high
+
+    def excess(t):
+        return math.log(share(low * (high / low) ** t))
+
+    return low * (high / low) ** brentq(excess, 0.0, 1.0, xtol=1e-6)
 
 
 def norm_bound(loss, perturbation, radius, linear_norm, output_norm, origin=0.0):

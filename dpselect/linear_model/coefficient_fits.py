@@ -70,13 +70,19 @@ class Fit:
     pull: FloatArray
     draw: Callable[[Any], tuple[FloatArray, FloatArray]]
 
+    @property
+    def n_columns(self):
+        """int : Of the rows that the model sees, without the constant."""
+        return int((self.weights == 1.0).sum())
+
 
 def check_model(model):
     """Refuse a model whose noise has no law that is known."""
     if isinstance(model, type) or not isinstance(model, (LinearModel, DPRidge)):
         raise TypeError(
             "model must be a fitted linear model or DPRidge of dpselect, because the law of the noise "
-            "of its coefficients has to be known; of a Pipeline give the last step."
+            "of its coefficients has to be known; or a Pipeline that ends with one; of a search write "
+            "search.best_estimator_."
         )
     check_is_fitted(model)
     if epsilon_of_fit(model) is None:
@@ -113,8 +119,11 @@ def check_asked_as_fitted(model, sample_weight, groups):
         )
 
 
-def fits_of(model, n_samples):
-    """Return a Fit for each class of a model, or one if there are no more than two."""
+def fits_of(model, n_samples, names=None):
+    """Return a Fit for each class of a model, or one if there are no more than two.
+
+    `names` are those of the columns; None is for those that the model knows.
+    """
     check_model(model)
     if getattr(model, "n_samples_", n_samples) != n_samples:
         raise ValueError(
@@ -129,14 +138,11 @@ def fits_of(model, n_samples):
     K = 1 if ridge else len(np.atleast_2d(model.coef_))
     shape = PublicShape(n_samples, model.n_features_in_, K, of_persons(model))
     calibration, checked = like.calibration(shape, epsilon_of_fit(model)), Trial(like, 1.0).records
+    if names is None:
+        names = tuple(getattr(model, "feature_names_in_", range(model.n_features_in_)))
     if ridge:
-        return (_ridge_fit(model, checked, calibration),)
-    return tuple(_linear_fit(model, checked, calibration, k) for k in range(K))
-
-
-def _names(model, intercept):
-    columns = getattr(model, "feature_names_in_", range(model.n_features_in_))
-    return (*columns, "intercept") if intercept else tuple(columns)
+        return (_ridge_fit(model, checked, calibration, names),)
+    return tuple(_linear_fit(model, checked, calibration, names, k) for k in range(K))
 
 
 def _weights(d, constant):
@@ -166,12 +172,14 @@ def _numbers(records):
     return (align(records.X, records.persons.number)[1],), records.persons.n
 
 
-def _linear_fit(model, checked, calibration, k):
+def _linear_fit(model, checked, calibration, names, k):
     """Return the Fit of one-vs-rest problem k."""
     problem, s = calibration.problem, calibration.scales
     loss, constant, d = problem.loss, problem.constant, calibration.dimension
     scale, centre = np.full(d, loss.unit), np.zeros(d)
-    told, names = np.atleast_2d(model.coef_)[k], _names(model, constant is not None)
+    told = np.atleast_2d(model.coef_)[k]
+    if constant is not None:
+        names = (*names, "intercept")
     if calibration.shape.n_problems > 1:
         names = tuple((model.classes_.tolist()[k], name) for name in names)
     if constant is not None:
@@ -211,7 +219,7 @@ def _linear_fit(model, checked, calibration, k):
     )
 
 
-def _ridge_fit(model, checked, calibration):
+def _ridge_fit(model, checked, calibration, names):
     problem, p, n = calibration.problem, model.n_features_in_, calibration.shape.n_samples
     d = problem.dimension(p)
     w, centre = np.ravel(model.coef_), np.zeros(d)
@@ -240,12 +248,14 @@ def _ridge_fit(model, checked, calibration):
         )
         return _summed(total, records.persons)
 
+    if intercept:
+        names = (*names, "intercept")
     if problem.perturbation == "covariance":
         pull = model.moment_ / n - (model.gram_ / n + problem.alpha * np.eye(d)) @ w
     else:
         pull = (calibration.mu - problem.alpha) * w
     return Fit(
-        _names(model, intercept), w, _weights(d, intercept or None), np.ones(d), centre,
+        names, w, _weights(d, intercept or None), np.ones(d), centre,
         calibration.mu, n, (R**2, (R * _largest_residual(problem, w, p)) ** 2), sums, pull,
         partial(_ridge_noise, calibration, w),
     )

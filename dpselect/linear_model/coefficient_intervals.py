@@ -19,6 +19,8 @@ DRAWS = 1000
 IN_MEMORY = 2**20
 # in standard deviations of its noise, the least curvature of which an inverse is taken
 FEWEST_DEVIATIONS = 1.5
+# columns that are named where nothing can be said
+NAMED = 3
 
 
 class ConfidenceInterval(NamedTuple):
@@ -55,6 +57,10 @@ class CoefficientIntervals:
         Share of the errors' variance that is due to the noise of the model.
     privacy_ : PrivacyLoss
         What the release spent. It does not cover the model.
+    lost : tuple
+        The `names` by which the direction of least curvature is lost in the noise, the first one most;
+        empty where something can be said. Drop such a column, give it narrower bounds or fewer curves,
+        or take more records.
     """
 
     names: tuple[Any, ...]
@@ -64,11 +70,23 @@ class CoefficientIntervals:
     errors: FloatArray
     noise_share: FloatArray
     privacy_: PrivacyLoss
+    lost: tuple[Any, ...] = ()
 
     @property
     def empty(self) -> bool:
         """bool : Whether nothing can be said of any coefficient."""
         return bool(np.isnan(self.errors).all())
+
+    @property
+    def hint(self) -> str:
+        """str : What to change where nothing can be said; empty if something can."""
+        if not self.lost:
+            return ""
+        columns = ", ".join(map(_told, self.lost[:NAMED]))
+        return (
+            f"Least is known of {columns}: drop such columns, give them narrower bounds or fewer "
+            "curves, or take more records."
+        )
 
     def confidence_interval(self, confidence_level: float = 0.95) -> ConfidenceInterval:
         """Return intervals, each of which holds with a probability.
@@ -120,15 +138,19 @@ class CoefficientIntervals:
 
     def __repr__(self) -> str:
         low, high = self.confidence_interval()
-        names = [
-            f"{name[0]!s}: {name[1]!s}" if isinstance(name, tuple) else str(name) for name in self.names
-        ]
+        names = list(map(_told, self.names))
+        width = max(18, *map(len, names))
         lines = [
-            f"{name:<18} not known: too few records at this epsilon" if np.isnan(start)
-            else f"{name:<18} {c:.4g} [{start:.4g}, {end:.4g}], noise {share:.0%} of the variance"
+            f"{name:<{width}} not known: too few records at this epsilon" if np.isnan(start)
+            else f"{name:<{width}} {c:.4g} [{start:.4g}, {end:.4g}], noise {share:.0%} of the variance"
             for name, c, start, end, share in zip(names, self.coef, low, high, self.noise_share)
         ]
+        lines += [self.hint] if self.lost else []
         return "\n".join(["Coefficients with intervals of 95 %", *lines, str(self.privacy_)])
+
+
+def _told(name):
+    return f"{name[0]!s}: {name[1]!s}" if isinstance(name, tuple) else str(name)
 
 
 def intervals_of(fits, matrices, deviation, loss):
@@ -137,27 +159,34 @@ def intervals_of(fits, matrices, deviation, loss):
     `matrices` has both of each fit, and `deviation` is that of an entry, in shares of its bound.
     """
     found = [_errors(fit, *pair, deviation) for fit, pair in zip(fits, matrices)]
-    coef, errors, noise_share = (np.concatenate(part, axis=-1) for part in zip(*found))
+    coef, errors, noise_share = (np.concatenate(part, axis=-1) for part in zip(*(f[:3] for f in found)))
     curvature, gradients = (
         np.stack(part) if len(fits) > 1 else part[0] for part in zip(*matrices)
     )
     return CoefficientIntervals(
         names=sum((fit.names for fit in fits), ()), coef=coef, curvature_=curvature,
         gradients_=gradients, errors=errors, noise_share=noise_share, privacy_=loss,
+        lost=sum((f[3] for f in found), ()),
     )
 
 
+def least_curvature(fit, deviation):
+    """Return how large the least eigenvalue must be to stand out of noise of that deviation."""
+    # about the largest eigenvalue of a matrix of such entries
+    return FEWEST_DEVIATIONS * fit.bounds[0] * deviation * math.sqrt(2 * len(fit.w))
+
+
 def _errors(fit, curvature, gradients, deviation):
-    """Return what intervals are around, simulated errors of it, and the share of the model's noise."""
+    """Return what intervals are around, simulated errors of it, the share of the model's noise, and lost
+    names."""
     d = len(fit.w)
     weighted = np.outer(fit.weights, fit.weights)
     moved = np.linalg.solve(_at_least_zero(curvature) + fit.mu * np.eye(d), fit.pull)
     coef = fit.scale * (fit.w + moved) + fit.centre
-    # about the largest eigenvalue of a matrix of such entries
-    noisy = fit.bounds[0] * deviation * math.sqrt(2 * d)
-    least = np.linalg.eigvalsh(weighted * (curvature + fit.mu * np.eye(d)))[0]
-    if least < FEWEST_DEVIATIONS * noisy:
-        return coef, np.full((DRAWS, d), np.nan), np.full(d, np.nan)
+    values, vectors = np.linalg.eigh(weighted * (curvature + fit.mu * np.eye(d)))
+    missing = least_curvature(fit, deviation) - values
+    if missing[0] > 0:
+        return coef, np.full((DRAWS, d), np.nan), np.full(d, np.nan), _lost(fit, vectors, missing)
     generator = np.random.default_rng(0)
     sampled, added = np.empty((2, DRAWS, d))
     at_once = max(1, IN_MEMORY // d**2)
@@ -177,7 +206,15 @@ def _errors(fit, curvature, gradients, deviation):
         added[part] = result - away
     told = fit.scale * sampled, fit.scale * added
     variances = [each.var(axis=0) for each in told]
-    return coef, sum(told), variances[1] / sum(variances)
+    with np.errstate(invalid="ignore"):  # of a column without any error, if nothing is private
+        return coef, sum(told), variances[1] / sum(variances), ()
+
+
+def _lost(fit, vectors, missing):
+    """Return the names of the columns that lie most in directions whose curvature is too small."""
+    directions = fit.weights[:, None] * vectors
+    parts = (directions**2 @ np.maximum(missing, 0.0))[: fit.n_columns]
+    return tuple(fit.names[j] for j in np.argsort(-parts) if 2 * parts[j] >= parts.max())
 
 
 def upper(d):

@@ -2,14 +2,18 @@
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.pipeline import Pipeline
 
 from ..estimator import warn_if_seeded
 from ..held_records import HeldRecords
 from ..ledger import PrivacyLedger, spending
+from ..model_selection.private_steps import last_step, steps_before
+from ..model_selection.row_steps import quietly
 from ..noise import (
     as_generator,
     check_random_state,
@@ -21,12 +25,16 @@ from ..noise import (
 )
 from ..noise.generators import RandomState
 from ..persons import adjacency_of
+from ..preprocessing import TableEncoder
+from ..preprocessing.pipeline_check import check_pipeline_privacy
+from ..preprocessing.table_form import read_form
 from ..privacy import PrivacyLoss
 from ..records import Weighted, check_weights, numeric_rows
+from ..rows import as_lazy, is_lazy, map_rows
 from ..type_aliases import Estimator, MatrixLike
 from ..validation import check_epsilon, check_number
 from .coefficient_fits import check_asked_as_fitted, check_model, fits_of
-from .coefficient_intervals import CoefficientIntervals, intervals_of, upper
+from .coefficient_intervals import CoefficientIntervals, intervals_of, least_curvature, upper
 
 # one replaced record takes two matrices of length 1 of each class away and adds two others
 SENSITIVITY = 2.0
@@ -53,7 +61,8 @@ def coef_interval(
 
     The law of the model's noise is known. What is not are the curvature of the loss and the spread of
     its derivatives: two matrices, which are released from these records with noise. Neighbouring data
-    sets differ in one record. Public are the number of records, the model and every parameter.
+    sets differ in one record. Public are the number of records, the model and every parameter, and,
+    if a Pipeline stands before the model, which columns hold numbers and which text (the page "Limits").
 
     **The model is taken to be public**: of records that were set aside by their index the total is the
     larger of the two losses, ``PrivacyLoss.parallel([model.privacy_, intervals.privacy_])``; of the
@@ -62,18 +71,21 @@ def coef_interval(
     Parameters
     ----------
     model : DPLogisticRegression, DPLinearSVC, DPPoissonRegressor, DPHuberRegressor or DPRidge
-        Fitted. Of a Pipeline give the last step, and rows as it sees them. Not one that a search chose
-        among private models, as "budget_split" does: the choice looked at its noise, which intervals
-        take for that of one fit. (One that "optimal_risk" chose may be: it is trained after the
-        choice.) Three or more classes are as many models, one against the rest each.
+        Fitted, or a Pipeline that ends with one, whose other steps treat each row by itself (of a search
+        its `best_estimator_`); intervals then have the names of the columns that the model sees. Not one
+        that a search chose among private models, as "budget_split" does: the choice looked at its noise,
+        which intervals take for that of one fit. (One that "optimal_risk" chose may be: it is trained
+        after the choice.) Three or more classes are as many models, one against the rest each.
     X : array-like of shape (m, n_features)
-        Records like those that the model was trained on.
+        Records like those that the model was trained on. Intervals of invented records forecast those of
+        the real ones, and cost nothing.
     y : array-like of shape (m,)
         Their labels or targets.
     epsilon : float
         Privacy loss of the release, greater than 0; ``inf`` gives exact matrices.
     n_samples : int
-        How many records, or persons, the model was trained on, which is public.
+        How many records, or persons, the model was trained on, which is public; those that a search
+        set aside by ``evaluation=`` do not count.
     sample_weight : array-like of shape (m,), default=None
         How often each record counts, clipped to the model's `max_sample_weight`: if, and only if, it
         has one. A part of the record, as for `fit`.
@@ -97,8 +109,9 @@ def coef_interval(
     NotFittedError
         If the model is not fitted.
     TypeError, ValueError
-        If a parameter is out of range, the law of the model's noise is not known, or the model refuses a
-        record; what it says is not repeated.
+        If a parameter is out of range, the law of the model's noise is not known, there are so few
+        records that no interval could be told, or the model refuses a record; what it says is not
+        repeated.
 
     Warns
     -----
@@ -129,16 +142,44 @@ def coef_interval(
         "n_samples", n_samples, integer=True, why="the errors of coefficients fall with it",
         instead="write how many records the model was trained on",
     )
-    check_model(model)
+    check_pipeline_privacy(model)
+    steps, model, names = _parts(model)
     check_asked_as_fitted(model, sample_weight, groups)
-    plan = IntervalPlan(fits_of(model, n_samples), epsilon, ledger, random_state, groups is not None)
+    fits = fits_of(model, n_samples, names)
+    plan = IntervalPlan(fits, epsilon, ledger, random_state, groups is not None)
     warn_if_seeded(plan)
     with spending(plan, plan.loss):
+        if steps is not None:
+            X = _seen_by_the_model(X, steps, model)
         # with the columns of the fit: others would make longer rows than the noise is for
         X = numeric_rows(model, X, **model.reads, reset=False)
         if sample_weight is not None:
             sample_weight = check_weights(sample_weight, X)
         return plan.intervals(X, y, sample_weight, groups)
+
+
+def _parts(model):
+    """Return the steps before a model, or None, the model, and the names of its columns, or None."""
+    steps, model = steps_before(model), last_step(model)
+    check_model(model)
+    if not steps:
+        return None, model, None
+    steps = Pipeline(steps)
+    try:
+        names = tuple(steps.get_feature_names_out())
+    except (AttributeError, ValueError):  # a step of which no names are known
+        names = None
+    return steps, model, names
+
+
+def _seen_by_the_model(X, steps, model):
+    """Return rows after the steps, each from its own record: none may change the type of a column."""
+    X = as_lazy(X)
+    if not isinstance(steps[0], TableEncoder):  # which takes each cell by itself
+        X = read_form(X).convert(X)
+    if is_lazy(X):
+        return map_rows(partial(quietly, steps.transform), X, (model.n_features_in_,))
+    return quietly(steps.transform, X)
 
 
 @dataclass(frozen=True)
@@ -159,9 +200,29 @@ class IntervalPlan:
             self.epsilon,
             adjacency=adjacency_of(self.persons),
             label=f"coef_interval: {'two' if matrices == 2 else matrices} matrices of {d} x {d} "
-            "derivatives, without the loss of the model",
+            "derivatives; the model's own loss is not counted here",
             seeded=self.epsilon != math.inf and is_seeded(self.random_state),
         )
+
+    def deviation(self, m):
+        """Return the standard deviation of an entry of the matrices, in shares of its bound."""
+        K, d = len(self.fits), len(self.fits[0].w)
+        # of an entry of spherical noise in so many dimensions
+        return self.scale(m)[1] * math.sqrt(K * d * (d + 1) + 1)
+
+    def check_size(self, m):
+        """Refuse so few records that no curvature, however large, would be seen in the noise."""
+        fit, d = self.fits[0], len(self.fits[0].w)
+        # the trace is at most the first bound
+        times = least_curvature(fit, self.deviation(m)) / (fit.bounds[0] / d + fit.mu)
+        if times > 1:
+            units = f"{adjacency_of(self.persons).unit}s"
+            raise ValueError(
+                f"epsilon={self.epsilon!r} on {m} {units} says nothing of {d} coefficients, whatever "
+                f"the {units} are, because the curvature is lost in the noise; give at least "
+                f"{math.ceil(m * times)} {units}, or epsilon={self.epsilon * times:.3g}, or a model "
+                "with fewer columns."
+            )
 
     def scale(self, m):
         """Return the step of the grid, and the scale of spherical noise that hides the mean matrices."""
@@ -179,11 +240,9 @@ class IntervalPlan:
             return [fit.sums(X, records) for fit in self.fits]
 
         m = len(held)
+        self.check_size(m)
         matrices = released_matrices(self, held.evaluate_quietly(sums), m)
-        d = len(self.fits[0].w)
-        # of an entry of spherical noise in so many dimensions
-        deviation = self.scale(m)[1] * math.sqrt(len(self.fits) * d * (d + 1) + 1)
-        return intervals_of(self.fits, matrices, deviation, self.loss)
+        return intervals_of(self.fits, matrices, self.deviation(m), self.loss)
 
 
 def released_matrices(plan, sums, m):

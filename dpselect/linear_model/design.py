@@ -16,6 +16,7 @@ from ..rows import (
     is_lazy,
     on_each_row,
     sample,
+    transposed,
     with_entries,
 )
 from .weights import weights_of
@@ -50,8 +51,9 @@ class Rows:
 
     def adjoint_dot(self, G):
         """Return A.T @ G, shape (d, k), for G of shape (b, k)."""
-        # this way round the product is faster
-        head = ((self.factor * G if self.clipped else G).T @ self.X).T
+        G_head = self.factor * G if self.clipped else G
+        # of dense rows the product is faster this way round
+        head = (G_head.T @ self.X).T if self.dense else transposed(self.X) @ G_head
         if self.constant is None:
             return head
         return np.vstack([head, self.constant * G.sum(axis=0)])
@@ -97,7 +99,8 @@ class Design:
         self.clip = partial(_clip_factor, bounds=self.bounds)
         X = canonical(X)
         # rows that are read in each pass are clipped in each: nothing says that they are the same ones
-        factor = None if is_lazy(X) else block_map(self.clip, X, n_jobs=n_jobs, beside=1)
+        in_memory = not is_lazy(X) or X.in_memory
+        factor = None if not in_memory else block_map(self.clip, X, n_jobs=n_jobs, beside=1)
         # the l1 norm bounds the l2 norm
         radius = math.hypot(min(data_norm, data_norm_l1), constant or 0.0)
         self._set(X, factor, constant, radius, n_jobs)

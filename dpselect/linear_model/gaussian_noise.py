@@ -19,7 +19,7 @@ from .calibration import (
     minimiser_sensitivity,
 )
 from .losses import LogisticLoss, MarginLoss, PseudoHuberLoss, WeightedLoss
-from .tolerance import attainable, check_steps
+from .tolerance import check_steps, harmless_scale, tightened
 
 # ends of the parts of the range of slopes, each with a charge for curvature of its own
 SLOPES = tuple(i / 8 for i in range(9))
@@ -48,14 +48,19 @@ def calibrate_gaussian(
         mu += _extra_regularisation(loss, n, R, alpha, main, rest, n_problems, persons)
         m = _objective_mu(loss, R**2 / (n * mu), main, rest, n_problems, persons)
         linear_scale = 2 * (loss.lipschitz * R) / (n * m)
+    sharpness = _output_mu(share * epsilon, share * delta, n_problems)
     t = linear_scale * math.sqrt(d) + mu * origin
-    tau = attainable(loss, R, mu, t, tol)
-    moved = 2 * tau / mu if linear_scale else minimiser_sensitivity(loss, R, n, mu, tau)
+    if linear_scale:
+        harmless = harmless_scale(loss, R, mu, d, linear_scale)
+        goal, tau = tightened(loss, R, mu, t, tol, harmless * mu * sharpness / 2)
+        moved = 2 * tau / mu
+    else:
+        goal, tau = tightened(loss, R, mu, t, tol)
+        moved = minimiser_sensitivity(loss, R, n, mu, tau)
     scales = Perturbation.on_grid(
-        mu, linear_scale, moved, tau, d, alpha=alpha, epsilon=epsilon,
-        loss=_output_mu(share * epsilon, share * delta, n_problems),
+        mu, linear_scale, moved, tau, d, alpha=alpha, epsilon=epsilon, loss=sharpness, goal=goal
     )
-    check_steps(loss, R, mu, t, tol, d, alpha)
+    check_steps(loss, R, mu, t, goal, d, alpha, tol)
     return scales
 
 

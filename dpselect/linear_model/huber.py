@@ -49,7 +49,8 @@ class DPHuberRegressor(LinearModel, PrivateRegressor):
         where residuals are small, has alpha = n_samples times this one. "auto" is a function of public
         numbers, R^2 d / (5 n epsilon) for rows of l2 norm up to R, or R G sqrt(2 d) / (5 n epsilon) with
         the noise of "l1", up to three times as much where n epsilon / d is below 300, and costs
-        nothing. Output perturbation has four times as much.
+        nothing. Output perturbation has four times as much. With very many records, and in output
+        perturbation often, it is the least at which the noise in the result costs less than bias.
     perturbation : {"objective", "output"}, default="objective"
         Where the noise enters. Objective perturbation is the more accurate one on most
         data.
@@ -78,7 +79,8 @@ class DPHuberRegressor(LinearModel, PrivateRegressor):
         are made.
     tol : float, default=1e-10
         Accuracy of the solver, relative to the norm of a row and the expected noise; at
-        most 1e-10. The remaining error is covered by the proof.
+        most 1e-10. The remaining error is covered by the proof. With many records the solver works
+        harder than that, so that little noise hides it.
     max_iter : int, default=100
         Steps of the solver, after which a slower method with a fixed number of steps takes over.
     n_jobs : int, default=None

@@ -11,11 +11,11 @@ from ..first_releases import FirstRelease
 from ..parameters import with_parameters
 from ..rows import block_map
 from ..type_aliases import FloatArray, MatrixLike
-from ..validation import check_number
+from ..validation import check_number, number, unless
 from .base import LinearModel
 from .classifier import DPLinearClassifier
 from .first_releases import ClassShares
-from .losses import LogisticLoss
+from .losses import LogisticLoss, SlopedLogisticLoss
 from .plain import logistic_predictor
 
 
@@ -55,7 +55,8 @@ class DPLogisticRegression(DPLinearClassifier):
         LogisticRegression has C = 1 / (n_samples alpha). "auto" is a function of public
         numbers, R^2 d / (5 n epsilon), or R G sqrt(2 d) / (5 n epsilon) with the noise of "l1", up to
         three times as much where n epsilon / d is below 100 and down to half where it is above, and
-        costs nothing. Output perturbation has four times as much.
+        costs nothing. Output perturbation has four times as much. With very many records, and in output
+        perturbation often, it is the least at which the noise in the result costs less than bias.
     perturbation : {"objective", "output"}, default="objective"
         Where the noise enters. Objective perturbation is the more accurate one on most
         data.
@@ -85,6 +86,13 @@ class DPLogisticRegression(DPLinearClassifier):
         n epsilon / k is below 10, k being d, or sqrt(2 d) G / R with the noise of "l1". Elsewhere it is
         None.
         Weights of classes change shares as they change how often a record counts.
+    slope : float, default=None
+        Largest slope of the loss, from 0.5 to 1; noise is proportional to it. The logistic loss is
+        steeper where a record is far on the wrong side, and goes straight on there. With 0.6 noise is
+        shorter by two fifths, and AUC is better on most tables. Probabilities are biased for any number
+        of records: that of a label whose share p is less than 1 - `slope` is near `slope` p / (1 - p),
+        about 0.6 of the share of a rare label. Correct them with :func:`calibrated`, or leave None,
+        which is 1, scikit-learn's loss.
     class_weight : dict, default=None
         How often a record counts, by its label; 1 where the dict has none. Public: made from
         knowledge of how often labels occur, and never from `y`. With K > 2 classes a record has the
@@ -99,7 +107,8 @@ class DPLogisticRegression(DPLinearClassifier):
         privacy loss does not cover (a warning says so).
     tol : float, default=1e-10
         Accuracy of the solver, relative to the norm of a row and the expected noise; at
-        most 1e-10. The remaining error is covered by the proof.
+        most 1e-10. The remaining error is covered by the proof. With many records the solver works
+        harder than that, so that little noise hides it.
     max_iter : int, default=100
         Steps of the solver, after which a slower method with a fixed number of steps takes over.
     n_jobs : int, default=None
@@ -158,8 +167,17 @@ class DPLogisticRegression(DPLinearClassifier):
 
     _: KW_ONLY
     base_rate: float | Mapping[Any, float] | Literal["auto"] | None = None
+    slope: float | None = None
 
-    parameter_checks: ClassVar = {**LinearModel.parameter_checks, "base_rate": _check_shares}
+    parameter_checks: ClassVar = {
+        **LinearModel.parameter_checks, "base_rate": _check_shares,
+        "slope": unless(None, number(
+            low=0.5, low_included=True, high=1.0, high_included=True,
+            why="the noise is proportional to it, and a loss that is straight on both sides of 0 would "
+            "learn nothing",
+            instead="write 0.6, or None",
+        )),
+    }
 
     def _check_parameters(self):
         super()._check_parameters()
@@ -218,7 +236,8 @@ class DPLogisticRegression(DPLinearClassifier):
         return tuple((offsets[1:] if len(offsets) == 2 else offsets).tolist())
 
     def _loss(self):
-        return LogisticLoss()
+        steep = self.slope is None or self.slope == 1
+        return LogisticLoss() if steep else SlopedLogisticLoss(float(self.slope))
 
     def _plain_predictor(self):
         return logistic_predictor(len(self.classes_))

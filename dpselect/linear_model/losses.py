@@ -188,6 +188,37 @@ class LogisticLoss(MarginLoss):
 
 
 @dataclass(frozen=True)
+class SlopedLogisticLoss(LogisticLoss):
+    """The logistic loss where it is no steeper than L, and its tangent at the margin log(1/L - 1) below.
+
+    Parameters
+    ----------
+    slope : float
+        L, from 1/2 on and below 1.
+    """
+
+    slope: float
+
+    @property
+    def lipschitz(self):
+        return self.slope
+
+    @property
+    def _bend(self):
+        return float(np.log(1 / self.slope - 1))
+
+    def _value(self, u):
+        return super()._value(np.maximum(u, self._bend)) + self.slope * np.maximum(self._bend - u, 0.0)
+
+    def _derivative(self, u):
+        derivative = super()._derivative(u)
+        return np.maximum(derivative, -self.slope, out=derivative)
+
+    def _second_derivative(self, u):
+        return np.where(u >= self._bend, super()._second_derivative(u), 0.0)
+
+
+@dataclass(frozen=True)
 class HuberHingeLoss(MarginLoss):
     """The hinge max(0, 1 - u), rounded off by a parabola for \\|1 - u\\| <= h.
 

@@ -4,7 +4,8 @@ Symbols as in :mod:`~dpselect.linear_model.calibration`.
 """
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 
@@ -13,7 +14,14 @@ from ..certificates import margin_certificate
 from ..exceptions import CertificateError
 from ..noise import gaussian, laplace, spherical_laplace
 from ..noise.tails import lipschitz_deviation, noise_length
-from .calibration import Perturbation, calibrate, norm_bound, public_alpha
+from .calibration import (
+    Perturbation,
+    added_share,
+    calibrate,
+    larger_alpha,
+    norm_bound,
+    public_alpha,
+)
 from .design import Design
 from .gaussian_noise import calibrate_gaussian, gaussian_event, gaussian_sharpness
 from .losses import Loss, MarginLoss
@@ -189,6 +197,8 @@ class LinearNoise:
         How far from 0 a typical model predicts here; for rules on alpha only.
     scales : Perturbation
         Of each one-vs-rest problem.
+    relative : bool
+        Whether lambda is so many times R^2 / n, whatever R is.
     """
 
     problem: LinearProblem
@@ -200,34 +210,51 @@ class LinearNoise:
     told: float
     reach: float
     scales: Perturbation
+    relative: bool
 
     @classmethod
     def of(cls, problem, shape, epsilon, perturbation, alpha):
         """Calibrate the noise; `alpha` may be "auto"."""
         p, K, R = shape.n_features, shape.n_problems, problem.radius
         d, law = problem.dimension(p), problem.noise_law(perturbation, epsilon, p, K)
-        share, rows = epsilon / K, {"n_samples": shape.n_samples, "dimension": d, "radius": R}
+        share = epsilon / K
+        rows = {
+            "n_samples": shape.n_samples, "dimension": d, "radius": R, "tol": problem.tol,
+            "origin": problem.origin_length, "persons": shape.persons,
+        }
         if law == "gaussian":
             sharpness = gaussian_sharpness(perturbation, problem.loss, epsilon, problem.delta, K)
             length = share * math.sqrt(d) / sharpness
         else:
-            G = problem.noise_radius(law, p)
+            G = problem.noise_radius("l1", p) if law == "l1" else None
             length = d if law == "l2" else math.sqrt(2 * d) * G / R
         told = shape.n_samples * share / length
         reach = problem.loss.reach / problem.loss.shrinkage(perturbation, told)
-        if isinstance(alpha, str):
-            alpha = public_alpha(problem.loss, perturbation, shape.n_samples, length, R, share)
-        rows |= {
-            "alpha": float(alpha), "tol": problem.tol, "origin": problem.origin_length,
-            "persons": shape.persons,
-        }
         if law == "gaussian":
-            scales = calibrate_gaussian(
-                perturbation, problem.loss, epsilon=epsilon, delta=problem.delta, n_problems=K, **rows
+            calibrated = partial(
+                calibrate_gaussian, perturbation, problem.loss, epsilon=epsilon, delta=problem.delta,
+                n_problems=K, **rows,
             )
         else:
-            scales = calibrate(perturbation, problem.loss, epsilon=share, noise_radius=G, **rows)
-        return cls(problem, shape, epsilon, perturbation, law, float(alpha), told, reach, scales)
+            calibrated = partial(
+                calibrate, perturbation, problem.loss, epsilon=share, noise_radius=G, **rows
+            )
+
+        def at(alpha):
+            alpha = float(alpha)
+            return cls(
+                problem, shape, epsilon, perturbation, law, alpha, told, reach, calibrated(alpha=alpha),
+                relative=False,
+            )
+
+        if not isinstance(alpha, str):
+            return at(alpha)
+        noise = at(public_alpha(problem.loss, perturbation, shape.n_samples, length, R, share))
+        if (added := noise.added_share()) <= 1:
+            # (offsets do not grow with R, nor does what depends on them; and no rounding decides, which
+            # the search for the noise of persons makes larger)
+            return replace(noise, relative=not problem.offsets and not shape.persons and added < 0.9)
+        return at(larger_alpha(noise.alpha, lambda alpha: at(alpha).added_share()))
 
     @property
     def dimension(self):
@@ -241,10 +268,15 @@ class LinearNoise:
 
     def event(self, learned=False):
         """Return the Event of the fit; with `learned`, whatever the learned bounds of rows are."""
-        # (what was learned may decide which noise "auto" takes)
-        decided = self.problem.norm == "l2" or self.perturbation == "output" or not learned
+        # what was learned may decide which noise "auto" takes, unless all lengths are multiples of it
+        multiples = self.problem.constant is None and self.problem.data_norm_l1 == math.inf
+        decided = multiples or self.problem.norm == "l2" or self.perturbation == "output" or not learned
         if self.law != "gaussian" or not decided:
             return None
+        if learned and self.relative and isinstance(self.problem.loss.unweighted, MarginLoss):
+            # what counts of R is R^2 / (n mu), in which it cancels: it is taken from another R
+            problem = replace(self.problem, data_norm=1.0, data_norm_l1=math.inf)
+            return self.of(problem, self.shape, self.epsilon, self.perturbation, "auto").event()
         return gaussian_event(
             self.perturbation, self.problem.loss, self.scales, n_samples=self.shape.n_samples,
             radius=self.problem.radius, epsilon=self.epsilon, delta=self.problem.delta,
@@ -291,16 +323,31 @@ class LinearNoise:
         added = s.output_scale * coordinate + s.tau / s.mu + s.rounding
         return self.problem.loss.unit * float(objective + added)
 
+    def added_share(self):
+        """Return what the noise that is added to the minimiser costs, as a share of the price of mu."""
+        return added_share(
+            self.problem.loss, self.scales, self._squared_length(self.added_law), self.dimension,
+            self.problem.radius,
+        )
+
+    def _squared_length(self, law):
+        d = self.dimension
+        return {"l1": 2 * d, "l2": d * (d + 1), "gaussian": d}[law]
+
     def regularisation_cost(self):
         """Return what the public rule for lambda minimises over a grid."""
-        s, d = self.scales, self.dimension
-        squared_length = {"l1": 2 * d, "l2": d * (d + 1), "gaussian": d}[self.law]
+        return sum(self.regularisation_parts())
+
+    def regularisation_parts(self):
+        """Return what noise and bias add to that cost: one falls with lambda and the other one grows."""
+        s, squared_length = self.scales, self._squared_length(self.law)
         if self.perturbation == "objective":
             noise = s.linear_scale**2 * squared_length / (8 * s.mu)
         else:
             noise = s.output_scale**2 * squared_length * s.mu / 8
         bias = self.reach**2 / 2 * s.mu / self.problem.radius**2
-        return float(noise + bias)
+        # (what is added costs its share of the bias, and falls all the same)
+        return float(noise + bias * self.added_share()), float(bias)
 
     def forecast(self):
         """Return what is expected to be lost at this alpha, where more epsilon may follow.

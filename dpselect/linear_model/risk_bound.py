@@ -123,7 +123,7 @@ class _Ball:
         t = mu * problem.origin_length
         self.tau = attainable(loss, R, mu, t, tol)
         if calibration.epsilon != math.inf:
-            check_steps(loss, R, mu, t, tol, calibration.dimension, calibration.alpha)
+            check_steps(loss, R, mu, t, self.tau, calibration.dimension, calibration.alpha, tol)
         moved = self.tau / mu
         e = moved * (self.radius + moved)
         # without a search the gap that it may leave covers rounding

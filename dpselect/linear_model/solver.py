@@ -149,8 +149,7 @@ def _start(problems, tau, max_iter, guessing):
     W, found = problems.on_sample(n_sample, on_sample)
     n_parts = problems.shape[0]
     if guessing:
-        steps = [tuple(np.tile(of_step, n_parts) for of_step in step) for step in found]
-        return np.tile(W, n_parts), GuessedCurvature(problems), steps
+        return np.tile(W, n_parts), GuessedCurvature(problems), found
     return np.tile(W, n_parts), found, []
 
 
@@ -195,15 +194,23 @@ def _descend(problems, chosen, W, factors, tau, max_iter, refresh, memory=()):
 def _precondition(G, memory, factors, n_columns):
     """Return L-BFGS's inverse curvatures times G: Liu and Nocedal 1989, the two loops."""
     q, shares = G, []
-    for s, y, rho in reversed(memory):
+    for step in reversed(memory):
+        s, y, rho = _of_all_parts(step, G)
         shares.append(rho * (s * q).sum(axis=0))
         q = q - shares[-1] * y
     r = factors.solve(q, n_columns)
     if memory and factors.guessed:
-        r = r * factors.correction(*memory[-1])
-    for s, y, rho in memory:
+        r = r * factors.correction(*_of_all_parts(memory[-1], G))
+    for step in memory:
+        s, y, rho = _of_all_parts(step, G)
         r = r + (shares.pop() - rho * (y * r).sum(axis=0)) * s
     return r
+
+
+def _of_all_parts(step, G):
+    """Return a step for all columns of G; those on a sample are stored once for all parts."""
+    n_parts = G.shape[1] // len(step[-1])
+    return step if n_parts == 1 else tuple(np.tile(of_step, n_parts) for of_step in step)
 
 
 def _pair(s, y):

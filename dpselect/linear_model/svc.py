@@ -38,7 +38,8 @@ class DPLinearSVC(DPLinearClassifier):
         has C = 1 / (n_samples alpha). "auto" is a function of public numbers,
         R^2 d / (5 n epsilon), or R G sqrt(2 d) / (5 n epsilon) with the noise of "l1", up to three
         times as much where n epsilon / d is below 100 and down to half where it is above, and costs
-        nothing. Output perturbation has four times as much.
+        nothing. Output perturbation has four times as much. With very many records, and in output
+        perturbation often, it is the least at which the noise in the result costs less than bias.
     perturbation : {"objective", "output"}, default="objective"
         Where the noise enters.
     huber_width : float, default=0.5
@@ -76,7 +77,8 @@ class DPLinearSVC(DPLinearClassifier):
         privacy loss does not cover (a warning says so).
     tol : float, default=1e-10
         Accuracy of the solver, relative to the norm of a row and the expected noise; at
-        most 1e-10. The remaining error is covered by the proof.
+        most 1e-10. The remaining error is covered by the proof. With many records the solver works
+        harder than that, so that little noise hides it.
     max_iter : int, default=100
         Steps of the solver, after which a slower method with a fixed number of steps takes over.
     n_jobs : int, default=None

@@ -40,7 +40,7 @@ def solve(calibrations, noises, design, targets, parts=None):
     noises = np.array(noises)
     mu, tau, linear, output, step = (
         np.array([[getattr(c.scales, name) for c in row] for row in calibrations])
-        for name in ("mu", "tau", "linear_scale", "output_scale", "step")
+        for name in ("mu", "solved", "linear_scale", "output_scale", "step")
     )
     # (J, k, K, d)
     linear = linear[:, :, None, None] * noises[:, 0]

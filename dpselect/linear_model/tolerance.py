@@ -11,6 +11,13 @@ import numpy as np
 
 # A margin of size R ||w|| is rounded by about 2**-52 of itself; gradients follow with factor c R.
 ROUNDING = 2**-48
+# The loosest tolerance that is offered.
+TOL = 1e-10
+# Rounding of a gradient's sum over a block of rows, relative to its largest length; rows that are all
+# alike were found to come near.
+FINEST = 1e-11
+# What the noise that hides the residual may do to the model, beside the noise in the objective.
+HARMLESS = 0.1
 # A guaranteed method may need at most so many gradients. Most problems need a few dozen, of faster
 # methods that come first; this is what no data whatever can exceed.
 MAX_STEPS = 2**20
@@ -26,6 +33,23 @@ def attainable(loss, R, mu, t, tol):
     """
     length = longest(loss, R, mu, t)
     return float(max(tol * (loss.lipschitz * R + t), ROUNDING * loss.curvature * R * (R * length)))
+
+
+def tightened(loss, R, mu, t, tol, harmless=math.inf):
+    """Return the computed gradient norm at which the solver ends, and tau, that of what is solved.
+
+    tau is `harmless` at most, if that can be had. It counts rounding of the sums where the solver ends
+    later than at ``TOL``, of which that is no more than a tenth.
+    """
+    finest = FINEST * (loss.lipschitz * R + t)
+    tighter = max(harmless - finest, attainable(loss, R, mu, t, FINEST))
+    goal = min(attainable(loss, R, mu, t, tol), tighter)
+    return goal, goal + finest if goal < attainable(loss, R, mu, t, TOL) else goal
+
+
+def harmless_scale(loss, R, mu, d, linear_scale):
+    """Return how long the noise that is added may be beside that in the objective: theorem 4b."""
+    return HARMLESS * linear_scale / (mu + loss.curvature * R**2 / d)
 
 
 def longest(loss, R, mu, t):
@@ -70,16 +94,17 @@ def ellipsoid_factors(d):
     return d / (d + 1), d / math.sqrt(d * d - 1) if d > 1 else 1.0
 
 
-def check_steps(loss, R, mu, t, tol, d, alpha):
+def check_steps(loss, R, mu, t, tau, d, alpha, tol):
     """Refuse a problem that might need more than ``MAX_STEPS`` gradients, on some data.
 
-    `tol` is as for :func:`attainable`, the rest as for :func:`guaranteed_steps`; `alpha` is lambda,
-    as it was given: mu or less.
+    Parameters are those of :func:`guaranteed_steps` and :func:`attainable`; `alpha` is lambda, as it
+    was given: mu or less.
     """
-    needed = min(guaranteed_steps(loss, R, mu, t, attainable(loss, R, mu, t, tol), d))
+    needed = min(guaranteed_steps(loss, R, mu, t, tau, d))
     if needed <= MAX_STEPS:
         return
-    enough, tau = 2 * mu, tol * (loss.lipschitz * R + t)
+    # (a tau for a larger mu may be less than this one)
+    enough, tau = 2 * mu, min(tol, FINEST) * (loss.lipschitz * R + t)
     while min(guaranteed_steps(loss, R, enough, t, tau, d)) > MAX_STEPS:
         enough *= 2
     given, smoother = loss.smoother

@@ -10,6 +10,8 @@ from scipy.special import gammaln
 from ..noise import as_generator
 
 BLOCK = 128
+# an epsilon of which digits would cancel in a difference of logarithms
+SMALL = 1e-4
 
 
 @dataclass(frozen=True)
@@ -97,6 +99,10 @@ class TruncatedNegativeBinomial:
         if run_epsilon == math.inf:
             return math.inf
         c = (1 - self.gamma) * run_delta
+        if run_epsilon < SMALL:
+            more = (1 - self.gamma) * math.expm1(run_epsilon) + 2 * c
+            ratio = math.log1p(more / (1 + self.gamma * math.exp(run_epsilon) - c))
+            return (1 + self.eta) * max(math.log1p(c / self.gamma), ratio)
         above = np.logaddexp(run_epsilon, math.log(self.gamma + c))
         ratio = above - np.logaddexp(math.log1p(-c), run_epsilon + math.log(self.gamma))
         return float((1 + self.eta) * max(math.log1p(c / self.gamma), ratio))

@@ -14,9 +14,21 @@ from scipy.optimize import minimize_scalar
 ROUNDING = 1e-9
 
 
-def _conversion(a, delta):
+def conversion(a, delta):
     """Return what a divergence of order `a` is short of an epsilon at `delta`."""
-    return np.log1p(-1 / a) - np.log(a * delta) / (a - 1)
+    return float(np.log1p(-1 / a) - np.log(a * delta) / (a - 1))
+
+
+def pure_divergence(epsilon, order):
+    """Return the largest divergence of an order among epsilon-differentially private mechanisms.
+
+    That of randomised response, r(a) of :func:`pure_to_zcdp`, with the quotient of hyperbolic cosines
+    written as 1 and a product, in which no digits cancel.
+    """
+    if order * epsilon > 700:  # exponentials leave float64, and no divergence is more than epsilon
+        return epsilon
+    product = math.sinh(order * epsilon / 2) * math.sinh((order - 1) * epsilon / 2)
+    return min(epsilon, math.log1p(2 * product / math.cosh(epsilon / 2)) / (order - 1))
 
 
 def pure_to_zcdp(epsilon):
@@ -47,19 +59,27 @@ def zcdp_to_epsilon(rho, delta):
     """
     if -math.expm1(-rho) <= delta**2:
         return 0.0
-    return max(0.0, _least(lambda a: rho * a + _conversion(a, delta)))
+    return max(0.0, _least(lambda a: rho * a + conversion(a, delta)))
 
 
 def zcdp_budget(epsilon, delta):
     """Return the largest rho with a given epsilon: zcdp_to_epsilon, solved for rho at each order."""
-    far = -_least(lambda a: (_conversion(a, delta) - epsilon) / a)
+    far = -_least(lambda a: (conversion(a, delta) - epsilon) / a)
     return max(far, -math.log1p(-(delta**2)))
+
+
+def filter_order(epsilon, delta):
+    """Return the order of which a budget takes most Gaussian releases: that of `zcdp_budget`."""
+    return 1 + math.exp(_valley(lambda a: (conversion(a, delta) - epsilon) / a).x)
 
 
 def _least(value):
     """Return the least value of a function of the order that has one valley."""
-    found = minimize_scalar(
+    return float(_valley(value).fun)
+
+
+def _valley(value):
+    return minimize_scalar(
         lambda log: float(value(1 + math.exp(log))), bounds=(-20, 40), method="bounded",
         options={"xatol": 1e-10},
     )
-    return float(found.fun)

@@ -1,6 +1,7 @@
 """The candidates of a grid: data-independent steps, a private model, its certificates."""
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from sklearn.base import RegressorMixin, clone
@@ -43,20 +44,33 @@ class Candidate:
     @property
     def model(self):
         """The private model: the estimator itself, or the last step of a Pipeline."""
-        return last_step(self.estimator)
+        return self.estimator.steps[-1][1] if self._has_steps else self.estimator
+
+    @cached_property
+    def _has_steps(self):
+        # grids are long, and an abstract class takes its time to say what an instance of it is
+        return isinstance(self.estimator, Pipeline)
 
     @property
     def steps(self):
         """The steps before the model as a Pipeline, or None."""
-        if isinstance(self.estimator, Pipeline) and len(self.estimator.steps) > 1:
+        if self._has_steps and len(self.estimator.steps) > 1:
             return self.estimator[:-1]
         return None
 
     def belongs_to_model(self, name):
         """Tell whether a parameter of the grid is one of the model's."""
-        if not isinstance(self.estimator, Pipeline):
-            return True
-        return name.startswith(f"{self.estimator.steps[-1][0]}__")
+        return not self._has_steps or name.startswith(f"{self.estimator.steps[-1][0]}__")
+
+    @cached_property
+    def but_for_alpha(self):
+        """Equal for candidates that differ in the alpha of their model only."""
+        # values of a grid need not be comparable, and one value is one object in all candidates
+        return tuple(
+            (name, id(value))
+            for name, value in sorted(self.params.items())
+            if not (self.belongs_to_model(name) and name.rpartition("__")[2] == "alpha")
+        )
 
     def fit_steps(self, public):
         """Fit the steps on a dummy row of a table, of which these are the PublicRows."""
@@ -81,7 +95,7 @@ class Candidate:
 
     def with_steps(self, model):
         """Return a fitted model behind the fitted steps, as the estimator has it."""
-        if not isinstance(self.estimator, Pipeline):
+        if not self._has_steps:
             return model
         before = [] if self.steps is None else self.fitted_steps.steps
         return Pipeline([*before, (self.estimator.steps[-1][0], model)])
@@ -143,7 +157,7 @@ def make_candidates(estimator, param_grid, *, trusted_steps, needs=None, search=
         raise ValueError("param_grid has no candidates; give at least one value for a parameter.")
     last = estimator.steps[-1][0] if isinstance(estimator, Pipeline) else None
     check_grid(estimator, points)
-    candidates = []
+    candidates, checked = [], {}
     for params in points:
         for name in params:
             if not isinstance(name, str):
@@ -157,6 +171,10 @@ def make_candidates(estimator, param_grid, *, trusted_steps, needs=None, search=
                     f"param_grid names {name!r}, which the search sets itself to keep its budget; "
                     "give it to the search instead."
                 )
+        alike = _but_for_numbers(estimator, params)
+        if alike in checked:
+            candidates.append(Candidate(params, _with(checked[alike], params), ()))
+            continue
         copy = clone(estimator)
         copy.set_params(**{name: clone(value, safe=False) for name, value in params.items()})
         if isinstance(copy, TabularPipeline):
@@ -173,7 +191,25 @@ def make_candidates(estimator, param_grid, *, trusted_steps, needs=None, search=
         )
         candidates.append(Candidate(params, copy, key))
         _check_model(candidates[-1].model, needs, search)
+        if alike is not None:
+            checked[alike] = copy
     return candidates
+
+
+def _with(model, numbers):
+    """Return a copy of a private estimator that was not fitted, with other numbers for parameters."""
+    twin = object.__new__(type(model))
+    vars(twin).update(vars(model), **numbers)
+    return twin
+
+
+def _but_for_numbers(estimator, params):
+    """Return what candidates share that need only one check; None if each needs its own."""
+    if not params or not isinstance(estimator, PrivateEstimator):
+        return None
+    return tuple(
+        (name, float if isinstance(value, float) else id(value)) for name, value in params.items()
+    )
 
 
 def _bound(pipeline, params):

@@ -14,6 +14,12 @@ from ..capabilities import RanksRegularisation
 # records times epsilon for each coefficient: below these the noise of linear classifiers weighs
 # heavily, or leaves nothing. Found by experiment.
 RECORDS_PER_DIMENSION, HOPELESS_RECORDS = 30, 3
+# of the table of strategies
+LEGEND = (
+    "(detects: the smallest difference of scores that can be seen; of: the largest that there can be, "
+    "from a model that says nothing to a perfect one.",
+    "random takes a candidate by chance; control, which is not private, the best one by exact scores.)",
+)
 # what GridSearchCV has, and a private search has not
 SCORES = re.compile(r"(mean|std|rank|split\d+)_(test|train)_\w+|(mean|std)_(fit|score)_time")
 
@@ -188,7 +194,7 @@ class SelectionPlan:
         strategies = [] if not self.comparison else _aligned([
             ("strategy", "training epsilon", f"on {unit}", "selection epsilon", "detects", "of"),
             *(planned.row() for planned in self.comparison),
-        ])
+        ]) + [*LEGEND]
         return "\n".join([first, *scores, *self.messages, *strategies])
 
 
@@ -251,7 +257,8 @@ def too_few_records(candidates, n_samples, epsilon):
     """Say that little, or nothing, can be learned, if there are too few records. Found by experiment."""
     # known of linear classifiers; the least demanding one decides, and one-vs-rest problems
     # share epsilon
-    if not all(isinstance(candidate.model, RanksRegularisation) for candidate in candidates):
+    models = {type(candidate.model): candidate.model for candidate in candidates}
+    if not all(isinstance(model, RanksRegularisation) for model in models.values()):
         return ()
     dimension = min((c.n_features + 1) * c.n_problems for c in candidates)
     if n_samples * epsilon >= RECORDS_PER_DIMENSION * dimension:
@@ -265,14 +272,14 @@ def too_few_records(candidates, n_samples, epsilon):
     )
 
 
-def minimum_detectable_difference(scales):
+def minimum_detectable_difference(scales, k=None):
     """Return the difference of scores that a noisy argmax can detect.
 
-    max s_i ln(2 k): with probability at least 1/2 every exponential variable stays under
-    ln(2 k), and the chosen score then lies within this of the best (Chaudhuri and Vinterbo
-    2013, theorem 3).
+    max s_i ln(2 k), where k is the number of scales unless it is given: with probability at least 1/2
+    every exponential variable stays under ln(2 k), and the chosen score then lies within this of the
+    best (Chaudhuri and Vinterbo 2013, theorem 3).
     """
-    return float(np.max(scales)) * math.log(2 * len(scales))
+    return float(np.max(scales)) * math.log(2 * (k or len(scales)))
 
 
 def describe(params):

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Collection
-from dataclasses import KW_ONLY, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, Self
 
@@ -20,7 +20,6 @@ from ..ledger.jointly import jointly
 from ..metrics import get_score
 from ..noise import is_seeded, root_stream
 from ..noise.generators import RandomState, noise_for_dummy_data
-from ..parameters import with_parameters
 from ..persons import Persons, adjacency_of
 from ..preprocessing.pipeline_check import keep_their_columns
 from ..privacy import PrivacyLoss
@@ -64,7 +63,6 @@ from .strategies import Problem, Strategy, compare_strategies, strategy_class
 from .weights import check_groups_are_taken, check_weights_are_taken, take_weights
 
 
-@with_parameters
 class StabilityGridSearchCV(
     SearchDelegationMixin, ReleaseMixin, CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator
 ):
@@ -132,7 +130,8 @@ class StabilityGridSearchCV(
         - "budget_split": models that share epsilon, and a choice on held-out records.
         - "data_split": models on parts of the records, and a choice on held-out records.
         - "random_stopping": the best of a random number of runs, ten for each candidate on average,
-          each with about a third of epsilon. Whoever measures the time learns the number of runs.
+          each with about a third of epsilon. The time of the fit tells the number of
+          runs: do not publish it.
         - "random": one candidate by chance.
         - "control": by exact scores on held-out records. Not private; for comparison only.
     n_noise_samples : int, default=1
@@ -245,27 +244,50 @@ class StabilityGridSearchCV(
         epsilon 3.6: DPLogisticRegression: coefficients by objective perturbation
     """
 
-    estimator: Estimator
-    param_grid: ParamGrid
-    _: KW_ONLY
-    epsilon: float = 1.0
-    delta: float = 0.0
-    selection_fraction: float | Literal["auto"] = "auto"
-    scoring: str | Callable[..., Any] | None = None
-    strategy: str | type[Strategy] = "auto"
-    n_noise_samples: int = 1
-    n_jobs: int | None = None
-    refit: bool = True
-    cv: CrossValidation = None
-    verbose: int = 0
-    pre_dispatch: int | str = "2*n_jobs"
-    error_score: float | Literal["raise"] = np.nan
-    return_train_score: bool = False
-    public_splits: bool = False
-    trusted_steps: Collection[str | type] = ()
-    evaluation: float | None = None
-    ledger: PrivacyLedger | None = None
-    random_state: RandomState = None
+    def __init__(
+        self,
+        estimator: Estimator,
+        param_grid: ParamGrid,
+        *,
+        epsilon: float = 1.0,
+        delta: float = 0.0,
+        selection_fraction: float | Literal["auto"] = "auto",
+        scoring: str | Callable[..., Any] | None = None,
+        strategy: str | type[Strategy] = "auto",
+        n_noise_samples: int = 1,
+        n_jobs: int | None = None,
+        refit: bool = True,
+        cv: CrossValidation = None,
+        verbose: int = 0,
+        pre_dispatch: int | str = "2*n_jobs",
+        error_score: float | Literal["raise"] = np.nan,
+        return_train_score: bool = False,
+        public_splits: bool = False,
+        trusted_steps: Collection[str | type] = (),
+        evaluation: float | None = None,
+        ledger: PrivacyLedger | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        self.estimator = estimator
+        self.param_grid = param_grid
+        self.epsilon = epsilon
+        self.delta = delta
+        self.selection_fraction = selection_fraction
+        self.scoring = scoring
+        self.strategy = strategy
+        self.n_noise_samples = n_noise_samples
+        self.n_jobs = n_jobs
+        self.refit = refit
+        self.cv = cv
+        self.verbose = verbose
+        self.pre_dispatch = pre_dispatch
+        self.error_score = error_score
+        self.return_train_score = return_train_score
+        self.public_splits = public_splits
+        self.trusted_steps = trusted_steps
+        self.evaluation = evaluation
+        self.ledger = ledger
+        self.random_state = random_state
 
     @with_callbacks
     def fit(self, X: MatrixLike, y: npt.ArrayLike | None = None, **params: Any) -> Self:

@@ -47,15 +47,27 @@ def check_evaluation(search, models=()):
 
 def cells_before(model, n_classes):
     """Return the cells of a model that is not fitted."""
+    name = type(model).__name__
     if is_classifier(model):
         classes = getattr(model, "classes", None)
         classes = np.arange(n_classes) if classes is None else np.unique(np.asarray(classes))
-        return cells_of_classes(classes, hasattr(model, "predict_proba"))
+        scores = hasattr(model, "predict_proba")
+        if len(classes) == 2 and not scores and not hasattr(model, "decision_function"):
+            raise ValueError(
+                f"evaluation counts records of two classes by their scores, and {name} has neither "
+                "predict_proba nor decision_function; leave evaluation out."
+            )
+        return cells_of_classes(classes, scores)
     if isinstance(model, DensityMixin):
+        if not getattr(type(model), "has_cells", False):
+            raise ValueError(
+                f"evaluation counts records by the densities of a histogram, and {name} is none; "
+                "leave evaluation out."
+            )
         return DensityCells.invented()
     if target_range(model) is None:
         raise ValueError(
-            f"evaluation counts predictions and errors in a public range, and {type(model).__name__} "
+            f"evaluation counts predictions and errors in a public range, and {name} "
             "has neither classes nor target_range or target_bound; leave evaluation out, or call "
             "dpselect.evaluate on records that you set aside."
         )

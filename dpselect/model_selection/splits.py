@@ -53,7 +53,7 @@ def check_splitter(cv, public_splits=False):
 
 
 def make_splits(cv, n_samples, stream, persons=False):
-    """Return the index arrays of all splits of a `cv` that was checked.
+    """Return all splits of a `cv` that was checked, as pairs of index arrays.
 
     None and integers mean shuffled folds: files that are sorted by class are common.
     """
@@ -107,10 +107,42 @@ def disjoint_parts(splits):
     return train, test
 
 
+class Split:
+    """A pair of index arrays, each kept as bits if it is ascending, as those of folds are."""
+
+    def __init__(self, parts, n_samples):
+        self.parts, self.n_samples = parts, n_samples
+
+    def __len__(self):
+        return len(self.parts)
+
+    def __iter__(self):
+        return (self[i] for i in range(len(self.parts)))
+
+    def __getitem__(self, i):
+        part = self.parts[i]
+        if part.dtype != np.uint8:
+            return part
+        mask = np.unpackbits(part, count=self.n_samples).view(bool)
+        return np.arange(self.n_samples, dtype=_index_type(self.n_samples))[mask]
+
+
+def _packed(part, n_samples):
+    if not (part[1:] > part[:-1]).all():
+        return part
+    mask = np.zeros(n_samples, dtype=bool)
+    mask[part] = True
+    return np.packbits(mask)
+
+
+def _index_type(n_samples):
+    return np.min_scalar_type(-n_samples)
+
+
 def _pair(split, n_samples):
     if not np.iterable(split):
         raise ValueError("cv must give pairs (train, test) of index arrays; write a list of pairs.")
-    return tuple(_indices(part, n_samples) for part in split)
+    return Split([_packed(_indices(part, n_samples), n_samples) for part in split], n_samples)
 
 
 def _indices(part, n_samples):
@@ -130,4 +162,4 @@ def _indices(part, n_samples):
             "below that, or masks of that length."
         )
     # masks and negative indices become indices
-    return np.arange(n_samples, dtype=np.min_scalar_type(-n_samples))[part]
+    return np.arange(n_samples, dtype=_index_type(n_samples))[part]

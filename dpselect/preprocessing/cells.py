@@ -49,7 +49,8 @@ def read_numbers(values, name):
         if None in cells:
             raise CellError(
                 f"Column {name!r} of X holds something that is no number, and the schema has bounds for "
-                "it; write numbers, and None or nan for a gap, or its categories in the schema."
+                "it; write numbers (of a date the days since a public one), and None or nan for a gap, "
+                "or its categories in the schema."
             )
         values = np.array(cells, dtype=np.float64)
     if np.isinf(values).any():
@@ -63,25 +64,35 @@ def read_numbers(values, name):
 def read_codes(values, name, texts, numbers):
     """Return the code of each cell by `texts` and `numbers`; GAP or UNLISTED for others."""
     if values.dtype == np.float64:
-        distinct, places = np.unique(values, return_inverse=True)
-        codes = [numbers.get(v, UNLISTED) if v == v else GAP for v in distinct.tolist()]
-        return np.array(codes, dtype=int)[places]
-    known = {}
-    codes = np.empty(len(values), dtype=int)
-    for i, value in enumerate(values):
-        try:
-            code = known.get(value)
-        except TypeError:  # it has no hash
-            code = STRANGE
-        if code is None:
-            code = known[value] = _code(value, texts, numbers)
-        codes[i] = code
-    if (codes == STRANGE).any():
+        listed = sorted(numbers)
+        codes = np.array([*(numbers[number] for number in listed), UNLISTED], dtype=int)
+        places = np.searchsorted(listed, values)
+        found = np.array([*listed, math.nan])[places] == values
+        return np.where(np.isnan(values), GAP, np.where(found, codes[places], UNLISTED))
+    known = _Codes(texts, numbers)
+    try:
+        codes = np.fromiter(map(known.__getitem__, values.tolist()), dtype=int, count=len(values))
+        strange = STRANGE in known.values()
+    except TypeError:  # it has no hash
+        strange = True
+    if strange:
         raise CellError(
             f"Column {name!r} of X holds something that is no text, no number and no gap, so it "
             "is no category; write texts, numbers or None."
         )
     return codes
+
+
+class _Codes(dict):
+    """The code of each cell that was met."""
+
+    def __init__(self, *listed):
+        super().__init__()
+        self.listed = listed
+
+    def __missing__(self, value):
+        code = self[value] = _code(value, *self.listed)
+        return code
 
 
 def _code(value, texts, numbers):

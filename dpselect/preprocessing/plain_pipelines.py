@@ -23,8 +23,9 @@ def to_sklearn(estimator: Estimator, trusted_steps: Collection[str | type] = ())
     Parameters
     ----------
     estimator : estimator
-        Fitted: a model, scaler, encoder or search of dpselect, or a Pipeline with such, all of whose
-        other steps treat each row by itself (:func:`~dpselect.preprocessing.check_pipeline_privacy`).
+        Fitted: a model, scaler, encoder or search of dpselect, what :func:`~dpselect.calibrated` returns
+        for two classes, or a Pipeline with such, all of whose other steps treat each row by itself
+        (:func:`~dpselect.preprocessing.check_pipeline_privacy`).
     trusted_steps : collection of str or class, default=()
         Steps of your own that treat each row by itself.
 

@@ -1,6 +1,6 @@
 """Bounds of columns that nobody knew beforehand, learned by private quantiles."""
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -15,7 +15,6 @@ from ..mechanisms.selection import GRID_CHARGE, gumbel_choice, largest_sum
 from ..mechanisms.zcdp import ROUNDING, zcdp_budget
 from ..noise import grid_step, gumbel, nearest_multiple
 from ..noise.generators import RandomState
-from ..parameters import with_parameters
 from ..persons import cell_counts
 from ..records import numeric_rows
 from ..rows import block_map
@@ -79,7 +78,6 @@ class BoundsNoise:
         return nearest_multiple(self.scale * noise, self.step)
 
 
-@with_parameters
 class DPBoundsScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
     """Learn each column's bounds privately, then map the column from them to [-1, 1].
 
@@ -139,13 +137,6 @@ class DPBoundsScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
     1.0
     """
 
-    epsilon: float = 1.0
-    _: KW_ONLY
-    delta: float = 0.0
-    tail: float = 0.02
-    ledger: PrivacyLedger | None = None
-    random_state: RandomState = None
-
     # a Pipeline may contain this step although it learns: its loss is stated in privacy_
     releases_privately = True
     reads = {"lazily": True}
@@ -160,6 +151,21 @@ class DPBoundsScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
             instead="write a number between 0 and 0.5, such as 0.02",
         ),
     }
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        delta: float = 0.0,
+        tail: float = 0.02,
+        ledger: PrivacyLedger | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.tail = tail
+        self.ledger = ledger
+        self.random_state = random_state
 
     def _what(self):
         return "bounds of all columns"

@@ -278,14 +278,18 @@ def _checked(columns, twice=()):
             f"The schema is {kind}, so nothing is known of any column; {INSTEAD}, such as "
             '{"age": [0, 120], "smoker": ["yes", "no"]}.'
         )
-    checked, mistakes = {}, [f"of {name!r} (it is there twice)" for name in twice]
+    checked, mistakes = {}, {}
     for name, entry in columns.items():
         wrong = []
         checked[name] = _column(name, entry, wrong)
         if wrong:
-            mistakes.append(f"of column {name!r} ({', and '.join(wrong)})")
-    if mistakes:
-        raise ValueError(f"The schema does not say what is public {', '.join(mistakes)}; {INSTEAD}.")
+            mistakes.setdefault(", and ".join(wrong), []).append(name)
+    if twice or mistakes:
+        said = [f"of {name!r} (it is there twice)" for name in twice] + [
+            f"of column{'s' * (len(names) > 1)} {', '.join(map(repr, names))} ({wrong})"
+            for wrong, names in mistakes.items()
+        ]
+        raise ValueError(f"The schema does not say what is public {', '.join(said)}; {INSTEAD}.")
     return checked
 
 
@@ -340,7 +344,11 @@ def _number_column(name, entry, wrong):
     if transform == "log1p" and bounds and min(bounds) <= -1:
         wrong.append("log1p has no value at -1 or less; arcsinh has")
     elif len(bounds) != 2 or not _far_apart(*bounds, TRANSFORMS[transform]):
-        wrong.append("its bounds are not two finite numbers low < high")
+        dates = any(isinstance(end, str) or hasattr(end, "year") for end in given)
+        wrong.append(
+            "its bounds are not two finite numbers low < high"
+            + (", and of dates these are the days since a public one" if dates else "")
+        )
     missing, fill = _flag(entry, "missing", wrong), entry.pop("fill", None)
     if fill is not None and not missing:
         wrong.append("it has a fill, and no 'missing': True")

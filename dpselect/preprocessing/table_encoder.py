@@ -3,7 +3,7 @@
 import os
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, replace
+from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -15,13 +15,23 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..atomic import all_or_nothing
-from ..parameters import with_parameters
-from ..rows import as_lazy, block_map, collect, dummy_rows, is_lazy, map_rows, row_blocks
+from ..rows import (
+    SlicedRows,
+    TableRows,
+    as_lazy,
+    block_map,
+    collect,
+    dummy_rows,
+    is_lazy,
+    map_rows,
+    row_blocks,
+)
 from ..type_aliases import Array, MatrixLike
 from ..validation import check_choice, check_flag, check_number, unquoted
 from .plain_tables import plain_encoder
 from .schema import CategoryColumn, NumberColumn, PublicSchema
-from .table_form import as_array, column_places, list_columns, plain_values
+from .table_encoding import ReadColumn, TableEncoding
+from .table_form import as_array, column_places, list_columns
 from .terms import (
     CategoryTerm,
     FourierTerm,
@@ -39,7 +49,6 @@ EVERY = ("every column",)
 FEWER, MORE, ENOUGH = 2, 4, 300.0
 
 
-@with_parameters
 class TableEncoder(TransformerMixin, BaseEstimator):
     """Make rows for a linear model of a table, by what is known of its columns without looking.
 
@@ -133,17 +142,30 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     True
     """
 
-    schema: Any
-    _: KW_ONLY
-    expansion: Literal["auto", "linear"] | int = "auto"
-    n_epsilon: float | None = None
-    categories: Literal["auto", "simplex", "onehot"] = "auto"
-    cut_points: Mapping[Any, npt.ArrayLike] | None = None
-    pairs: Any = ()
-    n_fourier: int = 0
-    gamma: float = 1.0
-    random_state: int = 0
-    sparse_output: bool = False
+    def __init__(
+        self,
+        schema: Any,
+        *,
+        expansion: Literal["auto", "linear"] | int = "auto",
+        n_epsilon: float | None = None,
+        categories: Literal["auto", "simplex", "onehot"] = "auto",
+        cut_points: Mapping[Any, npt.ArrayLike] | None = None,
+        pairs: Any = (),
+        n_fourier: int = 0,
+        gamma: float = 1.0,
+        random_state: int = 0,
+        sparse_output: bool = False,
+    ) -> None:
+        self.schema = schema
+        self.expansion = expansion
+        self.n_epsilon = n_epsilon
+        self.categories = categories
+        self.cut_points = cut_points
+        self.pairs = pairs
+        self.n_fourier = n_fourier
+        self.gamma = gamma
+        self.random_state = random_state
+        self.sparse_output = sparse_output
 
     def fit(self, X: MatrixLike, y: Any = None) -> Self:
         """Check the parameters, and find the columns of the schema in X.
@@ -194,15 +216,17 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         given_lazily = is_lazy(X)
         X = self._table(X, reset=False)
         if given_lazily:  # by a TabularPipeline, to a model that reads blocks
+            if isinstance(X, TableRows):
+                return SlicedRows(self._encoding(X.X), (len(X), self._n_outputs()))
             return map_rows(self._dense, X, (self._n_outputs(),))
         if is_lazy(X):
             return block_map(self._dense, X, row_elements=self._n_outputs())
+        encoding = self._encoding(X)
         if self.sparse_output:
-            return self._sparse(X)
+            return encoding.sparse(slice(None))
         # a block is read, expanded and forgotten: there is never more than the result
-        rows = X.iloc if hasattr(X, "iloc") else X
         blocks = row_blocks(len(X), self._n_outputs()) or [slice(0)]
-        return collect((self._dense(rows[block]) for block in blocks), len(X))
+        return collect(map(encoding, blocks), len(X))
 
     def get_feature_names_out(self, input_features: npt.ArrayLike | None = None) -> Array:
         """Return the names of the features.
@@ -426,28 +450,13 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         unquoted(validate_data, self, form, reset=reset, skip_check_array=True)
         return X
 
-    def _read(self, X):
-        """Return what each column of the schema holds, by name."""
-        columns = list_columns(X)
-        return {
-            name: column.read(plain_values(columns[place]))
-            for (name, column), place in zip(self.schema_.columns.items(), self._places)
-        }
-
     def _dense(self, X):
-        read = self._read(X)
-        features = np.empty((len(next(iter(read.values()))), self._n_outputs()))
-        for term in self.terms_:
-            features[:, term.outputs] = term.encode(*(read[name] for name in term.columns))
-        return features
+        return self._encoding(X)(slice(None))
 
-    def _sparse(self, X):
-        read, blocks = self._read(X), []
-        for term in self.terms_:
-            columns = [read[name] for name in term.columns]
-            one_hot = getattr(term, "code", None) == "onehot"
-            blocks.append(term.one_hot(*columns) if one_hot else sparse.csr_array(term.encode(*columns)))
-        return sparse.hstack(blocks, format="csr")
+    def _encoding(self, X):
+        columns = list_columns(X)
+        known = zip(self.schema_.columns.items(), self._places)
+        return TableEncoding(self.terms_, {n: ReadColumn.of(c, columns[j]) for (n, c), j in known})
 
     def _n_outputs(self):
         return self.terms_[-1].outputs.stop

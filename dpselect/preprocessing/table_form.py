@@ -206,7 +206,7 @@ def list_columns(X):
     if sparse.issparse(X):
         return [np.zeros(1)] * X.shape[1]
     columns = _columns(X)
-    return list(np.asarray(X, dtype=np.float64).T) if columns is None else columns
+    return list(np.asarray(X).T) if columns is None else columns
 
 
 def column_kind(column):
@@ -232,6 +232,30 @@ def plain_values(column):
     if hasattr(column, "iloc"):
         return column.to_numpy(dtype=np.float64, na_value=np.nan)
     return column.astype(np.float64)
+
+
+def distinct_cells(column):
+    """Return the different cells of a column of texts or categories, and where they are; else None."""
+    dtype = column.dtype
+    if type(column).__module__.partition(".")[0] == "polars":
+        import polars as pl
+
+        if dtype not in (pl.String, pl.Categorical, pl.Enum):
+            return None
+        distinct = column.unique()
+        places = pl.Series(range(len(distinct)), dtype=pl.UInt32)
+        found = column.replace_strict(distinct, places, return_dtype=pl.UInt32).to_numpy()
+        return plain_values(distinct), found
+    if hasattr(column, "cat") and hasattr(dtype, "categories"):
+        column = column.cat.remove_unused_categories()
+        places, distinct = column.cat.codes.to_numpy(), plain_values(column.cat.categories.to_series())
+    elif hasattr(column, "iloc") and issubclass(getattr(dtype, "type", object), str):
+        places, distinct = column.factorize()
+        distinct = distinct.to_numpy(dtype=object)
+    else:
+        return None
+    # that of a gap is -1
+    return (np.append(distinct, [np.nan]) if (places < 0).any() else distinct), places
 
 
 def _of_kind(column, expected, name, gaps):
@@ -276,7 +300,7 @@ def _columns(X):
     """Return the columns of a table; None for an array or list of numbers."""
     frame = _frame(X)
     if frame == "pandas":
-        return [X.iloc[:, j] for j in range(X.shape[1])]
+        return [column for _, column in X.items()]
     if frame == "polars":
         return X.get_columns()
     array = as_array(X)

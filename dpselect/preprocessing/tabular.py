@@ -51,6 +51,29 @@ class TabularPipeline(Pipeline):
     0.866...
     """
 
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters of the steps: ``encoder__expansion`` and so on, ``model__alpha``.
+
+        Parameters
+        ----------
+        **params : dict
+            As for :meth:`sklearn.pipeline.Pipeline.set_params`.
+
+        Returns
+        -------
+        self : object
+
+        Raises
+        ------
+        ValueError
+            If a name says no step, or none of its parameters.
+        """
+        known = self.get_params()
+        for name in () if "steps" in params else params:
+            if name.split("__")[0] not in known:
+                raise ValueError(_no_step(name, [step for step, _ in self.steps], known))
+        return super().set_params(**params)
+
     def bound(self, n_samples: int | None = None, epsilon: float | None = None) -> Self:
         """Write what is public of a fit into the encoder, and the encoder's norms into the model.
 
@@ -162,6 +185,15 @@ class TabularPipeline(Pipeline):
         return process_routing(self, "fit", **params)[name].fit.get("groups")
 
 
+def _no_step(name, steps, known):
+    last = name.split("__")[-1]
+    meant = [f"{step}__{last}" for step in steps if f"{step}__{last}" in known]
+    return (
+        f"{name!r} begins with no step of the pipeline, so it would set nothing; write "
+        f"{' or '.join(map(repr, meant or [f'{step}__...' for step in steps]))}."
+    )
+
+
 def tabular_pipeline(schema: Any, model: Estimator, **encoder_params: Any) -> TabularPipeline:
     """Return a Pipeline from a table to a private model; no number has to be computed by hand.
 
@@ -170,18 +202,22 @@ def tabular_pipeline(schema: Any, model: Estimator, **encoder_params: Any) -> Ta
     schema : dict, PublicSchema or path of a JSON file
         What is public of the columns: see :class:`PublicSchema`.
     model : estimator
-        A private model of dpselect; it is cloned.
+        A private model of dpselect, but no histogram; it is cloned.
     **encoder_params : dict
         Of the :class:`TableEncoder`.
 
     Returns
     -------
     TabularPipeline
-        With the steps "encoder" and "model". A `base_rate` of None in the model becomes "auto", and a
-        statement lists it as chosen.
+        The steps are called "encoder" and "model", so a grid has ``encoder__expansion`` and
+        ``model__alpha``. A `base_rate` of None in the model becomes "auto", and a statement lists it as
+        chosen.
 
     Raises
     ------
+    TypeError
+        If the model is a DPHistogramDensity, which counts in the units of the columns: "A table of
+        counts" on the page "Tables" has one with categories.
     ValueError
         If the schema does not say what is public of a column. Texts have no entry in a schema: "Texts
         beside columns" on the page "Tables" says where they go.
@@ -203,6 +239,12 @@ def tabular_pipeline(schema: Any, model: Estimator, **encoder_params: Any) -> Ta
     >>> search.privacy_.epsilon
     1.0
     """
+    if getattr(type(model), "has_cells", False):
+        raise TypeError(
+            f"{type(model).__name__} counts records in cells of the columns themselves, and an encoder "
+            "would give it curves and codes; number the categories and give it the columns, with bounds "
+            'and bin_width ("A table of counts" on the page "Tables").'
+        )
     encoder, model = TableEncoder(schema, **encoder_params), clone(model)
     encoder.typical_norm()  # here, where it was written, a schema that says nothing is refused
     if model.get_params(deep=False).get("base_rate", 0) is None:

@@ -198,8 +198,8 @@ def _html(text):
 
 
 def _broken(text):
-    """Return a text that is broken after the parts of a name, and nowhere else if that is enough."""
-    return re.sub(r"(?<=[._])(?=\w)|(?<=[a-z])(?=[A-Z])", "<wbr>", _html(text))
+    """Return a text that is broken after the parts of a name, and not in a number, if that is enough."""
+    return re.sub(r"(?<=_)(?=\w)|(?<=\.)(?=[^\W\d])|(?<=[a-z])(?=[A-Z])", "<wbr>", _html(text))
 
 
 class _HTML:

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from ..composition import MEMBERS, privacy_of
-from ..evaluation import Estimate, Evaluation
-from ..ledger import PrivacyLedger
+from ..evaluation import CalibratedModel, Estimate, Evaluation
+from ..ledger import PrivacyLedger, how_losses_add_up
 from ..linear_model import CoefficientIntervals
 from ..preprocessing.pipeline_check import fitted_parts
 from ..preprocessing.schema import NumberColumn
@@ -43,6 +43,43 @@ NEIGHBOURS = {
     Adjacency.REPLACE_HOLDOUT_PERSON: "Protected is each holdout person: all of their rows that answers "
     "are computed from. Rows that models were trained on are not protected by this release.",
 }
+# why losses are put together as they are
+HOW = {
+    "sequential": " (on the same records)", "parallel": " (no {} is in two of them)",
+    "joint": " (on the same records)",
+}
+# what the figures of evaluations are
+FIGURES = {
+    "accuracy": "share of predictions that are right",
+    "balanced_accuracy": "the same share of each label, and the mean of these",
+    "precision": "share of positive predictions that are right",
+    "recall": "share of positive records that are predicted as such",
+    "specificity": "share of negative records that are predicted as such",
+    "f1": "harmonic mean of precision and recall",
+    "lift": "precision, in multiples of positive_rate",
+    "positive_rate": "share of positive records",
+    "selection_rate": "share of scores above the threshold",
+    "roc_auc": "how often a positive record has a higher score than a negative one",
+    "brier": "mean squared error of the probability",
+    "log_loss": "mean of minus the logarithm of the label's probability",
+    "calibration_error": "mean distance of predicted and observed rates",
+    "r2": "share of the variance of the targets that is predicted",
+    "rmse": "root of the mean squared error",
+    "mae": "mean size of the error",
+    "bias": "mean of the target less the prediction",
+    "selective_accuracy": "share of right predictions among those above the threshold",
+    "confidence_auc": "how often a right prediction is more probable than a wrong one",
+    "confidence_brier": "mean squared error of the prediction's probability",
+    "integrated_squared_error": "the larger, the closer the density is to that of the records",
+    "log_gain": "mean logarithm of the density, less that of a uniform one",
+    "zero_density": "share of records where the density is 0",
+}
+# of parameters that a search may have chosen
+CHOICES = {
+    "expansion": 'into how many curves a number is turned; "linear" is a straight line',
+    "alpha": "the strength of the regularisation", "bin_width": "the width of a cell",
+    "data_norm": "the length to which longer rows are scaled down",
+}
 NOT_COVERED = (
     "How the public assumptions were found. A bound, a category, a grid or a norm that was looked up in "
     "these records is a further release, which nothing here counts.",
@@ -69,10 +106,11 @@ def privacy_report(
     Parameters
     ----------
     model : estimator
-        Fitted: a private estimator, step, density or holdout of dpselect, a search, a Pipeline or
-        another estimator that :func:`~dpselect.privacy_of` takes; or an :class:`~dpselect.Evaluation`
-        or what :func:`~dpselect.coef_interval` returns. Of a search give the search: its
-        `best_estimator_` does not know of the choice.
+        Fitted: a private estimator, step, density or holdout of dpselect, a search, what
+        :func:`~dpselect.calibrated` returns, a Pipeline or another estimator that
+        :func:`~dpselect.privacy_of` takes; or an :class:`~dpselect.Evaluation` or what
+        :func:`~dpselect.coef_interval` returns. Of a search give the search: its `best_estimator_` does
+        not know of the choice.
     ledger : PrivacyLedger, default=None
         Budget of the records; its state as of now, with the label of each entry, is part of the report.
     evaluation : Evaluation, default=None
@@ -130,22 +168,26 @@ def privacy_report(
     """
     _check_types(ledger, evaluation, about, date)
     loss = privacy_of(model)
-    found = model if isinstance(model, Evaluation) else getattr(model, "evaluation_", None)
+    # what a calibrated model has of its own follows from the evaluation
+    trained = model.estimator if isinstance(model, CalibratedModel) else model
+    known = (getattr(model, "evaluation", None), model, getattr(trained, "evaluation_", None))
+    found = next((one for one in known if isinstance(one, Evaluation)), None)
     evaluation = found if evaluation is None else evaluation
     # another one may state the same loss, and is a release all the same
-    known = (model, found, getattr(model, "evaluation", None))
     apart = evaluation is not None and not any(evaluation is one for one in known)
+    # what a plan says of the whole, it says of the search alone
+    whole = trained if loss == getattr(trained, "privacy_", None) else model
     seeded = loss.seeded or (evaluation is not None and evaluation.privacy_.seeded)
     name = type(model).__name__
     sections = [
-        Section("What was released", _released(name, model, loss, about)),
-        Section("Who is protected", _protected(loss, _n_records(model, loss))),
-        Section(f"What epsilon = {loss.epsilon:.6g} means", _meaning(model, loss)),
+        Section("What was released", _released(name, model, trained, loss, about)),
+        Section("Who is protected", _protected(loss, _n_records(trained, loss))),
+        Section(f"What epsilon = {loss.epsilon:.6g} means", _meaning(whole, loss)),
         Section("What is taken to be public", _public(model)),
-        Section("What is not covered", _not_covered(model, loss, seeded)),
+        Section("What is not covered", _not_covered(model, trained, loss, seeded)),
     ]
     if isinstance(evaluation, Evaluation):
-        sections.append(Section("How good it is", _quality(evaluation, loss, apart)))
+        sections.append(Section("How good it is", _quality(model, evaluation, loss, apart)))
     if isinstance(model, CoefficientIntervals):
         sections.append(Section("How well the coefficients are known", _coefficients(model)))
     sections += [
@@ -170,13 +212,14 @@ def _check_types(ledger, evaluation, about, date):
             )
 
 
-def _released(name, model, loss, about):
-    strategy = getattr(getattr(model, "plan_", None), "strategy", getattr(model, "method_", ""))
+def _released(name, model, trained, loss, about):
+    strategy = getattr(getattr(trained, "plan_", None), "strategy", getattr(trained, "method_", ""))
     rows = []
     for depth, part, text in loss.outline():
         proof = "" if part.parts or part.epsilon == math.inf else proof_of(part, strategy)
         where = "documentation of its class" if proof is None else str(proof)
         where = JOINT_PROOF if part.composition == "joint" else where
+        text += HOW[part.composition].format(_unit(loss)) if part.parts else ""
         rows.append(("\N{EN DASH} " * depth + text, *_amounts(part, loss), where))
     amounts = ("epsilon", "delta")[: 1 + (loss.delta > 0)]
     blocks = [] if about is None else [f"The records: {about}."]
@@ -188,7 +231,7 @@ def _released(name, model, loss, about):
         blocks.append(
             'Theorems and proofs are on the pages under "Mechanisms" of the documentation of dpselect.'
         )
-    blocks += _choice(model, strategy)
+    blocks += _choice(trained, strategy)
     values = [
         (where, ", ".join(names)) for where, part in _fitted_parts(model)
         if (names := sorted(name for name in vars(part) if name.endswith("_") and name[0] != "_"
@@ -220,7 +263,9 @@ def _choice(model, strategy):
         said.append("No model was found that meets the target.")
     candidates = getattr(getattr(model, "plan_", None), "params", None)
     if chosen and (candidates is None or len(candidates) > 1):
-        said.append(f"Chosen was {_said(chosen)}.")
+        names = [name.rpartition("__")[2] for name in chosen]
+        meant = [f"{name}: {CHOICES[name]}" for name in names if name in CHOICES]
+        said.append(f"Chosen was {_said(chosen)}." + (f" ({'; '.join(meant)}.)" if meant else ""))
     if strategy in FREE and len(candidates) > 1:
         said.append(f"The choice follows from public numbers and chance alone: {FREE_PROOF}.")
     return said
@@ -269,7 +314,9 @@ def _meaning(model, loss):
         if whole is not None:
             blocks.append(
                 "Whatever had come out, the search as a whole is differentially private with epsilon = "
-                f"{whole.epsilon:.6g} and delta = {whole.delta:.6g}."
+                f"{whole.epsilon:.6g} and delta = {whole.delta:.6g}. This number was known before the "
+                "records were read, and is the one to quote where differential privacy is asked for; "
+                "the one above is about this outcome alone."
             )
     else:
         besides = f", and by delta = {loss.delta:.6g} besides" if loss.delta else ""
@@ -336,19 +383,33 @@ def _public(model):
     rows = [
         (where, name, _said(value)) for where, part in _given_parts(model)
         for name, value in _params(part).items()
-        if name not in (*UNSAID, "schema") and not _estimators(value)
+        if name not in (*UNSAID, "schema") and not _estimators(value) and not _computed(part, name)
         and (not _is_default(part, name, value) or (part is model and name == "epsilon"))
     ]
     blocks = [
-        "Who signs this states that the following was known or decided without looking at the records. "
-        "All other parameters have the defaults of the versions below."
+        "Who signs this states that the following was known or decided without looking at the records, "
+        "or follows from private releases of them, whose losses count as well. All other parameters "
+        "have the defaults of the versions below."
     ]
+    computed = [(where, part) for where, part in _given_parts(model) if _computed(part, "threshold")]
+    rows += [(where, *map(_said, part.threshold_target)) for where, part in computed]
     if rows:
         blocks.append(Table(("Part", "Parameter", "Value"), tuple(rows)))
+    blocks += [
+        f"The threshold of {where}, {_said(part.threshold)}, was computed from the released evaluation."
+        for where, part in computed
+    ]
     for _, part in _fitted_parts(model):
         if hasattr(part, "schema_"):
             blocks += ["The schema, what columns of the table can hold:", _schema(part.schema_)]
     return tuple(blocks)
+
+
+def _computed(part, name):
+    """Tell whether a parameter is something released, or was computed from it by this library."""
+    if not isinstance(part, CalibratedModel):
+        return False
+    return name == "evaluation" or (name == "threshold" and part.threshold_target is not None)
 
 
 def _is_default(part, name, value):
@@ -370,8 +431,8 @@ def _schema(schema):
     return Table(("Column", "Holds"), tuple(rows))
 
 
-def _not_covered(model, loss, seeded):
-    given, seed = _params(model), "Whoever knows the seed (random_state) that the noise came from."
+def _not_covered(model, trained, loss, seeded):
+    given, seed = _params(trained), "Whoever knows the seed (random_state) that the noise came from."
     items = [
         # a search gives its models the classes that it has learned
         (any(_params(part).get("classes", 0) is None for _, part in _given_parts(model)),
@@ -401,13 +462,23 @@ def _accounts(model):
     return sorted({part.account for part in given if isinstance(part, PrivateModel)})
 
 
-def _quality(evaluation, loss, apart):
-    own = evaluation.privacy_
-    rows = tuple((name, str(evaluation.metric(name))) for name in evaluation.metrics)
-    blocks = [
-        f"Measured on {evaluation.n_records:,} {_unit(own)}s. Intervals of 95 % cover sampling and "
-        "noise.",
-        Table(("Figure", "Value [95 %]"), rows),
+def _quality(model, evaluation, loss, apart):
+    own, blocks, at = evaluation.privacy_, [], {}
+    if isinstance(model, CalibratedModel) and not apart:
+        at = {} if model.threshold is None else {"threshold": model.threshold}
+        blocks.append(
+            f"Figures are of the scores of {type(model.estimator).__name__}, before calibration"
+            + (f", at the threshold {_said(model.threshold)}." if at else ".")
+        )
+    rows = tuple(
+        (name, str(evaluation.metric(name, **at)), FIGURES[name]) for name in evaluation.metrics
+    )
+    positive = f" Positive is {evaluation.classes[1]}." if "recall" in evaluation.metrics else ""
+    blocks += [
+        f"Measured on {evaluation.n_records:,} {_unit(own)}s. What was released are "
+        f"{evaluation.counts_.size} noisy counts, from which all figures are computed. Intervals of "
+        f"95 % cover sampling and noise.{positive}",
+        Table(("Figure", "Value [95 %]", "What it is"), rows),
     ]
     if apart and own.adjacency != loss.adjacency:
         blocks.append(
@@ -419,7 +490,7 @@ def _quality(evaluation, loss, apart):
         blocks.append(
             f"The evaluation is a release of its own, with {_in_words(own)}. If its records took no "
             "part in training, and which ones was decided without looking at them, both together have "
-            f"epsilon = {largest:.6g}. Otherwise they have {total:.6g}, and the figures are too kind."
+            f"epsilon = {largest:.6g}. Otherwise they have {total:.6g}, and the figures are too good."
         )
     return tuple(blocks)
 
@@ -435,6 +506,7 @@ def _coefficients(intervals):
     return (
         "Intervals of 95 % cover sampling and noise.",
         Table(("Column", "Coefficient [95 %]", "Variance due to noise"), rows),
+        *([intervals.hint] if intervals.lost else []),
     )
 
 
@@ -446,7 +518,7 @@ def _budget(ledger, loss):
     rows = tuple((name, *(f"{amount:.6g}" for amount in both)) for name, both in amounts)
     blocks = [
         f"The ledger {os.path.basename(ledger.path)!r} counts for the adjacency: {ledger.adjacency}.",
-        Table(("", "epsilon", "delta"), rows),
+        Table(("", "epsilon", "delta"), rows), *filter(None, [how_losses_add_up(ledger)[0]]),
         f"Entries: {len(entries)}. Reserved, not committed and counted in full: "
         f"{sum(entry.committed_at is None for entry in entries)}.",
     ]
@@ -485,6 +557,8 @@ def _fitted_parts(model):
     def members(model):
         if hasattr(model, "best_estimator_"):
             return [("best_estimator_", model.best_estimator_)]
+        if isinstance(model, CalibratedModel):
+            return [("estimator", model.estimator), ("evaluation", model.evaluation)]
         if type(model) in MEMBERS:
             return [(f"estimators_[{i}]", part) for i, part in enumerate(MEMBERS[type(model)](model))]
         return fitted_parts(model)

@@ -66,10 +66,10 @@ class Proof:
 
 
 PROOFS = (
-    Proof("DPLogisticRegression: .* by objective perturbation", "Theorems 3 to 5", "linear_classifiers"),
+    Proof("DPLogisticRegression: .* by objective perturbation", "Theorems 2 to 5", "linear_classifiers"),
     Proof("DPLinearSVC: .* by objective perturbation", "Theorems 2 to 5", "linear_classifiers"),
     Proof("DPL.*: .* by output perturbation", "Theorems 1 and 5", "linear_classifiers"),
-    Proof("DPLog.*: .* by objective perturbation", "Theorems 1, 2 and 5", "gaussian_objective", True),
+    Proof("DPLog.*: .* by objective perturbation", "Theorems 1 to 3 and 5", "gaussian_objective", True),
     Proof("DPLin.*: .* by objective perturbation", "Theorems 3 and 5", "gaussian_objective", True),
     Proof(LINEAR + "objective perturbation", "Theorems 4 and 5", "gaussian_objective", True),
     Proof(LINEAR + "output perturbation", "Section Output perturbation", "gaussian_objective", True),

@@ -19,21 +19,25 @@ from .blocks import (
 )
 from .checked import checked_rows, dummy_rows
 from .chunks import RowChunks
-from .computed import read_by_block
+from .columns import by_columns
+from .computed import SlicedRows, TableRows, read_by_block
 from .cutting import collect, row_blocks, rows_in_block
 from .labels import align, distinct, in_memory, on_labels
 from .parts import MOST_SPLITS, Parts
-from .sparse_rows import canonical, on_each_row, with_entries
+from .sparse_rows import canonical, on_each_row, transposed, with_entries
 from .tables import n_rows, take, take_records
 
 __all__ = [
     "MOST_SPLITS",
     "Parts",
     "RowChunks",
+    "SlicedRows",
+    "TableRows",
     "align",
     "as_lazy",
     "block_map",
     "block_sum",
+    "by_columns",
     "canonical",
     "checked_rows",
     "collect",
@@ -56,5 +60,6 @@ __all__ = [
     "sample",
     "take",
     "take_records",
+    "transposed",
     "with_entries",
 ]

@@ -27,23 +27,37 @@ def read_by_block(X, n_columns, once=False):
     n_numbers = X.shape[0] * n_columns
     if n_numbers <= FEW_NUMBERS or not once and 8 * n_numbers <= STORED * _memory():
         return None
-    return X if is_lazy(X) else _TableRows(X)
+    return X if is_lazy(X) else TableRows(X)
 
 
-class _TableRows(LocalRows):
+class SlicedRows(LocalRows):
+    """Rows of float64 that a function makes of any slice, such as that of a table in memory."""
+
+    def __init__(self, function, shape):
+        super().__init__(shape)
+        self.function = function
+
+    def pieces(self, row_elements):
+        return row_blocks(len(self), row_elements)
+
+    def load(self, rows):
+        return self.function(rows)
+
+
+class TableRows(LocalRows):
     """Rows of a table in memory, in the container that they are in."""
 
     def __init__(self, X):
         names = getattr(X, "column_names", getattr(X, "columns", None))
         names = None if names is None else list(names)
         super().__init__(X.shape, getattr(X, "dtype", np.dtype(object)), names)
-        self.X = X.iloc if hasattr(X, "iloc") else X
+        self.X = X
 
     def pieces(self, row_elements):
         return row_blocks(len(self), row_elements)
 
     def load(self, rows):
-        return self.X[rows]
+        return (self.X.iloc if hasattr(self.X, "iloc") else self.X)[rows]
 
 
 def _memory():

@@ -17,6 +17,8 @@ from scipy import sparse
 from .sparse_rows import rows_between
 
 BLOCK_ELEMENTS = 1 << 18
+# rows of which a block of a sparse matrix has no more
+MOST_SUMMED = 1 << 18
 # consecutive rows in a sample
 RUN = 64
 # a thread gets so many blocks at least, or it costs more than it saves; at a time so many at most
@@ -43,7 +45,8 @@ def sparse_blocks(X, beside):
     """Cut rows of a sparse matrix by stored entries, or by `beside` numbers a row if these are more."""
     width = max(beside, -(-X.nnz // max(1, X.shape[0])))
     # a sum over a block may have an entry for each column, and adding it should be a small part
-    step = max(rows_in_block(width), 4 * X.shape[1] // width)
+    # (sums over more rows round by more than the noise of linear models pays for)
+    step = max(rows_in_block(width), min(4 * X.shape[1] // width, MOST_SUMMED))
     return _slices(X.shape[0], step)
 
 

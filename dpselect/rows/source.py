@@ -14,8 +14,11 @@ FEW = 8
 class RowSource(ABC):
     """Rows of shape (n, d), or (n,) for labels, that are read when they are needed.
 
-    `dtype` is that of a dummy row; `names` are those of the columns, or None.
+    `dtype` is that of a dummy row; `names` are those of the columns, or None. Rows that are `in_memory`
+    are the same ones in each pass.
     """
+
+    in_memory = False
 
     def __init__(self, shape, dtype=np.float64, names=None):
         self.shape, self.ndim = tuple(shape), len(shape)

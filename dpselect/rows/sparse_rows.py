@@ -13,7 +13,7 @@ def canonical(X):
     if not sparse.issparse(X):
         return X
     X = X.tocsr()
-    X = with_entries(X, X.data)
+    X = sparse.csr_array((X.data, X.indices, X.indptr), shape=X.shape)
     if not X.has_canonical_format:
         X = X.astype(np.float64)
         X.sum_duplicates()
@@ -22,7 +22,7 @@ def canonical(X):
 
 def with_entries(X, entries):
     """Return a CSR array with other entries at the same places."""
-    return sparse.csr_array((entries, X.indices, X.indptr), shape=X.shape)
+    return _of_parts(sparse.csr_array, entries, X.indices, X.indptr, X.shape)
 
 
 def on_each_row(operation, X, numbers):
@@ -38,7 +38,19 @@ def on_each_row(operation, X, numbers):
 def rows_between(X, rows):
     """Return a slice of the rows of a CSR matrix as a CSR array; nothing is copied but row pointers."""
     low, high = X.indptr[rows.start], X.indptr[rows.stop]
-    return sparse.csr_array(
-        (X.data[low:high], X.indices[low:high], X.indptr[rows.start : rows.stop + 1] - low),
-        shape=(rows.stop - rows.start, X.shape[1]),
-    )
+    places = X.indices[low:high], X.indptr[rows.start : rows.stop + 1] - low
+    shape = rows.stop - rows.start, X.shape[1]
+    return _of_parts(sparse.csr_array, X.data[low:high], *places, shape)
+
+
+def transposed(block):
+    """Return the transpose of a CSR array; nothing is copied."""
+    parts = block.data, block.indices, block.indptr
+    return _of_parts(sparse.csc_array, *parts, block.shape[::-1])
+
+
+def _of_parts(container, data, indices, indptr, shape):
+    # slices of long arrays would be copied, if they were given to the constructor
+    matrix = container(shape)
+    matrix.data, matrix.indices, matrix.indptr = data, indices, indptr
+    return matrix

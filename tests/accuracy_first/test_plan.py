@@ -16,6 +16,7 @@ from dpselect import (
     DPRidge,
 )
 from dpselect.accuracy_first.limit import TIMES_EXPECTED
+from dpselect.accuracy_first.methods import PredictVerify
 from dpselect.preprocessing import DPBoundsScaler
 
 GRID = np.geomspace(0.001, 100, 200)
@@ -52,7 +53,8 @@ def test_every_method_has_a_plan(estimator, method):
     assert chosen.kind == ("differential privacy" if static else "ex-post")
     assert (chosen.testing == 0) == static
     message = named.messages[0]
-    assert message.startswith(f"{method}, the method asked for, ")
+    assert message.startswith(f"The method is {method}; it ")
+    assert chosen.expected_to_reach
     assert f"epsilon={chosen.total:.4g}" in message
     assert ("known before the data" in message) == static
     assert ("about" in message and "privacy_" in message) != static
@@ -85,7 +87,7 @@ def test_auto_takes_the_least_of_all_that_serve(estimator, parameters):
             assert str(caught.value) == method.reason
         else:
             assert plan(estimator, p=1, method=method.method, **parameters).chosen == method
-    assert automatic.messages[0].startswith(f"{automatic.method}, the least of the methods")
+    assert automatic.messages[0].startswith(f"The cheapest method is {automatic.method}; it ")
 
 
 def test_models_and_tests_of_a_score_are_not_added():
@@ -135,7 +137,7 @@ def test_classes_share_the_loss():
 def test_a_grid_that_is_too_small():
     for parameters in ({"method": "certified"}, {"method": "theory"}):
         few = plan(n=10, grid=[0.01, 0.1], **parameters)
-        assert few.chosen.total == np.inf
+        assert few.chosen.total == np.inf and not few.chosen.expected_to_reach
         (message,) = few.messages
         # nothing would be released
         assert few.chosen.most == few.at_most.epsilon == 0.0
@@ -145,12 +147,78 @@ def test_a_grid_that_is_too_small():
         assert last.chosen.most == 0.1 and "on_failure='last'" in last.messages[1]
 
 
+def test_a_method_that_is_expected_to_fail_is_no_cheap_one():
+    kinds = set()
+    model = DPLogisticRegression(alpha=0.05, classes=[0, 1], perturbation="output")
+    for limit in np.geomspace(0.5, 6, 8):
+        found = plan(model, target=0.02, delta=0.0, max_epsilon=limit, n=1000, p=20)
+        chosen, served = found.chosen, [m for m in found.methods if not m.reason]
+        reaching = [m for m in served if m.expected_to_reach]
+        assert chosen.total == min(m.total for m in reaching or served)
+        assert not any(m.expected_to_reach for m in found.methods if m.reason)
+        said = found.messages[0]
+        dearer = chosen.total > min(m.total for m in served)
+        kinds.add((chosen.expected_to_reach, dearer))
+        assert said.startswith(("No method is expected to reach", "No epsilon up")) == (not reaching)
+        assert ("method that is expected to reach the target is" in said) == bool(reaching and dearer)
+        assert any("No epsilon up to" in m for m in found.messages) == (not reaching)
+        # what is printed and written down says the same
+        lines = [line.split() for line in str(found).splitlines()[1 : len(served) + 1]]
+        printed = {line[0]: line[5] for line in lines}
+        assert printed == {m.method: "yes" if m.expected_to_reach else "no" for m in served}
+        assert lines[0][0] == found.method
+        assert [m["expected_to_reach"] for m in found.to_dict()["methods"]] == [
+            m.expected_to_reach for m in found.methods
+        ]
+    assert kinds == {(False, False), (True, True), (True, False)}
+
+
+def test_predict_verify_takes_a_test_with_which_it_can_reach_the_target(monkeypatch):
+    margins, mixed = PredictVerify.MARGINS, 0
+    for last in np.geomspace(0.5, 20, 30):
+        def reaches(shares):
+            monkeypatch.setattr(PredictVerify, "MARGINS", shares)
+            grid = np.geomspace(0.01, last, 100)
+            return plan(
+                n=1000, target=0.05, method="predict_verify", grid=grid, max_epsilon=np.inf
+            ).chosen.expected_to_reach
+
+        alone = [reaches([share]) for share in margins[::8]]
+        assert reaches(margins[::8]) == any(alone)
+        mixed += any(alone) and not all(alone)
+    assert mixed
+
+
+def test_the_delta_of_models_is_told():
+    def messages(delta, **parameters):
+        model = DPLogisticRegression(alpha=0.1, classes=[0, 1], delta=delta)
+        found = plan(model, p=50, n=5000, criterion="risk", delta=0.0, target=0.5, **parameters)
+        return found, [said for said in found.messages if "delta=" in said]
+
+    found, (said,) = messages(1e-6, method="doubling")
+    assert f"delta={found.at_most.delta:.4g} at most" in said and "each model" in said
+    assert found.at_most.delta > 2e-6
+    assert messages(0.0, method="doubling")[1] == []
+
+
+@pytest.mark.parametrize("alpha, told", [(0.1, True), ("auto", False)])
+def test_an_alpha_that_was_written_is_told_where_auto_would_serve(alpha, told):
+    model = DPLogisticRegression(alpha=alpha, classes=[0, 1])
+    found = plan(model, criterion="accuracy", target=0.8)
+    assert any(said.startswith("alpha=0.1 was written") for said in found.messages) == told
+    # a risk needs a number, and so does ridge regression
+    assert not any("alpha=" in said for said in plan(DPLogisticRegression(alpha=0.1)).messages)
+    ridge = plan(DPRidge(alpha=0.1, target_range=(-1, 1)), criterion="clipped_squared_error")
+    assert not any("alpha=" in said for said in ridge.messages)
+
+
 def test_text():
     text = str(plan())
     head, *lines = text.splitlines()
     assert head.split()[:6] == ["method", "generating", "testing", "total", "at", "most"]
     methods = [line.split()[0] for line in lines[:6]]
     assert sorted(methods) == sorted(["certified", "brownian", *TESTING])
+    assert {line.split()[5] for line in lines[:6]} == {"yes"}
     by_total = [float(line.split()[3]) for line in lines[:6]]
     assert by_total == sorted(by_total) and methods[0] == plan().method
     assert lines[6:] == list(plan().messages)

@@ -8,10 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpselect import PrivacyLedger, StabilityGridSearchCV, privacy_report
+from dpselect import DPLogisticRegression, PrivacyLedger, StabilityGridSearchCV, privacy_report
 from dpselect._command_line import tables
+from dpselect.evaluation import CalibratedModel
 from dpselect.export import TRUSTED_TYPES, to_onnx
-from dpselect.preprocessing import PublicSchema
+from dpselect.preprocessing import PublicSchema, tabular_pipeline
 
 from .conftest import FULL, HEADER, SCHEMA, SECRET, WAITING_TIME, as_csv, records, strict
 
@@ -29,7 +30,8 @@ def model(run, folder):
 def test_a_schema_is_made_from_names_alone(run, folder, monkeypatch):
     monkeypatch.setattr(tables, "_read_text", None)  # which reads records
     code, out, err = run("schema", "data.csv", "--drop", "bmi")
-    assert (code, err) == (0, "") and json.loads(out) == dict.fromkeys(["age", "out come", "smoker"])
+    assert code == 0 and json.loads(out) == dict.fromkeys(["age", "out come", "smoker"])
+    assert err.startswith("note: In place of each null") and err.count("\n") == 1
     assert run("schema", "data.csv", "--output", "new.json")[0] == 0
     assert list(json.loads((folder / "new.json").read_text())) == HEADER
     assert "not filled in" in run(*FULL[:-1], "new.json")[2]
@@ -38,6 +40,23 @@ def test_a_schema_is_made_from_names_alone(run, folder, monkeypatch):
 def test_a_schema_is_checked(run):
     code, out, err = run("schema", "data.csv", "--check", "schema.json")
     assert (code, err) == (0, "") and "has all 4 columns" in out
+    # what a fit leaves out, the check does
+    code, out, err = run("schema", "data.csv", "--drop", "bmi", "--check", "schema.json")
+    assert (code, err) == (0, "") and "has all 3 columns" in out
+
+
+def test_a_density_has_as_many_cells_as_asked_for_each_column(run, folder):
+    table = pd.DataFrame({"a": np.linspace(0, 1, 50), "b": np.linspace(0, 10, 50)})
+    table.to_csv("two.csv", index=False)
+    (folder / "two.json").write_text('{"a": [0, 1], "b": [0, 10]}')
+    argv = ["fit", "two.csv", "--schema", "two.json", "--task", "density", "--epsilon", "1"]
+    for bins, shape in (([], (20, 20)), (["4"], (4, 4)), (["6", "10"], (6, 10))):
+        given = ["--bins", *bins] if bins else []
+        assert run(*argv, *given, "--save", "two.pkl", "--force")[0] == 0
+        density = pickle.loads((folder / "two.pkl").read_bytes()).best_estimator_
+        assert density.density_.shape == shape and density.bin_edges_[1][-1] == 10
+    err = run(*argv, "--bins", "6", "10", "3")[2]
+    assert "--bins has 3 numbers, and the density is of the columns 'a' and 'b'" in err
 
 
 def test_a_plan_needs_no_records(run, folder):
@@ -78,6 +97,43 @@ def test_predictions_are_those_of_the_model(run, folder, model):
     found = pd.read_csv(folder / "p.csv")
     assert list(found) == ["ill", "well"]
     np.testing.assert_allclose(found.to_numpy(), expected, rtol=1e-12)
+
+
+def test_a_threshold_and_columns_that_are_kept(run, folder, model):
+    table = pd.DataFrame(records(50, seed=1), columns=HEADER)
+    table = table.assign(id=[f"{i:03d}" for i in range(50)], note=["a, b", ""] * 25)
+    table.to_csv("new.csv", index=False)
+    argv = ["predict", "model.pkl", "new.csv", "--keep", "id", "note", "age"]
+    well = model.predict_proba(table[["age", "smoker", "bmi"]])[:, 1]
+    given = ("id", "note", "age")
+    for threshold in np.clip(np.quantile(well, [0.3, 0.7]), 0.001, 0.999).tolist():
+        code, out, err = run(*argv, "--threshold", str(threshold))
+        assert (code, err) == (0, "")
+        found = pd.read_csv(io.StringIO(out), dtype=str, keep_default_na=False)
+        assert list(found) == [*given, "prediction"]
+        assert found["prediction"].tolist() == np.where(well > threshold, "well", "ill").tolist()
+        for name in given:
+            assert found[name].tolist() == table[name].astype(str).tolist()
+    found = pd.read_csv(io.StringIO(run(*argv, "--probabilities")[1]))
+    assert list(found) == [*given, "ill", "well"]
+
+
+def test_a_calibrated_model_from_python(run, folder):
+    assert run(*FULL, "--evaluation", "0.5", "--save", "model.pkl")[0] == 0
+    search = pickle.loads((folder / "model.pkl").read_bytes())
+    found = CalibratedModel(search, search.evaluation_, threshold=0.4)
+    sio = pytest.importorskip("skops.io")
+    sio.dump(found, folder / "ours.skops")
+    new = pd.DataFrame(records(50, seed=1), columns=HEADER)[["age", "smoker", "bmi"]]
+    assert run("predict", "ours.skops", "data.csv")[0] == 0
+    new.to_csv("new.csv", index=False)
+    assert run("predict", "ours.skops", "new.csv")[1].split() == ["prediction", *found.predict(new)]
+    assert "# Privacy statement: CalibratedModel" in run("report", "ours.skops")[1]
+    assert run("export", "ours.skops", "--output", "plain.skops")[:2] == (0, "")
+    plain = sio.load(folder / "plain.skops", trusted=TRUSTED_TYPES)
+    np.testing.assert_array_equal(plain.predict(new), found.predict(new))
+    pytest.importorskip("onnx")
+    assert run("export", "ours.skops", "--output", "m.onnx")[:2] == (0, "")
 
 
 def test_gaps_and_unknown_categories_in_new_records(run, folder):
@@ -132,6 +188,18 @@ def test_a_model_for_programs_without_dpselect(run, folder, model):
     assert (folder / "m.onnx").read_bytes() == to_onnx(model).SerializeToString()
 
 
+@pytest.mark.parametrize("name, package", [("plain.skops", "skops"), ("m.onnx", "onnx")])
+def test_what_other_programs_cannot_tell_apart_is_said(run, folder, name, package):
+    pytest.importorskip(package)
+    (folder / "data.csv").write_text((folder / "data.csv").read_text().replace(",no,", ",None,"))
+    schema = {**SCHEMA, "smoker": ["None", *SCHEMA["smoker"]]}
+    (folder / "schema.json").write_text(json.dumps(schema))
+    assert run(*FULL, "--save", "model.pkl")[0] == 0
+    code, out, err = run("export", "model.pkl", "--output", name)
+    assert (code, out) == (2, "") and "category 'None', which scikit-learn and ONNX cannot" in err
+    assert not (folder / name).exists()
+
+
 def test_figures_and_what_they_cost(run, folder, model):
     assert run("ledger", "create", "l.ledger", "--epsilon", "3")[0] == 0
     argv = ["evaluate", "model.pkl", "data.csv", "--target", "out come", "--epsilon", "1"]
@@ -145,6 +213,21 @@ def test_figures_and_what_they_cost(run, folder, model):
     assert code == 0 and said["records"] == 200 and said["privacy"]["epsilon"] == 1.0
     assert {"value", "low", "high"} == set(said["figures"]["accuracy"])
     assert SECRET not in out
+
+
+@pytest.mark.parametrize("classes", [[0, 1], [False, True], [0.0, 1.0]])
+def test_figures_of_a_model_that_was_made_in_python(run, folder, classes):
+    rows = pd.read_csv(folder / "waits.csv").assign(late=np.array(classes)[np.arange(200) % 2])
+    rows["age"] = 30 + 60 * (np.arange(200) % 2)  # which tells the classes apart
+    rows.to_csv(folder / "late.csv", index=False)
+    model = DPLogisticRegression(classes=classes, alpha=0.01)
+    search = StabilityGridSearchCV(
+        tabular_pipeline(PublicSchema({"age": (0, 120)}), model), {"model__alpha": [0.01]}, epsilon=1e4
+    ).fit(rows[["age"]], rows["late"].to_numpy())
+    (folder / "late.pkl").write_bytes(pickle.dumps(search))
+    argv = ["evaluate", "late.pkl", "late.csv", "--target", "late", "--epsilon", "1e4", "--json"]
+    code, out, err = run(*argv)
+    assert (code, err) == (0, "") and strict(out)["figures"]["accuracy"]["low"] > 0.9
 
 
 @pytest.mark.parametrize("given, target, figures", [

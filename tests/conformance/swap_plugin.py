@@ -6,7 +6,6 @@ GridSearchCV`` in a test module gets ours. Each test's number of fits of ours
 goes into the junit file, as the property ``swapped_fits``.
 """
 
-import inspect
 from types import FunctionType
 
 import pytest
@@ -31,7 +30,7 @@ class GridSearchCV(StabilityGridSearchCV):
 
 
 # The very same constructor, code and all, but for one default.
-_init = inspect.unwrap(StabilityGridSearchCV.__init__)
+_init = StabilityGridSearchCV.__init__
 GridSearchCV.__init__ = FunctionType(
     _init.__code__, _init.__globals__, "__init__", _init.__defaults__, _init.__closure__,
 )

@@ -1,6 +1,9 @@
 """Calibration and thresholds are functions of an evaluation, and do what scikit-learn's do."""
 
+from itertools import product
+
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn import metrics
 from sklearn.base import clone
@@ -11,6 +14,7 @@ from sklearn.model_selection import cross_val_score
 from sklearn.svm import LinearSVC
 
 from dpselect import (
+    DPLinearSVC,
     DPLogisticRegression,
     PrivacyLoss,
     RowChunks,
@@ -22,7 +26,9 @@ from dpselect import (
 )
 from dpselect.evaluation import CalibratedModel
 from dpselect.evaluation.calibrated import METHODS
+from dpselect.evaluation.plain_calibrated import plain_calibrated
 from dpselect.evaluation.scores import EDGES, PROBABILITIES
+from dpselect.preprocessing import tabular_pipeline
 
 INF = float("inf")
 RNG = np.random.default_rng(0)
@@ -145,6 +151,36 @@ def test_noise_alone_changes_little(method, epsilon):
         np.testing.assert_allclose(curve[inside], scores[inside], atol=0.35)
 
 
+@pytest.mark.parametrize("kind", [DPLinearSVC, DPLogisticRegression])
+def test_in_scikit_learn_alone(kind):
+    # (with so little noise that all targets are reached)
+    model = kind(1000.0, classes=["fit", "ill"], data_norm=3.0).fit(X[:1000], Y[:1000])
+    evaluation, rows = evaluate(model, *HELD, epsilon=INF), TEST[0][:5000]
+    for method, target in product([None, *METHODS], [{}, {"recall": 0.9}, {"rate": 0.02}]):
+        found = calibrated(model, evaluation, method=method, **target)
+        plain = found.to_sklearn()
+        assert abs(plain.predict_proba(rows) - found.predict_proba(rows)).max() < 1e-12
+        np.testing.assert_array_equal(plain.predict(rows), found.predict(rows))
+        assert plain.classes_.tolist() == ["fit", "ill"] and plain.n_features_in_ == 2
+
+
+def test_scikit_learn_alone_tells_sides_of_a_threshold_on_a_flat_curve():
+    for p in (0.0, 0.3, 1.0):
+        plain = plain_calibrated(MODEL, MODEL.classes_, (np.array([0.5]), np.array([p])), 0.25)
+        positive = MODEL.predict_proba(TEST[0])[:, 1] > 0.25
+        assert 0.1 < positive.mean() < 0.9
+        np.testing.assert_array_equal(plain.predict(TEST[0]) == "ill", positive)
+        assert abs(plain.predict_proba(TEST[0])[:, 1] - p).max() < 1e-12
+
+
+def test_of_three_classes_there_is_none():
+    model = DPLogisticRegression(classes=[0, 1, 2]).fit(X[:300], np.arange(300) % 3)
+    evaluation = evaluate(model, X[300:600], np.arange(300) % 3, epsilon=1.0, confidence=True)
+    found = calibrated(model, evaluation)
+    with pytest.raises(TypeError, match=r"3 classes.*estimator\.to_sklearn\(\)"):
+        found.to_sklearn()
+
+
 def test_groups():
     by = np.where(X[:, 1] > 0, "a", "b")
     evaluation = evaluate(MODEL, *HELD, epsilon=1.0, by=by[1000:31_000], levels=["a", "b"])
@@ -186,6 +222,35 @@ def test_another_evaluation_of_the_same_loss_is_another_release():
         for given in ({}, {"evaluation": search.evaluation_}, {"evaluation": again})
     ]
     assert said == [False, False, True]
+
+
+def test_the_report_of_a_calibrated_model_has_all_that_the_one_of_its_search_has():
+    schema = {"a": (-4, 4), "b": (-4, 4)}
+    model = tabular_pipeline(schema, DPLogisticRegression(classes=["fit", "ill"]), expansion="linear")
+    grid = {"model__alpha": [0.01, 0.1]}
+    search = StabilityGridSearchCV(model, grid, epsilon=100.0, evaluation=0.3)
+    search.fit(pd.DataFrame(X[:3000], columns=["a", "b"]), Y[:3000])
+    found = calibrated(search, search.evaluation_, rate=0.2)
+    before, after = privacy_report(search), privacy_report(found)
+    assert [section.title for section in after.sections] == [s.title for s in before.sections]
+    for block in before.sections[3].blocks[2:] + before.sections[1].blocks:  # schema, number of records
+        assert any(block in section.blocks for section in after.sections)
+    # nothing that came from the records is signed as public
+    public, good = (
+        next(section for section in after.sections if section.title == title).blocks
+        for title in ("What is taken to be public", "How good it is")
+    )
+    signed = {row[1]: row[2] for row in public[1].rows}
+    assert signed["rate"] == "0.2" and signed["evaluation"] == "0.3" and "threshold" not in signed
+    assert f"{found.threshold:.6g}, was computed from the released evaluation" in public[2]
+    figures = {row[0]: row[1] for row in good[-1].rows}
+    for name in ("recall", "roc_auc"):
+        assert figures[name] == str(search.evaluation_.metric(name, found.threshold))
+    # a threshold of one's own is one's own to sign for
+    by_hand = privacy_report(CalibratedModel(search, search.evaluation_, threshold=0.25))
+    assert "| CalibratedModel | threshold | 0.25 |" in str(by_hand)
+    assert "was computed" not in str(by_hand)
+    assert found.set_params(threshold=0.25).threshold_target is None
 
 
 def test_the_report_tells_of_the_seed_and_the_unit_of_an_evaluation():

@@ -45,7 +45,7 @@ def test_exact_figures_are_scikit_learns():
 def test_what_it_states():
     evaluation = evaluate(MODEL, *SET_ASIDE, epsilon=0.5)
     assert evaluation.privacy_.epsilon == 0.5 and evaluation.privacy_.delta == 0
-    assert "without the loss of the model" in str(evaluation) and not evaluation.privacy_.seeded
+    assert "the model's own loss is not counted" in str(evaluation) and not evaluation.privacy_.seeded
     model = DPLogisticRegression(0.5, classes=["no", "yes"]).fit(X[:1000], Y[:1000])
     together = PrivacyLoss.parallel([model.privacy_, evaluate(model, *SET_ASIDE, epsilon=0.5).privacy_])
     assert together.epsilon == 0.5

@@ -163,6 +163,25 @@ def test_intervals_cover(m, epsilon, law):
     assert sum(told > 0.5 for _, told, _ in found) >= 2
 
 
+def test_noise_never_says_that_the_root_mean_square_is_less_than_the_mean_size():
+    """Without the comparison it does so in a third of these releases."""
+    counts = np.bincount(RegressionCells((0.0, 1.0)).index(
+        np.full(1000, 0.5), 0.5 + np.random.default_rng(0).uniform(-0.1, 0.1, size=1000)
+    ), minlength=714)
+    noise = discrete_laplace(as_generator(0), (500, 714), noise_ratio(1.0, 2))
+    noisy = NoisyCounts.of(1.0 * (counts + noise), 1000, noise_variance(1.0))
+    found = of_counts(noisy)
+    (root, low, high), (size, *_) = found["rmse"], found["mae"]
+    both = ~np.isnan(root) & ~np.isnan(size)
+    assert both.sum() > 200 and (root >= size)[both].all()
+    told = ~np.isnan(root)
+    assert (low <= root)[told].all() and (root <= high)[told].all()
+    # a twin that reads each figure by itself
+    h = noisy.h / noisy.h.sum(axis=-1, keepdims=True)
+    alone = np.sqrt(np.maximum(h @ moments()["squared"], 0.0)), h @ moments()["absolute"]
+    assert (alone[0] < alone[1])[both].mean() > 0.1
+
+
 def test_noise_that_is_longer_than_stated_is_caught():
     found = {name: (told, covered) for name, told, covered in coverage(5000, 0.3, 3.0)}
     assert found["mae"][1] < 0.85 and found["bias"][1] < 0.85

@@ -5,7 +5,8 @@ import pytest
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
-from dpselect import DPHistogramDensity, DPLogisticRegression, DPRidge
+from dpselect import DPHistogramDensity, DPLogisticRegression, DPRidge, evaluate
+from dpselect.evaluation import CalibratedModel
 from dpselect.export import TRUSTED_TYPES, to_sklearn
 from dpselect.preprocessing import BoundedScaler, DPBoundsScaler, NormClipper, tabular_pipeline
 
@@ -50,4 +51,9 @@ def test_the_list_is_what_files_hold():
             method = "score_samples" if y is None else "predict"
             new = rows.copy()
             assert np.array_equal(getattr(loaded, method)(new), getattr(form, method)(new))
+    model = DPLogisticRegression(classes=[0, 1]).fit(X, cases.labels(2, X))
+    evaluation = evaluate(model, X, cases.labels(2, X), epsilon=1.0)
+    file = sio.dumps(CalibratedModel(model, evaluation, threshold=0.5).to_sklearn())
+    needed |= {*sio.get_untrusted_types(data=file)}
+    sio.loads(file, trusted=TRUSTED_TYPES).predict(X)
     assert sorted(needed) == TRUSTED_TYPES

@@ -13,11 +13,14 @@ from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 from dpselect import (
     DPHistogramDensity,
     DPHuberRegressor,
+    DPLinearSVC,
     DPLogisticRegression,
     DPRidge,
     PrivacyLoss,
     StabilityGridSearchCV,
+    evaluate,
 )
+from dpselect.evaluation import CalibratedModel
 from dpselect.export import to_onnx
 from dpselect.preprocessing import (
     BoundedScaler,
@@ -53,6 +56,27 @@ def run(graph, rows):
         given = {"X": rows}
     names = [output.name for output in session.get_outputs()]
     return dict(zip(names, session.run(names, given)))
+
+
+def test_a_calibrated_model():
+    X = np.random.default_rng(0).normal(size=(3000, 2))
+    y = np.where(X[:, 0] > 0.5, "yes", "no")
+    search = StabilityGridSearchCV(
+        DPLogisticRegression(classes=["no", "yes"], data_norm=3.0), {"alpha": [0.1]}, evaluation=0.5
+    ).fit(X, y)
+    for method, threshold in (("sigmoid", None), ("isotonic", 0.3), (None, 0.7)):
+        model = CalibratedModel(search, search.evaluation_, method=method, threshold=threshold)
+        graph = to_onnx(model)
+        found = run(graph, X)
+        assert sorted(found) == ["label", "probabilities"]
+        assert found["label"].tolist() == model.predict(X).tolist()
+        np.testing.assert_allclose(found["probabilities"], model.predict_proba(X), rtol=0, atol=1e-12)
+        assert json.loads(graph.metadata_props[0].value)["epsilon"] == model.privacy_.epsilon
+    with pytest.raises(Exception, match="indices"):
+        run(graph, np.full((1, 2), np.nan))
+    model = DPLinearSVC(classes=["no", "yes"]).fit(X, y)
+    with pytest.raises(TypeError, match="before calibration"):
+        to_onnx(CalibratedModel(model, evaluate(model, X, y, epsilon=1.0)))
 
 
 def same(model, rows):

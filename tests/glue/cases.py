@@ -1,6 +1,7 @@
 """Every private estimator in all its variants, with records that suit it."""
 
 import itertools
+from functools import partial
 
 import numpy as np
 
@@ -34,7 +35,10 @@ def targets(X):
 
 
 def _linear():
-    kinds = {"logistic": DPLogisticRegression, "svc": DPLinearSVC}
+    kinds = {
+        "logistic": DPLogisticRegression, "svc": DPLinearSVC,
+        "sloped": partial(DPLogisticRegression, slope=0.6),
+    }
     for (name, kind), perturbation, (norm, l1), K, intercept in itertools.product(
         kinds.items(), ("objective", "output"), (("l2", None), ("l1", 1.0)), (2, 3), (True, False)
     ):

@@ -3,6 +3,7 @@
 import functools
 import os
 import tempfile
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -24,6 +25,7 @@ from dpselect import (
 )
 from dpselect.accuracy_first import methods
 from dpselect.linear_model import accuracy, solver
+from dpselect.linear_model.ridge import decomposition
 from dpselect.linear_model.ridge import noise as ridge_noise
 from dpselect.metrics import get_score
 from dpselect.model_selection import evaluation
@@ -35,8 +37,9 @@ from .covering import covering_array
 KINDS = {
     "logistic": DPLogisticRegression, "svc": DPLinearSVC, "huber": DPHuberRegressor,
     "poisson": DPPoissonRegressor, "ridge": DPRidge,
+    "sloped": partial(DPLogisticRegression, slope=0.6),
 }
-CLASSIFIERS = ("logistic", "svc")
+CLASSIFIERS = ("logistic", "svc", "sloped")
 # labels of the classes as they are written, and never in ascending order but for two
 LABELS = {
     "two": [0, 1], "two texts": ["yes", "no"], "three": [3, -7, 1], "four texts": ["d", "b", "a", "c"],
@@ -103,6 +106,7 @@ def work_in_pieces(monkeypatch, row):
         (cutting, "BLOCK_ELEMENTS", 25 * row["columns"]), (evaluation, "MOST_SPLITS", 2),
         (solver, "GROUP_ELEMENTS", 2 * (row["columns"] + 1) ** 2), (solver, "SAMPLE_ROWS", 16),
         (solver, "SAMPLE_ROWS_PER_COEFFICIENT", 1), (ridge_noise, "MOST_KEPT", 0),
+        (decomposition, "LARGE", 1),
         (methods, "CHUNK", 3), (accuracy, "CHUNK", 4),
     ):
         monkeypatch.setattr(module, name, size)
@@ -406,7 +410,7 @@ def model_of(row, **parameters):
         given["target_bound"] = 2.5
     if kind in CLASSIFIERS:
         given |= {"classes": LABELS[row["labels"]], "class_weight": class_weights_of(row)}
-    if kind in ("logistic", "poisson"):
+    if kind in ("logistic", "sloped", "poisson"):
         given["base_rate"] = shares_of(row) if row["base_rate"] == "given" else (
             "auto" if row["base_rate"] == "auto" else None
         )

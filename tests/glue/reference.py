@@ -10,7 +10,7 @@ from collections import Counter
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import lambertw
+from scipy.special import expit, lambertw
 from scipy.stats import norm
 from sklearn.base import clone
 
@@ -18,10 +18,17 @@ from dpselect.mechanisms.gaussian_objective import LARGEST, objective_mu, signle
 from dpselect.mechanisms.person_objective import person_kappa, person_mu, person_signless_mu
 
 LOGISTIC, HINGE, HUBER, POISSON, RIDGE = "logistic", "hinge", "huber", "poisson", "ridge"
-# share of epsilon that hides the solver's residual, for classifiers and for ridge regression
-RESIDUAL_SHARE, RIDGE_RESIDUAL_SHARE = 1e-3, 5e-3
+SLOPED = "sloped"  # logistic, and straight where it is steeper than its slope
+MARGINS = (LOGISTIC, SLOPED, HINGE)
+# share of epsilon that hides the solver's residual, for classifiers and for ridge regression, and the
+# most of it where what hides it is long
+RESIDUAL_SHARE, RIDGE_RESIDUAL_SHARE, MOST_RESIDUAL_SHARE = 1e-3, 5e-3, 0.05
 # what rounding of the predictions leaves of a gradient, in units of their size
 ROUNDING = 2.0**-48
+# what it leaves of a sum over rows, relative to the largest gradient
+SUMS = 1e-11
+# what the noise that hides the residual does, beside that in the objective, where the solver can help it
+BESIDE = 0.1
 # residual of ridge regression, relative to the change of the gradients
 RIDGE_RESIDUAL = 1e-11
 WEIGHTS = {"l1": (0.2, 0.35), "l2": (0.3, 0.6)}
@@ -74,44 +81,85 @@ def largest_weight(model):
 
 def linear_scales(model, n, p, K, persons=False):
     """Return mu and the scales of the noise in the objective and of that which is added."""
+    if model.alpha != "auto":
+        return scales_at(model.alpha, model, n, p, K, persons)
+    alpha = usual_alpha(model, n, p, K)
+    if model.epsilon == math.inf:
+        return alpha, 0.0, 0.0
+    d, R, _, _ = linear_bounds(model, p)
+    squared = d if is_gaussian(model, p, K) else d * (d + 1)
+    curvature = constants_of(model)[1]
+    reach = 1.5 if kind_of(model) == POISSON else 5
+
+    def costs_too_much(log_alpha):
+        mu, _, output = scales_at(math.exp(log_alpha), model, n, p, K, persons)
+        noise = curvature * R**2 / 2 * output**2 * squared / d
+        bias = reach**2 / 2 * mu / R**2 / (1 + curvature * (R / (2 * d)) ** 2 / mu)
+        return math.log(noise / bias)
+
+    low = math.log(alpha)
+    if costs_too_much(low) > 0:
+        alpha = math.exp(brentq(costs_too_much, low, low + 20, xtol=1e-9))
+    return scales_at(alpha, model, n, p, K, persons)
+
+
+def usual_alpha(model, n, p, K):
+    """Return alpha="auto" where the noise that is added costs little."""
     d, R, G, laplace = linear_bounds(model, p)
-    kind = kind_of(model)
-    # what a weight of 1, or a count of at most 1, would need, times the largest one
-    W = largest_weight(model) * (model.target_bound if kind == POISSON else 1.0)
+    epsilon = model.epsilon / K
+    length = math.sqrt(2 * d) * G / R if laplace and model.perturbation == "objective" else d
+    if is_gaussian(model, p, K):
+        length = epsilon * math.sqrt(d) / gaussian_m(model, d, K)
+    even, least, reach = {HUBER: (300, 1, 5), POISSON: (100, 1, 1.5)}.get(kind_of(model), (100, 0.5, 5))
+    factor = min(max(math.sqrt(even * length / (n * epsilon)), least), 3)
+    factor = 4 if model.perturbation == "output" else factor
+    alpha = R**2 / n * max(factor * length / (5 * epsilon), 0.01)
+    return alpha * constants_of(model)[2] * 5 / reach
+
+
+def scales_at(alpha, model, n, p, K, persons):
+    """Return them for a number alpha."""
+    d, R, _, laplace = linear_bounds(model, p)
+    _, curvature, W = constants_of(model)
+    if model.epsilon == math.inf:
+        return alpha, 0.0, 0.0
+    gaussian = is_gaussian(model, p, K)
+    if model.perturbation == "output":
+        tau = residual(model, R, alpha, alpha * np.abs(origins(model)).max())
+        hidden = gaussian_m(model, d, K) if gaussian else model.epsilon / K
+        return alpha, 0.0, (2 * W * R / n + 2 * tau) / (alpha * hidden)
+    if gaussian:
+        return gaussian_scales(alpha, model, n, p, K, persons)
+    usual = pure_scales(RESIDUAL_SHARE, alpha, model, n, p, K, persons)
+    times = usual[2] / (usual[1] * (math.sqrt(2 / (d + 1)) if laplace else 1))
+    times *= usual[0] + curvature * R**2 / d
+    if times <= BESIDE * (1 + 1e-9):
+        return usual
+    share = min((times * RESIDUAL_SHARE) ** (2 / 3), MOST_RESIDUAL_SHARE)
+    return pure_scales(share, alpha, model, n, p, K, persons)
+
+
+def gaussian_scales(alpha, model, n, p, K, persons):
+    """Return the scales of Gaussian noise in the objective."""
+    d, R, _, _ = linear_bounds(model, p)
+    _, curvature, W = constants_of(model)
+    mu = max(alpha, gaussian_regularisation(model, K, W, curvature / W, persons) * R**2 / n)
+    linear = 2 * W * R / (n * gaussian_m(model, d, K, W * R**2 / (n * mu), persons))
+    hidden = gaussian_root(RESIDUAL_SHARE * model.epsilon, RESIDUAL_SHARE * model.delta) / K**0.5
+    t = linear * math.sqrt(d) + mu * np.abs(origins(model)).max()
+    largest = BESIDE * linear / (mu + curvature * R**2 / d)
+    return mu, linear, 2 / mu * residual(model, R, mu, t, largest * mu * hidden / 2) / hidden
+
+
+def pure_scales(residual_share, alpha, model, n, p, K, persons):
+    """Return the scales of noise in the objective, without a delta."""
+    d, R, G, laplace = linear_bounds(model, p)
+    kind, (_, curvature, W), epsilon = kind_of(model), constants_of(model), model.epsilon / K
     # a person's rows curve in as many directions as there are columns, or in a power of two
     rank = 2 ** math.ceil(math.log2(d)) if persons else 1
-    l1_objective = laplace and model.perturbation == "objective"
-    G = G if l1_objective else R
-    epsilon = model.epsilon / K
-    m = gaussian_m(model, d, K) if is_gaussian(model, p, K) else None
-    if model.alpha == "auto":
-        length = math.sqrt(2 * d) * G / R if l1_objective else d
-        length = length if m is None else epsilon * math.sqrt(d) / m
-        even, least, reach = {HUBER: (300, 1, 5), POISSON: (100, 1, 1.5)}.get(kind, (100, 0.5, 5))
-        factor = min(max(math.sqrt(even * length / (n * epsilon)), least), 3)
-        factor = 4 if model.perturbation == "output" else factor
-        alpha = R**2 / n * max(factor * length / (5 * epsilon), 0.01)
-        alpha *= W * 5 / reach
-    else:
-        alpha = model.alpha
-    if epsilon == math.inf:
-        return alpha, 0.0, 0.0
-    if model.perturbation == "output":
-        tau = residual(model, W, R, alpha, alpha * np.abs(origins(model)).max())
-        return alpha, 0.0, (2 * W * R / n + 2 * tau) / (alpha * (epsilon if m is None else m))
-    rest = (1 - RESIDUAL_SHARE) * epsilon
-    curvature = {
-        LOGISTIC: 0.25, HINGE: 0.5 / getattr(model, "huber_width", 1.0), HUBER: 1.0, POISSON: 1.0
-    }[kind]
-    mu = max(alpha, W * curvature * R**2 / (n * rank * math.expm1(rest / rank / 2)))
-    if m is not None:
-        mu = max(alpha, gaussian_regularisation(model, K, W, curvature, persons) * R**2 / n)
+    rest = (1 - residual_share) * epsilon
+    mu = max(alpha, curvature * R**2 / (n * rank * math.expm1(rest / rank / 2)))
     kappa = W * R**2 / (n * mu)
-    if m is not None:
-        linear = 2 * W * R / (n * gaussian_m(model, d, K, kappa, persons))
-        tau = residual(model, W, R, mu, linear * math.sqrt(d) + mu * np.abs(origins(model)).max())
-        share = RESIDUAL_SHARE * model.epsilon, RESIDUAL_SHARE * model.delta
-        return mu, linear, 2 * tau / (mu * gaussian_root(*share) / math.sqrt(K))
     # e (1 + s) / 2 + log(1 + c(s) kappa) <= rest, for all s; of a person rank log(1 + c kappa / rank)
     rest, kappa = rest / rank, kappa / rank
     if kind == LOGISTIC:
@@ -126,11 +174,33 @@ def linear_scales(model, n, p, K, persons=False):
     elif kind == HUBER:
         noise_epsilon = rest
     else:
-        noise_epsilon = rest - math.log1p(curvature * kappa)
+        noise_epsilon = rest - math.log1p(curvature / W * kappa)
     noise_epsilon *= rank
-    linear = 2 * W * G / (n * noise_epsilon)
-    tau = residual(model, W, R, mu, linear * d + mu * np.abs(origins(model)).max())
-    return mu, linear, 2 * tau / (mu * RESIDUAL_SHARE * epsilon)
+    linear = 2 * W * (G if laplace else R) / (n * noise_epsilon)
+    hidden, t = residual_share * epsilon, linear * d + mu * np.abs(origins(model)).max()
+    # independent variables are shorter than spherical noise at the same scale
+    alike = linear * math.sqrt(2 / (d + 1)) if laplace else linear
+    largest = BESIDE * alike / (mu + curvature * R**2 / d)
+    return mu, linear, 2 / mu * residual(model, R, mu, t, largest * mu * hidden / 2) / hidden
+
+
+def constants_of(model):
+    """Return the pull of the loss, its curvature and its largest derivative, for the largest weight.
+
+    Poisson's are those of a count of at most 1, times the bound.
+    """
+    kind, h, W = kind_of(model), getattr(model, "huber_width", 0.5), largest_weight(model)
+    if kind != POISSON:
+        pull, curvature = {
+            LOGISTIC: (0.2784645427610738, 0.25), HUBER: (math.inf, 1.0),
+            SLOPED: (0.2784645427610738, 0.25),
+            HINGE: ((1 + h) ** 2 / (8 * h) if h >= 1 / 3 else 1 - h, 0.5 / h),
+        }[kind]
+        return W * pull, W * curvature, W * (model.slope if kind == SLOPED else 1)
+    B = model.target_bound
+    z = max(0.0, float(lambertw(math.e * B).real) - 1)
+    down = math.exp(-1) if B >= math.exp(-1) else -B * math.log(B)
+    return W * max(down, z * z * math.exp(z)), W * B, W * B
 
 
 def gaussian_root(epsilon, delta):
@@ -169,8 +239,8 @@ def gaussian_m(model, d, K, kappa=0.0, persons=False):
         if persons:
             return max(person_signless_mu(rest, delta, way) for way in ways)
         return max(signless_mu(delta, tuple((b, rest - paid) for b, paid in way)) for way in ways)
-    if kind == HINGE:
-        charge = K * pays(kappa / (2 * model.huber_width))
+    if kind in (HINGE, SLOPED):
+        charge = K * pays(kappa / (2 * model.huber_width if kind == HINGE else 4 * model.slope))
         if persons:
             return person_mu(rest, delta, K, charge=charge)
         rest -= charge
@@ -181,25 +251,18 @@ def gaussian_m(model, d, K, kappa=0.0, persons=False):
     return min(gaussian_root(rest, delta), math.sqrt(4 + 2 * rest) - 2)
 
 
-def residual(model, W, R, mu, t):
-    """Return the length of the gradient up to which it is solved, t being that of the noise.
+def residual(model, R, mu, t, enough=math.inf):
+    """Return the length of the gradient that noise must hide, t being that of the noise.
 
-    Not less than what rounding of the predictions leaves.
+    Not less than what rounding of the sums and of the predictions leaves.
     """
-    kind, h = kind_of(model), getattr(model, "huber_width", 0.5)
-    pull, curvature = {
-        LOGISTIC: (0.2784645427610738, 0.25), HUBER: (math.inf, 1.0),
-        HINGE: ((1 + h) ** 2 / (8 * h) if h >= 1 / 3 else 1 - h, 0.5 / h),
-        # of a count of at most 1, times that
-        POISSON: (math.inf, 1.0),
-    }[kind]
-    if kind == POISSON:
-        B = model.target_bound
-        z = max(0.0, float(lambertw(math.e * B).real) - 1)
-        down = math.exp(-1) if B >= math.exp(-1) else -B * math.log(B)
-        pull = max(down, z * z * math.exp(z)) / B
-    longest = min((W * R + t) / mu, (t + math.sqrt(t * t + 4 * mu * W * pull)) / (2 * mu))
-    return max(model.tol * (W * R + t), ROUNDING * W * curvature * R * R * longest)
+    pull, curvature, W = constants_of(model)
+    longest = min((W * R + t) / mu, (t + math.sqrt(t * t + 4 * mu * pull)) / (2 * mu))
+    margins, sums = ROUNDING * curvature * R * R * longest, SUMS * (W * R + t)
+    usual, loosest = (max(tol * (W * R + t), margins) for tol in (model.tol, 1e-10))
+    reached = min(usual, max(enough - sums, sums, margins))
+    # what sums round is hidden where it counts
+    return reached + sums if reached < loosest else reached
 
 
 def told(model, n, p, K):
@@ -247,7 +310,14 @@ def kind_of(model):
         return POISSON
     if hasattr(model, "target_range"):
         return RIDGE if hasattr(model, "coef_bound") else HUBER
+    if getattr(model, "slope", None) not in (None, 1):
+        return SLOPED
     return HINGE if hasattr(model, "huber_width") else LOGISTIC
+
+
+def width_of(model):
+    """Return the number that the loss of a classifier has, if it has one."""
+    return getattr(model, "slope" if kind_of(model) == SLOPED else "huber_width", None)
 
 
 def linear_release(model, X, y, unit, weight=1.0, groups=None):
@@ -273,7 +343,7 @@ def linear_release(model, X, y, unit, weight=1.0, groups=None):
     signs = signs_of(y, np.unique(model.classes))
     w = np.array([
         minimiser(kind_of(model), A * signs[:, k : k + 1], mu, linear * unit[0, k] - mu * origin[k],
-                  getattr(model, "huber_width", None), weights)
+                  width_of(model), weights)
         for k in range(K)
     ])
     return w + output * unit[1], 0.02 * output
@@ -302,7 +372,7 @@ def design(model, X):
 def minimiser(kind, A, mu, b, width=None, weights=1.0):
     """Return the w of least mean of weights * phi(A w) + mu / 2 |w|^2 + b.w, by Newton's method.
 
-    `width` is that of a hinge; the targets of robust regression; those of counts, and their bound.
+    `width` is that of a hinge; the largest slope; targets of robust regression; counts and their bound.
     """
 
     def parts(w, curved=True):
@@ -311,6 +381,11 @@ def minimiser(kind, A, mu, b, width=None, weights=1.0):
             value = np.logaddexp(0, -u)
             derivative = -1 / (1 + np.exp(u))
             second_derivative = derivative * (-1 - derivative)
+        elif kind == SLOPED:
+            bend = math.log(1 / width - 1)
+            value = np.logaddexp(0, -np.maximum(u, bend)) + width * np.maximum(bend - u, 0)
+            derivative = np.maximum(-expit(-u), -width)
+            second_derivative = np.where(u >= bend, derivative * (-1 - derivative), 0.0)
         elif kind == HUBER:
             root = np.hypot(1, u - width)
             # less that of predicting 0, or differences would drown

@@ -194,7 +194,7 @@ def test_histograms_of_noisy_counts(name, how):
 @each_of("name, how", [case for case in READ if "sums" in case[0]])
 def test_sums_are_read_with_their_own_noise(name, how, monkeypatch):
     # what is read of noisy sums is the minimiser of `Decomposition`; the sums are taken from it
-    from dpselect.linear_model.ridge.noise import Decomposition as Statistics
+    from dpselect.linear_model.ridge.decomposition import Decomposition as Statistics
 
     seen, of = [], Statistics.of.__func__
 

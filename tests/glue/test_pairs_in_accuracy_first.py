@@ -74,8 +74,10 @@ def ball_of(known, X):
     kind, W = reference.kind_of(known), reference.largest_weight(known)
     _, R, _, _ = reference.linear_bounds(known, X.shape[1])
     L, width = 1.0, getattr(known, "huber_width", 0.5)
+    L = known.slope if kind == reference.SLOPED else L
     pull = {
         reference.LOGISTIC: 0.2784645427610738, reference.HUBER: math.inf,
+        reference.SLOPED: 0.2784645427610738,
         reference.HINGE: (1 + width) ** 2 / (8 * width),
     }.get(kind)
     if kind == reference.POISSON:
@@ -170,8 +172,8 @@ def risk_of(run, known, X, rows, w):
         errors = np.clip(y - centre, -half, half) - z[:, 0]
         return (share * errors**2).sum() / share.sum() / 2 + known.alpha / 2 * w @ w
     weight = reference.weights_of(known, y, 1.0 if run.weight is None else run.weight[rows])
-    width = getattr(known, "huber_width", None)
-    if kind in (reference.LOGISTIC, reference.HINGE):
+    width = reference.width_of(known)
+    if kind in reference.MARGINS:
         z = z * reference.signs_of(y, np.unique(known.classes))
     elif kind == reference.POISSON:
         width = np.clip(y, 0, known.target_bound)[:, None], known.target_bound

@@ -234,9 +234,9 @@ class Run:
         y, groups = self.y[rows], self.part(self.groups, rows)
         share = np.ones(len(rows)) if groups is None else reference.shares_of(groups)
         kind, z = reference.kind_of(known), self.linear(known, w, X, rows)
-        if kind in (reference.LOGISTIC, reference.HINGE):
+        if kind in reference.MARGINS:
             u = z * reference.signs_of(y, np.unique(known.classes))
-            penalty = expit(-u) ** 2 if kind == reference.LOGISTIC else np.clip(1 - u, 0, 1)
+            penalty = np.clip(1 - u, 0, 1) if kind == reference.HINGE else expit(-u) ** 2
             penalty = penalty.mean(axis=1)
         elif kind == reference.POISSON:
             B = known.target_bound
@@ -512,8 +512,8 @@ def least_risk(run, known, X, reach, mu):
     for k, origin in enumerate(np.resize(reference.origins(known), K)):
         o = np.zeros(A.shape[1])
         o[-1] = origin
-        sign, width = 1.0, getattr(known, "huber_width", None)
-        if kind in (reference.LOGISTIC, reference.HINGE):
+        sign, width = 1.0, reference.width_of(known)
+        if kind in reference.MARGINS:
             sign = reference.signs_of(y, np.unique(known.classes))[:, [k]]
         elif kind == reference.POISSON:
             width = np.clip(y, 0, known.target_bound), known.target_bound
@@ -541,6 +541,9 @@ def losses_of(kind, z, width):
     """Return the losses of margins, or predictions; `width` is as for :func:`reference.minimiser`."""
     if kind == reference.LOGISTIC:
         return np.logaddexp(0, -z)
+    if kind == reference.SLOPED:
+        bend = math.log(1 / width - 1)
+        return np.logaddexp(0, -np.maximum(z, bend)) + width * np.maximum(bend - z, 0)
     if kind == reference.HINGE:
         return np.clip(1 + width - z, 0, 2 * width) ** 2 / (4 * width) + np.maximum(1 - width - z, 0)
     if kind == reference.POISSON:

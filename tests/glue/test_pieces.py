@@ -15,6 +15,7 @@ from dpselect import DPHistogramDensity, DPLogisticRegression, DPRidge, SeededNo
 from dpselect.accuracy_first import methods
 from dpselect.density import splits as density_splits
 from dpselect.linear_model import accuracy, problems, solver
+from dpselect.linear_model.ridge import decomposition
 from dpselect.linear_model.ridge import noise as ridge_noise
 from dpselect.mechanisms import exponential_mechanism, noisy_argmax
 from dpselect.model_selection import evaluation
@@ -37,6 +38,7 @@ PIECES = {
     "factors of many columns": (problems, "MANY", 1, ("three classes", "fits")),
     "factors of few columns": (problems, "SMALL", 0, ("three classes", "fits")),
     "sums that are kept": (ridge_noise, "MOST_KEPT", 0, ("processed", "sums", "fits")),
+    "eigenvectors in one": (decomposition, "LARGE", 1, ("ridge", "sums", "fits")),
 }
 
 # splits of different sizes, more than two of them

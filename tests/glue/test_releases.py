@@ -152,9 +152,9 @@ def test_a_thread_that_waits_for_the_ledger_fits_what_it_asked_for(name, monkeyp
     ledger = PrivacyLedger(tmp_path / "records.ledger", epsilon=100.0, delta=0.1)
     model = clone(EVERY[name]).set_params(ledger=ledger)
     asked, fitted = model.epsilon, []
-    calibration, asks = type(model).calibration, threading.Event()
+    calibration, asks = type(model)._calibration, threading.Event()
 
-    def watched(self, shape, epsilon=None):
+    def watched(self, shape, epsilon):
         fitted.append(calibration(self, shape, epsilon).epsilon)
         return calibration(self, shape, epsilon)
 
@@ -162,7 +162,7 @@ def test_a_thread_that_waits_for_the_ledger_fits_what_it_asked_for(name, monkeyp
         asks.set()
         return PrivacyLedger.reserve(ledger, *args, **kwargs)
 
-    monkeypatch.setattr(type(model), "calibration", watched)
+    monkeypatch.setattr(type(model), "_calibration", watched)
     monkeypatch.setattr(ledger, "reserve", reserve, raising=False)
     with transaction(ledger.path):  # somebody else spends
         thread = threading.Thread(target=lambda: model.fit(*records_for(model)))
@@ -170,4 +170,4 @@ def test_a_thread_that_waits_for_the_ledger_fits_what_it_asked_for(name, monkeyp
         assert asks.wait(60)
         model.set_params(epsilon=50.0)
     thread.join()
-    assert (model.privacy_.epsilon, fitted, ledger.spent()[0]) == (asked, [asked], asked)
+    assert (model.privacy_.epsilon, {*fitted}, ledger.spent()[0]) == (asked, {asked}, asked)

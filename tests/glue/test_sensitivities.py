@@ -7,6 +7,7 @@ documentation, and other tests tie the releases to them.
 
 import itertools
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -24,7 +25,7 @@ from dpselect import (
 from dpselect.accuracy_first.forms import NoiseLevels
 from dpselect.capabilities import PublicShape
 from dpselect.density.accuracy import one_sided_quantile
-from dpselect.linear_model.losses import HuberHingeLoss, LogisticLoss
+from dpselect.linear_model.losses import HuberHingeLoss, LogisticLoss, SlopedLogisticLoss
 from dpselect.mechanisms.verification import root_excess_sensitivity
 from dpselect.metrics import (
     AccuracyScore,
@@ -92,10 +93,12 @@ def test_output_perturbation_charges_what_one_record_moves(K, intercept, norm):
     assert scales_of(model, N, 2).output_scale == pytest.approx(moved.max(), rel=1e-4)
 
 
-@pytest.mark.parametrize("kind", [DPLogisticRegression, DPLinearSVC])
+@pytest.mark.parametrize("kind, loss", [
+    (DPLogisticRegression, LogisticLoss()), (DPLinearSVC, HuberHingeLoss(0.5)),
+    (partial(DPLogisticRegression, slope=0.6), SlopedLogisticLoss(0.6)),
+])
 @pytest.mark.parametrize("norm", ["l2", "l1"])
-def test_objective_perturbation_charges_what_one_record_moves_the_gradient(norm, kind):
-    loss = LogisticLoss() if kind is DPLogisticRegression else HuberHingeLoss(0.5)
+def test_objective_perturbation_charges_what_one_record_moves_the_gradient(norm, kind, loss):
     # as long as a row may be, in both norms: a + b = 1 and a^2 + b^2 = 0.8^2
     row = np.array([0.5 + math.sqrt(0.07), 0.5 - math.sqrt(0.07), 0.5])
     derivatives = loss.derivative(np.array([-40.0, -40.0]))

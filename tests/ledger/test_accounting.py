@@ -161,6 +161,17 @@ def test_totals_are_no_less_than_the_exact_ones_and_close(case, delta):
     assert found <= composed_epsilon(losses, delta, accountant="concentrated") <= 1.6 * exact
 
 
+def test_totals_that_no_grid_reaches():
+    # exponentials of these are beyond float64
+    mu = 40 / math.sqrt(10)
+    ten = [PrivacyLoss(gaussian_epsilon(mu, 1e-7), 1e-7, event=GaussianEvent(mu))] * 10
+    exact = gaussian_epsilon(40, 1e-5)
+    assert exact * (1 - 1e-10) <= composed_epsilon(ten, 1e-5) <= 1.001 * exact
+    assert composed_epsilon([PrivacyLoss(1e9, 1e-7)] * 3, 1e-5) == 3e9
+    choice = PrivacyLoss(500.0, event=ChoiceEvent(500.0))
+    assert 500 < composed_epsilon([choice, gaussian_loss(0.3, 1e-7)], 1e-5) <= 500.3
+
+
 def test_every_choice_between_two_is_covered():
     losses = [gaussian_loss(0.5, 1e-6), PrivacyLoss(0.4, event=ChoiceEvent(0.4))]
     mus = [gaussian_mu(0.5, 1e-6)]
@@ -233,10 +244,25 @@ def test_a_ledger_keeps_what_was_released(tmp_path):
     entries = ledger.history()
     assert [entry.statement for entry in entries[:3]] == fits
     assert entries[3].statement.event == GaussianEvent(gaussian_mu(0.5, 1e-6))
-    assert ledger.spent() == pytest.approx((2.0, 4e-6))
+    assert ledger.spent() == pytest.approx((0.5 + sum(loss.epsilon for loss in fits), 4e-6))
     assert composed_epsilon(ledger, 1e-5) <= ledger.total(1e-5) < 1.9
     copy = PrivacyLedger.from_json(ledger.to_json(), tmp_path / "copy")
     assert copy.history() == entries and copy.total(1e-5) == ledger.total(1e-5)
+
+
+@pytest.mark.parametrize("epsilon, delta, event", [
+    (0.4, 1e-6, GaussianEvent(gaussian_mu(0.5, 1e-6))),
+    (0.5, 1e-7, GaussianEvent(gaussian_mu(0.5, 1e-6))),
+    (0.5, 0.0, GaussianEvent(0.1)), (0.4, 0.0, ChoiceEvent(0.5)), (0.9, 0.0, ChoiceEvent(0.5, times=2)),
+    (0.4, 1e-9, ChoiceEvent(0.5)),
+])
+def test_an_event_that_spends_more_than_is_said_is_refused(epsilon, delta, event, tmp_path):
+    ledger = PrivacyLedger(tmp_path / "l.ledger", epsilon=3.0, delta=1e-5)
+    with pytest.raises(ValueError, match="count less than is spent"):
+        ledger.spend(epsilon, delta, event=event)
+    assert ledger.spent() == (0.0, 0.0)
+    # what is private at more than it spends is not
+    ledger.spend(1.0, 2e-6, event=event)
 
 
 def test_what_failed_or_came_out_smaller_counts_for_what_was_reserved(tmp_path):

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import re
 import sys
 from pathlib import Path
 
@@ -9,8 +10,10 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
 from dpselect import (
     AccuracyFirstSearchCV,
@@ -30,10 +33,10 @@ from dpselect import (
 from dpselect.audit import epsilon_lower_bound
 from dpselect.linear_model import coefficients
 from dpselect.linear_model.coefficient_fits import fits_of
-from dpselect.linear_model.coefficient_intervals import upper
+from dpselect.linear_model.coefficient_intervals import intervals_of, upper
 from dpselect.linear_model.coefficients import IntervalPlan, released_matrices
 from dpselect.noise import root_stream
-from dpselect.preprocessing import BoundedScaler
+from dpselect.preprocessing import BoundedScaler, DPBoundsScaler, tabular_pipeline
 from dpselect.records import Weighted
 from tests.model_selection.strategies.common import Untouchable
 
@@ -382,9 +385,119 @@ def test_the_table_of_the_documentation_is_what_was_measured():
 
 def test_few_records_say_nothing():
     model, y = fitted("logistic", 1.0)
-    found = coef_interval(model, X[:100], y[:100], epsilon=0.1, n_samples=N)
+    found = coef_interval(model, X[:900], y[:900], epsilon=0.1, n_samples=N)
     assert found.empty and "not known" in repr(found)
     assert np.isnan(found.confidence_interval()).all()
+
+
+@pytest.mark.parametrize("name, K", [("logistic", 1), ("sums", 1), ("logistic", 3)])
+def test_it_is_refused_before_noise_where_no_records_could_say_anything(name, K, tmp_path):
+    """The largest curvature that there can be is told just above the number in the message."""
+    model, y = fitted(name)
+    model = model.set_params(epsilon=1.0)
+    if K > 1:
+        model, y = clone(model).set_params(classes=[0, 1, 2]), np.arange(N) % 3
+    model = model.fit(X, y)
+    ledger = PrivacyLedger(tmp_path / "ledger", epsilon=1.0)
+    with pytest.raises(ValueError, match="says nothing of 3 coefficients") as caught:
+        coef_interval(model, X[:20], y[:20], epsilon=0.125, n_samples=N, ledger=ledger)
+    assert ledger.spent()[0] == 0.0
+    enough = int(re.search("at least ([0-9]+) records", str(caught.value))[1])
+    for m, told in ((enough - 1, False), (enough, True)):
+        plan = IntervalPlan(fits_of(model, N), 0.125)
+        # as if all directions were curved alike, in the units of the release
+        best = [
+            (np.eye(3) * fit.bounds[0] / 3 / fit.weights**2, np.eye(3)) for fit in plan.fits
+        ]
+        if told:
+            plan.check_size(m)
+        else:
+            with pytest.raises(ValueError, match="says nothing"):
+                plan.check_size(m)
+        found = intervals_of(plan.fits, best, plan.deviation(m), None)
+        assert found.empty != told or fits_of(model, N)[0].mu > 0
+
+
+# --- of a Pipeline
+
+TABLE = np.array([20 + 50 * (X[:, 0] + 1), np.where(X[:, 1] > 0, "yes", "no")], dtype=object).T
+SCHEMA = {"age": (20, 120), "smokes": ["yes", "no"]}
+
+
+def test_of_a_pipeline_columns_have_the_names_that_the_model_sees():
+    model = tabular_pipeline(
+        SCHEMA, DPLogisticRegression(INF, classes=[0, 1], alpha=0.01), expansion="linear"
+    ).fit(TABLE, LABELS)
+    found = coef_interval(model, TABLE, LABELS, epsilon=INF, n_samples=N)
+    assert found.names == ("age", "smokes_code1", "intercept")
+    by_hand = coef_interval(model[-1], model[:-1].transform(TABLE), LABELS, epsilon=INF, n_samples=N)
+    assert by_hand.names == (0, 1, "intercept")
+    assert np.array_equal(found.confidence_interval(), by_hand.confidence_interval())
+    table = pytest.importorskip("pandas").DataFrame(TABLE, columns=list(SCHEMA))
+    told = coef_interval(model.fit(table, LABELS), table, LABELS, epsilon=INF, n_samples=N)
+    assert told.to_frame().equals(found.to_frame())
+    pieces = RowChunks(lambda i: table[1000 * i : 1000 * (i + 1)], lengths=[1000] * 2, n_columns=2)
+    lazily = coef_interval(model, pieces, LABELS, epsilon=INF, n_samples=N)
+    assert lazily.curvature_ == pytest.approx(found.curvature_, abs=1e-12)
+
+
+def test_steps_before_it_may_have_learned_privately_and_may_have_no_names():
+    nameless = FunctionTransformer(np.tanh)
+    model = make_pipeline(DPBoundsScaler(5.0), nameless, DPLogisticRegression(5.0, classes=[0, 1]))
+    model.fit(X, LABELS)
+    found = coef_interval(model, X, LABELS, epsilon=5.0, n_samples=N, groups=None)
+    assert found.names == (0, 1, "intercept") and not found.empty
+    assert found.privacy_.epsilon == 5.0
+
+
+def test_no_record_changes_the_rows_of_others_on_their_way_through_a_pipeline():
+    """A text among numbers would make texts of all of them, of which an encoder knows none."""
+    pandas = pytest.importorskip("pandas")
+    table = pandas.DataFrame({"ward": 1.0 + (X[:, 0] > 0), "dose": X[:, 1]})
+    encoder = OneHotEncoder(categories=[[1.0, 2.0]], handle_unknown="ignore", sparse_output=False)
+    model = make_pipeline(
+        ColumnTransformer([("ward", encoder, ["ward"])], remainder="passthrough", sparse_threshold=0),
+        DPLogisticRegression(INF, classes=[0, 1], alpha=0.01),
+    ).fit(table, LABELS)
+    found = coef_interval(model, table, LABELS, epsilon=INF, n_samples=N)
+    assert found.names[:2] == ("ward__ward_1.0", "ward__ward_2.0")
+    mixed = table.astype({"ward": object})
+    mixed.iloc[0, 0] = "surgery"
+    with pytest.raises(ValueError, match="Column 'ward' of X .*text") as caught:
+        coef_interval(model, mixed, LABELS, epsilon=INF, n_samples=N)
+    assert "surgery" not in str(caught.value)
+    # rows in pieces go through the steps piece by piece
+    pieces = RowChunks(lambda i: table[1000 * i : 1000 * (i + 1)], lengths=[1000] * 2, n_columns=2)
+    told = coef_interval(model, pieces, LABELS, epsilon=INF, n_samples=N)
+    assert told.curvature_ == pytest.approx(found.curvature_, abs=1e-12)
+
+
+def test_an_unknown_column_is_named():
+    rows = X * [1.0, 1e-3]
+    seed = root_stream(0)
+    model = make_pipeline(
+        BoundedScaler([(-1, 1), (-1, 1)]),
+        DPLogisticRegression(5.0, classes=[0, 1], alpha=1e-4, random_state=seed),
+    ).fit(rows, LABELS)
+    found = coef_interval(model, rows, LABELS, epsilon=5.0, n_samples=N, random_state=seed)
+    assert found.empty and found.lost == ("x1",) and "Least is known of x1: drop" in repr(found)
+    model[:-1].set_params(boundedscaler__bounds=[(-1, 1), (-1e-3, 1e-3)])
+    model.fit(rows, LABELS)
+    found = coef_interval(model, rows, LABELS, epsilon=5.0, n_samples=N, random_state=seed)
+    assert not found.empty and found.lost == () and "Least" not in repr(found)
+
+
+def test_errors_of_steps_name_the_column_and_no_value(tmp_path):
+    model = tabular_pipeline(SCHEMA, DPLogisticRegression(classes=[0, 1]), expansion="linear")
+    model.fit(TABLE, LABELS)
+    ledger = PrivacyLedger(tmp_path / "ledger", epsilon=1.0)
+    for value, said in ((np.nan, "'age' of X has missing values"), ("77 years", "'age'")):
+        rows = TABLE.copy()
+        rows[3, 0] = value
+        with pytest.raises(ValueError, match=said) as caught:
+            coef_interval(model, rows, LABELS, epsilon=1.0, n_samples=N, ledger=ledger)
+        assert "77" not in str(caught.value) and caught.value.__context__ is None
+    assert ledger.spent()[0] == 0.0
 
 
 # --- what is paid, and refused
@@ -401,8 +514,13 @@ def test_a_ledger_pays(tmp_path):
 @pytest.mark.parametrize("make, match", [
     (lambda: LogisticRegression().fit(X, LABELS), "model must be"),
     (lambda: DPLogisticRegression, "model must be"),
+    (lambda: StabilityGridSearchCV(DPLogisticRegression(classes=[0, 1]), {}).fit(X, LABELS),
+     r"write search\.best_estimator_"),
     (lambda: DPHistogramDensity(bounds=(-1, 1)).fit(X), "model must be"),
-    (lambda: make_pipeline(BoundedScaler((-1, 1)), LogisticRegression()).fit(X, LABELS), "last step"),
+    (lambda: make_pipeline(BoundedScaler((-1, 1)), LogisticRegression()).fit(X, LABELS),
+     "ends with one"),
+    (lambda: make_pipeline(StandardScaler(), DPLogisticRegression(classes=[0, 1])).fit(X, LABELS),
+     "'standardscaler' .* learns from the data"),
     (lambda: DPLogisticRegression(classes=[0, 1]).fit(X, LABELS, groups=PERSONS), "groups is missing"),
     (lambda: DPLogisticRegression(classes=[0, 1], max_sample_weight=2.0).fit(X, LABELS),
      "sample_weight is missing, and model has max_sample_weight=2.0"),

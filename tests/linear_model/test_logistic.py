@@ -1,3 +1,5 @@
+import dataclasses
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -7,6 +9,8 @@ from sklearn.multiclass import OneVsRestClassifier
 
 from dpselect import DPLogisticRegression, SeededNoiseWarning
 from dpselect.capabilities import PublicShape
+from dpselect.linear_model.losses import LogisticLoss, SlopedLogisticLoss
+from dpselect.noise import root_stream
 from tests.trials import scales_of, solved
 
 
@@ -53,6 +57,73 @@ def test_one_vs_rest_without_noise():
     )
     np.testing.assert_allclose(model.predict_proba(X), other.predict_proba(X), atol=1e-6)
     assert (model.predict(X) == other.predict(X)).all()
+
+
+# --- a loss that is less steep
+
+
+def log_density(loss, z, offset, scales, w):
+    """Return the log density of a model of one column, of signed rows z, but for a constant."""
+    margins = w * z[:, None] + offset  # a base rate, of records of one label
+    gradient = (loss.derivative(margins.copy()) * z[:, None]).mean(axis=0) + scales.mu * w
+    curvature = (loss.second_derivative(margins.copy()) * z[:, None] ** 2).mean(axis=0) + scales.mu
+    return np.log(curvature) - np.abs(gradient) / scales.linear_scale
+
+
+def largest_loss(loss, scales):
+    w, rows = np.linspace(-20, 20, 4001), [-1.0, -0.5, 0.0, 0.5, 1.0]
+    densities = np.array([
+        [[log_density(loss, np.array([z, other]), offset, scales, w) for z in rows] for other in rows]
+        for offset in (-30.0, -1.0, -0.4, 0.0)
+    ])
+    return np.ptp(densities, axis=2).max()
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
+@pytest.mark.parametrize("alpha", [1e-4, 100.0])
+def test_the_law_of_a_less_steep_loss(epsilon, alpha):
+    model = DPLogisticRegression(epsilon, alpha=alpha, slope=0.6, fit_intercept=False, classes=[-1, 1])
+    scales, loss = scales_of(model, 2, 1), SlopedLogisticLoss(0.6)
+    assert 0.9 * epsilon < largest_loss(loss, scales) <= epsilon
+    if alpha > 1:  # a loss that does not bend
+        assert largest_loss(LogisticLoss(), scales) > 1.2 * epsilon
+    else:  # noise that does not pay for curvature
+        bare = dataclasses.replace(scales, linear_scale=2 * 0.6 / (2 * epsilon))
+        assert largest_loss(loss, bare) > 1.1 * epsilon
+
+
+def test_a_less_steep_loss_moves_no_further(monkeypatch):
+    # all records are far on the wrong side, by the base rate
+    model = DPLogisticRegression(
+        alpha=1e3, slope=0.6, base_rate=0.999, perturbation="output", intercept_scaling=0.1,
+        classes=[0, 1], random_state=root_stream(0),
+    )
+    rows, labels = np.zeros((10, 1)), np.zeros(10, dtype=int)
+    rows[0] = 1.0
+    sensitivity = model.epsilon * scales_of(model, 10, 1).output_scale
+
+    def moved():
+        return float(abs(model.fit(rows, labels).coef_ - model.fit(-rows, labels).coef_).max())
+
+    assert 0.98 * sensitivity < moved() <= sensitivity
+    monkeypatch.setattr(DPLogisticRegression, "_loss", lambda self: LogisticLoss())  # it does not bend
+    assert moved() > 1.5 * sensitivity
+
+
+@pytest.mark.parametrize("slope, share", [(0.6, 0.02), (0.6, 0.3), (0.6, 0.45), (0.75, 0.1)])
+def test_a_less_steep_loss_predicts_rare_labels_as_rarer_by_its_slope(slope, share):
+    X, y = np.zeros((200, 1)), (np.arange(200) < 200 * share).astype(int)
+    model = DPLogisticRegression(np.inf, alpha=1e-9, slope=slope, classes=[0, 1])
+    expected = slope * share / (1 - share) if share < 1 - slope else share
+    np.testing.assert_allclose(model.fit(X, y).predict_proba(X)[0, 1], expected, rtol=1e-4)
+    np.testing.assert_allclose(model.fit(X, 1 - y).predict_proba(X)[0, 0], expected, rtol=1e-4)
+
+
+@pytest.mark.parametrize("slope", [0.4, 1.1, 0, True, "steep", float("nan")])
+def test_slopes(data, slope):
+    with pytest.raises((ValueError, TypeError), match="slope"):
+        fit(*data, slope=slope)
+    assert np.array_equal(*(seeded(*data, slope=same).coef_ for same in (None, 1.0)))
 
 
 # --- rows that are bounded in two norms

@@ -6,10 +6,12 @@ from dpselect.linear_model.losses import (
     LogisticLoss,
     PoissonLoss,
     PseudoHuberLoss,
+    SlopedLogisticLoss,
 )
 
-LOSSES = [LogisticLoss(), HuberHingeLoss(), HuberHingeLoss(0.1), HuberHingeLoss(1 / 3),
-          HuberHingeLoss(2.0), *map(PoissonLoss, (0.05, 0.7, 1.0, 3.0, 40.0)),
+LOSSES = [LogisticLoss(), *map(SlopedLogisticLoss, (0.5, 0.6, 0.9)), HuberHingeLoss(),
+          HuberHingeLoss(0.1), HuberHingeLoss(1 / 3), HuberHingeLoss(2.0),
+          *map(PoissonLoss, (0.05, 0.7, 1.0, 3.0, 40.0)),
           PseudoHuberLoss(50.0, 10.0)]
 Z = np.linspace(-40, 40, 200_001)
 

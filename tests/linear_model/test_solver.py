@@ -13,6 +13,7 @@ from dpselect.linear_model.losses import (
     LogisticLoss,
     PoissonLoss,
     PseudoHuberLoss,
+    SlopedLogisticLoss,
 )
 from dpselect.linear_model.solver import minimise
 from dpselect.linear_model.tolerance import attainable, guaranteed_steps
@@ -25,7 +26,7 @@ from .tables import gradient_norms, problem
 @pytest.mark.parametrize(
     "loss",
     [LogisticLoss(), HuberHingeLoss(), HuberHingeLoss(0.01), PoissonLoss(0.2), PoissonLoss(30.0),
-     PseudoHuberLoss(5.0, 0.1)],
+     PseudoHuberLoss(5.0, 0.1), SlopedLogisticLoss(0.6)],
     ids=repr,
 )
 @pytest.mark.parametrize("R", [0.01, 1.0, 100.0])

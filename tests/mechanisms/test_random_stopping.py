@@ -155,6 +155,18 @@ def test_each_run_gets_its_share(law):
     assert total_epsilon(0.0, law) == 0.0
 
 
+@pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
+def test_no_digits_cancel_in_a_small_loss(law):
+    # what the choice adds is odd in epsilon, so its square does not occur
+    share = 1 + (1 + law.eta) * (1 - law.gamma) / (1 + law.gamma)
+    assert total_epsilon(1e-9, law) == pytest.approx(1e-9 * share, rel=1e-13)
+    run = run_epsilon(1e-9, law)
+    assert run * share <= 1e-9 * (1 + 1e-14) and run * share >= 1e-9 * (1 - 1e-13)
+    # with a delta, both forms agree where they meet
+    below, above = (law.selection_loss(1e-4 * x, 1e-9) for x in (1 - 1e-12, 1 + 1e-12))
+    assert below == pytest.approx(above, rel=1e-9)
+
+
 def with_delta(case, delta, rng):
     """Runs that end, with probability delta, in an output that tells the data set."""
     q, q_neighbour, scores = case

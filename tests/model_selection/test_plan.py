@@ -17,6 +17,7 @@ from dpselect import (
 )
 from dpselect.model_selection import search as search_module
 from dpselect.model_selection.strategies import STRATEGIES
+from dpselect.model_selection.strategies.stability_plan import _at_least
 
 CV13_GRID = [0.001, 0.112, 0.223, 0.334, 0.445, 0.556, 0.667, 0.778, 0.889, 1]
 
@@ -52,6 +53,24 @@ def test_the_fixes_it_names_are_enough():
     assert plan([0.01, 0.1, 1.0], n=n).minimum_detectable_difference <= 1.01 * goal
     assert plan([0.01, 0.1, 1.0], n=n // 2).minimum_detectable_difference > goal
     assert plan([0.01, 0.1, 1.0], n=1000, epsilon=epsilon).minimum_detectable_difference <= 1.01 * goal
+
+
+@pytest.mark.parametrize("powers", [(1.0, 1.0, 1.0), (2.0, 2.0, 0.5), (2.0, 2.0, 0.0)])
+def test_a_fix_is_enough_for_a_candidate_that_becomes_the_loudest(powers):
+    """The two loudest candidates are asked first, and with more records they may be others."""
+    loudness, asked = np.array([9.0, 8.0, 4.0]), []
+
+    def blur(factor, some):
+        asked.append(len(some))
+        return float((loudness * factor ** -np.array(powers))[list(some)].max())
+
+    fix = _at_least("n_samples", 1000, blur, np.arange(3), 1.0)
+    if powers[2] == 0:
+        assert fix is None
+        return
+    least = 1000 * max(loudness ** (1 / np.array(powers)))
+    assert least <= int(fix.removeprefix("n_samples >= ")) <= 1.011 * least
+    assert asked.count(3) == 1 or powers[2] != 1
 
 
 def test_few_records_for_many_columns():
@@ -128,8 +147,9 @@ def test_every_strategy_is_planned_beside_the_others():
         ):
             np.testing.assert_equal(getattr(planned, name), getattr(own, name))
         assert planned.refusal == ""
-    lines = str(whole).splitlines()[-len(names):]
+    *lines, seen, others = str(whole).splitlines()[-2 - len(names):]
     assert [line.split()[0] for line in lines] == names
+    assert seen.startswith("(detects: the smallest difference") and "not private" in others
     assert json.loads(json.dumps(whole.to_dict(), allow_nan=False))["comparison"][-1] == {
         "strategy": "control", "training_epsilon": 1.0, "training_size": 13_694,
         "selection_epsilon": "inf", "minimum_detectable_difference": 0.0, "stake": 0.25, "refusal": "",

@@ -12,7 +12,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import make_scorer, roc_auc_score
-from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
+from sklearn.model_selection import GroupKFold, KFold, ParameterGrid, StratifiedKFold
 from sklearn.multioutput import MultiOutputClassifier
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
@@ -70,6 +70,26 @@ def trials_of(candidates, epsilon, noise_streams):
         [Trial(candidate.model, epsilon, draw) for draw in some]
         for candidate, some in zip(candidates, noise_streams)
     ]
+
+
+@pytest.mark.parametrize("grid", [{"alpha": [0.1, 0.2, 0.3]}, [{}, {}, {"alpha": [0.1, 0.2]}]])
+def test_candidates_that_differ_in_numbers_are_models_of_their_own(grid):
+    given = clone(MODEL)
+    models = [candidate.model for candidate in make_candidates(given, grid, trusted_steps=())]
+    before = [model.get_params() for model in models]
+    assert [p["alpha"] for p in before] == [
+        {"alpha": given.alpha, **params}["alpha"] for params in ParameterGrid(grid)
+    ]
+    for i, model in enumerate(models):
+        model.set_params(alpha=float(i), classes=[i, i + 1])
+    assert [model.alpha for model in models] == list(range(len(models)))
+    assert given.get_params() == MODEL.get_params()
+
+
+def test_numbers_do_not_hide_what_a_grid_may_not_vary():
+    for name in ("ledger", "no_such_parameter", "epsilon"):
+        with pytest.raises(ValueError, match=name):
+            make_candidates(clone(MODEL), {"alpha": [0.1, 0.2], name: [0.3, 0.4]}, trusted_steps=())
 
 
 def test_candidates_that_see_rows_differently_are_trained_apart(data):

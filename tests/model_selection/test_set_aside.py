@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin, DensityMixin
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Binarizer, PolynomialFeatures
@@ -14,6 +15,7 @@ from dpselect import (
     DPPoissonRegressor,
     DPRidge,
     PrivacyLedger,
+    PrivateModel,
     RowChunks,
     SeededNoiseWarning,
     StabilityGridSearchCV,
@@ -229,6 +231,39 @@ def test_what_cannot_be_evaluated_is_refused_before_any_record_is_read():
         stability(refit=False).fit("no records", None)
     with pytest.raises(ValueError, match="evaluation"):
         cells_before(Ridge(), 2)
+    with pytest.raises(ValueError, match="evaluation .* PassiveLabels has neither predict_proba"):
+        cells_before(PassiveLabels(), 2)
+    assert cells_before(PassiveLabels(), 3).shape
+
+
+class PassiveLabels(ClassifierMixin, BaseEstimator):
+    """Labels and no scores."""
+
+
+class Normal(DensityMixin, BaseEstimator):
+    """A density that is no histogram."""
+
+    def __init__(self, scale=1.0):
+        self.scale = scale
+
+    def fit(self, X, y=None):
+        raise AssertionError("paid")
+
+    def score_samples(self, X):
+        return np.zeros(len(X))
+
+
+def test_a_density_that_cannot_be_evaluated_is_refused_before_it_is_paid(tmp_path):
+    ledger = PrivacyLedger(tmp_path / "ledger", epsilon=1.0)
+    model = PrivateModel(Normal(), epsilon="scale", adjacency="replace one record")
+    search = stability(model, 1.0, {}, ledger=ledger)
+    with pytest.raises(ValueError, match="evaluation counts"):
+        search.fit(X)
+    with pytest.raises(ValueError, match="evaluation counts"):
+        search.plan(N, 2)
+    assert ledger.spent()[0] == 0.0
+    with pytest.raises(ValueError, match="by the densities of a histogram, and Normal is none"):
+        cells_before(Normal(), 2)
 
 
 @pytest.mark.parametrize("search", [

@@ -96,3 +96,17 @@ def test_no_part_may_name_a_person_twice():
     for split in (splits, [([3], [0, 0, 1])]):
         with pytest.raises(ValueError, match="a person twice"):
             make_splits(split, 4, root_stream(0), persons=True)
+
+
+@pytest.mark.parametrize("cv", [
+    KFold(4, shuffle=True, random_state=0), ShuffleSplit(3, random_state=0),
+])
+def test_folds_are_kept_as_bits_and_give_the_same_indices(cv):
+    n = 1001
+    expected = list(cv.split(np.zeros((n, 1))))
+    splits = make_splits(cv, n, STREAM)
+    for split, pair in zip(splits, expected, strict=True):
+        for part, indices in zip(split, pair, strict=True):
+            assert part.dtype == np.int16 and part.tolist() == indices.tolist()
+    kept = sum(part.nbytes for split in splits for part in split.parts)
+    assert (kept < n * len(splits) / 3) == isinstance(cv, KFold)

@@ -66,7 +66,7 @@ def linear_scales(model, n, d, k):
 def ridge_scales(model, n, d):
     if model.perturbation == "covariance":
         loss = gaussian_mu(EPSILON, model.delta) if model.delta else EPSILON
-        rows, columns = released_entries(d - 1, d + 1)
+        rows, columns = np.nonzero(released_entries(d - 1, d + 1))
         weights = statistic_noise(
             d - 1, fit_intercept=True, norm="l2", epsilon=1.0, delta=0.0
         ).weights

@@ -14,6 +14,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 
 from dpselect import (
     AccuracyFirstSearchCV,
+    DPHistogramDensity,
     DPLinearSVC,
     DPLogisticRegression,
     DPPoissonRegressor,
@@ -70,6 +71,16 @@ def test_a_fit_reads_bounds_from_the_encoder(model, expansion, table):
     assert model.data_norm == 1.0  # it was cloned
 
 
+def test_a_base_rate_is_learned_where_nothing_is_given():
+    def given(model):
+        made = tabular_pipeline({"age": (0, 1)}, model)["model"]
+        return made.get_params().get("base_rate", "none such")
+
+    assert given(DPLogisticRegression()) == given(DPPoissonRegressor()) == "auto"
+    assert given(DPLogisticRegression(base_rate=0.2)) == 0.2
+    assert given(DPLinearSVC()) == "none such"
+
+
 def test_groups_reach_the_model(table):
     X, y = table
     ids = np.arange(len(y)) % 500
@@ -89,6 +100,30 @@ def test_groups_reach_the_model(table):
 def test_a_schema_that_says_nothing_is_refused_where_it_is_written():
     with pytest.raises(ValueError, match="'letter'.*HashingVectorizer"):
         tabular_pipeline({**SCHEMA, "letter": "text"}, DPLogisticRegression(classes=[0, 1]))
+
+
+def test_a_histogram_is_refused_because_it_counts_in_units_of_the_columns():
+    with pytest.raises(TypeError, match="number the categories"):
+        tabular_pipeline(SCHEMA, DPHistogramDensity(bounds=(0, 1)))
+
+
+@pytest.mark.parametrize("name, meant", [
+    ("alpha", "write 'model__alpha'."), ("dplogisticregression__alpha", "write 'model__alpha'."),
+    ("tableencoder__expansion", "write 'encoder__expansion'."),
+    ("alhpa", r"write 'encoder__\.\.\.' or 'model__\.\.\.'."),
+])
+def test_a_name_that_says_no_step_is_told_which_one_is_meant(name, meant):
+    model = tabular_pipeline(SCHEMA, DPLogisticRegression(classes=[0, 1]))
+    with pytest.raises(ValueError, match=meant) as raised:
+        StabilityGridSearchCV(model, {name: [1, 2]}, epsilon=1.0).plan(n_samples=2000, n_features=3)
+    assert len(str(raised.value)) < 200
+
+
+def test_steps_can_be_exchanged_by_name():
+    model = tabular_pipeline(SCHEMA, DPLogisticRegression(classes=[0, 1]))
+    model.set_params(model=DPLinearSVC(classes=[0, 1]), verbose=True)
+    model.set_params(steps=[("rows", model["encoder"]), ("svc", model["model"])], svc__alpha=0.5)
+    assert model["svc"].alpha == 0.5 and model.verbose
 
 
 def test_bounds_follow_the_encoder(table):
@@ -231,18 +266,24 @@ def test_rows_that_are_encoded_in_each_pass_give_the_same_models(container, tabl
     stored = [coefficients(estimator, container, table) for estimator in estimators]
     monkeypatch.setattr(computed, "FEW_NUMBERS", 0)
     monkeypatch.setattr(computed, "STORED", 0.0)
-    read, load = [], computed._TableRows.load
-    monkeypatch.setattr(
-        computed._TableRows, "load", lambda rows, part: read.append(part) or load(rows, part)
-    )
+    read, kinds = [], (computed.TableRows, computed.SlicedRows)
+    loads = {kind: kind.load for kind in kinds}
+
+    def noted(rows, part):
+        read.append(part)
+        return loads[type(rows)](rows, part)
+
+    for kind in kinds:
+        monkeypatch.setattr(kind, "load", noted)
     for estimator, expected in zip(estimators, stored):
         np.testing.assert_array_equal(coefficients(estimator, container, table), expected)
         assert len(read) > 3 and max(part.stop - part.start for part in read) < 1000
         del read[:]
     # a twin that reads the first row in place of others
-    monkeypatch.setattr(
-        computed._TableRows, "load", lambda rows, part: load(rows, slice(0, part.stop - part.start))
-    )
+    for kind in kinds:
+        monkeypatch.setattr(
+            kind, "load", lambda rows, part: loads[type(rows)](rows, slice(0, part.stop - part.start))
+        )
     for estimator, expected in zip(estimators, stored):
         assert (coefficients(estimator, container, table) != expected).any()
 

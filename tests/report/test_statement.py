@@ -14,7 +14,7 @@ import pytest
 from scipy.stats import norm
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 import dpselect
@@ -42,7 +42,7 @@ from dpselect import (
 from dpselect.mechanisms.gaussian import gaussian_mu
 from dpselect.preprocessing import DPBoundsScaler, tabular_pipeline
 from dpselect.report import statement
-from dpselect.report.document import Table
+from dpselect.report.document import Table, _broken
 from dpselect.report.theorems import PAGES, PROOFS, proof_of
 
 N, EVALUATED = 1500, 700
@@ -195,7 +195,9 @@ def tables(report, title):
 def check_releases(report, loss):
     """What the first table says of single releases is what the loss is made of, each with a proof."""
     table, *_ = tables(report, "What was released")
-    rows = [row for row in table.rows if not re.search("(sum|larger|largest) of$", row[0])]
+    added = r"sum of \(on the same records\)$"
+    larger = rf"(larger|largest) of \(no {loss.adjacency.unit} is in two of them\)$"
+    rows = [row for row in table.rows if not re.search(f"{added}|{larger}", row[0])]
     assert [row[0].lstrip("\N{EN DASH} ") for row in rows] == [part.label for part in loss.releases]
     for row, part in zip(rows, loss.releases):
         assert float(row[1]) == pytest.approx(part.epsilon, rel=1e-5)
@@ -239,6 +241,12 @@ def test_single_releases_are_those_of_the_loss(model):
     check_releases(privacy_report(model), privacy_of(model))
 
 
+def test_lines_break_in_names_and_not_in_numbers():
+    assert _broken("best_estimator_.model 0.25 [0.2, 0.3]") == (
+        "best_<wbr>estimator_.<wbr>model 0.25 [0.2, 0.3]"
+    )
+
+
 def test_the_meaning_follows_from_the_loss(model):
     loss = privacy_of(model)
     whole = model.plan_.at_most if loss.kind == "ex-post" else loss
@@ -253,6 +261,8 @@ def test_sentences_for_each_property_of_a_loss(model):
     assert (f"epsilon = {loss.epsilon:.6g}" in released) == private
     assert ("epsilon is infinite" in released) == (not private)
     assert ("not fixed in advance" in meaning) == (loss.kind == "ex-post")
+    # two numbers are told apart
+    assert ("is the one to quote" in meaning) == (loss.kind == "ex-post")
     assert ("an ex-post privacy loss" in released) == (loss.kind == "ex-post")
     assert ("delta" in meaning) == (private and (loss.delta > 0 or loss.kind == "ex-post"))
     assert ("shows the record openly" in meaning) == (loss.delta > 0 and loss.kind != "ex-post")
@@ -319,7 +329,21 @@ def test_what_is_public_is_what_was_given_and_not_what_was_chosen(released):
     assert not any(name == "expansion" for _, name in told)
     assert schema.rows == (("dose", "-1 to 1 mg"), ("smokes", "yes, no"))
     chosen = f"Chosen was encoder__expansion: {model.best_params_['encoder__expansion']}."
-    assert chosen in texts(privacy_report(model), "What was released")
+    assert f"{chosen} (expansion: into how many" in texts(privacy_report(model), "What was released")
+
+
+@pytest.mark.parametrize("y, confidence", [
+    (Y, False), (np.arange(N) % 3, False), (np.arange(N) % 3, True), (T, False), (None, False),
+])
+def test_every_figure_is_explained(y, confidence):
+    model = LinearRegression() if y is T else LogisticRegression()
+    model = DPHistogramDensity(bounds=[(-1, 1)] * 2).fit(X) if y is None else model.fit(X, y)
+    found = evaluate(
+        model, X, y, epsilon=float("inf"), confidence=confidence,
+        target_range=(-1.0, 1.0) if y is T else None,
+    )
+    (table,) = tables(privacy_report(found), "How good it is")
+    assert all(row[2] for row in table.rows) and len(table.rows) == len(found.metrics)
 
 
 def test_no_record_is_read(model):
@@ -335,10 +359,14 @@ def test_evaluation_and_how_it_adds_up(released):
     evaluation, model = released("evaluation"), released("labels learned")
     report = privacy_report(model, evaluation=evaluation)
     (table,) = tables(report, "How good it is")
-    assert dict(table.rows) == {name: str(evaluation.metric(name)) for name in evaluation.metrics}
+    assert {row[0]: row[1] for row in table.rows} == {
+        name: str(evaluation.metric(name)) for name in evaluation.metrics
+    }
+    assert dict(row[::2] for row in table.rows)["lift"] == "precision, in multiples of positive_rate"
     said = texts(report, "How good it is")
     both = PrivacyLoss.parallel([model.privacy_, evaluation.privacy_])
     added = PrivacyLoss.sequential([model.privacy_, evaluation.privacy_])
+    assert "64 noisy counts" in said and "Positive is 1." in said
     assert f"both together have epsilon = {both.epsilon:g}. " in said
     assert f"Otherwise they have {added.epsilon:g}, " in said
     alone = privacy_report(evaluation)
@@ -355,11 +383,13 @@ def test_intervals_of_coefficients(released):
     assert table.rows[0][1] == f"{intervals.coef[0]:.4g} [{low[0]:.4g}, {high[0]:.4g}]"
     assert "The model that the intervals are about" in texts(report, "What is not covered")
     lost = coef_interval(
-        clone(MODEL).fit(X[EVALUATED:], Y[EVALUATED:]), X[:EVALUATED], Y[:EVALUATED], epsilon=1e-3,
+        clone(MODEL).fit(X[EVALUATED:], Y[EVALUATED:]), X[:EVALUATED], Y[:EVALUATED], epsilon=0.2,
         n_samples=N - EVALUATED,
     )
     (table,) = tables(privacy_report(lost), "How well the coefficients are known")
     assert lost.empty and all("not known" in row[1] for row in table.rows)
+    hint = "Least is known of", "How well the coefficients are known"
+    assert hint[0] in texts(privacy_report(lost), hint[1]) and hint[0] not in texts(report, hint[1])
 
 
 def test_the_state_of_a_ledger(tmp_path, released):

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dpselect.rows import canonical, on_each_row
+from dpselect.rows import canonical, on_each_row, transposed
 from dpselect.rows.sparse_rows import rows_between
 
 
@@ -39,3 +39,12 @@ def test_slices_and_factors():
                 on_each_row(operation, part, numbers[rows]).toarray(),
                 on_each_row(operation, part.toarray(), numbers[rows]),
             )
+
+
+def test_a_block_copies_no_entry_however_long_the_table_is():
+    X = canonical(sparse.random(400, 30, 0.2, format="csr", random_state=0))
+    block = rows_between(X, slice(10, 40))
+    for part, dense in ((block, X.toarray()[10:40]), (transposed(block), X.toarray()[10:40].T)):
+        assert np.shares_memory(part.data, X.data) and np.shares_memory(part.indices, X.indices)
+        np.testing.assert_array_equal(part.toarray(), dense)
+        np.testing.assert_allclose(part @ np.eye(part.shape[1]), dense)

@@ -54,10 +54,11 @@ print(privacy_of(persons))
 # What it costs
 # -------------
 #
-# A person counts as one record, the mean of their rows, so there is the noise of a table with as many
-# records as there are persons. To protect persons *without* ids, a bound on their rows is needed: with
-# at most thirty years each, a promise of :math:`\varepsilon/30` for a row is one of
-# :math:`\varepsilon` for a person. The explained deviance on persons who were set aside:
+# A person counts as one record, the mean of their rows. So the model is about the mean over persons,
+# which is not the mean over rows if people with many rows differ from others. And there is the noise
+# of a table with as many records as there are persons. To protect persons *without* ids, a bound on
+# their rows is needed: with at most thirty years each, a promise of :math:`\varepsilon/30` for a row is
+# one of :math:`\varepsilon` for a person. The explained deviance on persons who were set aside:
 
 epsilons = [0.3, 1, 3, 10]
 

@@ -24,7 +24,8 @@ from ...noise.tails import noise_length
 from ...persons import shares
 from ...rows import block_sum
 from .calibration import RESIDUAL, minimiser_sensitivity
-from .noise import Decomposition, statistic_noise
+from .decomposition import Decomposition
+from .noise import statistic_noise
 from .sums import entry_bits, outer_sums, truncated
 from .trust_region import length_of
 

@@ -1,7 +1,6 @@
 """Differentially private ridge regression."""
 
 import math
-from dataclasses import KW_ONLY
 from typing import Any, Literal, Self
 
 from sklearn.base import clone
@@ -15,7 +14,6 @@ from ...estimator import PrivateRegressor
 from ...ledger import PrivacyLedger
 from ...metrics import ClippedSquaredErrorScore
 from ...noise.generators import RandomState
-from ...parameters import with_parameters
 from ...records import numeric_rows
 from ...rows import block_map
 from ...training_records import share_records
@@ -36,7 +34,6 @@ _largest_norm = number(
 )
 
 
-@with_parameters
 class DPRidge(LearnsNormsMixin, PrivateRegressor):
     """Ridge regression, released with differential privacy.
 
@@ -140,20 +137,6 @@ class DPRidge(LearnsNormsMixin, PrivateRegressor):
     True
     """
 
-    epsilon: float = 1.0
-    _: KW_ONLY
-    target_range: tuple[float, float] | None = None
-    alpha: float = 0.01
-    perturbation: Literal["covariance", "objective", "output"] = "covariance"
-    delta: float = 0.0
-    norm: Literal["auto", "l2", "l1"] = "auto"
-    data_norm: float | Literal["auto"] = 1.0
-    data_norm_l1: float | Literal["auto"] | None = None
-    coef_bound: float | None = None
-    fit_intercept: bool = True
-    ledger: PrivacyLedger | None = None
-    random_state: RandomState = None
-
     reads = {"lazily": True, "accept_sparse": "csr"}
     reads_once = True
     keeps = ("_decomposed",)
@@ -187,6 +170,35 @@ class DPRidge(LearnsNormsMixin, PrivateRegressor):
     takes_groups = True
     split_scores = staticmethod(scores_of_splits)
     optimal_values = staticmethod(optimal_values)
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        target_range: tuple[float, float] | None = None,
+        alpha: float = 0.01,
+        perturbation: Literal["covariance", "objective", "output"] = "covariance",
+        delta: float = 0.0,
+        norm: Literal["auto", "l2", "l1"] = "auto",
+        data_norm: float | Literal["auto"] = 1.0,
+        data_norm_l1: float | Literal["auto"] | None = None,
+        coef_bound: float | None = None,
+        fit_intercept: bool = True,
+        ledger: PrivacyLedger | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.target_range = target_range
+        self.alpha = alpha
+        self.perturbation = perturbation
+        self.delta = delta
+        self.norm = norm
+        self.data_norm = data_norm
+        self.data_norm_l1 = data_norm_l1
+        self.coef_bound = coef_bound
+        self.fit_intercept = fit_intercept
+        self.ledger = ledger
+        self.random_state = random_state
 
     @property
     def default_scoring(self) -> ClippedSquaredErrorScore:

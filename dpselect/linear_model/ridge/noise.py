@@ -1,4 +1,4 @@
-"""How much noise covariance perturbation needs, and how its release is read.
+"""How much noise covariance perturbation needs.
 
 A record (x, y) is clipped to ||x|| <= R, in l1 or l2 norm, and |y| <= Y. What covariance
 perturbation releases is the sum of the outer products u u' of the weighted records
@@ -20,12 +20,11 @@ import numpy as np
 from ...mechanisms.gaussian import gaussian_mu
 from ...noise import grid_step, release_step, scale_with_rounding
 from ...noise.grid import NO_GRID
-from .trust_region import minimise_on_ball
 
 # (tau, kappa), public constants: the larger a weight, the less noise in its sums and the more in
 # all others. The page "Ridge regression" says on which data they were chosen.
 WEIGHTS = {"l1": (0.2, 0.35), "l2": (0.3, 0.6)}
-# columns of which the indices of all sums are kept, in half a megabyte
+# columns of which the mask of all sums is kept
 MOST_KEPT = 256
 
 
@@ -53,20 +52,24 @@ class StatisticNoise:
 
     def scales(self, n_features):
         """Return the scale of the noise of each released sum, divided by the columns' weights."""
-        rows, columns = released_entries(n_features, len(self.weights))
-        scale = np.where(rows == columns, self.diagonal, self.off_diagonal)
-        return scale / (self.weights[rows] * self.weights[columns])
+        q = len(self.weights)
+        scale = np.full((q, q), self.off_diagonal)
+        scale.flat[:: q + 1] = self.diagonal
+        scale /= self.weights[:, None] * self.weights
+        return scale[released_entries(n_features, q)]
 
 
 def symmetric(entries, n_features, n_columns):
     """Return the matrix with numbers at the :func:`released_entries`, mirrored; the rest is 0."""
     matrix = np.zeros((n_columns, n_columns))
     matrix[released_entries(n_features, n_columns)] = entries
-    return matrix + np.triu(matrix, 1).T
+    both = matrix + matrix.T
+    both.flat[:: n_columns + 1] = matrix.diagonal()
+    return both
 
 
 def released_entries(n_features, n_columns):
-    """Return row and column indices of the released entries of u u'.
+    """Return a mask of the released entries of u u', shape (n_columns, n_columns).
 
     The upper triangle, without the squares of the constant and of the target.
     """
@@ -81,12 +84,10 @@ def n_released(n_features, n_columns):
 
 @functools.lru_cache(maxsize=1)
 def _entries(n_features, n_columns):
-    rows, columns = np.triu_indices(n_columns)
-    released = (rows < n_features) | (rows != columns)
-    entries = rows[released], columns[released]
-    for indices in entries:
-        indices.flags.writeable = False
-    return entries
+    released = np.tri(n_columns, dtype=bool).T.copy()
+    np.fill_diagonal(released[n_features:, n_features:], False)
+    released.flags.writeable = False
+    return released
 
 
 def column_weights(n_features, fit_intercept, norm):
@@ -142,49 +143,3 @@ def statistic_sensitivity(fit_intercept, norm):
     if norm == "l1":
         return 2 * ((1 + tau + kappa) ** 2 - tau**2 - kappa**2)
     return math.sqrt(2) * (1 + tau**2 + kappa**2)
-
-
-@dataclass(frozen=True)
-class Decomposition:
-    """One eigendecomposition of a Gram matrix, from which every alpha is served.
-
-    Attributes
-    ----------
-    spectrum, basis : ndarray of shape (d,) and (d, d)
-        Eigenvalues and eigenvectors of the mean Gram matrix, with its noise.
-    linear : ndarray of shape (d,)
-        The mean moments in that basis.
-    rho : float
-        Length of the noise's image of a unit vector, per record; 0 without noise.
-    """
-
-    spectrum: np.ndarray
-    basis: np.ndarray
-    linear: np.ndarray
-    rho: float
-
-    @classmethod
-    def of(cls, gram, moment, rho):
-        """Decompose a symmetric matrix, positive semi-definite or not."""
-        spectrum, basis = np.linalg.eigh(gram)
-        return cls(spectrum, basis, basis.T @ moment, rho)
-
-    def with_moment(self, moment):
-        """Return the same with other mean moments."""
-        return replace(self, linear=self.basis.T @ moment)
-
-    def minimiser(self, alpha, radius):
-        """Return the coefficients for one alpha, on the ball of a radius.
-
-        Each eigenvalue e of the regularised noisy matrix M is replaced by e + rho^2 / e, and
-        by ``inf`` if it is not positive. Inside the ball that is (M^2 + rho^2 I)^{-1} M m on
-        the positive part of M, which minimises ||M theta - m||^2 + rho^2 ||theta||^2: the
-        gradient that is seen, and the one that noise hides. Without noise it is the ridge
-        estimator on the ball.
-        """
-        noisy = self.spectrum + alpha
-        stiffness = np.full_like(noisy, np.inf)
-        positive = noisy > 0
-        with np.errstate(over="ignore"):
-            stiffness[positive] = noisy[positive] + self.rho * (self.rho / noisy[positive])
-        return self.basis @ minimise_on_ball(stiffness, self.linear, radius)

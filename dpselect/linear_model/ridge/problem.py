@@ -23,7 +23,8 @@ from .calibration import (
     objective_noise,
     output_noise,
 )
-from .noise import Decomposition, StatisticNoise, n_released, statistic_noise
+from .decomposition import Decomposition
+from .noise import StatisticNoise, n_released, statistic_noise
 from .risk_bound import ridge_optimal_values, ridge_risk_bound
 from .splits import ridge_split_scores
 from .sums import entry_bits

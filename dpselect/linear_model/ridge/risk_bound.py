@@ -10,7 +10,7 @@ import math
 from ...certificates import INEXACTNESS, RiskBound
 from ...noise.tails import noise_length
 from .calibration import RESIDUAL
-from .noise import Decomposition
+from .decomposition import Decomposition
 from .sums import outer_sums
 
 

@@ -15,7 +15,8 @@ import numpy as np
 
 from ...persons import shares
 from ...rows import block_sum, rows_in_block
-from .noise import Decomposition, released_entries, symmetric
+from .decomposition import Decomposition
+from .noise import released_entries, symmetric
 
 # a block of so many columns has as many rows
 WIDE = 512

@@ -29,25 +29,29 @@ def make_plan(strategy, trials, tail=None):
     candidates, score, n_samples = problem.candidates, problem.score, problem.n_samples
     patterns = SplitPatterns.from_splits(problem.splits, n_samples)
 
-    def certify(patterns, factor=1.0):
+    k = len(candidates)
+
+    def certify(patterns, some, factor=1.0):
         epsilon = factor * strategy.training_epsilon
-        return certificates(candidates, trials, score, patterns.train_sizes, epsilon, tail)
+        of = [candidates[i] for i in some], [trials[i] for i in some]
+        return certificates(*of, score, patterns.train_sizes, epsilon, tail)
 
-    def noise(n_factor, epsilon_factor):
+    def blur(n_factor, epsilon_factor, some):
         scaled = patterns.scaled(n_factor)
-        moved = scaled.sensitivities(*certify(scaled, epsilon_factor))
-        return exponential_noise_scales(moved, epsilon_factor * selection_epsilon)
+        moved = scaled.sensitivities(*certify(scaled, some, epsilon_factor))
+        scales = exponential_noise_scales(moved, epsilon_factor * selection_epsilon)
+        return minimum_detectable_difference(scales, k)
 
-    training, span, residual = certify(patterns)
+    training, span, residual = certify(patterns, range(k))
     sensitivity = patterns.sensitivities(training, span, residual)
     scales = exponential_noise_scales(sensitivity, selection_epsilon)
     # a density's score has no stake of its own: it depends on the volume of the bounds
     model = candidates[0].model
     stake = model.score_stake if isinstance(model, HasScoreStake) else score.stake
     stake = stake or float(span.max())
-    params, several = [candidate.params for candidate in candidates], len(candidates) > 1
+    params, several = [candidate.params for candidate in candidates], k > 1
     return strategy.make_plan(
-        messages(params, sensitivity, stake, problem.epsilon, selection_epsilon, n_samples, noise),
+        messages(params, sensitivity, stake, problem.epsilon, selection_epsilon, n_samples, blur),
         training=training.max(axis=1), span=span.max(axis=1), sensitivity=sensitivity, scales=scales,
         minimum_detectable_difference=minimum_detectable_difference(scales) if several else math.nan,
         stake=stake if several else math.nan,
@@ -60,22 +64,22 @@ def certificates(candidates, trials, score, sizes, epsilon, tail):
     They are means over a candidate's noise samples, since the mean of scores moves by at most the mean
     of the bounds. `sizes` are the training records of each split.
     """
-    table = np.empty((3, len(candidates), len(sizes)))
+    table, unique = np.empty((3, len(candidates), len(sizes))), np.unique(sizes)
     for i, candidate in enumerate(candidates):
         # a tail is the same for all noise samples
         some = [replace(t, epsilon=epsilon) for t in trials[i][: None if tail is None else 1]]
-        for n in np.unique(sizes):
+        for n in unique:
             bounds = [trial.certificate(score, candidate.shape(int(n)), tail) for trial in some]
             mean = np.mean([(b.training, b.span, b.residual) for b in bounds], axis=0)
             table[:, i, sizes == n] = mean[:, None]
     return table
 
 
-def messages(params, sensitivity, stake, epsilon, selection_epsilon, n_samples, noise):
+def messages(params, sensitivity, stake, epsilon, selection_epsilon, n_samples, blur_of):
     """Say in words what a selection can do, and what would fix one that cannot.
 
-    noise(n_factor, epsilon_factor) returns the scales for that many times as many records and that many
-    times the privacy loss.
+    blur_of(n_factor, epsilon_factor, some) returns the minimum detectable difference for that many times
+    as many records and that many times the privacy loss, if only those candidates have sensitivities.
     """
     if len(params) == 1:
         return ("One candidate: nothing is selected, and the whole epsilon goes to training.",)
@@ -107,8 +111,8 @@ def messages(params, sensitivity, stake, epsilon, selection_epsilon, n_samples, 
     )
     fixes = [
         _dropping(params, sensitivity, selection_epsilon, order, goal),
-        _at_least("n_samples", n_samples, lambda c: minimum_detectable_difference(noise(c, 1)), goal),
-        _at_least("epsilon", epsilon, lambda c: minimum_detectable_difference(noise(1, c)), goal),
+        _at_least("n_samples", n_samples, lambda c, some: blur_of(c, 1, some), order, goal),
+        _at_least("epsilon", epsilon, lambda c, some: blur_of(1, c, some), order, goal),
     ]
     fixes = [fix for fix in fixes if fix is not None]
     if fixes:
@@ -125,21 +129,32 @@ def _dropping(params, sensitivity, epsilon, order, goal):
     return None
 
 
-def _at_least(name, value, blur, goal):
-    """Return about the least `value` that brings blur(factor) down to `goal`, in words, or None."""
+def _at_least(name, value, blur, order, goal):
+    """Return about the least `value` that brings a blur down to `goal`, in words, or None.
 
-    @cache
-    def excess(doublings):
-        return math.log2(blur(2.0**doublings) / goal)
+    `order` has the candidates, those of the largest sensitivities first.
+    """
+    # two candidates set the noise of all; as a rule they are the same ones at any value
+    for some in (order[:2], order):
+        doublings = _doublings(cache(lambda x, some=some: math.log2(blur(2.0**x, some) / goal)))
+        tried = MOST_DOUBLINGS if doublings is None else doublings
+        if blur(2.0**tried, order) == blur(2.0**tried, some):
+            break
+    if doublings is None:
+        return None
+    least = value * 2.0**doublings
+    if not isinstance(value, int):
+        return f"{name} >= {least:.3g}"
+    unit = 10 ** max(0, math.floor(math.log10(least)) - 2)
+    return f"{name} >= {math.ceil(least / unit) * unit}"
 
+
+def _doublings(excess):
+    """Return about how many doublings bring an excess, in doublings, down to 0, or None for too many."""
     # it falls about as fast as the factor grows, so that few points are tried
     likely = min(math.ceil(excess(0.0)) + 1.0, MOST_DOUBLINGS)
     high = likely if excess(likely) <= 0 else MOST_DOUBLINGS
     if excess(high) > 0:
         return None
     precision = 2.0**-10
-    least = value * 2.0 ** (brentq(excess, 0.0, high, xtol=precision) + precision)
-    if not isinstance(value, int):
-        return f"{name} >= {least:.3g}"
-    unit = 10 ** max(0, math.floor(math.log10(least)) - 2)
-    return f"{name} >= {math.ceil(least / unit) * unit}"
+    return brentq(excess, 0.0, high, xtol=precision) + precision

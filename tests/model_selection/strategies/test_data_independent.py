@@ -1,9 +1,12 @@
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.pipeline import make_pipeline
 
-from dpselect import CertificateError, DPLogisticRegression
+from dpselect import CertificateError, DPHuberRegressor, DPLogisticRegression, DPPoissonRegressor
+from dpselect.capabilities import PublicShape
+from dpselect.model_selection.strategies.data_independent import least_cost
 
 from .common import GRID, LOGISTIC, RIDGE, SVC, Untouchable, records, search
 
@@ -68,4 +71,65 @@ def test_the_columns_that_reach_the_model_count():
 )
 def test_other_grids_are_refused_before_the_data(model, grid):
     with pytest.raises(CertificateError, match="'data_independent'.*alpha only.*'optimal_risk'"):
+        search("data_independent", model, grid).fit(Untouchable(), Untouchable())
+
+
+def all_costs(parts, alphas):
+    """Return what the search for the least cost finds, what it looked at, and all costs."""
+    seen = set()
+
+    def look(i):
+        seen.add(i)
+        return parts[i]
+
+    found = least_cost(list(range(len(alphas))), list(alphas), look)
+    return found, seen, [sum(part) for part in parts]
+
+
+@pytest.mark.parametrize("persons", [False, True])
+@pytest.mark.parametrize("perturbation", ["objective", "output"])
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize("model", [
+    LOGISTIC, SVC, DPHuberRegressor(target_range=(-1, 1)), DPPoissonRegressor(target_bound=5.0),
+])
+def test_few_calibrations_find_what_all_would(model, delta, perturbation, persons):
+    rng = np.random.default_rng([int(delta > 0), len(perturbation), persons])
+    model = clone(model).set_params(delta=delta, perturbation=perturbation)
+    alphas = rng.permutation(np.geomspace(1e-3, 10, 40)).tolist()
+    for n, epsilon in ((20, 3.0), (3_000, 0.1), (10**6, 1.0)):
+        shape = PublicShape(n, 5, 1, persons)
+        parts = [
+            model.set_params(alpha=alpha).calibration(shape, epsilon).regularisation_parts()
+            for alpha in alphas
+        ]
+        noise, bias = np.transpose(parts)[:, np.argsort(alphas)]
+        assert (np.diff(noise) <= 0.01 * noise[1:]).all() and (np.diff(bias) >= -0.01 * bias[1:]).all()
+        found, _, costs = all_costs(parts, alphas)
+        assert found == np.argmin(costs)
+
+
+def test_the_least_of_any_costs_that_fall_and_grow_is_found():
+    rng = np.random.default_rng(0)
+    for _ in range(500):
+        k = int(rng.integers(2, 60))
+        # small whole numbers, so that many costs are equal
+        falls, grows = np.cumsum(rng.integers(0, 3, size=(2, k)) * (rng.random((2, k)) < 0.3), axis=1)
+        order = rng.permutation(k)
+        parts = np.transpose([falls[::-1], grows])[order]
+        found, _, costs = all_costs([tuple(part) for part in parts.tolist()], order)
+        assert found == np.argmin(costs)
+
+
+def test_of_many_alphas_few_are_calibrated():
+    alphas = np.geomspace(1e-4, 1, 200).tolist()
+    parts = [(1e-4 / alpha, alpha) for alpha in alphas]
+    found, seen, costs = all_costs(parts, alphas)
+    assert found == np.argmin(costs) and len(seen) <= 40 and {0, 199} <= seen
+
+
+@pytest.mark.parametrize("odd", [1e-300, -1.0, float("nan"), True, "0.1"])
+def test_one_alpha_that_is_refused_refuses_the_grid(odd):
+    grid = {"alpha": [0.01, odd, *np.geomspace(1e-3, 1, 20).tolist()]}
+    model = clone(LOGISTIC).set_params(perturbation="output")
+    with pytest.raises((ValueError, TypeError), match="alpha"):
         search("data_independent", model, grid).fit(Untouchable(), Untouchable())
