@@ -118,7 +118,7 @@ def test_no_other_default_learns_from_the_records():
         "max_sample_weight": "weights of records are refused",
         "target_range": "refused",
         "base_rate": "the penalty counts from 0",
-        "slope": "the loss is scikit-learn's, as steep as 1",
+        "max_derivative": "the loss is scikit-learn's, as steep as 1",
         "n_epsilon": "the map does not follow it",
         "conversion": "an account for other neighbours is refused",
         "delta_parameter": "the model has no delta",

@@ -64,6 +64,7 @@ def say_error(text):
 
 def say_note(text):
     """Print something that the person should know, on the error stream to keep JSON clean."""
+    sys.stdout.flush()  # first what it is about, if somebody reads that
     print(f"note: {text}", file=sys.stderr)
 
 

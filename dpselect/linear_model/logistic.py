@@ -15,7 +15,7 @@ from ..validation import check_number, number, unless
 from .base import LinearModel
 from .classifier import DPLinearClassifier
 from .first_releases import ClassShares
-from .losses import LogisticLoss, SlopedLogisticLoss
+from .losses import CappedLogisticLoss, LogisticLoss
 from .plain import logistic_predictor
 
 
@@ -86,12 +86,12 @@ class DPLogisticRegression(DPLinearClassifier):
         n epsilon / k is below 10, k being d, or sqrt(2 d) G / R with the noise of "l1". Elsewhere it is
         None.
         Weights of classes change shares as they change how often a record counts.
-    slope : float, default=None
-        Largest slope of the loss, from 0.5 to 1; noise is proportional to it. The logistic loss is
-        steeper where a record is far on the wrong side, and goes straight on there. With 0.6 noise is
+    max_derivative : float, default=None
+        Largest derivative L of the loss, from 0.5 to 1; noise is proportional to it. The logistic loss
+        is steeper where a record is far on the wrong side, and goes straight on there. With 0.6 noise is
         shorter by two fifths, and AUC is better on most tables. Probabilities are biased for any number
-        of records: that of a label whose share p is less than 1 - `slope` is near `slope` p / (1 - p),
-        about 0.6 of the share of a rare label. Correct them with :func:`calibrated`, or leave None,
+        of records: that of a label whose share p is less than 1 - L is near L p / (1 - p), about 0.6 of
+        the share of a rare label. Correct them with :func:`calibrated`, or leave None,
         which is 1, scikit-learn's loss.
     class_weight : dict, default=None
         How often a record counts, by its label; 1 where the dict has none. Public: made from
@@ -167,11 +167,11 @@ class DPLogisticRegression(DPLinearClassifier):
 
     _: KW_ONLY
     base_rate: float | Mapping[Any, float] | Literal["auto"] | None = None
-    slope: float | None = None
+    max_derivative: float | None = None
 
     parameter_checks: ClassVar = {
         **LinearModel.parameter_checks, "base_rate": _check_shares,
-        "slope": unless(None, number(
+        "max_derivative": unless(None, number(
             low=0.5, low_included=True, high=1.0, high_included=True,
             why="the noise is proportional to it, and a loss that is straight on both sides of 0 would "
             "learn nothing",
@@ -236,8 +236,8 @@ class DPLogisticRegression(DPLinearClassifier):
         return tuple((offsets[1:] if len(offsets) == 2 else offsets).tolist())
 
     def _loss(self):
-        steep = self.slope is None or self.slope == 1
-        return LogisticLoss() if steep else SlopedLogisticLoss(float(self.slope))
+        steep = self.max_derivative is None or self.max_derivative == 1
+        return LogisticLoss() if steep else CappedLogisticLoss(float(self.max_derivative))
 
     def _plain_predictor(self):
         return logistic_predictor(len(self.classes_))

@@ -188,34 +188,35 @@ class LogisticLoss(MarginLoss):
 
 
 @dataclass(frozen=True)
-class SlopedLogisticLoss(LogisticLoss):
+class CappedLogisticLoss(LogisticLoss):
     """The logistic loss where it is no steeper than L, and its tangent at the margin log(1/L - 1) below.
 
     Parameters
     ----------
-    slope : float
+    max_derivative : float
         L, from 1/2 on and below 1.
     """
 
-    slope: float
+    max_derivative: float
 
     @property
     def lipschitz(self):
-        return self.slope
+        return self.max_derivative
 
     @property
-    def _bend(self):
-        return float(np.log(1 / self.slope - 1))
+    def _straight_from(self):
+        return float(np.log(1 / self.max_derivative - 1))
 
     def _value(self, u):
-        return super()._value(np.maximum(u, self._bend)) + self.slope * np.maximum(self._bend - u, 0.0)
+        beyond = np.maximum(self._straight_from - u, 0.0)
+        return super()._value(np.maximum(u, self._straight_from)) + self.max_derivative * beyond
 
     def _derivative(self, u):
         derivative = super()._derivative(u)
-        return np.maximum(derivative, -self.slope, out=derivative)
+        return np.maximum(derivative, -self.max_derivative, out=derivative)
 
     def _second_derivative(self, u):
-        return np.where(u >= self._bend, super()._second_derivative(u), 0.0)
+        return np.where(u >= self._straight_from, super()._second_derivative(u), 0.0)
 
 
 @dataclass(frozen=True)

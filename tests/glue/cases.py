@@ -37,7 +37,7 @@ def targets(X):
 def _linear():
     kinds = {
         "logistic": DPLogisticRegression, "svc": DPLinearSVC,
-        "sloped": partial(DPLogisticRegression, slope=0.6),
+        "capped": partial(DPLogisticRegression, max_derivative=0.6),
     }
     for (name, kind), perturbation, (norm, l1), K, intercept in itertools.product(
         kinds.items(), ("objective", "output"), (("l2", None), ("l1", 1.0)), (2, 3), (True, False)

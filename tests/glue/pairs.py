@@ -37,9 +37,9 @@ from .covering import covering_array
 KINDS = {
     "logistic": DPLogisticRegression, "svc": DPLinearSVC, "huber": DPHuberRegressor,
     "poisson": DPPoissonRegressor, "ridge": DPRidge,
-    "sloped": partial(DPLogisticRegression, slope=0.6),
+    "capped": partial(DPLogisticRegression, max_derivative=0.6),
 }
-CLASSIFIERS = ("logistic", "svc", "sloped")
+CLASSIFIERS = ("logistic", "svc", "capped")
 # labels of the classes as they are written, and never in ascending order but for two
 LABELS = {
     "two": [0, 1], "two texts": ["yes", "no"], "three": [3, -7, 1], "four texts": ["d", "b", "a", "c"],
@@ -410,7 +410,7 @@ def model_of(row, **parameters):
         given["target_bound"] = 2.5
     if kind in CLASSIFIERS:
         given |= {"classes": LABELS[row["labels"]], "class_weight": class_weights_of(row)}
-    if kind in ("logistic", "sloped", "poisson"):
+    if kind in ("logistic", "capped", "poisson"):
         given["base_rate"] = shares_of(row) if row["base_rate"] == "given" else (
             "auto" if row["base_rate"] == "auto" else None
         )

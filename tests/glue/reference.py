@@ -18,8 +18,8 @@ from dpselect.mechanisms.gaussian_objective import LARGEST, objective_mu, signle
 from dpselect.mechanisms.person_objective import person_kappa, person_mu, person_signless_mu
 
 LOGISTIC, HINGE, HUBER, POISSON, RIDGE = "logistic", "hinge", "huber", "poisson", "ridge"
-SLOPED = "sloped"  # logistic, and straight where it is steeper than its slope
-MARGINS = (LOGISTIC, SLOPED, HINGE)
+CAPPED = "capped"  # logistic, and straight where it would be steeper than a number
+MARGINS = (LOGISTIC, CAPPED, HINGE)
 # share of epsilon that hides the solver's residual, for classifiers and for ridge regression, and the
 # most of it where what hides it is long
 RESIDUAL_SHARE, RIDGE_RESIDUAL_SHARE, MOST_RESIDUAL_SHARE = 1e-3, 5e-3, 0.05
@@ -193,10 +193,10 @@ def constants_of(model):
     if kind != POISSON:
         pull, curvature = {
             LOGISTIC: (0.2784645427610738, 0.25), HUBER: (math.inf, 1.0),
-            SLOPED: (0.2784645427610738, 0.25),
+            CAPPED: (0.2784645427610738, 0.25),
             HINGE: ((1 + h) ** 2 / (8 * h) if h >= 1 / 3 else 1 - h, 0.5 / h),
         }[kind]
-        return W * pull, W * curvature, W * (model.slope if kind == SLOPED else 1)
+        return W * pull, W * curvature, W * (model.max_derivative if kind == CAPPED else 1)
     B = model.target_bound
     z = max(0.0, float(lambertw(math.e * B).real) - 1)
     down = math.exp(-1) if B >= math.exp(-1) else -B * math.log(B)
@@ -239,8 +239,8 @@ def gaussian_m(model, d, K, kappa=0.0, persons=False):
         if persons:
             return max(person_signless_mu(rest, delta, way) for way in ways)
         return max(signless_mu(delta, tuple((b, rest - paid) for b, paid in way)) for way in ways)
-    if kind in (HINGE, SLOPED):
-        charge = K * pays(kappa / (2 * model.huber_width if kind == HINGE else 4 * model.slope))
+    if kind in (HINGE, CAPPED):
+        charge = K * pays(kappa / (2 * model.huber_width if kind == HINGE else 4 * model.max_derivative))
         if persons:
             return person_mu(rest, delta, K, charge=charge)
         rest -= charge
@@ -310,14 +310,14 @@ def kind_of(model):
         return POISSON
     if hasattr(model, "target_range"):
         return RIDGE if hasattr(model, "coef_bound") else HUBER
-    if getattr(model, "slope", None) not in (None, 1):
-        return SLOPED
+    if getattr(model, "max_derivative", None) not in (None, 1):
+        return CAPPED
     return HINGE if hasattr(model, "huber_width") else LOGISTIC
 
 
 def width_of(model):
     """Return the number that the loss of a classifier has, if it has one."""
-    return getattr(model, "slope" if kind_of(model) == SLOPED else "huber_width", None)
+    return getattr(model, "max_derivative" if kind_of(model) == CAPPED else "huber_width", None)
 
 
 def linear_release(model, X, y, unit, weight=1.0, groups=None):
@@ -372,7 +372,7 @@ def design(model, X):
 def minimiser(kind, A, mu, b, width=None, weights=1.0):
     """Return the w of least mean of weights * phi(A w) + mu / 2 |w|^2 + b.w, by Newton's method.
 
-    `width` is that of a hinge; the largest slope; targets of robust regression; counts and their bound.
+    `width` is that of a hinge; a largest derivative; targets of robust regression; counts, their bound.
     """
 
     def parts(w, curved=True):
@@ -381,7 +381,7 @@ def minimiser(kind, A, mu, b, width=None, weights=1.0):
             value = np.logaddexp(0, -u)
             derivative = -1 / (1 + np.exp(u))
             second_derivative = derivative * (-1 - derivative)
-        elif kind == SLOPED:
+        elif kind == CAPPED:
             bend = math.log(1 / width - 1)
             value = np.logaddexp(0, -np.maximum(u, bend)) + width * np.maximum(bend - u, 0)
             derivative = np.maximum(-expit(-u), -width)

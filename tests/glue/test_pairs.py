@@ -415,8 +415,8 @@ def derivatives_of(known, z, y):
         second = np.where(rate < known.target_bound, rate, 0.0)
         return rate - np.clip(y, 0, known.target_bound), second
     signs = reference.signs_of(y, np.unique(known.classes))[:, 0]
-    if kind in (reference.LOGISTIC, reference.SLOPED):
-        share, steep = expit(-z * signs), getattr(known, "slope", None) or 1.0
+    if kind in (reference.LOGISTIC, reference.CAPPED):
+        share, steep = expit(-z * signs), getattr(known, "max_derivative", None) or 1.0
         return -signs * np.minimum(share, steep), np.where(share <= steep, share * (1 - share), 0.0)
     h, u = known.huber_width, z * signs
     return -signs * np.clip(1 + h - u, 0, 2 * h) / (2 * h), (np.abs(1 - u) <= h) / (2 * h)
@@ -436,8 +436,8 @@ def test_intervals_are_told_from_the_derivatives_of_the_model_that_was_fitted(na
         w, A = reference.linear_coefficients(model)[0], reference.design(known, fit.rows)
         W, s = reference.largest_weight(known), known.intercept_scaling * known.fit_intercept
         L = known.target_bound if fit.row["kind"] == "poisson" else 1.0
-        L = known.slope if fit.row["kind"] == "sloped" else L
-        c = {"logistic": 0.25, "sloped": 0.25, "huber": 1.0, "poisson": L}.get(fit.row["kind"])
+        L = known.max_derivative if fit.row["kind"] == "capped" else L
+        c = {"logistic": 0.25, "capped": 0.25, "huber": 1.0, "poisson": L}.get(fit.row["kind"])
         c = 0.5 / known.huber_width if c is None else c
     first, second = derivatives_of(known, A @ w, fit.y)
     weight = 1.0 if fit.row["kind"] == "ridge" else reference.weights_of(known, fit.y)

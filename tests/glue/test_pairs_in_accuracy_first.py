@@ -74,10 +74,10 @@ def ball_of(known, X):
     kind, W = reference.kind_of(known), reference.largest_weight(known)
     _, R, _, _ = reference.linear_bounds(known, X.shape[1])
     L, width = 1.0, getattr(known, "huber_width", 0.5)
-    L = known.slope if kind == reference.SLOPED else L
+    L = known.max_derivative if kind == reference.CAPPED else L
     pull = {
         reference.LOGISTIC: 0.2784645427610738, reference.HUBER: math.inf,
-        reference.SLOPED: 0.2784645427610738,
+        reference.CAPPED: 0.2784645427610738,
         reference.HINGE: (1 + width) ** 2 / (8 * width),
     }.get(kind)
     if kind == reference.POISSON:

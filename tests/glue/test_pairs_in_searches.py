@@ -541,7 +541,7 @@ def losses_of(kind, z, width):
     """Return the losses of margins, or predictions; `width` is as for :func:`reference.minimiser`."""
     if kind == reference.LOGISTIC:
         return np.logaddexp(0, -z)
-    if kind == reference.SLOPED:
+    if kind == reference.CAPPED:
         bend = math.log(1 / width - 1)
         return np.logaddexp(0, -np.maximum(z, bend)) + width * np.maximum(bend - z, 0)
     if kind == reference.HINGE:

@@ -25,7 +25,7 @@ from dpselect import (
 from dpselect.accuracy_first.forms import NoiseLevels
 from dpselect.capabilities import PublicShape
 from dpselect.density.accuracy import one_sided_quantile
-from dpselect.linear_model.losses import HuberHingeLoss, LogisticLoss, SlopedLogisticLoss
+from dpselect.linear_model.losses import CappedLogisticLoss, HuberHingeLoss, LogisticLoss
 from dpselect.mechanisms.verification import root_excess_sensitivity
 from dpselect.metrics import (
     AccuracyScore,
@@ -95,7 +95,7 @@ def test_output_perturbation_charges_what_one_record_moves(K, intercept, norm):
 
 @pytest.mark.parametrize("kind, loss", [
     (DPLogisticRegression, LogisticLoss()), (DPLinearSVC, HuberHingeLoss(0.5)),
-    (partial(DPLogisticRegression, slope=0.6), SlopedLogisticLoss(0.6)),
+    (partial(DPLogisticRegression, max_derivative=0.6), CappedLogisticLoss(0.6)),
 ])
 @pytest.mark.parametrize("norm", ["l2", "l1"])
 def test_objective_perturbation_charges_what_one_record_moves_the_gradient(norm, kind, loss):

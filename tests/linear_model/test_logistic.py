@@ -9,7 +9,7 @@ from sklearn.multiclass import OneVsRestClassifier
 
 from dpselect import DPLogisticRegression, SeededNoiseWarning
 from dpselect.capabilities import PublicShape
-from dpselect.linear_model.losses import LogisticLoss, SlopedLogisticLoss
+from dpselect.linear_model.losses import CappedLogisticLoss, LogisticLoss
 from dpselect.noise import root_stream
 from tests.trials import scales_of, solved
 
@@ -82,8 +82,10 @@ def largest_loss(loss, scales):
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
 @pytest.mark.parametrize("alpha", [1e-4, 100.0])
 def test_the_law_of_a_less_steep_loss(epsilon, alpha):
-    model = DPLogisticRegression(epsilon, alpha=alpha, slope=0.6, fit_intercept=False, classes=[-1, 1])
-    scales, loss = scales_of(model, 2, 1), SlopedLogisticLoss(0.6)
+    model = DPLogisticRegression(
+        epsilon, alpha=alpha, max_derivative=0.6, fit_intercept=False, classes=[-1, 1]
+    )
+    scales, loss = scales_of(model, 2, 1), CappedLogisticLoss(0.6)
     assert 0.9 * epsilon < largest_loss(loss, scales) <= epsilon
     if alpha > 1:  # a loss that does not bend
         assert largest_loss(LogisticLoss(), scales) > 1.2 * epsilon
@@ -95,7 +97,7 @@ def test_the_law_of_a_less_steep_loss(epsilon, alpha):
 def test_a_less_steep_loss_moves_no_further(monkeypatch):
     # all records are far on the wrong side, by the base rate
     model = DPLogisticRegression(
-        alpha=1e3, slope=0.6, base_rate=0.999, perturbation="output", intercept_scaling=0.1,
+        alpha=1e3, max_derivative=0.6, base_rate=0.999, perturbation="output", intercept_scaling=0.1,
         classes=[0, 1], random_state=root_stream(0),
     )
     rows, labels = np.zeros((10, 1)), np.zeros(10, dtype=int)
@@ -110,20 +112,20 @@ def test_a_less_steep_loss_moves_no_further(monkeypatch):
     assert moved() > 1.5 * sensitivity
 
 
-@pytest.mark.parametrize("slope, share", [(0.6, 0.02), (0.6, 0.3), (0.6, 0.45), (0.75, 0.1)])
-def test_a_less_steep_loss_predicts_rare_labels_as_rarer_by_its_slope(slope, share):
+@pytest.mark.parametrize("max_derivative, share", [(0.6, 0.02), (0.6, 0.3), (0.6, 0.45), (0.75, 0.1)])
+def test_a_less_steep_loss_predicts_rare_labels_as_rarer_by_its_derivative(max_derivative, share):
     X, y = np.zeros((200, 1)), (np.arange(200) < 200 * share).astype(int)
-    model = DPLogisticRegression(np.inf, alpha=1e-9, slope=slope, classes=[0, 1])
-    expected = slope * share / (1 - share) if share < 1 - slope else share
+    model = DPLogisticRegression(np.inf, alpha=1e-9, max_derivative=max_derivative, classes=[0, 1])
+    expected = max_derivative * share / (1 - share) if share < 1 - max_derivative else share
     np.testing.assert_allclose(model.fit(X, y).predict_proba(X)[0, 1], expected, rtol=1e-4)
     np.testing.assert_allclose(model.fit(X, 1 - y).predict_proba(X)[0, 0], expected, rtol=1e-4)
 
 
-@pytest.mark.parametrize("slope", [0.4, 1.1, 0, True, "steep", float("nan")])
-def test_slopes(data, slope):
-    with pytest.raises((ValueError, TypeError), match="slope"):
-        fit(*data, slope=slope)
-    assert np.array_equal(*(seeded(*data, slope=same).coef_ for same in (None, 1.0)))
+@pytest.mark.parametrize("max_derivative", [0.4, 1.1, 0, True, "steep", float("nan")])
+def test_largest_derivatives(data, max_derivative):
+    with pytest.raises((ValueError, TypeError), match="max_derivative"):
+        fit(*data, max_derivative=max_derivative)
+    assert np.array_equal(*(seeded(*data, max_derivative=same).coef_ for same in (None, 1.0)))
 
 
 # --- rows that are bounded in two norms

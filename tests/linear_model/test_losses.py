@@ -2,14 +2,14 @@ import numpy as np
 import pytest
 
 from dpselect.linear_model.losses import (
+    CappedLogisticLoss,
     HuberHingeLoss,
     LogisticLoss,
     PoissonLoss,
     PseudoHuberLoss,
-    SlopedLogisticLoss,
 )
 
-LOSSES = [LogisticLoss(), *map(SlopedLogisticLoss, (0.5, 0.6, 0.9)), HuberHingeLoss(),
+LOSSES = [LogisticLoss(), *map(CappedLogisticLoss, (0.5, 0.6, 0.9)), HuberHingeLoss(),
           HuberHingeLoss(0.1), HuberHingeLoss(1 / 3), HuberHingeLoss(2.0),
           *map(PoissonLoss, (0.05, 0.7, 1.0, 3.0, 40.0)),
           PseudoHuberLoss(50.0, 10.0)]

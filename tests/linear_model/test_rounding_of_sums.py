@@ -82,7 +82,7 @@ def test_a_certificate_counts_what_the_noise_hides():
 
 @pytest.mark.parametrize("persons", [False, True])
 def test_an_event_at_another_norm_is_no_less(persons):
-    model = DPLogisticRegression(1.0, classes=[0, 1, 2], slope=0.6, delta=1e-6, norm="l2")
+    model = DPLogisticRegression(1.0, classes=[0, 1, 2], max_derivative=0.6, delta=1e-6, norm="l2")
     for R in np.geomspace(0.1, 1000, 5):
         shape = PublicShape(10**5, 30, 3, persons)
         calibration = model.set_params(data_norm=R).calibration(shape)

@@ -9,11 +9,11 @@ from sklearn.model_selection import KFold
 from dpselect.linear_model import problems, solver, tolerance
 from dpselect.linear_model.design import Design, Rows
 from dpselect.linear_model.losses import (
+    CappedLogisticLoss,
     HuberHingeLoss,
     LogisticLoss,
     PoissonLoss,
     PseudoHuberLoss,
-    SlopedLogisticLoss,
 )
 from dpselect.linear_model.solver import minimise
 from dpselect.linear_model.tolerance import attainable, guaranteed_steps
@@ -26,7 +26,7 @@ from .tables import gradient_norms, problem
 @pytest.mark.parametrize(
     "loss",
     [LogisticLoss(), HuberHingeLoss(), HuberHingeLoss(0.01), PoissonLoss(0.2), PoissonLoss(30.0),
-     PseudoHuberLoss(5.0, 0.1), SlopedLogisticLoss(0.6)],
+     PseudoHuberLoss(5.0, 0.1), CappedLogisticLoss(0.6)],
     ids=repr,
 )
 @pytest.mark.parametrize("R", [0.01, 1.0, 100.0])

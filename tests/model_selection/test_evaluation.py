@@ -249,7 +249,7 @@ OTHERS = {
     "epsilon": [1.0], "alpha": [0.3], "perturbation": ["objective", "output", "covariance"],
     "norm": ["l1", "l2"], "data_norm": [0.3], "data_norm_l1": [0.4], "fit_intercept": [False],
     "intercept_scaling": [0.5], "max_sample_weight": [0.5], "class_weight": [{0: 0.5, 1: 2.0}],
-    "base_rate": [0.2], "huber_width": [0.1], "slope": [0.6], "target_bound": [0.5],
+    "base_rate": [0.2], "huber_width": [0.1], "max_derivative": [0.6], "target_bound": [0.5],
     "target_range": [(-0.5, 0.7)], "coef_bound": [0.05], "delta": [1e-3], "tol": [1e-12],
     "bin_width": [0.5], "bounds": [(-0.5, 1.0)], "noise": ["discrete_laplace"],
 }
