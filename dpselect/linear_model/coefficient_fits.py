@@ -196,12 +196,12 @@ def _linear_fit(model, checked, calibration, names, k):
 
         def products(rows, targets, number=None):
             z, t = rows.dot(w[:, None]), targets[:, [k]]
-            bends = np.clip(loss.second_derivative(z.copy(), t), 0.0, loss.unweighted.curvature)
-            bends, slopes = rows.weighted(bends), rows.weighted(loss.derivative(z, t))
+            curvatures = np.clip(loss.second_derivative(z.copy(), t), 0.0, loss.unweighted.curvature)
+            curvatures, derivatives = rows.weighted(curvatures), rows.weighted(loss.derivative(z, t))
             if number is None:
-                return rows.gram(bends[:, 0]), rows.gram(slopes[:, 0] ** 2)
-            return rows.gram(bends[:, 0]), _products_of_gradients(
-                rows.matrix(slopes), number, n_persons
+                return rows.gram(curvatures[:, 0]), rows.gram(derivatives[:, 0] ** 2)
+            return rows.gram(curvatures[:, 0]), _products_of_gradients(
+                rows.matrix(derivatives), number, n_persons
             )
 
         total = design.sum(products, targets, *numbers, columns=1, dense=True)
