@@ -1,12 +1,14 @@
-"""Who is timed against whom in ``compare.py``."""
+"""Who is timed against whom in ``compare.py``.
+
+An environment with another version of dpselect imports this too, and has little else.
+"""
 
 import math
+from functools import partial
 
 import numpy as np
-import pandas as pd
-from _peers import dp_sgd
 from _timing_data import records
-from _timing_rounds import Contestant, Workload
+from _timing_rounds import OURS, Contestant, Workload
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, KFold
@@ -42,7 +44,7 @@ THREE_ALPHAS = [0.01, 0.1, 1.0]
 RIDGE_ALPHA = 0.01
 WIDTH = 0.05
 SPLITS = KFold(5, shuffle=True, random_state=0)
-OURS, SKLEARN, AS_EXACT = "dpselect", "scikit-learn", "scikit-learn, as exact"
+SKLEARN, AS_EXACT = "scikit-learn", "scikit-learn, as exact"
 DIFFPRIVLIB, ONE_FIT, ONE_JOB = "diffprivlib", "one fit", "n_jobs=1"
 # a gradient of scikit-learn's lbfgs that is as short leaves about as much as our tol, relative to alpha
 EXACT_TOL = 1e-9
@@ -65,6 +67,9 @@ def public_alpha(n, d):
 
 def dp_sgd_alone(X, y):
     """Fit the DP-SGD of ``private_models.py`` to columns on [-1, 1]."""
+    import pandas as pd
+    from _peers import dp_sgd
+
     columns = pd.DataFrame(X, columns=[f"c{i}" for i in range(X.shape[1])])
     schema = dict.fromkeys(columns, (-1.0, 1.0))
     return dp_sgd(columns, y, columns[:1], schema, "classes", (0.0, 1.0), 1.0, 1e-6, 0)
@@ -166,12 +171,10 @@ def alpha_search(shape):
 def ridge_search(shape):
     """Return searches over alpha of ridge regression."""
     grid = {"alpha": RIDGE_ALPHAS}
-    objective = DPRidge(perturbation="objective", norm="l2", target_range=(-1, 1))
     covariance = DPRidge(data_norm=math.sqrt(shape[1]), target_range=(-1, 1))
     task = f"ridge search, {len(RIDGE_ALPHAS)} alphas x 5 folds"
     return Workload("search", task, "targets", shape, [
-        fits(OURS, "objective, stability", StabilityGridSearchCV(
-            objective, grid, epsilon=1.0, strategy="stability", cv=SPLITS)),
+        fits(OURS, "objective, stability", of_ridge(RIDGE_ALPHAS)),
         fits(OURS, "covariance, auto", StabilityGridSearchCV(covariance, grid, epsilon=1.0, cv=SPLITS)),
         fits(SKLEARN, "auto", GridSearchCV(Ridge(), {"alpha": shape[0] * RIDGE_ALPHAS}, cv=SPLITS)),
     ], 1)
@@ -196,26 +199,27 @@ def two_jobs(shape):
     ], 2)
 
 
-def plans():
-    """Return what decides before any record is read; the records are not used."""
-    by_scores, by_rule = stability_search(MANY_ALPHAS), stability_search(MANY_ALPHAS, strategy="auto")
-    of_ridge = StabilityGridSearchCV(
-        DPRidge(perturbation="objective", norm="l2", target_range=(-1, 1)), {"alpha": RIDGE_ALPHAS},
-        strategy="stability",
-    )
-    named = {
-        'plan, 200 alphas, strategy="auto"': lambda X, y: by_rule.plan(20_000, 20),
-        'plan, 200 alphas, strategy="stability"': lambda X, y: by_scores.plan(20_000, 20),
-        "plan, 50 alphas of ridge, 1,000 columns": lambda X, y: of_ridge.plan(20_000, 1_000),
-        "plan, 10 alphas, 100,000 columns": lambda X, y: stability_search(CLASSIFIER_ALPHAS).plan(
-            1_000_000, 100_000),
-        f"noise on a grid for {CELLS:,} counts": lambda X, y: grid_laplace(
-            as_generator(), np.zeros(CELLS), 1.0, 1.0),
-    }
-    return [
-        Workload("public", task, "uniform", (1, 1), [Contestant(OURS, "alone", call)], 3)
-        for task, call in named.items()
-    ]
+def of_ridge(alphas):
+    """Return the private search over alpha of ridge regression."""
+    model = DPRidge(perturbation="objective", norm="l2", target_range=(-1, 1))
+    return StabilityGridSearchCV(model, {"alpha": alphas}, epsilon=1.0, strategy="stability", cv=SPLITS)
+
+
+def public(task, call):
+    """Return what needs no records."""
+    return Workload("public", task, "uniform", (1, 1), [
+        Contestant(OURS, "alone", lambda X, y: call())], 3)
+
+
+def plan(of, search, n, d):
+    """Return what a search, which `search` makes, decides before any record is read."""
+    return public(f"plan, {of}", partial(search().plan, n, d))
+
+
+def grid_noise():
+    """Return the noise of many counts."""
+    return public(f"noise on a grid for {CELLS:,} counts", lambda: grid_laplace(
+        as_generator(), np.zeros(CELLS), 1.0, 1.0))
 
 
 def growth():
@@ -225,28 +229,47 @@ def growth():
     ], 1)
 
 
-def workloads():
-    """Return all workloads."""
+def makers():
+    """Return functions that make a workload each; another version of dpselect may refuse some."""
     found = []
     for shape in SMALL:
-        found += [logistic("small", shape, alpha) for alpha in ("auto", 1e-2)]
-        found += [svc("small", shape), *(ridge("small", shape, norm) for norm in ("l1", "l2"))]
+        found += [partial(logistic, "small", shape, alpha) for alpha in ("auto", 1e-2)]
+        found.append(partial(svc, "small", shape))
+        found += [partial(ridge, "small", shape, norm) for norm in ("l1", "l2")]
     for shape in (*TALL, SQUARE):
-        found.append(logistic("single", shape, "auto", peers=shape == TALL[0]))
-        found += [logistic("single", shape, alpha) for alpha in (1e-4, 1e-2)]
-        found += [svc("single", shape), *(ridge("single", shape, norm) for norm in ("l1", "l2"))]
-    found += [histogram(n, d) for n, _ in TALL for d in (1, 2)]
+        found.append(partial(logistic, "single", shape, "auto", peers=shape == TALL[0]))
+        found += [partial(logistic, "single", shape, alpha) for alpha in (1e-4, 1e-2)]
+        found.append(partial(svc, "single", shape))
+        found += [partial(ridge, "single", shape, norm) for norm in ("l1", "l2")]
+    found += [partial(histogram, n, d) for n, _ in TALL for d in (1, 2)]
     for shape in WIDE:
         found += [
-            logistic("wide", shape, alpha, solvers=WIDE_SOLVERS, exact=True, rounds=2)
+            partial(logistic, "wide", shape, alpha, solvers=WIDE_SOLVERS, exact=True, rounds=2)
             for alpha in ("auto", 1e-4)
         ]
-    found += [ridge("wide", WIDE[1], norm, ("cholesky",), rounds=2) for norm in ("l1", "l2")]
+    found += [partial(ridge, "wide", WIDE[1], norm, ("cholesky",), rounds=2) for norm in ("l1", "l2")]
     for shape in SPARSE:
-        found.append(logistic(
-            "sparse", shape, "auto", "sparse", ("lbfgs",), exact=shape[0] < 1e5, rounds=2
+        found.append(partial(
+            logistic, "sparse", shape, "auto", "sparse", ("lbfgs",), exact=shape[0] < 1e5, rounds=2
         ))
-    found.append(prediction(SPARSE[2]))
-    found += [kind(TALL[0]) for kind in (alpha_search, ridge_search)]
-    found += [beside_one_fit(SMALL[1], THREE_ALPHAS), beside_one_fit((20_000, 20), MANY_ALPHAS, 3)]
-    return [*found, *map(two_jobs, JOBS), *plans(), growth()]
+    found.append(partial(prediction, SPARSE[2]))
+    found += [partial(kind, TALL[0]) for kind in (alpha_search, ridge_search)]
+    found.append(partial(beside_one_fit, SMALL[1], THREE_ALPHAS))
+    found.append(partial(beside_one_fit, (20_000, 20), MANY_ALPHAS, 3))
+    found += [partial(two_jobs, shape) for shape in JOBS]
+    found += [
+        partial(plan, f'200 alphas, strategy="{name}"', partial(stability_search, MANY_ALPHAS,
+            strategy=name), 20_000, 20) for name in ("auto", "stability")
+    ]
+    found += [
+        partial(plan, "50 alphas of ridge, 1,000 columns", partial(of_ridge, RIDGE_ALPHAS),
+                20_000, 1_000),
+        partial(plan, "10 alphas, 100,000 columns", partial(stability_search, CLASSIFIER_ALPHAS),
+                1_000_000, 100_000),
+    ]
+    return [*found, grid_noise, growth]
+
+
+def workloads():
+    """Return all workloads."""
+    return [make() for make in makers()]

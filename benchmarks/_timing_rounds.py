@@ -12,6 +12,7 @@ import numpy as np
 from _timing_clock import seconds
 from _timing_data import records
 
+OURS, BEFORE = "dpselect", "dpselect of "
 SERVER = Path(__file__).with_name("_timing_server.py")
 ORDER_SEED = 1
 
@@ -67,6 +68,8 @@ class OtherPython:
         )
         answer = self.ask({})
         self.versions, self.offers = answer["versions"], answer["offers"]
+        # of the folder of the environment
+        self.name = Path(interpreter).absolute().parents[1].name
 
     def ask(self, request):
         """Return the reply to a request, or raise the error that it met."""
@@ -91,7 +94,16 @@ class OtherPython:
         self.process.wait()
 
 
-def play(workload, threads, rounds=None, others=()):
+def before(workload, version):
+    """Return our contestants of a workload as they are in an environment with another version of us."""
+    return [
+        Contestant(BEFORE + version.name, ours.label, request={
+            "contestant": OURS, "workload": [workload.part, workload.title], "label": ours.label})
+        for ours in workload.contestants if ours.side == OURS
+    ]
+
+
+def play(workload, threads, rounds=None, others=(), versions=()):
     """Time all contestants of a workload, in turns.
 
     Each round has each contestant at each number of threads once, in an order of its own; a
@@ -105,6 +117,8 @@ def play(workload, threads, rounds=None, others=()):
         None is as many as the workload says.
     others : list of OtherPython, default=()
         What none of them offers is left out.
+    versions : list of OtherPython, default=()
+        With other versions of dpselect; what one of them refuses in the first round is left out.
 
     Returns
     -------
@@ -116,19 +130,27 @@ def play(workload, threads, rounds=None, others=()):
         name: other for other in others for name in other.offers
     }
     here = [
-        contestant for contestant in workload.contestants
+        (contestant, None if contestant.call else where[contestant.request["contestant"]])
+        for contestant in workload.contestants
         if contestant.call or contestant.request["contestant"] in where
     ]
-    entries = [(contestant, number) for contestant in here for number in threads]
-    lines, rng = [], np.random.default_rng(ORDER_SEED)
+    here += [(twin, version) for version in versions for twin in before(workload, version)]
+    entries = [(*each, number) for each in here for number in threads]
+    lines, refused, rng = [], [], np.random.default_rng(ORDER_SEED)
     for played in range((rounds or workload.rounds) + 1):
         for j in rng.permutation(len(entries)):
-            contestant, number = entries[j]
-            if contestant.call:
-                taken = seconds(lambda call=contestant.call: call(X, y), number)
-            else:
-                other = where[contestant.request["contestant"]]
-                taken = other.seconds(contestant.request, workload.shape, number)
+            contestant, other, number = entries[j]
+            try:
+                taken = (
+                    other.seconds(contestant.request, workload.shape, number) if other
+                    else seconds(lambda call=contestant.call: call(X, y), number)
+                )
+            except RuntimeError as error:
+                if played or other not in versions:
+                    raise
+                refused.append(entries[j])
+                print(f"{contestant.side} is left out: {error}", file=sys.stderr, flush=True)
+                continue
             if played:
                 lines.append({
                     "part": workload.part, "task": workload.title, "n": workload.shape[0],
@@ -136,5 +158,6 @@ def play(workload, threads, rounds=None, others=()):
                     "contestant": contestant.label, "round": played,
                     "cpu": f"{taken[0]:.4g}", "wall": f"{taken[1]:.4g}", "warned": " ".join(taken[2]),
                 })
+        entries = [entry for entry in entries if entry not in refused]
         print(f"{workload.title} {workload.shape}: round {played}", file=sys.stderr, flush=True)
     return lines

@@ -1,9 +1,11 @@
-"""Times others in an environment of its own; ``compare.py --other-python`` starts it.
+"""Times others in an environment of its own; ``compare.py`` starts it.
 
 Reads requests from standard input and writes replies to standard output, one JSON object a line:
 ``{"contestant": "logistic", "shape": [1000, 5], "alpha": 0.01, "threads": 1}`` is answered by
 ``{"cpu": 0.01, "wall": 0.01, "warned": []}``, and ``{}`` by ``{"versions": "...", "offers": [...]}``,
-where offers are the contestants of libraries that are installed. Imports nothing of dpselect.
+where offers are the contestants of libraries that are installed. Of dpselect itself, in another version,
+a request names the workload and the label: ``{"contestant": "dpselect", "workload": ["small", "linear
+SVC"], "label": "DPLinearSVC", ...}``. Nothing else imports it.
 """
 
 import importlib.metadata
@@ -12,6 +14,7 @@ import json
 import os
 import platform
 import sys
+from functools import cache
 
 from _timing_clock import seconds
 from _timing_data import records
@@ -72,16 +75,48 @@ def offers():
     }
 
 
+@cache
+def workloads():
+    """Return the workloads that the dpselect of this environment can make, by part, title and shape."""
+    from _timing_contestants import makers
+
+    found = {}
+    for make in makers():
+        try:
+            workload = make()
+        except (TypeError, ValueError):  # of a parameter that came later
+            continue
+        found[workload.part, workload.title, *workload.shape] = workload
+    return found
+
+
+def as_here(request):
+    """Return the kind of records of a contestant of dpselect, and its call."""
+    workload = workloads().get((*request["workload"], *request["shape"]))
+    if workload is None:
+        raise LookupError(f"this version does not take the parameters of {request['workload'][1]}.")
+    (call,) = [each.call for each in workload.contestants
+               if (each.side, each.label) == (request["contestant"], request["label"])]
+    return workload.kind, call
+
+
 def reply(request):
     """Return the answer to one request."""
     if not request:
-        packages = dict.fromkeys([*offers().values(), "scikit-learn", "numpy", "scipy"])
+        own = ["dpselect"] if importlib.util.find_spec("dpselect") else []
+        packages = dict.fromkeys([*own, *offers().values(), "scikit-learn", "numpy", "scipy"])
         named = [f"{package} {importlib.metadata.version(package)}" for package in packages]
         versions = ", ".join([f"Python {platform.python_version()}", *named])
         return {"versions": versions, "offers": list(offers())}
-    _, _, kind, fit = CONTESTANTS[request["contestant"]]
+    if "workload" in request:
+        kind, call = as_here(request)
+    else:
+        _, _, kind, fit = CONTESTANTS[request["contestant"]]
+
+        def call(X, y):
+            return fit(X, y, request.get("alpha"))
     X, y = records(kind, *request["shape"])
-    cpu, wall, warned = seconds(lambda: fit(X, y, request.get("alpha")), request["threads"])
+    cpu, wall, warned = seconds(lambda: call(X, y), request["threads"])
     return {"cpu": cpu, "wall": wall, "warned": warned}
 
 

@@ -24,6 +24,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+from cost import counting_plugin
 
 from dpselect import DPLogisticRegression, DPRidge
 
@@ -66,23 +67,6 @@ def make_rows(i, rows, columns):
 def make_labels(X):
     """Return a label for each row of a chunk."""
     return (X @ np.linspace(-3, 3, X.shape[1]) + np.sin(1000 * X[:, 0]) > 0).astype(np.int8)
-
-
-def counting_plugin():
-    """Return a plugin of the scheduler that counts what was done."""
-    from distributed import SchedulerPlugin
-
-    class Counter(SchedulerPlugin):
-        def __init__(self):
-            self.tasks = self.passes = 0
-
-        def update_graph(self, *args, **kwargs):
-            self.passes += 1
-
-        def transition(self, key, start, finish, *args, **kwargs):
-            self.tasks += (start, finish) == ("processing", "memory")
-
-    return Counter()
 
 
 def run_dask(rows, columns):

@@ -8,6 +8,10 @@ workload counts; so a run that was stopped goes on, and parts can be run by them
 ``--only small search``. Progress goes to the error stream. ``cost_tables.py`` makes the tables of the
 documentation from the results.
 
+Before and after in one run: ``--before PATH ... --results FILE``. Each PATH is the Python of an
+environment with another version of dpselect, which is called by the folder of that environment. It
+takes turns with all others, what it refuses is left out, and a second table has the ratios to it.
+
 - small, single, wide, sparse: one fit of each estimator, from 200 rows to a million, dense and with
   100 entries a row. scikit-learn has the same regularisation, C = 1 / (n alpha), each of several
   solvers, its default tolerance, and one at which it is as exact as we are; alpha="auto" is the public
@@ -55,7 +59,7 @@ from _timing_contestants import (
     workloads,
 )
 from _timing_data import records
-from _timing_rounds import OtherPython, play
+from _timing_rounds import BEFORE, OtherPython, play
 from private_models import rest_table
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV
@@ -174,7 +178,9 @@ def ratios(lines, clock="cpu"):
     for key, group in lines.groupby([*WORKLOAD, "threads"], sort=False):
         table = group.pivot(index="round", columns=["side", "contestant"], values=clock)
         medians = table.median()
-        sides = dict.fromkeys(side for side, _ in table.columns if side != OURS) or {None: None}
+        sides = dict.fromkeys(
+            side for side, _ in table.columns if side != OURS and not side.startswith(BEFORE)
+        ) or {None: None}
         for ours in table[OURS].columns:
             for side in sides:
                 line = {**dict(zip([*WORKLOAD, "threads"], key)), "ours": ours, "side": side,
@@ -187,6 +193,31 @@ def ratios(lines, clock="cpu"):
     return pd.DataFrame(found)
 
 
+def after_by_before(lines):
+    """Return the ratios of our times to those of our other versions, and the latters' seconds.
+
+    Parameters
+    ----------
+    lines : DataFrame
+        Timings of a file of results.
+
+    Returns
+    -------
+    DataFrame
+        One line for each of our contestants, number of threads and other version, with the median, the
+        `least` and the `largest` ratio of a round.
+    """
+    same = [*WORKLOAD, "threads", "contestant"]
+    both = lines[lines["side"].str.startswith(BEFORE)].merge(
+        lines[lines["side"] == OURS], on=[*same, "round"], suffixes=("_before", "")
+    )
+    both["ratio"] = both["cpu"] / both["cpu_before"]
+    return both.groupby([*same, "side_before"], sort=False).agg(
+        before=("cpu_before", "median"), after=("cpu", "median"),
+        ratio=("ratio", "median"), least=("ratio", "min"), largest=("ratio", "max"),
+    ).reset_index()
+
+
 def run(options):
     """Run what is missing and append it to the file of results."""
     path = Path(options.results)
@@ -194,7 +225,8 @@ def run(options):
     known = pd.DataFrame(columns=FIELDS) if is_new else read(path)
     runs = known.drop_duplicates(WORKLOAD).set_index(WORKLOAD)["run"].to_dict()
     others = [OtherPython(each) for each in options.other_python]
-    for other in others:
+    versions = [OtherPython(each) for each in options.before]
+    for other in (*others, *versions):
         print(f"Another Python: {other.versions}.")
     try:
         with path.open("a", newline="", encoding="utf-8") as stream:
@@ -204,11 +236,11 @@ def run(options):
             for workload in workloads():
                 key = workload.part, workload.title, *workload.shape
                 if workload.part in options.only and (options.again or key not in runs):
-                    lines = play(workload, options.threads, options.rounds, others)
+                    lines = play(workload, options.threads, options.rounds, others, versions)
                     writer.writerows({**line, "run": runs.get(key, 0) + 1} for line in lines)
                     stream.flush()
     finally:
-        for other in others:
+        for other in (*others, *versions):
             other.close()
 
 
@@ -218,12 +250,24 @@ def parse(arguments=None):
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--other-python", metavar="PATH", nargs="+", default=[])
+    parser.add_argument("--before", metavar="PATH", nargs="+", default=[])
     parser.add_argument("--only", metavar="PART", nargs="+", choices=PARTS, default=PARTS)
     parser.add_argument("--threads", type=int, nargs="+", default=[1])
     parser.add_argument("--rounds", type=int, help="default: 1 to 5, by workload")
     parser.add_argument("--again", action="store_true", help="run what is there, too; the last counts")
     parser.add_argument("--results", metavar="FILE", default=RESULTS, help="goes on")
-    return parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
+    if options.before and Path(options.results).absolute() == RESULTS.absolute():
+        parser.error("--before needs a file of its own: write --results FILE")
+    return options
+
+
+def shown(table):
+    """Return a DataFrame as text."""
+    return rest_table(list(table.columns), [
+        [f"{value:.3g}" if isinstance(value, float) else str(value) or "-" for value in row]
+        for row in table.itertuples(index=False)
+    ])
 
 
 def main(arguments=None):
@@ -231,11 +275,10 @@ def main(arguments=None):
     options = parse(arguments)
     print(check(TALL[0]))
     run(options)
-    found = ratios(read(options.results)).fillna("")
-    print(rest_table(list(found.columns), [
-        [f"{value:.3g}" if isinstance(value, float) else str(value) or "-" for value in row]
-        for row in found.itertuples(index=False)
-    ]))
+    lines = read(options.results)
+    print(shown(ratios(lines).fillna("")))
+    if options.before:
+        print(shown(after_by_before(lines)))
 
 
 if __name__ == "__main__":

@@ -71,7 +71,7 @@ MEMORY = {
     "DPRidge": ("float64", "float32"),
     "search, 10 alphas x 5 folds": ("float64", "float32", "CSR"),
     "scaler, DPLogisticRegression": ("float64",),
-    "encoder, DPLogisticRegression": ("pandas", "polars"),
+    "encoder, DPLogisticRegression": ("pandas", "polars", "Arrow"),
     "encoder, DPRidge": ("pandas", "polars"),
 }
 DASK = ((5_000_000, 20, 16), (5_000_000, 20, 64), (1_000_000, 100, 16))

@@ -14,6 +14,8 @@ from compare import RESULTS, ratios, read
 from private_models import rest_table
 from scipy.stats import linregress
 
+from dpselect.rows.distributed import TASK_BYTES, TASKS_A_THREAD
+
 DOC = Path(__file__).parents[1] / "doc"
 LABELS = {
     "n": "records", "d": "columns", "k": "candidates", "folds": "folds", "T": "levels",
@@ -126,11 +128,16 @@ def on_dask(lines):
     )
 
 
+def n_groups(n, d, workers):
+    """Return how many groups of chunks share a task on workers of one thread."""
+    return workers * max(TASKS_A_THREAD, -(-n * d * FLOAT // (workers * TASK_BYTES)))
+
+
 def projection(lines):
     """Return what a fit on a large cluster would take, from the most columns that were measured.
 
-    The work of a row and column, the tasks a chunk and the time of the scheduler for each task are
-    as measured.
+    The work of a row and column, the tasks for each group of chunks and the time of the scheduler for
+    each task are as measured.
     """
     n, d, workers, chunk = PROJECTED
     chunks = n * d * FLOAT // chunk
@@ -140,7 +147,8 @@ def projection(lines):
         work = (group["on_workers"] / (group["n"] * group["d"])).median() * n * d / workers
         if model == "DPRidge":  # outer products: d^2 for each row
             work *= d / group["d"].iloc[0]
-        tasks = (group["tasks"] / group["chunks"]).median() * chunks
+        groups = [n_groups(*line) for line in zip(group["n"], group["d"], group["workers"])]
+        tasks = (group["tasks"] / groups).median() * n_groups(n, d, workers)
         told = tasks * (group["client"] / group["tasks"]).median()
         rows.append([model, f"{work:.0f}", f"{tasks:,.0f}", f"{told:.0f}", f"{work + told:.0f}"])
     said = (

@@ -26,7 +26,7 @@ from .ledger import CarriesLedgerMixin, spending, where_it_came_from, without_sp
 from .ledger.jointly import jointly
 from .metrics.plain import accuracy, r_squared
 from .noise import InnerStream, as_generator, check_random_state, is_seeded, root_stream
-from .parameters import counterpart, naming_counterparts
+from .parameters import counterpart, naming_counterparts, with_values
 from .persons import Persons, check_one_label_a_row
 from .privacy import Adjacency, PrivacyLoss
 from .records import (
@@ -51,8 +51,7 @@ def _as_a_release(fit):
     @wraps(fit)
     def fit_as_a_release(self, X, *args, **kwargs):
         # of its own: what other threads, or readers of X, change meanwhile would not be what is stated
-        fitted = object.__new__(type(self))
-        vars(fitted).update(vars(self))
+        fitted = with_values(self)
         try:
             with where_it_came_from(self):
                 _warn_if_logged(self, fit_as_a_release.__code__)
@@ -81,6 +80,26 @@ class ReleaseMixin(CarriesLedgerMixin):
         super().__init_subclass__(**kwargs)
         if "fit" in vars(cls):
             cls.fit = _as_a_release(vars(cls)["fit"])  # type: ignore[attr-defined]
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters by name.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+            Whether those of parameters that are estimators are returned, too.
+
+        Returns
+        -------
+        dict
+        """
+        # a search of many candidates asks so often that reading the signature takes most of its time
+        names = _NAMES.get(type(self))
+        if names is None:
+            names = _NAMES[type(self)] = tuple(super().get_params(deep=False))  # type: ignore[misc]
+        params = {name: getattr(self, name) for name in names}
+        nested = deep and any(hasattr(value, "get_params") for value in params.values())
+        return super().get_params() if nested else params  # type: ignore[misc]
 
     @property
     def _repr_html_(self):
@@ -145,26 +164,6 @@ class PrivateEstimator(ReleaseMixin, BaseEstimator, ABC):
         super().__init_subclass__(**kwargs)
         if "__init__" in vars(cls):
             cls.__init__ = naming_counterparts(cls.__init__)  # type: ignore[method-assign]
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters by name.
-
-        Parameters
-        ----------
-        deep : bool, default=True
-            Whether those of parameters that are estimators are returned, too.
-
-        Returns
-        -------
-        dict
-        """
-        # a search of many candidates asks so often that reading the signature takes most of its time
-        names = _NAMES.get(type(self))
-        if names is None:
-            names = _NAMES[type(self)] = tuple(super().get_params(deep=False))
-        params = {name: getattr(self, name) for name in names}
-        nested = deep and any(hasattr(value, "get_params") for value in params.values())
-        return super().get_params() if nested else params
 
     def set_params(self, **params: Any) -> Self:
         if instead := counterpart(type(self), params):
@@ -281,11 +280,7 @@ class PrivateEstimator(ReleaseMixin, BaseEstimator, ABC):
         if values is None:
             names = [name for name in first_releases(self) if f"{name}_" in vars(self)]
             values = {name: vars(self)[f"{name}_"] for name in names}
-        if not values:
-            return self
-        twin = object.__new__(type(self))
-        vars(twin).update(vars(self), **values)
-        return twin
+        return with_values(self, **values) if values else self
 
     def _refuse_unknown(self):
         """Refuse to say anything of a model of which a number is still to be learned."""

@@ -116,6 +116,8 @@ class Division:
 
     @property
     def rest(self):
+        if not self.releases:
+            return self.epsilon
         return remainder(self.epsilon, [self.share] * len(self.releases))
 
     def losses(self, owners, seeded, adjacency=Adjacency.REPLACE_RECORD):

@@ -4,7 +4,7 @@ import inspect
 import weakref
 from dataclasses import dataclass
 from functools import wraps
-from typing import TypeVar, dataclass_transform
+from typing import Any, TypeVar, dataclass_transform
 
 T = TypeVar("T")
 
@@ -66,6 +66,19 @@ def counterpart(estimator_class, names):
                 f"{instead}."
             )
     return ""
+
+
+def with_values(estimator: T, /, **values: Any) -> T:
+    """Return an estimator that shares all attributes with another one, but for other `values` of some.
+
+    A clone would copy each parameter, and know nothing of what was released.
+    """
+    twin = object.__new__(type(estimator))
+    # (a copy takes two thirds of the time of a dict that grows, and less memory: grids are long)
+    attributes = vars(estimator).copy()
+    attributes.update(values)
+    object.__setattr__(twin, "__dict__", attributes)
+    return twin
 
 
 def naming_counterparts(init):

@@ -92,7 +92,32 @@ def numeric_rows(estimator, X, y="no_validation", lazily=False, **checks):
     y = "no_validation" if alone else y
     what = "X" if alone else "X or y"
     dtype = [np.float64, X.dtype] if lazily and _are_short_numbers(X) else np.float64
-    return unquoted(validate_data, estimator, X, y, dtype=dtype, what=what, **checks)
+    if not (alone or _is_column(y)):
+        return unquoted(validate_data, estimator, X, y, dtype=dtype, what=what, **checks)
+    # the same checks, one by one: in a table there is nothing to look for
+    if not alone:
+        checks.pop("y_numeric", None)
+    if _is_table(X) and checks.keys() <= {"accept_sparse", "reset"}:
+        unquoted(assert_all_finite, X, input_name="X", what=what)
+        checks = {"skip_check_array": True, "reset": checks.get("reset", True)}
+    else:
+        checks["dtype"] = dtype
+    X = unquoted(validate_data, estimator, X, what=what, **checks)
+    if alone:
+        return X
+    unquoted(assert_all_finite, y, input_name="y", what=what)
+    unquoted(check_consistent_length, X, y, what=what)
+    return X, y
+
+
+def _is_column(y):
+    """Tell whether labels are what scikit-learn would make of them."""
+    return type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "biuf"
+
+
+def _is_table(X):
+    """Tell whether rows are what scikit-learn would make of them, but for what is not finite."""
+    return type(X) is np.ndarray and X.ndim == 2 and X.dtype == np.float64 and X.size > 0
 
 
 def _are_short_numbers(X):
@@ -287,7 +312,8 @@ def one_label_a_row(y, owner):
 
 
 def _column(warn, y):
-    y = unquoted(column_or_1d, y, warn=warn, what="y")
+    if not _is_column(y):
+        y = unquoted(column_or_1d, y, warn=warn, what="y")
     unquoted(assert_all_finite, y, input_name="y", what="y")
     if y.dtype == object:
         unquoted(np.unique, y, what="y")  # labels without an order would stop a fit half-way
@@ -331,12 +357,17 @@ def public_classes(y, classes, owner):
     check_classes(classes)
     labels = np.unique(np.asarray(classes))
     # (no labels at all are refused with the rows)
-    if len(y) and block_sum(lambda y: (np.sum(~np.isin(y, labels)),), y)[0]:
+    if len(y) and block_sum(partial(_n_unknown, labels), y)[0]:
         raise ValueError(
             "y holds a label that is not in classes, and a model of labels beyond the public ones "
             "would reveal them; add every label that a record may have to classes."
         )
     return labels
+
+
+def _n_unknown(labels, y):
+    # (a table of integers pays for more labels than there are classes)
+    return (np.count_nonzero(np.isin(y, labels, invert=True, kind="sort")),)
 
 
 def check_classes(classes):

@@ -3,6 +3,7 @@
 import dataclasses
 import math
 import tracemalloc
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -13,6 +14,7 @@ from sklearn.model_selection import KFold, RepeatedKFold, ShuffleSplit
 from dpselect import CertificateError, DPLinearSVC, DPLogisticRegression
 from dpselect.capabilities import PublicShape
 from dpselect.certificates import Certificate, SplitPatterns, margin_certificate
+from dpselect.linear_model.losses import CappedLogisticLoss
 from dpselect.metrics import HingeScore, LogisticScore, RampScore
 from dpselect.metrics.scores import SCORES
 from tests.marks import slow_but
@@ -60,9 +62,10 @@ def attack(rng, kind, perturbation, score_name, norm):
 
 @pytest.mark.parametrize("kind, perturbation, score_name", slow_but(
     list(product(
-        [DPLogisticRegression, DPLinearSVC], ["objective", "output"],
+        [DPLogisticRegression, DPLinearSVC, partial(DPLogisticRegression, max_derivative=0.6)],
+        ["objective", "output"],
         ["brier", "ramp", "logistic", "hinge"],
-    )), 0, 6, 9, 15,
+    )), 0, 6, 9, 15, 16, 21,
 ))  # fmt: skip
 def test_random_neighbours_never_exceed_the_certificate(kind, perturbation, score_name):
     rng, norms = np.random.default_rng(0), ["l2", "l1"] * 40
@@ -71,7 +74,7 @@ def test_random_neighbours_never_exceed_the_certificate(kind, perturbation, scor
     assert ratios[:, 1].max() > 0.5  # the attack is not idle
 
 
-def corner(score, validation_margin):
+def corner(score, validation_margin, max_derivative=None):
     """Noise, training sets and a validation set at which record 0 moves the score most.
 
     Long noise makes w long along the first axis. Record 0 is nearly orthogonal to it and has
@@ -79,7 +82,9 @@ def corner(score, validation_margin):
     validation records lie on that axis.
     """
     n, alpha = 20, 1.0
-    model = DPLogisticRegression(epsilon=1.0, alpha=alpha, fit_intercept=False, classes=[-1, 1])
+    model = DPLogisticRegression(
+        epsilon=1.0, alpha=alpha, fit_intercept=False, classes=[-1, 1], max_derivative=max_derivative
+    )
     scales = scales_of(model, n, 2)
     length = 200.0
     draw = np.array([-length * scales.mu / scales.linear_scale, 0.0])
@@ -101,6 +106,17 @@ def corner(score, validation_margin):
 def test_training_certificate_is_nearly_attained(name, margin):
     ratio = corner(SCORES[name], margin)
     assert 0.95 <= ratio <= 1.0 + 1e-9
+
+
+@pytest.mark.parametrize("name, margin, least", [
+    # of decisions that are the predictions, and of those that rise by less
+    ("hinge", 0.0, 0.95), ("hinge", -0.6, 0.6), ("logistic", -5.0, 0.95), ("brier", -0.35, 0.9),
+])
+def test_training_certificate_of_a_less_steep_loss(name, margin, least, monkeypatch):
+    assert least <= corner(SCORES[name], margin, 0.6) <= 1.0 + 1e-9
+    if margin == -0.6:  # decisions that rise by more are caught
+        monkeypatch.setattr(CappedLogisticLoss, "decision", CappedLogisticLoss.prediction)
+        assert corner(SCORES[name], margin, 0.6) > 1.3
 
 
 def test_training_certificate_without_the_factor_two_is_caught():

@@ -8,10 +8,11 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 sys.path.append(str(ROOT / "benchmarks"))
+import _timing_contestants  # noqa: E402
 import _timing_rounds  # noqa: E402
+import _timing_server  # noqa: E402
 import compare  # noqa: E402
 import cost_tables  # noqa: E402
-from _timing_contestants import workloads  # noqa: E402
 
 
 def test_the_tables_of_the_page_are_the_results_that_are_kept():
@@ -27,7 +28,8 @@ def test_the_tables_of_the_page_are_the_results_that_are_kept():
 
 def test_each_shape_that_is_compared_has_a_result():
     known = compare.read(compare.RESULTS)[compare.WORKLOAD]
-    asked = [(workload.part, workload.title, *workload.shape) for workload in workloads()]
+    workloads = _timing_contestants.workloads()
+    asked = [(workload.part, workload.title, *workload.shape) for workload in workloads]
     assert sorted(asked) == sorted(set(known.itertuples(index=False, name=None)))
 
 
@@ -94,13 +96,90 @@ def test_an_exponent_is_the_slope_on_logarithmic_axes(cost, slope):
     assert cost_tables.exponent(values, cost(values)).startswith(slope)
 
 
-def test_a_projection_scales_work_by_rows_and_columns_and_tasks_by_chunks():
+def test_a_projection_scales_work_by_rows_and_columns_and_tasks_by_groups():
     known = pd.DataFrame({
         "model": ["DPLogisticRegression", "DPRidge"], "n": 1_000_000, "d": 50, "chunks": 10,
-        "on_workers": 2.0, "client": 1.0, "tasks": 100,
+        "workers": 2, "on_workers": 2.0, "client": 1.0, "tasks": 100,
     })
     *_, logistic, ridge, _ = cost_tables.projection(known).splitlines()
-    # 2,000 times the numbers on 100 workers; 8,000 chunks of 10 tasks, each .01 seconds
-    assert logistic.split()[1:] == ["40", "80,000", "800", "840"]
+    # 2,000 times the numbers on 100 workers; 30 groups on each and not 2, of 25 tasks, each .01 seconds
+    assert logistic.split()[1:] == ["40", "75,000", "750", "790"]
     # each pair of columns: twice as many for each number
-    assert ridge.split()[1:] == ["80", "80,000", "800", "880"]
+    assert ridge.split()[1:] == ["80", "75,000", "750", "830"]
+
+
+def test_before_is_no_rival_and_takes_part_in_the_same_rounds_by_the_same_contestant():
+    before = f"{_timing_rounds.BEFORE}env"
+    timed = lines(timed={
+        ("dpselect", "A"): [2.0, 4.0, 40.0], ("dpselect", "B"): [1.0, 1.0, 1.0],
+        (before, "A"): [1.0, 4.0, 10.0], ("rival", "fast"): [1.0, 1.0, 20.0],
+    })
+    assert set(compare.ratios(timed)["side"]) == {"rival"}
+    # B is new: an older version has none
+    (line,) = compare.after_by_before(timed).itertuples()
+    assert (line.contestant, line.side_before, line.ratio) == ("A", before, 2.0)
+    assert (line.least, line.largest, line.before, line.after) == (1.0, 4.0, 4.0, 4.0)
+
+
+class Refusing:
+    """Another version that does not know a parameter; the answers of a real one are in its place."""
+
+    def __init__(self, name, refuses):
+        self.name, self.refuses, self.asked = name, refuses, []
+
+    def seconds(self, request, shape, threads):
+        self.asked.append(request)
+        if self.refuses:
+            raise RuntimeError("In the other Python: TypeError")
+        return 1.0, 1.0, []
+
+
+@pytest.fixture
+def workload(monkeypatch):
+    monkeypatch.setattr(_timing_rounds, "seconds", lambda call, threads: (1.0, 1.0, []))
+    contestants = [_timing_rounds.Contestant("dpselect", "A", lambda X, y: None),
+                   _timing_rounds.Contestant("rival", "R", lambda X, y: None)]
+    return _timing_rounds.Workload("single", "fit", "uniform", (4, 2), contestants)
+
+
+def test_what_another_version_refuses_is_left_out(workload, capsys):
+    old, newer = Refusing("old", True), Refusing("newer", False)
+    timed = _timing_rounds.play(workload, [1], 2, versions=[old, newer])
+    sides = [line["side"] for line in timed]
+    assert {side: sides.count(side) for side in sides} == {
+        "dpselect": 2, "rival": 2, f"{_timing_rounds.BEFORE}newer": 2}
+    assert len(old.asked) == 1 and len(newer.asked) == 3
+    assert newer.asked[0] == {"contestant": "dpselect", "workload": ["single", "fit"], "label": "A"}
+    assert f"{_timing_rounds.BEFORE}old is left out" in capsys.readouterr().err
+
+
+def test_an_error_of_another_library_is_raised(workload):
+    rival = Refusing("rivals", True)
+    rival.offers = ["theirs"]
+    theirs = _timing_rounds.Contestant("theirs", "T", request={"contestant": "theirs"})
+    workload.contestants.append(theirs)
+    with pytest.raises(RuntimeError, match="TypeError"):
+        _timing_rounds.play(workload, [1], 1, others=[rival])
+
+
+def test_a_file_of_results_holds_one_version(tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        compare.parse(["--before", "python"])
+    assert "--results FILE" in capsys.readouterr().err
+    assert compare.parse(["--before", "python", "--results", str(tmp_path / "other.csv")]).before
+
+
+def test_another_version_makes_the_workloads_that_its_parameters_allow(monkeypatch):
+    def refuses():
+        raise TypeError("unexpected keyword")
+
+    makers = [refuses, *_timing_contestants.makers()[:1]]
+    monkeypatch.setattr(_timing_contestants, "makers", lambda: makers)
+    known = makers[1]()
+    request = {"contestant": "dpselect", "shape": known.shape, "label": "DPLogisticRegression"}
+    _timing_server.workloads.cache_clear()
+    kind, call = _timing_server.as_here({**request, "workload": [known.part, known.title]})
+    assert kind == "labels" and callable(call)
+    with pytest.raises(LookupError, match="linear SVC"):
+        _timing_server.as_here({**request, "workload": ["small", "linear SVC"]})
+    _timing_server.workloads.cache_clear()

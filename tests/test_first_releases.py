@@ -482,8 +482,9 @@ def test_they_pass_the_checks(name):
 
 
 @pytest.mark.slow
-def test_a_public_rate_passes_the_checks():
-    model = DPLogisticRegression(base_rate=0.1, classes=[0, 1])
+@pytest.mark.parametrize("max_derivative", [None, 0.6])
+def test_a_public_rate_passes_the_checks(max_derivative):
+    model = DPLogisticRegression(base_rate=0.1, classes=[0, 1], max_derivative=max_derivative)
     check_private_estimator(model, n_trials=0)
 
 

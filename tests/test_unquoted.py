@@ -2,7 +2,10 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.utils import check_array, column_or_1d
+from sklearn.utils.validation import validate_data
 
+from dpselect import DPLogisticRegression, PrivacyLeakWarning
+from dpselect.records import numeric_rows
 from dpselect.validation import unquoted
 
 SECRET = 0.7316542890123
@@ -42,3 +45,26 @@ def test_names_what_was_checked():
     with pytest.raises(ValueError, match="^y holds text"):
         unquoted(column_or_1d, ["SECRET"], dtype=np.float64, what="y")
     assert unquoted(column_or_1d, [1.0, 2.0]).tolist() == [1.0, 2.0]
+
+
+@pytest.mark.parametrize("reset", [True, False])
+@pytest.mark.parametrize("given", [
+    np.ones((3, 2)), np.ones((3, 3)), np.array([[0.5, np.nan]]), np.array([[np.inf, 0.5]]),
+    np.array([[np.inf, -np.inf]]), np.array([[np.nan, 1.0, 1.0]]), np.empty((0, 2)), np.empty((3, 0)),
+    np.ones(2), np.ones((2, 1, 1)), np.ones((3, 2), dtype=object), np.ones((3, 2), dtype=">f8"),
+    np.ones((3, 2), dtype="f2"), np.ones((3, 2), order="F")[::-1], np.ma.ones((3, 2)),
+])
+def test_tables_are_checked_as_scikit_learn_checks_them(given, reset):
+    def checked(check):
+        model = DPLogisticRegression().fit(np.eye(2), [0, 1])
+        try:
+            X = check(model, given, dtype=np.float64, reset=reset, accept_sparse="csr")
+            return X.tolist(), X.dtype, type(X), model.n_features_in_
+        except ValueError as error:
+            return str(error), model.n_features_in_
+
+    def ours(model, X, dtype, **checks):
+        return numeric_rows(model, X, **checks)
+
+    with pytest.warns(PrivacyLeakWarning):
+        assert checked(ours) == checked(lambda *args, **checks: unquoted(validate_data, *args, **checks))

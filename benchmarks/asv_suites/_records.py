@@ -1,9 +1,19 @@
-"""Synthetic records of the suites; the same in each version that is measured."""
+"""What all suites share: synthetic records, the same in each version, and how often something is run."""
+
+import time
 
 import numpy as np
 from scipy import sparse
 
 ENTRIES = 100  # of a sparse row
+
+
+class Suite:
+    """Few runs, so that two commits take a quarter of an hour, by the time of the processor."""
+
+    rounds, repeat, warmup_time, timeout = 2, (2, 5, 0.5), 0, 120
+    # others who use the machine weigh little in it
+    timer = time.process_time
 
 
 def labelled(n, d):

@@ -3,6 +3,8 @@
 from dpselect import DPHistogramDensity, DPLinearSVC, DPLogisticRegression, DPRidge
 from dpselect.metrics import get_score
 
+from ._records import Suite
+
 N, D = 50_000, 20
 MODELS = {
     "logistic": DPLogisticRegression(classes=[0, 1], alpha=0.01),
@@ -14,7 +16,7 @@ MODELS = {
 }
 
 
-class Certificates:
+class Certificates(Suite):
     """Calibration and certificate of one candidate: for its draw, and for planning."""
 
     params = [list(MODELS), [None, 1e-6]]
@@ -31,7 +33,7 @@ class Certificates:
         )
 
 
-class UnitNoise:
+class UnitNoise(Suite):
     """The standard noise of one fit."""
 
     params = [list(MODELS), [1, D]]

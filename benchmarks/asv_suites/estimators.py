@@ -1,13 +1,22 @@
-"""Single fits."""
+"""Single fits of tall tables, of each estimator."""
 
-from dpselect import DPHistogramDensity, DPLinearSVC, DPLogisticRegression, DPRidge
+import numpy as np
 
-from ._records import labelled, uniform, with_targets
+from dpselect import (
+    DPHistogramDensity,
+    DPHuberRegressor,
+    DPLinearSVC,
+    DPLogisticRegression,
+    DPPoissonRegressor,
+    DPRidge,
+)
 
-SHAPES = [(10_000, 20), (50_000, 20), (20_000, 200)]
+from ._records import Suite, labelled, uniform, with_targets
+
+SHAPES = [(50_000, 20), (20_000, 200)]
 
 
-class LinearClassifiers:
+class LinearClassifiers(Suite):
     """DPLogisticRegression and DPLinearSVC."""
 
     params = [["logistic", "svc"], SHAPES, ["l2", "l1"], ["objective", "output"]]
@@ -24,11 +33,8 @@ class LinearClassifiers:
     def time_fit(self, *_):
         self.model.fit(self.X, self.y)
 
-    def peakmem_fit(self, *_):
-        self.model.fit(self.X, self.y)
 
-
-class Alpha:
+class Alpha(Suite):
     """Logistic regression with little and much regularisation, and by the public rule."""
 
     params = ["auto", 1e-4, 1e-2]
@@ -42,7 +48,31 @@ class Alpha:
         self.model.fit(self.X, self.y)
 
 
-class Ridge:
+class Others(Suite):
+    """Ten classes, persons with two rows each, and other losses."""
+
+    params = ["ten classes", "persons", "huber", "poisson"]
+    param_names = ["of"]
+
+    def setup(self, of):
+        self.X, y = labelled(50_000, 20)
+        self.y, self.groups = y, {}
+        if of == "ten classes":
+            self.model = DPLogisticRegression(classes=range(10), alpha=0.01)
+            self.y = np.digitize(self.X[:, 0], np.quantile(self.X[:, 0], np.arange(0.1, 1, 0.1)))
+        elif of == "persons":
+            self.model = DPLogisticRegression(classes=[0, 1], alpha=0.01)
+            self.groups = {"groups": np.arange(len(y)) // 2}
+        elif of == "huber":
+            self.model = DPHuberRegressor(alpha=0.01, target_range=(0, 1))
+        else:
+            self.model = DPPoissonRegressor(target_bound=5.0, alpha=0.01)
+
+    def time_fit(self, of):
+        self.model.fit(self.X, self.y, **self.groups)
+
+
+class Ridge(Suite):
     """DPRidge."""
 
     params = [SHAPES, ["l1", "l2"], ["covariance", "objective", "output"]]
@@ -56,11 +86,8 @@ class Ridge:
     def time_fit(self, *_):
         self.model.fit(self.X, self.y)
 
-    def peakmem_fit(self, *_):
-        self.model.fit(self.X, self.y)
 
-
-class Histogram:
+class Histogram(Suite):
     """DPHistogramDensity."""
 
     params = [[(50_000, 1), (50_000, 2)], ["laplace", "discrete_laplace"]]
@@ -71,7 +98,4 @@ class Histogram:
         self.X = uniform(*shape)
 
     def time_fit(self, *_):
-        self.model.fit(self.X)
-
-    def peakmem_fit(self, *_):
         self.model.fit(self.X)

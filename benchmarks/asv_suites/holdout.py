@@ -5,14 +5,14 @@ import numpy as np
 from dpselect import Thresholdout
 from dpselect.mechanisms.reusable_holdout import ReusableHoldout
 
-from ._records import uniform
+from ._records import Suite, uniform
 
 N = 20_000
 # so large that no run of a benchmark spends it
 BUDGET = 10**9
 
 
-class Answers:
+class Answers(Suite):
     """Questions on which training and holdout records agree, and such on which they do not."""
 
     params = [True, False]
@@ -32,7 +32,7 @@ class Answers:
         self.holdout.query(lambda X, y: X[:, 0])
 
 
-class Fit:
+class Fit(Suite):
     """Keeping the records."""
 
     def setup(self):

@@ -5,19 +5,18 @@ from pathlib import Path
 
 from dpselect import DPHistogramDensity, PrivacyLedger, PrivacyLoss
 
-from ._records import uniform
+from ._records import Suite, uniform
 
 # so large that no run of a benchmark spends it
 BUDGET = 1e9
 EPSILON = 1e-3
 
 
-class Spending:
+class Spending(Suite):
     """A ledger that has some entries; each call adds one more."""
 
-    params = [0, 1000]
+    params = [0, 100]
     param_names = ["entries"]
-    timeout = 300
 
     def setup(self, entries):
         self.folder = tempfile.TemporaryDirectory()

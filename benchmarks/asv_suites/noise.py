@@ -4,10 +4,12 @@ import numpy as np
 
 from dpselect import noise
 
+from ._records import Suite
+
 SIZE = 10_000
 
 
-class Samples:
+class Samples(Suite):
     """Each kind of noise: `SIZE` numbers."""
 
     params = ["laplace", "exponential", "gaussian", "gumbel", "spherical_laplace", "geometric",
@@ -29,7 +31,7 @@ class Samples:
         self.draw()
 
 
-class Generators:
+class Generators(Suite):
     """What a fit does before it draws."""
 
     def time_as_generator(self):
@@ -39,7 +41,7 @@ class Generators:
         noise.as_generator(noise.root_stream().child("benchmark"))
 
 
-class Paths:
+class Paths(Suite):
     """Noise-reduction paths: 100 levels from the most private one on."""
 
     params = ["discrete_laplace", "spherical_laplace", "brownian"]

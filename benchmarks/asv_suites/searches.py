@@ -10,18 +10,17 @@ from dpselect import (
     StabilityGridSearchCV,
 )
 
-from ._records import labelled, uniform, with_targets
+from ._records import Suite, labelled, uniform, with_targets
 
 N, D = 20_000, 20
 WIDTHS = [0.5, 0.2, 0.1, 0.05, 0.02, 0.01]
 
 
-class Stability:
+class Stability(Suite):
     """StabilityGridSearchCV over ever more alphas of logistic regression."""
 
-    params = [[2, 10, 50], ["stability", "auto"]]
+    params = [[2, 50], ["stability", "auto"]]
     param_names = ["alphas", "strategy"]
-    timeout = 300
 
     def setup(self, alphas, strategy):
         self.search = StabilityGridSearchCV(
@@ -36,16 +35,12 @@ class Stability:
     def peakmem_fit(self, *_):
         self.search.fit(self.X, self.y)
 
-    def time_plan(self, *_):
-        self.search.plan(N, D)
 
-
-class Samples:
+class Samples(Suite):
     """The same with several noise samples for each candidate."""
 
-    params = [1, 4, 16]
+    params = [4]
     param_names = ["noise_samples"]
-    timeout = 300
 
     def setup(self, samples):
         self.search = StabilityGridSearchCV(
@@ -58,12 +53,11 @@ class Samples:
         self.search.fit(self.X, self.y)
 
 
-class Ridge:
+class Ridge(Suite):
     """Over 50 alphas of ridge regression: by stability, and read from one release."""
 
     params = ["objective", "covariance"]
     param_names = ["perturbation"]
-    timeout = 300
 
     def setup(self, perturbation):
         strategy = "stability" if perturbation == "objective" else "auto"
@@ -77,11 +71,8 @@ class Ridge:
     def time_fit(self, perturbation):
         self.search.fit(self.X, self.y)
 
-    def peakmem_fit(self, perturbation):
-        self.search.fit(self.X, self.y)
 
-
-class Density:
+class Density(Suite):
     """Over the width of the cells."""
 
     def setup(self):
@@ -94,10 +85,10 @@ class Density:
         self.search.fit(self.X)
 
 
-class AccuracyFirst:
+class AccuracyFirst(Suite):
     """AccuracyFirstSearchCV that walks through all its levels."""
 
-    params = [["ridge", "logistic"], [10, 100]]
+    params = [["ridge", "logistic"], [10, 1_000]]
     param_names = ["model", "levels"]
 
     def setup(self, model, levels):

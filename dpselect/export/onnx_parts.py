@@ -196,6 +196,8 @@ def _linear_model(model, graph, rows):
 
 def _classes(model, graph, decision):
     classes, axis = model.classes_, np.array([1])
+    if isinstance(model, DPLogisticRegression) and model.max_derivative is not None:
+        decision = _log_odds(graph, decision, np.float64(model.max_derivative))
     K, wrong = len(classes), graph.IsNaN(graph.ReduceSum(decision, axis, keepdims=0))
     if K == 2:
         single = graph.Squeeze(decision, axis)
@@ -207,6 +209,12 @@ def _classes(model, graph, decision):
     _output_labels(classes, graph, places, wrong)
     if isinstance(model, DPLogisticRegression):
         graph.output("probabilities", _probabilities(graph, decision, K), ["n", K])
+
+
+def _log_odds(graph, z, largest):
+    """Return what CappedLogisticLoss makes of predictions."""
+    less, more = (graph.Log(graph.Max(graph.Sigmoid(u), largest)) for u in (z, graph.Neg(z)))
+    return graph.Sub(z, graph.Sub(less, more))
 
 
 def _output_labels(classes, graph, places, wrong):

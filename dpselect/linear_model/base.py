@@ -317,7 +317,8 @@ class LinearModel(LearnsNormsMixin, PrivateEstimator):
         Returns
         -------
         sklearn.pipeline.Pipeline
-            The last step has `coef_` and `intercept_`, and sees clipped rows.
+            The last step has `coef_` and `intercept_`, and sees clipped rows. With a `max_derivative`
+            below 1 it is a StackingClassifier of a model that has them, without `predict_log_proba`.
         """
         return plain_model(self, self.row_bounds(), self._plain_predictor())
 

@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from ..estimator import PrivateClassifier
 from ..parameters import with_parameters
+from ..rows import block_map
 from ..type_aliases import FloatArray, MatrixLike
 from .base import LinearModel
 from .weights import check_class_weight
@@ -31,7 +32,9 @@ class DPLinearClassifier(LinearModel, PrivateClassifier):
         check_class_weight(self.class_weight, self.classes)
 
     def decision_function(self, X: MatrixLike) -> FloatArray:
-        """Return the confidence scores w.x + b of rows, clipped as the training rows were.
+        """Return the confidence scores of rows, clipped as the training rows were.
+
+        They are w.x + b, or, with a `max_derivative` below 1, the log odds of the probabilities.
 
         Parameters
         ----------
@@ -42,5 +45,5 @@ class DPLinearClassifier(LinearModel, PrivateClassifier):
         ndarray of shape (n_samples,) or (n_samples, n_classes)
             Positive for the second class; with more than two classes, one column each.
         """
-        decision = self._predictor(X)
+        decision = block_map(self._loss().decision, self._predictor(X))
         return decision[:, 0] if decision.shape[1] == 1 else decision

@@ -15,9 +15,11 @@ from ..rows import (
     in_one_place,
     is_lazy,
     on_each_row,
+    over_blocks,
+    row_sums,
+    rows_in_block,
     sample,
     transposed,
-    with_entries,
 )
 from .weights import weights_of
 
@@ -56,7 +58,9 @@ class Rows:
         head = (G_head.T @ self.X).T if self.dense else transposed(self.X) @ G_head
         if self.constant is None:
             return head
-        return np.vstack([head, self.constant * G.sum(axis=0)])
+        product = np.empty((len(head) + 1, G.shape[1]))
+        product[:-1], product[-1] = head, self.constant * G.sum(axis=0)
+        return product
 
     def matrix(self, weights):
         """Return diag(weights) @ A of dense rows, shape (b, d), for weights of shape (b, 1)."""
@@ -74,6 +78,14 @@ class Rows:
     def weighted(self, values):
         """Return what losses of a weight of 1 are, or have for derivatives, as the rows are weighted."""
         return values if self.weight is None else self.weight * values
+
+    def moments(self):
+        """Return the sums of the weights, and of weighted rows and their squares, of shape (d, 1)."""
+        ones = np.ones((self.X.shape[0], 1))
+        squares = on_each_row(_squares, self.X, self.factor)
+        squares = Rows(squares, ones, None if self.constant is None else self.constant**2)
+        weights = self.weighted(ones)
+        return weights.sum(), self.adjoint_dot(weights), squares.adjoint_dot(weights)
 
     def gram(self, weights):
         """Return A.T @ diag(weights) @ A of dense rows, shape (d, d)."""
@@ -165,6 +177,21 @@ class Design:
         return block_sum(self._wrap(function), self.X, *self._known(), *aligned, n_jobs=self.n_jobs,
                          row_elements=max(self.X.shape[1], columns), beside=None if dense else columns)
 
+    def sums(self, *aligned, columns):
+        """Return :meth:`sum` of what is aligned, for many passes of at most so many `columns`.
+
+        Dense rows in memory that are one block are cut and wrapped here, and not in each pass.
+        """
+        width = max(self.X.shape[1], columns)
+        if is_lazy(self.X) or self.sparse or not 0 < self.n_rows <= rows_in_block(width):
+            return partial(self._sum_of, aligned)
+        whole = self._wrap(lambda *block: block)
+        ((rows, *aligned),) = over_blocks(whole, self.X, (*self._known(), *aligned), width)
+        return lambda function, columns, dense=False: function(rows, *aligned)
+
+    def _sum_of(self, aligned, function, columns, dense=False):
+        return self.sum(function, *aligned, columns=columns, dense=dense)
+
     def map(self, function, *aligned, columns):
         """Collect ``function(rows, *aligned_blocks)``, one entry a row."""
         return block_map(self._wrap(function), self.X, *self._known(), *aligned, n_jobs=self.n_jobs,
@@ -215,6 +242,11 @@ def _signs(y, positive):
     return np.where(y[:, None] == positive, 1, -1).astype(np.int8)
 
 
+def _squares(entries, factor):
+    # (the other way round, what is scaled down later might overflow)
+    return (factor * entries) ** 2
+
+
 def _clip_factor(block, bounds):
     factor = np.ones((block.shape[0], 1))
     for norm, bound in bounds.items():
@@ -245,11 +277,13 @@ def _factor_to(block, norm, bound):
 
 def row_norms(block, norm):
     """Return the norms of the rows of a block, shape (b, 1); infinite where squares overflow."""
-    if norm == "l1":
-        return abs(block) @ np.ones((block.shape[1], 1))
     if sparse.issparse(block):
-        return np.sqrt(with_entries(block, block.data**2) @ np.ones((block.shape[1], 1)))
-    return np.sqrt(np.einsum("ij,ij->i", block, block))[:, None]
+        sums = row_sums(block, abs(block.data) if norm == "l1" else block.data * block.data)[:, None]
+    elif norm == "l1":
+        sums = abs(block) @ np.ones((block.shape[1], 1))
+    else:
+        sums = np.einsum("ij,ij->i", block, block)[:, None]
+    return sums if norm == "l1" else np.sqrt(sums)
 
 
 def _largest(block):

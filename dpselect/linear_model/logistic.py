@@ -89,10 +89,9 @@ class DPLogisticRegression(DPLinearClassifier):
     max_derivative : float, default=None
         Largest derivative L of the loss, from 0.5 to 1; noise is proportional to it. The logistic loss
         is steeper where a record is far on the wrong side, and goes straight on there. With 0.6 noise is
-        shorter by two fifths, and AUC is better on most tables. Probabilities are biased for any number
-        of records: that of a label whose share p is less than 1 - L is near L p / (1 - p), about 0.6 of
-        the share of a rare label. Correct them with :func:`calibrated`, or leave None,
-        which is 1, scikit-learn's loss.
+        shorter by two fifths, and AUC is better on most tables. Decisions are then log odds as such a
+        loss has them: from the prediction z = w.x + b and s = 1 / (1 + exp(-z)) the probability is
+        a / (a + b), with a = min(s, L) and b = min(1 - s, L). None is 1, scikit-learn's loss.
     class_weight : dict, default=None
         How often a record counts, by its label; 1 where the dict has none. Public: made from
         knowledge of how often labels occur, and never from `y`. With K > 2 classes a record has the
@@ -124,7 +123,8 @@ class DPLogisticRegression(DPLinearClassifier):
     ----------
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
         Released coefficients, of rows that are scaled down to their norms: of a longer row the
-        prediction is not ``x @ coef_ + intercept_``. :meth:`to_sklearn` has both.
+        decision is not ``x @ coef_ + intercept_``, nor is it with a `max_derivative`.
+        :meth:`to_sklearn` has all that is between.
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Released intercepts.
     classes_ : ndarray of shape (n_classes,)
@@ -233,14 +233,16 @@ class DPLogisticRegression(DPLinearClassifier):
             others = (weighted.sum() - weighted) / (shares.sum() - shares)
             offsets += np.log(weights / others)
         # of two classes the second one's
-        return tuple((offsets[1:] if len(offsets) == 2 else offsets).tolist())
+        offsets = offsets[1:] if len(offsets) == 2 else offsets
+        return tuple(self._loss().prediction(offsets).tolist())
 
     def _loss(self):
         steep = self.max_derivative is None or self.max_derivative == 1
         return LogisticLoss() if steep else CappedLogisticLoss(float(self.max_derivative))
 
     def _plain_predictor(self):
-        return logistic_predictor(len(self.classes_))
+        largest = 1.0 if self.max_derivative is None else float(self.max_derivative)
+        return logistic_predictor(self.classes_, largest)
 
     def predict_proba(self, X: MatrixLike) -> FloatArray:
         """Return the probabilities of the classes.

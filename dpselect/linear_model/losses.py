@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import lambertw, xlogy
+from scipy.special import expit, lambertw, xlogy
 
 from ..metrics import MarginScore, PoissonDevianceScore, Score
 from ..metrics.scores import ClippedErrorScore
@@ -134,7 +134,19 @@ class MarginLoss(Loss):
         return self._second_derivative(_margins(prediction, target))
 
     def penalties(self, score, prediction, target, weight=None):
-        return score.total(_margins(prediction, target), weight)
+        return score.total(_margins(self.decision(prediction), target), weight)
+
+    def decision(self, prediction):
+        """Return the decision values of linear predictions, the log odds if there are probabilities.
+
+        An odd function, which rises, and by no more than the prediction: what is certified for
+        predictions holds for decisions.
+        """
+        return prediction
+
+    def prediction(self, decision):
+        """Return the linear predictions of decision values."""
+        return decision
 
     def largest(self, bound):
         return self.value(np.float64(-bound))
@@ -191,6 +203,9 @@ class LogisticLoss(MarginLoss):
 class CappedLogisticLoss(LogisticLoss):
     """The logistic loss where it is no steeper than L, and its tangent at the margin log(1/L - 1) below.
 
+    With s = 1 / (1 + exp(-z)), the prediction z is the best one for the probability a / (a + b),
+    a = min(s, L) and b = min(1 - s, L).
+
     Parameters
     ----------
     max_derivative : float
@@ -217,6 +232,16 @@ class CappedLogisticLoss(LogisticLoss):
 
     def _second_derivative(self, u):
         return np.where(u >= self._straight_from, super()._second_derivative(u), 0.0)
+
+    def decision(self, prediction):
+        excess = np.maximum(expit(np.abs(prediction)), self.max_derivative) / self.max_derivative
+        return prediction - np.copysign(np.log(excess), prediction)
+
+    def prediction(self, decision):
+        size = np.abs(decision)
+        beyond = size - np.log(self.max_derivative)
+        # log(exp(beyond) - 1), which is smaller where the loss is the logistic one
+        return np.copysign(np.maximum(size, beyond + np.log(-np.expm1(-beyond))), decision)
 
 
 @dataclass(frozen=True)

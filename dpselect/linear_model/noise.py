@@ -4,6 +4,7 @@ Symbols as in :mod:`~dpselect.linear_model.calibration`.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -14,6 +15,7 @@ from ..certificates import margin_certificate
 from ..exceptions import CertificateError
 from ..noise import gaussian, laplace, spherical_laplace
 from ..noise.tails import lipschitz_deviation, noise_length
+from ..parameters import with_values
 from .calibration import (
     Perturbation,
     added_share,
@@ -199,6 +201,8 @@ class LinearNoise:
         Of each one-vs-rest problem.
     relative : bool
         Whether lambda is so many times R^2 / n, whatever R is.
+    calibrated : callable
+        From ``alpha=`` to the scales of a fit with this lambda.
     """
 
     problem: LinearProblem
@@ -211,6 +215,7 @@ class LinearNoise:
     reach: float
     scales: Perturbation
     relative: bool
+    calibrated: Callable[..., Perturbation] = field(repr=False, compare=False)
 
     @classmethod
     def of(cls, problem, shape, epsilon, perturbation, alpha):
@@ -240,21 +245,28 @@ class LinearNoise:
                 calibrate, perturbation, problem.loss, epsilon=share, noise_radius=G, **rows
             )
 
-        def at(alpha):
-            alpha = float(alpha)
-            return cls(
-                problem, shape, epsilon, perturbation, law, alpha, told, reach, calibrated(alpha=alpha),
-                relative=False,
-            )
-
-        if not isinstance(alpha, str):
-            return at(alpha)
-        noise = at(public_alpha(problem.loss, perturbation, shape.n_samples, length, R, share))
+        given, auto = alpha, isinstance(alpha, str)
+        if auto:
+            given = public_alpha(problem.loss, perturbation, shape.n_samples, length, R, share)
+        given = float(given)
+        noise = cls(
+            problem, shape, epsilon, perturbation, law, given, told, reach, calibrated(alpha=given),
+            relative=False, calibrated=calibrated,
+        )
+        if not auto:
+            return noise
         if (added := noise.added_share()) <= 1:
             # (offsets do not grow with R, nor does what depends on them; and no rounding decides, which
             # the search for the noise of persons makes larger)
             return replace(noise, relative=not problem.offsets and not shape.persons and added < 0.9)
-        return at(larger_alpha(noise.alpha, lambda alpha: at(alpha).added_share()))
+        return noise.with_alpha(
+            larger_alpha(noise.alpha, lambda alpha: noise.with_alpha(alpha).added_share())
+        )
+
+    def with_alpha(self, alpha):
+        """Return the noise of a fit that differs in lambda only, a number."""
+        alpha = float(alpha)
+        return with_values(self, alpha=alpha, scales=self.calibrated(alpha=alpha), relative=False)
 
     @property
     def dimension(self):

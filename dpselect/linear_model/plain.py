@@ -3,10 +3,13 @@
 from copy import deepcopy
 
 import numpy as np
+from scipy.special import expit
 from sklearn.compose import TransformedTargetRegressor
+from sklearn.ensemble import StackingClassifier
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression, SGDClassifier
-from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import FunctionTransformer
+from sklearn.pipeline import Pipeline, make_pipeline, make_union
+from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler
 
 from ..preprocessing.plain_rows import clipping, having
 
@@ -17,18 +20,56 @@ SHARED = ("coef_", "intercept_", "classes_")
 def plain_model(model, bounds, last):
     """Return a Pipeline that scales rows down to `bounds`, and predicts by `last`.
 
-    `last` is a linear model of scikit-learn, or has one as its `regressor_`.
+    `last` is a linear model of scikit-learn, or has one as its `regressor_` or its only `estimators_`.
     """
     n, names = model.n_features_in_, getattr(model, "feature_names_in_", None)
     released = {name: deepcopy(vars(model)[name]) for name in SHARED if name in vars(model)}
-    having(getattr(last, "regressor_", last), **released, n_features_in_=n)
+    having(linear_part(last), **released, n_features_in_=n)
     return Pipeline([*clipping(bounds, n, names).steps, ("model", last)])
 
 
-def logistic_predictor(n_classes):
-    """Return a model whose probabilities are one-vs-rest, divided by their sum."""
+def linear_part(last):
+    """Return the linear model in the last step of a plain model."""
+    if isinstance(last, StackingClassifier):
+        return last.estimators_[0]
+    return getattr(last, "regressor_", last)
+
+
+def logistic_predictor(classes, max_derivative):
+    """Return a model whose probabilities are one-vs-rest, divided by their sum.
+
+    They are those of a logistic loss of a largest derivative: see CappedLogisticLoss.
+    """
     # of more than two classes, LogisticRegression's are a softmax
-    return LogisticRegression() if n_classes == 2 else SGDClassifier(loss="log_loss")
+    K = len(classes)
+    decisions = 1 if K == 2 else K
+    linear, of_decisions = (
+        LogisticRegression() if K == 2 else SGDClassifier(loss="log_loss") for _ in range(2)
+    )
+    if max_derivative == 1:
+        return linear
+    less, more = (
+        make_pipeline(
+            *signs, FunctionTransformer(expit),
+            FunctionTransformer(np.clip, kw_args={"a_min": max_derivative, "a_max": None}),
+            # by `max_derivative`, as the dummy row has it: 1 where the loss is the logistic one
+            MaxAbsScaler(), FunctionTransformer(np.log),
+        )
+        for signs in ([], [FunctionTransformer(np.negative)])
+    )
+    features = make_union("passthrough", less, more).fit(np.zeros((1, decisions)))  # dummy row
+    one = np.eye(decisions)
+    having(
+        of_decisions, coef_=np.hstack([one, -one, one]), intercept_=np.zeros(decisions),
+        classes_=np.arange(K), n_features_in_=3 * decisions,
+    )
+    dummy_rows = np.eye(K)
+    stack = StackingClassifier(
+        [("linear", linear.fit(dummy_rows, classes))],
+        FrozenEstimator(make_pipeline(features, of_decisions)),
+        cv="prefit", stack_method="decision_function",
+    ).fit(dummy_rows, classes)
+    return having(stack, named_estimators_={"linear": linear})
 
 
 def exponential_predictor(n_features, least, bound):

@@ -18,8 +18,6 @@ from .tolerance import longest
 
 # with at most so many coefficients, more than so many columns have their curvatures inverted at once
 SMALL, MANY = 16, 64
-# where the losses curve by so many times mu in an average direction, they decide how far a step goes
-DECIDES = 4
 ONE = np.ones((1, 1))
 
 
@@ -48,7 +46,11 @@ class _Terms:
     def second_derivatives(self, W, columns, rows, targets, parts=None):
         """Return the second derivatives, shape (b, k)."""
         targets = self._targets(targets, columns)
-        curvatures = rows.weighted(self.loss.second_derivative(rows.dot(W), targets))
+        curvatures = self.loss.second_derivative(rows.dot(W), targets)
+        if not W.any():
+            # a step from 0 as long as if nothing curved would lead far out
+            curvatures[curvatures == 0] = self.loss.unweighted.curvature
+        curvatures = rows.weighted(curvatures)
         return self._left_out(curvatures, parts, columns)
 
     def _targets(self, targets, columns):
@@ -82,6 +84,8 @@ class Problems:
         else:
             self.aligned = (targets, parts.train)
             self.sizes = np.repeat(parts.train_sizes.astype(float), len(which))
+        self.sum = design.sums(*self.aligned, columns=mu.size)
+        self.n_passes = 0  # for gradients
 
     def on_sample(self, n_rows, function):
         """Return what `function` makes of each column's problem on a sample of the rows.
@@ -99,9 +103,31 @@ class Problems:
 
     def gradients(self, W, columns):
         """Return the gradients of the chosen problems at W, shape (d, len(columns))."""
+        self.n_passes += 1
         gradients = partial(self.terms.gradients, W, columns)
-        (total,) = self.design.sum(gradients, *self.aligned, columns=len(columns))
+        (total,) = self.sum(gradients, columns=len(columns))
         return total / self.sizes[columns] + self.mu[columns] * W + self.linear[:, columns]
+
+    def moments(self, W):
+        """Return the mean row, the variances of the columns, and each problem's mean curvature at W.
+
+        Of shapes (d, 1), (d, 1) and (k,). For rows without parts.
+        """
+        terms, columns = self.terms, np.arange(W.shape[1])
+
+        def sums(rows, *aligned):
+            curvatures = terms.second_derivatives(W, columns, rows, *aligned)
+            return *rows.moments(), curvatures.sum(axis=0)
+
+        total, first, second, curvatures = self.design.sum(sums, *self.aligned, columns=len(columns))
+        weight = total if total > 0 else 1.0
+        mean = first / weight
+        variance = np.maximum(second / weight - mean * mean, 0.0)
+        # the mean of few rows is longer than that of all by what chance adds (James and Stein 1961)
+        varying = mean if self.design.constant is None else mean[:-1]
+        length, added = float((varying**2).sum()), float(variance.sum()) / self.design.n_rows
+        varying *= max(1 - added / length, 0.0) if length > 0 else 0.0
+        return mean, variance, curvatures / self.design.n_samples
 
     def curvature_factors(self, W, columns):
         """Return the factors of each column's curvature, averaged over its chosen problems."""
@@ -109,11 +135,14 @@ class Problems:
             return self._factors_at_zero(columns)
         if self.shape[0] == 1 and len(W) <= SMALL and len(columns) > MANY:
             return self._many_factors(W, columns)
-        owners, own = np.unique(columns % self.shape[1], return_inverse=True)
-        curvatures = self._curvatures(W, columns, own)
+        if len(columns) == 1:
+            owners, places = columns % self.shape[1], [np.zeros(1, dtype=int)]
+        else:
+            owners, own = np.unique(columns % self.shape[1], return_inverse=True)
+            places = [np.flatnonzero(own == i) for i in range(len(owners))]
         return Factors([
-            ([k], _factor(H, self.mu[columns[own == i]].mean()))
-            for i, (k, H) in enumerate(zip(owners, curvatures))
+            ([k], _factor(H, self.mu[columns[place]].mean()))
+            for k, place, H in zip(owners, places, self._curvatures(W, columns, places))
         ])
 
     def _factors_at_zero(self, columns):
@@ -121,7 +150,7 @@ class Problems:
         owners = columns % self.shape[1]
         one = columns[owners == owners[0]]
         W = np.zeros((len(self.linear), len(one)))
-        (H,) = self._curvatures(W, one, np.zeros(len(one), dtype=int))
+        (H,) = self._curvatures(W, one, [np.arange(len(one))])
         owners = np.unique(owners)
         mu = self.mu.reshape(self.shape).mean(axis=0)[owners]
         different = np.unique(mu)
@@ -129,16 +158,15 @@ class Problems:
             return ManyFactors(owners, np.broadcast_to(H, (len(mu), *H.shape)), mu)
         return Factors([(owners[mu == m], _factor(H, m)) for m in different])
 
-    def _curvatures(self, W, columns, own):
-        """Return the curvatures, without mu, averaged over the problems that `own` numbers alike."""
+    def _curvatures(self, W, columns, places):
+        """Return the curvatures, without mu, averaged over the columns at each of the places."""
         terms, sizes = self.terms, self.sizes[columns]
-        places = [np.flatnonzero(own == i) for i in range(own.max() + 1)]
 
         def grams(rows, *aligned):
             curvatures = terms.second_derivatives(W, columns, rows, *aligned) / sizes
-            return tuple(rows.gram(curvatures[:, place].mean(axis=1)) for place in places)
+            return tuple(rows.gram(_mean_of(curvatures, place)) for place in places)
 
-        return self.design.sum(grams, *self.aligned, columns=len(columns), dense=True)
+        return self.sum(grams, columns=len(columns), dense=True)
 
     def _many_factors(self, W, columns):
         """Return the factors of columns that have one problem each."""
@@ -149,38 +177,39 @@ class Problems:
             outer = (A[:, :, None] * A[:, None, :]).reshape(len(A), -1)
             return (outer.T @ terms.second_derivatives(W, columns, rows, *aligned),)
 
-        (total,) = self.design.sum(products, *self.aligned, columns=len(columns), dense=True)
+        (total,) = self.sum(products, columns=len(columns), dense=True)
         H = np.moveaxis((total / self.sizes[columns]).reshape(len(W), len(W), -1), 2, 0)
         return ManyFactors(columns, H, self.mu[columns])
 
 
-class GuessedCurvature:
-    """Diagonal curvatures from public numbers: c times the mean square that an entry of a row may have.
+class IndependentColumns:
+    """Curvatures as if the columns of rows varied independently: a diagonal, and the mean row.
 
-    The constant has its own. Where mu is small the losses may curve much less than that, at points far
-    from 0: there the last step corrects the guess.
+    mu + c (diag(v) + m m'), with the mean m and the variances v of the columns, and each problem's mean
+    curvature c. Inverses are by the formula of Sherman and Morrison. A factor makes them fit what is
+    remembered of the last step: where few directions have most of the variance, that is much too large
+    for the others.
     """
 
     guessed = True
 
-    def __init__(self, problems):
-        design, c, mu = problems.design, problems.terms.loss.curvature, problems.mu
-        s, d = design.constant or 0.0, design.n_columns
-        average = c * max(design.radius**2 - s**2, 0.0) / d
-        self.diagonal = np.full((d, 1), average) + mu
-        if s:
-            self.diagonal[-1] = c * s**2 + mu
-        self.corrected = DECIDES * mu < average
+    def __init__(self, problems, mean, variance, curvature):
+        self.mean, self.variance, self.mu = mean, variance, problems.mu
+        self.curvature = np.tile(curvature, problems.shape[0])
 
     def solve(self, q, n_columns):
         """Return the inverse curvatures times q."""
-        return q / self.diagonal
+        diagonal = self.curvature * self.variance + self.mu
+        r, along = q / diagonal, self.mean / diagonal
+        share = self.curvature / (1 + self.curvature * (self.mean * along).sum(axis=0))
+        along *= share * (self.mean * r).sum(axis=0)
+        r -= along
+        return r
 
     def correction(self, s, y, rho):
         """Return one factor a column, from what is remembered of a step."""
-        known = self.corrected & (rho > 0)
-        yy = rho * (y * y / self.diagonal).sum(axis=0)
-        return 1 / np.where(known, yy, 1.0)
+        yy = rho * (y * self.solve(y, None)).sum(axis=0)
+        return 1 / np.where(yy > 0, yy, 1.0)
 
 
 class Factors(list):
@@ -225,6 +254,10 @@ class ManyFactors:
             own = start + self.columns
             r[:, own] = (self.inverses @ q[:, own].T[:, :, None])[:, :, 0].T
         return r
+
+
+def _mean_of(columns, some):
+    return columns[:, some[0]] if len(some) == 1 else columns[:, some].mean(axis=1)
 
 
 def _factor(curvature, mu):

@@ -10,30 +10,34 @@ the first step would be Newton's. It is taken at the minimiser over a sample of 
 where the descent begins; the parts of one column share it. A new one costs as much as about d / 4
 gradients, and is made after about as many.
 
-Where that does not pay, the descent starts from what public numbers say of the curvature, and from the
-steps that the sample took: they show the few directions in which it is large.
+With many coefficients a matrix may cost more than it saves. The descent then starts from the
+curvature of rows with independent columns, a diagonal and one more direction, which the sample
+tells, and turns to matrices where it is seen to be slow. Of sparse rows, or for very many
+coefficients, none is made.
 """
 
 import math
 
 import numpy as np
 
-from .problems import GuessedCurvature, Problems
+from .problems import IndependentColumns, Problems
 from .tolerance import MAX_STEPS, MOST_SQUARE, ellipsoid_factors, guaranteed_steps
 
-# curvature matrices that are held at a time have at most this many entries, and remembered steps
-GROUP_ELEMENTS, STEP_ELEMENTS = 1 << 22, 1 << 24
+# curvature matrices, or remembered steps, that are held at a time have at most this many entries
+GROUP_ELEMENTS = 1 << 22
 # a sample has one row in so many and at most so many entries, but at least so many rows in all,
 # and for each coefficient
 SAMPLE_SHARE, SAMPLE_ELEMENTS, SAMPLE_ROWS, SAMPLE_ROWS_PER_COEFFICIENT = 16, 1 << 21, 1024, 4
-# without curvature matrices a smaller one is worth its passes
+# without curvature matrices a smaller one is worth its passes; so many rows tell how columns vary
 SMALL_SAMPLE_ROWS = 256
+# a sample is solved to this share of its own error, without curvature matrices, and with them
+NEAR, NEARER = 0.3, 0.1
 # up to so many coefficients curvature matrices cost next to nothing, of dense and of sparse rows
 CHEAP, CHEAP_SPARSE = 256, 128
-# A curvature costs as many passes as the sample has rows times coefficients for each row and PASS.
-# It saves about SAVED sqrt(r) passes, r being how much larger the curvature is than mu in an average
-# direction. Found by experiment.
-PASS, SAVED = 8, 4
+# A curvature costs as many passes as the sample has rows times coefficients for each row and PASS, and
+# up to so many passes come after it. After as many passes as it costs, or a few, over a sample and over
+# all rows, it is seen whether more are left without it. Found by experiment.
+PASS, AFTER, FEW_ON_SAMPLE, FEW = 8, 20, 5, 3
 # steps that are remembered, with curvature matrices, and without; of so many numbers at most
 MEMORY = 10
 LONG_MEMORY, MEMORY_ELEMENTS = 20, 1 << 21
@@ -62,11 +66,10 @@ def minimise(design, targets, which, loss, mu, linear, tau, max_iter=100, parts=
         (W,) = minimise(design, targets, which, loss, mu[None], linear[None], tau[None], max_iter)
         return W
     W, d = np.empty(linear.shape), design.n_columns
-    guessing = _does_not_pay(design, loss, mu.min(initial=np.inf))
-    if guessing:
-        size = max(1, STEP_ELEMENTS // (2 * _n_remembered(d) * d * len(mu)))
-    else:
-        size = max(1, GROUP_ELEMENTS // d**2)
+    guessing = d > (CHEAP_SPARSE if design.sparse else CHEAP)
+    squares = d**2 if not guessing or math.isfinite(_cost(design)) else 0
+    held = max(squares, 2 * _n_remembered(d) * d * len(mu) if guessing else 0)
+    size = max(1, GROUP_ELEMENTS // held)
     for start in range(0, len(which), size):
         group = slice(start, start + size)
         problems = Problems(
@@ -76,16 +79,10 @@ def minimise(design, targets, which, loss, mu, linear, tau, max_iter=100, parts=
     return W
 
 
-def _does_not_pay(design, loss, mu):
-    """Tell by public numbers whether curvature matrices cost more passes than they save."""
+def _cost(design):
+    """Return how many passes a curvature matrix costs, where it is not cheap: by public numbers."""
     n, d = design.n_rows, design.n_columns
-    if d <= (CHEAP_SPARSE if design.sparse else CHEAP):
-        return False
-    if d > MOST_SQUARE or design.sparse:
-        return True
-    rows = min(max(n // SAMPLE_SHARE, SAMPLE_ROWS_PER_COEFFICIENT * d), n)
-    average = loss.curvature * design.radius**2 / d
-    return rows * d / (PASS * n) > SAVED * math.sqrt(average / mu)
+    return math.inf if design.sparse or d > MOST_SQUARE else _n_sampled(n, d) * d / (PASS * n)
 
 
 def _n_remembered(d):
@@ -94,9 +91,12 @@ def _n_remembered(d):
 
 def _solve(problems, tau, max_iter, guessing):
     """Return the solutions of all problems, shape (J, d, k)."""
-    # steps without matrices are cheap, and there may be nothing behind them but the last resort
-    patience = PATIENCE * max_iter if guessing else max_iter
-    W, G, _ = _descend_together(problems, tau.ravel(), patience, guessing)
+    solved = None
+    if guessing:
+        # such steps are cheap, and there may be nothing behind them but the last resort
+        patience, cost = PATIENCE * max_iter, _cost(problems.design)
+        solved = _descend_together(problems, tau.ravel(), patience, True, cost)
+    W, G = solved or _descend_together(problems, tau.ravel(), max_iter, False)
     for number in np.flatnonzero(~(_norms(G) <= tau.ravel())):
         W = _solve_alone(problems, number, W, G, tau.ravel(), max_iter)
     return np.moveaxis(W.reshape(len(W), *problems.shape), 0, 1)
@@ -107,121 +107,164 @@ def _solve_alone(problems, number, W, G, tau, max_iter):
     if len(W) <= MOST_SQUARE:
         column = np.array([number])
         factors = problems.curvature_factors(W[:, column], column)
-        W, G, _ = _descend(problems, column, W, factors, tau, max_iter, refresh=1)
+        W, G = _descend(problems, column, W, factors, tau, max_iter, refresh=1)
     if not _norms(G[:, number]) <= tau[number]:
         W[:, number] = _last_resort(problems, number, W[:, number], G[:, number], tau[number])
     return W
 
 
-def _descend_together(problems, tau, max_iter, guessing):
-    """Return points after at most `max_iter` steps, the gradients there, and the last steps."""
-    W, factors, memory = _start(problems, tau, max_iter, guessing)
+def _descend_together(problems, tau, max_iter, guessing, cost=math.inf, most=math.inf):
+    """Return points after at most `max_iter` steps, and the gradients there.
+
+    Or None where steps without matrices are slow for the `cost` of these, in passes.
+    """
+    W, factors = _start(problems, tau, max_iter, guessing, cost)
+    if factors is None:
+        return None
     refresh = math.inf if guessing else min(max(2, len(W) // 4), 2 * MEMORY)
-    return _descend(problems, np.arange(len(tau)), W, factors, tau, max_iter, refresh, memory)
+    W, G = _descend(problems, np.arange(len(tau)), W, factors, tau, max_iter, refresh, cost, most)
+    return (W, G) if cost == math.inf or (_norms(G) <= tau).all() else None
 
 
-def _start(problems, tau, max_iter, guessing):
-    """Return where the descent begins, the factors of the curvature there, and remembered steps."""
+def _start(problems, tau, max_iter, guessing, cost):
+    """Return where the descent begins, and the factors of the curvature there.
+
+    None in place of factors where the sample's descent without matrices is slow for the `cost` of these.
+    """
     n, d = problems.design.n_rows, problems.design.n_columns
+    n_sample = n // SAMPLE_SHARE
     if guessing:
-        n_sample = n // SAMPLE_SHARE
         small = n_sample < SMALL_SAMPLE_ROWS
+        n_sample = max(n_sample, SMALL_SAMPLE_ROWS)
     else:
-        n_sample = min(n // SAMPLE_SHARE, SAMPLE_ELEMENTS // d)
-        n_sample = max(n_sample, SAMPLE_ROWS_PER_COEFFICIENT * d, SAMPLE_ROWS)
-        small = n_sample > n // 2
-    if small:
+        n_sample = _n_sampled(n, d)
+        small = n_sample == n
+    if small and not guessing:
         W = np.zeros_like(problems.linear)
-        if guessing:
-            return W, GuessedCurvature(problems), []
-        return W, problems.curvature_factors(W, np.arange(len(problems.mu))), []
+        return W, problems.curvature_factors(W, np.arange(len(problems.mu)))
     # where the sample's own error begins to count, there is no use to go on
-    enough = 0.1 * (problems.terms.loss.lipschitz * problems.design.radius) / math.sqrt(n_sample)
+    share = NEAR if guessing else NEARER
+    enough = share * (problems.terms.loss.lipschitz * problems.design.radius) / math.sqrt(n_sample)
     goal = np.maximum(tau.reshape(problems.shape).max(axis=0), enough)
+    most = max(FEW_ON_SAMPLE, cost)
 
     def on_sample(smaller):
-        # a start need not be a solution, so that there is no last resort here
-        W, _, steps = _descend_together(smaller, goal, max_iter, guessing)
+        W = np.zeros_like(smaller.linear)
+        if not small:
+            # a start need not be a solution, so that there is no last resort here
+            W, _ = _descend_together(smaller, goal, max_iter, guessing, most=most)
+            if smaller.n_passes > most:
+                return W, None
         if guessing:
-            return W, steps
+            return W, smaller.moments(W)
         return W, smaller.curvature_factors(W, np.arange(smaller.shape[1]))
 
     W, found = problems.on_sample(n_sample, on_sample)
-    n_parts = problems.shape[0]
-    if guessing:
-        return np.tile(W, n_parts), GuessedCurvature(problems), found
-    return np.tile(W, n_parts), found, []
+    factors = IndependentColumns(problems, *found) if guessing and found else found
+    return np.tile(W, problems.shape[0]), factors
+
+
+def _n_sampled(n, d):
+    """Return how many rows tell a curvature matrix: most of them are no fewer than all."""
+    least = max(SAMPLE_ROWS_PER_COEFFICIENT * d, SAMPLE_ROWS)
+    rows = max(min(n // SAMPLE_SHARE, SAMPLE_ELEMENTS // d), least)
+    return rows if rows <= n // 2 else n
+
+
+def _is_slow(cost, passes, first, lengths, tau):
+    """Tell whether the steps that are left cost more than a curvature matrix and the steps after it.
+
+    As if gradients went on to shorten as they did from the `first` ones.
+    """
+    if passes < max(FEW, cost):
+        return False
+    left = lengths > tau
+    with np.errstate(all="ignore"):
+        missing, shortened = np.log((lengths / tau)[left]), np.log((first / lengths)[left])
+        return bool(((passes - 1) * missing > (cost + AFTER) * shortened).any())
 
 
 def _norms(vectors):
-    return np.sqrt((vectors * vectors).sum(axis=0))
+    return np.sqrt(_products(vectors, vectors))
 
 
-def _descend(problems, chosen, W, factors, tau, max_iter, refresh, memory=()):
+def _products(vectors, others):
+    """Return the product of each column with the other one's."""
+    return np.add.reduce(vectors * others)
+
+
+def _columns(W, some):
+    """Return some columns, or W itself for all of them."""
+    return W if len(some) == W.shape[1] else W[:, some]
+
+
+def _with_columns(W, some, new):
+    """Return W with some new columns."""
+    if len(some) == W.shape[1]:
+        return new
+    W = W.copy()
+    W[:, some] = new
+    return W
+
+
+def _descend(problems, chosen, W, factors, tau, max_iter, refresh, cost=math.inf, most=math.inf):
     """Move the chosen problems by at most `max_iter` steps.
 
-    After each `refresh` steps the factors are those of the curvature at the points then. Returns all
-    points, the gradients there, and the last steps, with which the next call may begin.
+    After each `refresh` steps the factors are those of the curvature at the points then. The descent is
+    given up after more than `most` passes, and where it is slow for the `cost` of matrices. Returns all
+    points, and the gradients there.
     """
-    G = np.zeros_like(W)
-    G[:, chosen] = problems.gradients(W[:, chosen], chosen)
+    G = _with_columns(np.zeros_like(W), chosen, problems.gradients(_columns(W, chosen), chosen))
     remembered = _n_remembered(len(W)) if factors.guessed else MEMORY
-    memory, still = list(memory), False
+    memory, still = [], False
+    first = _norms(G)
     shortest = np.full(len(tau), np.inf)
     for step in range(max_iter):
         lengths = _norms(G)
         shortest = np.minimum(shortest, lengths)
         # "not at most" rather than "more than", so that nothing undefined counts as solved
         active = chosen[~(lengths[chosen] <= tau[chosen])]
-        if not len(active):
+        passes = problems.n_passes
+        if not len(active) or passes > most or _is_slow(cost, passes, first, lengths, tau):
             break
         renewed = step > 0 and (still or step % refresh == 0)
         if renewed:
             memory = []
             if not factors.guessed:
                 factors = problems.curvature_factors(W[:, active], active)
-        direction = np.zeros_like(W)
-        direction[:, active] = -_precondition(G, memory, factors, problems.shape[1])[:, active]
+        direction = -_columns(_precondition(G, memory, factors, problems.shape[1]), active)
         before = W, G
         W, G = _line_search(problems, W, G, direction, active, shortest)
         still = not (W != before[0]).any()
         if still and renewed:
             break  # the next step would be this one again
         memory = [*memory[1 - remembered :], _pair(W - before[0], G - before[1])]
-    return W, G, memory
+    return W, G
 
 
 def _precondition(G, memory, factors, n_columns):
     """Return L-BFGS's inverse curvatures times G: Liu and Nocedal 1989, the two loops."""
     q, shares = G, []
-    for step in reversed(memory):
-        s, y, rho = _of_all_parts(step, G)
-        shares.append(rho * (s * q).sum(axis=0))
+    for s, y, rho in reversed(memory):
+        shares.append(rho * _products(s, q))
         q = q - shares[-1] * y
     r = factors.solve(q, n_columns)
     if memory and factors.guessed:
-        r = r * factors.correction(*_of_all_parts(memory[-1], G))
-    for step in memory:
-        s, y, rho = _of_all_parts(step, G)
-        r = r + (shares.pop() - rho * (y * r).sum(axis=0)) * s
+        r = r * factors.correction(*memory[-1])
+    for s, y, rho in memory:
+        r = r + (shares.pop() - rho * _products(y, r)) * s
     return r
-
-
-def _of_all_parts(step, G):
-    """Return a step for all columns of G; those on a sample are stored once for all parts."""
-    n_parts = G.shape[1] // len(step[-1])
-    return step if n_parts == 1 else tuple(np.tile(of_step, n_parts) for of_step in step)
 
 
 def _pair(s, y):
     """Return a step, how the gradient changed, and one over their product."""
-    sy = (s * y).sum(axis=0)
+    sy = _products(s, y)
     # a problem that stood still, or moved by rounding only, has nothing to tell
-    return s, y, np.where(sy > 0, 1.0, 0.0) / np.where(sy > 0, sy, 1.0)
+    return s, y, np.divide(1.0, sy, out=np.zeros_like(sy), where=sy > 0)
 
 
 def _line_search(problems, W, G, direction, active, shortest):
-    """Take the whole step if it makes certain progress, otherwise go to the lowest point.
+    """Move active problems by the whole step of a `direction`, or to the lowest point of the line.
 
     The whole step is taken when one of these holds:
 
@@ -237,30 +280,34 @@ def _line_search(problems, W, G, direction, active, shortest):
     Steps that lead too far out of the ball that holds all minimisers are cut short, so that
     halving them can find the strips.
     """
-    derivative = (G * direction).sum(axis=0)
-    whole, farthest = _norms(direction), OUTSIDE * (_norms(W) + problems.longest)
-    step = np.where(whole <= farthest, 1.0, farthest / np.where(whole > 0, whole, 1.0))
-    low, high = np.zeros(len(derivative)), step.copy()
-    start, W, G = W, W.copy(), G.copy()
-    pending = active
-    for trial in range(BISECTIONS):
-        there = start[:, pending] + step[pending] * direction[:, pending]
-        g = problems.gradients(there, pending)
-        derivative_there = (g * direction[:, pending]).sum(axis=0)
-        before = derivative_there <= 0
-        if trial == 0:
-            fine = before | (_norms(g) <= 0.9 * shortest[pending])
-        else:
-            fine = before & (-derivative_there <= 0.1 * np.abs(derivative[pending]))
+    start = _columns(W, active)
+    whole, farthest = _norms(direction), OUTSIDE * (_norms(start) + problems.longest[active])
+    step = np.divide(farthest, whole, out=np.ones_like(whole), where=whole > farthest)
+    there = start + step * direction
+    g = problems.gradients(there, active)
+    before = _products(g, direction) <= 0
+    fine = before | (_norms(g) <= 0.9 * shortest[active])
+    if fine.all():
+        return _with_columns(W, active, there), _with_columns(G, active, g)
+    derivative = np.abs(_products(_columns(G, active), direction))
+    low, high = np.zeros_like(step), step.copy()
+    W, G = W.copy(), G.copy()
+    W[:, active[fine]], G[:, active[fine]] = there[:, fine], g[:, fine]
+    pending = np.flatnonzero(~fine)
+    for _ in range(1, BISECTIONS):
+        step = 0.5 * (low[pending] + high[pending])
+        there = start[:, pending] + step * direction[:, pending]
+        g = problems.gradients(there, active[pending])
+        derivative_there = _products(g, direction[:, pending])
         # a point before the lowest one is progress too, and is kept until there is a better one
-        keep = fine | before
-        W[:, pending[keep]], G[:, pending[keep]] = there[:, keep], g[:, keep]
-        low[pending[before]] = step[pending[before]]
-        high[pending[~before]] = step[pending[~before]]
+        before = derivative_there <= 0
+        where = active[pending[before]]
+        W[:, where], G[:, where] = there[:, before], g[:, before]
+        low[pending[before]], high[pending[~before]] = step[before], step[~before]
+        fine = before & (-derivative_there <= 0.1 * derivative[pending])
         pending = pending[~fine]
         if not len(pending):
             break
-        step[pending] = 0.5 * (low[pending] + high[pending])
     return W, G
 
 

@@ -54,6 +54,10 @@ def harmless_scale(loss, R, mu, d, linear_scale):
 
 def longest(loss, R, mu, t):
     """Bound ||w|| where mu w differs by at most t from the negative gradient of the loss."""
+    if isinstance(t, float):
+        t = float(t)
+        by_norm = (loss.lipschitz * R + t) / mu
+        return min(by_norm, (t + math.sqrt(t * t + 4 * mu * loss.pull)) / (2 * mu))
     with np.errstate(over="ignore"):
         by_norm = (loss.lipschitz * R + t) / mu
         return np.minimum(by_norm, (t + np.sqrt(t * t + 4 * mu * loss.pull)) / (2 * mu))

@@ -1,7 +1,6 @@
 """The candidates of a grid: data-independent steps, a private model, its certificates."""
 
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import numpy as np
 from sklearn.base import RegressorMixin, clone
@@ -11,6 +10,7 @@ from sklearn.pipeline import Pipeline
 from ..capabilities import PublicShape, n_problems, require
 from ..estimator import PrivateEstimator
 from ..exceptions import CertificateError
+from ..parameters import with_values
 from ..preprocessing.kinds_check import check_kinds
 from ..preprocessing.pipeline_check import check_pipeline_privacy, releases_privately
 from ..preprocessing.table_form import is_documents
@@ -30,7 +30,9 @@ class Candidate:
     `params_key` is that of the parameters of the steps before the model. `n_features` counts
     the columns that reach the model, `fitted_steps` are the steps, fitted on a dummy row, and `output`
     is what is public of the rows that they give; all three once the columns are known. `persons` tells
-    whether records are persons with any number of rows.
+    whether records are persons with any number of rows. Of one `kind` are candidates without steps that
+    differ in numbers of a private estimator only. `but_for_alpha` is equal for candidates that differ in
+    the alpha of their model only.
     """
 
     params: dict
@@ -40,16 +42,29 @@ class Candidate:
     fitted_steps: object = None
     output: object = field(default=None, repr=False)
     persons: bool = False
+    kind: object = field(default_factory=object, repr=False, compare=False)
+
+    def __post_init__(self):
+        # grids are long, and an abstract class takes its time to say what an instance of it is
+        self._has_steps = isinstance(self.estimator, Pipeline)
+        # values of a grid need not be comparable, and one value is one object in all candidates
+        self._other_names = [
+            name for name in sorted(self.params)
+            if not (self.belongs_to_model(name) and name.rpartition("__")[2] == "alpha")
+        ]
+        self.but_for_alpha = self._but_for_alpha(self.params)
+
+    def with_numbers(self, params):
+        """Return a candidate of the same kind; neither has been fitted."""
+        return with_values(
+            self, params=params, estimator=with_values(self.estimator, **params),
+            but_for_alpha=self._but_for_alpha(params),
+        )
 
     @property
     def model(self):
         """The private model: the estimator itself, or the last step of a Pipeline."""
         return self.estimator.steps[-1][1] if self._has_steps else self.estimator
-
-    @cached_property
-    def _has_steps(self):
-        # grids are long, and an abstract class takes its time to say what an instance of it is
-        return isinstance(self.estimator, Pipeline)
 
     @property
     def steps(self):
@@ -62,15 +77,8 @@ class Candidate:
         """Tell whether a parameter of the grid is one of the model's."""
         return not self._has_steps or name.startswith(f"{self.estimator.steps[-1][0]}__")
 
-    @cached_property
-    def but_for_alpha(self):
-        """Equal for candidates that differ in the alpha of their model only."""
-        # values of a grid need not be comparable, and one value is one object in all candidates
-        return tuple(
-            (name, id(value))
-            for name, value in sorted(self.params.items())
-            if not (self.belongs_to_model(name) and name.rpartition("__")[2] == "alpha")
-        )
+    def _but_for_alpha(self, params):
+        return tuple((name, id(params[name])) for name in self._other_names)
 
     def fit_steps(self, public):
         """Fit the steps on a dummy row of a table, of which these are the PublicRows."""
@@ -115,6 +123,11 @@ class Candidate:
         return PublicShape(n_samples, self.n_features, self.n_problems, self.persons)
 
 
+def one_of_each_kind(candidates):
+    """Return the first candidate of each kind: for what numbers do not decide."""
+    return list({candidate.kind: candidate for candidate in reversed(candidates)}.values())[::-1]
+
+
 def parameters(model):
     """Return the parameters of a model that was not fitted."""
     # a calibration takes no longer than scikit-learn takes to find their names
@@ -156,24 +169,25 @@ def make_candidates(estimator, param_grid, *, trusted_steps, needs=None, search=
     if not points:
         raise ValueError("param_grid has no candidates; give at least one value for a parameter.")
     last = estimator.steps[-1][0] if isinstance(estimator, Pipeline) else None
-    check_grid(estimator, points)
-    candidates, checked = [], {}
+    names = {name: None for params in points for name in params}
+    check_grid(estimator, [names])
+    for name in names:
+        if not isinstance(name, str):
+            raise TypeError(
+                f"param_grid has a key of type {type(name).__name__}, and parameters have "
+                "names; write them as texts."
+            )
+        owner, _, own = name.rpartition("__")
+        if own in OWNED and owner in ("", last):
+            raise ValueError(
+                f"param_grid names {name!r}, which the search sets itself to keep its budget; "
+                "give it to the search instead."
+            )
+    candidates, checked, alone = [], {}, isinstance(estimator, PrivateEstimator)
     for params in points:
-        for name in params:
-            if not isinstance(name, str):
-                raise TypeError(
-                    f"param_grid has a key of type {type(name).__name__}, and parameters have "
-                    "names; write them as texts."
-                )
-            owner, _, own = name.rpartition("__")
-            if own in OWNED and owner in ("", last):
-                raise ValueError(
-                    f"param_grid names {name!r}, which the search sets itself to keep its budget; "
-                    "give it to the search instead."
-                )
-        alike = _but_for_numbers(estimator, params)
+        alike = _but_for_numbers(params) if alone and params else None
         if alike in checked:
-            candidates.append(Candidate(params, _with(checked[alike], params), ()))
+            candidates.append(checked[alike].with_numbers(params))
             continue
         copy = clone(estimator)
         copy.set_params(**{name: clone(value, safe=False) for name, value in params.items()})
@@ -192,24 +206,15 @@ def make_candidates(estimator, param_grid, *, trusted_steps, needs=None, search=
         candidates.append(Candidate(params, copy, key))
         _check_model(candidates[-1].model, needs, search)
         if alike is not None:
-            checked[alike] = copy
+            checked[alike] = candidates[-1]
     return candidates
 
 
-def _with(model, numbers):
-    """Return a copy of a private estimator that was not fitted, with other numbers for parameters."""
-    twin = object.__new__(type(model))
-    vars(twin).update(vars(model), **numbers)
-    return twin
-
-
-def _but_for_numbers(estimator, params):
-    """Return what candidates share that need only one check; None if each needs its own."""
-    if not params or not isinstance(estimator, PrivateEstimator):
-        return None
-    return tuple(
+def _but_for_numbers(params):
+    """Return what the points of candidates of one kind share."""
+    return tuple([
         (name, float if isinstance(value, float) else id(value)) for name, value in params.items()
-    )
+    ])
 
 
 def _bound(pipeline, params):
@@ -226,7 +231,9 @@ def _bound(pipeline, params):
 
 def bind(candidates, n_samples, epsilon):
     """Let all TabularPipelines know the fit to come; tell whether there are any."""
-    pipelines = [c.estimator for c in candidates if isinstance(c.estimator, TabularPipeline)]
+    pipelines = [
+        c.estimator for c in one_of_each_kind(candidates) if isinstance(c.estimator, TabularPipeline)
+    ]
     for pipeline in pipelines:
         pipeline.bound(n_samples, epsilon)
     return bool(pipelines)
@@ -280,8 +287,12 @@ def seed_features(estimator, stream):
 
 def set_classes(candidates, classes):
     """Give the labels to every model that has a parameter `classes` and no value for it."""
+    unknown = {
+        candidate.kind for candidate in one_of_each_kind(candidates)
+        if parameters(candidate.model).get("classes", 0) is None
+    }
     for candidate in candidates:
-        if parameters(candidate.model).get("classes", 0) is None:
+        if candidate.kind in unknown:
             candidate.model.set_params(classes=classes)
 
 
@@ -291,7 +302,8 @@ def learn_classes(candidates, y, owner):
     Returns y, one label a record, and the classes; what was given, and None, if no model has labels.
     """
     given = [
-        candidate.model.classes for candidate in candidates if "classes" in parameters(candidate.model)
+        candidate.model.classes for candidate in one_of_each_kind(candidates)
+        if "classes" in parameters(candidate.model)
     ]
     if not given:
         # a target that is not a number would reach scores, if not the training

@@ -3,6 +3,7 @@
 from ..estimator import Trial
 from ..first_releases import Division, first_releases
 from ..privacy import Adjacency
+from .candidates import one_of_each_kind
 
 
 class FirstReleases:
@@ -18,7 +19,9 @@ class FirstReleases:
 
     def __init__(self, candidates):
         self.releases, self.candidates = {}, {}
-        for candidate in candidates:
+        # what is to be learned is "auto", and no number
+        learning = {c.kind for c in one_of_each_kind(candidates) if first_releases(c.model)}
+        for candidate in (candidate for candidate in candidates if candidate.kind in learning):
             for name, release in first_releases(candidate.model).items():
                 self._refuse_another(name, release, candidate)
                 self.releases[name] = release

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..capabilities import RanksRegularisation
+from .candidates import one_of_each_kind
 
 # records times epsilon for each coefficient: below these the noise of linear classifiers weighs
 # heavily, or leaves nothing. Found by experiment.
@@ -156,11 +157,11 @@ class SelectionPlan:
         """
         results = PublicResults()
         for name in sorted({name for params in self.params for name in params}):
-            column = np.ma.masked_all(len(self.params), dtype=object)
+            column = np.empty(len(self.params), dtype=object)
             for i, params in enumerate(self.params):
-                if name in params:
-                    column[i] = params[name]
-            results[f"param_{name}"] = column
+                column[i] = params.get(name)
+            missing = [name not in params for params in self.params]
+            results[f"param_{name}"] = np.ma.MaskedArray(column, missing)
         results.update({
             "params": list(self.params), "considered": self.considered,
             "training_stability": self.training, "score_span": self.span,
@@ -257,10 +258,11 @@ def too_few_records(candidates, n_samples, epsilon):
     """Say that little, or nothing, can be learned, if there are too few records. Found by experiment."""
     # known of linear classifiers; the least demanding one decides, and one-vs-rest problems
     # share epsilon
-    models = {type(candidate.model): candidate.model for candidate in candidates}
+    kinds = one_of_each_kind(candidates)
+    models = {type(candidate.model): candidate.model for candidate in kinds}
     if not all(isinstance(model, RanksRegularisation) for model in models.values()):
         return ()
-    dimension = min((c.n_features + 1) * c.n_problems for c in candidates)
+    dimension = min((c.n_features + 1) * c.n_problems for c in kinds)
     if n_samples * epsilon >= RECORDS_PER_DIMENSION * dimension:
         return ()
     needed = math.ceil(RECORDS_PER_DIMENSION * dimension / epsilon)

@@ -27,7 +27,7 @@ from ..preprocessing.kinds_check import check_kinds_inside
 from ..preprocessing.pipeline_check import map_parts, releases_privately
 from ..preprocessing.table_encoder import TableEncoder
 from ..preprocessing.table_form import DUMMY_NUMBERS, DUMMY_TEXT, TableForm, read_form
-from ..rows import is_lazy, map_rows, read_by_block, take
+from ..rows import column_names, is_lazy, map_rows, read_by_block, take
 
 # what a refusal says last
 NO_DUMMY = (
@@ -99,8 +99,10 @@ def transform(steps, X, public, stored=False):
         if by_block is None:
             return quietly(steps.transform, X)
         X = by_block
-    names = list(row.columns) if hasattr(row, "columns") else None
-    return map_rows(partial(quietly, steps.transform), X, tuple(row.shape[1:]), names)
+        only = steps[0] if isinstance(steps, Pipeline) and len(steps) == 1 else steps
+        if isinstance(only, TableEncoder) and type(row) is np.ndarray:
+            return quietly(only.transform, X)  # which plans once how all blocks are read
+    return map_rows(partial(quietly, steps.transform), X, tuple(row.shape[1:]), column_names(row))
 
 
 def fit_private(step, X, y, public, groups=None):

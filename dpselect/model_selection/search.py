@@ -58,7 +58,7 @@ from .spending import (
     with_fixed_event,
     without_events,
 )
-from .splits import make_splits
+from .splits import Halves, make_splits
 from .strategies import Problem, Strategy, compare_strategies, strategy_class
 from .weights import check_groups_are_taken, check_weights_are_taken, take_weights
 
@@ -353,13 +353,13 @@ class StabilityGridSearchCV(
         firsts = FirstReleases(candidates)
         if weight is not None:
             check_weights_are_taken([candidate.model for candidate in candidates])
-        check_evaluation(self, [candidate.model for candidate in candidates])
+        check_evaluation(self, (candidate.model for candidate in candidates))
         score = self._score(candidates[0].model)
         if persons:
             check_groups_are_taken(estimator, [candidate.model for candidate in candidates], score)
         # dummy shapes: refuses bad parameters, and what no strategy can do, early
         n, kind = 1000 * len(candidates), strategy_class(self.strategy)
-        strategy = self._strategy(shares, kind, candidates, score, [np.split(np.arange(n), 2)], n, 1)
+        strategy = self._strategy(shares, kind, candidates, score, Halves(n), n, 1)
         strategy.dry_run()
         warn_if_seeded(self)
         most = self._at_most(kind, strategy, shares, firsts)
@@ -565,7 +565,7 @@ another alpha is taken only if its score is better by about 22.
         candidates = self._candidates(estimator, persons=persons)
         firsts = FirstReleases(candidates)
         set_classes(candidates, np.arange(n_classes))
-        check_evaluation(self, [candidate.model for candidate in candidates])
+        check_evaluation(self, (candidate.model for candidate in candidates))
         n_held = count_held(self.evaluation, n_samples)
         n_samples -= n_held
         splits = make_splits(self.cv, n_samples, stream.child("splits"), persons)

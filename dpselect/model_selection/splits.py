@@ -1,7 +1,9 @@
 """Splits of the records that do not depend on the records."""
 
 import numbers
+from collections.abc import Sequence
 from copy import copy
+from functools import cached_property
 
 import numpy as np
 from sklearn.model_selection import (
@@ -18,6 +20,7 @@ from sklearn.model_selection import (
 )
 
 from ..exceptions import CertificateError
+from ..rows.cutting import all_indices, packed, unpacked
 from ..validation import unquoted
 
 # splitters whose indices follow from the number of records and a random state
@@ -53,7 +56,7 @@ def check_splitter(cv, public_splits=False):
 
 
 def make_splits(cv, n_samples, stream, persons=False):
-    """Return all splits of a `cv` that was checked, as pairs of index arrays.
+    """Return all splits of a `cv` that was checked, a sequence of pairs of index arrays.
 
     None and integers mean shuffled folds: files that are sorted by class are common.
     """
@@ -63,6 +66,12 @@ def make_splits(cv, n_samples, stream, persons=False):
         # numpy's global generator, which it would use, is left alone
         cv = copy(cv)
         cv.random_state = stream.integer()
+    # (whoever sets attributes of a KFold evades its checks, and is refused where splits are made)
+    if type(cv) is KFold and 2 <= cv.get_n_splits() <= n_samples and (
+        cv.random_state is None
+        or isinstance(cv.random_state, numbers.Integral) and 0 <= cv.random_state < 2**32
+    ):
+        return Folds(cv, n_samples)
     if hasattr(cv, "split") and not isinstance(cv, (str, bytes)):
         # the splitter sees the number of records and nothing else of them; each person is a group
         groups = (None, np.arange(n_samples)) if persons and type(cv) not in BLIND else ()
@@ -78,7 +87,7 @@ def make_splits(cv, n_samples, stream, persons=False):
         )
     if any(len(split) != 2 for split in splits):
         raise ValueError("cv must give pairs (train, test) of index arrays; write a list of pairs.")
-    if not splits or any(len(part) == 0 for split in splits for part in split):
+    if not splits or any(0 in split.sizes for split in splits):
         raise ValueError(
             "cv gives no splits, or an empty part; give splits that leave records on both sides, as "
             "a list if they come from an iterator, which can be used only once."
@@ -107,11 +116,46 @@ def disjoint_parts(splits):
     return train, test
 
 
+class Folds(Sequence):
+    """The splits of a KFold with a seed, made once they are asked for: some strategies never do."""
+
+    def __init__(self, cv, n_samples):
+        self.cv, self.n_samples = copy(cv), n_samples
+
+    def __len__(self):
+        return self.cv.get_n_splits()
+
+    def __getitem__(self, j):
+        return self._made[j]
+
+    @cached_property
+    def _made(self):
+        splits = self.cv.split(np.broadcast_to(0.0, (self.n_samples, 1)))
+        return [_pair(split, self.n_samples) for split in splits]
+
+
+class Halves(Sequence):
+    """One split into two halves, for dummy records, made where it is asked for."""
+
+    def __init__(self, n_samples):
+        self.n_samples = n_samples
+
+    def __len__(self):
+        return 1
+
+    def __getitem__(self, j):
+        return [np.split(np.arange(self.n_samples), 2)][j]
+
+
 class Split:
     """A pair of index arrays, each kept as bits if it is ascending, as those of folds are."""
 
     def __init__(self, parts, n_samples):
-        self.parts, self.n_samples = parts, n_samples
+        self.parts, self.sizes, self.n_samples = [], [], n_samples
+        for part in parts:
+            part = _indices(part, n_samples)
+            self.parts.append(packed(part, n_samples))
+            self.sizes.append(len(part))
 
     def __len__(self):
         return len(self.parts)
@@ -120,29 +164,13 @@ class Split:
         return (self[i] for i in range(len(self.parts)))
 
     def __getitem__(self, i):
-        part = self.parts[i]
-        if part.dtype != np.uint8:
-            return part
-        mask = np.unpackbits(part, count=self.n_samples).view(bool)
-        return np.arange(self.n_samples, dtype=_index_type(self.n_samples))[mask]
-
-
-def _packed(part, n_samples):
-    if not (part[1:] > part[:-1]).all():
-        return part
-    mask = np.zeros(n_samples, dtype=bool)
-    mask[part] = True
-    return np.packbits(mask)
-
-
-def _index_type(n_samples):
-    return np.min_scalar_type(-n_samples)
+        return unpacked(self.parts[i], self.n_samples)
 
 
 def _pair(split, n_samples):
     if not np.iterable(split):
         raise ValueError("cv must give pairs (train, test) of index arrays; write a list of pairs.")
-    return Split([_packed(_indices(part, n_samples), n_samples) for part in split], n_samples)
+    return Split(split, n_samples)
 
 
 def _indices(part, n_samples):
@@ -162,4 +190,4 @@ def _indices(part, n_samples):
             "below that, or masks of that length."
         )
     # masks and negative indices become indices
-    return np.arange(n_samples, dtype=_index_type(n_samples))[part]
+    return all_indices(n_samples)[part]

@@ -96,7 +96,8 @@ def release_step(scale: npt.ArrayLike) -> float:
     >>> release_step(1.0) == 2.0**-24
     True
     """
-    least = float(np.min(scale))
+    # (numpy takes its time for single numbers, and each calibration asks)
+    least = float(scale if isinstance(scale, float) else np.min(scale))
     if least == 0:
         return NO_GRID
     return max(NO_GRID, math.ldexp(1.0, math.frexp(least)[1] - 1 - FINENESS))
@@ -135,10 +136,11 @@ def scale_with_rounding(
     >>> scale_with_rounding(2.0, step=0.01, loss=1.0, dimension=4)
     2.02
     """
-    if np.min(scale) == 0:
+    if (scale if isinstance(scale, float) else np.min(scale)) == 0:
         return scale
     ratio = step / scale
-    length = math.sqrt(dimension) * ratio if np.ndim(ratio) == 0 else np.linalg.norm(ratio)
+    single = isinstance(ratio, float) or np.ndim(ratio) == 0
+    length = math.sqrt(dimension) * ratio if single else np.linalg.norm(ratio)
     return scale * (1 + float(length) / loss)
 
 

@@ -53,16 +53,19 @@ class NumberColumn:
 
     def read(self, values: Any) -> FloatArray:
         """Return cells, transformed, on a scale from 0 at `low` to 1 at `high`; nan for gaps."""
+        x = np.array(self.numbers(values)[np.newaxis])
+        NumberScale([self]).apply(x)
+        return x[0]
+
+    def numbers(self, values: Any) -> FloatArray:
+        """Return cells as numbers, nan for gaps; refuse what no record can have."""
         x = read_numbers(values, self.name)
         if not self.missing and np.isnan(x).any():
             raise CellError(
                 f"Column {self.name!r} of X has missing values (NaN), and the schema says that no "
                 "record lacks it; write 'missing': True in the schema."
             )
-        transform = TRANSFORMS[self.transform]
-        low, high = transform(self.low), transform(self.high)
-        # clipped again: functions of arrays and of single numbers may differ in their last bits
-        return np.clip((transform(np.clip(x, self.low, self.high)) - low) / (high - low), 0.0, 1.0)
+        return x
 
     def values(self, n: int) -> FloatArray:
         """Return n numbers from `low` to `high`, evenly on the scale of `read`, and nan for gaps."""
@@ -80,6 +83,34 @@ class NumberColumn:
             "missing": self.missing or None, "fill": self.fill, "unit": self.unit,
         }
         return {key: value for key, value in said.items() if value is not None}
+
+
+class NumberScale:
+    """The way of several columns of numbers to a scale from 0 to 1, all at once."""
+
+    def __init__(self, columns):
+        self.columns = columns
+        ends = [(c.low, c.high, *map(TRANSFORMS[c.transform], (c.low, c.high))) for c in columns]
+        self.low, self.high, self.start, end = np.array(ends, dtype=np.float64).T[:, :, np.newaxis]
+        self.span = end - self.start
+        self.linear = all(column.transform is None for column in columns)
+
+    def check(self, x):
+        """Refuse numbers of shape (p, b) that no record can have."""
+        for j in np.flatnonzero(~np.isfinite(x).all(axis=1)):
+            self.columns[j].numbers(x[j])
+
+    def apply(self, x):
+        """Put numbers of shape (p, b) on the scale, in place."""
+        np.clip(x, self.low, self.high, out=x)
+        for column, clipped in zip(self.columns, x):
+            if column.transform is not None:
+                TRANSFORMS[column.transform](clipped, out=clipped)
+        x -= self.start
+        x /= self.span
+        if not self.linear:
+            # again: functions of arrays and of single numbers may differ in their last bits
+            np.clip(x, 0.0, 1.0, out=x)
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ from ..type_aliases import Array, MatrixLike
 from ..validation import check_choice, check_flag, check_number, unquoted
 from .plain_tables import plain_encoder
 from .schema import CategoryColumn, NumberColumn, PublicSchema
-from .table_encoding import ReadColumn, TableEncoding
+from .table_encoding import TableEncoding
 from .table_form import as_array, column_places, list_columns
 from .terms import (
     CategoryTerm,
@@ -173,8 +173,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : table of shape (n_samples, n_features)
-            An array, a list, a dataframe of pandas or polars, or rows that are read lazily. Columns of
-            a dataframe are known by their names, those of other tables by their places.
+            An array, a list, a dataframe of pandas or polars, an Arrow table, or rows that are read
+            lazily. Columns of dataframes and Arrow tables are known by their names, those of other
+            tables by their places.
         y : None
             Ignored.
 
@@ -455,8 +456,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     def _encoding(self, X):
         columns = list_columns(X)
-        known = zip(self.schema_.columns.items(), self._places)
-        return TableEncoding(self.terms_, {n: ReadColumn.of(c, columns[j]) for (n, c), j in known})
+        known = self.schema_.columns
+        return TableEncoding(self.terms_, {n: columns[j] for n, j in zip(known, self._places)}, known)
 
     def _n_outputs(self):
         return self.terms_[-1].outputs.stop

@@ -1,74 +1,127 @@
 """The features of a table in memory, a slice of its records at a time."""
 
-from dataclasses import dataclass
-from typing import Any
+from itertools import groupby
 
 import numpy as np
 from scipy import sparse
 
-from .schema import CategoryColumn, NumberColumn
+from ..rows import is_arrow
+from .arrow_columns import arrow_view, holds_numbers
+from .schema import NumberColumn, NumberScale
 from .table_form import distinct_cells, plain_values
+from .terms import AlikeNumbers, NumberTerm
 
 
-@dataclass(frozen=True)
-class ReadColumn:
-    """A column of which slices are cheap: of what was read, or of cells that `column` reads then.
+class TableEncoding:
+    """What terms make of the columns of a table: a plan of reading, made once for slices of any length.
 
-    Texts are read once, and each different one once where the container knows where it is.
+    All numbers of a slice are read and scaled together, and those that become the same features are
+    expanded together, one feature after the other: functions of numpy are fast on long rows.
+
+    Parameters
+    ----------
+    terms : tuple of Term
+    columns : dict
+        From names to columns of the table.
+    known : dict
+        From names to what the schema says of them.
     """
 
-    cells: Any
-    column: NumberColumn | None = None
-
-    @classmethod
-    def of(cls, known, column):
-        """Return a column of a table, of which the schema says what is `known`."""
-        found = distinct_cells(column)
-        if found is None and isinstance(known, NumberColumn) and _is_of_numbers(column):
-            return cls(_cheap(column), known)
-        distinct, places = (plain_values(column), slice(None)) if found is None else found
-        read = known.read(distinct)
-        if isinstance(known, CategoryColumn):
-            read = read.astype(np.min_scalar_type(-1 - len(known.levels)))
-        return cls(read[places])
-
-    def __getitem__(self, rows):
-        cells = self.cells[rows]
-        return cells if self.column is None else self.column.read(plain_values(cells))
-
-
-@dataclass(frozen=True)
-class TableEncoding:
-    """What terms make of columns, by name."""
-
-    terms: tuple
-    columns: dict[Any, ReadColumn]
+    def __init__(self, terms, columns, known):
+        self.n_records = len(next(iter(columns.values())))
+        numbers = [name for name, column in known.items() if isinstance(column, NumberColumn)]
+        self.numbers = {name: _numbers(known[name], columns[name]) for name in numbers}
+        self.codes = {
+            name: _codes(known[name], columns[name]) for name in columns.keys() - self.numbers.keys()
+        }
+        self.scale = NumberScale([known[name] for name in numbers]) if numbers else None
+        self.terms, self.parts = terms, _parts(terms, {name: j for j, name in enumerate(numbers)})
 
     def __call__(self, rows):
         """Return the features of a slice of the records, shape (b, n_features)."""
-        read = {name: column[rows] for name, column in self.columns.items()}
-        features = np.empty((len(next(iter(read.values()))), self.terms[-1].outputs.stop))
-        for term in self.terms:
-            features[:, term.outputs] = term.encode(*(read[name] for name in term.columns))
-        return features
+        z, read = self._read(rows)
+        features = np.empty((self.terms[-1].outputs.stop, z.shape[1]))
+        for outputs, term, places in self.parts:
+            if isinstance(term, AlikeNumbers):
+                term.write(z[places], features[outputs])
+            else:
+                features[outputs] = term.encode(*(read[name] for name in term.columns)).T
+        return features.T
 
     def sparse(self, rows):
         """Return the features as a CSR array."""
-        read, blocks = {name: column[rows] for name, column in self.columns.items()}, []
+        (_, read), blocks = self._read(rows), []
         for term in self.terms:
             columns = [read[name] for name in term.columns]
             one_hot = getattr(term, "code", None) == "onehot"
             blocks.append(term.one_hot(*columns) if one_hot else sparse.csr_array(term.encode(*columns)))
         return sparse.hstack(blocks, format="csr")
 
+    def _read(self, rows):
+        """Return the scaled numbers of a slice, shape (p, b), and all columns by name."""
+        z = np.empty((len(self.numbers), len(range(*rows.indices(self.n_records)))))
+        for numbers, cells in zip(z, self.numbers.values()):
+            found = cells[rows]
+            numbers[:] = found if isinstance(found, np.ndarray) else plain_values(found)
+        if self.numbers:
+            self.scale.check(z)
+            self.scale.apply(z)
+        read = dict(zip(self.numbers, z))
+        return z, read | {name: codes[rows] for name, codes in self.codes.items()}
 
-def _cheap(column):
-    if not hasattr(column, "iloc"):
+
+def _parts(terms, places):
+    """Return (outputs, term, None), or (outputs, AlikeNumbers, places) of runs of alike terms."""
+
+    def key(i):
+        term = terms[i]
+        if not isinstance(term, NumberTerm):
+            return i
+        (column,) = term.parts
+        # columns without a term lie between others
+        return term.expansion, column.missing, places[column.name] - i
+
+    parts = []
+    for _, run in groupby(range(len(terms)), key):
+        first, *others = (terms[i] for i in run)
+        if not isinstance(first, NumberTerm):
+            parts.append((first.outputs, first, None))
+            continue
+        start, n = places[first.parts[0].name], 1 + len(others)
+        outputs = slice(first.start, [first, *others][-1].outputs.stop)
+        parts.append((outputs, AlikeNumbers([first, *others]), slice(start, start + n)))
+    return parts
+
+
+def _numbers(known, column):
+    """Return what gives the numbers of slices of a column; texts and objects are read here, once."""
+    found = distinct_cells(column)
+    if found is not None:
+        return known.numbers(found[0])[found[1]]
+    if not _is_of_numbers(column):
+        return known.numbers(plain_values(column))
+    if is_arrow(column):
+        return arrow_view(column)
+    if hasattr(column, "iloc"):
+        # slices of a series may go by its labels
+        return column.to_numpy() if isinstance(column.dtype, np.dtype) else type(column)(column.array)
+    if isinstance(column, np.ndarray):
         return column
-    # slices of a series may go by its labels
-    return column.to_numpy() if isinstance(column.dtype, np.dtype) else type(column)(column.array)
+    try:
+        # (slices of a polars' series take as much time as a small block)
+        return column.to_numpy(allow_copy=False)
+    except RuntimeError:
+        return column
+
+
+def _codes(known, column):
+    """Return the codes of a column of categories, each different text read once."""
+    distinct, places = distinct_cells(column) or (plain_values(column), slice(None))
+    return known.read(distinct).astype(np.min_scalar_type(-1 - len(known.levels)))[places]
 
 
 def _is_of_numbers(column):
+    if is_arrow(column):
+        return holds_numbers(column)
     numeric = getattr(column.dtype, "is_numeric", None)
     return numeric() if numeric is not None else column.dtype.kind in "biuf"

@@ -16,8 +16,9 @@ from functools import partial
 import numpy as np
 from scipy import sparse
 
-from ..rows import is_lazy, map_rows, n_rows, on_first_row
+from ..rows import is_arrow, is_lazy, map_rows, n_rows, on_first_row
 from ..validation import unquoted
+from .arrow_columns import arrow_cells, arrow_values, holds_text
 
 NUMBERS, TEXT = "numbers", "text"
 GAPS = "gaps"  # among numbers that are stored as objects
@@ -32,7 +33,7 @@ class TableForm:
 
     Attributes
     ----------
-    container : {"array", "sparse", "pandas", "polars", "documents"}
+    container : {"array", "sparse", "pandas", "polars", "arrow", "documents"}
         Lists are arrays. Documents are texts in one dimension.
     kinds : tuple of {"numbers", "text"}
         Of each column.
@@ -109,14 +110,22 @@ class TableForm:
             if _frame(like) == "pandas":
                 table.index = like.index
             return table
-        if self.container == "polars":
-            import polars as pl
-
+        if self.container in ("polars", "arrow"):
             texts = [
                 # a missing text is null
                 [v if isinstance(v, str) else None for v in column] if column.dtype == object else None
                 for column in values
             ]
+        if self.container == "arrow":
+            import pyarrow as pa
+
+            return pa.Table.from_arrays([
+                pa.array(column, pa.float64()) if text is None else pa.array(text, pa.string())
+                for column, text in zip(values, texts)
+            ], names=self.columns)
+        if self.container == "polars":
+            import polars as pl
+
             return pl.DataFrame([
                 pl.Series(name, column, dtype=pl.Float64) if text is None
                 else pl.Series(name, text, dtype=pl.String)
@@ -160,7 +169,8 @@ def read_form(X, gaps=False):
     if columns is None:
         return TableForm("array", (NUMBERS,) * np.shape(X)[1])
     frame = _frame(X)
-    names = range(len(columns)) if frame is None else list(X.columns)
+    labels = None if frame is None else X.column_names if frame == "arrow" else X.columns
+    names = range(len(columns)) if frame is None else list(labels)
     kinds = [NUMBERS if gaps and kind == GAPS else kind for kind, _ in map(_read, columns)]
     if n_rows(X) == 0:
         kinds = [kind or NUMBERS for kind in kinds]
@@ -179,7 +189,7 @@ def read_form(X, gaps=False):
                 "a private model are fitted for; leave it out of X, or turn it into numbers, each "
                 "record by itself."
             )
-    return TableForm(frame or "array", tuple(kinds), None if frame is None else X.columns, gaps=gaps)
+    return TableForm(frame or "array", tuple(kinds), labels, gaps=gaps)
 
 
 def is_documents(X):
@@ -217,6 +227,8 @@ def column_kind(column):
 
 def plain_values(column):
     """Return a column as a one-dimensional array of float64, or of objects, whatever its kind."""
+    if is_arrow(column):
+        return arrow_values(column)
     if type(column).__module__.partition(".")[0] == "polars":
         import polars as pl
 
@@ -236,11 +248,13 @@ def plain_values(column):
 
 def distinct_cells(column):
     """Return the different cells of a column of texts or categories, and where they are; else None."""
+    if is_arrow(column):
+        return arrow_cells(column)
     dtype = column.dtype
     if type(column).__module__.partition(".")[0] == "polars":
         import polars as pl
 
-        if dtype not in (pl.String, pl.Categorical, pl.Enum):
+        if not _holds_text(column):
             return None
         distinct = column.unique()
         places = pl.Series(range(len(distinct)), dtype=pl.UInt32)
@@ -273,9 +287,9 @@ def _refused(name, kind):
     if kind == GAPS:
         return ValueError(
             f"Column {name!r} of X has None or NA among numbers that are stored as objects, or among "
-            "polars' booleans, which scikit-learn's steps do not take for missing; write nan, give the "
-            'column a type (astype(float), or "Float64" for NA; cast(pl.Float64) in polars), or begin '
-            "with a TableEncoder."
+            "polars' booleans or Arrow's, which scikit-learn's steps do not take for missing; write "
+            'nan, give the column a type (astype(float), or "Float64" for NA; cast(pl.Float64) in '
+            'polars), or begin with a TableEncoder.'
         )
     return ValueError(
         f"Column {name!r} of X mixes numbers and text, or changes from one to the other, so one record "
@@ -288,10 +302,12 @@ def _frame(X):
         return "pandas"
     if type(X).__module__.partition(".")[0] == "polars":
         return "polars"
+    if is_arrow(X) and hasattr(X, "column_names"):
+        return "arrow"
     if hasattr(X, "__dataframe__") or hasattr(X, "column_names"):
         raise TypeError(
             f"X is a table of type {type(X).__name__}, whose columns steps before a private model "
-            "cannot be fitted for; give a dataframe of pandas or polars."
+            "cannot be fitted for; give a dataframe of pandas or polars, or an Arrow table."
         )
     return None
 
@@ -303,6 +319,8 @@ def _columns(X):
         return [column for _, column in X.items()]
     if frame == "polars":
         return X.get_columns()
+    if frame == "arrow":
+        return X.columns
     array = as_array(X)
     return None if array.dtype.kind in "biuf" else list(array.T)
 
@@ -317,8 +335,8 @@ def as_array(X):
 
 def _read(column):
     """Return the kind of a column, None if nothing tells it, and its values as one-dimensional array."""
-    if type(column).__module__.partition(".")[0] == "polars":
-        return _read_polars(column)
+    if is_arrow(column) or type(column).__module__.partition(".")[0] == "polars":
+        return _read_typed(column)
     dtype = column.dtype
     if hasattr(column, "cat") and hasattr(dtype, "categories"):
         kind, values = _read(dtype.categories.to_series())
@@ -335,17 +353,22 @@ def _read(column):
     return kind, values
 
 
-def _read_polars(column):
-    import polars as pl
-
+def _read_typed(column):
+    """Return the same of a column of polars or Arrow, whose type speaks for it."""
     # (booleans with gaps are given to numpy as objects)
     values = plain_values(column)
     if values.dtype == np.float64:
         return NUMBERS, values
     kind, values = _read_objects(values)
-    if kind is None and column.dtype in (pl.String, pl.Categorical, pl.Enum):
+    if kind is None and (holds_text if is_arrow(column) else _holds_text)(column):
         return TEXT, values
     return kind, values
+
+
+def _holds_text(column):
+    import polars as pl
+
+    return column.dtype in (pl.String, pl.Categorical, pl.Enum)
 
 
 def _read_objects(values):

@@ -118,9 +118,9 @@ class TabularPipeline(Pipeline):
     def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
         """Write what is public into encoder and model, and fit the steps one after the other.
 
-        Encoded records that would take more than a quarter of this machine's memory are not stored:
-        each pass of the model encodes them anew, block by block. Nor are those of models that need one
-        pass.
+        Encoded records are not stored, unless they are few: each pass of the model encodes them anew,
+        block by block. With random features (`n_fourier`), which take longer, they are stored if they
+        fit into scikit-learn's ``working_memory`` and the model makes more than one pass.
 
         Parameters
         ----------
@@ -159,8 +159,9 @@ class TabularPipeline(Pipeline):
         reads = getattr(model, "reads", {}).get("lazily", False)
         if len(others) > 1 or self.memory is not None or not reads:
             return X
-        once = getattr(model, "reads_once", False)
-        rows = read_by_block(X, len(encoder.fit(X).get_feature_names_out()), once)
+        # each random feature takes as long as all that there are of a column, for every column
+        cheap = not encoder.n_fourier or getattr(model, "reads_once", False)
+        rows = read_by_block(X, len(encoder.fit(X).get_feature_names_out()), cheap)
         # (a dataframe is stored)
         plain = rows is not None and type(encoder.transform(rows.load(slice(0, 1)))) is np.ndarray
         return rows if plain else X

@@ -7,6 +7,7 @@ means over a z that is uniform, and read no record.
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from scipy import sparse
 from scipy.linalg import helmert
 
 from ..type_aliases import Array, FloatArray
+from .cosines import cosine, write_cosines
 
 # of |cos| over whole half-periods
 MEAN_COSINE = 2 / math.pi
@@ -113,23 +115,9 @@ class NumberTerm(Term):
     expansion: str | int = "linear"
 
     def encode(self, z):
-        (column,) = self.parts
-        if not column.missing:
-            return self._features(z)
-        gaps, fill = np.isnan(z), _fill(column)
-        features = self._features(np.where(gaps, 0.5 if fill is None else fill, z))
-        if fill is None:
-            features[gaps] = 0.0
-        return np.column_stack([features, gaps])
-
-    def _features(self, z):
-        if self.expansion == "linear":
-            return (2 * z - 1)[:, np.newaxis]
-        k = np.arange(1, self.expansion + 1)
-        # a row for each cosine: functions of short rows take far more time
-        features = np.multiply.outer(np.pi * k, z)
-        np.cos(features, out=features)
-        features /= np.sqrt(k)[:, np.newaxis]
+        alike = AlikeNumbers([self])
+        features = np.empty((alike.width, len(z)))
+        alike.write(z[np.newaxis], features)
         return features.T
 
     @property
@@ -146,6 +134,35 @@ class NumberTerm(Term):
         (gap,) = self.encode(np.array([np.nan]))
         gaps = float(np.abs(gap).sum()), float(gap @ gap)
         return Lengths(*map(max, (l1, square), gaps), *typical[2:])
+
+
+class AlikeNumbers:
+    """Terms of numbers that differ in their columns only; `width` counts the features of each."""
+
+    def __init__(self, terms):
+        expansion, self.missing = terms[0].expansion, terms[0].parts[0].missing
+        self.linear = expansion == "linear"
+        self.n_curves = 1 if self.linear else expansion
+        self.width = self.n_curves + self.missing
+        if self.missing:
+            fills = np.array([[_fill(term.parts[0])] for term in terms], dtype=np.float64)
+            self.fills, self.blank = np.where(np.isnan(fills), 0.5, fills), np.isnan(fills)
+
+    def write(self, z, features):
+        """Write the features of z of shape (p, b), column by column, into rows, shape (p width, b)."""
+        features = features.reshape(len(z), self.width, -1)
+        curves = features[:, : self.n_curves]
+        if self.missing:
+            gaps = np.isnan(z)
+            z = np.where(gaps, self.fills, z)
+            features[:, -1] = gaps
+        if self.linear:
+            np.multiply(z, 2.0, out=curves[:, 0])
+            curves -= 1.0
+        else:
+            write_cosines(z, curves)
+        if self.missing:
+            np.copyto(curves, 0.0, where=(gaps & self.blank)[:, np.newaxis])
 
 
 @dataclass(frozen=True)
@@ -166,9 +183,10 @@ class CategoryTerm(Term):
     def encode(self, read):
         """Return codes; 0 for a value that is none of the levels."""
         if self.code == "onehot":
-            return self.one_hot(read).toarray()
-        corners = helmert(len(self.levels)).T
-        return np.vstack([corners, np.zeros(corners.shape[1])])[self._places(read)]
+            columns = np.zeros((len(self.levels) + 1, len(read)))
+            columns[self._places(read), np.arange(len(read))] = 1.0
+            return columns[:-1].T
+        return _corners(len(self.levels))[:, self._places(read)].T
 
     def one_hot(self, read):
         places = self._places(read)
@@ -198,7 +216,7 @@ class PairTerm(Term):
     """cos(pi z) cos(pi z') / 2; 0 where one is missing and has no fill."""
 
     def encode(self, *read):
-        first, second = (np.cos(np.pi * _filled(*each, gap=0.5)) for each in zip(self.parts, read))
+        first, second = (cosine(_filled(*each, gap=0.5)) for each in zip(self.parts, read))
         return (first * second / 2)[:, np.newaxis]
 
     @property
@@ -240,6 +258,12 @@ def random_directions(n_columns, n_features, gamma, seed):
     generator = np.random.default_rng(seed)
     weights = generator.normal(0.0, math.sqrt(2 * gamma), size=(n_columns, n_features))
     return weights, generator.uniform(0.0, 2 * math.pi, size=n_features)
+
+
+@lru_cache
+def _corners(n):
+    """Return the corners of a simplex as columns, and last a 0, which is that of place -1."""
+    return np.pad(helmert(n), [(0, 0), (0, 1)])
 
 
 def _fill(column):

@@ -21,10 +21,11 @@ from .checked import checked_rows, dummy_rows
 from .chunks import RowChunks
 from .columns import by_columns
 from .computed import SlicedRows, TableRows, read_by_block
-from .cutting import collect, row_blocks, rows_in_block
+from .cutting import collect, over_blocks, row_blocks, rows_in_block
 from .labels import align, distinct, in_memory, on_labels
 from .parts import MOST_SPLITS, Parts
-from .sparse_rows import canonical, on_each_row, transposed, with_entries
+from .source import column_names, is_arrow
+from .sparse_rows import canonical, on_each_row, row_sums, transposed
 from .tables import n_rows, take, take_records
 
 __all__ = [
@@ -41,25 +42,28 @@ __all__ = [
     "canonical",
     "checked_rows",
     "collect",
+    "column_names",
     "distinct",
     "dummy_rows",
     "gathered",
     "hold",
     "in_memory",
     "in_one_place",
+    "is_arrow",
     "is_lazy",
     "map_rows",
     "n_rows",
     "on_each_row",
     "on_first_row",
     "on_labels",
+    "over_blocks",
     "read_by_block",
     "row_blocks",
+    "row_sums",
     "rows_in_block",
     "run_here",
     "sample",
     "take",
     "take_records",
     "transposed",
-    "with_entries",
 ]

@@ -11,6 +11,7 @@ from .cutting import collect, join, over_blocks, plus, spread_runs
 from .distributed import DistributedRows, from_dask, is_dask
 from .memory_maps import MemoryMapRows, is_memory_map
 from .source import RowSource
+from .sparse_rows import rows_between
 
 
 def block_sum(function, X, *aligned, n_jobs=None, row_elements=None, beside=None):
@@ -66,7 +67,9 @@ def sample(n_rows, X, *aligned):
     if is_lazy(X):
         return X.sample(n_rows, aligned)
     runs = spread_runs(n_rows, X.shape[0])
-    return tuple(join([array[rows] for rows in runs]) for array in (X, *aligned))
+    # (slices of sparse rows would be copied, once more than needed)
+    first = [rows_between(X, rows) if sparse.issparse(X) else X[rows] for rows in runs]
+    return join(first), *(join([array[rows] for rows in runs]) for array in aligned)
 
 
 def in_one_place(function, X, *aligned):

@@ -24,8 +24,10 @@ def dummy_rows(X):
 def checked_rows(X, owner, **checks):
     """Return lazy rows as rows of float64, checked by check_array whenever they are read.
 
-    Those in memory are checked once, here.
+    Those in memory are checked once, here, unless they are known to be finite.
     """
+    if X.finite:
+        return X
     check = partial(_checked, owner, checks)
     if not X.in_memory:
         return map_rows(check, X, X.shape[1:], X.names)

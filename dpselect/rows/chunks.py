@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from ..validation import check_number, unquoted
-from .source import LocalRows, rows_at
+from .source import LocalRows, column_names, rows_at
 
 
 class RowChunks:
@@ -130,8 +130,8 @@ class ChunkRows(LocalRows):
                 f"n_columns={requested[1]} say, on which the noise depends; return the same rows in "
                 "each pass."
             )
-        columns = getattr(chunk, "columns", None)
-        if columns is not None and self.names is not None and list(columns) != self.names:
+        names = column_names(chunk)
+        if names is not None and self.names is not None and names != self.names:
             raise ValueError(
                 f"read({i}) returned columns of other names than feature_names, so models would mix "
                 "them up; return the columns in the order of feature_names."

@@ -2,9 +2,11 @@
 
 import numpy as np
 
-from .computed import FEW_NUMBERS
 from .cutting import row_blocks
-from .source import LocalRows
+from .source import LocalRows, column_names, is_arrow
+
+# a smaller table may be copied
+FEW_NUMBERS = 1 << 20
 
 
 def by_columns(X):
@@ -22,9 +24,8 @@ class ColumnRows(LocalRows):
     in_memory = True
 
     def __init__(self, table, columns):
-        arrow = hasattr(table, "column_names")
-        super().__init__(table.shape, names=list(table.column_names if arrow else table.columns))
-        self.table, self.columns, self.order = table, columns, "C" if arrow else "F"
+        super().__init__(table.shape, names=column_names(table))
+        self.table, self.columns, self.order = table, columns, "C" if is_arrow(table) else "F"
 
     def first(self):
         """Return the first row, in the container of the table."""

@@ -133,13 +133,35 @@ def collect(parts, n_rows):
             return part
         if collected is None:
             # here, and not joined in the end: that would need the memory twice
-            collected = np.empty((n_rows, *part.shape[1:]), dtype=part.dtype)
+            order = "F" if np.isfortran(part) else "C"
+            collected = np.empty((n_rows, *part.shape[1:]), dtype=part.dtype, order=order)
         # labels that are texts become longer on the way
         if part.dtype != collected.dtype:
             collected = collected.astype(np.result_type(collected, part))
         collected[at : at + len(part)] = part
         at += len(part)
     return collected
+
+
+def all_indices(n_rows):
+    """Return the index of each row, in the shortest type that has negative ones, too."""
+    return np.arange(n_rows, dtype=np.min_scalar_type(-n_rows))
+
+
+def packed(indices, n_rows):
+    """Return strictly ascending indices as a mask of one bit a row, others as they are."""
+    if not (indices[1:] > indices[:-1]).all():
+        return indices
+    mask = np.zeros(n_rows, dtype=bool)
+    mask[indices] = True
+    return np.packbits(mask)
+
+
+def unpacked(indices, n_rows):
+    """Return the indices that :func:`packed` made a mask of; slices and others as they are."""
+    if getattr(indices, "dtype", None) != np.uint8:
+        return indices
+    return all_indices(n_rows)[np.unpackbits(indices, count=n_rows).view(bool)]
 
 
 def spread_runs(requested, n_rows):

@@ -1,6 +1,7 @@
 """Rows that this process reads, a piece at a time."""
 
 from abc import ABC, abstractmethod
+from itertools import chain
 
 import numpy as np
 from scipy import sparse
@@ -15,10 +16,10 @@ class RowSource(ABC):
     """Rows of shape (n, d), or (n,) for labels, that are read when they are needed.
 
     `dtype` is that of a dummy row; `names` are those of the columns, or None. Rows that are `in_memory`
-    are the same ones in each pass.
+    are the same ones in each pass. Those that are `finite` are finite float64 without a check.
     """
 
-    in_memory = False
+    in_memory = finite = False
 
     def __init__(self, shape, dtype=np.float64, names=None):
         self.shape, self.ndim = tuple(shape), len(shape)
@@ -98,12 +99,21 @@ class LocalRows(RowSource):
 
     def sample(self, n_rows, aligned):
         runs = self._runs(n_rows)
-        loaded = []
-        for rows in runs:
+
+        def copied(rows):
             # what is loaded may be a view, of which nothing may be left when it is given back
-            loaded.append(self.load(rows).copy())
+            part = self.load(rows)
+            part = part.copy("K") if isinstance(part, np.ndarray) else part.copy()
             self.release(rows)
-        return join(loaded), *(join([array[rows] for rows in runs]) for array in aligned)
+            return part
+
+        first, others = copied(runs[0]), map(copied, runs[1:])
+        if isinstance(first, np.ndarray):
+            # (parts that are joined in the end need the memory twice)
+            X = collect(chain([first], others), sum(rows.stop - rows.start for rows in runs))
+        else:
+            X = join([first, *others])
+        return X, *(join([array[rows] for rows in runs]) for array in aligned)
 
     def _runs(self, requested):
         if self.random_access:
@@ -113,6 +123,10 @@ class LocalRows(RowSource):
         chosen = [pieces[i] for i in np.linspace(0, len(pieces) - 1, few).astype(int)]
         share = -(-requested // few)
         return [slice(rows.start, min(rows.stop, rows.start + share)) for rows in chosen]
+
+    def first(self):
+        """Return at most one row, in the container of its chunk."""
+        return self.load(slice(0, min(1, len(self))))
 
     def pick(self, indices):
         return PickedRows(self, indices)
@@ -131,6 +145,7 @@ class PickedRows(LocalRows):
         super().__init__((len(indices), *base.shape[1:]), base.dtype, base.names)
         self.base, self.indices = base, indices
         self.random_access = base.random_access
+        self.in_memory, self.finite = base.in_memory, base.finite
 
     def pieces(self, row_elements):
         cuts = [
@@ -170,7 +185,20 @@ class MappedRows(LocalRows):
 
 
 def rows_at(piece, indices):
-    """Return rows of an array, a sparse matrix or a dataframe."""
+    """Return rows of an array, a sparse matrix, a dataframe or an Arrow table."""
     if sparse.issparse(piece):
         piece = piece.tocsr()
+    if is_arrow(piece) and not isinstance(indices, slice):
+        return piece.take(indices)
     return piece.iloc[indices] if hasattr(piece, "iloc") else piece[indices]
+
+
+def is_arrow(X):
+    """Tell whether X is a table or a column of Arrow."""
+    return type(X).__module__.partition(".")[0] == "pyarrow"
+
+
+def column_names(X):
+    """Return a list of the names of the columns of a table, or None if they have none."""
+    names = X.column_names if is_arrow(X) else getattr(X, "columns", None)
+    return None if names is None else list(names)

@@ -1,5 +1,8 @@
 """Sparse rows as CSR arrays, of which each entry is stored once."""
 
+from copy import copy
+from functools import lru_cache
+
 import numpy as np
 from scipy import sparse
 
@@ -20,19 +23,23 @@ def canonical(X):
     return X
 
 
-def with_entries(X, entries):
-    """Return a CSR array with other entries at the same places."""
-    return _of_parts(sparse.csr_array, entries, X.indices, X.indptr, X.shape)
-
-
 def on_each_row(operation, X, numbers):
     """Return ``operation(X, numbers)`` of an array or CSR array, with one number a row, shape (b, 1).
 
     Of 0 it must be 0.
     """
     if sparse.issparse(X):
-        return with_entries(X, operation(X.data, np.repeat(numbers[:, 0], np.diff(X.indptr))))
+        entries = operation(X.data, np.repeat(numbers[:, 0], np.diff(X.indptr)))
+        return _of_parts(sparse.csr_array, entries, X.indices, X.indptr, X.shape)
     return operation(X, numbers)
+
+
+def row_sums(X, entries):
+    """Return the sums of the rows of a CSR array with other entries, shape (b,)."""
+    sums, some = np.zeros(X.shape[0]), X.indptr[1:] > X.indptr[:-1]
+    if some.any():
+        sums[some] = np.add.reduceat(entries, X.indptr[:-1][some])
+    return sums
 
 
 def rows_between(X, rows):
@@ -51,6 +58,12 @@ def transposed(block):
 
 def _of_parts(container, data, indices, indptr, shape):
     # slices of long arrays would be copied, if they were given to the constructor
-    matrix = container(shape)
+    matrix = copy(_empty(container, shape))
     matrix.data, matrix.indices, matrix.indptr = data, indices, indptr
     return matrix
+
+
+@lru_cache(maxsize=16)
+def _empty(container, shape):
+    # the constructor takes as long as products with a few thousand entries
+    return container(shape)

@@ -3,6 +3,7 @@
 import numpy as np
 
 from .blocks import as_lazy, is_lazy
+from .source import is_arrow, rows_at
 
 
 def take(X, indices):
@@ -13,8 +14,8 @@ def take(X, indices):
     X = as_lazy(X)
     if is_lazy(X):
         return X.pick(np.sort(indices))
-    if hasattr(X, "iloc"):
-        return X.iloc[indices]
+    if hasattr(X, "iloc") or is_arrow(X):
+        return rows_at(X, indices)
     if hasattr(X, "shape"):
         return X[indices]
     return [X[i] for i in indices]

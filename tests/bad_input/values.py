@@ -160,6 +160,7 @@ GOOD_TABLES = {
     "pandas": of_kind(pd.DataFrame),
     "named": of_kind(lambda X: pd.DataFrame(X, columns=list("abcdefgh")[: X.shape[1]])),
     "polars": of_kind(lambda X: pl.DataFrame(X, schema=list("abcdefgh")[: X.shape[1]])),
+    "Arrow": of_kind(lambda X: pl.DataFrame(X, schema=list("abcdefgh")[: X.shape[1]]).to_arrow()),
     "objects": of_kind(lambda X: X.astype(object)),
     "huge": with_value(7.316542890123e300),
     "largest": with_value(-np.finfo(np.float64).max),

@@ -99,6 +99,7 @@ MORE = [
         10.0, data_norm="auto", base_rate="auto", target_bound=10.0, max_sample_weight=4.0
     ),
     DPLogisticRegression(epsilon=float("inf")),
+    DPLogisticRegression(max_derivative=0.6),
     DPHistogramDensity(bin_width=0.5, noise="discrete_laplace", bounds=(0, 1)),
     DPHistogramDensity(epsilon=float("inf"), bin_width=0.5, bounds=(0, 1)),
     DPRidge(perturbation="output", alpha=1.0, target_range=(-1, 1)),

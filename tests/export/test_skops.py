@@ -14,8 +14,9 @@ from ..glue import cases
 from .rows import MODELS, SCHEMA, X, table
 
 sio = pytest.importorskip("skops.io")
-NAMES = ("logistic-objective-l1-3 classes-1", "svc-output-l2-2 classes-1", "huber-objective-l2-1",
-         "ridge-covariance-l1-1-ball None", "poisson 3.0")
+NAMES = ("logistic-objective-l1-3 classes-1", "capped-objective-l2-2 classes-1",
+         "svc-output-l2-2 classes-1", "huber-objective-l2-1", "ridge-covariance-l1-1-ball None",
+         "poisson 3.0")
 EVERYTHING = {
     "pairs": [("age", "debt")], "n_fourier": 3, "cut_points": {"income": [100.0]}, "expansion": 2,
 }

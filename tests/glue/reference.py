@@ -10,7 +10,7 @@ from collections import Counter
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import expit, lambertw
+from scipy.special import expit, lambertw, log_expit
 from scipy.stats import norm
 from sklearn.base import clone
 
@@ -302,7 +302,19 @@ def origins(model):
         odds = counted[label] / (sum(counted.values()) - counted[label])
         # a class counts as much as its weight says, the others as much as theirs do on average
         ratios.append(odds * rest / (1 - shares[label]))
-    return np.log(ratios) / model.intercept_scaling
+    found = np.log(ratios)
+    if kind_of(model) == CAPPED:
+        # where the model predicts just that
+        found = np.array([brentq(lambda z: decisions(model, z) - x, -40, 40, xtol=1e-14) for x in found])
+    return found / model.intercept_scaling
+
+
+def decisions(model, z):
+    """Return the decision values of linear predictions: the log odds of a / (a + b), if it is capped."""
+    if kind_of(model) != CAPPED:
+        return z
+    a, b = (np.minimum(log_expit(u), math.log(model.max_derivative)) for u in (z, -z))
+    return a - b
 
 
 def kind_of(model):

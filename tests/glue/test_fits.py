@@ -266,7 +266,8 @@ def test_scores_of_released_sums_on_splits(name):
 
 def reference_score(model, w, X, y):
     if hasattr(model, "classes"):
-        margins = reference.design(model, X) @ w.T * reference.signs_of(y, np.array(model.classes))
+        found = reference.decisions(model, reference.design(model, X) @ w.T)
+        margins = found * reference.signs_of(y, np.array(model.classes))
         return -np.logaddexp(0, -margins).mean()
     if reference.kind_of(model) == "huber":
         centre, h = reference.units_of(model)

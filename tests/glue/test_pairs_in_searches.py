@@ -235,7 +235,7 @@ class Run:
         share = np.ones(len(rows)) if groups is None else reference.shares_of(groups)
         kind, z = reference.kind_of(known), self.linear(known, w, X, rows)
         if kind in reference.MARGINS:
-            u = z * reference.signs_of(y, np.unique(known.classes))
+            u = reference.decisions(known, z) * reference.signs_of(y, np.unique(known.classes))
             penalty = np.clip(1 - u, 0, 1) if kind == reference.HINGE else expit(-u) ** 2
             penalty = penalty.mean(axis=1)
         elif kind == reference.POISSON:
@@ -690,7 +690,7 @@ def test_what_is_set_aside_is_evaluated_and_took_no_part(name):
             predicted = predicted + reference.ridge_target(known)[0]
     else:
         classes = np.unique(known.classes)
-        predicted = expit(z)
+        predicted = expit(reference.decisions(known, z))
         if len(classes) == 2:
             predicted = predicted[:, 0]
         elif run.row["kind"] == "svc":

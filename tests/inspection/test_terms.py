@@ -19,6 +19,7 @@ from dpselect import (
     TermsDisplay,
 )
 from dpselect.capabilities import PublicShape
+from dpselect.linear_model.losses import CappedLogisticLoss
 from dpselect.noise import root_stream
 from dpselect.preprocessing import BoundedScaler, TableEncoder, tabular_pipeline
 
@@ -63,6 +64,8 @@ MODELS = [
     (DPLogisticRegression(classes=[0, 1]), None, "log odds of 1"),
     (DPLogisticRegression(classes=[0, 1]), 0, "log odds of 0"),
     (DPLogisticRegression(classes=[0, 1, 2]), 2, "log odds of 2"),
+    (DPLogisticRegression(classes=[0, 1], max_derivative=1), 0, "log odds of 0"),
+    (DPLogisticRegression(classes=[0, 1], max_derivative=0.6), None, "linear prediction of 1"),
     (DPLinearSVC(classes=[0, 1]), 1, "decision value of 1"),
     (DPPoissonRegressor(target_bound=3.0), None, "log of the count"),
     (DPHuberRegressor(target_range=(-1, 7)), None, "prediction"),
@@ -88,6 +91,9 @@ def test_a_prediction_is_the_offset_and_one_value_of_each_term(
     found = display.offset + sum(d.effect[place] for d, place in zip(display.terms, places))
     if hasattr(model, "classes"):
         margins = pipeline.decision_function(records)
+        if "linear" in unit:
+            assert np.abs(margins).max() > 0.5  # some are beyond where the loss goes straight
+            margins = CappedLogisticLoss(0.6).prediction(margins)
         expected = margins * (-1 if target == 0 else 1) if margins.ndim == 1 else margins[:, target]
     else:
         expected = pipeline.predict(records)

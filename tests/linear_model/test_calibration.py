@@ -9,8 +9,9 @@ import math
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
-from dpselect import DPLinearSVC
+from dpselect import DPLinearSVC, DPLogisticRegression
 from dpselect.capabilities import PublicShape
 from dpselect.linear_model.calibration import (
     RESIDUAL_SHARE,
@@ -408,3 +409,14 @@ def test_norm_bound_needs_the_tolerance():
     loss = HuberHingeLoss(0.5)
     assert abs(loss.derivative(np.array(w)) + 10 * w) <= tau * (1 + 1e-9)
     assert 1 / 10 < w <= norm_bound(loss, s, 1.0, 0.0, 0.0) * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("first", ["auto", 0.5])
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_the_noise_for_another_alpha_is_that_of_a_model_with_it(first, delta):
+    model = DPLogisticRegression(alpha=first, delta=delta, base_rate=0.3, classes=[0, 1])
+    for shape in (PublicShape(10**5, 4), PublicShape(3000, 40, 1, True)):
+        noise = model.calibration(shape)
+        for alpha in (np.float32(0.01), 1, 0.1):
+            other = clone(model).set_params(alpha=alpha).calibration(shape)
+            assert noise.with_alpha(alpha) == other != noise and other.scales != noise.scales

@@ -14,7 +14,7 @@ from dpselect import (
 )
 from dpselect.linear_model.design import Design, design_and_targets
 from dpselect.noise import root_stream
-from dpselect.rows import as_lazy
+from dpselect.rows import as_lazy, cutting
 from dpselect.validation import SMALLEST_BOUND
 from tests.trials import trial
 
@@ -23,6 +23,26 @@ def explicit(X, R, s):
     norms = np.linalg.norm(X, axis=1, keepdims=True)
     A = X * np.minimum(1, R / np.where(norms > 0, norms, 1))
     return A if s is None else np.hstack([A, np.full((len(X), 1), s)])
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array, np.float32])
+@pytest.mark.parametrize("block", [256, 1 << 18])
+def test_many_passes_see_what_one_does(kind, block, monkeypatch):
+    monkeypatch.setattr(cutting, "BLOCK_ELEMENTS", block)
+    rng = np.random.default_rng(1)
+    design, G = Design(kind(3 * rng.normal(size=(200, 4))), 1.3, 0.7), rng.normal(size=(200, 3))
+    design.weight = rng.random((200, 1))
+
+    def products(rows, g):
+        seen.append(len(g))
+        return (rows.adjoint_dot(rows.weighted(g)), rows.gram(rows.weight[:, 0]))
+
+    seen, sums = [], design.sums(G, columns=3)
+    for _ in range(2):
+        for one, other in zip(sums(products, 3, dense=True), design.sum(
+                products, G, columns=3, dense=True)):
+            assert np.array_equal(one, other)
+    assert (seen == [200] * 4) == (block > 256)
 
 
 @pytest.mark.parametrize("s", [None, 0.7])

@@ -224,16 +224,21 @@ def test_counts_start_from_the_mean_count():
     assert model.predict([[0.0, 0.0]]) == pytest.approx([2.5], rel=1e-6)
 
 
+@pytest.mark.parametrize("max_derivative", [None, 0.6])
 @pytest.mark.parametrize("rate", [0.02, {0: 0.2, 1: 0.05, 2: 0.9}])
-def test_a_model_that_learned_nothing_predicts_the_base_rate(rate):
+def test_a_model_that_learned_nothing_predicts_the_base_rate(rate, max_derivative):
     K = 2 if rate == 0.02 else 3
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(90, 2)), np.arange(90) % K
     model = DPLogisticRegression(
-        float("inf"), alpha=1e9, base_rate=rate, classes=list(range(K)), intercept_scaling=0.5
+        float("inf"), alpha=1e9, base_rate=rate, classes=list(range(K)), intercept_scaling=0.5,
+        max_derivative=max_derivative,
     ).fit(X, y)
     expected = [0.02] if K == 2 else list(rate.values())
-    assert expit(model.intercept_) == pytest.approx(expected, rel=1e-6)
+    found = expit(model.decision_function([[0.0, 0.0]]).ravel())
+    assert found == pytest.approx(expected, rel=1e-6)
+    # the intercept alone would tell less of a rare label
+    assert (expit(model.intercept_[0]) < 0.99 * expected[0]) == (max_derivative is not None)
     assert np.abs(model.coef_).max() < 1e-6
 
 
@@ -298,19 +303,21 @@ def test_means_that_cannot_be(parameters, said):
         DPPoissonRegressor(**{"target_bound": 9.0, **parameters}).fit("no records", None)
 
 
+@pytest.mark.parametrize("max_derivative", [None, 0.6])
 @pytest.mark.parametrize("weights", [{0: 3.0, 1: 0.5}, {0: 0.2, 1: 4.0, 2: 1.5}])
-def test_weights_of_classes_change_the_base_rate_as_they_change_counts(weights):
+def test_weights_of_classes_change_the_base_rate_as_they_change_counts(weights, max_derivative):
     K = len(weights)
     counts = np.array([50, 200, 30][:K])
     y = np.repeat(np.arange(K), counts)
     shares = counts / counts.sum()
     model = DPLogisticRegression(
         float("inf"), alpha=1e9, class_weight=weights, classes=list(range(K)),
-        base_rate=dict(enumerate(shares.tolist())),
+        base_rate=dict(enumerate(shares.tolist())), max_derivative=max_derivative,
     ).fit(np.zeros((len(y), 1)), y)
     weighted = counts * np.array(list(weights.values()))
     expected = weighted / weighted.sum()
-    assert expit(model.intercept_) == pytest.approx(expected[1:] if K == 2 else expected, rel=1e-6)
+    found = expit(model.decision_function([[0.0]]).ravel())
+    assert found == pytest.approx(expected[1:] if K == 2 else expected, rel=1e-6)
     with pytest.raises(ValueError, match="without classes"):
         model.set_params(classes=None).fit("no records", None)
 

@@ -2,6 +2,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+from scipy.special import expit
 from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
@@ -113,12 +114,48 @@ def test_a_less_steep_loss_moves_no_further(monkeypatch):
 
 
 @pytest.mark.parametrize("max_derivative, share", [(0.6, 0.02), (0.6, 0.3), (0.6, 0.45), (0.75, 0.1)])
-def test_a_less_steep_loss_predicts_rare_labels_as_rarer_by_its_derivative(max_derivative, share):
+def test_a_less_steep_loss_predicts_rare_labels_at_their_share(max_derivative, share):
     X, y = np.zeros((200, 1)), (np.arange(200) < 200 * share).astype(int)
     model = DPLogisticRegression(np.inf, alpha=1e-9, max_derivative=max_derivative, classes=[0, 1])
+    np.testing.assert_allclose(model.fit(X, 1 - y).predict_proba(X)[0, 0], share, rtol=1e-4)
+    np.testing.assert_allclose(model.fit(X, y).predict_proba(X)[0, 1], share, rtol=1e-4)
+    # the logistic function of w.x + b tells about L times the share
     expected = max_derivative * share / (1 - share) if share < 1 - max_derivative else share
-    np.testing.assert_allclose(model.fit(X, y).predict_proba(X)[0, 1], expected, rtol=1e-4)
-    np.testing.assert_allclose(model.fit(X, 1 - y).predict_proba(X)[0, 0], expected, rtol=1e-4)
+    np.testing.assert_allclose(expit(model.intercept_), expected, rtol=1e-4)
+
+
+@pytest.mark.filterwarnings("ignore::dpselect.SeededNoiseWarning")
+def test_rare_labels_of_many_records():
+    rng = np.random.default_rng(3)
+    n, steep = 200_000, 0.6
+    group = rng.integers(3, size=n)
+    shares, X = np.array([0.01, 0.02, 0.2]), np.eye(3)
+    y = (rng.random(n) < shares[group]).astype(int)
+    model = DPLogisticRegression(100.0, alpha=1e-6, max_derivative=steep, classes=[0, 1], random_state=0)
+    p = model.fit(X[group], y).predict_proba(X)[:, 1]
+    error = 5.5 * np.sqrt(shares * (1 - shares) / np.bincount(group))
+    assert (np.abs(p - shares) < error).all()
+    twin = expit(X @ model.coef_[0] + model.intercept_)
+    assert (np.abs(twin - shares) > 2 * error).all() and twin[1] == pytest.approx(0.0122, abs=0.001)
+    # in the mean, as many as there are, if records count as the loss is steep on both sides
+    z = (X @ model.coef_[0] + model.intercept_)[group]
+    weight = np.minimum(expit(z), steep) + np.minimum(expit(-z), steep)
+    assert abs(np.average(y - p[group], weights=weight)) < 1e-4
+
+
+def test_predictions_and_rankings_are_those_of_w():
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(400, 3)) / 3
+    for K in (2, 3):
+        y = rng.integers(K, size=400)
+        model = fit(X, y, epsilon=5.0, max_derivative=0.5, data_norm=10.0)
+        z = X @ model.coef_.T + model.intercept_
+        assert (model.predict(X) == (z[:, 0] > 0 if K == 2 else z.argmax(axis=1))).all()
+        found = model.decision_function(X).reshape(400, -1)
+        assert (found.argsort(axis=0) == z.argsort(axis=0)).all()
+        p = model.predict_proba(X)
+        np.testing.assert_allclose(p.sum(axis=1), 1.0, rtol=1e-12)
+        np.testing.assert_allclose(np.log(p), model.predict_log_proba(X), rtol=1e-9)
 
 
 @pytest.mark.parametrize("max_derivative", [0.4, 1.1, 0, True, "steep", float("nan")])

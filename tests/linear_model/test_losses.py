@@ -1,5 +1,7 @@
 import numpy as np
 import pytest
+from scipy.optimize import minimize_scalar
+from scipy.special import expit, logit
 
 from dpselect.linear_model.losses import (
     CappedLogisticLoss,
@@ -75,3 +77,63 @@ def test_extreme_predictions_do_not_overflow():
         with np.errstate(over="raise", invalid="raise"):
             for function in (loss.value, loss.derivative, loss.second_derivative):
                 assert np.isfinite(on_grid(function, loss, z)).all()
+
+
+# --- what predictions say
+
+
+CAPPED = [*map(CappedLogisticLoss, (0.5, 0.6, 0.75, 0.9, 0.999))]
+
+
+def expected_loss(loss, z, p):
+    return p * loss.value(np.float64(z)) + (1 - p) * loss.value(np.float64(-z))
+
+
+@pytest.mark.parametrize("p", [1e-6, 0.02, 0.3, 0.45, 0.5, 0.7, 0.999])
+@pytest.mark.parametrize("loss", [LogisticLoss(), *CAPPED], ids=repr)
+def test_the_least_expected_loss_is_where_the_probability_is_predicted(loss, p):
+    best = minimize_scalar(
+        lambda z: expected_loss(loss, z, p), bounds=(-40, 40), method="bounded", options={"xatol": 1e-12}
+    ).x
+    assert expit(loss.decision(np.float64(best))) == pytest.approx(p, rel=1e-4)
+    # and exactly: there the derivative is 0
+    z = loss.prediction(np.array([logit(p)]))
+    slope = p * loss.derivative(z.copy()) - (1 - p) * loss.derivative(-z)
+    assert abs(slope) <= 1e-12 * min(p, 1 - p)
+    if isinstance(loss, CappedLogisticLoss) and min(p, 1 - p) < 0.9 * (1 - loss.max_derivative):
+        # the logistic function of the prediction is not
+        assert abs(expit(best) - p) > 0.05 * min(p, 1 - p) * (1 - loss.max_derivative)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+def test_decisions_rise_with_predictions_and_by_no_more(loss):
+    if not hasattr(loss, "decision"):
+        assert "target_bound" in vars(loss) or "centre" in vars(loss)
+        return
+    found = loss.decision(Z.copy())
+    slopes = np.diff(found) / np.diff(Z)
+    assert slopes.max() <= 1 + 1e-9 and slopes.min() >= getattr(loss, "max_derivative", 1) - 1e-9
+    assert np.array_equal(loss.decision(-Z), -found) and (np.abs(found) <= np.abs(Z)).all()
+    np.testing.assert_allclose(loss.prediction(found), Z, rtol=0, atol=1e-13)
+    # bounds that scores have in the decision: of a probability, 1 / 4
+    assert (np.diff(expit(found)) / np.diff(Z)).max() <= 0.25
+
+
+def test_how_fast_probabilities_rise():
+    # dp / dz = L s (1 - s) / (s + L)^2 below 1 - L, which is at most 1 / 6 for L = 1 / 2
+    z, loss = np.linspace(-9, -0.45, 10_001), CappedLogisticLoss(0.6)
+    s = expit(z)
+    found = np.gradient(expit(loss.decision(z.copy())), z)
+    np.testing.assert_allclose(found[1:-1], (0.6 * s * (1 - s) / (s + 0.6) ** 2)[1:-1], atol=1e-6)
+    half = expit(CappedLogisticLoss(0.5).decision(Z.copy()))
+    assert (np.diff(half) / np.diff(Z)).max() == pytest.approx(1 / 6, rel=1e-5)
+
+
+def test_extreme_decisions():
+    z = np.array([-np.inf, -1e300, -800.0, -0.0, 0.0, 800.0, 1e300, np.inf, np.nan])
+    for loss in CAPPED:
+        with np.errstate(all="raise", under="ignore"):
+            found, back = loss.decision(z.copy()), loss.prediction(z.copy())
+        # far out the odds of a rare label are divided by L
+        np.testing.assert_array_equal(found, z + np.log(loss.max_derivative) * np.sign(z))
+        np.testing.assert_allclose(back, z - np.log(loss.max_derivative) * np.sign(z), rtol=1e-15)

@@ -11,7 +11,7 @@ from dpselect.linear_model.losses import (
     PoissonLoss,
     PseudoHuberLoss,
 )
-from dpselect.linear_model.problems import Problems, mean_losses
+from dpselect.linear_model.problems import IndependentColumns, Problems, mean_losses
 from dpselect.rows import Parts
 
 from .tables import problem, rows_of
@@ -105,3 +105,43 @@ def test_mean_losses(loss):
     expected = loss.value(rows_of(p["design"]) @ W, p["targets"][:, p["which"]]).mean(axis=0)
     found = mean_losses(p["design"], p["targets"], p["which"], loss, W)
     np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+def test_moments_are_those_of_the_rows_and_the_mean_is_shrunk(loss, weighted):
+    d, k = 5, 3
+    p = problem(60, d, k, seed=8, K=2, loss=loss, spread=0.3)
+    rng = np.random.default_rng(8)
+    w = rng.uniform(0.0, 2.0, size=60) if weighted else np.ones(60)
+    p["design"].weight = w[:, None] if weighted else None
+    A, W = rows_of(p["design"]), rng.normal(size=(d + 1, k))
+    mean, variance, curvature = Problems(
+        p["design"], p["targets"], p["which"], loss, p["mu"][None], p["linear"][None]
+    ).moments(W)
+    expected = w @ A / w.sum()
+    spread = w @ (A - expected) ** 2 / w.sum()
+    np.testing.assert_allclose(variance[:, 0], spread, rtol=1e-10, atol=1e-15)
+    shrunk = max(0.0, 1 - spread.sum() / 60 / (expected[:-1] ** 2).sum())
+    np.testing.assert_allclose(mean[:-1, 0], shrunk * expected[:-1], rtol=1e-10)
+    assert mean[-1, 0] == pytest.approx(p["design"].constant)
+    second = loss.second_derivative(A @ W, p["targets"][:, p["which"]].astype(float))
+    np.testing.assert_allclose(curvature, w @ second / 60, rtol=1e-10)
+
+
+def test_the_inverse_of_independent_columns():
+    d, k = 5, 3
+    p, rng = problem(60, d, k, seed=9), np.random.default_rng(9)
+    problems = table(p, LogisticLoss(), split(p))
+    mean, variance = rng.normal(size=(d + 1, 1)), rng.uniform(size=(d + 1, 1))
+    curvature = rng.uniform(size=k)
+    factors, q = IndependentColumns(problems, mean, variance, curvature), rng.normal(size=(d + 1, J * k))
+    for number, solved in enumerate(factors.solve(q, k).T):
+        c, mu = curvature[number % k], p["mu"][number % k]
+        H = mu * np.eye(d + 1) + c * (np.diag(variance[:, 0]) + mean @ mean.T)
+        np.testing.assert_allclose(H @ solved, q[:, number], rtol=1e-6, atol=1e-9)
+    # the factor that makes the last step fit: of a quarter of the curvature, 4 for all steps alike
+    s = factors.solve(q, k)
+    correct = factors.correction(4 * s, q, 1 / (4 * s * q).sum(axis=0))
+    np.testing.assert_allclose(correct, 4.0, rtol=1e-9)
+    np.testing.assert_array_equal(factors.correction(s, q, np.zeros(J * k)), 1.0)

@@ -100,6 +100,24 @@ def test_the_last_resort_reaches_the_tolerance_too(loss, max_iter):
     assert (gradient_norms(p, loss, W) <= 2 * tau).all()
 
 
+@pytest.mark.parametrize("known", [True, False])
+def test_a_start_where_nothing_curves_takes_no_halving(known, monkeypatch):
+    """At margins of 0 the hinge is straight. The broken twin goes as far as mu alone allows."""
+    passes, gradients = [], problems.Problems.gradients
+    monkeypatch.setattr(
+        problems.Problems, "gradients", lambda *args: passes.append(1) or gradients(*args)
+    )
+    if not known:
+        second = problems._Terms.second_derivatives
+        monkeypatch.setattr(problems._Terms, "second_derivatives", lambda self, W, *args: second(
+            self, W + 1e-300, *args))
+    p, loss = problem(400, 5, 1, seed=5), HuberHingeLoss()
+    p["mu"], p["linear"] = np.array([1e-3]), 0.0 * p["linear"]
+    W = minimise(loss=loss, tau=np.array([1e-10]), **p)
+    assert gradient_norms(p, loss, W) <= 2e-10
+    assert (len(passes) <= 12) == known
+
+
 def test_cycling_start_does_not_trap_newton():
     # undamped Newton diverges here: a huge linear term throws the first step far out
     design = Design(np.array([[1.0], [-1.0]]), 1.0, None)
@@ -295,39 +313,106 @@ def test_a_wide_problem_takes_few_passes_and_little_memory(container, monkeypatc
     assert (gradient_norms(dense, dense.pop("loss"), W) <= 2 * tau).all()
 
 
-def test_the_guess_is_worth_its_place(monkeypatch):
-    """A diagonal that forgets the constant's own curvature takes far more passes."""
+@pytest.mark.parametrize("forgotten", ["mean", "variance"])
+def test_what_a_sample_tells_of_the_columns_is_worth_its_place(forgotten, monkeypatch):
+    """Rows that are 0 or more, some columns much rarer than others, and a small mu."""
     asked, gradients = [], problems.Problems.gradients
     monkeypatch.setattr(
         problems.Problems, "gradients", lambda *args: asked.append(1) or gradients(*args)
     )
-    _, p = wide(200, 1100)
-    p["mu"] = np.full(2, 1e-3)
+    n, d = 5000, 300
+    rng = np.random.default_rng(3)
+    X = (rng.random((n, d)) < 1 / np.arange(1, d + 1)).astype(float)
+    p = dict(
+        design=Design(sparse.csr_array(X), 3.0, 1.0), which=np.array([0]), loss=LogisticLoss(),
+        targets=np.where(rng.random((n, 1)) < X[:, :1] * 0.6 + 0.2, 1, -1).astype(np.int8),
+        mu=np.array([1e-2]), tau=np.array([1e-10]), linear=np.zeros((d + 1, 1)),
+    )
     minimise(**p)
-    good, guess = len(asked), problems.GuessedCurvature.__init__
+    good, kept = len(asked), problems.IndependentColumns.__init__
 
-    def flat(self, of):
-        guess(self, of)
-        self.diagonal[-1] = of.terms.loss.curvature * of.design.radius**2 + of.mu
-        self.diagonal[:-1] = self.diagonal[-1]
+    def forgets(self, *args):
+        kept(self, *args)
+        if forgotten == "mean":
+            self.mean = 0.0 * self.mean
+        else:
+            self.variance = np.full_like(self.variance, self.variance.mean())
 
-    monkeypatch.setattr(problems.GuessedCurvature, "__init__", flat)
+    monkeypatch.setattr(problems.IndependentColumns, "__init__", forgets)
     del asked[:]
     minimise(**p)
-    assert len(asked) > 1.5 * good
+    assert len(asked) > 1.2 * good
 
 
-def test_whether_a_matrix_pays_is_public():
-    def pays(X, mu, radius=1.0):
-        return not solver._does_not_pay(Design(X, radius, None), LogisticLoss(), mu)
+def directions(n_directions, n=8000, d=300):
+    """Rows that vary most in a few directions, or alike in all; and a small mu."""
+    rng = np.random.default_rng(5)
+    X = (0.3 if n_directions else 1.0) * rng.normal(size=(n, d))
+    X += rng.normal(size=(n, n_directions)) @ rng.normal(size=(n_directions, d))
+    X /= np.linalg.norm(X, axis=1).max()
+    scores = X @ rng.normal(size=(d, 1))
+    return dict(
+        design=Design(X, 1.0, 1.0), which=np.array([0]), loss=LogisticLoss(),
+        targets=np.where(scores + scores.std() * rng.normal(size=(n, 1)) > 0, 1, -1).astype(np.int8),
+        mu=np.array([1e-4]), tau=np.array([1e-9]), linear=np.zeros((d + 1, 1)),
+    )
 
+
+@pytest.fixture
+def counted(monkeypatch):
+    """The rows of each pass for gradients, and of each for a curvature matrix."""
+    passes = {"gradients": [], "_curvatures": []}
+
+    def counts(name):
+        kept = getattr(problems.Problems, name)
+
+        def count(self, *args):
+            passes[name].append(self.design.n_rows)
+            return kept(self, *args)
+
+        monkeypatch.setattr(problems.Problems, name, count)
+
+    for name in passes:
+        counts(name)
+    return passes["gradients"], passes["_curvatures"]
+
+
+def test_matrices_are_made_only_where_rows_vary_in_few_directions(counted):
+    """What is made without need, or not made where it is needed, costs several times the passes."""
+    gradients, curvatures = counted
+    p = directions(0)
+    minimise(**p)
+    assert not curvatures
+    assert gradients.count(8000) < 20
+
+    gradients.clear()
+    p = directions(5)
+    W = minimise(**p)
+    tau = p.pop("tau")
+    assert (gradient_norms(p, p.pop("loss"), W) <= 2 * tau).all()
+    assert curvatures
+    assert max(curvatures) < 2000
+    assert gradients.count(8000) < 15
+
+
+@pytest.mark.parametrize("blind", ["sample", "all rows", "both"])
+def test_both_the_sample_and_all_rows_tell_that_steps_are_slow(blind, counted, monkeypatch):
+    """Each of them suffices, the sample with fewer passes; without both there are many."""
+    gradients, curvatures = counted
+    if blind != "all rows":
+        monkeypatch.setattr(solver, "FEW_ON_SAMPLE", np.inf)
+    if blind != "sample":
+        monkeypatch.setattr(solver, "_is_slow", lambda *args: False)
+    minimise(**directions(5))
+    assert bool(curvatures) == (blind != "both")
+    full = gradients.count(8000)
+    assert full > 50 if blind == "both" else full < (15 if blind == "all rows" else 35)
+
+
+def test_what_a_matrix_costs_is_public():
     rng = np.random.default_rng(0)
     empty, full = np.zeros((2000, 600)), rng.normal(size=(2000, 600))
-    for mu in (1e-9, 1e-3, 1.0):
-        assert pays(empty, mu) == pays(full, mu)
-        # sparse or not is public, and how many entries are stored is not
-        assert not pays(sparse.csr_array(empty), mu) and not pays(sparse.csr_array(full), mu)
-    assert pays(full, 1e-9) and not pays(full, 1.0) and not pays(np.zeros((9, 2000)), 1e-9)
-    assert pays(full[:, :250], 1.0) and pays(sparse.csr_array(full[:, :120]), 1.0)
-    # in other units of the rows it is the same
-    assert pays(full, 1e-9 * 1e8, radius=1e4) and not pays(full, 1e8, radius=1e4)
+    assert solver._cost(Design(empty, 1.0, None)) == solver._cost(Design(full, 1.0, None)) < np.inf
+    # sparse or not is public, and how many entries are stored is not; of so many columns there is none
+    for X in (sparse.csr_array(empty), sparse.csr_array(full), np.zeros((9, 2000))):
+        assert solver._cost(Design(X, 1.0, None)) == np.inf

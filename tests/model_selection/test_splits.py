@@ -1,3 +1,5 @@
+import pickle
+
 import numpy as np
 import pytest
 from sklearn.model_selection import (
@@ -14,7 +16,7 @@ from sklearn.model_selection import (
     TimeSeriesSplit,
 )
 
-from dpselect.model_selection.splits import check_splitter, make_splits
+from dpselect.model_selection.splits import Halves, check_splitter, make_splits
 from dpselect.noise import root_stream
 
 STREAM = root_stream(0)
@@ -65,6 +67,42 @@ def test_too_few_folds(cv):
         check_splitter(cv)
 
 
+@pytest.mark.parametrize("cv", [5, KFold(3), KFold(4, shuffle=True, random_state=np.int64(1))])
+def test_folds_are_made_when_they_are_asked_for(cv, monkeypatch):
+    class Eager(KFold):  # not of the type that is known
+        pass
+
+    splits, made = make_splits(cv, 20, STREAM), KFold.split
+    known = splits.cv
+    eager = make_splits(
+        Eager(known.n_splits, shuffle=known.shuffle, random_state=known.random_state), 20, STREAM
+    ) if known.shuffle else make_splits(list(known.split(np.zeros(20))), 20, STREAM)
+    assert isinstance(eager, list) and len(splits) == len(eager)
+    asked = []
+    monkeypatch.setattr(KFold, "split", lambda *args: asked.append(1) or made(*args))
+    pickled = pickle.loads(pickle.dumps(splits))
+    assert not asked
+    for folds in (splits, splits[:], pickled):
+        for one, other in zip(folds, eager, strict=True):
+            assert all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
+    assert len(asked) == 2
+
+
+def test_more_folds_than_records_are_refused_at_once():
+    with pytest.raises(ValueError, match="n_splits=5 greater than"):
+        make_splits(5, 4, STREAM)
+
+
+@pytest.mark.parametrize(("attribute", "value", "message"), [
+    ("n_splits", 1, "empty part"), ("random_state", -1, "Seed"), ("random_state", 2**32, "Seed"),
+])
+def test_folds_that_there_cannot_be_are_refused_at_once(attribute, value, message):
+    cv = KFold(3, shuffle=True, random_state=0)
+    setattr(cv, attribute, value)
+    with pytest.raises(ValueError, match=message):
+        make_splits(cv, 10, STREAM)
+
+
 def test_index_lists_masks_and_groups():
     mask = np.arange(6) < 4
     splits = make_splits([([0, 1, 1, -1], [2]), (mask, ~mask)], 6, STREAM)
@@ -110,3 +148,12 @@ def test_folds_are_kept_as_bits_and_give_the_same_indices(cv):
             assert part.dtype == np.int16 and part.tolist() == indices.tolist()
     kept = sum(part.nbytes for split in splits for part in split.parts)
     assert (kept < n * len(splits) / 3) == isinstance(cv, KFold)
+
+
+def test_halves_of_dummy_records():
+    halves = Halves(6)
+    assert len(halves) == len(list(halves)) == 1
+    train, test = halves[0]
+    assert train.tolist() == [0, 1, 2] and test.tolist() == [3, 4, 5]
+    with pytest.raises(IndexError):
+        halves[1]

@@ -121,7 +121,8 @@ def test_columns_are_known_by_name():
     X = pd.DataFrame({"grade": [1, 2], "visits": [0.1, 0.9]})
     swapped = X[["visits", "grade"]]
     expected = TableEncoder(SCHEMA).fit_transform(X.to_numpy())
-    for table in (X, swapped, pl.from_pandas(swapped)):
+    arrow = pl.from_pandas(swapped).to_arrow()
+    for table in (X, swapped, pl.from_pandas(swapped), arrow):
         encoder = TableEncoder(SCHEMA).fit(table)
         np.testing.assert_array_equal(encoder.transform(table), expected)
         assert encoder.get_feature_names_out()[0] == "grade_0"
@@ -131,6 +132,8 @@ def test_columns_are_known_by_name():
         TableEncoder(SCHEMA).fit(X.rename(columns={"visits": "pay"}))
     with pytest.raises(ValueError, match=r"columns \['visits'\] of X|DuplicateError"):
         TableEncoder(SCHEMA).fit(X[["grade", "visits", "visits"]])
+    with pytest.raises(ValueError, match=r"^schema says nothing of columns \['pay'\] of X and has"):
+        TableEncoder(SCHEMA).fit(arrow.rename_columns(["pay", "grade"]))
     with pytest.raises(ValueError, match="^schema says what is public of 2 columns, and X has 3"):
         TableEncoder(SCHEMA).fit(np.zeros((2, 3)))
     frame = TableEncoder(SCHEMA).set_output(transform="pandas").fit_transform(X)

@@ -1,8 +1,11 @@
 """Columns of any container are encoded as their cells are, in slices of any length."""
 
+from decimal import Decimal
+
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 
 from dpselect.preprocessing import TableEncoder, table_form
@@ -22,6 +25,16 @@ def polars(dtype):
     return lambda cells: pl.DataFrame({"c": pl.Series(cells, dtype=dtype)})
 
 
+def arrow(kind, pieces=(slice(None),)):
+    """One column of a type, in pieces."""
+    def made(cells):
+        column = pa.chunked_array([pa.array(cells[piece], kind) for piece in pieces])
+        return pa.table({"c": column})
+    return made
+
+
+PIECES = slice(None, 2), slice(2, None)
+TO_DICTIONARY = pa.dictionary(pa.int8(), pa.string())
 OF_TEXTS = {
     "pandas objects": pandas(object, LABELS),
     "pandas texts": pandas("string[python]"),
@@ -30,6 +43,10 @@ OF_TEXTS = {
     "polars": polars(pl.String),
     "polars categories": polars(pl.Categorical),
     "polars Enum": polars(pl.Enum(["?", "c", "1", " b", "a", "x"])),
+    "Arrow": arrow(pa.string()),
+    "Arrow pieces": arrow(pa.large_string(), pieces=PIECES),
+    "Arrow dictionaries": arrow(TO_DICTIONARY, pieces=PIECES),
+    "Arrow batch": lambda x: arrow(TO_DICTIONARY)(x).to_batches()[0],
 }
 OF_NUMBERS = {
     "pandas NA": pandas("Int64", LABELS),
@@ -39,6 +56,16 @@ OF_NUMBERS = {
     "pandas texts": lambda x: pandas(pd.CategoricalDtype(["2", "0", "1", "7", "3", "x"]))(
         [None if v is None else str(int(v)) for v in x]
     ),
+    **{f"Arrow {kind}": arrow(kind, pieces=PIECES) for kind in (
+        pa.int8(), pa.uint8(), pa.int16(), pa.uint16(), pa.int32(), pa.uint32(), pa.int64(), pa.uint64(),
+        pa.float32(), pa.float64(), pa.dictionary(pa.int8(), pa.int64()),
+    )},
+    "Arrow half": lambda x: arrow(pa.float16())([v if v is None else np.float16(v) for v in x]),
+    "Arrow decimals": lambda x: arrow(pa.decimal128(9, 3))([v if v is None else Decimal(v) for v in x]),
+    # of which "x" is no number, and is not there
+    "Arrow texts": lambda x: pa.table({"c": pa.DictionaryArray.from_arrays(
+        pa.array([None if v is None else int(v) for v in x]), [*"0123456", "7", "x"]
+    )}),
     "polars chunks": lambda x: pl.concat([polars(pl.Float32)(x[:3]), polars(pl.Float32)(x[3:])]),
 }
 SCHEMAS = [
@@ -62,10 +89,32 @@ def test_columns_of_any_container_are_encoded_as_their_cells(cells, container, s
         np.testing.assert_array_equal(rows_of(schema, container(cells)), expected)
 
 
-@pytest.mark.parametrize("module", ["pandas", "polars"])
+@pytest.mark.parametrize("cells", [[True, False, True], [True, None, False]])
+def test_booleans_of_arrow(cells):
+    for schema in ({"c": {"bounds": (0, 1), "missing": True}}, {"c": [False, True]}):
+        expected = rows_of(schema, [[cell] for cell in cells])
+        np.testing.assert_array_equal(rows_of(schema, arrow(pa.bool_())(cells)), expected)
+
+
+def test_numbers_of_arrow_are_those_of_pandas_to_the_last_bit():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({
+        "a": rng.normal(size=500), "b": rng.normal(size=500).astype(np.float32),
+        "c": rng.integers(-(2**62), 2**62, 500), "d": rng.integers(2**63, 2**64, 500, dtype=np.uint64),
+    })
+    schema = {"a": (-1, 1), "b": (-1, 1), "c": (-(2.0**62), 2.0**62), "d": (2.0**62, 2.0**64)}
+    found = pa.concat_tables(
+        [pa.Table.from_pandas(part, preserve_index=False) for part in (table[:70], table[70:])]
+    )
+    for columns in (found, found.combine_chunks(), found.select(list("dbca"))):
+        np.testing.assert_array_equal(rows_of(schema, columns), rows_of(schema, table))
+
+
+@pytest.mark.parametrize("module", ["pandas", "polars", "Arrow"])
 def test_different_texts_are_found_by_the_container(module):
     cells = np.repeat(["a", "b", "c"], 1000).tolist()
-    column = pd.Series(cells, dtype="string") if module == "pandas" else pl.Series(cells)
+    made = {"polars": pl.Series, "Arrow": pa.array}
+    column = pd.Series(cells, dtype="string") if module == "pandas" else made[module](cells)
     distinct, places = table_form.distinct_cells(column)
     assert sorted(distinct) == ["a", "b", "c"] and (distinct[places] == cells).all()
     assert table_form.distinct_cells(pd.Series([1.0])) is None

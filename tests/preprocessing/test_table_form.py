@@ -145,10 +145,30 @@ def test_polars():
         read_form(X.with_columns(c=pl.Series([True, None])))
 
 
+def test_arrow():
+    pa = pytest.importorskip("pyarrow", exc_type=ImportError)
+    X = pa.table({"a": [1, None], "b": ["x", None], "c": [True, False]})
+    X = X.append_column("d", X["b"].dictionary_encode())
+    form = read_form(X)
+    assert (form.kinds, form.columns) == (("numbers", "text", "numbers", "text"), list("abcd"))
+    found = form.convert(X)
+    assert found.schema.types == [pa.float64(), pa.string()] * 2
+    assert found.to_pydict()["d"] == ["x", None] and np.isnan(found["a"][1].as_py())
+    assert [dummy.schema for dummy in form.dummies()] == [found.schema] * 2
+    assert read_form(X.slice(1)).kinds[1::2] == ("text", "text")
+    for column, error in [
+        (pa.array([0, 1], pa.timestamp("ns")), "Column 'e' .*neither"),
+        (pa.nulls(2), "Column 'e' .*no value"),
+        (pa.array([True, None]), "Column 'e' .*booleans or Arrow's"),
+    ]:
+        with pytest.raises(ValueError, match=error):
+            read_form(X.append_column("e", column))
+
+
 def test_other_frames_are_refused():
-    pyarrow = pytest.importorskip("pyarrow", exc_type=ImportError)
-    with pytest.raises(TypeError, match="pandas or polars"):
-        read_form(pyarrow.table({"a": [1]}))
+    other = type("Frame", (), {"column_names": ["a"], "shape": (2, 1)})
+    with pytest.raises(TypeError, match=r"pandas or polars, or an Arrow table\.$"):
+        read_form(other())
 
 
 def test_of_lazy_rows_the_first_speaks_for_all():

@@ -7,7 +7,9 @@ import tracemalloc
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -15,6 +17,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from dpselect import (
     AccuracyFirstSearchCV,
     DPHistogramDensity,
+    DPHuberRegressor,
     DPLinearSVC,
     DPLogisticRegression,
     DPPoissonRegressor,
@@ -22,6 +25,7 @@ from dpselect import (
     RowChunks,
     SeededNoiseWarning,
     StabilityGridSearchCV,
+    evaluate,
     privacy_of,
 )
 from dpselect.model_selection.candidates import bind, make_candidates
@@ -245,6 +249,7 @@ CONTAINERS = {
     "array": lambda X: X,
     "pandas": lambda X: pd.DataFrame(X, columns=list(SCHEMA)).astype({"age": int, "income": float}),
     "polars": lambda X: pl.from_pandas(CONTAINERS["pandas"](X)),
+    "Arrow": lambda X: CONTAINERS["polars"](X).to_arrow(),
 }
 
 
@@ -254,7 +259,7 @@ def coefficients(estimator, container, table):
     return getattr(fitted, "best_estimator_", fitted)[-1].coef_
 
 
-@pytest.mark.parametrize("container", ["array", "polars"])
+@pytest.mark.parametrize("container", ["array", "polars", "Arrow"])
 def test_rows_that_are_encoded_in_each_pass_give_the_same_models(container, table, monkeypatch):
     model = DPLogisticRegression(classes=[0, 1], random_state=root_stream(0))
     pipeline = tabular_pipeline(SCHEMA, model, expansion=3)
@@ -265,7 +270,6 @@ def test_rows_that_are_encoded_in_each_pass_give_the_same_models(container, tabl
     monkeypatch.setattr(cutting, "BLOCK_ELEMENTS", 4000)
     stored = [coefficients(estimator, container, table) for estimator in estimators]
     monkeypatch.setattr(computed, "FEW_NUMBERS", 0)
-    monkeypatch.setattr(computed, "STORED", 0.0)
     read, kinds = [], (computed.TableRows, computed.SlicedRows)
     loads = {kind: kind.load for kind in kinds}
 
@@ -275,17 +279,43 @@ def test_rows_that_are_encoded_in_each_pass_give_the_same_models(container, tabl
 
     for kind in kinds:
         monkeypatch.setattr(kind, "load", noted)
-    for estimator, expected in zip(estimators, stored):
-        np.testing.assert_array_equal(coefficients(estimator, container, table), expected)
-        assert len(read) > 3 and max(part.stop - part.start for part in read) < 1000
-        del read[:]
-    # a twin that reads the first row in place of others
-    for kind in kinds:
-        monkeypatch.setattr(
-            kind, "load", lambda rows, part: loads[type(rows)](rows, slice(0, part.stop - part.start))
-        )
-    for estimator, expected in zip(estimators, stored):
-        assert (coefficients(estimator, container, table) != expected).any()
+    # a search makes more passes, and stores what it may
+    np.testing.assert_array_equal(coefficients(estimators[-1], container, table), stored[-1])
+    assert not read
+    with config_context(working_memory=0):
+        for estimator, expected in zip(estimators, stored):
+            np.testing.assert_array_equal(coefficients(estimator, container, table), expected)
+            assert len(read) > 3 and max(part.stop - part.start for part in read) < 1000
+            del read[:]
+        # a twin that reads the first row in place of others
+        for kind in kinds:
+            monkeypatch.setattr(
+                kind, "load",
+                lambda rows, part: loads[type(rows)](rows, slice(0, part.stop - part.start)),
+            )
+        for estimator, expected in zip(estimators, stored):
+            assert (coefficients(estimator, container, table) != expected).any()
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("once", [True, False])
+def test_how_often_records_are_encoded(once, n_jobs, table, monkeypatch):
+    """Once for each pass: their features are finite, and their norms are kept from the first one."""
+    monkeypatch.setattr(cutting, "BLOCK_ELEMENTS", 4000)
+    monkeypatch.setattr(computed, "FEW_NUMBERS", 0)
+    passes, read = [], []
+    load, block_sum = computed.SlicedRows.load, computed.SlicedRows.block_sum
+    monkeypatch.setattr(
+        computed.SlicedRows, "load", lambda rows, part: read.append(part) or load(rows, part)
+    )
+    monkeypatch.setattr(
+        computed.SlicedRows, "block_sum", lambda *args: passes.append(args) or block_sum(*args)
+    )
+    model = DPRidge(target_range=(0, 1)) if once else DPLogisticRegression(classes=[0, 1], n_jobs=n_jobs)
+    tabular_pipeline(SCHEMA, model).fit(*table)
+    whole = [part for part in read if part.stop - part.start > 64]
+    n_rows = sum(part.stop - part.start for part in whole)
+    assert n_rows / len(table[0]) == len(passes) + (not once)
 
 
 @pytest.mark.parametrize("stored", [True, False])
@@ -293,28 +323,35 @@ def test_a_step_with_private_parts_takes_rows_of_any_size(stored, monkeypatch):
     """It needs rows that are stored, and X is in memory."""
     if not stored:
         monkeypatch.setattr(computed, "FEW_NUMBERS", 0)
-        monkeypatch.setattr(computed, "STORED", 0.0)
     X = np.random.default_rng(0).uniform(-1, 1, (300, 2))
     parts = [("bounds", DPBoundsScaler(epsilon=0.3), [0])]
     columns = ColumnTransformer(parts, remainder="passthrough", sparse_threshold=0)
     model = DPLogisticRegression(classes=[False, True])
     pipeline = Pipeline([("s", BoundedScaler([(-1, 1)] * 2)), ("c", columns), ("model", model)])
     search = StabilityGridSearchCV(pipeline, {"model__alpha": [0.1, 1.0]})
-    assert search.fit(X, X[:, 0] > 0).privacy_.epsilon == 1.0
+    with config_context(working_memory=1024 if stored else 0):
+        assert search.fit(X, X[:, 0] > 0).privacy_.epsilon == 1.0
 
 
-def test_a_model_of_one_pass_stores_no_encoded_rows():
-    X = np.random.default_rng(0).uniform(-1, 1, (60_000, 10)).astype(np.float32)
+@pytest.mark.parametrize("container", ["array", "Arrow"])
+@pytest.mark.parametrize("kind", [DPRidge, DPHuberRegressor])
+def test_encoded_rows_are_not_stored(kind, container):
+    X = np.random.default_rng(0).uniform(-1, 1, (150_000, 10)).astype(np.float32)
     schema = {f"x{j}": (-1, 1) for j in range(10)}
-    pipeline = tabular_pipeline(schema, DPRidge(target_range=(-1, 1)), expansion=4)
+    pipeline = tabular_pipeline(schema, kind(target_range=(-1, 1)), expansion=4)
+    rows = X
+    if container == "Arrow":
+        # in pieces, which numpy cannot share
+        tables = [pl.DataFrame(part, schema=list(schema)).to_arrow() for part in np.array_split(X, 3)]
+        rows = pa.concat_tables(tables)
     tracemalloc.start()
     try:
-        pipeline.fit(X, X[:, 0])
+        pipeline.fit(rows, X[:, 0])
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    # 40 numbers a row would be 19 MB
-    assert peak < 7e6
+    # 40 numbers a row would be 48 MB
+    assert peak < 12e6
 
 
 def test_accuracy_first(table):
@@ -328,6 +365,31 @@ def test_without_an_encoder_nothing_is_known(table):
     steps = make_pipeline(DPLogisticRegression(classes=[0, 1])).steps
     with pytest.raises(TypeError, match="no TableEncoder"):
         TabularPipeline(steps).fit(*table)
+
+
+def test_predictions_and_evaluation_of_arrow_tables(table):
+    frame, y = CONTAINERS["pandas"](table[0]), table[1]
+    rows, labels = CONTAINERS["Arrow"](table[0]), pa.array(y)
+    model = tabular_pipeline(SCHEMA, DPLogisticRegression(classes=[0, 1])).fit(rows, labels)
+    assert model.feature_names_in_.tolist() == list(SCHEMA)
+    np.testing.assert_array_equal(model.predict_proba(rows[5:50]), model.predict_proba(frame[5:50]))
+    of_rows, of_frame = (
+        evaluate(model, X, y, epsilon=1.0, random_state=root_stream(0)) for X in (rows, frame)
+    )
+    assert repr(of_rows) == repr(of_frame)
+    search = StabilityGridSearchCV(make_pipeline(BoundedScaler((0, 99)), model[-1]), {})
+    numbers = rows.select(["age"])
+    assert search.fit(numbers, y).predict(numbers).shape == y.shape
+
+
+def test_errors_quote_no_cell_of_arrow_tables():
+    encoder, dates = TableEncoder({"a": (0, 1)}), pa.array([1234567891234567891], pa.timestamp("ns"))
+    wrong = [pa.array(["1234567x"]), dates, pa.array([[1234567]]), pa.array([1234567, None])]
+    for column in [*wrong, pa.array(["1234567x"]).dictionary_encode()]:
+        rows = pa.table({"a": column})
+        with pytest.raises(ValueError, match="^Column 'a' of X") as error:
+            encoder.fit(rows).transform(rows)
+        assert "1234567" not in str(error.value)
 
 
 # --- the same table, however it is stored
@@ -377,6 +439,7 @@ STORED = {
     "arrow": lambda rows: frame(rows).convert_dtypes(**arrow()),
     "categories": lambda rows: frame(rows).astype({"job": "category", "degree": "category"}),
     "polars": lambda rows: pl.DataFrame(rows, schema=list(GAPS), orient="row", strict=False),
+    "Arrow table": lambda rows: STORED["polars"](rows).to_arrow(),
     "csv": written,
     "csv, arrow": lambda rows: written(rows, **arrow(), engine="pyarrow"),
     "other order": lambda rows: frame(rows)[list(GAPS)[::-1]],

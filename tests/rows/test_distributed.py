@@ -65,6 +65,20 @@ def gathered(client, monkeypatch):
     return sizes
 
 
+@pytest.fixture
+def counter(client):
+    class Counter(distributed.SchedulerPlugin):
+        name, tasks = "counter", 0
+
+        def transition(self, key, start, finish, *args, **kwargs):
+            self.tasks += (start, finish) == ("processing", "memory")
+
+    counter = Counter()
+    client.cluster.scheduler.add_plugin(counter)
+    yield counter
+    client.cluster.scheduler.remove_plugin(counter.name)
+
+
 def spread(array, size=500):
     return da.from_array(array, chunks=size)
 
@@ -118,13 +132,7 @@ def test_a_pass_is_one_computation_of_few_tasks(client, gathered, records):
     assert len(gathered) == 1
 
 
-def test_a_fit_checks_and_clips_once_and_takes_few_tasks(client, records, monkeypatch):
-    class Counter(distributed.SchedulerPlugin):
-        name, tasks = "counter", 0
-
-        def transition(self, key, start, finish, *args, **kwargs):
-            self.tasks += (start, finish) == ("processing", "memory")
-
+def test_a_fit_checks_and_clips_once_and_takes_few_tasks(client, records, counter, monkeypatch):
     X, labels, _ = records
     rows, y = client.persist(spread(X)), client.persist(spread(labels))
     distributed.wait([rows, y])
@@ -133,11 +141,9 @@ def test_a_fit_checks_and_clips_once_and_takes_few_tasks(client, records, monkey
         DPLogisticRegression(1e3, classes=[0, 1], data_norm=1.0, alpha=1e-3, random_state=0, **settings)
         for settings in ({}, weighted)
     ]
-    counter = Counter()
-    client.cluster.scheduler.add_plugin(counter)
+    counter.tasks = 0
     found = [clone(models[0]).fit(rows, y)]
     assert counter.tasks <= 20 * 4
-    client.cluster.scheduler.remove_plugin(counter.name)
     found.append(clone(models[1]).fit(rows, y))
     # read in every pass, where workers have no memory for it
     monkeypatch.setattr("dpselect.rows.distributed.HELD", 0.0)
@@ -174,17 +180,67 @@ def test_factors_are_made_anew_with_the_rows_they_belong_to(client, records):
     client.wait_for_workers(2)
 
 
+def moments(X):
+    return (np.vstack([X.T @ X, X.sum(axis=0)]),)
+
+
 def test_sums_have_one_order(client, records):
     # numbers whose sum depends on the order of the additions
     X = records[0] * np.geomspace(1, 1e12, 2000)[:, None]
     rows = spread(X, 50)
-    def moments(X):
-        return (np.vstack([X.T @ X, X.sum(axis=0)]),)
-
     sums = [block_sum(moments, rows)[0] for _ in range(8)]
     with dask.config.set(scheduler="synchronous"):
         sums.append(block_sum(moments, rows)[0])
     assert all((one == sums[0]).all() for one in sums)
+
+
+def test_chunks_of_a_worker_share_tasks_and_results_do_not_tell(client, records, counter, monkeypatch):
+    """Wherever chunks are, and however many share a task, sums and samples are the same."""
+    X, labels, _ = records
+    X = X * np.geomspace(1, 1e12, 2000)[:, None]
+    workers, lazy = sorted(client.nthreads()), spread(X, 90)
+
+    def placed(owner):
+        """Each chunk in the memory of the worker that `owner` says."""
+        parts = [
+            client.scatter(chunk, workers=workers[owner(i)], hash=False)
+            for i, chunk in enumerate(np.split(X, range(90, 2000, 90)))
+        ]
+        parts = [
+            da.from_delayed(part, (length, 4), float) for part, length in zip(parts, lazy.chunks[0])
+        ]
+        rows = client.persist(da.concatenate(parts))
+        distributed.wait(rows)
+        return rows
+
+    alternating = placed(lambda i: i % 2)
+    y = spread(labels, 90).persist()
+    distributed.wait(y)
+    counter.tasks = 0
+    DPRidge(target_range=(0, 1)).fit(alternating, y)
+    # of 23 chunks: two for each worker, and one that adds
+    assert counter.tasks == 5
+
+    def read(rows):
+        held, y = Design(as_lazy(rows), 1e13, 1.0).held(lambda y: y[:, None], spread(labels, 90), 1)
+        (whole,), (direct,) = held.sum(products, y, columns=1), block_sum(moments, rows)
+        sampled = held.sample(100, y)
+        taken = sampled[0].where_it_is(lambda design, y: np.hstack([design.X, y]), sampled[1])
+        return len(held.X.parts), whole, direct, taken
+
+    n_parts, *expected = read(lazy)
+    assert n_parts == 4 == len(as_lazy(alternating)._together)
+    others = [read(rows) for rows in (alternating, placed(lambda i: int(i < 11)), placed(lambda i: 0))]
+    monkeypatch.setattr("dpselect.rows.distributed.TASKS_A_THREAD", 1000)
+    others += [read(lazy), read(alternating)]
+    assert [n_parts for n_parts, *_ in others] == [4, 4, 2, 23, 23]
+    for _, *found in others:
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+def products(rows, y):
+    return (rows.adjoint_dot(y * np.ones(1)),)
 
 
 def slowly(block):

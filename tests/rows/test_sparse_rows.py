@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dpselect.rows import canonical, on_each_row, transposed
+from dpselect.rows import canonical, on_each_row, row_sums, transposed
 from dpselect.rows.sparse_rows import rows_between
 
 
@@ -39,6 +39,17 @@ def test_slices_and_factors():
                 on_each_row(operation, part, numbers[rows]).toarray(),
                 on_each_row(operation, part.toarray(), numbers[rows]),
             )
+
+
+@pytest.mark.parametrize("empty", [[], [0], [3, 4], [49], [0, 1, 48, 49], range(50)])
+def test_sums_of_rows(empty):
+    X = canonical(sparse.random(50, 30, 0.2, format="csr", random_state=0))
+    X = canonical(sparse.csr_array(X.toarray() * ~np.isin(np.arange(50), empty)[:, None]))
+    for rows in (slice(0, 0), slice(0, 7), slice(7, 50)):
+        part = rows_between(X, rows)
+        np.testing.assert_allclose(
+            row_sums(part, part.data**2), (X.toarray()[rows] ** 2).sum(axis=1), rtol=1e-14
+        )
 
 
 def test_a_block_copies_no_entry_however_long_the_table_is():

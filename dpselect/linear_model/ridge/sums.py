@@ -164,7 +164,10 @@ class _Records:
             sums[-2, -2] = n if self.bits is None else n << 2 * self.bits
         # one value for both triangles: they get the same noise, so two that were rounded apart would
         # reveal by how much
-        return OuterSums(np.triu(sums) + np.triu(sums, 1).T, self.bits, self.problem, n)
+        upper = np.triu(sums)
+        both = upper + upper.T
+        both.flat[:: len(both) + 1] = sums.diagonal()
+        return OuterSums(both, self.bits, self.problem, n)
 
 
 def row_elements(n_columns):
@@ -172,7 +175,7 @@ def row_elements(n_columns):
 
     Else as much time went into adding the sums up as into the products.
     """
-    return n_columns if n_columns <= WIDE else WIDE**2 // min(n_columns, 2 * WIDE)
+    return n_columns if n_columns <= WIDE else WIDE**2 // min(n_columns, 4 * WIDE)
 
 
 def entry_bits(n_samples, n_columns, step):

@@ -63,17 +63,18 @@ class Auto(Strategy):
 
     def _expanded(self, plan):
         """Return the plan with the candidates that are not considered, and with the reason."""
-        candidates = self.problem.candidates
-        considered = np.isin(np.arange(len(candidates)), self.members)
+        candidates, members = self.problem.candidates, np.array(self.members)
+        considered = np.zeros(len(candidates), dtype=bool)
+        considered[members] = True
 
         def column(values):
             full = np.full(len(candidates), np.nan)
-            full[self.members] = values
+            full[members] = values
             return full
 
         return replace(
             plan,
-            params=tuple(candidate.params for candidate in candidates),
+            params=tuple([candidate.params for candidate in candidates]),
             considered=considered,
             training=column(plan.training), span=column(plan.span),
             sensitivity=column(plan.sensitivity), noise_scale=column(plan.noise_scale),

@@ -2,7 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,7 +13,7 @@ from ...metrics import Score
 from ...noise import InnerStream, is_seeded
 from ...persons import adjacency_of
 from ...privacy import Adjacency, PrivacyLoss
-from ..candidates import parameters
+from ..candidates import one_of_each_kind, parameters
 from ..plan import SelectionPlan, too_few_records
 from ..progress import Progress
 from .dry_run import check_calibration, dry_run_fit, needs_fit
@@ -30,7 +30,7 @@ class Problem:
         and `n_features`, how many columns these have.
     score : Score
         Of :mod:`dpselect.metrics`; `sensitivity` bounds how far one record moves its `comparison`.
-    splits : list of (train, test)
+    splits : sequence of (train, test)
         Index arrays.
     n_samples, n_features : int
         Shape of X; where rows are those of persons, n_samples is the number of persons.
@@ -50,7 +50,7 @@ class Problem:
 
     candidates: list
     score: Score
-    splits: list
+    splits: Sequence
     n_samples: int
     n_features: int
     epsilon: float
@@ -320,7 +320,10 @@ class Strategy(ABC):
     @property
     def deltas(self) -> list[float]:
         """list of float : The delta of each candidate's model."""
-        return [float(parameters(c.model).get("delta", 0.0)) for c in self.problem.candidates]
+        candidates = self.problem.candidates
+        of_kind = {c.kind: parameters(c.model).get("delta", 0.0) for c in one_of_each_kind(candidates)}
+        # (those of one kind have no steps, so that a delta in the grid is the model's)
+        return [float(c.params.get("delta", of_kind[c.kind])) for c in candidates]
 
     def choice_loss(self, epsilon: float, delta: float = 0.0) -> PrivacyLoss:
         """State the loss of an index among the candidates.
@@ -373,7 +376,7 @@ class Strategy(ABC):
         problem, k = self.problem, len(self.problem.candidates)
         few = too_few_records(problem.candidates, problem.n_samples, problem.epsilon)
         return SelectionPlan(
-            params=tuple(candidate.params for candidate in problem.candidates),
+            params=tuple([candidate.params for candidate in problem.candidates]),
             n_samples=problem.n_samples, n_features=problem.n_features, epsilon=problem.epsilon,
             strategy=self.name, training_epsilon=self.training_epsilon,
             training_size=self.training_size, selection_epsilon=self.selection_epsilon,

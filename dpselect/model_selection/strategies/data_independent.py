@@ -8,7 +8,7 @@ from operator import attrgetter
 
 from ...capabilities import RanksRegularisation
 from ...exceptions import CertificateError
-from ..candidates import places_by
+from ..candidates import one_of_each_kind, places_by
 from .base import Choice, Strategy
 from .dry_run import needs_fit
 
@@ -34,7 +34,9 @@ class DataIndependent(Strategy):
                 "with the method regularisation_cost, such as DPLogisticRegression; use "
                 "'optimal_risk' or 'stability'."
             )
-        self.best = best_regularisations(self.problem, float(self.problem.epsilon))[0]
+        # the rest of the rule is for records that are there
+        members = list(range(len(self.problem.candidates)))
+        self._costs = AlphaCosts(self.problem, members, float(self.problem.epsilon))
 
     def dry_run(self):
         """The rule has asked calibrations, which refuse what they do not hold for."""
@@ -42,17 +44,17 @@ class DataIndependent(Strategy):
             self.dry_run_candidate(candidate)
 
     def choose(self, X, y, stream):
-        return Choice(self.best)
+        return Choice(self._costs.least())
 
 
 def applies(candidates):
     """Tell whether candidates differ in the regularisation of one kind of model only."""
-    return has_costs(candidates) and len({c.but_for_alpha for c in candidates}) == 1
+    return len({c.but_for_alpha for c in candidates}) == 1 and has_costs(candidates)
 
 
 def has_costs(candidates):
     """Tell whether the public rule is known for all models."""
-    models = {type(candidate.model): candidate.model for candidate in candidates}
+    models = {type(c.model): c.model for c in one_of_each_kind(candidates)}
     return all(isinstance(model, RanksRegularisation) for model in models.values())
 
 
@@ -61,28 +63,51 @@ def best_regularisations(problem, epsilon):
 
     They are in the order of the grid; `epsilon` is what the model is trained with.
     """
-    @cache
-    def parts(i):
-        candidate = problem.candidates[i]
-        shape = candidate.shape(problem.n_samples)
-        return candidate.model.calibration(shape, epsilon).regularisation_parts()
-
     return [
-        least_cost(members, [problem.candidates[i].model.alpha for i in members], parts)
+        AlphaCosts(problem, members, epsilon).least()
         for members in places_by(problem.candidates, attrgetter("but_for_alpha"))
     ]
 
 
-def least_cost(members, alphas, parts):
+class AlphaCosts:
+    """What the candidates with some numbers cost, which differ in the alpha of their model only.
+
+    Those with the least and the largest alpha are calibrated at once, which refuses them if it refuses
+    any. What is said of others follows from these.
+    """
+
+    def __init__(self, problem, members, epsilon):
+        self.candidates, self.members = problem.candidates, members
+        alphas = [problem.candidates[i].model.alpha for i in members]
+        self.ordered = by_alpha(members, alphas)
+        self.calibrations = {}
+        for i in members if self.ordered is None else {self.ordered[0], self.ordered[-1]}:
+            candidate = problem.candidates[i]
+            shape = candidate.shape(problem.n_samples)
+            self.calibrations[i] = candidate.model.calibration(shape, epsilon)
+
+    def parts(self, i):
+        """Return what noise and bias add to the cost of candidate i."""
+        if i not in self.calibrations:
+            # what a model checks of its parameters has passed for a smaller alpha and for a larger one
+            known = self.calibrations[self.ordered[0]]
+            self.calibrations[i] = known.with_alpha(self.candidates[i].model.alpha)
+        return self.calibrations[i].regularisation_parts()
+
+    def least(self):
+        """Return the candidate with the least cost."""
+        if self.ordered is None:
+            return min(self.members, key=lambda i: sum(self.parts(i)))
+        return least_cost(self.ordered, cache(self.parts))
+
+
+def least_cost(ordered, parts):
     """Return the first member with the least cost: the sum of parts(i), what noise and bias take.
 
     The one falls with alpha and the other one grows, so that between two members none costs less than
-    the noise of the larger alpha and the bias of the smaller one. Few of many are looked at, but
-    always the two at the ends, which are refused if any is.
+    the noise of the larger alpha and the bias of the smaller one. Of members that are `ordered` by
+    alpha few are looked at, but always those at the ends.
     """
-    if not all(map(_is_finite, alphas)):
-        return min(members, key=lambda i: sum(parts(i)))
-    ordered = [i for _, i in sorted(zip(alphas, members))]
     least, best = min((sum(parts(i)), i) for i in (ordered[0], ordered[-1]))
     spans = [(0.0, 0, len(ordered) - 1)]
     while spans:
@@ -98,5 +123,9 @@ def least_cost(members, alphas, parts):
     return best
 
 
-def _is_finite(alpha):
-    return isinstance(alpha, Real) and not isinstance(alpha, bool) and math.isfinite(alpha)
+def by_alpha(members, alphas):
+    """Return the members in the order of their alphas, or None if one is no finite number."""
+    numbers = all([issubclass(kind, Real) and kind is not bool for kind in set(map(type, alphas))])
+    if not numbers or not all(map(math.isfinite, alphas)):
+        return None
+    return [i for _, i in sorted(zip(map(float, alphas), members))]

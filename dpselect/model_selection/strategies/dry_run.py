@@ -11,6 +11,7 @@ from ...exceptions import CertificateError
 from ...ledger import without_spending
 from ...noise.generators import noise_for_dummy_data
 from ...privacy import PrivacyLoss
+from ..candidates import one_of_each_kind
 from ..release import fit_for_release
 
 
@@ -21,9 +22,10 @@ def needs_fit(candidates, score=None):
     its numbers. So the first of those that differ in numbers is fitted, and only to try a score.
     """
     first = {}
-    for candidate in candidates:
-        first.setdefault(_but_for_numbers(candidate), candidate)
-    return [c for c in first.values() if score is not None or not isinstance(c.model, PrivateEstimator)]
+    for candidate in one_of_each_kind(candidates):
+        if score is not None or not isinstance(candidate.model, PrivateEstimator):
+            first.setdefault(_but_for_numbers(candidate), candidate)
+    return list(first.values())
 
 
 def _but_for_numbers(candidate):

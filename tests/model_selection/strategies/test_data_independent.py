@@ -6,7 +6,7 @@ from sklearn.pipeline import make_pipeline
 
 from dpselect import CertificateError, DPHuberRegressor, DPLogisticRegression, DPPoissonRegressor
 from dpselect.capabilities import PublicShape
-from dpselect.model_selection.strategies.data_independent import least_cost
+from dpselect.model_selection.strategies.data_independent import by_alpha, least_cost
 
 from .common import GRID, LOGISTIC, RIDGE, SVC, Untouchable, records, search
 
@@ -82,7 +82,7 @@ def all_costs(parts, alphas):
         seen.add(i)
         return parts[i]
 
-    found = least_cost(list(range(len(alphas))), list(alphas), look)
+    found = least_cost(by_alpha(range(len(alphas)), alphas), look)
     return found, seen, [sum(part) for part in parts]
 
 
@@ -106,6 +106,9 @@ def test_few_calibrations_find_what_all_would(model, delta, perturbation, person
         assert (np.diff(noise) <= 0.01 * noise[1:]).all() and (np.diff(bias) >= -0.01 * bias[1:]).all()
         found, _, costs = all_costs(parts, alphas)
         assert found == np.argmin(costs)
+        # as a search has them: two calibrations, and what follows from these
+        ends = model.set_params(alpha=min(alphas)).calibration(shape, epsilon)
+        assert [ends.with_alpha(alpha).regularisation_parts() for alpha in alphas] == parts
 
 
 def test_the_least_of_any_costs_that_fall_and_grow_is_found():
@@ -133,3 +136,21 @@ def test_one_alpha_that_is_refused_refuses_the_grid(odd):
     model = clone(LOGISTIC).set_params(perturbation="output")
     with pytest.raises((ValueError, TypeError), match="alpha"):
         search("data_independent", model, grid).fit(Untouchable(), Untouchable())
+
+
+def test_a_long_grid_costs_little_more_than_a_short_one(monkeypatch):
+    """What a model checks of its parameters is checked at both ends of the grid."""
+    looked = []
+    for name in ("calibration", "first_releases"):
+        asked = getattr(DPLogisticRegression, name)
+        monkeypatch.setattr(
+            DPLogisticRegression, name,
+            lambda *args, name=name, asked=asked: looked.append(name) or asked(*args),
+        )
+
+    def counts(k):
+        looked.clear()
+        search("auto", LOGISTIC, {"alpha": np.geomspace(1e-4, 1, k)}).fit(*records(300))
+        return np.array([looked.count("calibration"), looked.count("first_releases")])
+
+    assert counts(200).tolist() == counts(5).tolist()
