@@ -16,7 +16,7 @@ from functools import partial
 import numpy as np
 from scipy import sparse
 
-from ..rows import is_arrow, is_lazy, map_rows, n_rows, on_first_row
+from ..rows import is_arrow, is_lazy, library_of, map_rows, n_rows, on_first_row
 from ..validation import unquoted
 from .arrow_columns import arrow_cells, arrow_values, holds_text
 
@@ -229,7 +229,7 @@ def plain_values(column):
     """Return a column as a one-dimensional array of float64, or of objects, whatever its kind."""
     if is_arrow(column):
         return arrow_values(column)
-    if type(column).__module__.partition(".")[0] == "polars":
+    if library_of(column) == "polars":
         import polars as pl
 
         # a missing boolean is None
@@ -251,7 +251,7 @@ def distinct_cells(column):
     if is_arrow(column):
         return arrow_cells(column)
     dtype = column.dtype
-    if type(column).__module__.partition(".")[0] == "polars":
+    if library_of(column) == "polars":
         import polars as pl
 
         if not _holds_text(column):
@@ -300,7 +300,7 @@ def _refused(name, kind):
 def _frame(X):
     if hasattr(X, "iloc") and hasattr(X, "columns"):
         return "pandas"
-    if type(X).__module__.partition(".")[0] == "polars":
+    if library_of(X) == "polars":
         return "polars"
     if is_arrow(X) and hasattr(X, "column_names"):
         return "arrow"
@@ -335,7 +335,7 @@ def as_array(X):
 
 def _read(column):
     """Return the kind of a column, None if nothing tells it, and its values as one-dimensional array."""
-    if is_arrow(column) or type(column).__module__.partition(".")[0] == "polars":
+    if is_arrow(column) or library_of(column) == "polars":
         return _read_typed(column)
     dtype = column.dtype
     if hasattr(column, "cat") and hasattr(dtype, "categories"):

@@ -24,7 +24,7 @@ from .computed import SlicedRows, TableRows, read_by_block
 from .cutting import collect, over_blocks, row_blocks, rows_in_block
 from .labels import align, distinct, in_memory, on_labels
 from .parts import MOST_SPLITS, Parts
-from .source import column_names, is_arrow
+from .source import column_names, is_arrow, library_of
 from .sparse_rows import canonical, on_each_row, row_sums, transposed
 from .tables import n_rows, take, take_records
 
@@ -51,6 +51,7 @@ __all__ = [
     "in_one_place",
     "is_arrow",
     "is_lazy",
+    "library_of",
     "map_rows",
     "n_rows",
     "on_each_row",

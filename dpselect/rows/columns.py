@@ -3,7 +3,7 @@
 import numpy as np
 
 from .cutting import row_blocks
-from .source import LocalRows, column_names, is_arrow
+from .source import LocalRows, column_names, is_arrow, library_of
 
 # a smaller table may be copied
 FEW_NUMBERS = 1 << 20
@@ -11,7 +11,7 @@ FEW_NUMBERS = 1 << 20
 
 def by_columns(X):
     """Return a large table of numbers as rows that are never copied as a whole; all else as it is."""
-    module, shape = type(X).__module__.partition(".")[0], getattr(X, "shape", ())
+    module, shape = library_of(X), getattr(X, "shape", ())
     if module not in COLUMNS or len(shape) != 2 or shape[0] * shape[1] <= FEW_NUMBERS:
         return X
     columns = COLUMNS[module](X)

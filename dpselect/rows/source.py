@@ -193,9 +193,14 @@ def rows_at(piece, indices):
     return piece.iloc[indices] if hasattr(piece, "iloc") else piece[indices]
 
 
+def library_of(X):
+    """Return the name of the library that a table or a column is of; imports nothing."""
+    return type(X).__module__.partition(".")[0]
+
+
 def is_arrow(X):
     """Tell whether X is a table or a column of Arrow."""
-    return type(X).__module__.partition(".")[0] == "pyarrow"
+    return library_of(X) == "pyarrow"
 
 
 def column_names(X):
