@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -36,13 +37,20 @@ pytestmark = [
 ]
 
 SECRET = 98765.4321
+# with the point, since names of tasks and ports in logs have many digits
+SHOWN = "98765.4"
 
 
 @pytest.fixture(scope="module")
 def client():
     # workers are new interpreters, which find the library where this one has
     path = os.pathsep.join(filter(None, sys.path))
-    with dask.config.set({"distributed.nanny.environ": {"PYTHONPATH": path}}):
+    # by default a cluster gives a worker up that was killed twice within 15 seconds, as some are here
+    settings = {
+        "distributed.nanny.environ": {"PYTHONPATH": path},
+        "distributed.deploy.lost-worker-timeout": "1h",
+    }
+    with dask.config.set(settings):
         with distributed.LocalCluster(
             n_workers=2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0"
         ) as cluster, distributed.Client(cluster) as client:
@@ -173,11 +181,10 @@ def test_factors_are_made_anew_with_the_rows_they_belong_to(client, records):
 
     before = longest(design)
     assert before[0] <= 1 < longest(twin)[0]
-    _, timer = kill_a_worker(client, 0.0)
-    timer.join()
+    with killed_worker(client, 0.0):
+        pass
     after = longest(design)
     assert after[0] <= 1 and (after[1] > before[1]).any()
-    client.wait_for_workers(2)
 
 
 def moments(X):
@@ -248,13 +255,26 @@ def slowly(block):
     return block
 
 
-def kill_a_worker(client, after):
-    """Kill the worker that holds the most."""
+@contextmanager
+def killed_worker(client, after):
+    """Kill the worker that holds the most, so many seconds from now; in the end, wait for another."""
     held = client.has_what()
-    pid = client.run(os.getpid)[max(held, key=lambda worker: len(held[worker]))]
-    timer = threading.Timer(after, os.kill, (pid, signal.SIGKILL))
+    lost = max(held, key=lambda worker: len(held[worker]))
+    (nanny,) = (nanny for nanny in nannies(client) if nanny.worker_address == lost)
+    timer = threading.Timer(after, os.kill, (nanny.pid, signal.SIGKILL))
     timer.start()
-    return pid, timer
+    yield
+    timer.join()
+    known = client.cluster.scheduler.workers
+    while lost in known or not all(
+        nanny.status == nanny.process.status == distributed.Status.running
+        and nanny.worker_address in known for nanny in nannies(client)
+    ):
+        time.sleep(0.05)
+
+
+def nannies(client):
+    return client.cluster.workers.values()
 
 
 def test_a_killed_worker_changes_nothing(client, records, monkeypatch):
@@ -268,25 +288,20 @@ def test_a_killed_worker_changes_nothing(client, records, monkeypatch):
     monkeypatch.setattr(ridge, "grid_noise", counting)
     expected = DPRidge(random_state=0, norm="l1", target_range=(-1, 1)).fit(X, targets)
     slow = spread(X, 100).map_blocks(slowly, dtype=float)
-    pid, timer = kill_a_worker(client, 0.7)
-    model = DPRidge(random_state=0, norm="l1", target_range=(-1, 1)).fit(slow, spread(targets))
-    timer.join()
+    with killed_worker(client, 0.7):
+        model = DPRidge(random_state=0, norm="l1", target_range=(-1, 1)).fit(slow, spread(targets))
     np.testing.assert_array_equal(model.gram_, expected.gram_)
     np.testing.assert_array_equal(model.coef_, expected.coef_)
     assert len(calls) == 2  # one for each fit
-    client.wait_for_workers(2)
-    assert pid not in client.run(os.getpid).values()
 
 
 def test_labels_in_memory_survive_a_killed_worker(client, records):
     X, labels, _ = records
     model = DPLogisticRegression(classes=[0, 1], random_state=0)
     expected = clone(model).fit(spread(X, 500), labels).coef_
-    _, timer = kill_a_worker(client, 0.5)
     slow = spread(X, 500).map_blocks(lambda block: (time.sleep(0.02), block)[1], dtype=float)
-    np.testing.assert_array_equal(model.fit(slow, labels).coef_, expected)
-    timer.join()
-    client.wait_for_workers(2)
+    with killed_worker(client, 0.5):
+        np.testing.assert_array_equal(model.fit(slow, labels).coef_, expected)
 
 
 def spoilt(array, value, dtype):
@@ -359,7 +374,7 @@ def test_errors_of_tasks_are_told_alike_wherever_they_come_up(records):
     model = DPHistogramDensity(bounds=(-1, 1)).fit(X)
     with pytest.raises(ValueError, match="KeyError") as caught:
         model.score(strange)
-    assert "98765" not in str(caught.value) and caught.value.__context__ is None
+    assert SHOWN not in str(caught.value) and caught.value.__context__ is None
 
     def lost(block):
         try:
@@ -378,10 +393,10 @@ def check_error(client, fit, message, logs=True):
         fit()
     told = caught.value
     while told is not None:
-        assert "98765" not in str(told) + repr(told.args)
+        assert SHOWN not in str(told) + repr(told.args)
         told = told.__cause__ or told.__context__
     if logs:
-        assert "98765" not in str(client.get_worker_logs())
+        assert SHOWN not in str(client.get_worker_logs())
 
 
 def test_too_many_labels_are_not_gathered(client, gathered, records, monkeypatch):
