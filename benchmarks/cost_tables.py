@@ -14,7 +14,7 @@ from compare import RESULTS, ratios, read
 from private_models import rest_table
 from scipy.stats import linregress
 
-from dpselect.rows.distributed import TASK_BYTES, TASKS_A_THREAD
+from dpselect.rows.cluster import TASK_BYTES, TASKS_A_THREAD
 
 DOC = Path(__file__).parents[1] / "doc"
 LABELS = {

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 import numpy as np
 import pytest
@@ -238,12 +238,40 @@ def test_chunks_of_a_worker_share_tasks_and_results_do_not_tell(client, records,
     n_parts, *expected = read(lazy)
     assert n_parts == 4 == len(as_lazy(alternating)._together)
     others = [read(rows) for rows in (alternating, placed(lambda i: int(i < 11)), placed(lambda i: 0))]
-    monkeypatch.setattr("dpselect.rows.distributed.TASKS_A_THREAD", 1000)
+    monkeypatch.setattr("dpselect.rows.cluster.TASKS_A_THREAD", 1000)
     others += [read(lazy), read(alternating)]
     assert [n_parts for n_parts, *_ in others] == [4, 4, 2, 23, 23]
     for _, *found in others:
         for one, other in zip(found, expected, strict=True):
             np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("twin", [False, True])
+def test_tasks_go_to_the_rows(client, records, monkeypatch, twin):
+    """Not the rows to the tasks, though these are so few that Dask takes them for reading a source."""
+    class Elsewhere(distributed.SchedulerPlugin):
+        name, tasks, moved = "elsewhere", 0, 0
+
+        def transition(self, key, start, finish, *args, **kwargs):
+            if finish == "processing" and "_group" in str(key):
+                task = scheduler.tasks[key]
+                self.tasks += 1
+                self.moved += any(
+                    task.processing_on not in rows.who_has for rows in task.dependencies
+                    if rows.nbytes > 5000  # (chunks of labels may be elsewhere)
+                )
+
+    if twin:
+        monkeypatch.setattr("dpselect.rows.distributed.near", lambda group: nullcontext())
+    X, labels, _ = records
+    rows, y = client.persist(spread(X)), client.persist(spread(labels))
+    distributed.wait([rows, y])
+    scheduler, elsewhere = client.cluster.scheduler, Elsewhere()
+    scheduler.add_plugin(elsewhere)
+    for _ in range(5):
+        DPLogisticRegression(1e3, classes=[0, 1], alpha=1e-3, random_state=0).fit(rows, y)
+    scheduler.remove_plugin(elsewhere.name)
+    assert elsewhere.tasks > 50 and (elsewhere.moved > 0) == twin
 
 
 def products(rows, y):

@@ -1,0 +1,145 @@
+"""What a Dask cluster is asked: to run tasks, to keep their results, and where these are."""
+
+import warnings
+from contextlib import nullcontext
+from typing import NamedTuple
+
+import numpy as np
+
+from .on_workers import FAN_IN, RowsError
+
+# a task takes chunks of no more bytes together, and a thread of a worker has so many tasks in a pass
+# (or all its chunks have one)
+TASK_BYTES, TASKS_A_THREAD = 1 << 28, 2
+
+
+def compute(value):
+    """Run tasks and return their result."""
+    return _told(lambda dask: dask.compute(value)[0])
+
+
+def persisted(parts):
+    """Return tasks whose results stay with the workers as long as somebody holds them."""
+    return list(_told(lambda dask: dask.persist(*parts)))
+
+
+def wait(parts):
+    """Wait until the workers have made what is persisted."""
+    from distributed import wait
+
+    _told(lambda dask: wait(parts))
+
+
+def delayed(function):
+    """Return a function whose calls are tasks."""
+    from dask import delayed
+
+    return delayed(function, pure=False)
+
+
+def tree(parts, task, *args):
+    """Return a task at the root of a tree of tasks that each join FAN_IN parts."""
+    task = delayed(task)
+    while True:
+        parts = [task(*args, parts[i : i + FAN_IN]) for i in range(0, len(parts), FAN_IN)]
+        if len(parts) == 1:
+            return parts[0]
+
+
+class Group(NamedTuple):
+    """Chunks, by their numbers, that share a task, and the address of the worker that has them."""
+
+    chunks: list
+    worker: str | None = None
+
+
+def neighbours(parts, sizes):
+    """Return parts of so many bytes as groups that each lie in the memory of one worker.
+
+    Parts that are not computed, or not on a cluster, are alone, and nowhere. Groups are in the order of
+    their first parts.
+    """
+    alone = [Group([i]) for i in range(len(parts))]
+    client = _client()
+    if client is None:
+        return alone
+    from distributed import futures_of
+
+    # parts of one collection have one graph
+    graphs = list({id(part.dask): part for part in parts}.values())
+    futures = {future.key: future for future in futures_of(graphs)}
+    if not all(part.key in futures for part in parts):
+        return alone
+    places = client.who_has([futures[part.key] for part in parts])
+    if not all(places.get(part.key) for part in parts):
+        return alone
+    threads, on_worker = client.nthreads(), {}
+    for i, part in enumerate(parts):
+        on_worker.setdefault(min(places[part.key]), []).append(i)
+    groups = []
+    for worker, own in on_worker.items():
+        own_sizes = np.maximum([sizes[i] for i in own], 1)
+        ends = np.cumsum(own_sizes)
+        n_groups = max(TASKS_A_THREAD * threads.get(worker, 1), -(-ends[-1] // TASK_BYTES))
+        numbers = ((ends - own_sizes / 2) * n_groups / ends[-1]).astype(int)
+        groups += [Group(np.array(own)[numbers == k].tolist(), worker) for k in np.unique(numbers)]
+    return sorted(groups)
+
+
+def near(group):
+    """Return a context in which tasks are made that run where a group is, if its worker is still there.
+
+    Dask would take few tasks over large results for tasks that read a source, give them to whichever
+    worker is free, and send the rows after them.
+    """
+    import dask
+
+    if group.worker is None:
+        return nullcontext()
+    return dask.annotate(workers=[group.worker], allow_other_workers=True)
+
+
+def memory_of_workers():
+    """Return the bytes that the workers of a cluster may use, 0 without a cluster."""
+    client = _client()
+    if client is None:
+        return 0
+    known = client.scheduler_info()
+    # of many workers the list may have only some
+    return known.get("total_memory") or sum(
+        worker["memory_limit"] for worker in known["workers"].values()
+    )
+
+
+def _client():
+    """Return the client of the cluster that runs tasks, or None."""
+    from dask.base import get_scheduler
+
+    client = getattr(get_scheduler(), "__self__", None)
+    return client if hasattr(client, "scheduler_info") else None
+
+
+def _told(run):
+    """Return ``run(dask)``; an error of a task is told without records."""
+    import dask
+
+    try:
+        # tasks in threads of this process restore each other's filters of warnings
+        with warnings.catch_warnings():
+            return run(dask)
+    except RowsError as error:
+        said = error.kind(str(error))
+    except Exception as error:
+        # names of files, and of tasks and workers that were lost
+        if isinstance(error, (OSError, MemoryError)) or type(error).__module__.startswith(
+            "distributed."
+        ):
+            # what it came from may quote records
+            error.__cause__ = error.__context__ = None
+            raise
+        said = ValueError(
+            f"A chunk of rows could not be computed ({type(error).__name__}), and the reason may "
+            "quote records; try it by itself, where they may be seen."
+        )
+    # outside the except block, so that the original does not hang on as __context__
+    raise said

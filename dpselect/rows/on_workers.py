@@ -1,0 +1,210 @@
+"""What runs on the workers of a Dask cluster: tasks over chunks of rows, which give sums."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from .cutting import add_up, collect, join, over_blocks, unpacked
+from .source import rows_at
+from .sparse_rows import canonical
+
+# sums that are added at a time
+FAN_IN = 8
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a task makes rows of a chunk: by functions, in the task itself.
+
+    A chunk that is held is a tuple, with the rows at a `place`. `steps` are pairs of the shape of a row
+    before, and a function.
+    """
+
+    place: int | None = None
+    steps: tuple = ()
+
+    def __call__(self, length, chunk):
+        block = chunk if self.place is None else chunk[self.place]
+        for tail, function in self.steps:
+            _check_shapes((length, *tail), block)
+            block = function(_aligned_bytes(block))
+        return block
+
+
+AS_IT_IS = Reading()
+
+
+class RowsError(ValueError):
+    """An error of a task of this library, without records; the client raises its `kind`."""
+
+    def __init__(self, said, kind):
+        super().__init__(said, kind)
+        self.kind = kind
+
+    def __str__(self):
+        return self.args[0]
+
+
+def _run(function, *args):
+    try:
+        return function(*args)
+    except RowsError:
+        raise
+    except (TypeError, ValueError) as error:
+        found = RowsError(str(error), TypeError if isinstance(error, TypeError) else ValueError)
+    except (OSError, MemoryError):
+        raise
+    except Exception as error:
+        found = RowsError(f"A chunk of rows was refused ({type(error).__name__}).", ValueError)
+    raise found
+
+
+def _on_each(task):
+    """Return a generator of what a task on one chunk makes of each chunk of a group.
+
+    `sources` are as :meth:`DistributedRows._chunks` returns them.
+    """
+
+    def on_each(packed, cuts, numbers, n, lengths, *sources):
+        chunks = zip(*(
+            part if places is None else [part[place] for place in places] for part, places in sources
+        ))
+        if len(cuts) == 1:
+            cuts = cuts * len(lengths)
+        for cut, length, own in zip(cuts, lengths, chunks):
+            yield task(packed, cut, length, *own)
+
+    return on_each
+
+
+def sum_group(packed, cuts, numbers, n, *group):
+    sums = _on_each(_sum_chunk)(packed, cuts, numbers, n, *group)
+    return add_sums(n, [zip([0] * len(numbers), numbers, sums)])
+
+
+def _sum_chunk(packed, cut, length, *chunks):
+    function, X, *aligned = _run(_read, packed, length, chunks)
+    return _run(lambda: add_up(over_blocks(function, X, aligned, *cut)))
+
+
+def add_sums(n, parts):
+    """Add sums of a tree with n leaves, as far as all that belong to a node are there.
+
+    Of a sum there are its level in the tree, its number there, and the sum. Where sums are of, and in
+    which order they come, makes no difference.
+    """
+    nodes = {}
+    for part in parts:
+        for level, i, sums in part:
+            nodes[level, i] = sums
+            while (size := -(-n // FAN_IN**level)) > 1:
+                first = i - i % FAN_IN
+                family = [(level, j) for j in range(first, min(first + FAN_IN, size))]
+                if not all(member in nodes for member in family):
+                    break
+                level, i = level + 1, i // FAN_IN
+                nodes[level, i] = add_up(map(nodes.pop, family))
+    return [(*node, sums) for node, sums in nodes.items()]
+
+
+def map_chunk(packed, cut, length, *chunks):
+    function, X, *aligned = _run(_read, packed, length, chunks)
+    return _run(lambda: collect(over_blocks(function, X, aligned, *cut), length))
+
+
+def hold_group(*group):
+    return list(_on_each(_hold_chunk)(*group))
+
+
+def _hold_chunk(packed, cut, length, *chunks):
+    function, X, *aligned = _run(_read, packed, length, chunks)
+    X = canonical(X)
+    found = _run(lambda: list(over_blocks(function, X, aligned, *cut)))
+    return X, *(np.concatenate(parts) for parts in zip(*found))
+
+
+def take_group(*group):
+    return list(_on_each(take_chunk)(*group))
+
+
+def take_chunk(packed, requested, length, *chunks):
+    _, *arrays = _run(_read, packed, length, chunks, False)
+    requested = unpacked(requested, length)
+    return tuple(rows_at(array, requested) for array in arrays)
+
+
+def join_chunks(order, parts):
+    parts = chain(parts)
+    return tuple(join(arrays) for arrays in zip(*(parts[i] for i in order)))
+
+
+def chain(parts):
+    return [chunk for part in parts for chunk in part]
+
+
+def on_group(*group):
+    return list(_on_each(on_chunk)(*group))
+
+
+def on_chunk(packed, cut, length, chunk):
+    function, block = _run(_read, packed, length, (chunk,), False)
+    return _run(function, _aligned_bytes(block))
+
+
+def on_chunks(packed, cut, length, *chunks):
+    function, *blocks = _run(_read, packed, length, chunks)
+    return _run(function, *blocks)
+
+
+def on_first(packed, first):
+    return _run(_unpack(packed), first[0])
+
+
+def combine_lists(packed, parts):
+    return [_run(_unpack(packed), chain(parts))]
+
+
+def same(block):
+    return block
+
+
+def _read(packed, length, chunks, plain=True):
+    """Return the function and the rows that a task works on, `plain` ones as arrays."""
+    function, readings = _unpack(packed)
+    blocks = [(tail, reading(length, chunks[source])) for source, tail, reading in readings]
+    if plain:
+        blocks = [(tail, _plain(block)) for tail, block in blocks]
+    (tail, X), *aligned = blocks
+    _check_shapes((length, *tail), X, *(array for _, array in aligned))
+    return function, X, *(array for _, array in aligned)
+
+
+def _check_shapes(shape, X, *aligned):
+    if np.shape(X) != shape or any(len(array) != shape[0] for array in aligned):
+        raise ValueError(
+            "A chunk has another shape than its Dask collection says, on which the noise depends; "
+            "call compute_chunk_sizes() on an array whose chunks were filtered."
+        )
+
+
+def _plain(block):
+    return block if hasattr(block, "tocsr") else _aligned_bytes(np.asarray(block))
+
+
+def _aligned_bytes(block):
+    """Return a block whose bytes lie as they do on every worker.
+
+    What came from another worker may begin at any byte, or have lost the order of a slice. Products
+    of such arrays are computed in another order, and the last bits would tell.
+    """
+    if isinstance(block, np.ndarray):
+        return np.require(block, requirements=["C", "ALIGNED"])
+    return block.copy() if hasattr(block, "iloc") else block
+
+
+@lru_cache(maxsize=8)
+def _unpack(packed):
+    import cloudpickle
+
+    return cloudpickle.loads(packed)
