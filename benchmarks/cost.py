@@ -31,6 +31,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 from _timing_clock import seconds
@@ -74,7 +75,11 @@ MEMORY = {
     "encoder, DPLogisticRegression": ("pandas", "polars", "Arrow"),
     "encoder, DPRidge": ("pandas", "polars"),
 }
-DASK = ((5_000_000, 20, 16), (5_000_000, 20, 64), (1_000_000, 100, 16))
+# with who makes the chunks: workers that read a file, or this process, which sends them
+DASK = (
+    (5_000_000, 20, 16, "workers"), (5_000_000, 20, 64, "workers"), (1_000_000, 100, 16, "workers"),
+    (5_000_000, 20, 16, "client"),
+)
 WORKERS = 2
 IDLE = 2.0  # seconds in which a cluster without work is looked at
 
@@ -239,10 +244,32 @@ def spent(call, client):
     return {name: f"{value:.4g}" for name, value in zip(names, values)}
 
 
+def read(path, start, stop):
+    """Return the rows of a file from `start` to `stop`."""
+    return np.array(np.load(path, mmap_mode="r")[start:stop])
+
+
+def in_chunks(array, size, made_by, folder):
+    """Return a Dask array whose chunks are made by the workers, or sent to them."""
+    import dask.array as da
+    from dask import delayed
+
+    if made_by == "client":
+        return da.from_array(array, chunks=(size, *array.shape[1:]))
+    path = folder / f"{array.ndim}.npy"
+    np.save(path, array)
+    cuts = [(start, min(start + size, len(array))) for start in range(0, len(array), size)]
+    return da.concatenate([
+        da.from_delayed(
+            delayed(read)(path, start, stop), (stop - start, *array.shape[1:]), array.dtype
+        )
+        for start, stop in cuts
+    ])
+
+
 def on_dask(rounds):
     """Yield a line for each model, number of chunks and round."""
     import dask
-    import dask.array as da
     from distributed import Client, LocalCluster, wait
 
     # as the page "Beyond memory" says
@@ -254,12 +281,13 @@ def on_dask(rounds):
     counter = counting_plugin()
     with LocalCluster(
         n_workers=WORKERS, threads_per_worker=1, memory_limit="6GB", dashboard_address=None
-    ) as cluster, Client(cluster) as client:
+    ) as cluster, Client(cluster) as client, TemporaryDirectory() as folder:
         cluster.scheduler.add_plugin(counter)
-        for n, d, chunks in DASK:
+        for n, d, chunks, made_by in DASK:
             X, y = records("labels", n, d)
-            there = da.from_array(X, chunks=(-(-n // chunks), d)), da.from_array(y, -(-n // chunks))
-            there = dask.persist(*there)
+            there = dask.persist(*(
+                in_chunks(array, -(-n // chunks), made_by, Path(folder)) for array in (X, y)
+            ))
             wait(there)
             for name, model in models.items():
                 for played in range(rounds + 1):
@@ -268,11 +296,13 @@ def on_dask(rounds):
                     found = spent(partial(model.fit, *there), client)
                     if played:
                         yield {
-                            "model": name, "n": n, "d": d, "chunks": chunks, "workers": WORKERS,
+                            "model": name, "n": n, "d": d, "chunks": chunks, "made_by": made_by,
+                            "workers": WORKERS,
                             "round": played, "one_process": f"{here:.4g}", **found,
                             "passes": counter.passes, "tasks": counter.tasks,
                         }
-                print(f"dask: {name}, {n} x {d} in {chunks} chunks", file=sys.stderr, flush=True)
+                done = f"dask: {name}, {n} x {d} in {chunks} chunks made by {made_by}"
+                print(done, file=sys.stderr, flush=True)
 
 
 PARTS = {"growth": growth, "memory": memory, "dask": on_dask}

@@ -112,19 +112,20 @@ def memory(lines):
 def on_dask(lines):
     """Return the processor time on a cluster over that of one process, with rows in memory."""
     rows = []
-    for (model, n, d, chunks), group in lines.groupby(["model", "n", "d", "chunks"], sort=False):
+    shapes = ["model", "n", "d", "chunks", "made_by"]
+    for (model, n, d, chunks, made_by), group in lines.groupby(shapes, sort=False):
         workers, client, *idle = (
             (group[name] / group["one_process"]).median()
             for name in ("on_workers", "client", "idle_workers", "idle_client")
         )
         rows.append([
-            model, shape(n, d), str(chunks), f"{group['one_process'].median():.2g}",
+            model, shape(n, d), str(chunks), made_by, f"{group['one_process'].median():.2g}",
             f"{workers:.2g}", f"{client:.2g}", f"{sum(idle):.2g}", f"{group['passes'].median():.0f}",
             f"{group['tasks'].median() / chunks:.1f}",
         ])
     return rest_table(
-        ["model", "n x d", "chunks", "one process, seconds", "workers", "client and scheduler",
-         "idle cluster", "passes", "tasks a chunk"], rows,
+        ["model", "n x d", "chunks", "made by", "one process, seconds", "workers",
+         "client and scheduler", "idle cluster", "passes", "tasks a chunk"], rows,
     )
 
 
