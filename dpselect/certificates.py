@@ -17,6 +17,7 @@ import numpy as np
 
 from .exceptions import CertificateError
 from .mechanisms import noisy_argmax
+from .rows.cutting import all_indices
 
 
 @dataclass(frozen=True)
@@ -79,11 +80,12 @@ class SplitPatterns:
         """
         counts = [_counts(part, n_samples) for split in splits for part in split]
         # merge one column after the other, so that the labels stay small integers
-        pattern, first = np.zeros(n_samples, dtype=np.int64), np.zeros(1, dtype=np.int64)
+        pattern, first = np.zeros(n_samples, dtype=np.uint8), np.zeros(1, dtype=np.int64)
         for column in counts:
             # few counts occur, however often a record is named
-            place, _ = _relabelled(column)
-            pattern *= int(place.max()) + 1
+            place, known = _relabelled(column)
+            pattern = pattern.astype(np.min_scalar_type(len(first) * len(known)))
+            pattern *= len(known)
             pattern += place
             pattern, first = _relabelled(pattern)
         table = np.array([column[first] for column in counts]).T
@@ -120,12 +122,14 @@ def _counts(part, n_samples):
 def _relabelled(labels):
     """Number labels from 0 on; return them and where each occurs.
 
-    As numpy's unique does, which sorts; but the labels here are small.
+    As numpy's unique does, which sorts; but the labels here are small, and stay of short types.
     """
     where = np.full(int(labels.max()) + 1, -1)
-    where[labels] = np.arange(len(labels))
+    where[labels] = all_indices(len(labels))
     known = np.flatnonzero(where >= 0)
-    number = np.empty(len(where), dtype=np.int64)
+    if len(known) == len(where):
+        return labels, where
+    number = np.empty(len(where), dtype=np.min_scalar_type(len(known)))
     number[known] = np.arange(len(known))
     return number[labels], where[known]
 
@@ -170,6 +174,12 @@ class RiskBound:
     def of(cls, span, n_samples, residual, forecast, ball, unit, stake):
         """Put the bound together, from the largest difference of two records' losses at a minimiser."""
         sensitivity = span / n_samples + 2 * residual
+        if not math.isfinite(sensitivity + forecast):
+            raise ValueError(
+                "strategy='optimal_risk' was given candidates of which some bound on the risk is "
+                "beyond the range of float64; bring the columns to a scale near 1, or write a larger "
+                "alpha."
+            )
         return cls(
             float(sensitivity), float(residual), float(forecast), float(ball), unit, float(stake)
         )

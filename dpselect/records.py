@@ -354,8 +354,7 @@ def public_classes(y, classes, owner):
                 "give classes=[...] with all labels that a record may have."
             )
         return labels
-    check_classes(classes)
-    labels = np.unique(np.asarray(classes))
+    labels = check_classes(classes)
     # (no labels at all are refused with the rows)
     if len(y) and block_sum(partial(_n_unknown, labels), y)[0]:
         raise ValueError(
@@ -371,12 +370,16 @@ def _n_unknown(labels, y):
 
 
 def check_classes(classes):
-    """Refuse a list of labels that does not have two different ones; None passes."""
+    """Return a list of labels, sorted, or refuse one that does not have two different ones.
+
+    None passes, and is returned.
+    """
     if classes is None:
-        return
+        return None
     given = np.asarray(classes)
-    if given.ndim != 1 or len(given) < 2 or len(np.unique(given)) != len(given):
+    if given.ndim != 1 or len(given) < 2 or len(labels := np.unique(given)) != len(given):
         raise ValueError(
             "classes must list at least two different labels, because a classifier separates "
             "labels that are public knowledge; write for instance classes=[0, 1]."
         )
+    return labels

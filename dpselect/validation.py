@@ -98,6 +98,13 @@ def number(**how):
     return partial(check_number, **how)
 
 
+def size(**how):
+    """Return the check of a size that is more than 0, and whose square is a number of float64."""
+    return number(
+        low=SMALLEST_BOUND, low_included=True, high=1 / SMALLEST_BOUND, high_included=True, **how
+    )
+
+
 def interval(**how):
     """Return the check of a public interval: see :func:`check_interval`."""
     return partial(check_interval, **how)
@@ -289,6 +296,8 @@ def _without_records(said, what, kind):
         )
     if said.startswith("Complex data not supported"):
         return f"Complex data not supported: {what} must hold real numbers; take real parts."
+    if kind == "DuplicateError":
+        return f"{what} has several columns of one name; give each a name of its own, or leave one out."
     if "inhomogeneous" in said:
         return f"{what} has rows of different lengths; give each the same number of entries."
     if re.match(r"float\(\) argument must be a string or a real number, not '\w+'$", said):

@@ -4,6 +4,7 @@ import argparse
 import math
 from importlib.metadata import version
 
+from ..ledger.composition import COMPOSITIONS
 from .messages import CommandError, name_of, printable
 
 DESCRIPTION = (
@@ -69,8 +70,13 @@ def _checked(arguments):
             raise CommandError("--target is missing; it names the column to predict.")
         if arguments.target is not None and arguments.task == "density":
             raise CommandError("--target means nothing for a density; leave it out.")
+        if arguments.bins is not None and arguments.task != "density":
+            raise CommandError("--bins means nothing without --task density; leave it out.")
     if getattr(arguments, "probabilities", False) and arguments.threshold is not None:
         raise CommandError("--threshold decides, and --probabilities does not; leave one out.")
+    if getattr(arguments, "composition", None) == "renyi" and not arguments.delta:
+        raise CommandError("--composition renyi needs a --delta above 0, such as 1e-6, because "
+                           "divergences say nothing without one.")
     if getattr(arguments, "about", None) is not None and not getattr(arguments, "report", True):
         raise CommandError("--about needs --report, where it is said; leave it out, or give both.")
     return arguments
@@ -119,7 +125,7 @@ def _task(parser):
                         "coefficient for each number and each category")
     parser.add_argument("--evaluation", metavar="SHARE", help="of the records that say how good the "
                         "model is and do not train it, such as 0.2; the same privacy loss covers both")
-    parser.add_argument("--bins", nargs="+", metavar="K", default=["20"], help="of a density: cells for "
+    parser.add_argument("--bins", nargs="+", metavar="K", help="of a density: cells for "
                         "each column, one number for all or one for each, in the order of the schema; "
                         "default: 20")
     parser.add_argument("--excess-risk", metavar="R", help="accuracy first: the smallest privacy "
@@ -197,6 +203,8 @@ def _ledgers(parser):
         if name == "create":
             action.add_argument("--persons", action="store_true", help="a budget of persons with all "
                                 "their rows, for releases with --person")
+            action.add_argument("--composition", choices=COMPOSITIONS, help="how losses add up; renyi, "
+                                "with a --delta, is for many releases with Gaussian noise; default: sum")
         if name == "spend":
             action.add_argument("--label", metavar="TEXT", required=True, help="what was released")
             action.add_argument("--rows-per-person", metavar="C", help="in a budget of persons: E and D "

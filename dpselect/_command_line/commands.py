@@ -179,7 +179,10 @@ def report(arguments):
 def ledger(arguments):
     """Make, show or use the budget of a data set."""
     if arguments.action == "create":
-        found = create_ledger(arguments.ledger, arguments.epsilon, arguments.delta, arguments.persons)
+        found = create_ledger(
+            arguments.ledger, arguments.epsilon, arguments.delta, arguments.persons,
+            arguments.composition,
+        )
     else:
         found = open_ledger(arguments.ledger)
     if arguments.action == "spend":

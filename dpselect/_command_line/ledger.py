@@ -19,7 +19,7 @@ def open_ledger(path, label=None):
     return _ledger(path, label=label or "")
 
 
-def create_ledger(path, epsilon, delta, persons=False):
+def create_ledger(path, epsilon, delta, persons=False, composition=None):
     """Make a ledger, for records or for persons with all rows."""
     if os.path.exists(path):
         raise CommandError(
@@ -27,7 +27,9 @@ def create_ledger(path, epsilon, delta, persons=False):
             "nobody; give "
             "another name."
         )
-    return _ledger(path, epsilon, delta, adjacency=adjacency_of(persons))
+    return _ledger(
+        path, epsilon, delta, adjacency=adjacency_of(persons), composition=composition
+    )
 
 
 @contextmanager
@@ -62,9 +64,9 @@ def spend(ledger, epsilon, delta, label, rows_per_person=None):
         raise CommandError(printable(str(error))) from None
 
 
-def _ledger(path, *budget, label="", adjacency=None):
+def _ledger(path, *budget, label="", **how):
     try:
-        return PrivacyLedger(path, *budget, label=label, adjacency=adjacency)
+        return PrivacyLedger(path, *budget, label=label, **how)
     except FileNotFoundError:
         if budget:
             raise CommandError(f"The folder of {name_of(path)} does not exist.") from None

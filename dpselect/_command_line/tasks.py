@@ -18,6 +18,8 @@ from .tables import PersonColumn, pandas
 FIRST_ALPHA = 0.01
 # of the grid of an accuracy-first search, down to a thousandth of the largest
 LEVELS = 200
+# of each column of a density
+BINS = 20
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,7 @@ def make_task(schema, target, arguments):
     schema = PublicSchema({name: column.entry() for name, column in columns.items()})
     if name == "density":
         _refuse_for_density(arguments)
-        pipeline = _density(columns, arguments.bins)
+        pipeline = _density(columns, arguments.bins or [BINS])
     else:
         encoded = {"expansion": "linear", "categories": "onehot"} if arguments.lines else {}
         pipeline = tabular_pipeline(schema, _model(name, column), **encoded)

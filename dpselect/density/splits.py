@@ -8,7 +8,7 @@ import numpy as np
 from ..estimator import Trial
 from ..metrics import IntegratedSquaredErrorScore
 from ..persons import shares
-from ..rows import Parts, block_sum
+from ..rows import Parts, block_sum, in_part
 from ..type_aliases import FloatArray, MatrixLike
 from .cells import cell_masses
 
@@ -50,7 +50,7 @@ def density_split_scores(
         finest = cells[chain[0]]
         step = max(1, MOST_COUNTS // (2 * finest.size))
         for start in range(0, len(scores), step):
-            some = slice(start, start + step)
+            some = range(len(scores))[start : start + step]
             train, test = _counts(records, finest, parts, some)
             sizes = parts.test_sizes[some]
             for i in chain:
@@ -89,12 +89,13 @@ def _counts(records, cells, parts, some):
 
     def count(block, train, test, share=None):
         index, inside = cells.index(block), cells.contains(block)
-        return tuple(
-            np.array([
-                np.bincount(index[member], None if share is None else share[member], cells.size)
-                for member in part.T
-            ])
-            for part in (train[:, some], test[:, some] & inside[:, None])
+
+        def counted(member):
+            return np.bincount(index[member], None if share is None else share[member], cells.size)
+
+        return (
+            np.array([counted(in_part(train, j)) for j in some]),
+            np.array([counted(in_part(test, j) & inside) for j in some]),
         )
 
     width = records.X.shape[1] + len(parts.train_sizes)

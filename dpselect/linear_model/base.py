@@ -18,7 +18,7 @@ from ..noise.generators import RandomState
 from ..parameters import with_parameters
 from ..records import Weighted, check_weights, numeric_rows, split_weights
 from ..type_aliases import MatrixLike
-from ..validation import SMALLEST_BOUND, check_n_jobs, check_number, flag, number, one_of, unless
+from ..validation import check_n_jobs, flag, number, one_of, size, unless
 from .accuracy import LinearAccuracy
 from .design import design_and_targets
 from .first_releases import LearnsNormsMixin
@@ -28,6 +28,12 @@ from .plain import plain_model
 from .sweep import optimal_values, scores_of_splits, solve
 from .tolerance import TOL
 from .weights import Weights
+
+_check_intercept_scaling = size(
+    why="it is the constant column from which the intercept is learned, and its square has to be a "
+    "number of float64",
+    instead="write a number from 1e-100 to 1e100, such as 1.0, or fit_intercept=False",
+)
 
 
 @with_parameters
@@ -54,10 +60,10 @@ class LinearModel(LearnsNormsMixin, PrivateEstimator):
     reads: ClassVar = {"lazily": True, "accept_sparse": "csr"}
     takes_groups: ClassVar = True
     parameter_checks: ClassVar = {
-        "alpha": unless("auto", number(
+        "alpha": unless("auto", size(
             why="the noise is proportional to 1 / alpha, and without regularisation one record "
             "can move the model without limit",
-            instead='write a number greater than 0, or "auto"',
+            instead='write a number from 1e-100 to 1e100, such as 0.01, or "auto"',
         )),
         "perturbation": one_of("objective", "output", why="only these have a proof"),
         "delta": number(
@@ -65,20 +71,18 @@ class LinearModel(LearnsNormsMixin, PrivateEstimator):
             instead="write 0.0, or a number such as 1e-6",
         ),
         "norm": one_of("auto", "l2", "l1", why="only for these norms is there noise with a proof"),
-        "data_norm": unless("auto", number(
-            low=SMALLEST_BOUND, low_included=True,
-            why="the noise is proportional to the largest norm that a row may have, and squares of "
-            "smaller numbers are 0 in float64",
+        "data_norm": unless("auto", size(
+            why="the noise is proportional to the largest norm that a row may have, whose square has to "
+            "be a number of float64",
             instead='write the l2 norm to which rows are scaled down, such as 1.0, or "auto"',
         )),
-        "data_norm_l1": unless(None, unless("auto", number(
-            low=SMALLEST_BOUND, low_included=True,
-            why="the noise is proportional to the largest l1 norm that a row may have",
+        "data_norm_l1": unless(None, unless("auto", size(
+            why="the noise is proportional to the largest l1 norm that a row may have, whose square has "
+            "to be a number of float64",
             instead='write the l1 norm to which rows are scaled down, such as 1.0, "auto" or None',
         ))),
         "fit_intercept": flag(why="the noise depends on the number of columns"),
-        "max_sample_weight": unless(None, number(
-            low=SMALLEST_BOUND, low_included=True, high=1 / SMALLEST_BOUND, high_included=True,
+        "max_sample_weight": unless(None, size(
             why="the noise is proportional to the largest weight that a record may have",
             instead="write a number that few weights exceed, from knowledge of how they are made, or "
             "None for records that all count alike",
@@ -205,11 +209,7 @@ class LinearModel(LearnsNormsMixin, PrivateEstimator):
     def _check_parameters(self):
         super()._check_parameters()
         if self.fit_intercept:
-            check_number(
-                "intercept_scaling", self.intercept_scaling,
-                why="it is the constant column from which the intercept is learned",
-                instead="write a number greater than 0, or fit_intercept=False",
-            )
+            _check_intercept_scaling("intercept_scaling", self.intercept_scaling)
         check_n_jobs(self.n_jobs)
         rate = getattr(self, "base_rate", None)
         if rate is not None and not isinstance(rate, str) and not self.fit_intercept:
@@ -319,6 +319,12 @@ class LinearModel(LearnsNormsMixin, PrivateEstimator):
         sklearn.pipeline.Pipeline
             The last step has `coef_` and `intercept_`, and sees clipped rows. With a `max_derivative`
             below 1 it is a StackingClassifier of a model that has them, without `predict_log_proba`.
+
+        Raises
+        ------
+        ValueError
+            If the probabilities of more than two classes would not be equal: of some row all of them
+            may be too small for float64.
         """
         return plain_model(self, self.row_bounds(), self._plain_predictor())
 

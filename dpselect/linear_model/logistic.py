@@ -16,7 +16,7 @@ from .base import LinearModel
 from .classifier import DPLinearClassifier
 from .first_releases import ClassShares
 from .losses import CappedLogisticLoss, LogisticLoss
-from .plain import logistic_predictor
+from .plain import check_probabilities, logistic_predictor
 
 
 def _check_shares(name, value):
@@ -241,6 +241,8 @@ class DPLogisticRegression(DPLinearClassifier):
         return LogisticLoss() if steep else CappedLogisticLoss(float(self.max_derivative))
 
     def _plain_predictor(self):
+        if len(self.classes_) > 2:
+            check_probabilities(self)
         largest = 1.0 if self.max_derivative is None else float(self.max_derivative)
         return logistic_predictor(self.classes_, largest)
 

@@ -353,10 +353,11 @@ class LinearNoise:
     def regularisation_parts(self):
         """Return what noise and bias add to that cost: one falls with lambda and the other one grows."""
         s, squared_length = self.scales, self._squared_length(self.law)
+        # (a product that is too large for float64 is inf, and a power an error)
         if self.perturbation == "objective":
-            noise = s.linear_scale**2 * squared_length / (8 * s.mu)
+            noise = s.linear_scale * s.linear_scale * squared_length / (8 * s.mu)
         else:
-            noise = s.output_scale**2 * squared_length * s.mu / 8
+            noise = s.output_scale * s.output_scale * squared_length * s.mu / 8
         bias = self.reach**2 / 2 * s.mu / self.problem.radius**2
         # (what is added costs its share of the bias, and falls all the same)
         return float(noise + bias * self.added_share()), float(bias)

@@ -15,6 +15,8 @@ from ..preprocessing.plain_rows import clipping, having
 
 # of a fitted model, and of one of scikit-learn
 SHARED = ("coef_", "intercept_", "classes_")
+# below it expit is no normal number of float64; the rest is for rounding
+LOWEST_LOGIT = -700.0
 
 
 def plain_model(model, bounds, last):
@@ -33,6 +35,25 @@ def linear_part(last):
     if isinstance(last, StackingClassifier):
         return last.estimators_[0]
     return getattr(last, "regressor_", last)
+
+
+def check_probabilities(model):
+    """Refuse a classifier of more than two classes if of some row all probabilities may round to 0.
+
+    Scikit-learn divides them by their sum, and has 1 / K of each where that is 0.
+    """
+    coef, intercept = (np.vstack([part, part.mean(axis=0)]) for part in (
+        model.coef_, model.intercept_[:, np.newaxis]
+    ))
+    lengths = {"l2": np.linalg.norm(coef, axis=1), "l1": np.abs(coef).max(axis=1)}
+    reach = np.min([bound * lengths[norm] for norm, bound in model.row_bounds().items()], axis=0)
+    # the largest prediction of a row is that of a class, and at least the mean of all
+    if np.max(intercept[:, 0] - reach) < LOWEST_LOGIT:
+        raise ValueError(
+            f"{type(model).__name__} has coefficients so large that of some rows the probabilities of "
+            f"all {len(model.classes_)} classes may round to 0, and scikit-learn divides by their sum; "
+            "write to_onnx in place of to_sklearn, or train with a larger alpha or epsilon."
+        )
 
 
 def logistic_predictor(classes, max_derivative):

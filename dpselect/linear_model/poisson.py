@@ -15,7 +15,7 @@ from ..parameters import with_parameters
 from ..rows import block_map
 from ..training_records import warns_of_training_records
 from ..type_aliases import FloatArray, MatrixLike
-from ..validation import SMALLEST_BOUND, number, unless
+from ..validation import size, unless
 from .base import LinearModel
 from .first_releases import MeanCount
 from .losses import PoissonLoss
@@ -161,13 +161,11 @@ class DPPoissonRegressor(LinearModel, PrivateRegressor):
 
     parameter_checks: ClassVar = {
         **LinearModel.parameter_checks,
-        "target_bound": number(
-            low=SMALLEST_BOUND, low_included=True, high=1 / SMALLEST_BOUND, high_included=True,
+        "target_bound": size(
             why="the noise is proportional to the largest count that a record may have",
             instead="write a count that few records exceed, from knowledge of the field, such as 10.0",
         ),
-        "base_rate": unless(None, unless("auto", number(
-            low=SMALLEST_BOUND, low_included=True, high=1 / SMALLEST_BOUND, high_included=True,
+        "base_rate": unless(None, unless("auto", size(
             why="the penalty of the intercept counts from its logarithm",
             instead='write the mean count that is usual in the field, "auto" or None',
         ))),

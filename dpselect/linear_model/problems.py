@@ -13,6 +13,7 @@ from functools import partial
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs
 
+from ..rows import in_part
 from .losses import Loss, MarginLoss
 from .tolerance import longest
 
@@ -65,7 +66,7 @@ class _Terms:
             ends = np.searchsorted(columns, np.arange(self.n_parts + 1) * len(self.which))
             for j, (start, end) in enumerate(zip(ends[:-1], ends[1:])):
                 if start < end:
-                    values[np.flatnonzero(~parts[:, j]), start:end] = 0.0
+                    values[np.flatnonzero(~in_part(parts, j)), start:end] = 0.0
         return values
 
 
@@ -76,7 +77,7 @@ class Problems:
         self.design, self.terms = design, _Terms(loss, which, len(mu))
         self.shape = mu.shape
         self.mu = mu.ravel()
-        self.linear = np.moveaxis(linear, 0, 1).reshape(linear.shape[1], -1)
+        self.linear = linear.swapaxes(0, 1).reshape(linear.shape[1], -1)
         # bounds on the norms of the minimisers
         self.longest = longest(loss, design.radius, self.mu, np.linalg.norm(self.linear, axis=0))
         if parts is None:
@@ -131,7 +132,7 @@ class Problems:
 
     def curvature_factors(self, W, columns):
         """Return the factors of each column's curvature, averaged over its chosen problems."""
-        if not W.any():
+        if len(columns) > 1 and not W.any():
             return self._factors_at_zero(columns)
         if self.shape[0] == 1 and len(W) <= SMALL and len(columns) > MANY:
             return self._many_factors(W, columns)
@@ -222,6 +223,8 @@ class Factors(list):
 
     def solve(self, q, n_columns):
         """Return the inverse curvatures times q, shape (d, J n_columns); 0 for other columns."""
+        if len(self) == 1 and len(self[0][0]) == n_columns:
+            return np.ascontiguousarray(dpotrs(self[0][1], q)[0])
         r = np.zeros(q.shape)
         by_part, solved = (a.reshape(len(q), -1, n_columns) for a in (q, r))
         for own, factor in self:

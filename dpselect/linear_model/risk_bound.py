@@ -22,6 +22,9 @@ CLOSENESS = np.array([-0.1, -0.01, -0.001, 0.001, 0.01, 0.1])
 # The noise-free curvature in an average direction, c R^2 / d, falls short of that in the few
 # directions that matter by about this factor; found by experiment.
 CONCENTRATION = 30.0
+# Least span, as a share of L times the largest prediction: INEXACTNESS of it, over n, has to cover how
+# float64 rounds a mean of losses.
+LEAST_SPAN = 1e-5
 
 
 def linear_risk_bound(calibration, reach):
@@ -55,9 +58,11 @@ def linear_risk_bound(calibration, reach):
     average = loss.curvature * R**2 / d
     if calibration.perturbation == "objective":
         length = noise_length(calibration.law, d)
-        forecast = (s.linear_scale * length) ** 2 / (2 * (s.mu + CONCENTRATION * average))
+        moved = s.linear_scale * length
+        forecast = moved * moved / (2 * (s.mu + CONCENTRATION * average))
     else:
-        forecast = (s.output_scale * noise_length(calibration.law, d)) ** 2 * (average + s.mu) / 2
+        moved = s.output_scale * noise_length(calibration.law, d)
+        forecast = moved * moved * (average + s.mu) / 2
     shape = calibration.shape
     unit = (f"mean {loss!r}", f"of {shape.n_problems} problems")
     return RiskBound.of(
@@ -114,7 +119,8 @@ class _Ball:
         self.radius = reach / R
         self.length = min(self.radius, natural)
         U = R * self.length + problem.farthest_offset
-        self.span = float(loss.span(U))
+        # of nearly flat models the difference of two losses may round to 0
+        self.span = max(float(loss.span(U)), LEAST_SPAN * loss.lipschitz * reach)
         self.goal = INEXACTNESS * self.span / calibration.shape.n_samples
         steepness, tol = 0.0, problem.tol
         if self.radius < natural:

@@ -17,6 +17,7 @@ coefficients, none is made.
 """
 
 import math
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -45,6 +46,20 @@ LONG_MEMORY, MEMORY_ELEMENTS = 20, 1 << 21
 PATIENCE = 10
 # so often a step is halved; a whole one is at most so many times longer than a minimiser can be
 BISECTIONS, OUTSIDE = 50, 2**10
+
+
+@dataclass(frozen=True)
+class _Way:
+    """How to descend: with at most `steps` steps, and with curvature matrices or `guessing` curvatures.
+
+    A guess is given up after more than `most` passes, and where it is slow for the `cost` of matrices,
+    in passes.
+    """
+
+    steps: int
+    guessing: bool = False
+    cost: float = math.inf
+    most: float = math.inf
 
 
 def minimise(design, targets, which, loss, mu, linear, tau, max_iter=100, parts=None):
@@ -94,12 +109,12 @@ def _solve(problems, tau, max_iter, guessing):
     solved = None
     if guessing:
         # such steps are cheap, and there may be nothing behind them but the last resort
-        patience, cost = PATIENCE * max_iter, _cost(problems.design)
-        solved = _descend_together(problems, tau.ravel(), patience, True, cost)
-    W, G = solved or _descend_together(problems, tau.ravel(), max_iter, False)
+        way = _Way(PATIENCE * max_iter, guessing=True, cost=_cost(problems.design))
+        solved = _descend_together(problems, tau.ravel(), way)
+    W, G = solved or _descend_together(problems, tau.ravel(), _Way(max_iter))
     for number in np.flatnonzero(~(_norms(G) <= tau.ravel())):
         W = _solve_alone(problems, number, W, G, tau.ravel(), max_iter)
-    return np.moveaxis(W.reshape(len(W), *problems.shape), 0, 1)
+    return W.reshape(len(W), *problems.shape).swapaxes(0, 1)
 
 
 def _solve_alone(problems, number, W, G, tau, max_iter):
@@ -107,60 +122,57 @@ def _solve_alone(problems, number, W, G, tau, max_iter):
     if len(W) <= MOST_SQUARE:
         column = np.array([number])
         factors = problems.curvature_factors(W[:, column], column)
-        W, G = _descend(problems, column, W, factors, tau, max_iter, refresh=1)
+        W, G = _descend(problems, column, W, factors, tau, _Way(max_iter), refresh=1)
     if not _norms(G[:, number]) <= tau[number]:
         W[:, number] = _last_resort(problems, number, W[:, number], G[:, number], tau[number])
     return W
 
 
-def _descend_together(problems, tau, max_iter, guessing, cost=math.inf, most=math.inf):
-    """Return points after at most `max_iter` steps, and the gradients there.
-
-    Or None where steps without matrices are slow for the `cost` of these, in passes.
-    """
-    W, factors = _start(problems, tau, max_iter, guessing, cost)
+def _descend_together(problems, tau, way):
+    """Return points, and the gradients there, or None where a guess is given up for matrices."""
+    W, factors = _start(problems, tau, way)
     if factors is None:
         return None
-    refresh = math.inf if guessing else min(max(2, len(W) // 4), 2 * MEMORY)
-    W, G = _descend(problems, np.arange(len(tau)), W, factors, tau, max_iter, refresh, cost, most)
-    return (W, G) if cost == math.inf or (_norms(G) <= tau).all() else None
+    refresh = math.inf if way.guessing else min(max(2, len(W) // 4), 2 * MEMORY)
+    W, G = _descend(problems, np.arange(len(tau)), W, factors, tau, way, refresh)
+    return (W, G) if way.cost == math.inf or (_norms(G) <= tau).all() else None
 
 
-def _start(problems, tau, max_iter, guessing, cost):
+def _start(problems, tau, way):
     """Return where the descent begins, and the factors of the curvature there.
 
-    None in place of factors where the sample's descent without matrices is slow for the `cost` of these.
+    None in place of factors where a guess is given up on the sample.
     """
     n, d = problems.design.n_rows, problems.design.n_columns
     n_sample = n // SAMPLE_SHARE
-    if guessing:
+    if way.guessing:
         small = n_sample < SMALL_SAMPLE_ROWS
         n_sample = max(n_sample, SMALL_SAMPLE_ROWS)
     else:
         n_sample = _n_sampled(n, d)
         small = n_sample == n
-    if small and not guessing:
+    if small and not way.guessing:
         W = np.zeros_like(problems.linear)
         return W, problems.curvature_factors(W, np.arange(len(problems.mu)))
     # where the sample's own error begins to count, there is no use to go on
-    share = NEAR if guessing else NEARER
+    share = NEAR if way.guessing else NEARER
     enough = share * (problems.terms.loss.lipschitz * problems.design.radius) / math.sqrt(n_sample)
     goal = np.maximum(tau.reshape(problems.shape).max(axis=0), enough)
-    most = max(FEW_ON_SAMPLE, cost)
+    there = replace(way, cost=math.inf, most=max(FEW_ON_SAMPLE, way.cost))
 
     def on_sample(smaller):
         W = np.zeros_like(smaller.linear)
         if not small:
             # a start need not be a solution, so that there is no last resort here
-            W, _ = _descend_together(smaller, goal, max_iter, guessing, most=most)
-            if smaller.n_passes > most:
+            W, _ = _descend_together(smaller, goal, there)
+            if smaller.n_passes > there.most:
                 return W, None
-        if guessing:
+        if way.guessing:
             return W, smaller.moments(W)
         return W, smaller.curvature_factors(W, np.arange(smaller.shape[1]))
 
     W, found = problems.on_sample(n_sample, on_sample)
-    factors = IndependentColumns(problems, *found) if guessing and found else found
+    factors = IndependentColumns(problems, *found) if way.guessing and found else found
     return np.tile(W, problems.shape[0]), factors
 
 
@@ -199,46 +211,44 @@ def _columns(W, some):
 
 
 def _with_columns(W, some, new):
-    """Return W with some new columns."""
-    if len(some) == W.shape[1]:
+    """Return W, of shape (d, k) or (k,), with some new columns."""
+    if len(some) == W.shape[-1]:
         return new
     W = W.copy()
-    W[:, some] = new
+    W[..., some] = new
     return W
 
 
-def _descend(problems, chosen, W, factors, tau, max_iter, refresh, cost=math.inf, most=math.inf):
-    """Move the chosen problems by at most `max_iter` steps.
+def _descend(problems, chosen, W, factors, tau, way, refresh):
+    """Move the chosen problems.
 
-    After each `refresh` steps the factors are those of the curvature at the points then. The descent is
-    given up after more than `most` passes, and where it is slow for the `cost` of matrices. Returns all
+    After each `refresh` steps the factors are those of the curvature at the points then. Returns all
     points, and the gradients there.
     """
     G = _with_columns(np.zeros_like(W), chosen, problems.gradients(_columns(W, chosen), chosen))
     remembered = _n_remembered(len(W)) if factors.guessed else MEMORY
-    memory, still = [], False
-    first = _norms(G)
-    shortest = np.full(len(tau), np.inf)
-    for step in range(max_iter):
-        lengths = _norms(G)
-        shortest = np.minimum(shortest, lengths)
+    memory, change, still = [], None, False
+    first = shortest = lengths = _norms(G)
+    for step in range(way.steps):
         # "not at most" rather than "more than", so that nothing undefined counts as solved
         active = chosen[~(lengths[chosen] <= tau[chosen])]
         passes = problems.n_passes
-        if not len(active) or passes > most or _is_slow(cost, passes, first, lengths, tau):
+        if not len(active) or passes > way.most or _is_slow(way.cost, passes, first, lengths, tau):
             break
         renewed = step > 0 and (still or step % refresh == 0)
         if renewed:
             memory = []
             if not factors.guessed:
                 factors = problems.curvature_factors(W[:, active], active)
+        elif step > 0:
+            memory = [*memory[1 - remembered :], _pair(*change)]
         direction = -_columns(_precondition(G, memory, factors, problems.shape[1]), active)
         before = W, G
-        W, G = _line_search(problems, W, G, direction, active, shortest)
-        still = not (W != before[0]).any()
+        W, G, lengths = _line_search(problems, W, G, lengths, direction, active, shortest)
+        shortest, change = np.minimum(shortest, lengths), (W - before[0], G - before[1])
+        still = not change[0].any()
         if still and renewed:
             break  # the next step would be this one again
-        memory = [*memory[1 - remembered :], _pair(W - before[0], G - before[1])]
     return W, G
 
 
@@ -263,8 +273,10 @@ def _pair(s, y):
     return s, y, np.divide(1.0, sy, out=np.zeros_like(sy), where=sy > 0)
 
 
-def _line_search(problems, W, G, direction, active, shortest):
+def _line_search(problems, W, G, lengths, direction, active, shortest):
     """Move active problems by the whole step of a `direction`, or to the lowest point of the line.
+
+    Returns the points, the gradients there, and their `lengths`.
 
     The whole step is taken when one of these holds:
 
@@ -280,15 +292,20 @@ def _line_search(problems, W, G, direction, active, shortest):
     Steps that lead too far out of the ball that holds all minimisers are cut short, so that
     halving them can find the strips.
     """
-    start = _columns(W, active)
-    whole, farthest = _norms(direction), OUTSIDE * (_norms(start) + problems.longest[active])
-    step = np.divide(farthest, whole, out=np.ones_like(whole), where=whole > farthest)
+    start, longest = _columns(W, active), problems.longest[active]
+    whole, step = _norms(direction), np.ones(len(active))
+    if (whole > OUTSIDE * longest).any():
+        farthest = OUTSIDE * (_norms(start) + longest)
+        np.divide(farthest, whole, out=step, where=whole > farthest)
     there = start + step * direction
     g = problems.gradients(there, active)
-    before = _products(g, direction) <= 0
-    fine = before | (_norms(g) <= 0.9 * shortest[active])
+    reached = _norms(g)
+    fine = reached <= 0.9 * shortest[active]
+    if not fine.all():
+        fine |= _products(g, direction) <= 0
     if fine.all():
-        return _with_columns(W, active, there), _with_columns(G, active, g)
+        W, G = _with_columns(W, active, there), _with_columns(G, active, g)
+        return W, G, _with_columns(lengths, active, reached)
     derivative = np.abs(_products(_columns(G, active), direction))
     low, high = np.zeros_like(step), step.copy()
     W, G = W.copy(), G.copy()
@@ -308,7 +325,7 @@ def _line_search(problems, W, G, direction, active, shortest):
         pending = pending[~fine]
         if not len(pending):
             break
-    return W, G
+    return W, G, _norms(G)
 
 
 def _last_resort(problems, k, w, gradient, tau):

@@ -1,11 +1,12 @@
 """Differentially private linear support vector classification."""
 
 from dataclasses import KW_ONLY
+from typing import ClassVar
 
 from sklearn.svm import LinearSVC
 
 from ..parameters import with_parameters
-from ..validation import check_number
+from ..validation import size
 from .classifier import DPLinearClassifier
 from .losses import HuberHingeLoss
 
@@ -133,17 +134,16 @@ class DPLinearSVC(DPLinearClassifier):
     huber_width: float = 0.5
 
     default_scoring = "ramp"
+    parameter_checks: ClassVar = {
+        **DPLinearClassifier.parameter_checks,
+        "huber_width": size(
+            why="the noise is calibrated for a hinge whose corner is rounded off",
+            instead="write a number from 1e-100 to 1e100, such as 0.5",
+        ),
+    }
 
     def _loss(self):
         return HuberHingeLoss(float(self.huber_width))
 
     def _plain_predictor(self):
         return LinearSVC()
-
-    def _check_parameters(self):
-        super()._check_parameters()
-        check_number(
-            "huber_width", self.huber_width,
-            why="the noise is calibrated for a hinge whose corner is rounded off",
-            instead="write a number greater than 0, such as 0.5",
-        )

@@ -10,7 +10,7 @@ from ..estimator import Trial
 from ..metrics import Score
 from ..noise import release
 from ..persons import shares
-from ..rows import Parts
+from ..rows import Parts, in_part
 from ..type_aliases import FloatArray, MatrixLike
 from .design import design_and_targets
 from .solver import minimise
@@ -50,10 +50,10 @@ def solve(calibrations, noises, design, targets, parts=None):
         design, targets, np.tile(np.arange(K), k), problem.loss,
         mu=np.repeat(mu, K, axis=1), tau=np.repeat(tau, K, axis=1),
         # (J, k, K, d) becomes (J, d, k K)
-        linear=np.moveaxis(linear, 3, 1).reshape(J, -1, k * K),
+        linear=linear.transpose(0, 3, 1, 2).reshape(J, -1, k * K),
         max_iter=problem.max_iter, parts=parts,
     )
-    W = np.moveaxis(W.reshape(J, -1, k, K), 1, 3)
+    W = W.reshape(J, -1, k, K).transpose(0, 2, 3, 1)
     return release(W, output[:, :, None, None] * noises[:, 1], step[:, :, None, None])
 
 
@@ -129,8 +129,8 @@ def linear_split_scores(problem, trials, score, records, parts):
 
     def penalties(rows, targets, test, *share):
         total = np.zeros((J, k * K))
-        for j, chosen in enumerate(test.T):
-            chosen = np.flatnonzero(chosen)
+        for j in range(J):
+            chosen = np.flatnonzero(in_part(test, j))
             predictions = rows.take(chosen).dot(columns[j]).reshape(-1, k, K)
             aligned = targets[chosen, None], *(weight[chosen] for weight in share)
             total[j] = problem.loss.penalties(score, predictions, *aligned).ravel()

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..rows import block_map
-from ..validation import SMALLEST_BOUND, check_number
+from ..validation import size
 
 
 @dataclass(frozen=True)
@@ -93,12 +93,9 @@ def check_class_weight(value, classes):
             f"class_weight must be a dict or None, not a {type(value).__name__}, because the noise is "
             f"proportional to the largest weight; {instead}."
         )
+    check = size(why="the noise is proportional to the largest weight", instead=instead)
     for weight in value.values():
-        check_number(
-            "a value of class_weight", weight, low=SMALLEST_BOUND, low_included=True,
-            high=1 / SMALLEST_BOUND, high_included=True,
-            why="the noise is proportional to the largest weight", instead=instead,
-        )
+        check("a value of class_weight", weight)
     if classes is not None and not set(value) <= set(np.asarray(classes).tolist()):
         raise ValueError(
             "class_weight names a label that is not in classes, so it would weigh nothing; write one "

@@ -65,6 +65,10 @@ def objective_mu(epsilon, delta, n_problems=1):
     return math.exp(root)
 
 
+# far beyond what makes a difference
+LARGEST_EPSILON = 1e100
+
+
 @lru_cache(maxsize=1024)
 def signless_mu(delta, parts):
     """Return the largest m for gradients whose sign depends on the noise, by theorem 4.
@@ -81,6 +85,8 @@ def signless_mu(delta, parts):
     -------
     float
     """
+    # (a smaller epsilon is met, too; with larger ones steps back would take for ever)
+    parts = [(a, min(epsilon, LARGEST_EPSILON)) for a, epsilon in parts]
     # short and long: the lengths of what two slopes explain together
     pairs = [(abs(1 + sign * a) / 2, epsilon) for a, epsilon in parts for sign in (1, -1) if a + sign]
     highest = min((math.sqrt(3 + 2 * epsilon) - math.sqrt(3)) / length for length, epsilon in pairs)

@@ -18,6 +18,7 @@ from sklearn.model_selection import (
     StratifiedShuffleSplit,
     TimeSeriesSplit,
 )
+from sklearn.utils import check_random_state
 
 from ..exceptions import CertificateError
 from ..rows.cutting import all_indices, packed, unpacked
@@ -117,7 +118,10 @@ def disjoint_parts(splits):
 
 
 class Folds(Sequence):
-    """The splits of a KFold with a seed, made once they are asked for: some strategies never do."""
+    """The splits of a KFold with a seed, made once they are asked for: some strategies never do.
+
+    They are those of its `split`, whose arrays would take more memory than all that follows.
+    """
 
     def __init__(self, cv, n_samples):
         self.cv, self.n_samples = copy(cv), n_samples
@@ -130,8 +134,15 @@ class Folds(Sequence):
 
     @cached_property
     def _made(self):
-        splits = self.cv.split(np.broadcast_to(0.0, (self.n_samples, 1)))
-        return [_pair(split, self.n_samples) for split in splits]
+        order = all_indices(self.n_samples)
+        if self.cv.shuffle:
+            check_random_state(self.cv.random_state).shuffle(order)
+        return [self._without(part) for part in np.array_split(order, len(self))]
+
+    def _without(self, part):
+        mask = np.zeros(self.n_samples, dtype=bool)
+        mask[part] = True
+        return Split((~mask, mask), self.n_samples)
 
 
 class Halves(Sequence):

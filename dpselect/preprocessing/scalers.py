@@ -14,7 +14,7 @@ from ..atomic import all_or_nothing
 from ..records import numeric_rows
 from ..rows import block_map
 from ..type_aliases import FloatArray, MatrixLike
-from ..validation import SMALLEST_BOUND, check_choice, check_number
+from ..validation import check_choice, size
 from .plain_rows import clipping, scaling
 from .table_form import column_places
 
@@ -238,12 +238,12 @@ class NormClipper(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def _check_parameters(self):
         check_choice("norm", self.norm, ("l2", "l1"), why="only these norms are known here")
-        check_number(
-            "bound", self.bound, low=SMALLEST_BOUND, low_included=True,
-            why="it is the largest norm that a row may keep, and squares of smaller numbers are 0 in "
+        check = size(
+            why="it is the largest norm that a row may keep, and its square has to be a number of "
             "float64",
-            instead="write a number greater than 0, such as 1.0",
+            instead="write a number from 1e-100 to 1e100, such as 1.0",
         )
+        check("bound", self.bound)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -416,13 +416,18 @@ def column_places(known, names, n_columns, what):
             )
         return list(range(n_columns))
     names = list(names)
-    # two columns of one name are not known either
-    extra = [name for name, times in Counter(names).items() if name not in known or times > 1]
+    twice = [name for name, times in Counter(names).items() if times > 1]
+    if twice:
+        raise ValueError(
+            f"X has several columns of each of the names {twice}, and {what} cannot say what is public "
+            "of which; give each column a name of its own, or leave out all but one."
+        )
+    extra = [name for name in names if name not in known]
     lacking = [name for name in known if name not in names]
     if extra or lacking:
         said = [f"says nothing of columns {extra} of X"] if extra else []
         said += [f"has columns {lacking} that X lacks"] if lacking else []
-        only = f"give X[list({what})], or describe them"
+        only = f"give X[list({what})] (of an Arrow table X.select(list({what}))), or describe them"
         raise ValueError(
             f"{what} {' and '.join(said)}, and what is not known beforehand cannot be encoded; "
             f"{'write the same names in both' if lacking else only}."

@@ -23,7 +23,7 @@ from .columns import by_columns
 from .computed import SlicedRows, TableRows, read_by_block
 from .cutting import collect, over_blocks, row_blocks, rows_in_block
 from .labels import align, distinct, in_memory, on_labels
-from .parts import MOST_SPLITS, Parts
+from .parts import MOST_SPLITS, Parts, in_part
 from .source import column_names, is_arrow, library_of
 from .sparse_rows import canonical, on_each_row, row_sums, transposed
 from .tables import n_rows, take, take_records
@@ -49,6 +49,7 @@ __all__ = [
     "hold",
     "in_memory",
     "in_one_place",
+    "in_part",
     "is_arrow",
     "is_lazy",
     "library_of",

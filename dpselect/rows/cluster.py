@@ -1,6 +1,7 @@
 """What a Dask cluster is asked: to run tasks, to keep their results, and where these are."""
 
 import warnings
+from collections import Counter
 from contextlib import nullcontext
 from typing import NamedTuple
 
@@ -24,10 +25,21 @@ def persisted(parts):
 
 
 def wait(parts):
-    """Wait until the workers have made what is persisted."""
-    from distributed import wait
+    """Wait until the workers have made what is persisted.
 
-    _told(lambda dask: wait(parts))
+    A fit may be a task itself: it then leaves its thread to those that it waits for.
+    """
+    from distributed import rejoin, secede, wait
+
+    try:
+        secede()
+    except (AttributeError, KeyError, ValueError):
+        # no task, or one that left its thread before
+        return _told(lambda dask: wait(parts))
+    try:
+        _told(lambda dask: wait(parts))
+    finally:
+        rejoin()
 
 
 def delayed(function):
@@ -73,9 +85,12 @@ def neighbours(parts, sizes):
     places = client.who_has([futures[part.key] for part in parts])
     if not all(places.get(part.key) for part in parts):
         return alone
-    threads, on_worker = client.nthreads(), {}
+    threads, on_worker, load = client.nthreads(), {}, Counter()
     for i, part in enumerate(parts):
-        on_worker.setdefault(min(places[part.key]), []).append(i)
+        # of those that have a copy, the one with the least to do
+        worker = min(places[part.key], key=lambda at: (load[at] / threads.get(at, 1), at))
+        load[worker] += max(sizes[i], 1)
+        on_worker.setdefault(worker, []).append(i)
     groups = []
     for worker, own in on_worker.items():
         own_sizes = np.maximum([sizes[i] for i in own], 1)

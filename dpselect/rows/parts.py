@@ -7,7 +7,7 @@ import numpy as np
 
 from .labels import align
 
-# splits that are worked on together: their tables have as many bytes a row, twice
+# splits that are worked on together: their codes have as many bits a row, twice
 MOST_SPLITS = 16
 
 
@@ -15,9 +15,9 @@ MOST_SPLITS = 16
 class Parts:
     """The parts T_j and V_j of J splits of n rows, or of the persons whose rows they are.
 
-    `train` and `test`, of shape (n, J), tell whether a row belongs to T_j, and to V_j; they are cut
-    as the rows are, wherever these are. `train_sizes` and `test_sizes` count their rows, or persons.
-    With `left_out_once` each row lies in every T_j but one, as with folds.
+    `train` and `test`, of shape (n,), are codes of which :func:`in_part` tells whether a row belongs to
+    T_j, and to V_j; they are cut as the rows are, wherever these are. `train_sizes` and `test_sizes`
+    count their rows, or persons. With `left_out_once` each row lies in every T_j but one, as with folds.
     """
 
     train: Any
@@ -35,15 +35,22 @@ class Parts:
         n = X.shape[0] if hasattr(X, "shape") else len(X)
         if persons is not None:
             n = int(persons.max()) + 1
-        tables = np.zeros((2, n, len(splits)), dtype=bool)
+        in_all = (1 << len(splits)) - 1
+        codes = np.zeros((2, n), dtype=np.min_scalar_type(in_all))
+        sizes = np.empty((2, len(splits)), dtype=int)
         for j, split in enumerate(splits):
-            for table, part in zip(tables, split):
-                table[part, j] = True
-        sizes = tables.sum(axis=1)
-        if not (sizes.T == [[len(part) for part in split] for split in splits]).all():
-            return None
-        once = bool((tables[0].sum(axis=1) == len(splits) - 1).all())
+            for i, part in enumerate(split):
+                codes[i, part] |= 1 << j
+                sizes[i, j] = np.count_nonzero(in_part(codes[i], j))
+                if sizes[i, j] != len(part):
+                    return None
+        once = bool((codes[0] != in_all).all()) and (n - sizes[0]).sum() == n
         if persons is not None:
-            tables = tables[:, persons]
-        train, test = (align(X, table)[1] for table in tables)
-        return cls(train, test, *sizes, left_out_once=once)
+            codes = codes[:, persons]
+        train, test = (align(X, code)[1] for code in codes)
+        return cls(train, test, *sizes, left_out_once=bool(once))
+
+
+def in_part(codes, j):
+    """Return a mask of the rows that belong to T_j, or to V_j, for the codes of a block of rows."""
+    return codes & (1 << j) != 0

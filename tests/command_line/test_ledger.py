@@ -5,6 +5,7 @@ import json
 import pytest
 
 from dpselect import PrivacyLedger, PrivacyLoss
+from dpselect.ledger.composition import COMPOSITIONS
 
 from .conftest import FULL, strict
 
@@ -40,6 +41,8 @@ def test_a_ledger_is_made_and_shown(run, tmp_path):
     (["create", "new", "--epsilon", "0"], "--epsilon must be"),
     (["create", "new", "--epsilon", "1", "--delta", "1"], "--delta must be"),
     (["create", "new", "--epsilon", "1", "--delta", "much"], "--delta must be"),
+    (["create", "new", "--epsilon", "1", "--composition", "renyi"], "renyi needs a --delta above 0"),
+    (["create", "new", "--epsilon", "1", "--composition", "zcdp"], "invalid choice: 'zcdp'"),
     (["spend", "none", "--epsilon", "1", "--label", "counts"], "no ledger at 'none'"),
     (["spend", "none", "--epsilon", "1"], "required: --label"),
 ])  # fmt: skip
@@ -47,6 +50,15 @@ def test_refusals(refused, folder, argv, says):
     before = sorted(file.name for file in folder.iterdir())
     assert says in refused("ledger", *argv)
     assert sorted(file.name for file in folder.iterdir()) == before
+
+
+@pytest.mark.parametrize("composition", [None, *COMPOSITIONS])
+def test_losses_add_up_as_the_ledger_was_made_for(run, tmp_path, composition):
+    budget = ["--epsilon", "1", "--delta", "1e-6"]
+    how = [] if composition is None else ["--composition", composition]
+    code, out, err = run("ledger", "create", "l.ledger", *budget, *how)
+    assert (code, err) == (0, "") and ("Renyi" in out) == (composition == "renyi")
+    assert PrivacyLedger(tmp_path / "l.ledger").composition == (composition or "sum")
 
 
 def test_a_budget_does_not_change(run):

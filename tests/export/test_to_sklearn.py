@@ -30,6 +30,7 @@ from dpselect import (
 from dpselect.export import to_sklearn
 from dpselect.linear_model.base import LinearModel
 from dpselect.linear_model.plain import linear_part
+from dpselect.noise import root_stream
 from dpselect.preprocessing import (
     BoundedScaler,
     DPBoundsScaler,
@@ -73,6 +74,35 @@ def test_models(name):
     same(model, plain, ROWS)
     assert np.array_equal(linear_part(plain[-1]).coef_, model.coef_)
     assert b"dpselect" not in pickle.dumps(plain)
+
+
+@pytest.mark.parametrize("norms", [{}, {"norm": "l1"}, {"data_norm": 0.5, "data_norm_l1": 0.6}])
+@pytest.mark.parametrize("max_derivative", [None, 0.7])
+@pytest.mark.parametrize("n_classes", [2, 3, 5])
+@pytest.mark.parametrize("middle", [0.0, 1.0])
+def test_models_with_large_coefficients(n_classes, max_derivative, norms, middle):
+    """They predict the same of the rows for which all classes are unlikely, or are refused."""
+    model = DPLogisticRegression(
+        classes=list(range(n_classes)), max_derivative=max_derivative, random_state=root_stream(0),
+        **norms,
+    )
+    model.fit(X, np.arange(len(X)) % n_classes)
+    direction, same_at, refused_at = np.random.default_rng(0).normal(size=model.coef_.shape), [], []
+    direction += (middle - 1) * direction.mean(axis=0)
+    aims = -np.vstack([direction, direction.mean(axis=0), direction[:2].mean(axis=0)])
+    rows = np.vstack([ROWS, aims, 1e3 * aims, np.sign(aims), np.eye(X.shape[1]), -np.eye(X.shape[1])])
+    for scale in np.geomspace(1.0, 1e6, 25):
+        model.coef_ = scale * direction
+        try:
+            plain = to_sklearn(model)
+        except ValueError as error:
+            assert "coefficients so large" in str(error)
+            refused_at.append(scale)
+        else:
+            same(model, plain, rows)
+            same_at.append(scale)
+    # coefficients that cancel leave each row a class that is likely
+    assert bool(refused_at) == (n_classes > 2 and middle > 0) and max(same_at) > 100
 
 
 @pytest.mark.parametrize("step", [

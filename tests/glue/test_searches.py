@@ -44,6 +44,7 @@ from dpselect.metrics import (
 from dpselect.model_selection.strategies import STRATEGIES
 from dpselect.noise import InnerStream, grid_laplace
 from dpselect.preprocessing import DPBoundsScaler
+from dpselect.rows import in_part
 from tests.trials import trial
 
 from . import reference
@@ -575,7 +576,7 @@ def parts_of(run):
         return run.search.cv
     parts = run.recorder.of("split_scores")[0]["parts"]
     return [
-        (np.flatnonzero(parts.train[:, j]), np.flatnonzero(parts.test[:, j]))
+        (np.flatnonzero(in_part(parts.train, j)), np.flatnonzero(in_part(parts.test, j)))
         for j in range(len(parts.test_sizes))
     ]
 

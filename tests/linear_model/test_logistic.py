@@ -300,7 +300,7 @@ BAD = [
     ({"alpha": "best"}, TypeError, "alpha"),
     ({"data_norm": 0}, ValueError, "data_norm"),
     ({"data_norm": float("inf")}, ValueError, "data_norm"),
-    ({"data_norm": 1e-200}, ValueError, "data_norm.*squares"),
+    ({"data_norm": 1e-200}, ValueError, "data_norm.*square"),
     ({"data_norm_l1": 0}, ValueError, "data_norm_l1"),
     ({"data_norm_l1": float("inf")}, ValueError, "data_norm_l1"),
     ({"data_norm_l1": "1"}, TypeError, "data_norm_l1"),
@@ -345,5 +345,5 @@ def test_extreme_parameters_stay_finite(data):
 
 
 def test_noise_beyond_floating_point_is_refused(data):
-    with pytest.raises(ValueError, match="alpha=1e-320.*beyond the range"):
-        fit(*data, alpha=1e-320, perturbation="output")
+    with pytest.raises(ValueError, match="alpha=1e-100.*beyond the range"):
+        fit(*data, alpha=1e-100, data_norm=1e100, perturbation="output")

@@ -12,7 +12,7 @@ from dpselect.linear_model.losses import (
     PseudoHuberLoss,
 )
 from dpselect.linear_model.problems import IndependentColumns, Problems, mean_losses
-from dpselect.rows import Parts
+from dpselect.rows import Parts, in_part
 
 from .tables import problem, rows_of
 
@@ -57,7 +57,7 @@ def test_gradients(loss, K, chosen):
     found = table(p, loss, parts).gradients(W, numbers)
     for w, g, number in zip(W.T, found.T, numbers):
         j, column = divmod(number, k)
-        rows = parts.train[:, j]
+        rows = in_part(parts.train, j)
         y, a = p["targets"][rows, p["which"][column]], A[rows]
         expected = a.T @ loss.derivative(a @ w, y) / rows.sum()
         expected += p["mu"][column] * w + p["linear"][:, column]
@@ -76,7 +76,7 @@ def test_curvatures_are_means_over_the_parts_of_a_column():
         column, total = number % k, []
         for w, n in zip(W.T, numbers):
             if n % k == column:
-                rows = parts.train[:, n // k]
+                rows = in_part(parts.train, n // k)
                 y, a = p["targets"][rows, p["which"][column]], A[rows]
                 total.append((a.T * loss.second_derivative(a @ w, y)) @ a / rows.sum())
         return np.mean(total, axis=0)
@@ -94,7 +94,8 @@ def test_at_zero_one_curvature_serves_all_columns(d, k, monkeypatch):
     monkeypatch.setattr(Rows, "gram", lambda *args: made.append(1) or gram(*args))
     factors = table(p, loss, parts).curvature_factors(np.zeros((d + 1, J * k)), everything)
     assert len(made) == 1
-    H = sum(A[t].T @ A[t] / t.sum() for t in parts.train.T) / J * loss.second_derivative(np.zeros(1))
+    masks = (in_part(parts.train, j) for j in range(J))
+    H = sum(A[t].T @ A[t] / t.sum() for t in masks) / J * loss.second_derivative(np.zeros(1))
     check_factors(p, lambda number: H, factors, everything, d, k)
 
 

@@ -17,7 +17,7 @@ from dpselect.linear_model.losses import (
 )
 from dpselect.linear_model.solver import minimise
 from dpselect.linear_model.tolerance import attainable, guaranteed_steps
-from dpselect.rows import Parts
+from dpselect.rows import Parts, in_part
 from tests.trials import fitted, solved
 
 from .tables import gradient_norms, problem
@@ -178,7 +178,7 @@ def test_stragglers_are_solved_by_newtons_method(n, d, J, loss, monkeypatch):
     p = hinge_problem(n, d, J, loss)
     W = minimise(**p)
     for j, w in enumerate(W):
-        rows = slice(None) if J == 1 else p["parts"].train[:, j]
+        rows = slice(None) if J == 1 else in_part(p["parts"].train, j)
         part = {
             "design": Design(p["design"].X[rows], 1.0, 1.0), "targets": p["targets"][rows],
             "which": p["which"], "mu": p["mu"][j], "linear": p["linear"][j],
@@ -262,7 +262,7 @@ def test_parts_share_the_steps_of_a_sample(guessing):
     p = hinge_problem(800, 10, 5, LogisticLoss())
     p["mu"] = np.full((5, 1), 1e-3)
     for j, w in enumerate(minimise(**p)):
-        rows = p["parts"].train[:, j]
+        rows = in_part(p["parts"].train, j)
         part = {
             "design": Design(p["design"].X[rows], 1.0, 1.0), "targets": p["targets"][rows],
             "which": p["which"], "mu": p["mu"][j], "linear": p["linear"][j],

@@ -36,7 +36,7 @@ from dpselect.noise import root_stream
 from dpselect.persons import Persons
 from dpselect.preprocessing import BoundedScaler, DPBoundsScaler
 from dpselect.records import Weighted, score_on, take_part
-from dpselect.rows import Parts
+from dpselect.rows import Parts, in_part
 
 PERSON = "replace all rows of one person"
 RNG = np.random.default_rng(0)
@@ -104,11 +104,12 @@ def test_parts_are_of_persons():
     splits = [(np.sort(shuffled[: N // 2]), np.sort(shuffled[N // 2 :]))]
     parts = Parts.from_splits(splits, X, IDS)
     assert parts.train_sizes.tolist() == [N // 2] and parts.test_sizes.tolist() == [N - N // 2]
-    for table, part in ((parts.train, splits[0][0]), (parts.test, splits[0][1])):
-        assert set(IDS[table[:, 0]]) == set(part.tolist())
+    train, test = in_part(parts.train, 0), in_part(parts.test, 0)
+    for mask, part in ((train, splits[0][0]), (test, splits[0][1])):
+        assert set(IDS[mask]) == set(part.tolist())
         rows, y = take_part(X, Weighted(Y, None, IDS), part)
-        assert np.array_equal(rows, X[table[:, 0]]) and np.array_equal(y.groups, IDS[table[:, 0]])
-    assert (parts.train ^ parts.test).all()
+        assert np.array_equal(rows, X[mask]) and np.array_equal(y.groups, IDS[mask])
+    assert (train ^ test).all()
 
 
 MODELS = {

@@ -16,7 +16,7 @@ from sklearn.model_selection import (
     TimeSeriesSplit,
 )
 
-from dpselect.model_selection.splits import Halves, check_splitter, make_splits
+from dpselect.model_selection.splits import Halves, Split, check_splitter, make_splits
 from dpselect.noise import root_stream
 
 STREAM = root_stream(0)
@@ -72,20 +72,20 @@ def test_folds_are_made_when_they_are_asked_for(cv, monkeypatch):
     class Eager(KFold):  # not of the type that is known
         pass
 
-    splits, made = make_splits(cv, 20, STREAM), KFold.split
+    splits, made = make_splits(cv, 20, STREAM), Split.__init__
     known = splits.cv
     eager = make_splits(
         Eager(known.n_splits, shuffle=known.shuffle, random_state=known.random_state), 20, STREAM
     ) if known.shuffle else make_splits(list(known.split(np.zeros(20))), 20, STREAM)
     assert isinstance(eager, list) and len(splits) == len(eager)
     asked = []
-    monkeypatch.setattr(KFold, "split", lambda *args: asked.append(1) or made(*args))
+    monkeypatch.setattr(Split, "__init__", lambda *args: asked.append(1) or made(*args))
     pickled = pickle.loads(pickle.dumps(splits))
     assert not asked
     for folds in (splits, splits[:], pickled):
         for one, other in zip(folds, eager, strict=True):
             assert all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
-    assert len(asked) == 2
+    assert len(asked) == 2 * len(splits)
 
 
 def test_more_folds_than_records_are_refused_at_once():

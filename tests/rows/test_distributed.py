@@ -246,6 +246,14 @@ def test_chunks_of_a_worker_share_tasks_and_results_do_not_tell(client, records,
             np.testing.assert_array_equal(one, other)
 
 
+def test_workers_with_copies_share_the_work(client, records):
+    rows = client.persist(spread(records[0]))
+    client.replicate(distributed.futures_of(rows))
+    groups = as_lazy(rows)._together
+    assert sorted(group.worker for group in groups) == sorted(2 * list(client.nthreads()))
+    assert sorted(i for group in groups for i in group.chunks) == [0, 1, 2, 3]
+
+
 @pytest.mark.parametrize("twin", [False, True])
 def test_tasks_go_to_the_rows(client, records, monkeypatch, twin):
     """Not the rows to the tasks, though these are so few that Dask takes them for reading a source."""
@@ -448,6 +456,21 @@ def test_jobs_of_joblib(client, records, backend):
         np.testing.assert_allclose(
             search.best_estimator_.coef_, expected.best_estimator_.coef_, atol=1e-9
         )
+
+
+def sums_of_held(X, labels):
+    """Of chunks that are not computed, so that a fit waits until they are held."""
+    design, y = Design(as_lazy(spread(X)), 1.0, None).held(lambda y: y[:, None], spread(labels), 1)
+    return design.sum(products, y, columns=1)[0]
+
+
+def test_a_fit_may_be_a_task(client, records):
+    """One for each thread of the cluster; they hang if they keep their threads while they wait."""
+    X, labels, _ = records
+    fits = [client.submit(sums_of_held, X, labels, pure=False) for _ in client.nthreads()]
+    expected = sums_of_held(X, labels)
+    for fit in fits:
+        np.testing.assert_array_equal(fit.result(), expected)
 
 
 def test_the_library_does_not_import_dask():

@@ -67,13 +67,13 @@ def test_all_candidates_share_the_passes(records, monkeypatch, model, grid):
     ((name, values),) = grid.items()
 
     def passes(values, cv):
-        computed, compute = [], distributed_rows._compute
+        computed, compute = [], distributed_rows.compute
         search = StabilityGridSearchCV(
             model, {name: values}, strategy="stability", cv=cv, random_state=0
         )
         with monkeypatch.context() as patch:
             patch.setattr(
-                distributed_rows, "_compute", lambda tasks: computed.append(1) or compute(tasks)
+                distributed_rows, "compute", lambda tasks: computed.append(1) or compute(tasks)
             )
             search.fit(rows, y)
         return len(computed)

@@ -18,7 +18,7 @@ from ...records import numeric_rows
 from ...rows import block_map
 from ...training_records import share_records
 from ...type_aliases import FloatArray, MatrixLike
-from ...validation import SMALLEST_BOUND, flag, interval, middle_and_half, number, one_of, unless
+from ...validation import flag, interval, middle_and_half, number, one_of, size, unless
 from ..first_releases import LearnsNormsMixin
 from ..plain import plain_model
 from ..sweep import optimal_values, scores_of_splits
@@ -26,8 +26,7 @@ from .accuracy import RidgeAccuracy
 from .problem import RidgeNoise, RidgeProblem
 from .sums import clipped_rows, outer_sums
 
-_largest_norm = number(
-    low=SMALLEST_BOUND, low_included=True, high=1 / SMALLEST_BOUND, high_included=True,
+_largest_norm = size(
     why="the noise is proportional to the largest norm that a row may have, and has to be a number of "
     "float64",
     instead='write a bound from knowledge of the field, such as 1.0, or "auto"',
@@ -141,9 +140,9 @@ class DPRidge(LearnsNormsMixin, PrivateRegressor):
     reads_once = True
     keeps = ("_decomposed",)
     parameter_checks = {
-        "alpha": number(
+        "alpha": size(
             why="without regularisation one record can move the model without limit",
-            instead="write a number greater than 0, such as 0.01",
+            instead="write a number from 1e-100 to 1e100, such as 0.01",
         ),
         "perturbation": one_of(
             "covariance", "objective", "output", why="only these have a proof"
@@ -161,10 +160,9 @@ class DPRidge(LearnsNormsMixin, PrivateRegressor):
             "field, such as (0, 100)",
         ),
         "fit_intercept": flag(why="the noise depends on the number of columns"),
-        "coef_bound": unless(None, number(
-            low=SMALLEST_BOUND, low_included=True,
+        "coef_bound": unless(None, size(
             why="it is the radius of the ball in which the coefficients are sought",
-            instead="write a number greater than 0, or None for the public bound",
+            instead="write a number from 1e-100 to 1e100, or None for the public bound",
         )),
     }
     takes_groups = True

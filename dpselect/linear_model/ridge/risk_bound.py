@@ -32,13 +32,14 @@ def ridge_risk_bound(calibration, reach):
     span = 2 * R * ball * Y
     # a solution's residual tau raises its value by at most tau^2 / (2 mu); the rest is rounding
     tau = RESIDUAL * problem.gradient_change()
-    residual = (tau**2 / (2 * mu) + INEXACTNESS * span / n) / 2
+    residual = (tau * tau / (2 * mu) + INEXACTNESS * span / n) / 2
     average = R**2 / d
     if problem.perturbation == "output":
         added = calibration.scales.output_scale * noise_length("l2", d)
-        forecast = added**2 * (average + mu) / 2
+        forecast = added * added * (average + mu) / 2
     else:
-        forecast = calibration.gradient_noise(ball / 2) ** 2 / (2 * (mu + average))
+        added = calibration.gradient_noise(ball / 2)
+        forecast = added * added / (2 * (mu + average))
     middle = problem.centre
     unit = ("half the mean squared error to targets between", middle - Y, "and", middle + Y)
     return RiskBound.of(span, n, residual, forecast, ball, unit, stake=Y**2 / 2)

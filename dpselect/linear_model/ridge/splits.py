@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from ...persons import shares
-from ...rows import block_sum
+from ...rows import block_sum, in_part
 from .sums import clipped_rows, split_sums
 
 
@@ -19,8 +19,8 @@ def ridge_split_scores(problem, trials, score, records, parts):
     def errors(block, targets, test, share=None):
         clipped = clipped_rows(block, bounds, unit)
         total = np.empty(intercept.shape)
-        for j, chosen in enumerate(test.T):
-            chosen = np.flatnonzero(chosen)
+        for j in range(len(total)):
+            chosen = np.flatnonzero(in_part(test, j))
             predicted = clipped[chosen] @ coef[j].T + intercept[j]
             weight = None if share is None else share[chosen]
             total[j] = score.total(targets[chosen, None], predicted, weight)

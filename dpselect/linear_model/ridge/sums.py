@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...persons import shares
-from ...rows import block_sum, rows_in_block
+from ...rows import block_sum, in_part, rows_in_block
 from .decomposition import Decomposition
 from .noise import released_entries, symmetric
 
@@ -32,7 +32,8 @@ class OuterSums:
     Attributes
     ----------
     places : ndarray of shape (q, q)
-        The sums as doubles; or as integers of 64 bits, in units of 2^(-2 bits).
+        The sums as doubles; or as integers of 64 bits, in units of 2^(-2 bits). Only those on the
+        diagonal and above it count: others may be rounded in another way.
     bits : int or None
         b, if entries of the records are multiples of 2^-b.
     problem : RidgeProblem
@@ -58,7 +59,10 @@ class OuterSums:
     @property
     def values(self):
         """ndarray of shape (q, q) : The sums as doubles, in `units`."""
-        return self.places if self.bits is None else self.places * self._unit
+        upper = np.triu(self.places if self.bits is None else self.places * self._unit)
+        both = upper + upper.T
+        both.flat[:: len(both) + 1] = upper.diagonal()
+        return both
 
     @cached_property
     def means(self):
@@ -75,7 +79,8 @@ class OuterSums:
         """Return the matrix of sums, in `units`, with noise on those that are not public.
 
         ``put_noise_on(values, unit=unit)`` is as :func:`~dpselect.noise.release`. Both triangles have
-        one noise, and the square of the constant is n.
+        one value and one noise: two that were rounded apart would reveal by how much. The square of
+        the constant is n.
         """
         shape = self._n_features, len(self.places)
         unit = None if self.bits is None else self._unit
@@ -118,8 +123,10 @@ def split_sums(records, parts, chosen, bits, problem):
     taken_away = most & (one_by_one or bits is None or in_block <= 2.0 ** (53 - 2 * bits))
 
     def products(rows, targets, train, *share):
-        z, pieces = clipped(rows, targets, *share), train[:, chosen] ^ taken_away
-        sums = [clipped.products(z[np.flatnonzero(piece)]) for piece in pieces.T]
+        z, sums = clipped(rows, targets, *share), []
+        for j, away in zip(chosen, taken_away):
+            piece = np.flatnonzero(in_part(train, j) != away)
+            sums.append(clipped.products(z[piece]))
         whole = sum(sums) if one_by_one or not taken_away.any() else clipped.products(z)
         return (np.array(sums), whole)
 
@@ -162,12 +169,7 @@ class _Records:
         sums[-1, -1] = 0
         if self.problem.fit_intercept:  # public, whatever was truncated of a person's rows
             sums[-2, -2] = n if self.bits is None else n << 2 * self.bits
-        # one value for both triangles: they get the same noise, so two that were rounded apart would
-        # reveal by how much
-        upper = np.triu(sums)
-        both = upper + upper.T
-        both.flat[:: len(both) + 1] = sums.diagonal()
-        return OuterSums(both, self.bits, self.problem, n)
+        return OuterSums(sums, self.bits, self.problem, n)
 
 
 def row_elements(n_columns):

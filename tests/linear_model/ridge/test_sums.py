@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -43,6 +44,17 @@ def test_every_sum_is_exact(records):
             expected = sum(row[i] * row[j] for row in z) if (i, j) != (6, 6) else 0
             assert int(sums.places[i, j]) == expected
     assert (sums.values == sums.places * 2.0**-40).all()
+
+
+def test_what_is_below_the_diagonal_does_not_count(records):
+    """Two values that were rounded apart, under one noise, would tell by how much."""
+    X, y = (array[:40] for array in records)
+    for bits in (None, 20):
+        sums = outer_sums(Records(X, y, {}), bits, MODEL.problem())
+        apart = replace(sums, places=sums.places + np.tri(7, k=-1, dtype=sums.places.dtype))
+        assert (apart.places != sums.places).sum() == 21
+        for told in (lambda s: s.values, lambda s: s.noisy(lambda v, unit: v * (unit or 1.0))):
+            assert (told(apart) == told(apart).T).all() and (told(apart) == told(sums)).all()
 
 
 @pytest.mark.parametrize("norm", ["l1", "l2"])
