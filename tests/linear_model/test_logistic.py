@@ -300,7 +300,7 @@ BAD = [
     ({"alpha": "best"}, TypeError, "alpha"),
     ({"data_norm": 0}, ValueError, "data_norm"),
     ({"data_norm": float("inf")}, ValueError, "data_norm"),
-    ({"data_norm": 1e-200}, ValueError, "data_norm.*square"),
+    ({"data_norm": 1e-200}, ValueError, "data_norm.*whose square has to be a number of float64"),
     ({"data_norm_l1": 0}, ValueError, "data_norm_l1"),
     ({"data_norm_l1": float("inf")}, ValueError, "data_norm_l1"),
     ({"data_norm_l1": "1"}, TypeError, "data_norm_l1"),
