@@ -7,8 +7,8 @@ The directions are those of L-BFGS (Liu and Nocedal, *On the limited memory BFGS
 scale optimization*, Mathematical Programming 45, 1989), started from the inverse of a column's
 curvature matrix in place of a multiple of the identity. With a matrix taken at the point itself
 the first step would be Newton's. It is taken at the minimiser over a sample of the rows, which is
-where the descent begins; the parts of one column share it. A new one costs as much as about d / 4
-gradients, and is made after about as many.
+where the descent begins; the parts of one column share it. A new one is made after as many steps
+as it costs, if more steps than that seem to be left without it.
 
 With many coefficients a matrix may cost more than it saves. The descent then starts from the
 curvature of rows with independent columns, a diagonal and one more direction, which the sample
@@ -39,6 +39,10 @@ CHEAP, CHEAP_SPARSE = 256, 128
 # up to so many passes come after it. After as many passes as it costs, or a few, over a sample and over
 # all rows, it is seen whether more are left without it. Found by experiment.
 PASS, AFTER, FEW_ON_SAMPLE, FEW = 8, 20, 5, 3
+# A curvature matrix of all rows costs about as many gradients, and one more for each so many
+# coefficients; about so many steps come after it. Up to a cost of CHEAP_RENEWAL nothing is gained by
+# asking whether it pays. Found by experiment.
+RENEWAL, RENEWAL_COEFFICIENTS, FEW_AFTER, CHEAP_RENEWAL = 1.4, 20, 3, 2
 # steps that are remembered, with curvature matrices, and without; of so many numbers at most
 MEMORY = 10
 LONG_MEMORY, MEMORY_ELEMENTS = 20, 1 << 21
@@ -122,7 +126,7 @@ def _solve_alone(problems, number, W, G, tau, max_iter):
     if len(W) <= MOST_SQUARE:
         column = np.array([number])
         factors = problems.curvature_factors(W[:, column], column)
-        W, G = _descend(problems, column, W, factors, tau, _Way(max_iter), refresh=1)
+        W, G = _descend(problems, column, W, factors, tau, _Way(max_iter), renewal=0)
     if not _norms(G[:, number]) <= tau[number]:
         W[:, number] = _last_resort(problems, number, W[:, number], G[:, number], tau[number])
     return W
@@ -133,8 +137,8 @@ def _descend_together(problems, tau, way):
     W, factors = _start(problems, tau, way)
     if factors is None:
         return None
-    refresh = math.inf if way.guessing else min(max(2, len(W) // 4), 2 * MEMORY)
-    W, G = _descend(problems, np.arange(len(tau)), W, factors, tau, way, refresh)
+    renewal = math.inf if way.guessing else RENEWAL + len(W) / RENEWAL_COEFFICIENTS
+    W, G = _descend(problems, np.arange(len(tau)), W, factors, tau, way, renewal)
     return (W, G) if way.cost == math.inf or (_norms(G) <= tau).all() else None
 
 
@@ -184,16 +188,24 @@ def _n_sampled(n, d):
 
 
 def _is_slow(cost, passes, first, lengths, tau):
-    """Tell whether the steps that are left cost more than a curvature matrix and the steps after it.
+    """Tell whether the steps that are left cost more than a curvature matrix and the steps after it."""
+    return passes >= max(FEW, cost) and _steps_left(passes - 1, first, lengths, tau) > cost + AFTER
 
-    As if gradients went on to shorten as they did from the `first` ones.
-    """
-    if passes < max(FEW, cost):
-        return False
-    left = lengths > tau
+
+def _pays(renewal, steps, since, lengths, tau):
+    """Tell whether new factors cost less than the steps that they save; the old ones are `steps` old."""
+    return steps >= renewal and (
+        renewal <= CHEAP_RENEWAL
+        or _steps_left(steps, since, lengths, tau) > renewal + FEW_AFTER
+    )
+
+
+def _steps_left(steps, first, lengths, tau):
+    """Return how many steps are left, if gradients shorten as in the `steps` since the `first` ones."""
+    left = ~(lengths <= tau)
     with np.errstate(all="ignore"):
         missing, shortened = np.log((lengths / tau)[left]), np.log((first / lengths)[left])
-        return bool(((passes - 1) * missing > (cost + AFTER) * shortened).any())
+        return (steps * np.where(shortened > 0, missing / shortened, np.inf)).max(initial=0.0)
 
 
 def _norms(vectors):
@@ -219,25 +231,25 @@ def _with_columns(W, some, new):
     return W
 
 
-def _descend(problems, chosen, W, factors, tau, way, refresh):
+def _descend(problems, chosen, W, factors, tau, way, renewal):
     """Move the chosen problems.
 
-    After each `refresh` steps the factors are those of the curvature at the points then. Returns all
-    points, and the gradients there.
+    `renewal` is what factors of the curvature at the points then cost, in gradients: 0 for new ones at
+    each step, as in Newton's method. Returns all points, and the gradients there.
     """
     G = _with_columns(np.zeros_like(W), chosen, problems.gradients(_columns(W, chosen), chosen))
     remembered = _n_remembered(len(W)) if factors.guessed else MEMORY
-    memory, change, still = [], None, False
-    first = shortest = lengths = _norms(G)
+    memory, change, still, made = [], None, False, 0
+    first = since = shortest = lengths = _norms(G)
     for step in range(way.steps):
         # "not at most" rather than "more than", so that nothing undefined counts as solved
         active = chosen[~(lengths[chosen] <= tau[chosen])]
         passes = problems.n_passes
         if not len(active) or passes > way.most or _is_slow(way.cost, passes, first, lengths, tau):
             break
-        renewed = step > 0 and (still or step % refresh == 0)
+        renewed = step > 0 and (still or _pays(renewal, step - made, since, lengths, tau))
         if renewed:
-            memory = []
+            memory, made, since = [], step, lengths
             if not factors.guessed:
                 factors = problems.curvature_factors(W[:, active], active)
         elif step > 0:

@@ -409,6 +409,40 @@ def test_both_the_sample_and_all_rows_tell_that_steps_are_slow(blind, counted, m
     assert full > 50 if blind == "both" else full < (15 if blind == "all rows" else 35)
 
 
+def few_coefficients(scale, mu, n=20_000, d=20):
+    """Rows of one length, the last column of which has entries smaller by `scale`."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(n, d)) * np.geomspace(1, scale, d)
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    labels = np.where(X @ rng.normal(size=(d, 1)) + 0.2 * rng.normal(size=(n, 1)) > 0, 1, -1)
+    return dict(
+        design=Design(X, 1.0, 1.0), which=np.array([0]), loss=LogisticLoss(),
+        targets=labels.astype(np.int8), mu=np.array([mu]), tau=np.array([1e-9]),
+        linear=np.zeros((d + 1, 1)),
+    )
+
+
+def test_no_matrix_is_made_for_the_last_few_steps(counted, monkeypatch):
+    """The one of the sample serves to the end where that is near, and is renewed where it is far."""
+    gradients, curvatures = counted
+
+    def passes(problem):
+        gradients.clear(), curvatures.clear()
+        minimise(**problem)
+        return gradients.count(20_000), curvatures.count(20_000)
+
+    near, far = few_coefficients(1.0, 1e-2), few_coefficients(1e-3, 1e-6)
+    few, matrices = passes(near)
+    assert matrices == 0 and few < 10
+    fewer, matrices = passes(far)
+    assert matrices == 1 and fewer < 10
+
+    monkeypatch.setattr(solver, "_steps_left", lambda *args: np.inf)
+    assert passes(near)[1] == 1
+    monkeypatch.setattr(solver, "_steps_left", lambda *args: 0.0)
+    assert passes(far)[0] > fewer + 4
+
+
 def test_what_a_matrix_costs_is_public():
     rng = np.random.default_rng(0)
     empty, full = np.zeros((2000, 600)), rng.normal(size=(2000, 600))
