@@ -28,9 +28,9 @@ from .tolerance import MAX_STEPS, MOST_SQUARE, ellipsoid_factors, guaranteed_ste
 GROUP_ELEMENTS = 1 << 22
 # a sample has one row in so many and at most so many entries, but at least so many rows in all,
 # and for each coefficient
-SAMPLE_SHARE, SAMPLE_ELEMENTS, SAMPLE_ROWS, SAMPLE_ROWS_PER_COEFFICIENT = 16, 1 << 21, 1024, 4
+SAMPLE_SHARE, SAMPLE_ELEMENTS, SAMPLE_ROWS, SAMPLE_ROWS_PER_COEFFICIENT = 12, 1 << 20, 1024, 4
 # without curvature matrices a smaller one is worth its passes; so many rows tell how columns vary
-SMALL_SAMPLE_ROWS = 256
+SMALL_SAMPLE_SHARE, SMALL_SAMPLE_ROWS = 16, 256
 # a sample is solved to this share of its own error, without curvature matrices, and with them
 NEAR, NEARER = 0.3, 0.1
 # up to so many coefficients curvature matrices cost next to nothing, of dense and of sparse rows
@@ -148,8 +148,8 @@ def _start(problems, tau, way):
     None in place of factors where a guess is given up on the sample.
     """
     n, d = problems.design.n_rows, problems.design.n_columns
-    n_sample = n // SAMPLE_SHARE
     if way.guessing:
+        n_sample = n // SMALL_SAMPLE_SHARE
         small = n_sample < SMALL_SAMPLE_ROWS
         n_sample = max(n_sample, SMALL_SAMPLE_ROWS)
     else:

@@ -65,8 +65,8 @@ def objective_mu(epsilon, delta, n_problems=1):
     return math.exp(root)
 
 
-# far beyond what makes a difference
-LARGEST_EPSILON = 1e100
+# far beyond what makes a difference, and twice as much is a number of float64
+LARGEST_EPSILON = 1e300
 
 
 @lru_cache(maxsize=1024)
@@ -85,7 +85,7 @@ def signless_mu(delta, parts):
     -------
     float
     """
-    # (a smaller epsilon is met, too; with larger ones steps back would take for ever)
+    # (a smaller epsilon is met, too)
     parts = [(a, min(epsilon, LARGEST_EPSILON)) for a, epsilon in parts]
     # short and long: the lengths of what two slopes explain together
     pairs = [(abs(1 + sign * a) / 2, epsilon) for a, epsilon in parts for sign in (1, -1) if a + sign]
