@@ -23,6 +23,7 @@ from ..first_releases import LearnsNormsMixin
 from ..plain import plain_model
 from ..sweep import optimal_values, scores_of_splits
 from .accuracy import RidgeAccuracy
+from .decomposition import Decomposition
 from .problem import RidgeNoise, RidgeProblem
 from .sums import clipped_rows, outer_sums
 
@@ -138,7 +139,7 @@ class DPRidge(LearnsNormsMixin, PrivateRegressor):
 
     reads = {"lazily": True, "accept_sparse": "csr"}
     reads_once = True
-    keeps = ("_decomposed",)
+    keeps = ("_rho", "_decomposed")
     parameter_checks = {
         "alpha": size(
             why="without regularisation one record can move the model without limit",
@@ -280,12 +281,19 @@ class DPRidge(LearnsNormsMixin, PrivateRegressor):
             )
         twin = clone(self).set_params(**params)
         twin._check_parameters()
+        if hasattr(self, "gram_") and not hasattr(self, "_decomposed"):
+            n = self.n_samples_
+            self._decomposed = Decomposition.of(self.gram_ / n, self.moment_ / n, self._rho)
         released = {name: value for name, value in vars(self).items() if name not in twin.__dict__}
         vars(twin).update(released)
         share_records(self, twin)
         if hasattr(twin, "gram_"):
             twin._read_release()
         return twin
+
+    def __getstate__(self):
+        """Leave out of files what follows from `gram_`, and takes two times as much."""
+        return {name: value for name, value in super().__getstate__().items() if name != "_decomposed"}
 
     def _read_release(self):
         problem = self._with_values().problem()

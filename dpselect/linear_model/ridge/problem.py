@@ -288,7 +288,7 @@ class CovarianceNoise(RidgeNoise):
         decomposed = Decomposition.of(gram / n, moment / n, rho)
         theta = decomposed.minimiser(problem.alpha, problem.ball)
         return {
-            "gram_": gram, "moment_": moment, "_decomposed": decomposed, "n_samples_": n,
+            "gram_": gram, "moment_": moment, "_rho": rho, "_decomposed": decomposed, "n_samples_": n,
             **problem.attributes(theta),
         }
 

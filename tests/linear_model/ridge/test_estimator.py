@@ -142,6 +142,22 @@ def test_post_processing_equals_a_fit(data, parameters):
     assert (restored.post_process(alpha=0.5).coef_ == model.post_process(alpha=0.5).coef_).all()
 
 
+@pytest.mark.parametrize("d", [40, 300])
+@pytest.mark.parametrize("parameters", [{"norm": "l2"}, {"norm": "l2", "fit_intercept": False}])
+def test_a_file_has_the_sums_once(d, parameters):
+    """What follows from them is made again where it is needed, and is the same."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, d)) / d**0.5
+    model = seeded(X, X[:, 0], epsilon=30.0, **parameters)
+    restored = pickle.loads(pickle.dumps(model))
+    assert len(pickle.dumps(model)) < 1.1 * model.gram_.nbytes + 4000
+    alone = restored.post_process(alpha=0.3)
+    for alpha in (0.3, 1e-3):
+        found = restored.post_process(alpha=alpha).coef_
+        assert (found == model.post_process(alpha=alpha).coef_).all()
+    assert (pickle.loads(pickle.dumps(alone)).post_process(alpha=1e-3).coef_ == found).all()
+
+
 def test_post_processing_is_refused_where_it_is_not_free(data):
     model = DPRidge(target_range=(-1, 1)).fit(*data)
     with pytest.raises(ValueError, match="epsilon cannot change"):
