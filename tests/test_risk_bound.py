@@ -13,6 +13,7 @@ from sklearn.base import clone
 from dpselect import CertificateError, DPLinearSVC, DPLogisticRegression, DPRidge
 from dpselect.certificates import RiskBound, public_reach, select_by_risk_bound
 from dpselect.linear_model import risk_bound
+from dpselect.records import Weighted
 from tests.trials import scales_of, solved, trial
 
 CLASSIFIERS = [DPLogisticRegression, DPLinearSVC]
@@ -239,6 +240,33 @@ def test_bounds_are_attained_and_half_of_them_would_not_hold(model, n, reach):
             value_of(model, X, y, reach) - value_of(model, other_X, other_y, reach)
         ))
     assert 0.85 * sensitivity <= best <= sensitivity
+
+
+def moved_by_rounding(model, n=300):
+    """How far a value moves in float64 if one person has the same row several times."""
+    furthest = 0.0
+    for seed in range(20):
+        X, y = some_records(n, 3, (0, 1), seed)
+        times = np.ones(n, dtype=int)
+        times[0] = 2 + seed % 10
+        persons = np.arange(n)
+        once, often = (
+            values_of([model], np.repeat(X, t, axis=0), Weighted.of(
+                np.repeat(y, t), None, np.repeat(persons, t)), 1.0)[0]
+            for t in (np.ones(n, dtype=int), times)
+        )
+        furthest = max(furthest, abs(once - often))
+    return furthest, model.risk_bound(n, 3, 1, 1.0).sensitivity
+
+
+def test_rounding_moves_no_value_further_than_the_least_span_allows(monkeypatch):
+    """Losses of nearly flat models differ by less than float64 rounds their mean."""
+    model = classifier(alpha=1e28)
+    moved, sensitivity = moved_by_rounding(model)
+    assert 0 < moved <= 1e-3 * sensitivity
+    monkeypatch.setattr(risk_bound, "LEAST_SPAN", 0.0)
+    moved, sensitivity = moved_by_rounding(model)
+    assert moved > 3 * sensitivity
 
 
 def test_a_value_without_the_ball_moves_further():
