@@ -24,10 +24,12 @@ from ..rows import (
 from .weights import weights_of
 
 TINY = 2.0**-300
+# of so many entries a clipped copy costs less than factors and a constant in each product
+FEW_ENTRIES = 1 << 15
 
 
 class Rows:
-    """A block of b rows a_i = (f_i x_i, s), dense or a CSR array, never copied or stored.
+    """A block of b rows a_i = (f_i x_i, s), dense or a CSR array, neither copied nor stored.
 
     `factor`, f of shape (b, 1), scales long rows down; the constant s is None without an intercept.
     `weight`, of shape (b, 1), is how often a row counts in sums of losses, or None for once.
@@ -69,6 +71,11 @@ class Rows:
         if self.constant is not None:
             A[:, -1:] = self.constant * weights
         return A
+
+    def clipped_copy(self):
+        """Return the same dense rows, which need neither factors nor a constant in products."""
+        ones = np.ones((len(self.X), 1))
+        return Rows(self.matrix(ones), ones, None, self.weight)
 
     def take(self, chosen):
         """Return the chosen rows."""
@@ -180,13 +187,16 @@ class Design:
     def sums(self, *aligned, columns):
         """Return :meth:`sum` of what is aligned, for many passes of at most so many `columns`.
 
-        Dense rows in memory that are one block are cut and wrapped here, and not in each pass.
+        Dense rows in memory that are one block are cut and wrapped here, and not in each pass; few ones
+        are clipped here, too.
         """
         width = max(self.X.shape[1], columns)
         if is_lazy(self.X) or self.sparse or not 0 < self.n_rows <= rows_in_block(width):
             return partial(self._sum_of, aligned)
         whole = self._wrap(lambda *block: block)
         ((rows, *aligned),) = over_blocks(whole, self.X, (*self._known(), *aligned), width)
+        if rows.X.size <= FEW_ENTRIES:
+            rows = rows.clipped_copy()
         return lambda function, columns, dense=False: function(rows, *aligned)
 
     def _sum_of(self, aligned, function, columns, dense=False):

@@ -107,7 +107,10 @@ class Problems:
         self.n_passes += 1
         gradients = partial(self.terms.gradients, W, columns)
         (total,) = self.sum(gradients, columns=len(columns))
-        return total / self.sizes[columns] + self.mu[columns] * W + self.linear[:, columns]
+        sizes, mu, linear = self.sizes, self.mu, self.linear
+        if len(columns) < len(mu):
+            sizes, mu, linear = sizes[columns], mu[columns], linear[:, columns]
+        return total / sizes + mu * W + linear
 
     def moments(self, W):
         """Return the mean row, the variances of the columns, and each problem's mean curvature at W.
@@ -141,8 +144,9 @@ class Problems:
         else:
             owners, own = np.unique(columns % self.shape[1], return_inverse=True)
             places = [np.flatnonzero(own == i) for i in range(len(owners))]
+        mu = self.mu[columns]
         return Factors([
-            ([k], _factor(H, self.mu[columns[place]].mean()))
+            ([k], _factor(H, _mean_of(mu, place)))
             for k, place, H in zip(owners, places, self._curvatures(W, columns, places))
         ])
 
@@ -260,7 +264,7 @@ class ManyFactors:
 
 
 def _mean_of(columns, some):
-    return columns[:, some[0]] if len(some) == 1 else columns[:, some].mean(axis=1)
+    return columns[..., some[0]] if len(some) == 1 else columns[..., some].mean(axis=-1)
 
 
 def _factor(curvature, mu):

@@ -131,7 +131,7 @@ def test_terms_are_0_on_average(categories, table):
         assert term.effect.sum() == pytest.approx(0, abs=1e-12) and np.ptp(term.effect) > 0
     assert job.values[0].tolist() == ["farmer", "clerk", "cook", "<unknown>", None]
     steps = [dose.effect[dose.values[0] == value][0] for value in (0, 3, 10)]
-    assert sum(steps) == pytest.approx(0, abs=1e-12) and len(set(dose.effect)) == 3
+    assert sum(steps) == pytest.approx(0, abs=1e-12) and len(set(dose.effect.round(12))) == 3
 
 
 KINDS = [(DPLogisticRegression, {"perturbation": "output"}), (DPLinearSVC, {"norm": "l2"})]

@@ -61,7 +61,7 @@ def test_sums_over_sparse_rows_of_many_columns_round_as_little():
     X = sparse.csr_array((np.full(n, v), np.zeros(n, np.int32), np.arange(n + 1)), shape=(n, p))
     problems = Problems(
         Design(X, 1.0, None), np.ones((n, 1)), np.array([0]), LogisticLoss(), np.array([[1e-30]]),
-        np.zeros((p, 1, 1)),
+        np.zeros((1, p, 1)),
     )
     for u in -np.random.default_rng(0).uniform(2, 6, size=5):
         w = np.zeros((p, 1))
