@@ -2,7 +2,6 @@
 
 from .. import density, linear_model, preprocessing
 from ..events import ChoiceEvent, GaussianEvent, ObjectiveEvent
-from ..linear_model.ridge.decomposition import Decomposition
 from ..preprocessing import schema, terms
 from ..privacy import PrivacyLoss
 
@@ -12,8 +11,7 @@ OWN = (
     preprocessing.BoundedScaler, preprocessing.DPBoundsScaler, preprocessing.NormClipper,
     preprocessing.PublicSchema, preprocessing.TableEncoder, preprocessing.TabularPipeline,
     schema.CategoryColumn, schema.NumberColumn, terms.CategoryTerm, terms.FourierTerm,
-    terms.NumberTerm, terms.PairTerm, Decomposition, PrivacyLoss, ChoiceEvent, GaussianEvent,
-    ObjectiveEvent,
+    terms.NumberTerm, terms.PairTerm, PrivacyLoss, ChoiceEvent, GaussianEvent, ObjectiveEvent,
 )
 # functions of rows, which to_sklearn makes steps of
 FUNCTIONS = (
