@@ -41,8 +41,11 @@ def test_many_passes_see_what_one_does(kind, block, monkeypatch):
     for _ in range(2):
         for one, other in zip(sums(products, 3, dense=True), design.sum(
                 products, G, columns=3, dense=True)):
-            # of few entries a clipped copy is made, whose products round in another way
-            assert one == pytest.approx(other, rel=1e-13, abs=1e-13)
+            if block > 256 and not design.sparse:
+                # a clipped copy is made, whose products round in another way
+                assert one == pytest.approx(other, rel=1e-13, abs=1e-13)
+            else:
+                assert np.array_equal(one, other)
     assert (seen == [200] * 4) == (block > 256)
 
 
