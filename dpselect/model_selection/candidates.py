@@ -54,17 +54,37 @@ class Candidate:
         ]
         self.but_for_alpha = self._but_for_alpha(self.params)
 
-    def with_numbers(self, params):
-        """Return a candidate of the same kind; neither has been fitted."""
-        return with_values(
-            self, params=params, estimator=with_values(self.estimator, **params),
-            but_for_alpha=self._but_for_alpha(params),
-        )
+    def with_numbers(self):
+        """Return a function from `params` to a candidate of the same kind; none has been fitted."""
+        shared = vars(self) | {"_alike": with_values(self.estimator)}
+        del shared["estimator"]
+
+        def of_this_kind(params):
+            candidate = object.__new__(type(self))
+            candidate.__dict__ = shared | {"params": params}
+            if self._other_names:
+                candidate.but_for_alpha = self._but_for_alpha(params)
+            return candidate
+
+        return of_this_kind
+
+    def __getattr__(self, name):
+        # most candidates of a long grid are never asked for their estimator
+        if name != "estimator":
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        self.estimator = with_values(self._alike, **self.params)
+        return self.estimator
 
     @property
     def model(self):
         """The private model: the estimator itself, or the last step of a Pipeline."""
         return self.estimator.steps[-1][1] if self._has_steps else self.estimator
+
+    @property
+    def alpha(self):
+        """The alpha of the model."""
+        alone = not self._has_steps and "alpha" in self.params
+        return self.params["alpha"] if alone else self.model.alpha
 
     @property
     def steps(self):
@@ -187,7 +207,7 @@ def make_candidates(estimator, param_grid, *, trusted_steps, needs=None, search=
     for params in points:
         alike = _but_for_numbers(params) if alone and params else None
         if alike in checked:
-            candidates.append(checked[alike].with_numbers(params))
+            candidates.append(checked[alike](params))
             continue
         copy = clone(estimator)
         copy.set_params(**{name: clone(value, safe=False) for name, value in params.items()})
@@ -206,7 +226,7 @@ def make_candidates(estimator, param_grid, *, trusted_steps, needs=None, search=
         candidates.append(Candidate(params, copy, key))
         _check_model(candidates[-1].model, needs, search)
         if alike is not None:
-            checked[alike] = candidates[-1]
+            checked[alike] = candidates[-1].with_numbers()
     return candidates
 
 

@@ -86,6 +86,18 @@ def test_candidates_that_differ_in_numbers_are_models_of_their_own(grid):
     assert given.get_params() == MODEL.get_params()
 
 
+def test_a_model_that_is_asked_for_late_knows_nothing_of_others():
+    first, second, third = make_candidates(
+        clone(MODEL), {"alpha": [0.1, 0.2, 0.3]}, trusted_steps=()
+    )
+    first.model.set_params(alpha=7.0, classes=[7, 8], max_iter=7).fit([[0.0], [1.0]], [7, 8])
+    assert [c.alpha for c in (second, third)] == [0.2, 0.3]
+    for candidate, alpha in ((pickle.loads(pickle.dumps(second)), 0.2), (third, 0.3)):
+        assert vars(candidate.model) == vars(clone(MODEL).set_params(alpha=alpha))
+        assert candidate.model is candidate.model and candidate.kind is not None
+        assert not hasattr(candidate, "no_such_attribute")
+
+
 def test_numbers_do_not_hide_what_a_grid_may_not_vary():
     for name in ("ledger", "no_such_parameter", "epsilon"):
         with pytest.raises(ValueError, match=name):

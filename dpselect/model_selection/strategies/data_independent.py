@@ -1,7 +1,7 @@
 """The public rule: the regularisation is a function of public numbers, and nothing is selected."""
 
-import heapq
 import math
+from bisect import bisect_left
 from functools import cache
 from numbers import Real
 from operator import attrgetter
@@ -54,8 +54,8 @@ def applies(candidates):
 
 def has_costs(candidates):
     """Tell whether the public rule is known for all models."""
-    models = {type(c.model): c.model for c in one_of_each_kind(candidates)}
-    return all(isinstance(model, RanksRegularisation) for model in models.values())
+    # (a class is asked faster than its instances are)
+    return all(issubclass(type(c.model), RanksRegularisation) for c in one_of_each_kind(candidates))
 
 
 def best_regularisations(problem, epsilon):
@@ -77,55 +77,70 @@ class AlphaCosts:
     """
 
     def __init__(self, problem, members, epsilon):
-        self.candidates, self.members = problem.candidates, members
-        alphas = [problem.candidates[i].model.alpha for i in members]
-        self.ordered = by_alpha(members, alphas)
-        self.calibrations = {}
-        for i in members if self.ordered is None else {self.ordered[0], self.ordered[-1]}:
+        self.candidates = problem.candidates
+        alphas = [problem.candidates[i].alpha for i in members]
+        self.in_order = all_numbers(alphas)
+        if self.in_order:
+            first = dict(zip(reversed(alphas), reversed(members)))
+            alphas = apart(sorted(first))
+            members = [first[alpha] for alpha in alphas]
+        self.members, self.alphas, self.calibrations = members, alphas, {}
+        for i in members[:1] if self.in_order else members:
             candidate = problem.candidates[i]
             shape = candidate.shape(problem.n_samples)
             self.calibrations[i] = candidate.model.calibration(shape, epsilon)
+        self.parts(len(members) - 1)
 
-    def parts(self, i):
-        """Return what noise and bias add to the cost of candidate i."""
+    def parts(self, place):
+        """Return what noise and bias add to the cost of a member."""
+        i = self.members[place]
         if i not in self.calibrations:
-            # what a model checks of its parameters has passed for a smaller alpha and for a larger one
-            known = self.calibrations[self.ordered[0]]
-            self.calibrations[i] = known.with_alpha(self.candidates[i].model.alpha)
+            # what a model checks of its parameters has passed for a smaller alpha
+            known = self.calibrations[self.members[0]]
+            self.calibrations[i] = known.with_alpha(self.alphas[place])
         return self.calibrations[i].regularisation_parts()
 
     def least(self):
         """Return the candidate with the least cost."""
-        if self.ordered is None:
-            return min(self.members, key=lambda i: sum(self.parts(i)))
-        return least_cost(self.ordered, cache(self.parts))
+        costs = cache(lambda place: sum(self.parts(place)))
+        if not self.in_order:
+            return min(zip(map(costs, range(len(self.members))), self.members))[1]
+        # there they would be alike if noise fell as alpha grows, and bias grew as it does
+        noise, bias = self.parts(len(self.members) - 1)
+        alike = self.alphas[-1] * math.sqrt(noise / max(bias, math.ulp(0.0)))
+        return self.members[least_cost(len(self.members), costs, bisect_left(self.alphas, alike))]
 
 
-def least_cost(ordered, parts):
-    """Return the first member with the least cost: the sum of parts(i), what noise and bias take.
+def least_cost(k, cost, near):
+    """Return for which of 0, ..., k - 1 the cost is least, of costs that fall and then rise.
 
-    The one falls with alpha and the other one grows, so that between two members none costs less than
-    the noise of the larger alpha and the bias of the smaller one. Of members that are `ordered` by
-    alpha few are looked at, but always those at the ends.
+    So do those of alphas in their order, though some are alike before they rise. Few are looked at,
+    the first of them `near` the given one.
     """
-    least, best = min((sum(parts(i)), i) for i in (ordered[0], ordered[-1]))
-    spans = [(0.0, 0, len(ordered) - 1)]
-    while spans:
-        bound, low, high = heapq.heappop(spans)
-        # parts are monotone up to rounding, and a hundredth where the residual takes a larger share
-        if bound > 1.02 * least:
-            break
-        middle = (low + high) // 2
-        least, best = min((least, best), (sum(parts(ordered[middle])), ordered[middle]))
-        for a, b in ((low, middle), (middle, high)):
-            if b - a > 1:
-                heapq.heappush(spans, (parts(ordered[b])[0] + parts(ordered[a])[1], a, b))
-    return best
+    low, high, step = 0, k - 1, 1
+    i = min(max(near - 1, 0), k - 2)
+    while low < high:
+        # (what is alike differs by rounding)
+        if cost(i + 1) > (1 + 1e-9) * cost(i):
+            high = i
+            i = max(i - step, (low + high) // 2)
+        else:
+            low = i + 1
+            i = min(i + step, (low + high) // 2)
+        step *= 2
+    return low
 
 
-def by_alpha(members, alphas):
-    """Return the members in the order of their alphas, or None if one is no finite number."""
+def apart(alphas):
+    """Return sorted alphas without those that cost what the one before them costs, whatever it is."""
+    kept = alphas[:1]
+    for alpha in alphas:
+        if alpha > (1 + 1e-6) * kept[-1]:
+            kept.append(alpha)
+    return kept
+
+
+def all_numbers(alphas):
+    """Tell whether all are finite numbers, which have an order."""
     numbers = all([issubclass(kind, Real) and kind is not bool for kind in set(map(type, alphas))])
-    if not numbers or not all(map(math.isfinite, alphas)):
-        return None
-    return [i for _, i in sorted(zip(map(float, alphas), members))]
+    return numbers and all(map(math.isfinite, alphas))
