@@ -8,7 +8,8 @@ scale optimization*, Mathematical Programming 45, 1989), started from the invers
 curvature matrix in place of a multiple of the identity. With a matrix taken at the point itself
 the first step would be Newton's. It is taken at the minimiser over a sample of the rows, which is
 where the descent begins; the parts of one column share it. A new one is made after as many steps
-as it costs, if more steps than that seem to be left without it.
+as it costs, if more steps than that seem to be left without it; of few rows at each step, as in
+Newton's method.
 
 With many coefficients a matrix may cost more than it saves. The descent then starts from the
 curvature of rows with independent columns, a diagonal and one more direction, which the sample
@@ -43,6 +44,8 @@ PASS, AFTER, FEW_ON_SAMPLE, FEW = 8, 20, 5, 3
 # coefficients; about so many steps come after it. Up to a cost of CHEAP_RENEWAL nothing is gained by
 # asking whether it pays. Found by experiment.
 RENEWAL, RENEWAL_COEFFICIENTS, FEW_AFTER, CHEAP_RENEWAL = 1.4, 20, 3, 2
+# that of one problem with up to so many entries costs no more than a gradient
+TINY = 1 << 11
 # steps that are remembered, with curvature matrices, and without; of so many numbers at most
 MEMORY = 10
 LONG_MEMORY, MEMORY_ELEMENTS = 20, 1 << 21
@@ -137,7 +140,8 @@ def _descend_together(problems, tau, way):
     W, factors = _start(problems, tau, way)
     if factors is None:
         return None
-    renewal = math.inf if way.guessing else RENEWAL + len(W) / RENEWAL_COEFFICIENTS
+    tiny = len(tau) == 1 and problems.design.n_rows * len(W) <= TINY
+    renewal = math.inf if way.guessing else 0 if tiny else RENEWAL + len(W) / RENEWAL_COEFFICIENTS
     W, G = _descend(problems, np.arange(len(tau)), W, factors, tau, way, renewal)
     return (W, G) if way.cost == math.inf or (_norms(G) <= tau).all() else None
 

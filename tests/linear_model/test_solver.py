@@ -443,6 +443,18 @@ def test_no_matrix_is_made_for_the_last_few_steps(counted, monkeypatch):
     assert passes(far)[0] > fewer + 4
 
 
+def test_each_step_over_few_rows_has_a_matrix_of_its_own(counted, monkeypatch):
+    gradients, curvatures = counted
+    problem = few_coefficients(1e-2, 1e-4, n=200, d=5)
+    minimise(**problem)
+    steps = len(gradients) - 1
+    assert len(curvatures) == steps
+    curvatures.clear()
+    monkeypatch.setattr(solver, "TINY", 0)
+    minimise(**problem)
+    assert len(curvatures) < steps
+
+
 def test_what_a_matrix_costs_is_public():
     rng = np.random.default_rng(0)
     empty, full = np.zeros((2000, 600)), rng.normal(size=(2000, 600))
