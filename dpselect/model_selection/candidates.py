@@ -32,7 +32,7 @@ class Candidate:
     is what is public of the rows that they give; all three once the columns are known. `persons` tells
     whether records are persons with any number of rows. Of one `kind` are candidates without steps that
     differ in numbers of a private estimator only. `but_for_alpha` is equal for candidates that differ in
-    the alpha of their model only.
+    `alpha` only, that of their model, if it has one.
     """
 
     params: dict
@@ -53,6 +53,7 @@ class Candidate:
             if not (self.belongs_to_model(name) and name.rpartition("__")[2] == "alpha")
         ]
         self.but_for_alpha = self._but_for_alpha(self.params)
+        self.alpha = getattr(self.model, "alpha", None)
 
     def with_numbers(self):
         """Return a function from `params` to a candidate of the same kind; none has been fitted."""
@@ -61,7 +62,7 @@ class Candidate:
 
         def of_this_kind(params):
             candidate = object.__new__(type(self))
-            candidate.__dict__ = shared | {"params": params}
+            candidate.__dict__ = shared | {"params": params, "alpha": params.get("alpha", self.alpha)}
             if self._other_names:
                 candidate.but_for_alpha = self._but_for_alpha(params)
             return candidate
@@ -79,12 +80,6 @@ class Candidate:
     def model(self):
         """The private model: the estimator itself, or the last step of a Pipeline."""
         return self.estimator.steps[-1][1] if self._has_steps else self.estimator
-
-    @property
-    def alpha(self):
-        """The alpha of the model."""
-        alone = not self._has_steps and "alpha" in self.params
-        return self.params["alpha"] if alone else self.model.alpha
 
     @property
     def steps(self):
