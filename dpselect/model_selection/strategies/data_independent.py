@@ -81,7 +81,8 @@ class AlphaCosts:
         alphas = [problem.candidates[i].alpha for i in members]
         self.in_order = all_numbers(alphas)
         if self.in_order:
-            first = dict(zip(reversed(alphas), reversed(members)))
+            # (products of other kinds of numbers overflow sooner)
+            first = dict(zip(map(float, reversed(alphas)), reversed(members)))
             alphas = apart(sorted(first))
             members = [first[alpha] for alpha in alphas]
         self.members, self.alphas, self.calibrations = members, alphas, {}

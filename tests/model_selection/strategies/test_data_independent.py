@@ -155,6 +155,8 @@ def test_alphas_that_are_nearly_equal_do_not_mislead(model):
     problem = SimpleNamespace(candidates=members, n_samples=10**5)
     assert AlphaCosts(problem, list(range(len(alphas))), 1.0).least() == 3
     assert AlphaCosts(problem, [0, 1, 2, 7, 8], 1.0).least() == 0
+    members[:] = [Member(alpha, model) for alpha in (np.finfo(np.float32).max, 1e39, 1e-3)]
+    assert AlphaCosts(problem, [0, 1, 2], 1.0).least() == 2
     assert apart(sorted({*alphas})) == [1e-3, 0.1, 0.3, 1]
 
 
