@@ -105,7 +105,7 @@ class AlphaCosts:
         """Return the candidate with the least cost."""
         costs = cache(lambda place: sum(self.parts(place)))
         if not self.in_order:
-            return min(zip(map(costs, range(len(self.members))), self.members))[1]
+            return self.members[min(range(len(self.members)), key=costs)]
         # there they would be alike if noise fell as alpha grows, and bias grew as it does
         noise, bias = self.parts(len(self.members) - 1)
         alike = self.alphas[-1] * math.sqrt(noise / max(bias, math.ulp(0.0)))
@@ -113,7 +113,7 @@ class AlphaCosts:
 
 
 def least_cost(k, cost, near):
-    """Return for which of 0, ..., k - 1 the cost is least, of costs that fall and then rise.
+    """Return the first of 0, ..., k - 1 whose cost is least, of costs that fall and then rise.
 
     So do those of alphas in their order, though some are alike before they rise. Few are looked at,
     the first of them `near` the given one.
@@ -129,7 +129,11 @@ def least_cost(k, cost, near):
             low = i + 1
             i = min(i + step, (low + high) // 2)
         step *= 2
-    return low
+
+    def alike(i):
+        return cost(i) <= (1 + 1e-9) * cost(low)
+
+    return bisect_left(range(low), True, key=alike) if low and alike(low - 1) else low
 
 
 def apart(alphas):

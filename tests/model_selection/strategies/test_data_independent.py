@@ -24,8 +24,7 @@ def test_the_choice_is_that_of_the_public_cost(model, n):
         type(model)(epsilon=0.5, alpha=alpha, classes=[0, 1]).regularisation_cost(n, 3)
         for alpha in ALPHAS
     ]
-    # (more than one is least where objective perturbation needs a larger alpha)
-    assert costs[s.best_index_] == min(costs)
+    assert s.best_index_ == np.argmin(costs)
     assert [loss.epsilon for loss in s.privacy_.releases] == [0.5]
     assert s.best_estimator_.epsilon == 0.5
 
@@ -126,7 +125,7 @@ def test_the_least_of_any_costs_with_one_valley_is_found():
         rises = np.cumsum(rng.integers(1, 3, size=rng.integers(1, 40)))
         costs = np.concatenate([falls, rises + (falls[-1] if len(falls) else 0)])
         found, seen = looked_at(costs, int(rng.integers(len(costs) + 1)))
-        assert costs[found] == costs.min() and len(seen) <= 20
+        assert found == np.argmin(costs) and len(seen) <= 24
 
 
 @pytest.mark.parametrize("alpha", [1e-3, 0.02, 0.9])
