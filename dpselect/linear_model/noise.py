@@ -199,8 +199,8 @@ class LinearNoise:
         How far from 0 a typical model predicts here; for rules on alpha only.
     scales : Perturbation
         Of each one-vs-rest problem.
-    relative : bool
-        Whether lambda is so many times R^2 / n, whatever R is.
+    by_rule : bool
+        Whether `alpha` is what the public rule gives, a multiple of R^2 / n, and no larger.
     calibrated : callable
         From ``alpha=`` to the scales of a fit with this lambda.
     """
@@ -214,7 +214,7 @@ class LinearNoise:
     told: float
     reach: float
     scales: Perturbation
-    relative: bool
+    by_rule: bool
     calibrated: Callable[..., Perturbation] = field(repr=False, compare=False)
 
     @classmethod
@@ -251,14 +251,12 @@ class LinearNoise:
         given = float(given)
         noise = cls(
             problem, shape, epsilon, perturbation, law, given, told, reach, calibrated(alpha=given),
-            relative=False, calibrated=calibrated,
+            by_rule=False, calibrated=calibrated,
         )
         if not auto:
             return noise
-        if (added := noise.added_share()) <= 1:
-            # (offsets do not grow with R, nor does what depends on them; and no rounding decides, which
-            # the search for the noise of persons makes larger)
-            return replace(noise, relative=not problem.offsets and not shape.persons and added < 0.9)
+        if noise.added_share() <= 1:
+            return replace(noise, by_rule=True)
         return noise.with_alpha(
             larger_alpha(noise.alpha, lambda alpha: noise.with_alpha(alpha).added_share())
         )
@@ -266,7 +264,7 @@ class LinearNoise:
     def with_alpha(self, alpha):
         """Return the noise of a fit that differs in lambda only, a number."""
         alpha = float(alpha)
-        return with_values(self, alpha=alpha, scales=self.calibrated(alpha=alpha), relative=False)
+        return with_values(self, alpha=alpha, scales=self.calibrated(alpha=alpha), by_rule=False)
 
     @property
     def dimension(self):
@@ -285,15 +283,28 @@ class LinearNoise:
         decided = multiples or self.problem.norm == "l2" or self.perturbation == "output" or not learned
         if self.law != "gaussian" or not decided:
             return None
-        if learned and self.relative and isinstance(self.problem.loss.unweighted, MarginLoss):
-            # what counts of R is R^2 / (n mu), in which it cancels: it is taken from another R
-            problem = replace(self.problem, data_norm=1.0, data_norm_l1=math.inf)
-            return self.of(problem, self.shape, self.epsilon, self.perturbation, "auto").event()
+        if learned and self.by_rule and (event := self._event_at_any_radius()):
+            return event
         return gaussian_event(
             self.perturbation, self.problem.loss, self.scales, n_samples=self.shape.n_samples,
             radius=self.problem.radius, epsilon=self.epsilon, delta=self.problem.delta,
             n_problems=self.shape.n_problems, learned=learned, persons=self.shape.persons,
         )
+
+    def _event_at_any_radius(self):
+        """Return the Event where R cancels in R^2 / (n mu), taken from R = 1; None where it does not.
+
+        Nothing here may depend on the R at hand, which was learned from the records.
+        """
+        # offsets do not grow with R, and the search for the noise of persons is less exact
+        if self.problem.offsets or self.shape.persons:
+            return None
+        if not isinstance(self.problem.loss.unweighted, MarginLoss):
+            return None
+        problem = replace(self.problem, data_norm=1.0, data_norm_l1=math.inf)
+        unit = self.of(problem, self.shape, self.epsilon, self.perturbation, "auto")
+        # R changes the rounding of what is added: far from 1 it cannot decide
+        return unit.event() if unit.by_rule and unit.added_share() < 0.9 else None
 
     @property
     def added_law(self):

@@ -50,13 +50,11 @@ from .set_aside import (
     with_forecast,
 )
 from .spending import (
-    deltas_differ,
     divide,
-    fixed_event,
+    loss_of_any_model,
+    most_of,
     refuse_overspent,
-    unused_delta,
-    with_fixed_event,
-    without_events,
+    without_events_of_models,
 )
 from .splits import Halves, make_splits
 from .strategies import Problem, Strategy, compare_strategies, strategy_class
@@ -382,9 +380,6 @@ class StabilityGridSearchCV(
             estimator, losses, frozen = self._fit_private_steps(
                 estimator, X, y, public, stream, charge, number
             )
-            # which mechanisms follow, and if with a delta, goes by the number of columns
-            fixed = keep_their_columns(step for _, step in steps_before(self.estimator))
-            losses = losses if fixed else list(map(without_events, losses))
             if frozen:
                 candidates = self._candidates(estimator, frozen, persons)
                 firsts = FirstReleases(candidates)
@@ -399,7 +394,8 @@ class StabilityGridSearchCV(
                 # the rows that are learned from are those of what is left
                 strategy = self._strategy(shares, *known)
                 firsts.learn(division, X, y, stream.for_release())
-                strategy = kind.of(strategy.problem)
+                # which strategy it is was decided before: what is stated goes by it
+                strategy = strategy.after_learning()
             for message in self._ignored_scoring(strategy):
                 warn_caller(message, UserWarning)
             if weight is not None:
@@ -407,9 +403,8 @@ class StabilityGridSearchCV(
             if len(candidates) > 1:
                 progress.step(f"choosing among {len(candidates)} candidates by {kind.name!r}")
             choice = strategy.choose(X, y, stream)
-            learned = bool(firsts.releases)
             # what was trained may follow a choice
-            losses += [with_fixed_event(loss) for loss in choice.losses]
+            losses += map(without_events_of_models, choice.losses)
             winner, chosen = candidates[choice.best], choice.estimator
             if losses:
                 charge.begin()
@@ -421,20 +416,18 @@ class StabilityGridSearchCV(
                     winner.model, strategy.training_epsilon, state, winner.transform(X), y
                 )
                 chosen = winner.with_steps(model)
-                event = model.privacy_.event if fixed else None
-                if event is not None and (learned or choice.losses):
-                    event = fixed_event(candidates, n, strategy.training_epsilon, learned)
-                losses.append(with_fixed_event(model.privacy_, event))
+                trained, learned = model.privacy_, strategy.problem.learned
+                if learned or choice.losses:
+                    trained = loss_of_any_model(
+                        trained, candidates, n, strategy.training_epsilon, learned
+                    )
+                losses.append(trained)
             loss = (
                 jointly(losses, label=type(self).__name__) if losses
                 else PrivacyLoss(0.0, label="nothing depends on the data", adjacency=adjacency)
             )
-            if most.delta > loss.delta and (
-                learned or not fixed or deltas_differ(candidates, n, strategy.training_epsilon)
-            ):
-                # whether it was used has been decided by the records
-                unused = unused_delta(loss, most.delta)
-                loss = PrivacyLoss.sequential([*losses, unused], label=type(self).__name__)
+            if not keep_their_columns(step for _, step in steps_before(self.estimator)):
+                loss = most_of(loss, most)
             plan = choice.plan or strategy.plan()
             refuse_overspent(loss, most, f"strategy={strategy.name!r}", charge)
             if held is not None:

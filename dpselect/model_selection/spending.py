@@ -89,46 +89,42 @@ def _listed(losses):
     return ", ".join(f"{loss.label} {loss.epsilon:.6g}" for loss in losses)
 
 
-def deltas_differ(candidates, n_samples, epsilon):
-    """Tell whether the choice among candidates decides if a delta is used."""
-    return len({_delta_used(candidate, n_samples, epsilon) for candidate in candidates}) > 1
+def loss_of_any_model(loss, candidates, n_samples, epsilon, learned):
+    """Return the loss of the chosen model such that it holds for whichever candidate is chosen.
+
+    The records decided which one it is, and with `learned` also numbers of all of them. So neither
+    which mechanism a candidate has nor whether it uses its delta may decide what is stated.
+    """
+    delta, event = max(float(parameters(c.model).get("delta", 0.0)) for c in candidates), None
+    if delta > 0:  # without one no mechanism is known by more than its epsilon
+        calibrations = [
+            candidate.model.calibration(candidate.shape(n_samples), epsilon)
+            if isinstance(candidate.model, Calibrated) else None
+            for candidate in candidates
+        ]
+        event = worst_event([event_of_fit(calibration, learned) for calibration in calibrations])
+        if not learned:
+            delta = max(
+                float(getattr(calibration, "delta", parameters(candidate.model).get("delta", 0.0)))
+                for candidate, calibration in zip(candidates, calibrations)
+            )
+    return replace(
+        loss, delta=max(loss.delta, delta), event=event, composition="release", parts=()
+    )
 
 
-def _delta_used(candidate, n_samples, epsilon):
-    model = candidate.model
-    if isinstance(model, Calibrated):
-        return getattr(model.calibration(candidate.shape(n_samples), epsilon), "delta", None)
-    return parameters(model).get("delta")
-
-
-def fixed_event(candidates, n_samples, epsilon, learned):
-    """Return the Event of whichever candidate is chosen; `learned` says if numbers of them were."""
-    return worst_event([
-        event_of_fit(candidate.model.calibration(candidate.shape(n_samples), epsilon), learned)
-        if isinstance(candidate.model, Calibrated) else None
-        for candidate in candidates
-    ])
-
-
-def with_fixed_event(loss, event=None):
-    """Return a loss of which no event follows from records: that of a model is `event`."""
+def without_events_of_models(loss):
+    """Return a loss without the events of models, which may follow from records; choices have theirs."""
     if isinstance(loss.event, ChoiceEvent):
         return loss
-    parts = tuple(map(with_fixed_event, loss.parts))
-    return replace(loss, parts=parts, event=None if parts else event)
+    return replace(loss, parts=tuple(map(without_events_of_models, loss.parts)), event=None)
 
 
-def without_events(loss):
-    """Return what a loss states, and no more."""
-    return replace(loss, composition="release", parts=(), event=None)
+def most_of(loss, most):
+    """Return all that was reserved as the loss of a search, as one release without parts.
 
-
-def unused_delta(spent, most):
-    """Return what is missing to a delta of `most`: a delta that depends on the records is none."""
-    missing = most - spent.delta
-    while spent.delta + missing > most:
-        missing = math.nextafter(missing, 0.0)
-    return PrivacyLoss(
-        0.0, missing, adjacency=spent.adjacency, label="delta of models that were not chosen",
-        seeded=spent.seeded,
+    Where the number of columns was learned, which parts there are follows from the records.
+    """
+    return replace(
+        most, label=loss.label, kind=loss.kind, seeded=loss.seeded, composition="release", parts=(),
     )

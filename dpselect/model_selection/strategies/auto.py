@@ -1,6 +1,7 @@
 """The strategy that fits a search, by public numbers only."""
 
 import math
+from copy import copy
 from dataclasses import replace
 
 import numpy as np
@@ -32,10 +33,25 @@ class Auto(Strategy):
     name = "auto"
 
     def prepare(self):
-        self.strategy, self.members, self.reason = choose_strategy(self.problem)
+        self.strategy, self.share, self.reason = choose_strategy(self.problem)
+        self.members = self._members(self.problem)
         self.compares_scores = self.strategy.compares_scores
         self.training_epsilon = self.strategy.training_epsilon
         self.training_size = self.strategy.training_size
+
+    def after_learning(self):
+        # which strategy was taken stays, and with it what is spent on what: only `alpha` is
+        # decided anew, once for each set of the other parameters as before
+        again = copy(self)
+        again.problem = replace(self.problem, learned=True)
+        again.members = self._members(again.problem)
+        again.strategy = type(self.strategy)(again.problem.restricted(again.members))
+        return again
+
+    def _members(self, problem):
+        """Return the candidates that the strategy is restricted to."""
+        members = _shortlist(problem, self.share)
+        return members[:1] if isinstance(self.strategy, FirstCandidate) else members
 
     def dry_run(self):
         self.strategy.dry_run()
@@ -83,76 +99,79 @@ class Auto(Strategy):
 
 
 def choose_strategy(problem):
-    """Return a strategy that is restricted to some candidates, which these are, and why.
+    """Return a strategy for some of the candidates, the share of epsilon that decides these, and why.
 
-    The reason is the rest of a sentence.
+    They are those of `_shortlist`, or of `FirstCandidate` the first. The reason is the rest of a
+    sentence.
     """
-    k = len(problem.candidates)
-    everything = list(range(k))
-    if k == 1:
-        return FirstCandidate(problem), everything, "there is one candidate"
+    if len(problem.candidates) == 1:
+        return FirstCandidate(problem), None, "there is one candidate"
     if post_processing.applies(problem.candidates) and math.isfinite(problem.score.sensitivity(1)):
         reason = "all candidates post-process one release, so comparing them costs no training"
-        return PostProcessing(problem), everything, reason
+        return PostProcessing(problem), None, reason
     if data_independent.applies(problem.candidates):
         reason = "only alpha varies, and no choice that pays for looking at the records was better"
-        return DataIndependent(problem), everything, reason
+        return DataIndependent(problem), None, reason
     members = _shortlist(problem, 1 - SHARE)
     bound, _ = _attempt(OptimalRisk, problem.restricted(members))
     if bound is None:
         return _by_scores(problem)
     if bound.reach is None:
-        return _first(problem, _shortlist(problem, 1.0), TOO_SHORT)
+        return _first(problem, 1.0, TOO_SHORT)
     reason = (
         "more than alpha varies, and one record hardly moves the least risk that each of the "
         f"{len(members)} candidates can reach"
     )
-    return bound, members, reason
+    return bound, 1 - SHARE, reason
 
 
 def _shortlist(problem, share):
-    """Return the candidates that are left when the public rule has chosen alpha for each rest."""
-    if not data_independent.has_costs(problem.candidates):
+    """Return the candidates that are left when the public rule has chosen alpha for each rest.
+
+    It is for models that are trained with a `share` of epsilon; None leaves all.
+    """
+    if share is None or not data_independent.has_costs(problem.candidates):
         return list(range(len(problem.candidates)))
     return data_independent.best_regularisations(problem, share * problem.epsilon)
 
 
 def _by_scores(problem):
     """Choose among strategies that train every candidate, as `choose_strategy` does."""
-    members = _shortlist(problem, 0.5)  # about what is left for a model
-    few = problem.restricted(members)
+    share = 0.5  # about what is left for a model
+    few = problem.restricted(_shortlist(problem, share))
     stability, no_stability = _attempt(Stability, few)
     if stability is not None:
         plan = stability.plan()
         if plan.minimum_detectable_difference <= USEFUL * plan.stake:
             reason = "one record hardly moves the scores of models trained with fixed noise"
-            return stability, members, reason
+            return stability, share, reason
     stopping, no_stopping = _attempt(RandomStopping, few)
     if stopping is not None:
         plan = stopping.plan()
         if plan.minimum_detectable_difference > UNDERPOWERED * plan.stake:
-            return _first(problem, members, "a choice on so few held-out records is underpowered")
+            return _first(problem, share, "a choice on so few held-out records is underpowered")
         reason = "models that may be of any kind can be compared on held-out records only"
-        return stopping, members, reason
+        return stopping, share, reason
     if stability is None:
         split, no_split = _attempt(BudgetSplit, few)
         if split is not None:
-            return split, members, "models with a delta of their own can only share the loss"
+            return split, share, "models with a delta of their own can only share the loss"
         raise CertificateError(
             "No strategy serves these candidates with this scoring: "
             f"stability: {no_stability} random_stopping: {no_stopping} budget_split: {no_split}"
         )
     if plan.minimum_detectable_difference > HOPELESS * plan.stake:
         reason = "a choice by scores would be left to chance, and cost half of the loss"
-        return _first(problem, members, reason)
+        return _first(problem, share, reason)
     reason = "no other strategy has a bound for this score"
     if plan.minimum_detectable_difference > UNDERPOWERED * plan.stake:
         reason += ", and a choice as weak as this one was still better than one by chance"
-    return stability, members, reason
+    return stability, share, reason
 
 
-def _first(problem, members, reason):
-    return FirstCandidate(problem.restricted(members[:1])), members[:1], reason
+def _first(problem, share, reason):
+    first = _shortlist(problem, share)[:1]
+    return FirstCandidate(problem.restricted(first)), share, reason
 
 
 def _attempt(kind, problem):

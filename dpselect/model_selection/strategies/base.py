@@ -46,6 +46,8 @@ class Problem:
         `n_jobs` and `pre_dispatch`.
     progress : Progress
         Is told what is done.
+    learned : bool, default=False
+        Whether numbers of the candidates were learned from the records.
     """
 
     candidates: list
@@ -60,6 +62,7 @@ class Problem:
     random_state: object = None
     jobs: dict = field(default_factory=dict)
     progress: Progress = field(default_factory=Progress)
+    learned: bool = False
 
     @property
     def adjacency(self) -> Adjacency:
@@ -234,6 +237,17 @@ class Strategy(ABC):
         Strategy
         """
         return cls(problem)
+
+    def after_learning(self) -> "Strategy":
+        """Return the same strategy for candidates of which numbers were learned from the records.
+
+        How epsilon is divided may not follow from these numbers: what is stated is public.
+
+        Returns
+        -------
+        Strategy
+        """
+        return type(self)(replace(self.problem, learned=True))
 
     def prepare(self) -> None:
         """Check what is needed, and divide epsilon; no record is known yet."""

@@ -19,7 +19,7 @@ from ...mechanisms.zcdp import ROUNDING, pure_to_zcdp, zcdp_budget, zcdp_to_epsi
 from ...noise import as_generator
 from ...privacy import KINDS, PrivacyLoss
 from ...records import score_on, take_part
-from ..candidates import places_by
+from ..candidates import parameters, places_by
 from ..plan import minimum_detectable_difference
 from ..release import fit_for_release, release_state
 from ..splits import disjoint_parts
@@ -61,7 +61,12 @@ class HeldOut(Strategy):
 
     def fit(self, i, rows, y, part, epsilon, state):
         """Return candidate i's model, fitted on a part of the rows that its steps give."""
-        return fit_for_release(self.model(i), epsilon, state, *take_part(rows, y, part))
+        model = fit_for_release(self.model(i), epsilon, state, *take_part(rows, y, part))
+        if self.problem.learned:
+            # what was learned may have decided whether its delta is used
+            loss, delta = model.privacy_, float(parameters(model).get("delta", 0.0))
+            model.privacy_ = replace(loss, delta=max(loss.delta, delta), event=None)
+        return model
 
     def model(self, i):
         """Return candidate i's model, to be fitted."""
