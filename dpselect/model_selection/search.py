@@ -352,11 +352,11 @@ class StabilityGridSearchCV(
         if weight is not None:
             check_weights_are_taken([candidate.model for candidate in candidates])
         check_evaluation(self, (candidate.model for candidate in candidates))
-        score = self._score(candidates[0].model)
+        score, kind = self._score(candidates[0].model), strategy_class(self.strategy)
         if persons:
-            check_groups_are_taken(estimator, [candidate.model for candidate in candidates], score)
+            check_groups_are_taken(estimator, [c.model for c in candidates], score, kind)
         # dummy shapes: refuses bad parameters, and what no strategy can do, early
-        n, kind = 1000 * len(candidates), strategy_class(self.strategy)
+        n = 1000 * len(candidates)
         strategy = self._strategy(shares, kind, candidates, score, Halves(n), n, 1)
         strategy.dry_run()
         warn_if_seeded(self)
@@ -562,11 +562,10 @@ another alpha is taken only if its score is better by about 22.
         n_held = count_held(self.evaluation, n_samples)
         n_samples -= n_held
         splits = make_splits(self.cv, n_samples, stream.child("splits"), persons)
-        score = self._score(candidates[0].model)
+        score, kind = self._score(candidates[0].model), strategy_class(self.strategy)
         if persons:
-            check_groups_are_taken(estimator, [candidate.model for candidate in candidates], score)
+            check_groups_are_taken(estimator, [c.model for c in candidates], score, kind)
         _, public = records_for_steps(candidates, example)
-        kind = strategy_class(self.strategy)
         with without_spending(), noise_for_dummy_data():
             known = kind, candidates, score, splits, n_samples, n_features, public
             strategy = self._strategy(shares, *known)

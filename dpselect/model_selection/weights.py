@@ -45,9 +45,15 @@ def _routed(search, params):
     }
 
 
-def check_groups_are_taken(estimator, models, score=None):
+def check_groups_are_taken(estimator, models, score=None, strategy=None):
     """Refuse rows of persons, before any data is read, if something does not take them."""
     check_steps_take_groups(estimator)
+    if not getattr(strategy, "takes_groups", True):
+        raise TypeError(
+            f"groups were given, and strategy={strategy.__name__} does not say that it cuts persons and "
+            "not rows, of which one person may have many; leave groups out, or cut by "
+            "dpselect.records.take_part and set takes_groups = True."
+        )
     for model in models:
         require(TakesGroups, model, "groups", "leave them out")
         model.check_takes_groups()

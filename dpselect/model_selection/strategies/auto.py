@@ -31,6 +31,7 @@ class Auto(Strategy):
     """
 
     name = "auto"
+    takes_groups = True
 
     def prepare(self):
         self.strategy, self.share, self.reason = choose_strategy(self.problem)

@@ -150,6 +150,9 @@ class Strategy(ABC):
         Of the strategy in plans and messages; the class's own name unless it is set.
     compares_scores : bool
         Whether candidates are compared by the search's score.
+    takes_groups : bool
+        Whether `choose` counts and cuts persons, where records are those of persons with several rows:
+        by :func:`~dpselect.records.take_part` and :func:`~dpselect.records.score_on`.
     said : tuple of str
         What a plan says in words.
     training_epsilon, selection_epsilon : float
@@ -178,8 +181,10 @@ class Strategy(ABC):
     >>> from dpselect.mechanisms import noisy_argmax
     >>> from dpselect.model_selection import Choice, Strategy
     >>> from dpselect.noise import as_generator
-    >>> from dpselect.rows import take_records
+    >>> from dpselect.records import score_on, take_part
     >>> class Quarter(Strategy):
+    ...     takes_groups = True
+    ...
     ...     def prepare(self):
     ...         self.selection_epsilon = self.problem.selection_epsilon(0.25)
     ...         self.training_epsilon = self.problem.epsilon - self.selection_epsilon
@@ -192,8 +197,8 @@ class Strategy(ABC):
     ...         scores = []
     ...         for i, (candidate, part) in enumerate(zip(candidates, parts)):
     ...             rows, trial = candidate.transform(X), Trial(candidate.model, epsilon, noise(i))
-    ...             model = trial.fitted(*take_records(rows, y, part))
-    ...             scores.append(self.problem.score.comparison(model, *take_records(rows, y, test)))
+    ...             model = trial.fitted(*take_part(rows, y, part))
+    ...             scores.append(score_on(self.problem.score, model, *take_part(rows, y, test)))
     ...         sensitivity = np.full(len(scores), self.problem.score.sensitivity(len(test)))
     ...         best = noisy_argmax(scores, sensitivity, epsilon, noise("choice"))
     ...         return Choice(best, [self.choice_loss(epsilon)])
@@ -211,6 +216,7 @@ class Strategy(ABC):
 
     name = ""
     compares_scores = True
+    takes_groups = False
     said: tuple[str, ...] = ()
 
     def __init_subclass__(cls, **kwargs: Any) -> None:

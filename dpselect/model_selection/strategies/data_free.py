@@ -8,6 +8,7 @@ class FirstCandidate(Strategy):
     """The first candidate: what a user would have trained without a search."""
 
     name = "first_candidate"
+    takes_groups = True
     compares_scores = False
 
     def choose(self, X, y, stream):
@@ -18,6 +19,7 @@ class Random(Strategy):
     """A candidate by chance."""
 
     name = "random"
+    takes_groups = True
     compares_scores = False
     said = ("The choice does not look at the records.",)
 

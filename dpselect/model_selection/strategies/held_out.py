@@ -29,6 +29,8 @@ from .base import Choice, Strategy
 class HeldOut(Strategy):
     """The first split says which records train and which ones choose."""
 
+    takes_groups = True
+
     def prepare(self):
         score = self.problem.score
         if not math.isfinite(score.sensitivity(1)):

@@ -23,6 +23,7 @@ class OptimalRisk(Strategy):
     """
 
     name = "optimal_risk"
+    takes_groups = True
     compares_scores = False
 
     def prepare(self):

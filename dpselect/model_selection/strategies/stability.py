@@ -29,6 +29,7 @@ class Stability(Strategy):
     """
 
     name = "stability"
+    takes_groups = True
 
     @classmethod
     def of(cls, problem):

@@ -159,3 +159,33 @@ def test_what_spends_more_than_it_stated_releases_nothing(kind, refit, data, led
 def test_what_is_no_strategy_is_refused(strategy):
     with pytest.raises(ValueError, match="strategy.*dpselect.model_selection.Strategy"):
         search(strategy).fit(Untouchable(), Untouchable())
+
+
+def persons_in_parts(strategy, groups):
+    """Return the persons of the rows that each model of a choice was trained on."""
+    X, y = records(len(groups))
+    seen = []
+
+    class Recording(strategy):
+        takes_groups = True
+
+        def choose(self, X, y, stream):
+            seen.append((self.problem.n_samples, len(X)))
+            return super().choose(X, y, stream)
+
+    search(strategy=Recording).fit(X, y, groups=groups)
+    return seen
+
+
+@pytest.mark.parametrize("method", ["fit", "plan"])
+def test_a_strategy_that_cuts_rows_is_refused_rows_of_persons(method):
+    """It would take numbers of persons for numbers of rows, of which one person has many."""
+    groups = np.repeat(np.arange(60), 10)
+    assert persons_in_parts(HalfOnHeldOutRecords, groups) == [(60, 600)]
+    own = search(strategy=HalfOnHeldOutRecords)
+    with pytest.raises(TypeError, match="takes_groups = True"):
+        if method == "plan":
+            own.plan(60, 3, persons=True)
+        else:
+            own.fit(*records(600), groups=groups)
+    assert all(kind.takes_groups for kind in STRATEGIES.values())
