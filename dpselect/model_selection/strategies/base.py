@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ...exceptions import CertificateError
 from ...metrics import Score
 from ...noise import InnerStream, is_seeded
 from ...persons import adjacency_of
@@ -17,6 +18,9 @@ from ..candidates import one_of_each_kind, parameters
 from ..plan import SelectionPlan, too_few_records
 from ..progress import Progress
 from .dry_run import check_calibration, dry_run_fit, needs_fit
+
+# what a strategy spends, on what, and on how many records
+DIVISION = ("training_epsilon", "selection_epsilon", "training_size")
 
 
 @dataclass(frozen=True)
@@ -252,8 +256,19 @@ class Strategy(ABC):
         Returns
         -------
         Strategy
+
+        Raises
+        ------
+        CertificateError
+            If `prepare` divides epsilon in another way than before they were learned.
         """
-        return type(self)(replace(self.problem, learned=True))
+        again = type(self)(replace(self.problem, learned=True))
+        if any(getattr(again, name) != getattr(self, name) for name in DIVISION):
+            raise CertificateError(
+                f"strategy={self.name!r} divides epsilon by numbers that were learned from the records, "
+                "and what is stated may not follow from these; let prepare divide it by public numbers."
+            )
+        return again
 
     def prepare(self) -> None:
         """Check what is needed, and divide epsilon; no record is known yet."""

@@ -17,7 +17,7 @@ from dpselect.model_selection.splits import disjoint_parts
 from dpselect.model_selection.strategies import STRATEGIES
 from dpselect.rows import take_records
 
-from .common import GRID, RIDGE, Untouchable, coefficients, records, search, seeded, targets
+from .common import GRID, LOGISTIC, RIDGE, Untouchable, coefficients, records, search, seeded, targets
 
 
 class HalfOnHeldOutRecords(Strategy):
@@ -189,3 +189,21 @@ def test_a_strategy_that_cuts_rows_is_refused_rows_of_persons(method):
         else:
             own.fit(*records(600), groups=groups)
     assert all(kind.takes_groups for kind in STRATEGIES.values())
+
+
+class ByTheNorm(HalfOnHeldOutRecords):
+    """Spends the less on a choice the longer the rows are."""
+
+    def prepare(self):
+        super().prepare()
+        norm = self.problem.candidates[0].model.data_norm
+        self.selection_epsilon = 0.5 * self.problem.epsilon / (1 + norm)
+        self.training_epsilon = self.problem.epsilon - self.selection_epsilon
+
+
+def test_a_strategy_that_divides_epsilon_by_what_was_learned_is_refused():
+    learning = clone(LOGISTIC).set_params(data_norm="auto")
+    for kind in (HalfOnHeldOutRecords, MostRegularised):
+        search(kind, learning).fit(*records())
+    with pytest.raises(CertificateError, match="public numbers"):
+        search(ByTheNorm, learning).fit(*records())
