@@ -25,7 +25,8 @@ from .first_releases import Division, first_releases
 from .ledger import CarriesLedgerMixin, spending, where_it_came_from, without_spending
 from .ledger.jointly import jointly
 from .metrics.plain import accuracy, r_squared
-from .noise import InnerStream, as_generator, check_random_state, is_seeded, root_stream
+from .noise import as_generator, check_random_state, is_seeded, root_stream
+from .noise.generators import is_from_search
 from .parameters import counterpart, naming_counterparts, with_values
 from .persons import Persons, check_one_label_a_row
 from .privacy import Adjacency, PrivacyLoss
@@ -657,8 +658,7 @@ def _is_private(estimator):
 def warn_if_seeded(estimator):
     """Warn if what `estimator` is about to release has noise that can be drawn again."""
     state = estimator.random_state
-    # a search's inner fits are never released
-    if is_seeded(state) and not isinstance(state, InnerStream) and _is_private(estimator):
+    if is_seeded(state) and not is_from_search(state) and _is_private(estimator):
         warn_caller(
             f"{type(estimator).__name__} was given a random_state of type {type(state).__name__}: "
             "whoever knows the seed can remove the noise, so use random_state=None for anything "

@@ -42,8 +42,8 @@ from ..model_selection.spending import refuse_overspent, steps_at_most
 from ..model_selection.splits import disjoint_parts, make_splits
 from ..model_selection.strategies.dry_run import dry_run_fit
 from ..model_selection.weights import check_groups_are_taken, check_weights_are_taken, take_weights
-from ..noise import is_seeded, root_stream
-from ..noise.generators import RandomState, noise_for_dummy_data
+from ..noise import is_seeded
+from ..noise.generators import RandomState, noise_for_dummy_data, search_stream
 from ..persons import Persons, adjacency_of
 from ..privacy import PrivacyLoss
 from ..records import Weighted, check_weights, take_part
@@ -289,7 +289,7 @@ class AccuracyFirstSearchCV(
         persons = groups is not None
         weight = take_weights(self, params)
         name, epsilons = epsilon_grid(self.estimator, self.param_grid)
-        stream = root_stream(self.random_state)
+        stream = search_stream(self.random_state)
         estimator = seed_features(self.estimator, stream.child("features"))
         candidate = self._candidate(estimator, persons=persons)
         if persons:
@@ -420,7 +420,7 @@ class AccuracyFirstSearchCV(
         n_samples, n_features, n_classes, example = dummy_records(
             n_samples, n_features, n_classes, example
         )
-        stream = root_stream(0)
+        stream = search_stream(0)
         candidate = self._candidate(seed_features(self.estimator, stream), persons=persons)
         if persons:
             check_groups_are_taken(candidate.estimator, [candidate.model], self._score())

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import clone
 
 from ..metrics import Score
-from ..noise import root_stream
+from ..noise.generators import search_stream
 from ..persons import Persons
 from ..type_aliases import Estimator
 from ..validation import check_callable, check_number
@@ -225,7 +225,7 @@ def attack_certificate(
         1, n_samples=n_samples, n_validation=n_validation, n_trials=n_trials
     )
     (n_steps,) = _check_counts(0, n_steps=n_steps)
-    model = clone(estimator).set_params(random_state=root_stream(estimator.random_state))
+    model = clone(estimator).set_params(random_state=search_stream(estimator.random_state))
     rng = numpy_generator(random_state)
     found = []
     for _ in range(n_trials):

@@ -18,8 +18,8 @@ from ..first_releases import Division
 from ..ledger import PrivacyLedger, spending, without_spending
 from ..ledger.jointly import jointly
 from ..metrics import get_score
-from ..noise import is_seeded, root_stream
-from ..noise.generators import RandomState, noise_for_dummy_data
+from ..noise import is_seeded
+from ..noise.generators import RandomState, noise_for_dummy_data, search_stream
 from ..persons import Persons, adjacency_of
 from ..preprocessing.pipeline_check import keep_their_columns
 from ..privacy import PrivacyLoss
@@ -323,7 +323,7 @@ class StabilityGridSearchCV(
                 label="exact scores and an exact choice",
             )
             with spending(self, loss):
-                stream = root_stream(self.random_state)
+                stream = search_stream(self.random_state)
                 held = None
                 if self.evaluation is not None:
                     X, y = records_of(X, y, groups)
@@ -344,7 +344,7 @@ class StabilityGridSearchCV(
         persons = groups is not None
         adjacency = adjacency_of(persons)
         weight = take_weights(self, params)
-        stream = root_stream(self.random_state)
+        stream = search_stream(self.random_state)
         estimator = seed_features(self.estimator, stream.child("features"))
         shares = divide(self.epsilon, estimator, adjacency)
         candidates = self._candidates(estimator, persons=persons)
@@ -551,7 +551,7 @@ another alpha is taken only if its score is better by about 22.
         n_samples, n_features, n_classes, example = dummy_records(
             n_samples, n_features, n_classes, example
         )
-        stream = root_stream(0)
+        stream = search_stream(0)
         estimator = seed_features(self.estimator, stream.child("features"))
         adjacency = adjacency_of(persons)
         shares = divide(self.epsilon, estimator, adjacency)

@@ -26,11 +26,11 @@ _dummy = ContextVar("dummy", default=False)
 
 @dataclass(frozen=True)
 class InnerStream:
-    """The key of a stream for one noise sample inside a search.
+    """The key of a stream of noise, from which independent streams are made.
 
-    A search gives it as `random_state` to models that it never releases, so that
-    all training sets of a candidate see the same noise, in any worker process.
-    It does not warn as a seed would; a loss computed from it is marked as seeded.
+    As a `random_state` it is a seed like any other, with a warning and a loss that is marked
+    as seeded, wherever its key comes from. Only what a search itself hands on to its inner
+    fits does not warn: a search that has a seed has warned of it.
 
     Parameters
     ----------
@@ -51,6 +51,8 @@ class InnerStream:
 
     key: bytes = field(repr=False)
     released: bool = False
+    # set by `search_stream` alone: nothing that a caller can write makes a seed silent
+    _from_search: bool = field(default=False, init=False, repr=False, compare=False)
 
     def child(self, *path: str | int) -> "InnerStream":
         """Return the stream at `path` below this one; distinct paths are independent.
@@ -66,7 +68,7 @@ class InnerStream:
         """
         name = "/".join(f"{type(step).__name__}:{step}" for step in path).encode()
         digest = hashlib.blake2b(name, key=self.key, digest_size=KEY_BYTES)
-        return InnerStream(digest.digest(), self.released)
+        return self._with(digest.digest(), self.released)
 
     def for_release(self) -> "InnerStream":
         """Return the same stream, for noise that protects what is released.
@@ -75,7 +77,12 @@ class InnerStream:
         -------
         InnerStream
         """
-        return InnerStream(self.key, released=True)
+        return self._with(self.key, released=True)
+
+    def _with(self, key, released):
+        stream = InnerStream(key, released)
+        object.__setattr__(stream, "_from_search", self._from_search)
+        return stream
 
     def integer(self) -> int:
         """Return a public 31-bit seed, for splitters and feature maps of other libraries.
@@ -122,7 +129,8 @@ def root_stream(random_state: RandomState = None) -> InnerStream:
     """
     global _last_key
     check_random_state(random_state)
-    if isinstance(random_state, InnerStream) and not random_state.released:
+    # what a search never releases is no noise that was drawn for a release
+    if is_from_search(random_state) and not random_state.released:
         return random_state
     if not _dummy.get():
         _last_key = next(_keys_taken)
@@ -135,6 +143,19 @@ def root_stream(random_state: RandomState = None) -> InnerStream:
     if isinstance(random_state, np.random.SeedSequence):
         return InnerStream(random_state.generate_state(KEY_BYTES // 4, np.uint32).tobytes())
     return InnerStream(random_state.bytes(KEY_BYTES))
+
+
+def search_stream(random_state):
+    """Return the stream of a search: streams below it go to what the search fits, and do not warn."""
+    stream = root_stream(random_state)
+    stream = InnerStream(stream.key, stream.released)
+    object.__setattr__(stream, "_from_search", True)
+    return stream
+
+
+def is_from_search(random_state):
+    """Tell whether a search hands on a random state, and has warned of the seed that it has itself."""
+    return isinstance(random_state, InnerStream) and random_state._from_search
 
 
 def check_random_state(random_state: object) -> None:

@@ -29,6 +29,7 @@ from dpselect import (
 from dpselect.ledger import current_ledger, spending, without_spending
 from dpselect.model_selection.strategies import STRATEGIES
 from dpselect.noise import InnerStream, as_generator
+from dpselect.noise.generators import search_stream
 from dpselect.preprocessing import DPBoundsScaler
 from dpselect.privacy import PrivacyLoss
 
@@ -131,7 +132,7 @@ def test_refused_records_cost_nothing(name, data, ledger):
     assert entry.epsilon == 0.0 and entry.reserved_epsilon > 0
 
 
-STREAM = InnerStream(bytes(32))
+STREAM = search_stream(InnerStream(bytes(32)))
 
 
 @pytest.mark.parametrize("draw", [

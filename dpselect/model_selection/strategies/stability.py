@@ -7,7 +7,7 @@ import numpy as np
 from ...capabilities import Certified, PublicShape, require
 from ...estimator import Trial
 from ...mechanisms import noisy_argmax
-from ...noise import root_stream
+from ...noise.generators import search_stream
 from ..evaluation import exact_scores
 from ..plan import describe
 from . import data_independent, post_processing
@@ -54,7 +54,7 @@ class Stability(Strategy):
 
     def plan(self):
         # the tail bounds all noise samples, so that any will do
-        return self._plan(self._trials(root_stream(0)), tail=0.5)
+        return self._plan(self._trials(search_stream(0)), tail=0.5)
 
     def choose(self, X, y, stream):
         problem = self.problem
