@@ -40,7 +40,7 @@ from .records import (
     table_records,
 )
 from .rows import block_map
-from .training_records import remember, warns_of_training_records
+from .training_records import remember, share_records, warns_of_training_records
 from .type_aliases import Array, FloatArray, MatrixLike
 from .validation import check_epsilon, refuse_fit_params
 
@@ -101,6 +101,11 @@ class ReleaseMixin(CarriesLedgerMixin):
         params = {name: getattr(self, name) for name in names}
         nested = deep and any(hasattr(value, "get_params") for value in params.values())
         return super().get_params() if nested else params  # type: ignore[misc]
+
+    def __copy__(self):
+        twin = super().__copy__()
+        share_records(self, twin)
+        return twin
 
     @property
     def _repr_html_(self):

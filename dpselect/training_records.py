@@ -8,10 +8,13 @@ which goes out into the world, and without keeping the records.
 import math
 import threading
 import weakref
+from contextlib import contextmanager
 from functools import wraps
 from typing import Any, cast
 
 import numpy as np
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
 
 from .config import warn_caller
 from .exceptions import PrivacyLeakWarning
@@ -69,6 +72,36 @@ def share_records(model, twin):
         _TRAINED_ON[twin] = _TRAINED_ON[model]
 
 
+def holds_training_records(model, X):
+    """Tell whether `X` is what a private model, or a part of it, was trained on, or a part of that."""
+    places = map(_place_of, _parts(model))
+    return any(place is not None and place.overlaps(X) for place in places)
+
+
+def warn_of_training_records(model, message):
+    """Warn of what holds records that `model` was trained on; in the mode in which it was sent."""
+    with where_it_came_from(model):
+        warn_caller(message, PrivacyLeakWarning)
+
+
+def model_not_counted(trained):
+    """Say that a release about a model does not count the model's loss, and whether both add up."""
+    return (
+        "the model was trained on the same records, so its own loss adds to this one" if trained
+        else "the model's own loss is not counted here"
+    )
+
+
+@contextmanager
+def without_looking():
+    """Let what is called here score whatever it gets: what calls it has looked, or pays for it."""
+    before, _local.looked = getattr(_local, "looked", False), True
+    try:
+        yield
+    finally:
+        _local.looked = before
+
+
 def warns_of_training_records(method: Function) -> Function:
     """Decorate a method that scores: it warns of X that the model was trained on, or a part of it.
 
@@ -88,22 +121,38 @@ def warns_of_training_records(method: Function) -> Function:
     def warning_method(self, X, *args, **kwargs):
         if getattr(_local, "looked", False):
             return method(self, X, *args, **kwargs)
-        place = _TRAINED_ON.get(self)
-        if place is not None and place.overlaps(X):
-            with where_it_came_from(self):
-                warn_caller(
-                    "X holds records that the model was trained on, and their score is a function "
-                    "of them that the privacy loss does not cover; score records that took no part "
-                    "in training.",
-                    PrivacyLeakWarning,
-                )
-        _local.looked = True
-        try:
+        if holds_training_records(self, X):
+            warn_of_training_records(
+                self, "X holds records that the model was trained on, and their score is a function "
+                "of them that the privacy loss does not cover; score records that took no part "
+                "in training.",
+            )
+        with without_looking():
             return method(self, X, *args, **kwargs)
-        finally:
-            _local.looked = False
 
     return cast(Function, warning_method)
+
+
+def _parts(model):
+    """Yield a model, and what in it may have been trained on the rows that it is given."""
+    yield model
+    # a property of what follows from a released model
+    follows = getattr(model, "_post_processed", None)
+    if follows is not None or isinstance(model, FrozenEstimator):
+        yield from _parts(model.estimator if follows is None else follows)
+    elif isinstance(model, Pipeline) and model.steps:
+        last = list(_parts(model.steps[-1][1]))
+        # the first step has seen the rows, but only a model that was trained privately has a loss
+        if any(_place_of(part) is not None for part in last):
+            yield from last
+            yield model.steps[0][1]
+
+
+def _place_of(model):
+    try:
+        return _TRAINED_ON.get(model)
+    except TypeError:  # a model of others that has no hash, or that nothing can refer to weakly
+        return None
 
 
 def _has_place(X):

@@ -2,7 +2,7 @@ import gc
 import pickle
 import warnings
 import weakref
-from copy import deepcopy
+from copy import copy, deepcopy
 
 import numpy as np
 import pandas as pd
@@ -10,17 +10,30 @@ import polars as pl
 import pytest
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 from dpselect import (
     AccuracyFirstSearchCV,
+    DPHistogramDensity,
     DPLogisticRegression,
     DPRidge,
+    PrivacyLeakError,
     PrivacyLeakWarning,
+    PrivacyLedger,
     StabilityGridSearchCV,
+    calibrated,
+    coef_interval,
+    config_context,
+    evaluate,
+    privacy_report,
 )
 from dpselect import training_records as module
-from dpselect.preprocessing import BoundedScaler
+from dpselect.estimator import ReleaseMixin
+from dpselect.evaluation import CalibratedModel
+from dpselect.ledger import CarriesLedgerMixin
+from dpselect.preprocessing import BoundedScaler, DPBoundsScaler, tabular_pipeline
 
 MODEL = DPLogisticRegression(alpha=0.1, classes=[0, 1])
 INF = float("inf")
@@ -212,3 +225,150 @@ def test_nothing_is_left_of_a_search_but_itself_and_its_model(data):
     del search
     gc.collect()
     assert not found & set(map(id, module._TRAINED_ON))
+
+
+# --- what is asked of a model besides its score
+
+
+def calibrated_by(model, X, y):
+    return calibrated(model, evaluate(model, X.copy(), y, epsilon=10.0))
+
+
+SEARCH = StabilityGridSearchCV(MODEL, {"alpha": [0.1, 1.0]})
+SOFT = DPLogisticRegression(10.0, classes=[0, 1])
+# made from records, with what they were trained on
+TRAINED = {
+    "model": lambda X, y: clone(MODEL).fit(X, y),
+    "copy": lambda X, y: copy(clone(MODEL).fit(X, y)),
+    "search": lambda X, y: clone(SEARCH).fit(X, y),
+    "copy of a search": lambda X, y: copy(clone(SEARCH).fit(X, y)),
+    "best": lambda X, y: clone(SEARCH).fit(X, y).best_estimator_,
+    "calibrated": lambda X, y: calibrated_by(clone(SOFT).fit(X, y), X, y),
+    "calibrated search": lambda X, y: calibrated_by(clone(SEARCH).fit(X, y), X, y),
+    "copy of calibrated": lambda X, y: copy(calibrated_by(clone(SOFT).fit(X, y), X, y)),
+    "frozen": lambda X, y: FrozenEstimator(clone(MODEL).fit(X, y)),
+    "first step": lambda X, y: make_pipeline(DPBoundsScaler(), clone(MODEL)).fit(X, y),
+    "passthrough": lambda X, y: make_pipeline("passthrough", clone(MODEL)).fit(X, y),
+    "copy of a pipeline": lambda X, y: copy(make_pipeline(DPBoundsScaler(), clone(MODEL)).fit(X, y)),
+}
+
+
+def told(action):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        action()
+    assert len(caught) <= 1 and {w.category for w in caught} <= {PrivacyLeakWarning}
+    return bool(caught)
+
+
+def check_is_noticed(model, X, y):
+    """An evaluation and a score of training records warn, and are errors in strict mode; no others."""
+    asked = [lambda X: evaluate(model, X, y, epsilon=1.0)]
+    # (scores of a Pipeline and of FrozenEstimator are scikit-learn's own)
+    if isinstance(model, (ReleaseMixin, CalibratedModel)):
+        asked.append(lambda X: model.score(X, y))
+    for ask in asked:
+        assert told(lambda: ask(X)) and told(lambda: ask(X[:])) and not told(lambda: ask(X.copy()))
+        with config_context(strict=True), pytest.raises(PrivacyLeakError, match="trained on"):
+            ask(X)
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_every_form_of_a_model_is_noticed(name, data):
+    check_is_noticed(TRAINED[name](*data), *data)
+
+
+@pytest.mark.parametrize("name", sorted(TRAINED.keys() - {"model", "search", "best"}))
+def test_a_form_that_is_not_looked_into_is_caught(name, data, monkeypatch):
+    monkeypatch.setattr(module, "_parts", lambda model: [model])
+    monkeypatch.setattr(ReleaseMixin, "__copy__", CarriesLedgerMixin.__copy__)
+    model = TRAINED[name](*data)
+    with pytest.raises(AssertionError):
+        check_is_noticed(model, *data)
+
+
+def test_tables_are_noticed(data):
+    X, y = data
+    table = pd.DataFrame(X, columns=["a", "b"])
+    schema = {"a": (-1, 1), "b": (-1, 1)}
+    for epsilon in (1.0, INF):
+        pipeline = tabular_pipeline(schema, DPLogisticRegression(epsilon, classes=[0, 1])).fit(table, y)
+        assert told(lambda: evaluate(pipeline, table, y, epsilon=1.0)) == (epsilon < INF)
+        assert not told(lambda: evaluate(pipeline, table.copy(), y, epsilon=1.0))
+
+
+def test_an_evaluation_of_a_density_is_asked_once(data):
+    X, y = data
+    density = DPHistogramDensity(bounds=(-1, 1)).fit(X)
+    with config_context(strict=True):
+        assert evaluate(density, X.copy(), epsilon=1.0).n_records == 200
+    assert told(lambda: evaluate(density, X, epsilon=1.0))
+
+
+def test_nothing_is_read_or_spent_where_strict_mode_refuses(data, tmp_path):
+    X, y = data
+    model = clone(MODEL).fit(X, y)
+    ledger = PrivacyLedger(tmp_path / "a.ledger", epsilon=10.0)
+    with config_context(strict=True), pytest.raises(PrivacyLeakError):
+        evaluate(model, X, y, epsilon=1.0, ledger=ledger)
+    assert not ledger.history()
+
+
+def test_models_of_others_need_no_hash(data):
+    class Odd(LogisticRegression):
+        def __eq__(self, other):
+            return True
+
+    assert not told(lambda: evaluate(Odd().fit(*data), *data, epsilon=1.0))
+
+
+def stated(X, Z, y):
+    """What is stated of a model that is trained on X and evaluated on Z: in all, and in words."""
+    model = clone(MODEL).fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyLeakWarning)
+        evaluation = evaluate(model, Z, y, epsilon=2.0)
+    report = privacy_report(model, evaluation=evaluation)
+    return evaluation, report.privacy, str(report)
+
+
+def check_statement(stated, X, y):
+    evaluation, loss, text = stated(X, X, y)
+    assert evaluation.of_training_records and "trained on the same records" in str(evaluation.privacy_)
+    assert loss.epsilon == 3.0 and loss.composition == "sequential"
+    assert "epsilon = 3" in text and "both together have" not in text
+    evaluation, loss, text = stated(X, X.copy(), y)
+    assert not evaluation.of_training_records and loss.epsilon == 1.0
+    assert "both together have epsilon = 2" in text and "Otherwise they have 3" in text
+
+
+def test_losses_of_an_evaluation_of_training_records_add_up(data):
+    check_statement(stated, *data)
+    with pytest.raises(AssertionError):
+        check_statement(lambda X, Z, y: stated(X, Z.copy(), y), *data)
+
+
+def test_losses_of_persons_and_records_do_not_add_up(data):
+    X, y = data
+    model = clone(MODEL).fit(X, y)
+    with pytest.warns(PrivacyLeakWarning):
+        evaluation = evaluate(model, X, y, epsilon=2.0, groups=np.arange(200) // 2)
+    report = privacy_report(model, evaluation=evaluation)
+    assert report.privacy.epsilon == 1.0 and "another adjacency" in str(report)
+
+
+def test_intervals_may_be_of_the_training_records_and_their_losses_add_up():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, size=(40_000, 2)) / 2**0.5
+    y = (X @ [2, -1] + rng.logistic(size=40_000) > 0).astype(int)
+    for model in (MODEL, make_pipeline(DPBoundsScaler(), MODEL)):
+        model = clone(model).fit(X, y)
+        with config_context(strict=True):
+            same, other = (
+                coef_interval(model, Z, y, epsilon=1.0, n_samples=40_000) for Z in (X, X.copy())
+            )
+        assert same.of_training_records and not other.of_training_records
+        assert "so its own loss adds to this one" in str(same.privacy_)
+        assert "so its own loss adds to this one" not in str(other.privacy_)
+        assert "and its training records" in str(privacy_report(other))
+        assert "and its training records" not in str(privacy_report(same))

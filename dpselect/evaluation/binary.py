@@ -119,6 +119,8 @@ class BinaryEvaluation(Evaluation):
         The public groups; empty if there are none.
     level : object, default=None
         The group whose figures these are; None for all records.
+    of_training_records : bool, default=False
+        Whether the model is known to have been trained on the same records.
     classes : ndarray of shape (2,)
         Labels; the second one is the positive one.
     calibrated_scores : bool

@@ -14,6 +14,7 @@ from sklearn.isotonic import IsotonicRegression
 from ..preprocessing.plain_pipelines import to_sklearn
 from ..privacy import PrivacyLoss
 from ..rows import block_map
+from ..training_records import warns_of_training_records
 from ..type_aliases import Array, Estimator, FloatArray, MatrixLike
 from ..validation import check_choice, check_number
 from .binary import BIN, LABEL, SCORE, BinaryEvaluation
@@ -207,6 +208,12 @@ class CalibratedModel(ClassifierMixin, BaseEstimator):
 
     def __sklearn_clone__(self):
         return self
+
+    @property
+    def _post_processed(self):
+        return self.estimator
+
+    score = warns_of_training_records(ClassifierMixin.score)
 
     @property
     def classes_(self) -> Array:

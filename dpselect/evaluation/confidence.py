@@ -59,6 +59,8 @@ class ConfidenceEvaluation(BinaryEvaluation):
         The public groups; empty if there are none.
     level : object, default=None
         The group whose figures these are; None for all records.
+    of_training_records : bool, default=False
+        Whether the model is known to have been trained on the same records.
     classes : ndarray of shape (n_classes,)
         The labels of the model.
     calibrated_scores : bool

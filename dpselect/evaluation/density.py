@@ -119,6 +119,8 @@ class DensityEvaluation(Evaluation):
         The public groups; empty if there are none.
     level : object, default=None
         The group whose figures these are; None for all records.
+    of_training_records : bool, default=False
+        Whether the model is known to have been trained on the same records.
     densities : ndarray of shape (K, 2)
         Of the model, public: the least and the largest density in each range, those that it takes. The
         first range is 0 alone.

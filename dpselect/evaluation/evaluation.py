@@ -44,6 +44,9 @@ class Evaluation(ABC):
         The public groups; empty if there are none.
     level : object, default=None
         The group whose figures these are; None for all records.
+    of_training_records : bool, default=False
+        Whether the records are known to be those that the model was trained on: then both losses add up,
+        and figures are too good. False also where it is not known.
     """
 
     counts_: FloatArray
@@ -51,6 +54,7 @@ class Evaluation(ABC):
     privacy_: PrivacyLoss
     levels: tuple[Any, ...] = ()
     level: Any = None
+    of_training_records: bool = False
 
     @property
     def _of_persons(self):

@@ -208,6 +208,8 @@ class RegressionEvaluation(Evaluation):
         The public groups; empty if there are none.
     level : object, default=None
         The group whose figures these are; None for all records.
+    of_training_records : bool, default=False
+        Whether the model is known to have been trained on the same records.
     target_range : (float, float)
         Public; predictions and targets beyond it count as its ends.
 

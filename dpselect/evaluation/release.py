@@ -30,6 +30,12 @@ from ..persons import adjacency_of, cell_counts, check_one_label_a_row
 from ..privacy import PrivacyLoss
 from ..records import as_targets, one_label_a_row, public_classes
 from ..rows import align, as_lazy, in_memory, n_rows, on_labels
+from ..training_records import (
+    holds_training_records,
+    model_not_counted,
+    warn_of_training_records,
+    without_looking,
+)
 from ..type_aliases import Estimator, MatrixLike
 from ..validation import check_epsilon, check_flag, check_interval, unquoted
 from .binary import BinaryEvaluation
@@ -132,6 +138,8 @@ def evaluate(
 
     Warns
     -----
+    PrivacyLeakWarning
+        If `X` is what the model was trained on, or a part of it: the losses then add up.
     SeededNoiseWarning
         If `random_state` is not None.
 
@@ -158,9 +166,16 @@ def evaluate(
     check_random_state(random_state)
     cells = cells_of(model, target_range, confidence)
     levels = check_levels(by, levels)
-    plan = EvaluationPlan(cells, epsilon, levels, ledger, random_state, groups is not None)
+    trained = holds_training_records(model, X)
+    plan = EvaluationPlan(cells, epsilon, levels, ledger, random_state, groups is not None, trained)
     warn_if_seeded(plan)
-    with spending(plan, plan.loss):
+    if trained:
+        warn_of_training_records(
+            model, "X holds records that the model was trained on, so the losses of the model and of "
+            "evaluate add up, and its figures are too good; evaluate records that took no part in "
+            "training.",
+        )
+    with spending(plan, plan.loss), without_looking():
         return plan.evaluate(model, X, y, by, groups)
 
 
@@ -178,6 +193,8 @@ class EvaluationPlan:
     random_state : object
     persons : bool
         Whether records are persons with any number of rows.
+    of_training_records : bool
+        Whether they are known to have trained the model.
     """
 
     cells: Any
@@ -186,6 +203,7 @@ class EvaluationPlan:
     ledger: Any = None
     random_state: Any = None
     persons: bool = False
+    of_training_records: bool = False
 
     @property
     def shape(self):
@@ -201,7 +219,7 @@ class EvaluationPlan:
             adjacency=adjacency_of(self.persons),
             label=(
                 f"evaluate: {math.prod(self.shape)} counts of {what}; "
-                "the model's own loss is not counted here"
+                f"{model_not_counted(self.of_training_records)}"
             ),
             seeded=self.epsilon != math.inf and is_seeded(self.random_state),
         )
@@ -238,7 +256,7 @@ class EvaluationPlan:
         """Return the evaluation of released counts."""
         return EVALUATIONS[type(self.cells)](
             counts_=counts.reshape(self.shape), n_records=n_records, privacy_=self.loss,
-            levels=self.levels, **vars(self.cells),
+            levels=self.levels, of_training_records=self.of_training_records, **vars(self.cells),
         )
 
     def _checked(self, y):

@@ -61,6 +61,9 @@ class CoefficientIntervals:
         The `names` by which the direction of least curvature is lost in the noise, the first one most;
         empty where something can be said. Drop such a column, give it narrower bounds or fewer curves,
         or take more records.
+    of_training_records : bool
+        Whether the records are known to be those that the model was trained on: then both losses add up.
+        False also where it is not known.
     """
 
     names: tuple[Any, ...]
@@ -71,6 +74,7 @@ class CoefficientIntervals:
     noise_share: FloatArray
     privacy_: PrivacyLoss
     lost: tuple[Any, ...] = ()
+    of_training_records: bool = False
 
     @property
     def empty(self) -> bool:

@@ -1,7 +1,7 @@
 """Confidence intervals of the coefficients of a private linear model: the release."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -31,6 +31,7 @@ from ..preprocessing.table_form import read_form
 from ..privacy import PrivacyLoss
 from ..records import Weighted, check_weights, numeric_rows
 from ..rows import as_lazy, is_lazy, map_rows
+from ..training_records import holds_training_records, model_not_counted
 from ..type_aliases import Estimator, MatrixLike
 from ..validation import check_epsilon, check_number
 from .coefficient_fits import check_asked_as_fitted, check_model, fits_of
@@ -66,7 +67,8 @@ def coef_interval(
 
     **The model is taken to be public**: of records that were set aside by their index the total is the
     larger of the two losses, ``PrivacyLoss.parallel([model.privacy_, intervals.privacy_])``; of the
-    training records themselves the losses add up.
+    training records themselves the intervals are as good, and the losses add up. `privacy_` says so
+    where X is known to be what the model was trained on.
 
     Parameters
     ----------
@@ -143,10 +145,11 @@ def coef_interval(
         instead="write how many records the model was trained on",
     )
     check_pipeline_privacy(model)
-    steps, model, names = _parts(model)
+    given, (steps, model, names) = model, _parts(model)
     check_asked_as_fitted(model, sample_weight, groups)
     fits = fits_of(model, n_samples, names)
-    plan = IntervalPlan(fits, epsilon, ledger, random_state, groups is not None)
+    trained = holds_training_records(given, X)
+    plan = IntervalPlan(fits, epsilon, ledger, random_state, groups is not None, trained)
     warn_if_seeded(plan)
     with spending(plan, plan.loss):
         if steps is not None:
@@ -191,6 +194,7 @@ class IntervalPlan:
     ledger: Any = None
     random_state: Any = None
     persons: bool = False
+    of_training_records: bool = False
 
     @property
     def loss(self):
@@ -200,7 +204,7 @@ class IntervalPlan:
             self.epsilon,
             adjacency=adjacency_of(self.persons),
             label=f"coef_interval: {'two' if matrices == 2 else matrices} matrices of {d} x {d} "
-            "derivatives; the model's own loss is not counted here",
+            f"derivatives; {model_not_counted(self.of_training_records)}",
             seeded=self.epsilon != math.inf and is_seeded(self.random_state),
         )
 
@@ -242,7 +246,8 @@ class IntervalPlan:
         m = len(held)
         self.check_size(m)
         matrices = released_matrices(self, held.evaluate_quietly(sums), m)
-        return intervals_of(self.fits, matrices, self.deviation(m), self.loss)
+        found = intervals_of(self.fits, matrices, self.deviation(m), self.loss)
+        return replace(found, of_training_records=self.of_training_records)
 
 
 def released_matrices(plan, sums, m):

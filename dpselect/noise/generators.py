@@ -12,7 +12,7 @@ import secrets
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TypeAlias, TypeGuard
 
 import numpy as np
 from randomgen import ChaCha
@@ -130,9 +130,7 @@ def root_stream(random_state: RandomState = None) -> InnerStream:
     global _last_key
     check_random_state(random_state)
     # what a search never releases is no noise that was drawn for a release
-    if is_from_search(random_state) and not random_state.released:
-        return random_state
-    if not _dummy.get():
+    if not (_dummy.get() or is_from_search(random_state) and not random_state.released):
         _last_key = next(_keys_taken)
     if isinstance(random_state, InnerStream):
         return random_state
@@ -153,7 +151,7 @@ def search_stream(random_state):
     return stream
 
 
-def is_from_search(random_state):
+def is_from_search(random_state: object) -> TypeGuard[InnerStream]:
     """Tell whether a search hands on a random state, and has warned of the seed that it has itself."""
     return isinstance(random_state, InnerStream) and random_state._from_search
 

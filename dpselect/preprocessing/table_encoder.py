@@ -26,6 +26,7 @@ from ..rows import (
     map_rows,
     row_blocks,
 )
+from ..training_records import remember
 from ..type_aliases import Array, MatrixLike
 from ..validation import check_choice, check_flag, check_number, unquoted
 from .plain_tables import plain_encoder
@@ -194,6 +195,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             names = getattr(self, "feature_names_in_", None)
             self._places = column_places(self.schema_.columns, names, self.n_features_in_, "schema")
             self.expansion_, self.terms_ = self._expanded(self.schema_)
+        remember(self, X)
         return self
 
     def transform(self, X: MatrixLike) -> Any:

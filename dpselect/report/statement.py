@@ -17,7 +17,7 @@ from ..ledger import PrivacyLedger, how_losses_add_up
 from ..linear_model import CoefficientIntervals
 from ..preprocessing.pipeline_check import fitted_parts
 from ..preprocessing.schema import NumberColumn
-from ..privacy import KINDS, Adjacency
+from ..privacy import KINDS, Adjacency, PrivacyLoss
 from ..private_model import PrivateModel
 from ..type_aliases import Estimator
 from .document import PrivacyReport, Section, Table
@@ -115,7 +115,7 @@ def privacy_report(
         Budget of the records; its state as of now, with the label of each entry, is part of the report.
     evaluation : Evaluation, default=None
         Of the model, from :func:`~dpselect.evaluate`. It is a release of its own; the report says how
-        the two add up.
+        the two add up, and is about both if it is known that the model was trained on the same records.
     about : str, default=None
         Name of the records and of who is responsible for them, such as "Admissions of 2029, St. Anne's
         Hospital". It stands first, and it is public.
@@ -177,6 +177,10 @@ def privacy_report(
     apart = evaluation is not None and not any(evaluation is one for one in known)
     # what a plan says of the whole, it says of the search alone
     whole = trained if loss == getattr(trained, "privacy_", None) else model
+    if evaluation is not None and apart and evaluation.of_training_records:
+        if evaluation.privacy_.adjacency == loss.adjacency:
+            loss = PrivacyLoss.sequential([loss, evaluation.privacy_], label=type(model).__name__)
+            whole = None
     seeded = loss.seeded or (evaluation is not None and evaluation.privacy_.seeded)
     name = type(model).__name__
     sections = [
@@ -432,6 +436,7 @@ def _schema(schema):
 
 
 def _not_covered(model, trained, loss, seeded):
+    known = getattr(model, "of_training_records", False)
     given, seed = _params(trained), "Whoever knows the seed (random_state) that the noise came from."
     items = [
         # a search gives its models the classes that it has learned
@@ -442,10 +447,15 @@ def _not_covered(model, trained, loss, seeded):
         (given.get("public_splits"), "That the splits do not depend on the records: it was declared."),
         (loss.adjacency in (Adjacency.REPLACE_HOLDOUT_RECORD, Adjacency.REPLACE_HOLDOUT_PERSON),
          "The training records; and that what is asked of the holdout treats each record by itself."),
-        (isinstance(model, CoefficientIntervals), "The model that the intervals are about, and its "
-         "training records; and that the model describes the records: a penalty, rows that were brought "
-         "within a norm, and what it leaves out move coefficients, and no interval tells how far."),
-        (isinstance(model, Evaluation), "The model that was evaluated, and its training records."),
+        (isinstance(model, CoefficientIntervals) and not known,
+         "The model that the intervals are about, and its training records."),
+        (isinstance(model, CoefficientIntervals), "That the model describes the records: a penalty, "
+         "rows that were brought within a norm, and what it leaves out move coefficients, and no "
+         "interval tells how far."),
+        (isinstance(model, Evaluation) and not known,
+         "The model that was evaluated, and its training records."),
+        (known, "The model that this is about, which was trained on the same records: its loss and this "
+         "one add up."),
         (seeded, seed),
         (accounts := _accounts(model),
          "That models of other libraries keep to what these libraries state of them, which nothing here "
@@ -480,12 +490,17 @@ def _quality(model, evaluation, loss, apart):
         f"95 % cover sampling and noise.{positive}",
         Table(("Figure", "Value [95 %]", "What it is"), rows),
     ]
+    if evaluation.of_training_records:
+        blocks.append(
+            "Its records are those that the model was trained on: the figures are too good, and the "
+            "losses of model and evaluation add up."
+        )
     if apart and own.adjacency != loss.adjacency:
         blocks.append(
             f"The evaluation is a release of its own, with {_in_words(own)}, and about another "
             f"adjacency: {own.adjacency}. Its loss and that of the model do not add up."
         )
-    elif apart:
+    elif apart and not evaluation.of_training_records:
         largest, total = max(loss.epsilon, own.epsilon), loss.epsilon + own.epsilon
         blocks.append(
             f"The evaluation is a release of its own, with {_in_words(own)}. If its records took no "

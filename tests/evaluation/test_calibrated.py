@@ -213,7 +213,7 @@ def test_another_evaluation_of_the_same_loss_is_another_release():
     search = StabilityGridSearchCV(
         DPLogisticRegression(classes=["fit", "ill"]), {"alpha": [0.01, 1.0]}, evaluation=0.3
     ).fit(*HELD)
-    again = evaluate(search, *HELD, epsilon=1.0)
+    again = evaluate(search, HELD[0].copy(), HELD[1], epsilon=1.0)
     assert again.privacy_ == search.evaluation_.privacy_
     assert calibrated(search, search.evaluation_).privacy_.epsilon == 1.0
     assert calibrated(search, again).privacy_.epsilon == 2.0

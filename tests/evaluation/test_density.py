@@ -138,7 +138,7 @@ def test_refusals():
     for given, says in (
         (dict(model=other), "give a fitted DPHistogramDensity"),
         (dict(target_range=(0, 1)), "target_range is of regressions"),
-        (dict(X=X[:, :1]), "could not be answered"),
+        (dict(X=X[:, :1].copy()), "could not be answered"),
     ):
         given = {"model": density(0.5), "X": HELD[:10], "epsilon": 1.0} | given
         with pytest.raises((TypeError, ValueError), match=says):

@@ -53,7 +53,7 @@ def test_the_list_is_what_files_hold():
             new = rows.copy()
             assert np.array_equal(getattr(loaded, method)(new), getattr(form, method)(new))
     model = DPLogisticRegression(classes=[0, 1]).fit(X, cases.labels(2, X))
-    evaluation = evaluate(model, X, cases.labels(2, X), epsilon=1.0)
+    evaluation = evaluate(model, X.copy(), cases.labels(2, X), epsilon=1.0)
     file = sio.dumps(CalibratedModel(model, evaluation, threshold=0.5).to_sklearn())
     needed |= {*sio.get_untrusted_types(data=file)}
     sio.loads(file, trusted=TRUSTED_TYPES).predict(X)

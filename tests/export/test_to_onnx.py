@@ -76,7 +76,7 @@ def test_a_calibrated_model():
         run(graph, np.full((1, 2), np.nan))
     model = DPLinearSVC(classes=["no", "yes"]).fit(X, y)
     with pytest.raises(TypeError, match="before calibration"):
-        to_onnx(CalibratedModel(model, evaluate(model, X, y, epsilon=1.0)))
+        to_onnx(CalibratedModel(model, evaluate(model, X.copy(), y, epsilon=1.0)))
 
 
 def same(model, rows):

@@ -102,9 +102,9 @@ def takes_random_state(found):
 
 
 def test_no_class_or_function_is_forgotten():
-    modules = (dpselect, dpselect.preprocessing)
     found = {
-        name for module in modules for name in module.__all__ if takes_random_state(getattr(module, name))
+        name for module in (dpselect, dpselect.preprocessing) for name in module.__all__
+        if takes_random_state(getattr(module, name))
     }
     assert found - OTHERS == {name for name in DRAW if " " not in name}
 

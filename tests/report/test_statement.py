@@ -339,7 +339,7 @@ def test_every_figure_is_explained(y, confidence):
     model = LinearRegression() if y is T else LogisticRegression()
     model = DPHistogramDensity(bounds=[(-1, 1)] * 2).fit(X) if y is None else model.fit(X, y)
     found = evaluate(
-        model, X, y, epsilon=float("inf"), confidence=confidence,
+        model, X.copy(), y, epsilon=float("inf"), confidence=confidence,
         target_range=(-1.0, 1.0) if y is T else None,
     )
     (table,) = tables(privacy_report(found), "How good it is")
