@@ -27,7 +27,14 @@ from .ledger.jointly import jointly
 from .metrics.plain import accuracy, r_squared
 from .noise import as_generator, check_random_state, is_seeded, root_stream
 from .noise.generators import is_from_search
-from .parameters import counterpart, naming_counterparts, with_values
+from .parameters import (
+    KEPT,
+    counterpart,
+    keep_params,
+    naming_counterparts,
+    reads_params_of_fit,
+    with_values,
+)
 from .persons import Persons, check_one_label_a_row
 from .privacy import Adjacency, PrivacyLoss
 from .records import (
@@ -44,6 +51,11 @@ from .training_records import remember, share_records, warns_of_training_records
 from .type_aliases import Array, FloatArray, MatrixLike
 from .validation import check_epsilon, refuse_fit_params
 
+# methods of a fitted estimator, which is what its fit has made of it
+READ_FROM_FIT = {
+    "decision_function", "predict", "predict_log_proba", "predict_proba", "row_bounds", "score_samples",
+    "to_sklearn", "transform",
+}
 # class -> names of its parameters
 _NAMES: weakref.WeakKeyDictionary[type, tuple[str, ...]] = weakref.WeakKeyDictionary()
 
@@ -53,14 +65,17 @@ def _as_a_release(fit):
     def fit_as_a_release(self, X, *args, **kwargs):
         # of its own: what other threads, or readers of X, change meanwhile would not be what is stated
         fitted = with_values(self)
+        vars(fitted).pop(KEPT, None)
         try:
             with where_it_came_from(self):
                 _warn_if_logged(self, fit_as_a_release.__code__)
                 fit(fitted, X, *args, **kwargs)
         except AccuracyNotReachedError:
             self.__dict__ = vars(fitted)  # an outcome that was paid for: `fit` says what it leaves
+            keep_params(self)
             raise
         self.__dict__ = vars(fitted)
+        keep_params(self)
         remember(self, X)
         return self
 
@@ -70,8 +85,9 @@ def _as_a_release(fit):
 class ReleaseMixin(CarriesLedgerMixin):
     """What all objects share whose `fit` releases something; comes before BaseEstimator.
 
-    A `fit` that fails leaves them as they were, wherever it is written. What they were trained on is
-    remembered, so that scores of it warn; pickles carry the ledger that is open, and a fit of what
+    A `fit` that fails leaves them as they were, wherever it is written. Its parameters are kept, so that
+    what is said of a release does not follow `set_params`. What they were trained on is remembered, so
+    that scores of it warn; pickles carry the ledger that is open, and a fit of what
     was unpickled spends from there; notebooks show `privacy_` beneath scikit-learn's diagram.
     """
 
@@ -170,6 +186,8 @@ class PrivateEstimator(ReleaseMixin, BaseEstimator, ABC):
         super().__init_subclass__(**kwargs)
         if "__init__" in vars(cls):
             cls.__init__ = naming_counterparts(cls.__init__)  # type: ignore[method-assign]
+        for name in READ_FROM_FIT & vars(cls).keys():
+            setattr(cls, name, reads_params_of_fit(vars(cls)[name]))
 
     def set_params(self, **params: Any) -> Self:
         if instead := counterpart(type(self), params):
@@ -457,6 +475,7 @@ class Trial:
         """Return the model with attributes of a release that was made elsewhere."""
         model = clone(self.model).set_params(epsilon=self.epsilon, random_state=None)
         vars(model).update(released)
+        keep_params(model)
         return model
 
     def fitted(self, X, y):

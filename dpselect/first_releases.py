@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from .noise import as_generator
+from .parameters import as_fitted
 from .privacy import KINDS, Adjacency, PrivacyLoss, remainder
 
 # of epsilon, for each number
@@ -145,6 +146,7 @@ def first_releases(model):
 
 def epsilon_of_fit(model):
     """Return what first releases left of epsilon; None if the choice of a search saw the noise."""
+    model = as_fitted(model)
     privacy = model.privacy_
     # the loss of a choice has parts that are no first releases
     if privacy.composition == "parallel" or privacy.kind != KINDS[0]:

@@ -2,11 +2,21 @@
 
 import inspect
 import weakref
+from copy import copy
 from dataclasses import dataclass
 from functools import wraps
-from typing import Any, TypeVar, dataclass_transform
+from typing import Any, TypeVar, cast, dataclass_transform
+
+from sklearn.base import BaseEstimator, clone
+
+from .type_aliases import Function
 
 T = TypeVar("T")
+
+# an attribute of what was released: the parameters of its fit
+KEPT = "_params_of_fit"
+# they change nothing of what was released, and a seed that stayed would draw the noise again
+NOT_KEPT = ("ledger", "random_state")
 
 # name -> what to do, and the parameter that a class must have for this
 COUNTERPARTS = {
@@ -79,6 +89,41 @@ def with_values(estimator: T, /, **values: Any) -> T:
     attributes.update(values)
     object.__setattr__(twin, "__dict__", attributes)
     return twin
+
+
+def keep_params(estimator: BaseEstimator) -> None:
+    """Keep the parameters of a fit that is over, whatever is set later."""
+    params = estimator.get_params(deep=False)
+    kept = {name: _kept(value) for name, value in params.items() if name not in NOT_KEPT}
+    vars(estimator)[KEPT] = kept
+
+
+def _kept(value):
+    if isinstance(value, (list, dict)):
+        return copy(value)
+    if not hasattr(value, "get_params") or isinstance(value, type):
+        return value
+    twin = clone(value)
+    names = [name for name in twin.get_params() if name.rpartition("__")[2] in NOT_KEPT]
+    return twin.set_params(**dict.fromkeys(names))
+
+
+def as_fitted(estimator: T) -> T:
+    """Return a released estimator with the parameters of its fit, if others have been set since."""
+    kept = getattr(estimator, "__dict__", {}).get(KEPT, {})
+    if all(vars(estimator).get(name) is value for name, value in kept.items()):
+        return estimator
+    return with_values(estimator, **kept)
+
+
+def reads_params_of_fit(method: Function) -> Function:
+    """Decorate a method of a fitted estimator: it goes by the parameters of the fit."""
+
+    @wraps(method)
+    def method_as_fitted(self, *args, **kwargs):
+        return method(as_fitted(self), *args, **kwargs)
+
+    return cast(Function, method_as_fitted)
 
 
 def naming_counterparts(init):

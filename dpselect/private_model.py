@@ -22,6 +22,7 @@ from .exceptions import CertificateError, PrivacyLeakError, PrivacyLeakWarning
 from .ledger import PrivacyLedger, spending
 from .noise import check_random_state, is_seeded, root_stream
 from .noise.generators import RandomState
+from .parameters import as_fitted
 from .preprocessing import check_pipeline_privacy
 from .preprocessing.pipeline_check import private_parts
 from .privacy import Adjacency, PrivacyLoss
@@ -511,7 +512,7 @@ class PrivateModel(ReleaseMixin, MetaEstimatorMixin, BaseEstimator):
 
     def _predicted(self, name, X):
         check_is_fitted(self)
-        return self._quietly(name, getattr(self.estimator_, name), X)
+        return as_fitted(self)._quietly(name, getattr(self.estimator_, name), X)
 
     @_inner_has("predict")
     def predict(self, X: MatrixLike) -> Array:
@@ -583,7 +584,7 @@ class PrivateModel(ReleaseMixin, MetaEstimatorMixin, BaseEstimator):
             If `X` is what the model was trained on, or a part of it.
         """
         check_is_fitted(self)
-        return self._quietly("score", self.estimator_.score, X, y)
+        return as_fitted(self)._quietly("score", self.estimator_.score, X, y)
 
     @property
     def default_scoring(self) -> str:

@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..composition import privacy_of
 from ..evaluation import CalibratedModel
+from ..parameters import as_fitted
 from ..preprocessing.pipeline_check import check_pipeline_privacy
 from ..type_aliases import Estimator
 from .graph import Graph
@@ -71,7 +72,7 @@ def to_onnx(estimator: Estimator, trusted_steps: Collection[str | type] = ()) ->
     """
     graph = Graph()
     check_is_fitted(estimator)
-    trained = estimator.estimator if isinstance(estimator, CalibratedModel) else estimator
+    trained = as_fitted(estimator.estimator if isinstance(estimator, CalibratedModel) else estimator)
     chosen = getattr(trained, "best_estimator_", trained)
     trusted_steps = (*trusted_steps, *getattr(trained, "trusted_steps", ()))
     check_pipeline_privacy(chosen, trusted_steps)
@@ -87,6 +88,6 @@ def to_onnx(estimator: Estimator, trusted_steps: Collection[str | type] = ()) ->
             "table and the schema."
         )
     add(chosen, graph, rows)
-    if estimator is not trained:
+    if isinstance(estimator, CalibratedModel):
         calibrate(estimator, graph)
     return graph.model("dpselect", privacy=json.dumps(loss.to_dict()))

@@ -12,6 +12,7 @@ from ..linear_model.classifier import DPLinearClassifier
 from ..linear_model.logistic import DPLogisticRegression
 from ..linear_model.poisson import LEAST, DPPoissonRegressor
 from ..linear_model.ridge import DPRidge
+from ..parameters import as_fitted
 from ..preprocessing import BoundedScaler, DPBoundsScaler, NormClipper, TableEncoder
 from ..preprocessing.plain_tables import spellings
 from ..preprocessing.schema import CategoryColumn
@@ -183,6 +184,7 @@ def _fourier(term, graph, *read):
 @add.register(LinearModel)
 @add.register(DPRidge)
 def _linear_model(model, graph, rows):
+    model = as_fitted(model)
     coef, intercept = np.atleast_2d(model.coef_), np.atleast_1d(model.intercept_)
     decision = graph.Add(graph.MatMul(graph.clipped(rows, model.row_bounds()), coef.T), intercept)
     if isinstance(model, DPLinearClassifier):

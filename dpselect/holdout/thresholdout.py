@@ -259,7 +259,7 @@ class Thresholdout(ReleaseMixin, BaseEstimator):
             self._answers.spent, kind="ex-post", adjacency=self.privacy_.adjacency,
             label=f"{type(self).__name__}: {self.uses_} noisy answers so far; training records are "
             "not protected",
-            seeded=is_seeded(self.random_state),
+            seeded=self.privacy_.seeded,
         )
 
     def __sklearn_is_fitted__(self):

@@ -7,6 +7,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ..accuracy_first import AccuracyFirstSearchCV
+from ..parameters import as_fitted
 from ..type_aliases import FloatArray
 from .display import Display
 
@@ -82,6 +83,7 @@ class AccuracyFirstDisplay(Display):
         AccuracyFirstDisplay
         """
         check_is_fitted(search)
+        search = as_fitted(search)
         (levels,) = search.param_grid.values()
         path, answers = search.path_, np.array([])
         read = path.get("epsilon", np.array([search.best_epsilon_]))

@@ -13,6 +13,7 @@ from ..capabilities import Calibrated, PublicShape
 from ..first_releases import epsilon_of_fit, first_releases
 from ..linear_model import DPPoissonRegressor
 from ..linear_model.noise import LinearNoise
+from ..parameters import as_fitted
 from ..preprocessing import TableEncoder
 from ..preprocessing.schema import INVERSES, TRANSFORMS, CategoryColumn
 from ..preprocessing.terms import CategoryTerm, FourierTerm, PairTerm, Term
@@ -272,7 +273,7 @@ def _parts(estimator):
             "best_estimator_ of a search."
         )
     check_is_fitted(steps[-1])
-    return steps[-2:]
+    return steps[-2], as_fitted(steps[-1])
 
 
 def _chosen(terms, columns):

@@ -24,6 +24,7 @@ from ..noise import (
     spherical_laplace,
 )
 from ..noise.generators import RandomState
+from ..parameters import as_fitted
 from ..persons import adjacency_of
 from ..preprocessing import TableEncoder
 from ..preprocessing.pipeline_check import check_pipeline_privacy
@@ -163,7 +164,7 @@ def coef_interval(
 
 def _parts(model):
     """Return the steps before a model, or None, the model, and the names of its columns, or None."""
-    steps, model = steps_before(model), last_step(model)
+    steps, model = steps_before(model), as_fitted(last_step(model))
     check_model(model)
     if not steps:
         return None, model, None

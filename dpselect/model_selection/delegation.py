@@ -15,6 +15,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from ..noise import is_seeded
+from ..parameters import as_fitted
 from ..preprocessing.plain_pipelines import to_sklearn
 from ..training_records import warns_of_training_records
 from ..type_aliases import Array, MatrixLike
@@ -156,7 +157,7 @@ class SearchDelegationMixin:
         """
         _require_refit(self, "to_sklearn")
         check_is_fitted(self)
-        return to_sklearn(self.best_estimator_, self.trusted_steps)
+        return to_sklearn(self.best_estimator_, as_fitted(self).trusted_steps)
 
     @property
     def n_features_in_(self: Any) -> int:

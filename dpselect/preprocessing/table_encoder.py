@@ -15,6 +15,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..atomic import all_or_nothing
+from ..parameters import keep_params
 from ..rows import (
     SlicedRows,
     TableRows,
@@ -195,6 +196,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             names = getattr(self, "feature_names_in_", None)
             self._places = column_places(self.schema_.columns, names, self.n_features_in_, "schema")
             self.expansion_, self.terms_ = self._expanded(self.schema_)
+        keep_params(self)
         remember(self, X)
         return self
 

@@ -15,6 +15,7 @@ from ..composition import MEMBERS, privacy_of
 from ..evaluation import CalibratedModel, Estimate, Evaluation
 from ..ledger import PrivacyLedger, how_losses_add_up
 from ..linear_model import CoefficientIntervals
+from ..parameters import as_fitted
 from ..preprocessing.pipeline_check import fitted_parts
 from ..preprocessing.schema import NumberColumn
 from ..privacy import KINDS, Adjacency, PrivacyLoss
@@ -167,9 +168,9 @@ def privacy_report(
     >>> report.save("report.html")  # doctest: +SKIP
     """
     _check_types(ledger, evaluation, about, date)
-    loss = privacy_of(model)
+    loss, model = privacy_of(model), as_fitted(model)
     # what a calibrated model has of its own follows from the evaluation
-    trained = model.estimator if isinstance(model, CalibratedModel) else model
+    trained = as_fitted(model.estimator) if isinstance(model, CalibratedModel) else model
     known = (getattr(model, "evaluation", None), model, getattr(trained, "evaluation_", None))
     found = next((one for one in known if isinstance(one, Evaluation)), None)
     evaluation = found if evaluation is None else evaluation
@@ -565,7 +566,7 @@ def _parts(members, model, where=""):
     yield f"{where}: {name}" if where else name, model
     for label, part in members(model):
         if part is not None and not isinstance(part, str):
-            yield from _parts(members, part, f"{where}.{label}" if where else label)
+            yield from _parts(members, as_fitted(part), f"{where}.{label}" if where else label)
 
 
 def _fitted_parts(model):

@@ -14,6 +14,7 @@ from ...estimator import PrivateRegressor
 from ...ledger import PrivacyLedger
 from ...metrics import ClippedSquaredErrorScore
 from ...noise.generators import RandomState
+from ...parameters import as_fitted, keep_params
 from ...records import numeric_rows
 from ...rows import block_map
 from ...training_records import share_records
@@ -271,7 +272,7 @@ class DPRidge(LearnsNormsMixin, PrivateRegressor):
             If a parameter needs a release of its own, or is out of range.
         """
         check_is_fitted(self)
-        free = self.post_processing_params if hasattr(self, "gram_") else ()
+        free = as_fitted(self).post_processing_params if hasattr(self, "gram_") else ()
         refused = sorted(set(params) - set(free))
         if refused:
             raise ValueError(
@@ -279,13 +280,14 @@ class DPRidge(LearnsNormsMixin, PrivateRegressor):
                 "perturbation, because its noise was calibrated for it; fit a new model, or "
                 'change only alpha with perturbation="covariance".'
             )
-        twin = clone(self).set_params(**params)
+        twin = clone(as_fitted(self)).set_params(**params)
         twin._check_parameters()
         if hasattr(self, "gram_") and not hasattr(self, "_decomposed"):
             n = self.n_samples_
             self._decomposed = Decomposition.of(self.gram_ / n, self.moment_ / n, self._rho)
         released = {name: value for name, value in vars(self).items() if name not in twin.__dict__}
         vars(twin).update(released)
+        keep_params(twin)
         share_records(self, twin)
         if hasattr(twin, "gram_"):
             twin._read_release()
