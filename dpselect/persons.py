@@ -4,11 +4,14 @@ Each person counts as one record, which is the mean of what their rows count for
 a row" of the documentation has statement and proof.
 """
 
+import re
 import sys
 from collections import defaultdict
 from dataclasses import dataclass
 from inspect import signature
+from numbers import Number
 from typing import Any
+from unicodedata import category, normalize
 
 import numpy as np
 
@@ -20,6 +23,9 @@ from .validation import unquoted
 
 # a weight is a multiple of this: those of one person's rows add up to at most 1, exactly
 WEIGHT_STEP = 2.0**-52
+# what does not show at the ends of a text
+BLANKS = "".join(map(chr, range(33)))
+WHOLE = re.compile(r"^(\d+)\.0+$")
 # parts of a person are counted to so many bits, where doubles hold that
 PART_BITS = 30
 
@@ -174,6 +180,7 @@ def _numbered(groups, n):
         if any(map(_is_missing, known)):
             said = _MISSING
         else:
+            number, known = _in_one_form(number, known)
             order = sorted(range(len(known)), key=known.__getitem__)
     except TypeError:
         said = (
@@ -205,6 +212,58 @@ def _in_order_of_rows(ids):
     first = defaultdict(int)
     first.default_factory = first.__len__
     return np.fromiter(map(first.__getitem__, ids.tolist()), dtype=np.int64, count=len(ids)), list(first)
+
+
+def _in_one_form(number, known):
+    """Return numbers and ids as given, where ids that are written in two ways are one."""
+    kinds = set(map(type, known))
+    formed = list(map(_formed, known)) if kinds - {str} else _texts(known)
+    if kinds in ({np.datetime64}, {np.timedelta64}):
+        formed = np.array(known).tolist()  # of one unit
+    floats = [kind for kind in kinds if issubclass(kind, (float, np.floating))]
+    if floats and len(kinds) > 1:
+        # other numbers count with the digits that the shortest kind of float among them has
+        shortest = min(floats, key=lambda kind: np.finfo(kind).nmant)
+        with np.errstate(over="ignore"):
+            formed = [_as_float(shortest, each) for each in formed]
+    if len(kinds) == 1 and formed == known:
+        return number, known
+    place = {}
+    places = np.array([place.setdefault(each, len(place)) for each in formed], dtype=np.int64)
+    return places[number], list(place)
+
+
+def _formed(known):
+    if isinstance(known, str):
+        return _texts([known])[0]
+    if isinstance(known, bytes):
+        return known.strip(BLANKS.encode())
+    # (a named tuple has an __new__ of its own)
+    return tuple(map(_formed, known)) if type(known) is tuple else known
+
+
+def _texts(known):
+    """Return texts in Unicode's form NFKC, without blanks at the ends and the zeros of whole floats."""
+    if not "".join(known).isascii():
+        known = [
+            # some marks are not seen, such as that with which files begin
+            "".join(c for c in normalize("NFKC", text) if category(c) != "Cf").strip()
+            if not text.isascii() else text for text in known
+        ]
+    known = [text.strip(BLANKS) for text in known]
+    if ".0" in "\n".join(known):
+        # of a column in which numbers became floats before they became texts
+        known = [WHOLE.sub(r"\1", text) for text in known]
+    return known
+
+
+def _as_float(kind, known):
+    if not isinstance(known, Number | np.bool_):
+        return known
+    try:
+        return float(kind(known))
+    except (OverflowError, TypeError):  # too large, or complex
+        return known
 
 
 def _distinct(numbers):
