@@ -1,4 +1,7 @@
-"""Records as estimators take them: checked as scikit-learn does, without quoting them in an error."""
+"""Records as estimators take them: checked as scikit-learn does, without quoting them in an error.
+
+Whether they are finite is checked by this library alone: a setting of scikit-learn turns its check off.
+"""
 
 import math
 from dataclasses import dataclass
@@ -7,13 +10,15 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils import assert_all_finite, check_consistent_length, column_or_1d
+from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
+from .atomic import all_or_nothing
 from .capabilities import PublicShape
 from .config import warn_caller
 from .exceptions import PrivacyLeakWarning
+from .finite import check_finite
 from .persons import Persons
 from .rows import (
     align,
@@ -51,7 +56,7 @@ def warn_if_labels_learned(classes, owner):
         )
 
 
-def numeric_rows(estimator, X, y="no_validation", lazily=False, **checks):
+def numeric_rows(estimator, X, y="no_validation", lazily=False, ensure_all_finite=True, **checks):
     """Check rows as scikit-learn does, as float64, without quoting them in an error.
 
     Short numbers in memory keep their type for an estimator that reads them lazily: block by block they
@@ -66,6 +71,8 @@ def numeric_rows(estimator, X, y="no_validation", lazily=False, **checks):
     lazily : bool, default=False
         Whether the estimator reads rows by :mod:`dpselect.rows` alone. Rows that are not in memory
         then are checked whenever they are read, and only their shape and names are here.
+    ensure_all_finite : bool or "allow-nan", default=True
+        As scikit-learn has it, but checked by :func:`~dpselect.finite.check_finite`. y is finite always.
     **checks : dict
         For :func:`sklearn.utils.validation.validate_data`.
 
@@ -74,40 +81,51 @@ def numeric_rows(estimator, X, y="no_validation", lazily=False, **checks):
     X, or X and y
     """
     alone = isinstance(y, str) and y == "no_validation"
+    checks.pop("y_numeric", None)  # for y alone
     if lazily:
         X = by_columns(X)
     if lazily or not isinstance(X, np.ndarray) or is_lazy(y):
         X, y = align(X, None if alone else y)
     if is_lazy(X):
-        reset = checks.pop("reset", True)
-        checks.pop("y_numeric", None)  # for y alone
+        reset, owner = checks.pop("reset", True), type(estimator).__name__
         unquoted(
-            validate_data, estimator, dummy_rows(X), dtype=np.float64, reset=reset, **checks
+            validate_data, estimator, dummy_rows(X), dtype=np.float64, reset=reset,
+            ensure_all_finite=False, **checks,
         )
-        owner = type(estimator).__name__
-        X = checked_rows(X, owner, **checks)
+        X = checked_rows(X, owner, ensure_all_finite, **checks)
         if not lazily:
             X = gathered(X, owner)
         return X if alone else (X, one_label_a_row(y, owner))
-    y = "no_validation" if alone else y
     what = "X" if alone else "X or y"
-    dtype = [np.float64, X.dtype] if lazily and _are_short_numbers(X) else np.float64
-    if not (alone or _is_column(y)):
-        return unquoted(validate_data, estimator, X, y, dtype=dtype, what=what, **checks)
-    # the same checks, one by one: in a table there is nothing to look for
-    if not alone:
-        checks.pop("y_numeric", None)
+    # (labels that an estimator requires are missed by validate_data)
+    labels = None if y is None and not alone else "no_validation"
+    validate = partial(unquoted, validate_data, estimator, X, labels, what=what)
+    finite = partial(check_finite, name="X", allow_nan=ensure_all_finite == "allow-nan")
     if _is_table(X) and checks.keys() <= {"accept_sparse", "reset"}:
-        unquoted(assert_all_finite, X, input_name="X", what=what)
-        checks = {"skip_check_array": True, "reset": checks.get("reset", True)}
+        if ensure_all_finite:
+            unquoted(finite, X, what=what)
+        validate(skip_check_array=True, reset=checks.get("reset", True))
     else:
-        checks["dtype"] = dtype
-    X = unquoted(validate_data, estimator, X, what=what, **checks)
-    if alone:
+        short = lazily and _are_short_numbers(X)
+        dtype = [np.float64, X.dtype] if short else np.float64
+        with all_or_nothing(estimator):
+            X = validate(dtype=dtype, ensure_all_finite=False, **checks)
+            if ensure_all_finite:
+                unquoted(finite, X, what=what)
+    if alone or y is None:
         return X
-    unquoted(assert_all_finite, y, input_name="y", what=what)
+    y = _finite_column(y, what=what)
     unquoted(check_consistent_length, X, y, what=what)
     return X, y
+
+
+def _finite_column(y, what="y", warn=True):
+    """Return labels as a finite array of shape (n,)."""
+    # (in an array of numbers there is nothing else to look for)
+    if not _is_column(y):
+        y = unquoted(column_or_1d, y, warn=warn, what=what)
+    unquoted(check_finite, y, "y", what=what)
+    return y
 
 
 def _is_column(y):
@@ -298,7 +316,9 @@ def as_targets(owner, y):
     """Return the targets of a regression as float64."""
     if y.dtype.kind not in "biufO":
         raise ValueError(f"y must hold numbers, because {owner} is a regression; encode it first.")
-    return unquoted(y.astype, np.float64, what="y")
+    y = unquoted(y.astype, np.float64, what="y")
+    check_finite(y, "y")  # objects may have become NaN or infinity, and so may longer numbers
+    return y
 
 
 def one_label_a_row(y, owner):
@@ -312,9 +332,7 @@ def one_label_a_row(y, owner):
 
 
 def _column(warn, y):
-    if not _is_column(y):
-        y = unquoted(column_or_1d, y, warn=warn, what="y")
-    unquoted(assert_all_finite, y, input_name="y", what="y")
+    y = _finite_column(y, warn=warn)
     if y.dtype == object:
         unquoted(np.unique, y, what="y")  # labels without an order would stop a fit half-way
     return y
