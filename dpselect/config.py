@@ -12,6 +12,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 
+import numpy as np
+import sklearn
+
 from .exceptions import PrivacyLeakError, PrivacyLeakWarning, SeededNoiseWarning
 from .processes import lock_that_forks_wait_for, this_process
 
@@ -152,8 +155,22 @@ def carried_config(strict):
         settings.carried = before
 
 
+@contextmanager
+def usual_settings():
+    """Let numpy and scikit-learn treat records as they do where nobody has set them otherwise.
+
+    Models and steps of scikit-learn check what they are given by its own functions, which its settings
+    turn off. An error or a warning of numpy would tell that some record is so large.
+    """
+    checks = {"assume_finite": False, "skip_parameter_validation": False, "array_api_dispatch": False}
+    with sklearn.config_context(**checks), np.errstate(all="ignore"):
+        yield
+
+
 def with_config(function):
     """Return `function` such that it has the settings of now in every thread and process.
+
+    Those of numpy and scikit-learn are the usual ones there.
 
     Parameters
     ----------
@@ -168,7 +185,7 @@ def with_config(function):
 
 
 def _call(config, function, *args, **kwargs):
-    with config_context(**config):
+    with config_context(**config), usual_settings():
         return function(*args, **kwargs)
 
 

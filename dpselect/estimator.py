@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, DensityMixin, Regressor
 
 from .capabilities import PublicShape
 from .certificates import Certificate
-from .config import is_called_by, warn_caller
+from .config import is_called_by, usual_settings, warn_caller
 from .events import event_of_fit
 from .exceptions import (
     AccuracyNotReachedError,
@@ -25,7 +25,7 @@ from .first_releases import Division, first_releases
 from .ledger import CarriesLedgerMixin, spending, where_it_came_from, without_spending
 from .ledger.jointly import jointly
 from .metrics.plain import accuracy, r_squared
-from .noise import as_generator, check_random_state, is_seeded, root_stream
+from .noise import all_finite, as_generator, check_random_state, is_seeded, root_stream
 from .noise.generators import is_from_search
 from .parameters import (
     KEPT,
@@ -67,7 +67,7 @@ def _as_a_release(fit):
         fitted = with_values(self)
         vars(fitted).pop(KEPT, None)
         try:
-            with where_it_came_from(self):
+            with where_it_came_from(self), usual_settings():
                 _warn_if_logged(self, fit_as_a_release.__code__)
                 fit(fitted, X, *args, **kwargs)
         except AccuracyNotReachedError:
@@ -296,7 +296,7 @@ class PrivateEstimator(ReleaseMixin, BaseEstimator, ABC):
             model, random_state = self._with_values(values), stream.child("model")
         noise = model._noise_sample(records.shape, first.rest, random_state)
         calibration = model._calibration(records.shape, first.rest)
-        vars(self).update(records.public | model._release(records, calibration, noise))
+        vars(self).update(records.public | all_finite(model._release(records, calibration, noise)))
         return first, calibration
 
     def _with_values(self, values=None):
@@ -474,7 +474,7 @@ class Trial:
     def published(self, **released):
         """Return the model with attributes of a release that was made elsewhere."""
         model = clone(self.model).set_params(epsilon=self.epsilon, random_state=None)
-        vars(model).update(released)
+        vars(model).update(all_finite(released))
         keep_params(model)
         return model
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from .noise import as_generator
+from .noise import all_finite, as_generator
 from .parameters import as_fitted
 from .privacy import KINDS, Adjacency, PrivacyLoss, remainder
 
@@ -135,7 +135,7 @@ class Division:
     def learn(self, name, records, stream):
         """Return the value of a parameter, with its part of a stream of noise."""
         generator = as_generator(stream.child("first", name))
-        return self.releases[name].learn(records, self.share, generator)
+        return all_finite(self.releases[name].learn(records, self.share, generator))
 
 
 def first_releases(model):

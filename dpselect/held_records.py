@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 from sklearn.utils import check_consistent_length
 
+from .config import usual_settings
 from .persons import Persons, check_one_label_a_row
 from .rows import align, n_rows
 from .validation import unquoted
@@ -56,7 +57,7 @@ class HeldRecords:
             If `function` raises anything; the original message may quote records.
         """
         try:
-            with warnings.catch_warnings(), np.errstate(all="ignore"):
+            with warnings.catch_warnings(), usual_settings():
                 warnings.simplefilter("ignore")
                 return self.evaluate(function)
         except Exception as error:

@@ -16,15 +16,17 @@ from sklearn.utils import check_consistent_length, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from .config import warn_caller
+from .config import usual_settings, warn_caller
 from .estimator import ReleaseMixin, warn_if_seeded
 from .exceptions import CertificateError, PrivacyLeakError, PrivacyLeakWarning
+from .finite import check_finite
 from .ledger import PrivacyLedger, spending
 from .noise import check_random_state, is_seeded, root_stream
 from .noise.generators import RandomState
 from .parameters import as_fitted
 from .preprocessing import check_pipeline_privacy
 from .preprocessing.pipeline_check import private_parts
+from .preprocessing.table_form import list_columns, plain_values
 from .privacy import Adjacency, PrivacyLoss
 from .records import (
     as_targets,
@@ -432,6 +434,7 @@ class PrivateModel(ReleaseMixin, MetaEstimatorMixin, BaseEstimator):
         X, y = align(X, y)
         if is_lazy(X):
             X = gathered(X, owner)
+        self._refuse_gaps(X)
         if is_classifier(self.estimator) or is_regressor(self.estimator) or y is not None:
             y = one_label_a_row(y, owner)
             unquoted(check_consistent_length, X, y, what="X or y")
@@ -445,6 +448,15 @@ class PrivateModel(ReleaseMixin, MetaEstimatorMixin, BaseEstimator):
                     "two labels in classes=[...]."
                 )
         return X, y
+
+    def _refuse_gaps(self, X):
+        """Refuse NaN and infinity, but for a model that says it takes them: its account may not."""
+        tags = get_tags(self.estimator)
+        if tags.no_validation:
+            return
+        whole = isinstance(X, np.ndarray) or sparse.issparse(X)
+        for part in [X] if whole else map(plain_values, unquoted(list_columns, X)):
+            unquoted(check_finite, part, "X", tags.input_tags.allow_nan)
 
     def _prepared(self):
         """Return a clone of the model with its epsilon, delta, labels and seeds."""
@@ -483,7 +495,7 @@ class PrivateModel(ReleaseMixin, MetaEstimatorMixin, BaseEstimator):
                 leaks.append(category.__name__)
                 raise PrivacyLeakError
 
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
+        with warnings.catch_warnings(), usual_settings():
             warnings.simplefilter("always")
             warnings.showwarning = hear
             try:

@@ -20,6 +20,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 
+from ..config import usual_settings
 from ..ledger import without_spending
 from ..noise.generators import noise_for_dummy_data
 from ..preprocessing.cells import CellError
@@ -269,7 +270,7 @@ def quietly(function, *args):
     Of messages only those on columns, and on missing and infinite values, are kept: they quote nothing.
     """
     try:
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
+        with warnings.catch_warnings(), usual_settings():
             warnings.simplefilter("ignore")
             return function(*args)
     except CellError as error:

@@ -1,6 +1,6 @@
 """Noise: from ``random_state`` to generators, and the standard noise of the mechanisms."""
 
-from .gate import grid_laplace, release, release_step, scale_with_rounding
+from .gate import all_finite, grid_laplace, release, release_step, scale_with_rounding
 from .generators import InnerStream, as_generator, check_random_state, is_seeded, root_stream
 from .grid import (
     discrete_laplace,
@@ -17,6 +17,7 @@ __all__ = [
     "DiscreteLaplacePath",
     "InnerStream",
     "SphericalLaplacePath",
+    "all_finite",
     "as_generator",
     "check_random_state",
     "discrete_laplace",

@@ -3,14 +3,16 @@
 Whatever is released as numbers is a sum of values, which are functions of the records, and of noise,
 which is not. Both are rounded to multiples of one power of two that public numbers fix, and
 added exactly. So all data sets reach the same doubles, and the last bits tell nothing. The page "Noise
-on a grid" has statement and proof.
+on a grid" has statement and proof. No noise hides what is not finite, so that does not pass.
 """
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
 from ..type_aliases import FloatArray
 from ..validation import check_number, unquoted
@@ -48,7 +50,7 @@ def release(
     Raises
     ------
     ValueError
-        If `unit` is no multiple of `step`.
+        If a sum is not finite, or `unit` is no multiple of `step`.
 
     Notes
     -----
@@ -66,7 +68,7 @@ def release(
     # rounding leaves -0.0 near 0, which as a sum only values of 0 could give: + 0.0 makes it 0.0
     noise = nearest_multiple(noise, step) + 0.0
     if unit is None:
-        return nearest_multiple(values, step) + noise
+        return all_finite(nearest_multiple(values, step) + noise)
     if np.any(np.remainder(unit, step)):
         raise ValueError(
             f"unit={unit!r} is no multiple of step={step!r}, so the values would show beside the noise; "
@@ -74,7 +76,61 @@ def release(
         )
     # quotient and remainder of the exact sum by the unit, since doubles may not hold the sum
     carried = np.floor(noise / unit)
-    return (np.asarray(values) + carried.astype(np.int64)) * unit + (noise - carried * unit)
+    whole = np.asarray(values) + carried.astype(np.int64)
+    return all_finite(whole * unit + (noise - carried * unit))
+
+
+def all_finite(released: Any) -> Any:
+    """Return what is to be released, or refuse it if a number in it is not finite.
+
+    Parameters
+    ----------
+    released : object
+        Numbers, arrays and sparse matrices are looked at, in lists, tuples and dicts, too.
+
+    Returns
+    -------
+    object
+        As it was given.
+
+    Raises
+    ------
+    ValueError
+        If there is NaN or infinity. Which of the numbers it is, is not said.
+
+    Examples
+    --------
+    >>> from dpselect.noise import all_finite
+    >>> all_finite({"coef_": [0.5, 1.0], "kind_": "linear"})
+    {'coef_': [0.5, 1.0], 'kind_': 'linear'}
+    >>> all_finite({"coef_": [0.5, float("nan")]})
+    Traceback (most recent call last):
+    ...
+    ValueError: X or y leads to a number that is not finite, which no noise hides, so nothing is \
+released; give smaller numbers.
+    """
+    waiting = [released]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, Mapping):
+            waiting.extend(part.values())
+        elif isinstance(part, (list, tuple)):
+            waiting.extend(part)
+        elif sparse.issparse(part):
+            waiting.append(part.tocsr().data)
+        elif isinstance(part, np.ndarray) and part.dtype == object:
+            waiting.extend(part.flat)
+        elif _has_reals(part) and not np.isfinite(part).all():
+            raise ValueError(
+                "X or y leads to a number that is not finite, which no noise hides, so nothing is "
+                "released; give smaller numbers."
+            )
+    return released
+
+
+def _has_reals(part):
+    kind = getattr(getattr(part, "dtype", None), "kind", None)
+    return isinstance(part, (float, complex)) or kind in ("f", "c")
 
 
 def release_step(scale: npt.ArrayLike) -> float:

@@ -94,7 +94,9 @@ def in_threads(function, slices, n_threads, at_a_time=1):
     """Iterate over ``function(rows)`` of slices of rows, in their order; threads take some at a time."""
 
     def on_some(some):
-        return [function(rows) for rows in some]
+        # (a thread does not have what numpy was set to in another one)
+        with np.errstate(all="ignore"):
+            return [function(rows) for rows in some]
 
     # the threads restore each other's filters of warnings
     with warnings.catch_warnings(), ThreadPoolExecutor(n_threads) as threads:

@@ -5,6 +5,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from ..config import usual_settings
 from .cutting import add_up, collect, join, over_blocks, unpacked
 from .source import rows_at
 from .sparse_rows import canonical
@@ -48,7 +49,8 @@ class RowsError(ValueError):
 
 def _run(function, *args):
     try:
-        return function(*args)
+        with usual_settings():
+            return function(*args)
     except RowsError:
         raise
     except (TypeError, ValueError) as error:
