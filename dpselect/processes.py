@@ -28,8 +28,9 @@ class Process:
     """
 
     def __init__(self):
-        self._lock = threading.Lock()
-        self._facts = {}
+        self._lock = threading.RLock()  # a generator that the garbage collector closes may tell, too
+        # what the file says, unless a change of it was interrupted
+        self._facts, self._in_doubt = {}, False
         self.identity = secrets.token_hex(16)
         self._ancestors = json.loads(os.environ.get(VARIABLE, "[]"))
         # nobody can guess the name; who has seen it once may take it later, so it says whose it is
@@ -42,8 +43,9 @@ class Process:
             now = {
                 name: fact for name, fact in (self._facts | facts).items() if fact is not None
             }
-            if now == self._facts:
+            if now == self._facts and not self._in_doubt:
                 return
+            self._in_doubt = True
             try:
                 self._write(now) if now else self.forget()
             except OSError as error:
@@ -51,18 +53,18 @@ class Process:
                     f"What is open cannot be told to other processes by {self._file}, and they would "
                     "count nothing; set TMPDIR to a folder that can be written, before Python starts."
                 ) from error
-            self._facts = now
+            self._facts, self._in_doubt = now, False
 
     def _write(self, facts):
         # whoever reads finds the old facts or the new ones
         new = f"{self._file}-{secrets.token_hex(4)}"
-        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         try:
-            with open(descriptor, "w") as file:
+            with open(new, "x", opener=_for_its_user) as file:
                 json.dump(facts, file)
             os.replace(new, self._file)
         except BaseException:
-            os.unlink(new)
+            with suppress(FileNotFoundError):  # an interrupt may come when it has its name
+                os.unlink(new)
             raise
 
     def forget(self):
@@ -106,6 +108,10 @@ def lock_that_forks_wait_for():
             before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release
         )
     return lock
+
+
+def _for_its_user(path, flags):
+    return os.open(path, flags, 0o600)
 
 
 def _user():

@@ -11,12 +11,13 @@ import os
 import secrets
 import sqlite3
 import time
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from fractions import Fraction
 from pathlib import Path
 
 from ..privacy import KINDS, PrivacyLoss
 from ..processes import lock_that_forks_wait_for
+from .blocks import block
 from .composition import of_text, to_text
 
 # marks an SQLite file as a ledger of this form
@@ -47,18 +48,15 @@ COLUMNS = (
 _at_rest = lock_that_forks_wait_for()
 
 
-@contextmanager
+@block
 def transaction(path):
     """Yield the BudgetFile of a ledger, on which all or nothing is done, alone among all processes."""
     try:
         with _at_rest, closing(_connect(path, "rw")) as connection:
+            # (what is not committed when the connection is closed is undone)
             connection.execute("BEGIN IMMEDIATE")
-            try:
-                _check_form(connection, path)
-                yield BudgetFile(connection, path)
-            except BaseException:
-                connection.execute("ROLLBACK")
-                raise
+            _check_form(connection, path)
+            yield BudgetFile(connection, path)
             connection.execute("COMMIT")
     except sqlite3.DatabaseError as error:
         # a locked or full disk is no wrong file
@@ -67,7 +65,7 @@ def transaction(path):
         raise _no_ledger(path) from None
 
 
-@contextmanager
+@block
 def new_file(path, epsilon, delta, adjacency, law):
     """Make a ledger at `path`, and yield its BudgetFile in the transaction that makes it.
 

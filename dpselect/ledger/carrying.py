@@ -5,7 +5,7 @@ what was open where it was made, and a fit of what was unpickled spends from the
 """
 
 from collections.abc import Callable
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from contextvars import ContextVar
 from copy import copy, deepcopy
 from dataclasses import replace
@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..config import carried_config, get_config
 from ..processes import this_process
+from .blocks import block
 from .spending import Origin, coming_from, has_ended, open_here, opener
 
 # an attribute of what was unpickled
@@ -27,7 +28,7 @@ WITHHELD = "_withheld"
 _withheld = ContextVar("withheld", default="")
 
 
-@contextmanager
+@block
 def where_it_came_from(estimator):
     """Do something under the ledger and in the mode in which an estimator was pickled, if it was."""
     origin = vars(estimator).get(ORIGIN)

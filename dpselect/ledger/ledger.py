@@ -18,11 +18,12 @@ from ..privacy import PERSONS_INSTEAD, Adjacency, PrivacyLoss
 from ..type_aliases import PathLike
 from ..validation import check_choice, check_number
 from .accounting import composed_epsilon
+from .blocks import Exit, entered
 from .budget_file import COLUMNS, counted_loss, exact, new_file, transaction
 from .composition import COMPOSITIONS, law_of
 from .entry import LedgerEntry
 from .export import read_json, write_json
-from .spending import close_ledger, open_ledger
+from .spending import Opening
 
 
 class PrivacyLedger:
@@ -361,11 +362,10 @@ class PrivacyLedger:
         return cls(path)
 
     def __enter__(self) -> Self:
-        open_ledger(self)
-        return self
+        opening = Opening(self)
+        return entered(opening.begin, opening.end, opening.end)
 
-    def __exit__(self, *exception: object) -> None:
-        close_ledger(self)
+    __exit__ = Exit()
 
     def __repr__(self):
         more = "" if self.rows_per_person is None else f", rows_per_person={self.rows_per_person}"

@@ -1,19 +1,22 @@
 """Which ledger a release spends from: the ledger of an estimator, or the one that is open."""
 
 import os
-from contextlib import contextmanager, suppress
+import threading
+import weakref
+from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any
 
 from ..noise.generators import noise_is_drawn_since, noise_mark
 from ..privacy import PrivacyLoss
 from ..processes import lock_that_forks_wait_for, this_process
+from .blocks import block
 
 # what this thread has opened, the innermost last
 _opened = ContextVar("opened ledgers", default=())
-# whether releases here are part of one that spends as a whole, or are none at all
-_included = ContextVar("included", default=False)
+# blocks whose releases are part of one that spends as a whole, or are none at all: weak references to
+# locks, each of which is held as long as its block lasts, by that block alone
+_included = ContextVar("included", default=())
 # the Spending of the release that is being made here
 _whole = ContextVar("whole", default=None)
 # what any thread has opened: a worker thread spends from its parent's
@@ -28,23 +31,39 @@ _lock = lock_that_forks_wait_for()
 def _begin_after_fork():
     _once_open.clear()
     # a process of a pool outlives what its first task was part of
-    _included.set(False)
+    _included.set(())
 
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_begin_after_fork)
 
 
-@dataclass(frozen=True, eq=False)
 class Opening:
     """One ``with ledger:``, from its beginning to its end, in one process.
 
     `around` is what the same thread had opened before, and which pays for nothing meanwhile.
     """
 
-    ledger: Any
-    around: tuple["Opening", ...]
-    process: str
+    def __init__(self, ledger):
+        self.ledger, self.around, self.process = ledger, _opened.get(), this_process().identity
+
+    def begin(self):
+        """Let releases spend from the ledger, which is returned."""
+        with _lock:
+            # told first, and withdrawn last: fits of other processes count, or are refused, in between
+            _tell([*_opened_here(), self])
+            _once_open.add(self.ledger.path)
+            _everywhere.append(self)
+            _opened.set((*_opened.get(), self))
+        return self.ledger
+
+    def end(self, *exception):
+        """End it, also if that was begun before, and interrupted."""
+        # a generator may close in another thread, or after what was opened later
+        with _lock:
+            _everywhere[:] = [other for other in _everywhere if other is not self]
+            _opened.set(tuple(other for other in _opened.get() if other is not self))
+            _tell(_opened_here())
 
 
 @dataclass(frozen=True)
@@ -61,33 +80,8 @@ class Origin:
     strict: bool = False
 
 
-def open_ledger(ledger):
-    """Let releases spend from `ledger` until it is closed."""
-    opening = Opening(ledger, _opened.get(), this_process().identity)
-    with _lock:
-        _everywhere.append(opening)
-        try:
-            _tell()
-        except BaseException:
-            _everywhere.remove(opening)  # a block that is not entered opens nothing
-            raise
-        _once_open.add(ledger.path)
-    _opened.set((*_opened.get(), opening))
-
-
-def close_ledger(ledger):
-    """End what `open_ledger` began."""
-    # a generator may close in another thread, or after what was opened later
-    with _lock:
-        openings = [opening for opening in _everywhere if opening.ledger == ledger]
-        last = ([opening for opening in openings if opening in _opened.get()] or openings)[-1]
-        _everywhere.remove(last)
-        _opened.set(tuple(opening for opening in _opened.get() if opening is not last))
-        _tell()
-
-
-def _tell():
-    this_process().tell(ledgers=sorted(_innermost(_opened_here())) or None)
+def _tell(openings):
+    this_process().tell(ledgers=sorted(_innermost(openings)) or None)
 
 
 def _opened_here():
@@ -145,7 +139,7 @@ def opener():
         return _everywhere[-1].process if _everywhere else ""
 
 
-@contextmanager
+@block
 def coming_from(origin):
     """Spend from what was open where an estimator was pickled, unless one is opened here."""
     before = _origin.set(origin)
@@ -163,7 +157,7 @@ def current_ledger(owner=None):
     :func:`without_spending`. It is refused if others have opened several and this thread none, or
     if the one that was open elsewhere is not here.
     """
-    if _included.get():
+    if _included_now():
         return None
     own = getattr(owner, "ledger", None)
     if own is not None:
@@ -211,17 +205,19 @@ def _ledger_at(path):
     return PrivacyLedger(path)
 
 
-@contextmanager
 def without_spending():
-    """Spend nothing in this thread: for fits that are not released, or that another release includes.
+    """Return what spends nothing in a ``with`` block: for fits that are not released, or included.
 
     Other threads and processes do not know of it: enter it there.
     """
-    before = _included.set(True)
-    try:
-        yield
-    finally:
-        _included.reset(before)
+    # a lock is taken and given back without a line of Python, so no interrupt comes in between
+    lasts = threading.Lock()
+    _included.set((*_included_now(), weakref.ref(lasts)))
+    return lasts
+
+
+def _included_now():
+    return [block for block in _included.get() if (lock := block()) is not None and lock.locked()]
 
 
 class Spending:
@@ -252,7 +248,7 @@ class Spending:
             reservation.commit(loss)
 
 
-@contextmanager
+@block
 def spending(owner, most):
     """Reserve a loss for what the block releases; what the block itself spends is included.
 
@@ -269,7 +265,7 @@ def spending(owner, most):
         reservation = ledger.reserve(
             most.epsilon, most.delta, label=most.label, adjacency=most.adjacency
         )
-    charge = Spending(reservation, _whole.get())
+    charge = Spending(reservation, _whole.get() if _included_now() else None)
     before = _whole.set(charge)
     with without_spending():
         try:

@@ -1,0 +1,248 @@
+"""Ctrl-C at each instruction with which blocks begin and end, and at random moments."""
+
+import multiprocessing
+import os
+import signal
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import dpselect
+from dpselect import DPHistogramDensity, PrivacyLedger, PrivacyLoss
+from dpselect.ledger import current_ledger, spending, without_spending
+from dpselect.ledger.budget_file import transaction
+from dpselect.ledger.spending import Opening, _opened
+from dpselect.processes import Process, this_process
+
+FOLDER = str(Path(dpselect.__file__).parent)
+# the library's own code that runs while a block begins or ends
+OURS = (*(os.path.join(FOLDER, name) for name in ("ledger", "processes.py")), "contextlib.py", __file__)
+# files that were interrupted while they were opened are closed with the traceback
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"),
+    pytest.mark.filterwarnings("ignore:Exception ignored in. <_io"),
+]
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    return PrivacyLedger(tmp_path / "records.ledger", epsilon=1e6)
+
+
+@pytest.fixture
+def child():
+    """What a process that this one starts is told."""
+    return Process()
+
+
+def interrupted(run, number):
+    """Run with a KeyboardInterrupt before one instruction; return that, and how many there were.
+
+    As long as the caller keeps the exception, its traceback keeps all that was interrupted.
+    """
+    seen = 0
+
+    def trace(frame, event, _):
+        nonlocal seen
+        name = frame.f_code.co_filename
+        if not (name.startswith(OURS) or name.endswith(OURS)):
+            return None
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        if event == "opcode":
+            seen += 1
+            if seen == number + 1:
+                raise KeyboardInterrupt
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        run()
+    except KeyboardInterrupt as error:
+        return error, seen
+    finally:
+        sys.settrace(before)
+    return None, seen
+
+
+def faults(ledger, child, step=1):
+    """Interrupt a block at each `step`-th instruction; return where it, or the next, was at fault."""
+    def run():
+        with ledger:
+            pass
+
+    def is_open():
+        return current_ledger() == ledger and child.told("ledgers") == [[ledger.path]]
+
+    def is_closed():
+        return current_ledger() is None and child.told("ledgers") == []
+
+    _, n_instructions = interrupted(run, -1)
+    assert n_instructions > 100
+    found = []
+    for number in range(0, n_instructions, step):
+        error, _ = interrupted(run, number)
+        seen = [error is not None, is_closed()]
+        with ledger:
+            seen.append(is_open())
+        seen.append(is_closed())
+        if not all(seen):
+            found.append(number)
+            break  # what stays open spoils what follows
+    return found
+
+
+def test_an_interrupted_block_has_ended_and_the_next_one_is_told(ledger, child):
+    assert faults(ledger, child) == []
+
+
+def test_so_has_one_within_another_ledger(ledger, child, tmp_path):
+    outer = PrivacyLedger(tmp_path / "outer", epsilon=1.0)
+
+    def run():
+        with ledger:
+            pass
+
+    with outer:
+        for number in range(0, interrupted(run, -1)[1], 5):
+            kept, _ = interrupted(run, number)
+            assert current_ledger() == outer and child.told("ledgers") == [[outer.path]], kept
+    assert current_ledger() is None and child.told("ledgers") == []
+
+
+class EndsByItsExit(PrivacyLedger):
+    """A broken twin, whose block ends by the lines of an `__exit__` alone."""
+
+    def __enter__(self):
+        self.opening = Opening(self)
+        return self.opening.begin()
+
+    def __exit__(self, *exception):
+        self.opening.end()
+
+
+def tells_if_new(process, **facts):
+    """Tell as a broken twin does, which takes for told what it was about to tell."""
+    now = {name: fact for name, fact in (process._facts | facts).items() if fact is not None}
+    if now != process._facts:
+        process._write(now) if now else process.forget()
+        process._facts = now
+
+
+def test_twins_are_caught(ledger, child, monkeypatch):
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(Process, "tell", tells_if_new)
+            assert faults(ledger, child)
+    finally:
+        this_process()._in_doubt = True  # the twin has left something
+        with ledger:
+            pass
+    assert faults(ledger, child, step=20) == []
+    twin = EndsByItsExit(ledger.path)
+    assert faults(twin, child)
+    while current_ledger() is not None:
+        _opened.get()[-1].end()
+    assert faults(ledger, child, step=20) == []
+
+
+def test_a_block_that_is_entered_otherwise_ends_as_well(ledger, child):
+    with ExitStack() as stack:
+        assert stack.enter_context(ledger) == ledger == current_ledger()
+    assert current_ledger() is None and child.told("ledgers") == []
+    ledger.__enter__()
+    assert hasattr(ledger, "__exit__") and hasattr(PrivacyLedger, "__exit__")
+    with ledger:
+        pass
+    assert current_ledger() == ledger
+    ledger.__exit__(None, None, None)
+    assert current_ledger() is None and child.told("ledgers") == []
+
+
+@pytest.mark.parametrize("step", [41, pytest.param(1, marks=pytest.mark.slow)])
+def test_what_was_released_counts_and_what_follows_does_too(step, ledger):
+    released = 0
+
+    def run():
+        nonlocal released
+        with spending(None, PrivacyLoss(0.5)) as charge:
+            charge.begin()
+            released += 1
+
+    with ledger:
+        n_instructions = interrupted(run, -1)[1]
+        for number in range(0, n_instructions, step):
+            kept, _ = interrupted(run, number)
+            assert kept is not None and current_ledger() == ledger
+            assert ledger.spent()[0] >= 0.5 * released
+    assert released > n_instructions / step / 4
+
+
+def test_nothing_stays_free_after_an_interrupt(ledger):
+    def run():
+        with without_spending():
+            pass
+
+    with ledger:
+        for number in range(interrupted(run, -1)[1]):
+            kept, _ = interrupted(run, number)
+            assert kept is not None and current_ledger() == ledger
+
+
+def test_a_file_is_not_locked_after_an_interrupt(ledger):
+    def run():
+        with transaction(ledger.path):
+            pass
+
+    for number in range(0, interrupted(run, -1)[1], 5):
+        kept, _ = interrupted(run, number)
+        ledger.spend(0.5)
+        assert kept is not None
+
+
+# ---- signals
+
+
+def fit(_=None):
+    DPHistogramDensity(0.5, bounds=(0, 1)).fit(np.zeros((10, 1)))
+
+
+def interrupt(*_):
+    raise KeyboardInterrupt
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers here")
+def test_signals_at_random_moments(ledger, child):
+    rng, times = np.random.default_rng(0), []
+    before = signal.signal(signal.SIGALRM, interrupt)
+    done = n_interrupts = 0
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        pool.apply(os.getpid)
+        try:
+            for number in range(2000):
+                try:
+                    signal.setitimer(signal.ITIMER_REAL, rng.uniform(5e-5, 2e-3))
+                    with ledger:
+                        pass
+                    with ledger:
+                        pass
+                    signal.setitimer(signal.ITIMER_REAL, 0)
+                except KeyboardInterrupt as kept:
+                    n_interrupts += 1
+                    times.append(kept)
+                finally:
+                    signal.setitimer(signal.ITIMER_REAL, 0)
+                assert current_ledger() is None and child.told("ledgers") == []
+                if times and number % 20 == 0:
+                    with ledger:
+                        pool.apply(fit)
+                        done += 1
+                    times.clear()
+                    assert ledger.spent()[0] == 0.5 * done
+        finally:
+            signal.signal(signal.SIGALRM, before)
+    assert n_interrupts > 100 and done > 5
