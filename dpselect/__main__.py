@@ -5,7 +5,6 @@ Without arguments a demonstration on public data runs; ``--help`` lists the comm
 
 import errno
 import os
-import sqlite3
 import sys
 
 from ._command_line import demo
@@ -13,10 +12,12 @@ from ._command_line.arguments import parse
 from ._command_line.commands import COMMANDS
 from ._command_line.messages import (
     CommandError,
+    printable,
     say_error,
     steps_on_a_terminal,
     warnings_as_notes,
 )
+from .ledger import LedgerAccessError
 
 # of an output that takes no more: a reader who has left, a full disk; files that the command writes, and
 # those that it reads, have errors of their own
@@ -51,12 +52,8 @@ def main(argv=None):
     except CommandError as error:
         say_error(error)
         return 2
-    except sqlite3.Error as error:
-        # only ledgers are files of SQLite, and what it says quotes nothing of them
-        say_error(
-            f"The file of the ledger could not be read or written ({error}); what it counts is told by "
-            "dpselect ledger show."
-        )
+    except LedgerAccessError as error:
+        say_error(printable(str(error)))  # it quotes nothing of the file
         return 2
     except KeyboardInterrupt:
         say_error("Interrupted.")

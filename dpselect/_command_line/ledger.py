@@ -2,7 +2,6 @@
 
 import math
 import os
-import sqlite3
 from contextlib import ExitStack, contextmanager
 
 from ..exceptions import BudgetExceededError
@@ -75,10 +74,8 @@ def _ledger(path, *budget, label="", **how):
             "create "
             "FILE --epsilon 3.0."
         ) from None
-    except (ValueError, OSError, sqlite3.OperationalError) as error:
-        # what SQLite says of a file quotes nothing of it
-        said = f": {error}" if isinstance(error, ValueError) else f" ({error})."
-        raise CommandError(printable(f"{name_of(path)} cannot serve as a ledger{said}")) from None
+    except (ValueError, OSError) as error:
+        raise CommandError(printable(f"{name_of(path)} cannot serve as a ledger: {error}")) from None
 
 
 def to_text(ledger):

@@ -1,5 +1,6 @@
 """A privacy budget on disk, and which ledger a release spends from."""
 
+from .access import LedgerAccessError
 from .carrying import CarriesLedgerMixin, where_it_came_from
 from .entry import LedgerEntry
 from .ledger import PrivacyLedger, Reservation, how_losses_add_up
@@ -7,6 +8,7 @@ from .spending import current_ledger, spending, without_spending
 
 __all__ = [
     "CarriesLedgerMixin",
+    "LedgerAccessError",
     "LedgerEntry",
     "PrivacyLedger",
     "Reservation",

@@ -1,7 +1,7 @@
 """The file of a ledger: one budget and its entries, each change a transaction of SQLite.
 
 SQLite orders the transactions of all processes of a machine, and undoes what a process had not
-finished when it died. Amounts are exact sums: fractions, that are rounded once, when they are read. What
+finished when it died. Amounts add up as the decimals that they print as, in exact fractions. What
 amounts of a loss count is said by the law of the ledger, which is written when the file is made.
 """
 
@@ -9,23 +9,18 @@ import json
 import math
 import os
 import secrets
-import sqlite3
 import time
-from contextlib import closing, suppress
 from fractions import Fraction
 from pathlib import Path
 
 from ..privacy import KINDS, PrivacyLoss
-from ..processes import lock_that_forks_wait_for
+from .access import UNFINISHED, making, no_ledger, reading, refuse_what_is_no_file, writing
+from .amounts import exact, fits, left_of
 from .blocks import block
 from .composition import of_text, to_text
 
 # marks an SQLite file as a ledger of this form
-APPLICATION_ID, VERSION = 0x44505345, 4
-# how the name of a file begins that is no ledger yet
-UNFINISHED = ".dpselect-unfinished-"
-# a process waits this long for the others, in seconds
-PATIENCE = 60.0
+APPLICATION_ID, VERSION = 0x44505345, 5
 # by what share amounts that are the same may differ
 DUST = Fraction(1, 2**45)
 SCHEMA = """
@@ -37,32 +32,31 @@ CREATE TABLE entries (id INTEGER PRIMARY KEY AUTOINCREMENT, token TEXT NOT NULL,
                       epsilon REAL, delta REAL, kind TEXT, seeded INTEGER,
                       reserved_at REAL NOT NULL, committed_at REAL, statement TEXT NOT NULL,
                       counted REAL NOT NULL, counted_delta REAL NOT NULL);
+CREATE INDEX amounts ON entries (counted, counted_delta);
 """
 COLUMNS = (
     "id", "label", "user", "reserved_epsilon", "reserved_delta", "epsilon", "delta", "kind", "seeded",
     "reserved_at", "committed_at", "statement",
 )
-
-# A fork waits until no other thread has a file open. What SQLite knows of its locks would be copied
-# with an open connection, and the child would hold none of them: its commits could be lost.
-_at_rest = lock_that_forks_wait_for()
+# by path, the sums in a file that this process has last seen to be those of its entries
+_seen: dict[str, tuple[str, str, int | None]] = {}
 
 
 @block
 def transaction(path):
     """Yield the BudgetFile of a ledger, on which all or nothing is done, alone among all processes."""
-    try:
-        with _at_rest, closing(_connect(path, "rw")) as connection:
-            # (what is not committed when the connection is closed is undone)
-            connection.execute("BEGIN IMMEDIATE")
-            _check_form(connection, path)
-            yield BudgetFile(connection, path)
-            connection.execute("COMMIT")
-    except sqlite3.DatabaseError as error:
-        # a locked or full disk is no wrong file
-        if isinstance(error, sqlite3.OperationalError):
-            raise
-        raise _no_ledger(path) from None
+    with writing(path) as connection:
+        _check_form(connection, path)
+        yield BudgetFile(connection, path)
+        connection.execute("COMMIT")
+
+
+@block
+def snapshot(path):
+    """Yield the BudgetFile of a ledger, to read it as it is now."""
+    with reading(path) as connection:
+        _check_form(connection, path)
+        yield BudgetFile(connection, path)
 
 
 @block
@@ -73,6 +67,7 @@ def new_file(path, epsilon, delta, adjacency, law):
     whatever is at `path`, an empty file too, was put there by somebody, and may be what is left of
     a ledger.
     """
+    refuse_what_is_no_file(path)
     path = os.path.realpath(path)  # what a symbolic link stands for
     folder = os.path.dirname(path)
     if not os.path.isdir(folder):
@@ -82,9 +77,7 @@ def new_file(path, epsilon, delta, adjacency, law):
     _refuse_to_replace(path)
     made = os.path.join(folder, f"{UNFINISHED}{secrets.token_hex(16)}")
     try:
-        # SQLite makes the file: to close it here would end the locks of other threads
-        with _at_rest, closing(_connect(made, "rwc")) as connection:
-            connection.execute("BEGIN IMMEDIATE")
+        with making(made, path) as connection:
             # one statement after another: a script would end the transaction
             for statement in filter(str.strip, SCHEMA.split(";")):
                 connection.execute(statement)
@@ -115,7 +108,10 @@ class BudgetFile:
     @property
     def budget(self):
         """(Fraction, Fraction) : epsilon and delta in all."""
-        return tuple(map(Fraction, self._row("SELECT epsilon, delta FROM budget")))
+        budget = self._amounts("SELECT epsilon, delta FROM budget")
+        if not (0 < budget[0] and 0 <= budget[1] < 1):
+            raise self._was_changed("there is no such budget as it states")
+        return budget
 
     @property
     def adjacency(self):
@@ -127,24 +123,62 @@ class BudgetFile:
         """Sum or RenyiFilter : What counts of a loss, and how much of it there may be."""
         law = of_text(self._row("SELECT law FROM budget")[0])
         if not law.is_of_budget(*map(float, self.budget)):
-            raise ValueError(
-                f"The ledger at {self.path} was changed from outside: its law is not that of its "
-                "budget, so nothing can be said of what was spent; take a copy from before."
-            )
+            raise self._was_changed("its law is not that of its budget")
         return law
 
     @property
     def spent(self):
         """(Fraction, Fraction) : The amounts that count, with what is reserved."""
-        return tuple(map(Fraction, self._row("SELECT spent, spent_delta FROM budget")))
+        self.check_sums()
+        return self._amounts("SELECT spent, spent_delta FROM budget")
+
+    def check_sums(self):
+        """Refuse a file that states to be spent what is not the sum of its entries."""
+        state = self._state()
+        if _seen.get(self.path) != state:
+            spent, law = self._amounts("SELECT spent, spent_delta FROM budget"), self.law
+            if spent != self._sums():
+                raise self._was_changed("what it states to be spent is not the sum of its entries")
+            last = self._row("SELECT (SELECT seq FROM sqlite_sequence WHERE name = 'entries')")[0]
+            if state[-1] != last:
+                raise self._was_changed("its last entries are missing")
+            if not all(map(fits, spent, map(exact, law.limits))):
+                raise self._was_changed("more is spent than its budget")
+            _seen[self.path] = state
+
+    def _state(self):
+        return self._row("SELECT spent, spent_delta, (SELECT max(id) FROM entries) FROM budget")
+
+    def _sums(self):
+        # most amounts occur often: SQLite counts them, in the index alone
+        found = self._connection.execute(
+            "SELECT counted, counted_delta, count(*) FROM entries GROUP BY counted, counted_delta"
+        ).fetchall()
+        if not all(0 <= amount < math.inf for amounts in found for amount in amounts):
+            raise self._was_changed("an entry has an amount that no loss has")
+        return tuple(
+            sum((exact(row[j]) * row[2] for row in found), Fraction(0)) for j in range(2)
+        )
+
+    def _amounts(self, query):
+        try:
+            return tuple(map(Fraction, self._row(query)))
+        except (ValueError, TypeError, ZeroDivisionError):
+            raise self._was_changed("an amount in it is no number") from None
+
+    def _was_changed(self, why):
+        return ValueError(
+            f"The ledger at {self.path} was changed from outside: {why}, so nothing can be said of what "
+            "was spent; take a copy from before."
+        )
 
     def affords(self, loss):
-        """Tell whether a loss fits; sums are rounded once, as losses are: ten times 0.1 is 1."""
+        """Tell whether a loss fits into what is left."""
         if loss.epsilon == math.inf:
             return False
         law = self.law
         return all(
-            _fits(spent + exact(more), exact(total))
+            fits(spent + exact(more), exact(total))
             for spent, more, total in zip(self.spent, law.amounts(loss), law.limits)
         )
 
@@ -152,11 +186,12 @@ class BudgetFile:
     def left(self):
         """(float, float) : The epsilon and the delta that can be reserved, rounded down."""
         law = self.law
-        return law.reservable(tuple(map(_left, map(exact, law.limits), self.spent)))
+        return law.reservable(tuple(map(left_of, map(exact, law.limits), self.spent)))
 
     def enter(self, label, user, loss, committed):
         """Write an entry of what is reserved, or committed at once, and return its id and token."""
         token, now, counted = secrets.token_hex(16), time.time(), self.law.amounts(loss)
+        spent = self.spent
         came_out = (*_committed(loss), now) if committed else (None,) * 5
         row = self._connection.execute(
             "INSERT INTO entries (token, label, user, reserved_epsilon, reserved_delta, reserved_at,"
@@ -165,7 +200,7 @@ class BudgetFile:
             (token, str(label), str(user), float(loss.epsilon), float(loss.delta), now,
              _statement(loss), *counted, *came_out),
         ).lastrowid
-        self._add(*counted)
+        self._add(spent, counted)
         return row, token
 
     def commit(self, row, token, loss):
@@ -188,7 +223,7 @@ class BudgetFile:
         law, came_out = self.law, counted
         if loss.kind == KINDS[0] or law.counts_outcomes:
             came_out = law.amounts(loss)
-        more = [exact(new) - exact(old) for new, old in zip(came_out, counted)]
+        spent, more = self.spent, [exact(new) - exact(old) for new, old in zip(came_out, counted)]
         # (parts of a very large loss may round up, by less than amounts are rounded up)
         over = any(each > DUST * exact(old) for each, old in zip(more, counted))
         if loss.epsilon > epsilon or loss.delta > delta or over:
@@ -206,18 +241,25 @@ class BudgetFile:
             self._connection.execute(
                 "UPDATE entries SET statement = ? WHERE id = ?", (_statement(loss), row)
             )
-        self._add(*more)
+        self._add(spent, more)
 
     def copy(self, entry):
         """Write an entry of another file as it is, by its values in COLUMNS."""
         values = dict(zip(COLUMNS, entry))
-        counted = self.law.amounts(counted_loss(values, self.law))
+        spent, counted = self.spent, self.law.amounts(counted_loss(values, self.law))
         marks = ", ".join("?" * (len(COLUMNS) + 3))
         self._connection.execute(
             f"INSERT INTO entries (token, counted, counted_delta, {', '.join(COLUMNS)})"
             f" VALUES ({marks})", (secrets.token_hex(16), *counted, *entry),
         )
-        self._add(*counted)
+        self._add(spent, counted)
+
+    @property
+    def counted(self):
+        """list of (float, float) : What each entry adds to the amounts that count, in their order."""
+        return self._connection.execute(
+            "SELECT counted, counted_delta FROM entries ORDER BY id"
+        ).fetchall()
 
     @property
     def entries(self):
@@ -226,12 +268,13 @@ class BudgetFile:
             f"SELECT {', '.join(COLUMNS)} FROM entries ORDER BY id"
         ).fetchall()
 
-    def _add(self, epsilon, delta):
-        spent = self.spent
+    def _add(self, spent, more):
+        """Write the sums after one more entry, or a changed one."""
         self._connection.execute(
             "UPDATE budget SET spent = ?, spent_delta = ?",
-            (str(spent[0] + exact(epsilon)), str(spent[1] + exact(delta))),
+            tuple(str(old + exact(new)) for old, new in zip(spent, more)),
         )
+        _seen[self.path] = self._state()  # (if it is undone, the file says something else)
 
     def _row(self, query):
         return self._connection.execute(query).fetchone()
@@ -244,11 +287,6 @@ def counted_loss(values, law):
     return PrivacyLoss.from_dict(json.loads(values["statement"]))
 
 
-def exact(amount):
-    """Return a number as a fraction."""
-    return amount if isinstance(amount, Fraction) else Fraction(float(amount))
-
-
 def _committed(loss):
     return float(loss.epsilon), float(loss.delta), loss.kind, int(loss.seeded)
 
@@ -256,39 +294,6 @@ def _committed(loss):
 def _statement(loss):
     """Return how a loss is made up, and what is known of its parts, as text."""
     return json.dumps(loss.to_dict())
-
-
-def _left(total, spent):
-    """Return the largest amount, about, that can be added without exceeding the total."""
-    amount = float(max(total - spent, Fraction(0)))
-    while amount > 0 and not _fits(spent + exact(amount), total):
-        amount = math.nextafter(amount, 0.0)
-    return amount
-
-
-def _fits(amount, total):
-    # what is less needs no rounding, and what rounds to infinity would be an error
-    return amount <= total or (amount < 2 * total and float(amount) <= float(total))
-
-
-def _connect(path, mode):
-    _refuse_second_name(path)
-    try:
-        connection = sqlite3.connect(
-            f"{Path(path).as_uri()}?mode={mode}", uri=True, timeout=PATIENCE, isolation_level=None
-        )
-    except sqlite3.OperationalError:
-        raise FileNotFoundError(
-            f"The ledger at {path} is gone or cannot be written, so nothing can be counted; restore "
-            "it before anything is released."
-        ) from None
-    try:
-        # a reservation is on the disk before its noise is drawn
-        connection.execute("PRAGMA synchronous = FULL")
-    except BaseException:
-        connection.close()
-        raise
-    return connection
 
 
 def _refuse_to_replace(path):
@@ -326,44 +331,12 @@ def _give_name(made, path):
             os.close(folder)
 
 
-def _refuse_second_name(path):
-    """Refuse a hard link: SQLite keeps what is not yet in a file beside it, under its name."""
-    try:
-        names = os.stat(path).st_nlink
-        if names > 1:
-            _end_unfinished_names(path)
-            names = os.stat(path).st_nlink
-    except OSError:
-        return
-    if names > 1:
-        raise ValueError(
-            f"The file of the ledger at {path} has {names} names (hard links), and whoever writes "
-            "under one does not see what is written under another; remove all but one, or use a "
-            "symbolic link."
-        )
-
-
-def _end_unfinished_names(path):
-    """Take away the name under which this file was made; its maker does that too, or has died."""
-    for other in Path(os.path.realpath(path)).parent.glob(f"{UNFINISHED}*"):
-        with suppress(FileNotFoundError):
-            if other.samefile(path):
-                other.unlink(missing_ok=True)
-
-
 def _check_form(connection, path):
     if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
-        raise _no_ledger(path)
+        raise no_ledger(path)
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     if version != VERSION:
         raise ValueError(
             f"The ledger at {path} has version {version}, and this dpselect counts in version "
             f"{VERSION} only; use the dpselect that wrote it."
         )
-
-
-def _no_ledger(path):
-    return ValueError(
-        f"The file at {path} is no ledger, or one that was cut, so nothing can be counted in it; "
-        "restore it, or give the path of a ledger or of no file."
-    )

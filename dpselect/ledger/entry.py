@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, Self
 
 from ..privacy import KINDS, PrivacyLoss
@@ -61,8 +62,8 @@ class LedgerEntry:
             values |= {"epsilon": values["reserved_epsilon"], "delta": values["reserved_delta"],
                        "kind": UNCOMMITTED}
         times = {name: _utc(values[name]) for name in TIMES}
-        statement = PrivacyLoss.from_dict(json.loads(values["statement"]))
-        return cls(**values | times | {"seeded": bool(values["seeded"]), "statement": statement})
+        more = times | {"seeded": bool(values["seeded"]), "statement": _loss_of(values["statement"])}
+        return cls(**values | more)
 
     def __str__(self):
         more = f" and delta {self.delta:.6g}" if self.delta else ""
@@ -71,6 +72,12 @@ class LedgerEntry:
         if self.seeded:
             notes = [*notes, "seeded: whoever knows the seed can remove the noise"]
         return f"{self.epsilon:.6g}{more}: {self.label}" + (f" ({'; '.join(notes)})" if notes else "")
+
+
+@lru_cache(maxsize=256)
+def _loss_of(text):
+    # most entries state what others do
+    return PrivacyLoss.from_dict(json.loads(text))
 
 
 def _utc(seconds):

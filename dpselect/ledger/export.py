@@ -5,7 +5,8 @@ import math
 from datetime import datetime
 
 from ..privacy import KINDS, PrivacyLoss
-from .budget_file import COLUMNS, counted_loss, exact
+from .amounts import exact, fits
+from .budget_file import COLUMNS, counted_loss
 from .composition import of_text, to_text
 from .entry import TIMES, LedgerEntry
 
@@ -39,8 +40,8 @@ def read_json(text):
         if not (in_order and is_budget and law.is_of_budget(*budget)):
             raise ValueError
         counted = [law.amounts(counted_loss(dict(zip(COLUMNS, row)), law)) for row in rows]
-        if any(
-            float(sum(map(exact, amounts))) > limit
+        if not all(
+            fits(sum(map(exact, amounts)), exact(limit))
             for amounts, limit in zip(zip(*counted), law.limits)
         ):
             raise ValueError

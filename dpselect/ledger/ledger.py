@@ -18,8 +18,9 @@ from ..privacy import PERSONS_INSTEAD, Adjacency, PrivacyLoss
 from ..type_aliases import PathLike
 from ..validation import check_choice, check_number
 from .accounting import composed_epsilon
+from .amounts import exact
 from .blocks import Exit, entered
-from .budget_file import COLUMNS, counted_loss, exact, new_file, transaction
+from .budget_file import new_file, snapshot, transaction
 from .composition import COMPOSITIONS, law_of
 from .entry import LedgerEntry
 from .export import read_json, write_json
@@ -112,15 +113,18 @@ class PrivacyLedger:
         self.path, self.rows_per_person = str(Path(path).absolute()), rows_per_person
         if rows_per_person is not None:
             PrivacyLoss(0.0).for_persons(rows_per_person)  # refuses what is no number of rows
-        self.label, self.user = str(label), user if user is None else str(user)
+        self.label, self.user = label, user
+        for name, text in (("label", label), ("user", "" if user is None else user)):
+            _check_text(name, text)
         if epsilon is None:
             if not Path(self.path).exists():
                 raise FileNotFoundError(
                     f"There is no ledger at {self.path}, and without epsilon none can be made; give "
                     "the budget, as in PrivacyLedger(path, epsilon=1.0)."
                 )
-            with transaction(self.path) as file:
+            with snapshot(self.path) as file:
                 _check_unit(rows_per_person, file.adjacency)
+                file.check_sums()
             return
         check_number("epsilon", epsilon, why="it is the budget", instead="write 1.0 for instance")
         check_number(
@@ -142,7 +146,7 @@ class PrivacyLedger:
         law = law_of(composition, epsilon, delta)
         with suppress(FileExistsError), new_file(self.path, epsilon, delta, adjacency, law):
             return
-        with transaction(self.path) as file:
+        with snapshot(self.path) as file:
             given = exact(epsilon), exact(delta), adjacency, composition
             if (*file.budget, file.adjacency, file.law.name) != given:
                 raise ValueError(
@@ -152,6 +156,7 @@ class PrivacyLedger:
                     f"{file.adjacency}, {file.law.name}), and a budget that can change protects nobody; "
                     "leave them out."
                 )
+            file.check_sums()
 
     def reserve(
         self, epsilon: float, delta: float = 0.0, label: str = "release", *,
@@ -182,7 +187,7 @@ class PrivacyLedger:
         ValueError
             If the loss is for another adjacency than the ledger.
         """
-        loss = PrivacyLoss(float(epsilon), float(delta), label=str(label), adjacency=adjacency)
+        loss = PrivacyLoss(epsilon, delta, label=label, adjacency=adjacency)
         number, token = self._enter(loss, committed=False)
         return Reservation(self.path, number, token, self.rows_per_person)
 
@@ -208,9 +213,7 @@ class PrivacyLedger:
         BudgetExceededError, ValueError
             As for `reserve`; and if `event` spends more than `epsilon` and `delta` say.
         """
-        loss = PrivacyLoss(
-            float(epsilon), float(delta), label=str(label), adjacency=adjacency, event=event
-        )
+        loss = PrivacyLoss(epsilon, delta, label=label, adjacency=adjacency, event=event)
         if event is not None and event.exceeds(loss.epsilon, loss.delta):
             raise ValueError(
                 f"event={event!r} is not private at epsilon={loss.epsilon:.6g} and "
@@ -220,6 +223,7 @@ class PrivacyLedger:
         self._enter(loss, committed=True)
 
     def _enter(self, loss, committed):
+        _check_text("label", loss.label)
         with transaction(self.path) as file:
             loss = _in_unit(loss, file, self.rows_per_person)
             if not file.affords(loss):
@@ -240,7 +244,7 @@ class PrivacyLedger:
         epsilon, delta : float
             They can be reserved together.
         """
-        with transaction(self.path) as file:
+        with snapshot(self.path) as file:
             return file.left
 
     def spent(self) -> tuple[float, float]:
@@ -252,7 +256,7 @@ class PrivacyLedger:
             Of all releases together, however amounts followed results. With ``composition="renyi"`` the
             first release costs most, and it is not what `remaining` lacks of the budget.
         """
-        with transaction(self.path) as file:
+        with snapshot(self.path) as file:
             return _guarantee(file)
 
     def total(self, delta: float) -> float:
@@ -295,20 +299,20 @@ class PrivacyLedger:
     @property
     def budget(self) -> tuple[float, float]:
         """(float, float) : epsilon and delta in all."""
-        with transaction(self.path) as file:
+        with snapshot(self.path) as file:
             epsilon, delta = map(float, file.budget)
             return epsilon, delta
 
     @property
     def composition(self) -> str:
         """str : How losses add up, "sum" or "renyi"."""
-        with transaction(self.path) as file:
+        with snapshot(self.path) as file:
             return file.law.name
 
     @property
     def adjacency(self) -> str:
         """str : The adjacency that all losses are for."""
-        with transaction(self.path) as file:
+        with snapshot(self.path) as file:
             return file.adjacency
 
     def history(self) -> list[LedgerEntry]:
@@ -318,8 +322,9 @@ class PrivacyLedger:
         -------
         list of LedgerEntry
         """
-        with transaction(self.path) as file:
-            return [LedgerEntry.of(row) for row in file.entries]
+        with snapshot(self.path) as file:
+            entries = file.entries
+        return list(map(LedgerEntry.of, entries))
 
     def to_json(self) -> str:
         """Return budget and history as JSON.
@@ -328,7 +333,7 @@ class PrivacyLedger:
         -------
         str
         """
-        with transaction(self.path) as file:
+        with snapshot(self.path) as file:
             return write_json(file)
 
     @classmethod
@@ -372,16 +377,16 @@ class PrivacyLedger:
         return f"PrivacyLedger({self.path!r}{more})"
 
     def __str__(self):
-        with transaction(self.path) as file:
+        with snapshot(self.path) as file:
             (epsilon, delta), spent = map(float, file.budget), _guarantee(file)
-            entries = [LedgerEntry.of(row) for row in file.entries]
-            unit, explained = Adjacency(file.adjacency).unit, file.law.explained
+            rows, explained = file.entries, file.law.explained
+            unit = Adjacency(file.adjacency).unit
         whose = "" if unit == "record" else ", for each person with all rows"
         lines = [
             f"epsilon {spent[0]:.6g} of {epsilon:.6g} and delta {spent[1]:.6g} of {delta:.6g} are spent"
             + whose
         ]
-        lines += [f"  {entry}" for entry in entries]
+        lines += [f"  {LedgerEntry.of(row)}" for row in rows]
         return "\n".join([*lines, explained] if explained else lines)
 
     def __eq__(self, other):
@@ -427,15 +432,19 @@ class Reservation:
             If the loss exceeds the reservation or is for another adjacency, or the reservation was
             committed before or is not in this ledger. The entry then stays as it is.
         """
+        if not isinstance(loss, PrivacyLoss):
+            raise TypeError(
+                f"loss must be a PrivacyLoss, not a {type(loss).__name__}, because only that says what "
+                "came out; write PrivacyLoss(epsilon, delta)."
+            )
         with transaction(self.path) as file:
             file.commit(self.id, self.token, _in_unit(loss, file, self.rows_per_person))
 
 
 def how_losses_add_up(ledger):
     """Return what the amounts of a ledger mean, and what was spent after each entry, in epsilon."""
-    with transaction(ledger.path) as file:
-        law = file.law
-        counted = [law.amounts(counted_loss(dict(zip(COLUMNS, row)), law)) for row in file.entries]
+    with snapshot(ledger.path) as file:
+        law, counted = file.law, file.counted
     so_far = zip(*(accumulate(amounts) for amounts in zip(*counted)))
     return law.explained, [law.guarantee(spent)[0] for spent in so_far]
 
@@ -446,9 +455,22 @@ def _guarantee(file):
 
 def _account():
     try:
-        return getpass.getuser()
+        return getpass.getuser().encode(errors="replace").decode()
     except (OSError, KeyError, ImportError):  # an account without a name
         return "unknown"
+
+
+def _check_text(name, text):
+    if not isinstance(text, str):
+        raise TypeError(
+            f"{name} must be a text, not a {type(text).__name__}, because people read it in the "
+            "history; say it in words."
+        )
+    if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
+        raise ValueError(
+            f"{name}={text!r} has a NUL or half of a surrogate pair in it, which the file of a ledger "
+            "cannot keep, so the entry could not be read again; leave that out."
+        )
 
 
 def _check_unit(rows_per_person, adjacency):
