@@ -121,7 +121,10 @@ class BudgetFile:
     @property
     def law(self):
         """Sum or RenyiFilter : What counts of a loss, and how much of it there may be."""
-        law = of_text(self._row("SELECT law FROM budget")[0])
+        try:
+            law = of_text(self._row("SELECT law FROM budget")[0])
+        except (ValueError, TypeError, KeyError, AttributeError):
+            raise self._was_changed("how its losses add up cannot be read") from None
         if not law.is_of_budget(*map(float, self.budget)):
             raise self._was_changed("its law is not that of its budget")
         return law
@@ -154,7 +157,10 @@ class BudgetFile:
         found = self._connection.execute(
             "SELECT counted, counted_delta, count(*) FROM entries GROUP BY counted, counted_delta"
         ).fetchall()
-        if not all(0 <= amount < math.inf for amounts in found for amount in amounts):
+        if not all(
+            isinstance(amount, (int, float)) and 0 <= amount < math.inf
+            for amounts in found for amount in amounts
+        ):
             raise self._was_changed("an entry has an amount that no loss has")
         return tuple(
             sum((exact(row[j]) * row[2] for row in found), Fraction(0)) for j in range(2)

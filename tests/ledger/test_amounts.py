@@ -21,7 +21,7 @@ def of_binary(amount):
 
 
 def faults(count):
-    """Return splits whose parts do not fit into the whole, or fit into less, as `count` reads numbers."""
+    """Return splits whose parts do not fit into the whole, or fit into less; `count` reads numbers."""
     found = []
     for a, b, total, unit in SPLITS:
         parts, whole = [count(a / unit), count(b / unit)], count(total / unit)
