@@ -19,6 +19,8 @@ from .quadrature import slope_corrections
 N_OCTAVES, N_PER_OCTAVE = 6, 3
 _SIZES = 2.0 ** (np.arange(-N_OCTAVES * N_PER_OCTAVE, 1) / N_PER_OCTAVE)
 ERROR_EDGES = np.concatenate([-_SIZES[::-1], _SIZES])
+# smaller errors have no size that is known
+FINEST = _SIZES[0]
 # bins of predictions where errors are small
 N_BINS = 32
 PREDICTION_EDGES = np.arange(N_BINS + 1) / N_BINS
@@ -142,27 +144,30 @@ class RegressionCells:
 def _mean_error(counts):
     values = moments()["error"]
     value, low, high, reach = counts.mean(values, np.ones(len(values)))
-    return value, low - MEAN_ALLOWANCE, high + MEAN_ALLOWANCE, reach + MEAN_ALLOWANCE
+    allowance = MEAN_ALLOWANCE + FINEST * _too_fine(counts)
+    return value, low - allowance, high + allowance, reach + allowance
 
 
 def _size_of_errors(counts, name, power=1):
-    """Return the mean of a size of errors, which may be less where most are in the bin around 0."""
+    """Return the mean of a size of errors, which may be any where most are in the bin around 0."""
     values = moments()[name]
     value, low, high, reach = counts.mean(values, np.ones(len(values)))
-    around = _around_0()
-    unseen = values[around].mean() * counts.h[..., around].sum(axis=-1) / counts.h.sum(axis=-1)
-    unseen = np.where(_is_too_fine(counts), unseen, 0.0)
-    low = np.maximum(low - unseen, 0.0) * (1 - SIZE_ALLOWANCE) ** power
-    return value, low, high * (1 + SIZE_ALLOWANCE) ** power, reach + unseen
+    even, share = values[_around_0()].mean(), _too_fine(counts)
+    below, above = share * even, share * (FINEST**power - even)
+    low = np.maximum(low - below, 0.0) * (1 - SIZE_ALLOWANCE) ** power
+    high = (high + above) * (1 + SIZE_ALLOWANCE) ** power
+    return value, low, high, reach + np.maximum(below, above)
 
 
 def _around_0():
     return table()[0] == len(ERROR_EDGES) // 2 - 1
 
 
-def _is_too_fine(counts):
-    """Tell where most errors are in the bin around 0, so that their size is not known well."""
-    return 2 * counts.h[..., _around_0()].sum(axis=-1) > counts.h.sum(axis=-1)
+def _too_fine(counts, weights=1.0):
+    """Return the share of errors in the bin around 0, whose size is not known; 0 if they are few."""
+    size = (counts.h * weights).sum(axis=-1)
+    fine = np.minimum((counts.h * weights * _around_0()).sum(axis=-1), size)
+    return np.divide(fine, size, out=np.zeros_like(size), where=(size > 0) & (2 * fine > size))
 
 
 def _root_mean_square(counts):
@@ -184,7 +189,7 @@ def _r_squared(counts):
     )
     # predictions may lie otherwise in their bins
     rounding = ROUNDING * lost * np.maximum(counts.h @ m["rounding"], 0.0) / total
-    reach = np.where(_is_too_fine(counts), np.inf, reach + rounding)
+    reach = np.where(_too_fine(counts) > 0, np.inf, reach + rounding)
     return 1 - lost, 1 - high - rounding, np.minimum(1 - low + rounding, 1.0), reach
 
 
@@ -268,11 +273,14 @@ class RegressionEvaluation(Evaluation):
         for point in moments()["points"]:
             weights = point[0]
             values = np.divide(point[column], weights, out=np.zeros_like(weights), where=weights > 0)
-            metric = Metric(partial(_mean_of, values=values, weights=weights), unit=self._span)
+            fine = FINEST if column == 2 else 0.0
+            metric = Metric(partial(_mean_of, values=values, weights=weights, fine=fine), unit=self._span)
             e = self._estimate(metric)
             found.append(Estimate(low + e.value, low + e.low, low + e.high))
         return found
 
 
-def _mean_of(counts, values, weights):
-    return counts.mean(values, weights)
+def _mean_of(counts, values, weights, fine):
+    value, low, high, reach = counts.mean(values, weights)
+    unseen = fine * _too_fine(counts, weights)
+    return value, low - unseen, high + unseen, reach + unseen
