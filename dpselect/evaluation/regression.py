@@ -274,7 +274,8 @@ class RegressionEvaluation(Evaluation):
             weights = point[0]
             values = np.divide(point[column], weights, out=np.zeros_like(weights), where=weights > 0)
             fine = FINEST if column == 2 else 0.0
-            metric = Metric(partial(_mean_of, values=values, weights=weights, fine=fine), unit=self._span)
+            mean = partial(_mean_of, values=values, weights=weights, fine=fine)
+            metric = Metric(mean, unit=self._span)
             e = self._estimate(metric)
             found.append(Estimate(low + e.value, low + e.low, low + e.high))
         return found

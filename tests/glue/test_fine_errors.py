@@ -5,8 +5,6 @@ in one bin: there a figure that takes the middle of a cell for all that lies in 
 number in every data set, and no number of records helps.
 """
 
-from functools import partial
-
 import numpy as np
 import pytest
 from scipy.stats import binom
@@ -103,7 +101,8 @@ def check_fine_curve(law, size):
     p, y = regression_records(law, size, 400_000, 1)
     truth, right, repetitions = targets_by_point(p, y), np.zeros(8), 25
     for i in range(repetitions):
-        plan = EvaluationPlan(RegressionCells((0.0, 1.0)), 2.0, random_state=root_stream(9).child(law, i))
+        stream = root_stream(9).child(law, i)
+        plan = EvaluationPlan(RegressionCells((0.0, 1.0)), 2.0, random_state=stream)
         p, y = regression_records(law, size, M, 2 + i)
         noisy = count(plan.cells, 1, p, y) + plan.standard_noise(714)
         curve = plan.read(noisy, M).calibration_curve()
@@ -119,7 +118,7 @@ def test_mean_targets_cover_where_errors_are_small(law, size):
 
 
 def test_errors_as_if_they_were_evenly_spread_are_caught(monkeypatch):
-    monkeypatch.setattr(regression, "_too_fine", lambda counts, weights=1.0: np.zeros(counts.h.shape[:-1]))
+    monkeypatch.setattr(regression, "_too_fine", lambda counts, *weights: np.zeros(counts.h.shape[:-1]))
     for check in (check_fine_errors, check_fine_curve):
         with pytest.raises(AssertionError):
             check("off", 0.5)
@@ -128,7 +127,9 @@ def test_errors_as_if_they_were_evenly_spread_are_caught(monkeypatch):
 # ---- scores in one bin
 
 
-PROBABILITIES = {"near 0": (1e-5, 1e-3), "near 1": (0.999, 1.0), "in one bin": (0.4, 0.401), "spread": (0, 1)}
+PROBABILITIES = {
+    "near 0": (1e-5, 1e-3), "near 1": (0.999, 1.0), "in one bin": (0.4, 0.401), "spread": (0, 1),
+}
 
 
 def check_scores(where, epsilon=1.0):
