@@ -1,6 +1,9 @@
 """The same records in every form that an estimator takes."""
 
+from functools import partial
+
 import numpy as np
+from scipy import sparse
 
 import dpselect
 
@@ -61,3 +64,41 @@ def forms(X, y, folder):
         "dask of unknown lengths": (frame[NAMES].to_dask_array(), frame["y"].to_dask_array()),
         "dask dataframe": (frame[NAMES], frame["y"]),
     }
+
+
+# ---- sparse rows
+
+
+def in_pieces(X, cancelling=False):
+    """Return CSR rows in which each entry is stored several times, of eighths: their sums are exact.
+
+    As eight equal pieces they look shorter than they are, and as two that cancel much longer.
+    """
+    X = sparse.csr_array(X)
+    k = 2 if cancelling else 8
+    pieces = np.stack([X.data + 64.0, np.full(len(X.data), -64.0)], axis=1) if cancelling else (
+        np.repeat(X.data[:, None] / 8, 8, axis=1)
+    )
+    parts = pieces.ravel(), np.repeat(X.indices, k), X.indptr * k
+    return sparse.csr_array(parts, shape=X.shape)
+
+
+def sparse_forms(X, y, sizes=(25, 35)):
+    """Return X and y with sparse rows in every form, by name; X holds multiples of 1/8."""
+    import dask
+    import dask.array as da
+
+    found = {}
+    for name, kind in (
+        ("csr", sparse.csr_array), ("csr matrix", sparse.csr_matrix), ("in pieces", in_pieces),
+        ("in pieces that cancel", partial(in_pieces, cancelling=True)),
+        ("in pieces, as a coo", lambda X: sparse.coo_array(in_pieces(X))),
+    ):
+        parts = [kind(part) for part in np.split(X, np.cumsum(sizes)[:-1])]
+        found[name] = kind(X), y
+        found[f"chunks, {name}"] = dpselect.RowChunks(parts.__getitem__, sizes, X.shape[1]), y
+        arrays = [
+            da.from_delayed(dask.delayed(part), part.shape, dtype=float) for part in parts
+        ]
+        found[f"dask, {name}"] = da.concatenate(arrays), da.from_array(y, chunks=(sizes,))
+    return found
