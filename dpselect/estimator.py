@@ -151,7 +151,7 @@ class PrivateEstimator(ReleaseMixin, BaseEstimator, ABC):
     - `parameter_checks`, what each other parameter may be;
     - `_calibration`, how much noise a fit needs;
     - `_standard_noise`, the noise before it is scaled;
-    - `_release`, from records and noise to what is released;
+    - `_release`, from records and noise to what is released, by the names of the attributes;
     - `_what`, what that is in words.
 
     Take :class:`PrivateClassifier`, :class:`PrivateRegressor` or :class:`PrivateDensity` for the
@@ -464,6 +464,11 @@ class Trial:
     def certificate(self, score, shape, failure_probability=None):
         """Return the Certificate of a score, at this noise sample or for nearly all of them."""
         calibration = self.calibration(shape)
+        if not hasattr(calibration, "certificate"):
+            raise CertificateError(
+                f"No certificate exists for {type(self.model).__name__}, because its noise calibration "
+                "has no method certificate; use strategy='random_stopping', which needs none."
+            )
         noise = self.noise(shape) if failure_probability is None else None
         return calibration.certificate(score, noise, failure_probability)
 
@@ -488,7 +493,10 @@ class Trial:
 
 
 class CertifiedEstimator(PrivateEstimator):
-    """Base of estimators whose calibration has ``certificate(score, noise, failure_probability)``."""
+    """Base of estimators whose calibration may have ``certificate(score, noise, failure_probability)``.
+
+    Without it no search can choose by stability; strategies that need no certificate take them.
+    """
 
     def stability_certificate(
         self,
