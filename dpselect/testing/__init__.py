@@ -2,5 +2,9 @@
 
 from .checks import check_private_estimator, private_estimator_checks
 from .statement import ReleaseStatement
+from .tally import CheckReport, CheckResult
 
-__all__ = ["ReleaseStatement", "check_private_estimator", "private_estimator_checks"]
+__all__ = [
+    "CheckReport", "CheckResult", "ReleaseStatement", "check_private_estimator",
+    "private_estimator_checks",
+]

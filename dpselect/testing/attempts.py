@@ -11,14 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from .tally import require
+
 # what no message may show, in whatever units and precision
 SECRET, TEXT, LABEL = 7.316452890123, "SECRET-42", 987654
 LEAK = re.compile(r"7\.?316[45]|SECRET-42|987654")
-
-
-def require(condition, text):
-    if not condition:
-        raise AssertionError(text)
 
 
 @dataclass

@@ -125,39 +125,72 @@ class Case:
         """Names of the attributes with noise."""
         if self.statement.attributes is not None:
             return self.statement.attributes
+        known, derived = self._usual_names(model), self._derived(model)
+        names = known + tuple(
+            name for name in self._named_by_release if name not in known and name not in derived
+        )
+        if not names:
+            raise AssertionError(
+                f"{type(model).__name__} has no attribute that is known to be released; return them "
+                "from _release, or name them in ReleaseStatement(attributes=...)."
+            )
+        return names
+
+    def _usual_names(self, model):
         there = vars(model)
         for names in DEFAULT_ATTRIBUTES:
             if names[0] in there:
                 return tuple(name for name in names if name in there)
-        raise AssertionError(
-            f"{type(model).__name__} has no attribute that is known to be released; name them in "
-            "ReleaseStatement(attributes=...)."
-        )
+        return ()
+
+    @cached_property
+    def _named_by_release(self):
+        """Public names in the dict that `_release` returns."""
+        kind, found = type(self.estimator), {}
+        if not hasattr(kind, "_release"):
+            return ()
+
+        def _release(model, *args):
+            released = kind._release(model, *args)
+            found.update(released)
+            return released
+
+        named = type(kind.__name__, (kind,), {"_release": _release, "__module__": kind.__module__})
+        named(**self.model(0).get_params(deep=False)).fit(*self.data())
+        return tuple(name for name in found if name.endswith("_") and not name.startswith("_"))
 
     def numbers(self, model, derived=True):
         """All released numbers as a vector, those of a symmetric matrix once."""
+        return np.concatenate([np.zeros(0), *(part for _, part in self._parts(model, derived))])
+
+    def places(self, model):
+        """The attribute of each of these numbers."""
+        return [name for name, part in self._parts(model, True) for _ in part]
+
+    def _parts(self, model, derived):
         names = self.released(model) + (self._derived(model) if derived else ())
-        parts = [np.zeros(0)]
         for path, leaf in leaves({name: vars(model)[name] for name in names if name in vars(model)}):
             if isinstance(leaf, (bool, int, float, np.number, np.ndarray)):
                 leaf = np.asarray(leaf)
                 if leaf.dtype.kind in "biuf":
                     leaf = leaf[np.triu_indices(len(leaf))] if path[0] in self.symmetric else leaf
-                    parts.append(leaf.astype(np.float64).ravel())
-        return np.concatenate(parts)
+                    yield path[0], leaf.astype(np.float64).ravel()
 
     @cached_property
     def symmetric(self):
         """Names of attributes that are symmetric matrices."""
         models = [vars(self.fit(self.data(), seed, epsilon=1.0)) for seed in range(3)]
-        return {
-            name for name in self.released(self.fit(self.data()))
-            if all(np.ndim(m[name]) == 2 and np.array_equal(m[name], m[name].T) for m in models)
-        }
+
+        def is_symmetric(part):
+            return np.ndim(part) == 2 and np.array_equal(part, np.transpose(part))
+
+        names = self.released(self.fit(self.data()))
+        return {name for name in names if all(is_symmetric(model[name]) for model in models)}
 
     def _derived(self, model):
         names = self.statement.derived + tuple(getattr(model, "keeps", ()))
-        if self.statement.attributes is None and self.released(model) != DEFAULT_ATTRIBUTES[-1]:
+        usual = self._usual_names(model)
+        if self.statement.attributes is None and usual and usual != DEFAULT_ATTRIBUTES[-1]:
             names += DEFAULT_ATTRIBUTES[-1]
         return names
 

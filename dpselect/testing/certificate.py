@@ -7,8 +7,8 @@ from ..exceptions import (
     CertificateError,
 )
 from ..metrics import ClippedSquaredErrorScore, RampScore, get_score
-from .attempts import require
 from .case import as_records
+from .tally import require
 
 
 def check_certificate(case):

@@ -13,7 +13,7 @@ from ..type_aliases import Estimator
 from .attacks import check_the_stated_loss
 from .case import Case
 from .certificate import check_certificate
-from .fixed_noise import check_the_loss_of_each_noise
+from .exact_loss import check_the_loss_of_each_noise
 from .kept import (
     check_a_second_fit,
     check_failed_fits,
@@ -44,6 +44,8 @@ from .records import (
 )
 from .spending import check_ledger, check_the_statement
 from .statement import ReleaseStatement
+from .sums import check_noise_hides_all, check_the_gate
+from .tally import CheckReport, CheckResult, counted
 
 
 def check_private_estimator(
@@ -51,7 +53,7 @@ def check_private_estimator(
     statement: ReleaseStatement | None = None,
     *,
     n_trials: int = 2000,
-) -> None:
+) -> CheckReport:
     """Check that an estimator keeps what private estimators promise.
 
     That it passes is no proof. The checks find what they look for: a privacy loss that is larger than
@@ -75,6 +77,12 @@ def check_private_estimator(
         Most fits to each pair of neighbours that are distinguished; most pairs need a tenth. More find
         smaller mistakes. 0 leaves these attacks out.
 
+    Returns
+    -------
+    CheckReport
+        Which checks ran, with how many comparisons, and what they left out and why. A check that does
+        not apply passes, so read it once: ``print(check_private_estimator(estimator))``.
+
     Raises
     ------
     AssertionError
@@ -92,7 +100,11 @@ def check_private_estimator(
     >>> from dpselect import DPHistogramDensity
     >>> from dpselect.testing import check_private_estimator
     >>> density = DPHistogramDensity(bounds=(-1, 1), bin_width=0.5)
-    >>> check_private_estimator(density, n_trials=0)
+    >>> report = check_private_estimator(density, n_trials=0)
+    >>> print(report)
+    DPHistogramDensity passes ... of ... checks of private estimators, with ... comparisons; ...
+    check_parameters: ... comparisons
+    ...
     >>> class Counts(DPHistogramDensity):
     ...     def fit(self, X, y=None):
     ...         super().fit(X)
@@ -104,11 +116,11 @@ def check_private_estimator(
     AssertionError: Counts fails 1 of ... checks of private estimators.
     check_what_is_kept: outside_ depends on the records; ...
     """
-    failures, n_checks = [], 0
+    failures, results, n_checks = [], [], 0
     for model, check in private_estimator_checks(estimator, statement, n_trials=n_trials):
         n_checks += 1
         try:
-            check(model)
+            results.append(check(model))
         except Exception as error:  # what an estimator raises by accident is a failure, too
             failures.append((check.__name__, error))
     if failures:
@@ -120,6 +132,7 @@ def check_private_estimator(
             f"{type(estimator).__name__} fails {len(failures)} of {n_checks} checks of private "
             f"estimators.\n{found}"
         ) from failures[0][1]
+    return CheckReport(type(estimator).__name__, tuple(results))
 
 
 def private_estimator_checks(
@@ -127,7 +140,7 @@ def private_estimator_checks(
     statement: ReleaseStatement | None = None,
     *,
     n_trials: int = 2000,
-) -> list[tuple[Estimator, Callable[[Estimator], None]]]:
+) -> list[tuple[Estimator, Callable[[Estimator], CheckResult]]]:
     """Return the checks of :func:`check_private_estimator`, to be run one by one.
 
     Parameters
@@ -140,7 +153,8 @@ def private_estimator_checks(
     Returns
     -------
     list of (estimator, callable)
-        What was given, and a check: ``check(estimator)`` raises an AssertionError if it fails.
+        What was given, and a check: ``check(estimator)`` raises an AssertionError if it fails, and
+        returns a CheckResult.
 
     Examples
     --------
@@ -154,8 +168,7 @@ def private_estimator_checks(
     """
     statement = ReleaseStatement() if statement is None else statement
     checks: tuple[Callable[..., None], ...] = CHECKS[:-1]
-    if n_trials:
-        checks += (update_wrapper(partial(CHECKS[-1], n_trials=n_trials), CHECKS[-1]),)
+    checks += (update_wrapper(partial(CHECKS[-1], n_trials=n_trials), CHECKS[-1]),)
     return [(estimator, _Check(check, statement)) for check in checks]
 
 
@@ -167,9 +180,13 @@ class _Check:
         self.__doc__ = check.__doc__
 
     def __call__(self, estimator):
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), counted() as tally:
             warnings.simplefilter("ignore")
             self.check(Case(estimator, self.statement))
+        left_out = tuple(tally.left_out)
+        if not tally.n_comparisons and not left_out:
+            left_out = ("it does not apply to this estimator",)
+        return CheckResult(self.__name__, tally.n_comparisons, left_out)
 
 
 CHECKS = (
@@ -182,6 +199,8 @@ CHECKS = (
     check_seeds,
     check_without_noise,
     check_noise_is_independent,
+    check_noise_hides_all,
+    check_the_gate,
     check_paths,
     check_predictions,
     check_bad_records,
@@ -197,5 +216,5 @@ CHECKS = (
     check_ledger,
     check_certificate,
     check_the_loss_of_each_noise,
-    check_the_stated_loss,  # the last one, and may be left out
+    check_the_stated_loss,  # the last one takes n_trials
 )

@@ -1,20 +1,19 @@
-"""Attacks on the noise: a release as a function of it, and the law of what comes out."""
+"""A release as a function of its noise: which noise gives the same release on a neighbour."""
 
 import math
 
 import numpy as np
-from scipy.stats import gamma, kstest
 
 from ..noise import as_generator
-from .attempts import require
-from .case import as_records, parameters_to_try
+from .gate import HOOK
+from .laws import law_of
 
 # a map from noise to release that is worse conditioned is taken for one that loses noise
 MOST_BENT = 1e5
 # a release is computed for each number of its noise, and some hundred noises are looked at
 MOST_NOISE = 64
-# where an estimator draws its noise: see `dpselect.estimator.PrivateEstimator`
-HOOK = "_standard_noise"
+# draws from which the law of the noise is read
+DRAWS = 400
 
 
 class FixedNoise:
@@ -39,34 +38,49 @@ class FixedNoise:
         return self.case.numbers(model, derived=False)
 
     def prepare(self, data):
-        """Find the part of the noise that moves the release, and its law; tell whether that is known."""
+        """Find the part of the noise that moves the release, and its law; return why not, or None."""
         self.params["random_state"] = 0
         usual = self.release(data)
-        if self.call is None or self.delta:
-            return False
+        if self.call is None:
+            return f"{HOOK} is not called"
+        if self.delta:
+            return "of a release with a delta no exact loss is known"
         draw = getattr(type(self.case.estimator)(**self.params), HOOK)
         draws = [draw(as_generator(0), *self.call)]
         if np.size(draws[0]) > MOST_NOISE:
-            return False
-        draws += [draw(as_generator(seed), *self.call) for seed in range(1, 400)]
+            return f"more than {MOST_NOISE} numbers are drawn"
+        draws += [draw(as_generator(seed), *self.call) for seed in range(1, DRAWS)]
         if len({np.shape(one) for one in draws}) > 1:
-            return False
+            return "the shape of the noise varies"
         draws = np.array(draws, dtype=np.float64)
         self.base = draws[0]
         if not np.array_equal(self.release(data, self.base), usual) or not self.base.ndim:
-            return False
+            return f"the release has other noise than that of {HOOK}"
+        self.unit, self.scale = _unit(draws), np.abs(draws).mean()
         blocks = np.arange(self.base.size).reshape(-1, self.base.shape[-1])
         draws, moves = draws.reshape(len(draws), -1), []
         for block in blocks:
             r = self.base.copy()
-            r.ravel()[block] += np.abs(draws[:, block]).mean(axis=0)
+            r.ravel()[block] += self.whole(np.abs(draws[:, block]).mean(axis=0))
             moves.append(self.release(data, r) - usual)
         sizes = np.linalg.norm(moves, axis=1)
         kept = sizes > 1e-5 * sizes.max(initial=0.0)
         self.columns = np.flatnonzero(np.any(np.array(moves)[kept] != 0, axis=0))
         self.places = blocks[kept].ravel()
-        self.laws = [_law(draws[:, block]) for block in blocks[kept]]
-        return len(self.columns) == len(self.places) > 0 and None not in self.laws
+        self.laws = [_law(draws[:, block], self.unit) for block in blocks[kept]]
+        if None in self.laws:
+            return "the noise has no law that is known here"
+        if not len(self.columns) == len(self.places) > 0:
+            return "fewer numbers are released than noise was drawn for, or more"
+        self.error = max(law.error for law in self.laws)
+        return None
+
+    def whole(self, noise):
+        """Round noise to the grid on which it is drawn, and never to nothing."""
+        if not self.unit:
+            return noise
+        steps = np.rint(noise / self.unit)
+        return self.unit * np.where((steps == 0) & (noise != 0), np.sign(noise), steps)
 
     def at(self, data, r):
         given = self.base.copy()
@@ -75,10 +89,10 @@ class FixedNoise:
 
     def log_density(self, r):
         parts = np.split(r, len(self.laws))
-        return -sum(np.linalg.norm(part, order) / b for part, (order, b) in zip(parts, self.laws))
+        return -sum(float(law.loss(part)) for part, law in zip(parts, self.laws))
 
     def slopes(self, data, r):
-        step = 1e-4 * (1 + np.abs(r).max())
+        step = float(self.whole(1e-4 * (self.scale + np.abs(r).max())))
         moves = step * np.eye(len(r))
         return (np.array([self.at(data, r + move) for move in moves]) - self.at(data, r)).T / step
 
@@ -86,82 +100,70 @@ class FixedNoise:
         """Tell whether the release shows all of the noise: a clipped model does not."""
         if not np.linalg.cond(slopes) < MOST_BENT:
             return False
-        moved = 1e-4 * (1 + np.abs(r).max()) * np.resize([0.9, -0.7, 0.8], len(r))
+        moved = 1e-4 * (self.scale + np.abs(r).max()) * np.resize([0.9, -0.7, 0.8], len(r))
+        moved = self.whole(moved)
         found = np.linalg.solve(slopes, self.at(data, r + moved) - self.at(data, r))
         return bool((np.abs(found - moved) < 0.1 * np.abs(moved)).all())
 
     def loss(self, data, neighbour, r):
-        """Return the loss of what comes out of `data` at the noise r."""
+        """Return the loss of what comes out of `data` at the noise r, and None if it is not found."""
         slopes, target, s = self.slopes(data, r), self.at(data, r), r
         bent = slopes
         if not self.tells(data, r, slopes):
-            return 0.0
+            return None
         for _ in range(8):
             move = np.linalg.solve(bent, target - self.at(neighbour, s))
-            s, size = s + move, np.abs(move).max() / (1 + np.abs(s).max())
+            if self.unit:
+                steps = move / self.unit
+                if np.abs(steps).max() < 0.5 and np.abs(steps).max() > 1e-3:
+                    return math.inf  # what comes out of one lies between what comes out of the other
+                move = self.unit * np.rint(steps)
+            s, size = s + move, np.abs(move).max() / (self.scale + np.abs(s).max())
             bent = self.slopes(neighbour, s)
             if not self.tells(neighbour, s, bent):
-                return 0.0
+                return None
             if size < 1e-4:
                 signs = np.linalg.slogdet(slopes)[1], np.linalg.slogdet(bent)[1]
                 return abs(self.log_density(r) - signs[0] - self.log_density(s) + signs[1])
-        return 0.0  # the noise that explains it was not found
+        return None
 
-
-def _law(draws):
-    """Return the order of the norm and the scale of noise of density exp(-norm / scale)."""
-    d, fits = draws.shape[1], []
-    # with the logarithms of the integrals of exp(-norm)
-    for order, values, shape, volume in (
-        (2, np.linalg.norm(draws, axis=1), d,
-         math.log(2) + d / 2 * math.log(math.pi) + math.lgamma(d) - math.lgamma(d / 2)),
-        (1, np.abs(draws).ravel(), 1, d * math.log(2)),
-    ):
-        scale = values.mean() / shape
-        if scale > 0 and kstest(values / scale, gamma(shape).cdf).pvalue > 1e-4:
-            # (a mean of some hundred draws is that far from 1)
-            standard = 0.85 < scale < 1.15
-            law = order, 1.0 if standard else scale
-            fits.append((not standard, d * math.log(scale) + volume, law))
-    # of two that fit, the standard law, or the likelier one
-    return min(fits)[-1] if fits else None
-
-
-def check_the_loss_of_each_noise(case):
-    """At every noise, what comes out is as likely on neighbouring records as is stated."""
-    if not hasattr(case.estimator, HOOK):
-        return
-    d, n, found = min(case.some, 2), 3, []
-    for params in parameters_to_try(case, 1.0):
-        edge = case.edge(d, params)
-        data = [as_records([record] + [edge[0]] * (n - 1)) for record in edge]
-        fixed = FixedNoise(case, params)
-        try:
-            if not fixed.prepare(data[0]):
+    def hardest(self, data_sets, lengths):
+        """Yield (estimated losses of all pairs, noise) at several noises along the longest move."""
+        r, along = self.whole(np.full(len(self.places), 0.1 * self.scale)), None
+        for length in (0.0, *lengths):
+            r = r if along is None else self.whole(length * self.scale * along)
+            slopes = self.slopes(data_sets[0], r)
+            if not self.tells(data_sets[0], r, slopes):
                 continue
-        except (TypeError, ValueError):
-            continue  # a value that the estimator does not take
-        r, along = np.full(len(fixed.places), 0.1), None
-        for length in (0.0, -3.0, 3.0, -30.0, 30.0):
-            r = r if along is None else length * along
-            slopes = fixed.slopes(data[0], r)
-            if not fixed.tells(data[0], r, slopes):
-                continue
-            released = np.array([fixed.at(records, r) for records in data])
+            released = np.array([self.at(records, r) for records in data_sets])
             moves = np.linalg.solve(slopes, (released[:, None] - released).reshape(-1, len(r)).T).T
             if along is None:
                 longest = moves[np.argmax(np.linalg.norm(moves, axis=1))]
                 along = longest / max(np.linalg.norm(longest), 1e-300)
                 continue
-            density = fixed.log_density(r)
-            losses = np.array([abs(density - fixed.log_density(r + move)) for move in moves])
-            for pair in np.argsort(-losses)[:2]:
-                i, j = divmod(int(pair), len(data))
-                found.append((-losses[pair], len(found), fixed, params, data[i], data[j], r))
-    for _, _, fixed, params, records, neighbour, r in sorted(found, key=lambda one: one[:2])[:6]:
-        loss = fixed.loss(records, neighbour, r)
-        require(
-            loss <= 1.02 * params["epsilon"] + 0.01,
-            f"With {params} and {n} records there is a noise at which one record makes what comes "
-            f"out exp({loss:.3g}) times as likely, and not exp({params['epsilon']:g}) times.",
-        )
+            density = self.log_density(r)
+            losses = np.array([abs(density - self.log_density(r + move)) for move in moves])
+            yield losses.reshape(len(data_sets), -1), r
+
+
+def _unit(draws):
+    """Return the power of two of which all draws are multiples, or 0 if it is much smaller."""
+    sizes = np.abs(draws[draws != 0])
+    if not sizes.size:
+        return 0.0
+    exponent = math.frexp(sizes.mean())[1]
+    for power in range(exponent, exponent - 24, -1):
+        unit = math.ldexp(1.0, power)
+        if not np.remainder(sizes, unit).any():
+            return unit
+    return 0.0
+
+
+def _law(draws, unit):
+    law = law_of(draws, unit, (draws.shape[1],))
+    if law is None or law.kind == "gaussian":
+        return None
+    if (np.abs(law.scales - 1) < 0.15).all():
+        # (a mean of some hundred draws is that far from 1)
+        return type(law)(law.kind, np.ones(len(law.scales)), 0.0, law.block, law.same)
+    return law

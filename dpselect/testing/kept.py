@@ -9,8 +9,9 @@ from sklearn.base import clone, is_classifier
 
 from ..capabilities import HasPlainForm
 from ..ledger import PrivacyLedger
-from .attempts import attempt, require, stays_as_it_was
+from .attempts import attempt, stays_as_it_was
 from .case import as_bytes, differing, leaves, open_ledger, parameters_to_try, what_is_kept
+from .tally import require
 
 
 def _hidden(model):

@@ -16,8 +16,9 @@ from ..exceptions import (
     PrivacyLeakError,
     SeededNoiseWarning,
 )
-from .attempts import attempt, refused, require, stays_as_it_was
+from .attempts import attempt, refused, stays_as_it_was
 from .case import TINY, differing, leaves, open_ledger, what_is_kept
+from .tally import require
 
 
 def check_noise_is_fresh(case):

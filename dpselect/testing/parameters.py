@@ -7,7 +7,8 @@ from sklearn.base import clone
 
 from ..capabilities import Calibrated, PublicShape
 from ..first_releases import first_releases
-from .attempts import Untouchable, refused, require, stays_as_it_was
+from .attempts import Untouchable, refused, stays_as_it_was
+from .tally import require
 
 
 def check_parameters(case):

@@ -5,7 +5,8 @@ import math
 import numpy as np
 
 from ..privacy import Adjacency
-from .attempts import attempt, require
+from .attempts import attempt
+from .tally import require
 
 # how far what is released may move with rounding, as a share of the noise or of the numbers
 ROUNDED = 1e-3

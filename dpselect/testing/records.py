@@ -21,11 +21,11 @@ from .attempts import (
     Untouchable,
     attempt,
     refused,
-    require,
     says_nothing_of_records,
     stays_as_it_was,
 )
 from .case import TINY
+from .tally import require
 
 
 def _paths(case, folder, data):

@@ -9,8 +9,9 @@ from ..exceptions import (
     BudgetExceededError,
 )
 from ..privacy import PrivacyLoss
-from .attempts import Untouchable, attempt, refused, require, stays_as_it_was
+from .attempts import Untouchable, attempt, refused, stays_as_it_was
 from .case import open_ledger, stated_delta
+from .tally import require
 
 
 def check_the_statement(case):
