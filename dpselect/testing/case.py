@@ -52,7 +52,7 @@ class Case:
         return clone(self.estimator).set_params(random_state=seed, **params)
 
     def fit(self, data, seed=0, **params):
-        return self.model(seed, **params).fit(*data)
+        return fit_to(self.model(seed, **params), data)
 
     def labels(self, params=()):
         return np.asarray({**self.params, **dict(params)}["classes"])
@@ -218,6 +218,23 @@ class Case:
 
     def predictions(self):
         return [name for name in PREDICTIONS if hasattr(self.estimator, name)]
+
+
+class OfPersons(tuple):
+    """Records with the persons whose rows they are."""
+
+    groups: np.ndarray
+
+    @classmethod
+    def of(cls, data, groups):
+        records = cls(data)
+        records.groups = groups
+        return records
+
+
+def fit_to(model, data):
+    """Fit to records, and to their persons if they have some."""
+    return model.fit(*data, groups=data.groups) if isinstance(data, OfPersons) else model.fit(*data)
 
 
 def leaves(value, path=()):

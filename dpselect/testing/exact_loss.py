@@ -8,21 +8,22 @@ from .case import as_records, parameters_to_try
 from .fixed_noise import FixedNoise
 from .gate import HOOK
 from .laws import gaussian_delta
-from .neighbours import many_columns, neighbourhoods
-from .noisy_sums import ReleasedSums, Sums
+from .neighbours import many_columns, neighbourhoods, neighbourhoods_of_persons
+from .noisy_sums import MOST_NUMBERS, ReleasedSums, Sums
+from .persons import takes_persons
 from .sums import NO_GATE
 from .tally import leave_out, require
 
 # standard errors of a scale that make no difference
 SURE = 6
-# numbers at the gate, beyond which their noise takes too long to draw
-MOST_NUMBERS = 200
 # settings in which the scale is read exactly, and pairs of neighbours for which the noise is sought that
 # explains one release by the other
 HARDEST_SETTINGS, HARDEST_PAIRS = 4, 3
 # kinds of records beside which a record is replaced, where each release takes a solver: in the first
 # setting, and in the others
 MOST_HOODS = (4, 2)
+# in place of the number of records, where they are those of persons
+PERSONS = "persons'"
 
 
 def _settings(case):
@@ -38,6 +39,10 @@ def _settings(case):
     many = many_columns(case)
     if many:
         yield {"epsilon": 1.0}, many, 12, True, ()
+    if takes_persons(case):
+        yield {"epsilon": 1.0}, min(case.some, 2), PERSONS, True, near
+    else:
+        leave_out("persons with several rows, as fit takes no groups")
 
 
 def check_the_loss_of_each_noise(case):
@@ -45,7 +50,10 @@ def check_the_loss_of_each_noise(case):
     attacks = []
     for params, d, n, few, lengths in _settings(case):
         try:
-            hoods = list(neighbourhoods(case, n, d, params, few))
+            if n == PERSONS:
+                hoods = list(neighbourhoods_of_persons(case, d, params))
+            else:
+                hoods = list(neighbourhoods(case, n, d, params, few))
             if n == 3:
                 edge = case.edge(d, params)
                 hoods.insert(0, [as_records([record] + [edge[0]] * (n - 1)) for record in edge])
@@ -71,8 +79,8 @@ class _Attack:
         self.epsilon, self.where = params["epsilon"], f"With {params} and {n} records"
         self.sums, self.hoods, self.lengths, self.ratio = sums, hoods, lengths, 0.0
         self.fixed = None if sums.complete else self._fixed(case, params)
-        self.values = [sums.values(hood) for hood in self.hoods] if sums.places else []
         self.laws = self._laws()
+        self.values = [sums.values(hood) for hood in self.hoods] if self.laws else []
         self.losses = self._of_sums(0) if self.laws else [0.0] * len(self.hoods)
         if self.laws:
             self.ratio = self._worst() / self.epsilon
@@ -87,7 +95,10 @@ class _Attack:
             self._leave_out(f"{why}{'' if self.sums.hooked else f', and there is no {HOOK}'}")
             return None
         fixed = FixedNoise(case, params)
-        refusal = fixed.prepare(self.hoods[0][0])
+        try:
+            refusal = fixed.prepare(self.hoods[0][0])
+        except ValueError as error:
+            refusal = str(error)
         if refusal is not None:
             self._leave_out(f"{why}, and {refusal}")
             return None
@@ -99,8 +110,7 @@ class _Attack:
         """Return the law of each sum, or None if there is none from which a loss follows."""
         if not self.sums.places:
             return []
-        size = sum(part.size for part in self.values[0][0]) if self.values[0] else 0
-        if size > MOST_NUMBERS:
+        if self.sums.size > MOST_NUMBERS:
             return self._leave_out(f"more than {MOST_NUMBERS} numbers")
         laws = self.sums.laws(exactly=False)
         if None in laws:

@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from ..noise import as_generator
+from .case import fit_to
 from .gate import HOOK
 from .laws import law_of
 
@@ -33,7 +34,7 @@ class FixedNoise:
 
     def release(self, data, given=None):
         self.given = given
-        model = self.kind(**self.params).fit(*data)
+        model = fit_to(self.kind(**self.params), data)
         self.delta = model.privacy_.delta
         return self.case.numbers(model, derived=False)
 

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import clone
 
 from ..noise import as_generator, gate
-from .case import as_bytes, leaves
+from .case import as_bytes, fit_to, leaves
 
 # where an estimator draws its noise: see `dpselect.estimator.PrivateEstimator`
 HOOK = "_standard_noise"
@@ -64,7 +64,7 @@ class Watched:
         model = self.case.model(seed, **self.params)
         return self.kind(**clone(model).get_params(deep=False)) if self.hooked else model
 
-    def fit(self, data, seed=0, given=None, **fit_params):
+    def fit(self, data, seed=0, given=None):
         """Fit; `given` is what leaves the gate in place of the sums, as an earlier run had it."""
         run = self.run = Run()
 
@@ -87,7 +87,7 @@ class Watched:
 
         usual = gate._sum
         with _in_its_place(watched):
-            run.model = self._model(seed).fit(*data, **fit_params)
+            run.model = fit_to(self._model(seed), data)
         run.other_shape |= given is not None and len(run.passed) != len(given)
         return run
 

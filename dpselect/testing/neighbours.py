@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 from sklearn.base import is_classifier
 
-from .case import HUGE
+from .case import HUGE, OfPersons
 
 # columns beside which another norm is told from that of the noise; a grid of cells bears fewer
 MANY_COLUMNS, MANY_CELLS = 30, 6
@@ -97,6 +97,26 @@ def neighbourhoods(case, n, d, params=(), few=False):
                     parts.append(values.copy())
                     parts[-1][0] = value
             found.append(tuple(parts))
+        yield found
+
+
+def neighbourhoods_of_persons(case, d, params=()):
+    """Yield lists of data sets, any two of which differ in the rows of the first person alone.
+
+    The others have two rows each, and the first one a row, five like it, or several of all kinds.
+    """
+    records = records_to_try(case, d, params)
+    for X, y, weights in bases(case, 10, d, params, few=True):
+        others = as_data(X, y, weights)
+        own = [[record] * times for record in records for times in (1, 5)]
+        own += [records[::2], records[:7], records[-3:]]
+        found = []
+        for rows in own:
+            parts = [
+                np.concatenate([np.array([row[place] for row in rows], dtype=part.dtype), part])
+                for place, part in zip((0, 1, 2) if y is not None else (0,), others)
+            ]
+            found.append(OfPersons.of(parts, np.append([0] * len(rows), 1 + np.arange(10) // 2)))
         yield found
 
 

@@ -11,6 +11,8 @@ from .tally import leave_out, require
 
 # draws of noise from which its scale is read, and fits, which take longer: first, and then exactly
 DRAWS, FITS = (400, 2000), (150, 500)
+# numbers beyond which their noise takes too long to draw
+MOST_NUMBERS = 200
 
 
 class Sums:
@@ -30,12 +32,18 @@ class Sums:
         self.complete = len(self.places) == len(self.first.passed) > 0 and all(
             np.array_equal(numbers[0], other) for other in numbers[1:]
         )
-        self.sources = [self._source(place, runs) for place in self.places]
+        self.size = sum(len(self.first.passed[place].noise) for place in self.places)
+        small = self.size <= MOST_NUMBERS
+        self.sources = [self._source(place, runs) if small else None for place in self.places]
 
     def _source(self, place, runs):
         """Return the numbers of the standard noise, and factors, that make a noise, or None."""
         noise = np.array([run.passed[place].noise for run in runs])
         if not self.hooked or any(len(run.drawn) != 1 for run in runs):
+            return None
+        try:
+            self.watched.draw(self.first.asked, 1)
+        except ValueError:  # a parameter is learned first, on which the noise depends
             return None
         drawn = np.array([run.drawn[0] for run in runs])
         norms = (drawn**2).sum(axis=0)
@@ -113,6 +121,7 @@ class ReleasedSums:
         self.case, self.params, self.data = case, params, data_sets[0]
         self.delta = case.fit(self.data, **params).privacy_.delta
         self.usual = np.array([self._numbers(self.data, seed) for seed in (0, *SEEDS)])
+        self.size = self.usual.shape[1]
         self.spread = np.abs(self.usual - np.median(self.usual, axis=0)).mean(axis=0)
 
     def _numbers(self, data, seed=0, **params):

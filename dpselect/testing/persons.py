@@ -12,6 +12,12 @@ from .tally import require
 ROUNDED = 1e-3
 
 
+def takes_persons(case):
+    """Tell whether `fit` takes the persons whose rows they are."""
+    data = case.data()
+    return attempt(lambda: case.model(0).fit(*data, groups=np.arange(len(data[0])))).error is None
+
+
 def check_groups(case):
     """A person with a row many times counts once; without a proof for persons, groups are refused."""
     data = case.data()

@@ -41,6 +41,13 @@ def _paths(case, folder, data):
     if case.tags.input_tags.sparse:
         for kind in (sparse.csr_array, sparse.csc_matrix, sparse.coo_array):
             yield kind.__name__, (kind(X), *y)
+        twice = sparse.coo_array(X)
+        place = np.argsort(np.tile(twice.coords[0], 2), kind="stable")
+        halves = [np.tile(part, 2)[place] for part in (twice.data / 2, twice.coords[1])]
+        starts = np.append(0, 2 * np.cumsum(np.count_nonzero(X, axis=1)))
+        yield "csr_array with entries that are stored in halves", (
+            sparse.csr_array((*halves, starts), shape=X.shape), *y
+        )
     if importlib.util.find_spec("pandas"):
         import pandas as pd
 
