@@ -45,6 +45,8 @@ class Sums:
             self.watched.draw(self.first.asked, 1)
         except ValueError:  # a parameter is learned first, on which the noise depends
             return None
+        if (np.count_nonzero(noise, axis=0) < 2).any():  # integers, of which most are 0
+            return None
         drawn = np.array([run.drawn[0] for run in runs])
         norms = (drawn**2).sum(axis=0)
         factors = drawn.T @ noise / np.maximum(norms, 1e-300)[:, np.newaxis]
