@@ -43,8 +43,10 @@ MODELS = {
 }
 AXES = {
     "model": list(MODELS),
-    "learned": [("data_norm",), ("data_norm_l1",), ("data_norm", "data_norm_l1"), ("base_rate",),
-                ("data_norm", "base_rate")],
+    "learned": [
+        ("data_norm",), ("data_norm_l1",), ("data_norm", "data_norm_l1"), ("base_rate",),
+        ("data_norm", "base_rate"),
+    ],
     "norm": ["auto", "l2", "l1"],
     "intercept": [True, False],
     "perturbation": ["objective", "output", "covariance"],
@@ -63,7 +65,10 @@ AXES = {
     "n_features": [2, 30],
 }
 # the same public shape, and everything else as different as it can be
-DATA = [(1e-6, "even"), (1.0, "short but for some"), (1.0, "even"), (40.0, "one entry a row"), (1e5, "long tail")]
+DATA = [
+    (1e-6, "even"), (1.0, "short but for some"), (1.0, "even"), (40.0, "one entry a row"),
+    (1e5, "long tail"),
+]
 
 
 def settled(row):
@@ -105,7 +110,7 @@ def model_of(row):
 
 
 def search_of(row, step=None):
-    """Return what is fitted: the model, behind a step that learns privately or not, in a search or not."""
+    """Return what is fitted: the model, perhaps behind a step that learns privately, or in a search."""
     model, (_, _, grid) = model_of(row), MODELS[row["model"]]
     name = type(model).__name__.lower()
     if step is None and row["step"]:

@@ -17,7 +17,17 @@ from dpselect.model_selection.splits import disjoint_parts
 from dpselect.model_selection.strategies import STRATEGIES
 from dpselect.rows import take_records
 
-from .common import GRID, LOGISTIC, RIDGE, Untouchable, coefficients, records, search, seeded, targets
+from .common import (
+    GRID,
+    LOGISTIC,
+    RIDGE,
+    Untouchable,
+    coefficients,
+    records,
+    search,
+    seeded,
+    targets,
+)
 
 
 class HalfOnHeldOutRecords(Strategy):
