@@ -53,19 +53,16 @@ def zcdp_to_epsilon(rho, delta):
     order gives a valid epsilon, so a search that stops early is on the safe side. With ln(delta) =
     h(a, epsilon) in the proposition, h is convex in a, so there is one valley to be searched.
 
-    The epsilon is 0 if 1 - exp(-rho) <= delta^2, by the inequality of Bretagnolle and Huber: the
-    distance in total variation, which is delta at epsilon = 0, is at most sqrt(1 - exp(-D_1)), and
-    D_1 <= D_a.
+    The least is below 0 where 1 - exp(-rho) <= delta^2, so it is no worse than the inequality of
+    Bretagnolle and Huber, and unlike that one it holds for divergences of at most xi + rho a, too,
+    with xi added.
     """
-    if -math.expm1(-rho) <= delta**2:
-        return 0.0
     return max(0.0, _least(lambda a: rho * a + conversion(a, delta)))
 
 
 def zcdp_budget(epsilon, delta):
     """Return the largest rho with a given epsilon: zcdp_to_epsilon, solved for rho at each order."""
-    far = -_least(lambda a: (conversion(a, delta) - epsilon) / a)
-    return max(far, -math.log1p(-(delta**2)))
+    return -_least(lambda a: (conversion(a, delta) - epsilon) / a)
 
 
 def filter_order(epsilon, delta):

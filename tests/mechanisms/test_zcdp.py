@@ -2,6 +2,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.optimize import linprog
 from scipy.special import logsumexp
 from scipy.stats import norm
 
@@ -80,3 +81,59 @@ def test_agrees_with_dp_accounting(rho):
         for delta in (1e-9, 1e-4):
             expected = accountant.get_epsilon(delta)
             assert zcdp_to_epsilon(rho, delta) == pytest.approx(expected, rel=1e-5)
+
+
+# orders less 1 at which divergences are bounded, in units of 1 / sqrt(rho)
+STEPS = np.geomspace(0.02, 60, 150)
+
+
+def worst_delta(rho, epsilon):
+    """Return the largest E max(0, 1 - exp(epsilon - Y)) of laws whose divergences are at most rho a.
+
+    Of Y nothing else is asked, so it may be a loss less xi, of which the divergences are at most
+    xi + rho a: a linear program in the law, on a grid.
+    """
+    unit = math.sqrt(rho)
+    Y = unit * np.linspace(-6, 10, 401)
+    s = STEPS / unit
+    powers = np.exp(np.minimum(np.outer(s, Y) - (rho * s * (s + 1))[:, None], 600.0))
+    rows, bounds = np.vstack([powers, Y / unit]), np.append(np.ones(len(s)), rho / unit)
+    largest = np.maximum(rows.max(axis=1), 1.0)
+    found = linprog(
+        -np.maximum(0.0, -np.expm1(epsilon - Y)), A_ub=rows / largest[:, None], b_ub=bounds / largest,
+        A_eq=np.ones((1, len(Y))), b_eq=[1.0],
+    )
+    # the solver allows small errors in rows of large numbers: with so much of the law, and the rest at
+    # the least loss, none is left
+    return -found.fun / max(1.0, (rows[:-1] @ found.x).max())
+
+
+def check_conversion(convert, rho, delta):
+    found = worst_delta(rho, convert(rho, delta))
+    # (of the orders of divergences those of a grid are looked at)
+    assert found <= delta * (1 + 5e-3)
+    return found / delta
+
+
+@pytest.mark.parametrize("rho", [1e-4, 0.01, 0.1, 1.0])
+def test_no_law_with_a_shift_has_a_larger_delta(rho):
+    """The shift may be any: laws need not have E exp(-Y) <= 1, on which Bretagnolle and Huber rest."""
+    deltas = (0.5, 0.1, 1e-2, 1e-4)
+    reached = [check_conversion(zcdp_to_epsilon, rho, delta) for delta in deltas]
+    assert max(reached) > 0.99
+    closest = deltas[int(np.argmax(reached))]
+    for twin in (
+        lambda rho, delta: zcdp_to_epsilon(0.9 * rho, delta),
+        lambda rho, delta: zcdp_to_epsilon(rho, 1.1 * delta),
+    ):
+        with pytest.raises(AssertionError):
+            check_conversion(twin, rho, closest)
+
+
+def test_the_conversion_is_no_worse_than_the_inequality_of_bretagnolle_and_huber():
+    rng = np.random.default_rng(0)
+    for delta in [*10 ** rng.uniform(-12, -0.01, size=300), *(1 - 10 ** rng.uniform(-6, -1, size=50))]:
+        rho = -math.log1p(-(delta**2))
+        assert zcdp_to_epsilon(rho, delta) == 0.0 and zcdp_budget(1e-9, delta) >= rho
+        # nearly as much as can be: total variation of Gaussian noise
+        assert zcdp_to_epsilon(4 * rho, delta) > 0
