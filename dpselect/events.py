@@ -19,8 +19,10 @@ from .validation import check_number
 __all__ = ["ChoiceEvent", "Event", "GaussianEvent", "ObjectiveEvent"]
 # of computed deltas: they are made larger by this share
 ROUNDING = 1e-10
-# by which a stated loss may be less than its event's
+# the share by which a stated loss may be less than its event's
 SLACK = 1e-6
+# what the grid of Gumbel noise may add to the epsilon of a choice
+GRID_CHARGE = 2.0**-36
 
 
 class Event(ABC):
@@ -69,8 +71,8 @@ class Event(ABC):
         -------
         bool
         """
-        # roundings, and what a grid of noise costs, are not told apart
-        return bool(self.profile(np.array(epsilon * (1 + SLACK) + SLACK)) > delta * (1 + SLACK))
+        # (roundings are shares of both)
+        return bool(self.profile(np.array(epsilon * (1 + SLACK))) > delta * (1 + SLACK))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the event as plain numbers and its `kind`.
@@ -150,6 +152,8 @@ class ChoiceEvent(Event):
         return np.expm1(rest) ** 2 / -math.expm1(-self.epsilon) * (1 + ROUNDING)
 
     def exceeds(self, epsilon: float, delta: float) -> bool:
+        # what is stated may leave out what the grid costs, which is more than a share of a tiny epsilon
+        epsilon += min(self.times * GRID_CHARGE, epsilon)
         if self.times == 1:
             return super().exceeds(epsilon, delta)
         # of several choices all losses may be as large as they can be, or they are concentrated
@@ -157,7 +161,7 @@ class ChoiceEvent(Event):
         if delta:
             rho = self.concentrated[1]
             least = min(least, rho + 2 * math.sqrt(-rho * math.log(delta)))
-        return epsilon * (1 + SLACK) + SLACK < least
+        return epsilon * (1 + SLACK) < least
 
     @property
     def concentrated(self) -> tuple[float, float]:

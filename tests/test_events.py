@@ -7,7 +7,13 @@ import pytest
 from scipy.special import logsumexp, softmax
 from scipy.stats import norm
 
-from dpselect import DPLinearSVC, DPLogisticRegression, DPRidge, StabilityGridSearchCV
+from dpselect import (
+    DPLinearSVC,
+    DPLogisticRegression,
+    DPRidge,
+    PrivacyLedger,
+    StabilityGridSearchCV,
+)
 from dpselect.capabilities import PublicShape
 from dpselect.events import (
     ChoiceEvent,
@@ -203,3 +209,67 @@ def test_a_choice_by_records_decides_no_event():
     assert len(found) > 1 and len(set(found.values())) == 1
     own = fitted.best_estimator_.privacy_.event
     assert worst_event([own, found[fitted.best_index_]]) == found[fitted.best_index_]
+
+
+def losses_of(event):
+    """Losses of an event, each with one that says a little less than that in epsilon, or in delta."""
+    for at in (0.0, 0.3, 1.0, 3.0):
+        size = event.mu if isinstance(event, GaussianEvent) else event.epsilon
+        epsilon = at * size
+        delta = float(event.profile(np.array(epsilon)))
+        if delta > 1e-290:
+            yield (epsilon, delta), (epsilon, 0.999 * delta)
+        if at and delta == 0:
+            yield (epsilon, delta), (0.999 * size, 0.0)
+
+
+def check_slack(event, tmp_path):
+    ledger = PrivacyLedger(tmp_path / f"{event}.ledger", epsilon=1e3, delta=0.9)
+    for enough, less in losses_of(event):
+        ledger.spend(*enough, event=event)
+        with pytest.raises(ValueError, match="count less than is spent"):
+            ledger.spend(*less, event=event)
+
+
+@pytest.mark.parametrize("size", [1e-8, 1e-6, 1e-4, 1e-2, 1.0])
+@pytest.mark.parametrize("kind", [GaussianEvent, ChoiceEvent])
+def test_an_event_that_spends_more_is_refused_at_every_size(kind, size, tmp_path, monkeypatch):
+    # (a choice of nearly no epsilon may cost the grid of its noise besides)
+    size *= 1e4 if kind is ChoiceEvent and size < 1e-6 else 1
+    check_slack(kind(size), tmp_path)
+    if size < 1e-2:
+        def careless(event, epsilon, delta):
+            return bool(event.profile(np.array(epsilon * (1 + 1e-6) + 1e-6)) > delta * (1 + 1e-6))
+
+        monkeypatch.setattr(kind, "exceeds", careless)
+        with pytest.raises(pytest.fail.Exception):
+            check_slack(kind(size), tmp_path)
+
+
+def test_several_choices_that_spend_more_are_refused_at_every_size(tmp_path):
+    ledger = PrivacyLedger(tmp_path / "a.ledger", epsilon=1e3, delta=0.1)
+    for size in (1e-8, 1e-5, 1e-2, 1.0):
+        many = ChoiceEvent(size, times=12)
+        ledger.spend(12 * size, event=many)
+        with pytest.raises(ValueError, match="count less than is spent"):
+            ledger.spend(0.98 * 12 * size, event=many)
+    with pytest.raises(ValueError, match="count less than is spent"):
+        ledger.spend(0.0, event=ChoiceEvent(1e-12))
+
+
+@pytest.mark.parametrize("epsilon", [1e-9, 1e-6, 1e-3, 1.0])
+@pytest.mark.parametrize("delta", [0.0, 1e-8, 1e-3])
+def test_losses_of_fits_may_be_entered_by_hand_at_every_size(epsilon, delta, tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-0.3, 0.3, size=(500, 6))
+    y = (X[:, 0] > 0).astype(int)
+    ledger, n_events = PrivacyLedger(tmp_path / "a.ledger", epsilon=1e3, delta=0.1), 0
+    for model in (
+        DPLogisticRegression(epsilon, classes=[0, 1], delta=delta), DPBoundsScaler(epsilon),
+        DPLogisticRegression(epsilon, classes=[0, 1], delta=delta, perturbation="output"),
+        DPRidge(epsilon, target_range=(0, 1), norm="l2", delta=delta),
+    ):
+        loss = model.fit(X, y).privacy_
+        n_events += loss.event is not None
+        ledger.spend(loss.epsilon, loss.delta, event=loss.event)
+    assert n_events > 0

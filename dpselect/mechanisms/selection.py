@@ -8,14 +8,11 @@ statement and proof.
 import numpy as np
 import numpy.typing as npt
 
-from ..events import ChoiceEvent
+from ..events import GRID_CHARGE, ChoiceEvent
 from ..noise import as_generator, geometric, grid_step, gumbel, nearest_multiple
 from ..noise.generators import RandomState
 from ..type_aliases import FloatArray
 from ..validation import check_number, unquoted
-
-# what the grid of Gumbel noise may add to the epsilon of a choice
-GRID_CHARGE = 2.0**-36
 
 
 def exponential_noise_scales(sensitivities: npt.ArrayLike, epsilon: float) -> FloatArray:
