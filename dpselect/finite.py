@@ -40,7 +40,8 @@ def check_finite(values, name, allow_nan=False):
     ...
     ValueError: Input y contains NaN.
     """
-    values = values.tocsr().data if sparse.issparse(values) else np.atleast_1d(values)
+    # (as a plain array: those of another class may add up as they like)
+    values = np.atleast_1d(np.asarray(values.tocsr().data if sparse.issparse(values) else values))
     if values.dtype == object:
         if not allow_nan and (values != values).any():
             raise ValueError(f"Input {name} contains NaN.")

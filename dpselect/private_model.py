@@ -450,12 +450,17 @@ class PrivateModel(ReleaseMixin, MetaEstimatorMixin, BaseEstimator):
         return X, y
 
     def _refuse_gaps(self, X):
-        """Refuse NaN and infinity, but for a model that says it takes them: its account may not."""
+        """Refuse numbers that are not finite, unless the model says that it takes gaps.
+
+        Its account need not hold for them. What lists and texts hold, the model itself checks.
+        """
         tags = get_tags(self.estimator)
-        if tags.no_validation:
-            return
-        whole = isinstance(X, np.ndarray) or sparse.issparse(X)
-        for part in [X] if whole else map(plain_values, unquoted(list_columns, X)):
+        if isinstance(X, np.ndarray) or sparse.issparse(X):
+            parts = [X]
+        else:
+            parts = map(plain_values, list_columns(X)) if hasattr(X, "columns") else []
+            parts = [part for part in parts if part.dtype != object]
+        for part in parts if not tags.no_validation else []:
             unquoted(check_finite, part, "X", tags.input_tags.allow_nan)
 
     def _prepared(self):

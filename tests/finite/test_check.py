@@ -80,6 +80,12 @@ def test_objects_and_what_cannot_hold_a_gap():
     assert said(check_finite, np.array(["a", np.nan], dtype=object), "y") == "Input y contains NaN."
 
 
+def test_arrays_of_other_classes_are_looked_at():
+    table = np.ma.masked_invalid([[0.5, np.nan]])
+    assert np.isfinite(table.sum())
+    assert said(check_finite, table, "X") == "Input X contains NaN."
+
+
 def peak(table):
     tracemalloc.start()
     said(check_finite, table, "X")
