@@ -20,7 +20,7 @@ from .config import usual_settings, warn_caller
 from .estimator import ReleaseMixin, warn_if_seeded
 from .exceptions import CertificateError, PrivacyLeakError, PrivacyLeakWarning
 from .finite import check_finite
-from .ledger import PrivacyLedger, spending
+from .ledger import PrivacyLedger, refuse_inner_ledger, spending
 from .noise import check_random_state, is_seeded, root_stream
 from .noise.generators import RandomState
 from .parameters import as_fitted
@@ -326,6 +326,7 @@ class PrivateModel(ReleaseMixin, MetaEstimatorMixin, BaseEstimator):
     def _check_parameters(self):
         check_epsilon(self.epsilon)
         check_estimator(self.estimator)
+        refuse_inner_ledger(self.estimator, type(self).__name__)
         check_random_state(self.random_state)
         check_classes(self.classes)
         name = type(self.estimator).__name__

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..estimator import warn_if_seeded
 from ..held_records import HeldRecords
-from ..ledger import PrivacyLedger, spending
+from ..ledger import PrivacyLedger, spending, warn_if_nobody_pays
 from ..metrics.score import with_labels
 from ..noise import (
     as_generator,
@@ -139,7 +139,8 @@ def evaluate(
     Warns
     -----
     PrivacyLeakWarning
-        If `X` is what the model was trained on, or a part of it: the losses then add up.
+        If `X` is what the model was trained on, or a part of it: the losses then add up. If nothing
+        pays, while the model has a `ledger`.
     SeededNoiseWarning
         If `random_state` is not None.
 
@@ -175,6 +176,7 @@ def evaluate(
             "evaluate add up, and its figures are too good; evaluate records that took no part in "
             "training.",
         )
+    warn_if_nobody_pays(plan, model, "evaluate")
     with spending(plan, plan.loss), without_looking():
         return plan.evaluate(model, X, y, by, groups)
 

@@ -14,7 +14,7 @@ from ..config import warn_caller, with_config
 from ..estimator import ReleaseMixin, warn_if_seeded
 from ..exceptions import BudgetExceededError
 from ..held_records import HeldRecords
-from ..ledger import PrivacyLedger, spending, without_spending
+from ..ledger import PrivacyLedger, refuse_inner_ledger, spending, without_spending
 from ..metrics import Score
 from ..model_selection.splits import check_splitter, disjoint_parts, make_splits
 from ..noise import root_stream
@@ -193,6 +193,7 @@ class ThresholdoutFeatureSelector(ReleaseMixin, SelectorMixin, MetaEstimatorMixi
         check_thresholdout_parameters(self)
         check_n_jobs(self.n_jobs)
         check_estimator(self.estimator)
+        refuse_inner_ledger(self.estimator, type(self).__name__)
         check_splitter(self.cv, self.public_splits)
         score = bounded_score(self.scoring)
         warn_if_seeded(self)

@@ -3,6 +3,7 @@
 from .access import LedgerAccessError
 from .carrying import CarriesLedgerMixin, where_it_came_from
 from .entry import LedgerEntry
+from .inner import refuse_inner_ledger, warn_if_nobody_pays
 from .ledger import PrivacyLedger, Reservation, how_losses_add_up
 from .spending import current_ledger, spending, without_spending
 
@@ -14,7 +15,9 @@ __all__ = [
     "Reservation",
     "current_ledger",
     "how_losses_add_up",
+    "refuse_inner_ledger",
     "spending",
+    "warn_if_nobody_pays",
     "where_it_came_from",
     "without_spending",
 ]

@@ -157,7 +157,7 @@ def current_ledger(owner=None):
     :func:`without_spending`. It is refused if others have opened several and this thread none, or
     if the one that was open elsewhere is not here.
     """
-    if _included_now():
+    if is_included():
         return None
     own = getattr(owner, "ledger", None)
     if own is not None:
@@ -214,6 +214,11 @@ def without_spending():
     lasts = threading.Lock()
     _included.set((*_included_now(), weakref.ref(lasts)))
     return lasts
+
+
+def is_included():
+    """Tell whether releases of this thread are part of another one, or none at all."""
+    return bool(_included_now())
 
 
 def _included_now():

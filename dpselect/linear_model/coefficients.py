@@ -11,7 +11,7 @@ from sklearn.pipeline import Pipeline
 
 from ..estimator import warn_if_seeded
 from ..held_records import HeldRecords
-from ..ledger import PrivacyLedger, spending
+from ..ledger import PrivacyLedger, spending, warn_if_nobody_pays
 from ..model_selection.private_steps import last_step, steps_before
 from ..model_selection.row_steps import quietly
 from ..noise import (
@@ -118,6 +118,8 @@ def coef_interval(
 
     Warns
     -----
+    PrivacyLeakWarning
+        If nothing pays, while the model has a `ledger`.
     SeededNoiseWarning
         If `random_state` is not None.
 
@@ -152,6 +154,7 @@ def coef_interval(
     trained = holds_training_records(given, X)
     plan = IntervalPlan(fits, epsilon, ledger, random_state, groups is not None, trained)
     warn_if_seeded(plan)
+    warn_if_nobody_pays(plan, given, "coef_interval")
     with spending(plan, plan.loss):
         if steps is not None:
             X = _seen_by_the_model(X, steps, model)

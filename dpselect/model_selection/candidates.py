@@ -10,6 +10,7 @@ from sklearn.pipeline import Pipeline
 from ..capabilities import PublicShape, n_problems, require
 from ..estimator import PrivateEstimator
 from ..exceptions import CertificateError
+from ..ledger import refuse_inner_ledger
 from ..parameters import with_values
 from ..preprocessing.kinds_check import check_kinds
 from ..preprocessing.pipeline_check import check_pipeline_privacy, releases_privately
@@ -208,7 +209,7 @@ def make_candidates(estimator, param_grid, *, trusted_steps, needs=None, search=
         copy.set_params(**{name: clone(value, safe=False) for name, value in params.items()})
         if isinstance(copy, TabularPipeline):
             _bound(copy, params)
-        _refuse_inner_ledger(copy)
+        refuse_inner_ledger(copy, "search")
         _check_last_step(copy, search)
         check_pipeline_privacy(copy, trusted_steps)
         check_candidate(estimator, copy)
@@ -252,15 +253,6 @@ def bind(candidates, n_samples, epsilon):
     for pipeline in pipelines:
         pipeline.bound(n_samples, epsilon)
     return bool(pipelines)
-
-
-def _refuse_inner_ledger(estimator):
-    for name, value in estimator.get_params().items():
-        if name.rpartition("__")[2] == "ledger" and value is not None:
-            raise ValueError(
-                f"{name} is given, but what a search trains is paid for once, as a whole, and not by "
-                "each of its parts; give ledger= to the search."
-            )
 
 
 def _check_last_step(estimator, search):

@@ -4,7 +4,8 @@ import multiprocessing
 import os
 import signal
 import sys
-from contextlib import ExitStack
+import time
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -246,3 +247,48 @@ def test_signals_at_random_moments(ledger, child):
         finally:
             signal.signal(signal.SIGALRM, before)
     assert n_interrupts > 100 and done > 5
+
+
+# ---- kills
+
+
+def fit_and_note(notes, free):
+    """Fit until killed, and write down each release as soon as it is made."""
+    notes = os.open(notes, os.O_WRONLY | os.O_APPEND)
+    while True:
+        with without_spending() if free else nullcontext():
+            fit()
+        os.write(notes, b"x")
+
+
+def kill_workers(method, kills, ledger, notes, free=False):
+    """Kill workers that were started inside a block, and return how often too little was counted."""
+    rng, context = np.random.default_rng(0), multiprocessing.get_context(method)
+    too_little = 0
+    notes.touch()
+    with ledger:
+        for _ in range(kills):
+            before = notes.stat().st_size
+            worker = context.Process(target=fit_and_note, args=(notes, free), daemon=True)
+            worker.start()
+            while worker.is_alive() and notes.stat().st_size == before:
+                time.sleep(0.001)
+            time.sleep(rng.exponential(0.02))
+            worker.kill()
+            worker.join()
+            too_little += ledger.spent()[0] < 0.5 * notes.stat().st_size
+    assert notes.stat().st_size >= kills
+    return too_little
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:This process")
+@pytest.mark.parametrize("method, kills", [("spawn", 20), ("fork", 40)])
+def test_what_killed_workers_released_is_counted(method, kills, ledger, tmp_path):
+    assert kill_workers(method, kills, ledger, tmp_path / "notes") == 0
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:This process")
+def test_a_twin_that_spends_nothing_is_caught(ledger, tmp_path):
+    assert kill_workers("fork", 2, ledger, tmp_path / "notes", free=True) == 2

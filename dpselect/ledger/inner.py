@@ -1,0 +1,31 @@
+"""Ledgers of estimators that are part of something which pays as a whole."""
+
+from ..config import warn_caller
+from ..exceptions import PrivacyLeakWarning
+from .spending import current_ledger, is_included
+
+
+def refuse_inner_ledger(estimator, whole):
+    """Refuse an estimator, or a step of it, that has a ledger where only `whole`, a "search", pays."""
+    for name in _inner_ledgers(estimator):
+        raise ValueError(
+            f"{name} is given, but what a {whole} trains is paid for once, as a whole, and not by "
+            f"each of its parts; give ledger= to the {whole}."
+        )
+
+
+def warn_if_nobody_pays(release, model, name):
+    """Warn if no ledger pays for a release about a model that was fitted with one."""
+    if current_ledger(release) is None and not is_included() and _inner_ledgers(model):
+        warn_caller(
+            f"{name} was given no ledger, and none is open, while the {type(model).__name__} has one, "
+            f"so this release is counted nowhere; give {name} the ledger= of these records.",
+            PrivacyLeakWarning,
+        )
+
+
+def _inner_ledgers(estimator):
+    return [
+        name for name, value in getattr(estimator, "get_params", dict)().items()
+        if name.rpartition("__")[2] == "ledger" and value is not None
+    ]
