@@ -11,17 +11,17 @@ from .composition import of_text, to_text
 from .entry import TIMES, LedgerEntry
 
 
-def write_json(file):
-    """Return the budget and the entries of a BudgetFile as JSON."""
-    epsilon, delta = map(float, file.budget)
+def write_json(budget, adjacency, law, rows):
+    """Return the contents of a ledger as JSON; rows are by COLUMNS."""
+    epsilon, delta = map(float, budget)
     entries = [
         dict(zip(COLUMNS, row)) | {name: _iso(getattr(entry, name)) for name in TIMES}
         | {"statement": entry.statement.to_dict()}
-        for row, entry in ((row, LedgerEntry.of(row)) for row in file.entries)
+        for row, entry in ((row, LedgerEntry.of(row)) for row in rows)
     ]
     return json.dumps(
-        {"epsilon": epsilon, "delta": delta, "adjacency": file.adjacency,
-         "law": json.loads(to_text(file.law)), "entries": entries},
+        {"epsilon": epsilon, "delta": delta, "adjacency": adjacency,
+         "law": json.loads(to_text(law)), "entries": entries},
         indent=1,
     )
 

@@ -5,7 +5,6 @@ between. So a loss is *reserved* before any noise is drawn, and *committed* when
 made. A reservation that was never committed counts as spent: its release may have come out.
 """
 
-import getpass
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import accumulate
@@ -14,10 +13,11 @@ from typing import Literal, Self
 
 from ..events import Event
 from ..exceptions import BudgetExceededError
-from ..privacy import PERSONS_INSTEAD, Adjacency, PrivacyLoss
+from ..privacy import Adjacency, PrivacyLoss
 from ..type_aliases import PathLike
 from ..validation import check_choice, check_number
 from .accounting import composed_epsilon
+from .admission import account, check_text, check_unit, in_unit
 from .amounts import exact
 from .blocks import Exit, entered
 from .budget_file import new_file, snapshot, transaction
@@ -115,7 +115,7 @@ class PrivacyLedger:
             PrivacyLoss(0.0).for_persons(rows_per_person)  # refuses what is no number of rows
         self.label, self.user = label, user
         for name, text in (("label", label), ("user", "" if user is None else user)):
-            _check_text(name, text)
+            check_text(name, text)
         if epsilon is None:
             if not Path(self.path).exists():
                 raise FileNotFoundError(
@@ -123,7 +123,7 @@ class PrivacyLedger:
                     "the budget, as in PrivacyLedger(path, epsilon=1.0)."
                 )
             with snapshot(self.path) as file:
-                _check_unit(rows_per_person, file.adjacency)
+                check_unit(rows_per_person, file.adjacency)
                 file.check_sums()
             return
         check_number("epsilon", epsilon, why="it is the budget", instead="write 1.0 for instance")
@@ -135,7 +135,7 @@ class PrivacyLedger:
         check_choice(
             "adjacency", adjacency, tuple(Adjacency), why="which records it protects is unknown"
         )
-        _check_unit(rows_per_person, adjacency)
+        check_unit(rows_per_person, adjacency)
         composition = "sum" if composition is None else composition
         check_choice("composition", composition, COMPOSITIONS, why="how losses add up is unknown")
         if composition == "renyi" and not delta / 2:
@@ -223,9 +223,9 @@ class PrivacyLedger:
         self._enter(loss, committed=True)
 
     def _enter(self, loss, committed):
-        _check_text("label", loss.label)
+        check_text("label", loss.label)
         with transaction(self.path) as file:
-            loss = _in_unit(loss, file, self.rows_per_person)
+            loss = in_unit(loss, file, self.rows_per_person)
             if not file.affords(loss):
                 left = file.left
                 raise BudgetExceededError(
@@ -234,7 +234,7 @@ class PrivacyLedger:
                     "left; ask for less, or for other records."
                 )
             label = f"{self.label}: {loss.label}" if self.label else loss.label
-            return file.enter(label, self.user or _account(), loss, committed)
+            return file.enter(label, self.user or account(), loss, committed)
 
     def remaining(self) -> tuple[float, float]:
         """Return what is left.
@@ -334,7 +334,8 @@ class PrivacyLedger:
         str
         """
         with snapshot(self.path) as file:
-            return write_json(file)
+            whole = file.budget, file.adjacency, file.law, file.entries
+        return write_json(*whole)
 
     @classmethod
     def from_json(cls, text: str, path: PathLike) -> Self:
@@ -438,7 +439,7 @@ class Reservation:
                 "came out; write PrivacyLoss(epsilon, delta)."
             )
         with transaction(self.path) as file:
-            file.commit(self.id, self.token, _in_unit(loss, file, self.rows_per_person))
+            file.commit(self.id, self.token, in_unit(loss, file, self.rows_per_person))
 
 
 def how_losses_add_up(ledger):
@@ -451,51 +452,3 @@ def how_losses_add_up(ledger):
 
 def _guarantee(file):
     return file.law.guarantee(tuple(map(float, file.spent)))
-
-
-def _account():
-    try:
-        return getpass.getuser().encode(errors="replace").decode()
-    except (OSError, KeyError, ImportError):  # an account without a name
-        return "unknown"
-
-
-def _check_text(name, text):
-    if not isinstance(text, str):
-        raise TypeError(
-            f"{name} must be a text, not a {type(text).__name__}, because people read it in the "
-            "history; say it in words."
-        )
-    if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
-        raise ValueError(
-            f"{name}={text!r} has a NUL or half of a surrogate pair in it, which the file of a ledger "
-            "cannot keep, so the entry could not be read again; leave that out."
-        )
-
-
-def _check_unit(rows_per_person, adjacency):
-    if rows_per_person is not None and Adjacency(adjacency).unit == "record":
-        raise ValueError(
-            f"rows_per_person={rows_per_person!r} was given for a ledger for the adjacency "
-            f"'{adjacency}', where the loss of a row counts once, whoever it belongs to; leave it out, "
-            f"or make a ledger with adjacency='{Adjacency.REPLACE_PERSON}'."
-        )
-
-
-def _in_unit(loss, file, rows_per_person):
-    """Return a loss as one of the ledger's unit, or refuse it."""
-    if loss.adjacency == file.adjacency:
-        return loss
-    instead = f"use a ledger that was made with adjacency={loss.adjacency!r}, for these records alone"
-    if PERSONS_INSTEAD.get(Adjacency(loss.adjacency)) == file.adjacency:
-        if rows_per_person is not None:
-            return loss.for_persons(rows_per_person)
-        instead = (
-            "give fit the person of each row, groups=person_ids, or say PrivacyLedger(path, "
-            "rows_per_person=...), the largest number of rows that anyone has, if these numbers are "
-            "public"
-        )
-    raise ValueError(
-        f"{loss.label!r} has a loss for the adjacency {loss.adjacency!r}, and the ledger at "
-        f"{file.path} counts for {file.adjacency!r}; {instead}."
-    )
