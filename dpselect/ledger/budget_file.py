@@ -15,7 +15,7 @@ from pathlib import Path
 
 from ..privacy import KINDS, PrivacyLoss
 from .access import UNFINISHED, making, no_ledger, reading, refuse_what_is_no_file, writing
-from .amounts import exact, fits, left_of
+from .amounts import exact, exact_sum, fits, left_of
 from .blocks import block
 from .composition import of_text, to_text
 
@@ -162,9 +162,8 @@ class BudgetFile:
             for amounts in found for amount in amounts
         ):
             raise self._was_changed("an entry has an amount that no loss has")
-        return tuple(
-            sum((exact(row[j]) * row[2] for row in found), Fraction(0)) for j in range(2)
-        )
+        *both, counts = zip(*found) if found else ((), (), ())
+        return tuple(exact_sum(amounts, counts) for amounts in both)
 
     def _amounts(self, query):
         try:

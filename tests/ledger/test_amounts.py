@@ -4,11 +4,12 @@ import itertools
 import math
 from fractions import Fraction
 
+import numpy as np
 import pytest
 
 from dpselect import BudgetExceededError, PrivacyLedger
 from dpselect.ledger import amounts, budget_file
-from dpselect.ledger.amounts import exact, fits, left_of
+from dpselect.ledger.amounts import exact, exact_sum, fits, left_of
 
 # a + b = c with one decimal, and with two
 SPLITS = [(a, total - a, total, 10) for total in range(1, 21) for a in range(1, total)]
@@ -53,6 +54,15 @@ def test_sums_of_short_decimals_are_never_above_the_budget():
         unit = Fraction(1, 10**digits)
         assert fits(1 - unit, Fraction(1)) and fits(Fraction(1), Fraction(1))
         assert not fits(1 + unit, Fraction(1))
+
+
+def test_sums_of_any_amounts_are_exact():
+    rng = np.random.default_rng(0)
+    amounts = [*(10.0 ** rng.uniform(-320, 300, size=200)), 0.0, 5e-324, 1.7e308, *rng.uniform(size=200)]
+    counts = rng.integers(1, 10**6, size=len(amounts)).tolist()
+    amounts = list(map(float, amounts))
+    assert exact_sum(amounts, counts) == sum(exact(a) * n for a, n in zip(amounts, counts))
+    assert exact_sum([], []) == 0
 
 
 def test_a_ledger_takes_three_tenths(tmp_path):
