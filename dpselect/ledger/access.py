@@ -1,4 +1,4 @@
-"""The way to the file of a ledger: connections to write it and to read it, and why there is none."""
+"""Connections to the file of a ledger, to write it and to read it, and their errors in sentences."""
 
 import os
 import sqlite3
@@ -63,11 +63,11 @@ def reading(path):
 
 
 def _read_only(path):
-    """Return a connection to the file of another user, beside which this one can make no file.
+    """Return a connection to a file in a folder, or of a user, where this process can make no file.
 
-    SQLite keeps what is not yet in the file beside it, as long as a process has it open to write. If
-    nothing is there, before and after the file is copied into memory, and the file was not changed in
-    between, nobody has written it.
+    While a process has the file open, SQLite keeps what is not yet in it in a second file. If there is
+    none before and after the file is copied into memory, and the file was not changed in between,
+    nobody has written it meanwhile.
     """
     for _ in range(20):
         if any(os.path.exists(os.path.realpath(path) + ending) for ending in ("-wal", "-journal")):
@@ -84,9 +84,8 @@ def _read_only(path):
             copy.close()
         time.sleep(TICK)
     raise LedgerAccessError(
-        f"The ledger at {path} is written all the time, and this user may not write beside it, so "
-        "nothing certain could be read; try again, or have its owner give the right to write in its "
-        "folder."
+        f"The ledger at {path} is written all the time, and this user may not write in its folder, "
+        "so nothing certain could be read; try again, or have its owner give that right."
     )
 
 
@@ -104,7 +103,7 @@ def _connect(path, mode):
 
 @block
 def _explained(path, what):
-    """Say in words what SQLite says of a file that cannot be read or written."""
+    """Translate errors of SQLite into sentences."""
     try:
         yield
     except sqlite3.OperationalError as error:

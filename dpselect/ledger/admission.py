@@ -1,4 +1,4 @@
-"""Whether a loss and its label can be entered in a ledger."""
+"""Checks of what is entered in a ledger."""
 
 import getpass
 

@@ -1,16 +1,16 @@
-"""Ledgers of estimators that are part of something which pays as a whole."""
+"""Ledgers of estimators whose releases are paid for by another estimator or function."""
 
 from ..config import warn_caller
 from ..exceptions import PrivacyLeakWarning
 from .spending import current_ledger, is_included
 
 
-def refuse_inner_ledger(estimator, whole):
-    """Refuse an estimator, or a step of it, that has a ledger where only `whole`, a "search", pays."""
+def refuse_inner_ledger(estimator, payer):
+    """Refuse an estimator, or a step of it, that has a ledger where only `payer`, a "search", pays."""
     for name in _inner_ledgers(estimator):
         raise ValueError(
-            f"{name} is given, but what a {whole} trains is paid for once, as a whole, and not by "
-            f"each of its parts; give ledger= to the {whole}."
+            f"{name} is given, but what a {payer} trains is paid for once, as a whole, and not by "
+            f"each of its parts; give ledger= to the {payer}."
         )
 
 

@@ -334,8 +334,8 @@ class PrivacyLedger:
         str
         """
         with snapshot(self.path) as file:
-            whole = file.budget, file.adjacency, file.law, file.entries
-        return write_json(*whole)
+            contents = file.budget, file.adjacency, file.law, file.entries
+        return write_json(*contents)
 
     @classmethod
     def from_json(cls, text: str, path: PathLike) -> Self:

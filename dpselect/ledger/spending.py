@@ -50,7 +50,8 @@ class Opening:
     def begin(self):
         """Let releases spend from the ledger, which is returned."""
         with _lock:
-            # told first, and withdrawn last: fits of other processes count, or are refused, in between
+            # The file for other processes is written before the ledger opens, and removed after it has
+            # closed: an interrupt in between leaves fits that count.
             _tell([*_opened_here(), self])
             _once_open.add(self.ledger.path)
             _everywhere.append(self)
