@@ -40,7 +40,7 @@ def child():
 
 
 def interrupted(run, number):
-    """Run with a KeyboardInterrupt before one instruction; return that, and how many there were.
+    """Run with a KeyboardInterrupt before one instruction, and return that, or None if there is none.
 
     As long as the caller keeps the exception, its traceback keeps all that was interrupted.
     """
@@ -63,14 +63,24 @@ def interrupted(run, number):
     try:
         run()
     except KeyboardInterrupt as error:
-        return error, seen
+        return error
     finally:
         sys.settrace(before)
-    return None, seen
+    return None
 
 
-def faults(ledger, child, step=1):
-    """Interrupt a block at each `step`-th instruction; return where it, or the next, was at fault."""
+def interrupts(run, step=1):
+    """Interrupt at each `step`-th instruction, and yield which one, while the traceback is kept."""
+    run()  # what is done once is done
+    number = 0
+    while (kept := interrupted(run, number)) is not None:
+        yield number
+        number += step
+    assert number > 30
+
+
+def first_fault(ledger, child, step=1):
+    """Interrupt a block at each `step`-th instruction; return where it, or the next, is wrong first."""
     def run():
         with ledger:
             pass
@@ -81,23 +91,18 @@ def faults(ledger, child, step=1):
     def is_closed():
         return current_ledger() is None and child.told("ledgers") == []
 
-    _, n_instructions = interrupted(run, -1)
-    assert n_instructions > 100
-    found = []
-    for number in range(0, n_instructions, step):
-        error, _ = interrupted(run, number)
-        seen = [error is not None, is_closed()]
+    for number in interrupts(run, step):
+        seen = [is_closed()]
         with ledger:
             seen.append(is_open())
         seen.append(is_closed())
         if not all(seen):
-            found.append(number)
-            break  # what stays open spoils what follows
-    return found
+            return number  # what stays open spoils what follows
+    return None
 
 
 def test_an_interrupted_block_has_ended_and_the_next_one_is_told(ledger, child):
-    assert faults(ledger, child) == []
+    assert first_fault(ledger, child) is None
 
 
 def test_so_has_one_within_another_ledger(ledger, child, tmp_path):
@@ -108,9 +113,8 @@ def test_so_has_one_within_another_ledger(ledger, child, tmp_path):
             pass
 
     with outer:
-        for number in range(0, interrupted(run, -1)[1], 5):
-            kept, _ = interrupted(run, number)
-            assert current_ledger() == outer and child.told("ledgers") == [[outer.path]], kept
+        for _ in interrupts(run, step=5):
+            assert current_ledger() == outer and child.told("ledgers") == [[outer.path]]
     assert current_ledger() is None and child.told("ledgers") == []
 
 
@@ -137,17 +141,17 @@ def test_twins_are_caught(ledger, child, monkeypatch):
     try:
         with monkeypatch.context() as patch:
             patch.setattr(Process, "tell", tells_if_new)
-            assert faults(ledger, child)
+            assert first_fault(ledger, child) is not None
     finally:
         this_process()._in_doubt = True  # the twin has left something
         with ledger:
             pass
-    assert faults(ledger, child, step=20) == []
+    assert first_fault(ledger, child, step=20) is None
     twin = EndsByItsExit(ledger.path)
-    assert faults(twin, child)
+    assert first_fault(twin, child) is not None
     while current_ledger() is not None:
         _opened.get()[-1].end()
-    assert faults(ledger, child, step=20) == []
+    assert first_fault(ledger, child, step=20) is None
 
 
 def test_a_block_that_is_entered_otherwise_ends_as_well(ledger, child):
@@ -174,12 +178,12 @@ def test_what_was_released_counts_and_what_follows_does_too(step, ledger):
             released += 1
 
     with ledger:
-        n_instructions = interrupted(run, -1)[1]
-        for number in range(0, n_instructions, step):
-            kept, _ = interrupted(run, number)
-            assert kept is not None and current_ledger() == ledger
+        n_interrupts = 0
+        for _ in interrupts(run, step):
+            n_interrupts += 1
+            assert current_ledger() == ledger
             assert ledger.spent()[0] >= 0.5 * released
-    assert released > n_instructions / step / 4
+    assert released > n_interrupts / 5
 
 
 def test_nothing_stays_free_after_an_interrupt(ledger):
@@ -188,9 +192,8 @@ def test_nothing_stays_free_after_an_interrupt(ledger):
             pass
 
     with ledger:
-        for number in range(interrupted(run, -1)[1]):
-            kept, _ = interrupted(run, number)
-            assert kept is not None and current_ledger() == ledger
+        for _ in interrupts(run):
+            assert current_ledger() == ledger
 
 
 def test_a_file_is_not_locked_after_an_interrupt(ledger):
@@ -198,10 +201,8 @@ def test_a_file_is_not_locked_after_an_interrupt(ledger):
         with transaction(ledger.path):
             pass
 
-    for number in range(0, interrupted(run, -1)[1], 5):
-        kept, _ = interrupted(run, number)
+    for _ in interrupts(run, step=5):
         ledger.spend(0.5)
-        assert kept is not None
 
 
 # ---- signals
