@@ -73,7 +73,7 @@ def interrupts(run, step=1):
     """Interrupt at each `step`-th instruction, and yield which one, while the traceback is kept."""
     run()  # what is done once is done
     number = 0
-    while (kept := interrupted(run, number)) is not None:
+    while (_kept := interrupted(run, number)) is not None:
         yield number
         number += step
     assert number > 30
