@@ -14,7 +14,9 @@ from dpselect import (
     StabilityGridSearchCV,
 )
 from dpselect.estimator import Trial
+from dpselect.exceptions import CertificateError
 from dpselect.noise import root_stream
+from tests.broken_sums import NoisyCentroids
 from tests.trials import trial
 
 MODEL = DPLogisticRegression(alpha=0.1)
@@ -73,3 +75,29 @@ def test_a_trial_leaves_nothing_with_the_model_that_it_tries():
     assert trial.fitted(X, X[:, 0]).epsilon == 1.0
     trial.records(X, X[:, 0]), trial.published(coef_=np.zeros(1))
     assert vars(model) == before
+
+
+def search_without_certificates(strategy):
+    model, grid = NoisyCentroids(classes=[0, 1]), {"data_norm": [0.5, 1.0]}
+    return StabilityGridSearchCV(model, grid, scoring="brier", strategy=strategy)
+
+
+def check_searches_without_certificates():
+    X = np.random.default_rng(0).normal(size=(2000, 2))
+    search = search_without_certificates("auto").fit(X, (X[:, 0] > 0).astype(int))
+    assert search.best_params_["data_norm"] in (0.5, 1.0)
+    with pytest.raises(CertificateError, match="no method certificate; use strategy='random_stopping'"):
+        search_without_certificates("stability").plan(1000, 2)
+
+
+def test_a_search_needs_no_certificate():
+    check_searches_without_certificates()
+
+
+def test_and_the_test_of_that_sees_an_estimator_that_needs_one(monkeypatch):
+    def certificate(self, score, shape, failure_probability=None):
+        return self.calibration(shape).certificate(score, None, failure_probability)
+
+    monkeypatch.setattr(Trial, "certificate", certificate)
+    with pytest.raises(AttributeError):
+        check_searches_without_certificates()

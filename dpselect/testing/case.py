@@ -306,9 +306,18 @@ def parameters_to_try(case, epsilon):
         if isinstance(value, float) and math.isfinite(value) and value > 0:
             for factor in (0.01, 100.0):
                 yield {"epsilon": epsilon, name: factor * value}
-        elif isinstance(value, str) and value == "auto":
-            for number in (0.01, 100.0):
-                yield {"epsilon": epsilon, name: number}
+        choices = choices_of(case.estimator, name)
+        if isinstance(value, str) and value == "auto" and not choices:
+            choices = (0.01, 100.0)
+        for other in choices:
+            if other != value:
+                yield {"epsilon": epsilon, name: other}
+
+
+def choices_of(estimator, name):
+    """Return the values of a parameter that its check lists."""
+    checks = getattr(estimator, "parameter_checks", {})
+    return getattr(checks.get(name), "keywords", {}).get("choices", ())
 
 
 def as_records(records):

@@ -57,12 +57,14 @@ def check_private_estimator(
     """Check that an estimator keeps what private estimators promise.
 
     That it passes is no proof. The checks find what they look for: a privacy loss that is larger than
-    stated on the records that they try, by a third or more in one dimension and by a factor of about two
-    in several; exact values in what is kept or said; records that are not clipped; a budget that is not
-    asked, or that does not count what is spent; noise that is shared, repeated or missing. They do not
-    see a loss on other records, a delta that is too small, times, memory, or what methods other than
-    `fit` and predictions reveal. A proof says what holds; this says that the code does not contradict
-    it.
+    stated on the records that they try, by a sixth or more where noise passes
+    :func:`dpselect.noise.release` or ``_standard_noise``, and otherwise by a third or more in one
+    dimension and by a factor of about two in several; exact values in what is kept or said; noise whose
+    size depends on the records; records that are not clipped; a budget that is not asked, or that does
+    not count what is spent; noise that is shared, repeated or missing. They do not see a loss on other
+    records, a delta that is too small for noise that is not Gaussian, times, memory, or what methods
+    other than `fit` and predictions reveal. A proof says what holds; this says that the code does not
+    contradict it.
 
     Run scikit-learn's :func:`~sklearn.utils.estimator_checks.check_estimator` besides.
 

@@ -11,6 +11,7 @@ from ..capabilities import HasPlainForm
 from ..ledger import PrivacyLedger
 from .attempts import attempt, stays_as_it_was
 from .case import as_bytes, differing, leaves, open_ledger, parameters_to_try, what_is_kept
+from .gate import Watched
 from .neighbours import families
 from .tally import require
 
@@ -100,10 +101,8 @@ def check_what_is_said(case):
 def _earlier(case):
     """Yield parameters with which an object may have been fitted before, each at other values, too."""
     yield from parameters_to_try(case, 0.1)
-    checks = getattr(case.estimator, "parameter_checks", {})
     for name, value in case.params.items():
-        choices = getattr(checks.get(name), "keywords", {}).get("choices", ())
-        others = [not value] if isinstance(value, bool) else [2.0] if value is None else choices
+        others = [not value] if isinstance(value, bool) else [2.0] if value is None else []
         for other in others:
             if name not in ("random_state", "ledger"):
                 yield {"epsilon": 100.0, name: other}
@@ -171,6 +170,9 @@ def check_failed_fits(case):
 def check_grid(case):
     """Sums of records and noise are multiples of a public step: their last bits tell nothing."""
     X, *y = case.data(n=8)
+    if _is_read_from_the_gate(case):
+        require(True, "What leaves the gate is on its grid.")
+        return
     if is_classifier(case.estimator):
         alike = [(X * (1 + i * 2.0**-16), *y) for i in range(5)]
     else:
@@ -191,6 +193,17 @@ def check_grid(case):
         )
 
 
+def _is_read_from_the_gate(case):
+    """Tell whether all released numbers are functions of what leaves `dpselect.noise.release`."""
+    watched, data_sets = Watched(case), next(families(case))[:3]
+    first = watched.fit(data_sets[0])
+    numbers = case.numbers(first.model)
+    return bool(first.passed) and all(
+        np.array_equal(case.numbers(watched.fit(data, seed, first.passed).model), numbers)
+        for seed, data in enumerate(data_sets)
+    )
+
+
 def _is_grid(numbers, largest):
     # a power of two, of which doubles hold the multiples
     if not np.remainder(numbers, math.ldexp(1.0, math.frexp(largest)[1] - 50)).any():
@@ -202,6 +215,9 @@ def _is_grid(numbers, largest):
             step, rest = rest, math.remainder(step, rest) if step else 0.0
             rest = abs(rest)
         for number in differences[: i + 1]:
-            step = number / max(1.0, round(number / step))
+            if number > largest * 2.0**-34:  # (others differ by rounding alone)
+                step = number / max(1.0, round(number / step))
+    if not step:
+        return False
     rests = np.abs(differences - np.rint(differences / step) * step)
     return step > largest * 2.0**-28 and bool((rests < largest * 2.0**-46).all())

@@ -15,8 +15,9 @@ class ReleaseStatement:
     ----------
     attributes : tuple of str, default=None
         Attributes that hold numbers with noise. Nothing else that a fitted object keeps may depend on
-        the records, but for what is `derived`. None takes ``gram_`` and ``moment_``,
-        ``density_``, ``bounds_``, or ``coef_`` and ``intercept_``, whichever the estimator has first.
+        the records, but for what is `derived`. None takes all names with an underscore at the end that
+        `_release` returns, and ``gram_`` and ``moment_``, ``density_``, ``bounds_``, or ``coef_`` and
+        ``intercept_``, whichever the estimator has first.
     derived : tuple of str, default=()
         Attributes that are computed from those, and from public numbers. Those that the estimator
         names in `keeps` are some, too.
