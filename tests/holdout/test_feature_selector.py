@@ -24,6 +24,7 @@ from dpselect import (
 from dpselect.holdout.feature_selector import forward_selection
 from dpselect.metrics import ClippedSquaredErrorScore
 from dpselect.noise import root_stream
+from dpselect.parameters import KEPT
 
 from ..test_leaks import holds, leaves
 
@@ -142,7 +143,9 @@ def test_a_step_that_is_cut_short_is_dropped():
 
 def test_a_spent_budget_stops_with_what_was_chosen(data):
     X, y = data
-    found = selector(n_features_to_select=8, threshold=0.0, noise_rate=0.0008, budget=15)
+    found = selector(
+        n_features_to_select=8, threshold=0.0, noise_rate=0.0008, budget=15, random_state=None
+    )
     with pytest.warns(UserWarning, match="budget=15 was spent after [1-7] of 8 columns") as caught:
         found.fit(X, y)
     n = found.n_features_
@@ -271,7 +274,7 @@ def test_nothing_but_what_was_released_depends_on_a_holdout_record(data):
     differing = {str(path[0]) for path in one.keys() | two.keys() if one.get(path) != two.get(path)}
     assert differing <= RELEASED and "improvements_" in differing
     assert vars(fits[0]).keys() - set(fits[0].get_params(deep=False)) == RELEASED | {
-        "privacy_", "n_features_in_"
+        "privacy_", "n_features_in_", KEPT
     }
 
 
