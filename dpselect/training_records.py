@@ -161,7 +161,8 @@ def _has_place(X):
 
 
 def _is_plain(X):
-    return isinstance(X, np.ndarray) and not X.dtype.hasobject
+    # (isinstance may ask X for its class, and nothing of X is read)
+    return issubclass(type(X), np.ndarray) and not X.dtype.hasobject
 
 
 def _owner(X):
