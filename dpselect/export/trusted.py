@@ -1,22 +1,54 @@
-"""What skops may load: it reads no other types, so a file runs no code of its own."""
+"""The types that skops may load: those of models, each by its name.
 
-from .. import density, linear_model, preprocessing
+A rule on names would trust too much: modules of this library import others, such as ``os``, and skops
+looks a name up in a module whether or not it was defined there.
+"""
+
+import numpy as np
+from sklearn.metrics.pairwise import euclidean_distances, manhattan_distances
+from sklearn.utils.validation import check_array
+
+from .. import density, evaluation, linear_model, metrics, preprocessing
+from ..accuracy_first import AccuracyFirstSearchCV, AccuracyPlan
+from ..accuracy_first.plan import MethodPlan
+from ..accuracy_first.search import own_score
+from ..evaluation.intervals import NoisyCounts
 from ..events import ChoiceEvent, GaussianEvent, ObjectiveEvent
+from ..model_selection import SelectionPlan, StabilityGridSearchCV
+from ..model_selection.plan import PublicResults
 from ..preprocessing import schema, terms
 from ..privacy import PrivacyLoss
 
-OWN = (
+# those that have attributes alone: to make one opens no file and runs no code of the file
+OBJECTS = (
     density.DPHistogramDensity, linear_model.DPHuberRegressor, linear_model.DPLinearSVC,
     linear_model.DPLogisticRegression, linear_model.DPPoissonRegressor, linear_model.DPRidge,
     preprocessing.BoundedScaler, preprocessing.DPBoundsScaler, preprocessing.NormClipper,
     preprocessing.PublicSchema, preprocessing.TableEncoder, preprocessing.TabularPipeline,
     schema.CategoryColumn, schema.NumberColumn, terms.CategoryTerm, terms.FourierTerm,
     terms.NumberTerm, terms.PairTerm, PrivacyLoss, ChoiceEvent, GaussianEvent, ObjectiveEvent,
+    # of searches
+    AccuracyFirstSearchCV, AccuracyPlan, MethodPlan, StabilityGridSearchCV, SelectionPlan,
+    metrics.AccuracyScore, metrics.BalancedAccuracyScore, metrics.BrierScore,
+    metrics.ClippedAbsoluteErrorScore, metrics.ClippedSquaredErrorScore, metrics.F1Score,
+    metrics.HingeScore, metrics.IntegratedSquaredErrorScore, metrics.LogisticScore,
+    metrics.LogLossScore, metrics.PoissonDevianceScore, metrics.R2Score, metrics.RampScore,
+    metrics.RocAucScore, metrics.RootMeanSquaredErrorScore,
+    # of evaluations
+    evaluation.BinaryEvaluation, evaluation.CalibratedModel, evaluation.ConfidenceEvaluation,
+    evaluation.DensityEvaluation, evaluation.MulticlassEvaluation, evaluation.RegressionEvaluation,
+    NoisyCounts,
 )
 # functions of rows, which to_sklearn makes steps of
-FUNCTIONS = (
-    "numpy.asarray", "numpy.clip", "numpy.dtype", "numpy.interp", "numpy.outer", "numpy.prod",
-    "sklearn.metrics.pairwise.euclidean_distances", "sklearn.metrics.pairwise.manhattan_distances",
-    "sklearn.utils.validation.check_array",
+OF_ROWS = (
+    np.asarray, np.clip, np.dtype, np.interp, np.outer, np.prod, euclidean_distances,
+    manhattan_distances, check_array,
 )
-TRUSTED_TYPES = sorted([*FUNCTIONS, *(f"{kind.__module__}.{kind.__qualname__}" for kind in OWN)])
+
+
+def type_name(kind):
+    """Return the name of a class or function as skops writes it."""
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
+TRUSTED_TYPES = sorted(map(type_name, (*OBJECTS, PublicResults, own_score, *OF_ROWS)))
