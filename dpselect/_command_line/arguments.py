@@ -227,8 +227,9 @@ def _drop(parser):
 
 def _model(parser):
     parser.add_argument("model", metavar="MODEL", help="what 'dpselect fit --save' has written: "
-                        ".skops or .pkl; "
-                        "a .pkl from others can run any program")
+                        ".skops, or a .pkl of your own")
+    parser.add_argument("--trust-pickle", action="store_true", help="read a .pkl, which can run any "
+                        "program of whoever wrote it; a .skops file cannot")
 
 
 def _ledger(parser):

@@ -13,10 +13,11 @@ from ..preprocessing.cells import as_number
 from ..preprocessing.schema import CategoryColumn, NumberColumn
 from ..report import privacy_report
 from . import printing
-from .files import ExportFile, ModelFile, OutputFile, ReportFile, load_model
+from .files import ExportFile, ModelFile, OutputFile, ReportFile
 from .ledger import create_ledger, open_ledger, paid_by, spend
 from .ledger import to_text as ledger_text
 from .messages import LOGGER, CommandError, columns_named, name_of, say_note
+from .models import load_model
 from .tables import KeptColumn, pandas, read_header, read_schema, read_table
 from .tasks import check_person, make_task
 
@@ -98,7 +99,7 @@ def fit(arguments):
 
 def predict(arguments):
     """Write predictions, one line a record."""
-    output, model = _output(arguments), load_model(arguments.model)
+    output, model = _output(arguments), _model(arguments)
     task = "probabilities" if arguments.probabilities else "prediction"
     if arguments.probabilities and not hasattr(model, "predict_proba"):
         raise CommandError("--probabilities needs a classifier; leave it out.")
@@ -130,14 +131,14 @@ def predict(arguments):
 
 def export(arguments):
     """Write a model for programs without dpselect, or the cells of a density."""
-    output, model = ExportFile(arguments.output, arguments.force), load_model(arguments.model)
+    output, model = ExportFile(arguments.output, arguments.force), _model(arguments)
     output.write_export(model)
 
 
 def evaluate(arguments):
     """Release figures of a model on records that it has not seen."""
     report = ReportFile("--report", arguments.report, arguments.force) if arguments.report else None
-    ledger, model = _ledger(arguments, arguments.person), load_model(arguments.model)
+    ledger, model = _ledger(arguments, arguments.person), _model(arguments)
     target, ends = _target(model, arguments.target)
     more = {} if target is None else {target.name: target}
     person = check_person(arguments.person, _columns(model) | more)
@@ -169,7 +170,7 @@ def report(arguments):
     """Write the privacy statement of a saved model."""
     output = ReportFile("--output", arguments.output, arguments.force) if arguments.output else None
     ledger = open_ledger(arguments.ledger) if arguments.ledger else None
-    said = privacy_report(load_model(arguments.model), ledger, about=arguments.about)
+    said = privacy_report(_model(arguments), ledger, about=arguments.about)
     if output is None:
         print(said)
     else:
@@ -253,6 +254,10 @@ def _columns(model):
         str(name): NumberColumn(str(name), edges[0], edges[-1])
         for name, edges in zip(density.feature_names_in_, density.bin_edges_)
     }
+
+
+def _model(arguments):
+    return load_model(arguments.model, arguments.trust_pickle)
 
 
 def _output(arguments):

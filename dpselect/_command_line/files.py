@@ -1,4 +1,4 @@
-"""Files that the command writes, whole or not at all, and models that it reads back."""
+"""Files that the command writes, whole or not at all."""
 
 import os
 import pickle
@@ -9,18 +9,14 @@ from importlib import import_module
 from os import fsync, replace
 from zipfile import ZIP_DEFLATED
 
-from sklearn.pipeline import Pipeline
-
 from ..density import DPHistogramDensity
 from ..export import to_onnx, to_sklearn
-from ..preprocessing import TableEncoder
 from ..report.document import form_of
 from .messages import LOGGER, CommandError, name_of
 from .printing import predictor
 
 # how the name of a file begins that is not whole yet
 UNFINISHED = ".dpselect-unfinished-"
-OWN = "dpselect."
 MODELS = (".skops", ".pkl")
 
 
@@ -95,7 +91,7 @@ class ModelFile(OutputFile):
 
     def __init__(self, path, force):
         super().__init__("--save", path, force)
-        skops = None if _ending(path, "The file --save", MODELS) == ".pkl" else _skops()
+        skops = None if ending_of(path, "The file --save", MODELS) == ".pkl" else skops_io()
         self._dumps = pickle.dumps if skops is None else partial(skops.dumps, compression=ZIP_DEFLATED)
 
     def write_model(self, model):
@@ -122,7 +118,7 @@ class ExportFile(OutputFile):
 
     def __init__(self, path, force):
         super().__init__("--output", path, force)
-        self._ending = _ending(path, "The file --output", (".onnx", ".skops", ".csv"))
+        self._ending = ending_of(path, "The file --output", (".onnx", ".skops", ".csv"))
 
     def write_export(self, model):
         released = predictor(model)
@@ -137,7 +133,7 @@ class ExportFile(OutputFile):
             try:
                 self.write(
                     to_onnx(model).SerializeToString() if self._ending == ".onnx"
-                    else _skops().dumps(to_sklearn(model), compression=ZIP_DEFLATED)
+                    else skops_io().dumps(to_sklearn(model), compression=ZIP_DEFLATED)
                 )
             except ImportError:
                 raise CommandError(
@@ -147,52 +143,7 @@ class ExportFile(OutputFile):
                 raise CommandError(str(error)) from None
 
 
-def load_model(path):
-    """Return a model that the command has saved, or one of its kind from Python.
-
-    Parameters
-    ----------
-    path : str
-
-    Returns
-    -------
-    estimator
-
-    Raises
-    ------
-    CommandError
-        If the file cannot be read, or holds something else.
-    """
-    shown, ending = f"The model {name_of(path)}", _ending(path, "The model", MODELS)
-    try:
-        with open(path, "rb") as stream:
-            content = stream.read()
-    except OSError as error:
-        raise CommandError(f"{shown} cannot be read ({error.strerror}).") from None
-    try:
-        if ending == ".pkl":
-            model = pickle.loads(content)
-        else:
-            types = _skops().get_untrusted_types(data=content)
-            if foreign := [name for name in types if not name.startswith(OWN)]:
-                raise CommandError(f"{shown} holds {name_of(foreign[0])}, which is no part of a "
-                                   "saved model.")
-            model = _skops().loads(content, trusted=types)
-    except CommandError:
-        raise
-    except Exception:
-        raise CommandError(f"{shown} is damaged, or was not written by dpselect fit --save.") from None
-    found = predictor(model)
-    table = isinstance(found, Pipeline) and isinstance(found.steps[0][1], TableEncoder)
-    if not hasattr(model, "privacy_") or not (table or isinstance(found, DPHistogramDensity)):
-        raise CommandError(
-            f"{shown} was not written by dpselect fit --save, and is no search of a tabular_pipeline "
-            "from Python, nor what calibrated(...) made of one."
-        )
-    return model
-
-
-def _ending(path, what, endings):
+def ending_of(path, what, endings):
     """Return the ending of a path, or refuse it."""
     ending = os.path.splitext(path)[1].lower()
     if ending not in endings:
@@ -201,7 +152,8 @@ def _ending(path, what, endings):
     return ending
 
 
-def _skops():
+def skops_io():
+    """Return the module of skops that reads and writes files, or say how to install it."""
     try:
         return import_module("skops.io")
     except ImportError:

@@ -16,6 +16,8 @@ HEADER = ["age", "out come", "smoker", "bmi"]
 # a value that no message and no file may hold
 SECRET = "71.8281828"
 FULL = ["fit", "data.csv", "--target", "out come", "--epsilon", "2", "--schema", "schema.json"]
+# that the pickles of these tests are the command's own
+TRUST = "--trust-pickle"
 WAITING_TIME = ["--target", "wait", "--epsilon", "2", "--schema", "waits.json"]
 
 

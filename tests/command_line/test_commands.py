@@ -14,7 +14,7 @@ from dpselect.evaluation import CalibratedModel
 from dpselect.export import TRUSTED_TYPES, to_onnx
 from dpselect.preprocessing import PublicSchema, tabular_pipeline
 
-from .conftest import FULL, HEADER, SCHEMA, SECRET, WAITING_TIME, as_csv, records, strict
+from .conftest import FULL, HEADER, SCHEMA, SECRET, TRUST, WAITING_TIME, as_csv, records, strict
 
 WITHOUT_TARGET = [*WAITING_TIME[2:], "--task", "density", "--drop", "wait", "--bins", "4"]
 DENSITY = ["fit", "waits.csv", *WITHOUT_TARGET]
@@ -88,12 +88,13 @@ def test_predictions_are_those_of_the_model(run, folder, model):
     table = pd.DataFrame(records(50, seed=1), columns=HEADER).assign(name="someone")[::-1]
     table[["name", "bmi", "smoker", "age"]].to_csv("new.csv", index=False, sep=";")
     expected = model.predict_proba(table[["age", "smoker", "bmi"]])
-    code, out, err = run("predict", "model.pkl", "new.csv")
+    code, out, err = run("predict", TRUST, "model.pkl", "new.csv")
     assert (code, err) == (0, "")
     found = out.splitlines()
     expected_labels = model.predict(table[["age", "smoker", "bmi"]]).tolist()
     assert found == ["prediction", *expected_labels]
-    assert run("predict", "model.pkl", "new.csv", "--probabilities", "--output", "p.csv")[:2] == (0, "")
+    argv = ["predict", TRUST, "model.pkl", "new.csv", "--probabilities", "--output", "p.csv"]
+    assert run(*argv)[:2] == (0, "")
     found = pd.read_csv(folder / "p.csv")
     assert list(found) == ["ill", "well"]
     np.testing.assert_allclose(found.to_numpy(), expected, rtol=1e-12)
@@ -103,7 +104,7 @@ def test_a_threshold_and_columns_that_are_kept(run, folder, model):
     table = pd.DataFrame(records(50, seed=1), columns=HEADER)
     table = table.assign(id=[f"{i:03d}" for i in range(50)], note=["a, b", ""] * 25)
     table.to_csv("new.csv", index=False)
-    argv = ["predict", "model.pkl", "new.csv", "--keep", "id", "note", "age"]
+    argv = ["predict", TRUST, "model.pkl", "new.csv", "--keep", "id", "note", "age"]
     well = model.predict_proba(table[["age", "smoker", "bmi"]])[:, 1]
     given = ("id", "note", "age")
     for threshold in np.clip(np.quantile(well, [0.3, 0.7]), 0.001, 0.999).tolist():
@@ -141,13 +142,13 @@ def test_gaps_and_unknown_categories_in_new_records(run, folder):
     (folder / "schema.json").write_text(json.dumps(schema))
     assert run(*FULL, "--save", "model.pkl")[0] == 0
     (folder / "new.csv").write_text(as_csv([[50, "a pipe", 20], [50, "", 20]], ["age", "smoker", "bmi"]))
-    code, out, _ = run("predict", "model.pkl", "new.csv")
+    code, out, _ = run("predict", TRUST, "model.pkl", "new.csv")
     assert code == 0 and len(out.splitlines()) == 3
 
 
 def test_densities_of_new_records(run, folder):
     assert run(*DENSITY, "--save", "model.pkl")[0] == 0
-    code, out, _ = run("predict", "model.pkl", "waits.csv")
+    code, out, _ = run("predict", TRUST, "model.pkl", "waits.csv")
     assert code == 0 and out.splitlines()[0] == "log_density" and len(out.splitlines()) == 201
 
 
@@ -156,7 +157,7 @@ def test_a_density_is_in_the_units_of_the_table(run, folder):
     assert "histogram of 4 x 4 cells" in out
     # counts with noise are what was released
     assert "any exact mean, range or count" in out and "solver" not in out
-    assert run("export", "model.pkl", "--output", "cells.csv")[:2] == (0, "")
+    assert run("export", TRUST, "model.pkl", "--output", "cells.csv")[:2] == (0, "")
     table = pd.read_csv(folder / "cells.csv")
     assert list(table) == ["age from", "age to", "bmi from", "bmi to", "share"] and len(table) == 16
     assert table.min().tolist()[:4] == [0, 30, 10, 22.5]
@@ -164,7 +165,8 @@ def test_a_density_is_in_the_units_of_the_table(run, folder):
     assert table["share"].sum() == pytest.approx(1)
     # what is printed at a record is the share of its cell, by area; the last one is outside
     (folder / "new.csv").write_text("age,bmi\n40,30\n100,50\n200,30\n")
-    found = np.exp(pd.read_csv(io.StringIO(run("predict", "model.pkl", "new.csv")[1]))["log_density"])
+    _, out, _ = run("predict", TRUST, "model.pkl", "new.csv")
+    found = np.exp(pd.read_csv(io.StringIO(out))["log_density"])
     area = 30 * 12.5
     at = [table.query("`age from` == @age and `bmi from` == @bmi")["share"].item() / area
           for age, bmi in ((30, 22.5), (90, 47.5))]
@@ -181,7 +183,7 @@ def test_a_model_for_programs_without_dpselect(run, folder, model):
     pytest.importorskip("onnx")
     sio = pytest.importorskip("skops.io")
     for name in ("plain.skops", "m.onnx"):
-        assert run("export", "model.pkl", "--output", name)[:2] == (0, "")
+        assert run("export", TRUST, "model.pkl", "--output", name)[:2] == (0, "")
     plain = sio.load(folder / "plain.skops", trusted=TRUSTED_TYPES)
     assert type(plain).__module__.startswith("sklearn")
     np.testing.assert_allclose(plain.predict_proba(new), expected, rtol=1e-9)
@@ -195,14 +197,14 @@ def test_what_other_programs_cannot_tell_apart_is_said(run, folder, name, packag
     schema = {**SCHEMA, "smoker": ["None", *SCHEMA["smoker"]]}
     (folder / "schema.json").write_text(json.dumps(schema))
     assert run(*FULL, "--save", "model.pkl")[0] == 0
-    code, out, err = run("export", "model.pkl", "--output", name)
+    code, out, err = run("export", TRUST, "model.pkl", "--output", name)
     assert (code, out) == (2, "") and "category 'None', which scikit-learn and ONNX cannot" in err
     assert not (folder / name).exists()
 
 
 def test_figures_and_what_they_cost(run, folder, model):
     assert run("ledger", "create", "l.ledger", "--epsilon", "3")[0] == 0
-    argv = ["evaluate", "model.pkl", "data.csv", "--target", "out come", "--epsilon", "1"]
+    argv = ["evaluate", TRUST, "model.pkl", "data.csv", "--target", "out come", "--epsilon", "1"]
     code, out, err = run(*argv, "--ledger", "l.ledger", "--report", "said.md")
     assert (code, err) == (0, "") and "accuracy" in out and "roc_auc" in out
     assert "none of these records trained the model" in out
@@ -225,7 +227,7 @@ def test_figures_of_a_model_that_was_made_in_python(run, folder, classes):
         tabular_pipeline(PublicSchema({"age": (0, 120)}), model), {"model__alpha": [0.01]}, epsilon=1e4
     ).fit(rows[["age"]], rows["late"].to_numpy())
     (folder / "late.pkl").write_bytes(pickle.dumps(search))
-    argv = ["evaluate", "late.pkl", "late.csv", "--target", "late", "--epsilon", "1e4", "--json"]
+    argv = ["evaluate", TRUST, "late.pkl", "late.csv", "--target", "late", "--epsilon", "1e4", "--json"]
     code, out, err = run(*argv)
     assert (code, err) == (0, "") and strict(out)["figures"]["accuracy"]["low"] > 0.9
 
@@ -242,7 +244,7 @@ def test_figures_of_other_models(run, folder, given, target, figures):
     rows.to_csv(folder / "held.csv", index=False)
     given = ["1e6" if word == "2" else word for word in given]  # nothing by chance
     assert run("fit", "waits.csv", *given, "--save", "m.pkl")[0] == 0
-    argv = ["evaluate", "m.pkl", "held.csv", *target, "--epsilon", "1e4", "--report", "said.md"]
+    argv = ["evaluate", TRUST, "m.pkl", "held.csv", *target, "--epsilon", "1e4", "--report", "said.md"]
     argv.append("--force")
     for more, unit, n in (([], "records", 200), (["--person", "person"], "persons", 100)):
         code, out, err = run(*argv, *more, "--json")
@@ -259,11 +261,12 @@ def test_figures_of_other_models(run, folder, given, target, figures):
 
 
 def test_the_statement_of_a_model(run, folder, model):
-    code, out, err = run("report", "model.pkl")
+    code, out, err = run("report", TRUST, "model.pkl")
     assert (code, err) == (0, "") and out.rstrip("\n") == privacy_report(model).to_markdown()
-    assert run("report", "model.pkl", "--output", "said.html")[:2] == (0, "")
+    assert run("report", TRUST, "model.pkl", "--output", "said.html")[:2] == (0, "")
     assert (folder / "said.html").read_text().startswith("<!DOCTYPE html>")
-    assert "The records: Visits of 2029." in run("report", "model.pkl", "--about", "Visits of 2029")[1]
+    _, out, _ = run("report", TRUST, "model.pkl", "--about", "Visits of 2029")
+    assert "The records: Visits of 2029." in out
 
 
 def test_help_and_version(run, capsys):

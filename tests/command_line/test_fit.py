@@ -23,10 +23,22 @@ from dpselect import PrivacyLedger, PrivacyLoss, StabilityGridSearchCV, linear_m
 from dpselect.__main__ import main
 from dpselect._command_line import arguments, demo, files
 from dpselect._command_line.messages import CommandError, warnings_as_notes
+from dpselect._command_line.models import load_model
 from dpselect.exceptions import PrivacyLeakWarning
 from dpselect.preprocessing import PublicSchema, TableEncoder
 
-from .conftest import FULL, HEADER, SCHEMA, SECRET, SMOKES, WAITING_TIME, as_csv, records, strict
+from .conftest import (
+    FULL,
+    HEADER,
+    SCHEMA,
+    SECRET,
+    SMOKES,
+    TRUST,
+    WAITING_TIME,
+    as_csv,
+    records,
+    strict,
+)
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
 
@@ -584,7 +596,7 @@ def test_steps_are_told_where_a_person_looks_on(run, monkeypatch):
         "training the chosen model on 160 records", "evaluating the model on what was set aside",
         "writing 'm.pkl'",
     ]
-    code, _, err = run("predict", "m.pkl", "data.csv")
+    code, _, err = run("predict", TRUST, "m.pkl", "data.csv")
     lines = [line.partition(" s] ")[2] for line in err.splitlines()]
     assert lines == ["reading 'data.csv'", "predicting"]
     monkeypatch.setattr(sys.stderr, "isatty", lambda: False)
@@ -657,7 +669,7 @@ def test_an_unknown_type_in_a_model_is_refused(folder):
     sio = pytest.importorskip("skops.io")
     (folder / "model.skops").write_bytes(sio.dumps(PublicSchemaOfSomebodyElse()))
     with pytest.raises(CommandError, match="which is no part of a saved model"):
-        files.load_model(str(folder / "model.skops"))
+        load_model(str(folder / "model.skops"))
 
 
 class PublicSchemaOfSomebodyElse:

@@ -9,7 +9,7 @@ import pytest
 
 from dpselect import PrivacyLedger
 
-from .conftest import FULL, HEADER, SECRET, as_csv, records, strict
+from .conftest import FULL, HEADER, SECRET, TRUST, as_csv, records, strict
 
 PERSON = "replace all rows of one person"
 N = 80
@@ -32,13 +32,13 @@ def test_a_fit_and_its_figures_are_of_persons(run, folder, visits):
     model = pickle.loads((folder / "model.pkl").read_bytes())
     assert model.privacy_.adjacency == PERSON
     assert "patient" not in model.best_estimator_[0].schema_.columns
-    argv = ["evaluate", "model.pkl", "data.csv", "--target", "out come", "--epsilon", "1", *spent]
+    argv = ["evaluate", TRUST, "model.pkl", "data.csv", "--target", "out come", "--epsilon", "1", *spent]
     found = strict(run(*argv, "--person", "patient", "--json")[1])
     assert found["persons"] == N and found["privacy"]["adjacency"] == PERSON
     assert PrivacyLedger(folder / "budget").spent()[0] == 3.0
     # predictions read no id
-    assert run("predict", "model.pkl", "data.csv")[0] == 0
-    code, out, _ = run("report", "model.pkl")
+    assert run("predict", TRUST, "model.pkl", "data.csv")[0] == 0
+    code, out, _ = run("report", TRUST, "model.pkl")
     assert "The number of persons is public" in out
 
 

@@ -10,12 +10,12 @@ import pytest
 
 from dpselect._command_line import files
 
-from .conftest import FULL, HEADER, SCHEMA, SMOKES, WAITING_TIME, as_csv, records
+from .conftest import FULL, HEADER, SCHEMA, SMOKES, TRUST, WAITING_TIME, as_csv, records
 
 WAITS = ["fit", "waits.csv", *WAITING_TIME]
 PLAN = ["plan", *FULL[2:], "--records", "1000"]
-PREDICT = ["predict", "model.pkl", "data.csv"]
-EVALUATE = ["evaluate", "model.pkl", "data.csv", "--target", "out come", "--epsilon", "1"]
+PREDICT = ["predict", TRUST, "model.pkl", "data.csv"]
+EVALUATE = ["evaluate", TRUST, "model.pkl", "data.csv", "--target", "out come", "--epsilon", "1"]
 
 
 def without(argv, option):
@@ -82,39 +82,40 @@ def without(argv, option):
      "'wait'"),
     (["schema", "data.csv", "--output", "schema.json"], "is there already"),
     (["predict"], "required: MODEL, FILE"),
-    (["predict", "lost.pkl", "data.csv"], "The model 'lost.pkl' cannot be read"),
+    (["predict", TRUST, "lost.pkl", "data.csv"], "The model 'lost.pkl' cannot be read"),
     (["predict", "data.csv", "data.csv"], "must end in .skops or .pkl"),
-    (["predict", "bad.pkl", "data.csv"], "is damaged, or was not written by"),
-    (["predict", "other.pkl", "data.csv"], "was not written by dpselect fit --save"),
-    ([*PREDICT, "--output", "data.csv"], "is there already"),
-    (["predict", "model.pkl", "waits.csv"], "it lacks the column 'smoker'"),
+    (["predict", TRUST, "bad.pkl", "data.csv"], "is damaged, or was not written by"),
+    (["predict", TRUST, "other.pkl", "data.csv"], "was not written by dpselect fit --save"),
+    ([*PREDICT, "--output", "waits.csv"], "is there already"),
+    (["predict", TRUST, "model.pkl", "waits.csv"], "it lacks the column 'smoker'"),
     ([*PREDICT, "--threshold", "1"], "--threshold must be a number from 1e-06"),
     ([*PREDICT, "--threshold", "0.3", "--probabilities"], "leave one out"),
-    (["predict", "waits.pkl", "waits.csv", "--threshold", "0.3"], "a classifier of two classes"),
+    (["predict", TRUST, "waits.pkl", "waits.csv", "--threshold", "0.3"], "a classifier of two classes"),
     ([*PREDICT, "--keep", "height", "age"], "lacks the column 'height' (--keep)"),
     ([*PREDICT, "--drop", "age"], "unrecognized arguments: --drop"),
-    (["predict", "waits.pkl", "waits.csv", "--probabilities"], "--probabilities needs a classifier"),
+    (["predict", TRUST, "waits.pkl", "waits.csv", "--probabilities"],
+     "--probabilities needs a classifier"),
     (without(EVALUATE, "--target"), "--target is missing"),
-    (["evaluate", "density.pkl", "waits.csv", "--target", "wait", "--epsilon", "1"],
+    (["evaluate", TRUST, "density.pkl", "waits.csv", "--target", "wait", "--epsilon", "1"],
      "--target means nothing for a density"),
-    (["evaluate", "waits.pkl", "data.csv", "--target", "smoker", "--epsilon", "1"],
+    (["evaluate", TRUST, "waits.pkl", "data.csv", "--target", "smoker", "--epsilon", "1"],
      "its column 'smoker' has numeric bounds, but holds"),
     ([*FULL, "--evaluation", "0"], "--evaluation must be a number from 0.001"),
     ([*FULL, "--evaluation", "1"], "--evaluation must be a number from 0.001"),
     ([*FULL, "--evaluation", "half"], "--evaluation must be"),
     ([*PLAN[:-1], "2", "--evaluation", "0.9"], "evaluation=0.9 sets all of the 2 records aside"),
     (without(EVALUATE, "--epsilon"), "required: --epsilon"),
-    (["evaluate", "model.pkl", "data.csv", "--target", "ill", "--epsilon", "1"],
+    (["evaluate", TRUST, "model.pkl", "data.csv", "--target", "ill", "--epsilon", "1"],
      "lacks the column 'ill'"),
-    (["evaluate", "model.pkl", "data.csv", "--target", "age", "--epsilon", "1"],
+    (["evaluate", TRUST, "model.pkl", "data.csv", "--target", "age", "--epsilon", "1"],
      "its column 'age' holds something"),
-    (["export", "model.pkl", "--output", "m.txt"], "must end in .onnx, .skops or .csv"),
-    (["export", "model.pkl", "--output", "m.csv"], "A .csv holds the cells of a density"),
-    (["export", "density.pkl", "--output", "m.onnx"], "A density goes into .csv"),
+    (["export", TRUST, "model.pkl", "--output", "m.txt"], "must end in .onnx, .skops or .csv"),
+    (["export", TRUST, "model.pkl", "--output", "m.csv"], "A .csv holds the cells of a density"),
+    (["export", TRUST, "density.pkl", "--output", "m.onnx"], "A density goes into .csv"),
     ([*FULL, "--about", "Visits"], "--about needs --report"),
     (["report"], "required: MODEL"),
-    (["report", "model.pkl", "--output", "said.txt"], "must end in .html, .md or .json"),
-    (["report", "model.pkl", "--ledger", "none"], "no ledger at 'none'"),
+    (["report", TRUST, "model.pkl", "--output", "said.txt"], "must end in .html, .md or .json"),
+    (["report", TRUST, "model.pkl", "--ledger", "none"], "no ledger at 'none'"),
 ])  # fmt: skip
 def test_arguments(refused, folder, model, argv, says):
     (folder / "folder.pkl").mkdir()
@@ -181,6 +182,7 @@ def test_skops_is_asked_for_before_the_fit(refused, monkeypatch):
     ('{"age": [0, NaN]}', "two finite numbers"),
     ('{"age": [0, 1e999]}', "two finite numbers"),
     (f'{{"age": [0, 1{"0" * 400}]}}', "two finite numbers"),
+    (f'{{"age": [0, 1{"0" * 5000}]}}', "not valid JSON"),
     ('{"age": [5, 5]}', "low < high"),
     ('{"age": [9, 5]}', "low < high"),
     ('{"age": [1, 2, 3]}', "categories are written as texts"),
