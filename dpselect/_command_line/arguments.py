@@ -6,6 +6,7 @@ from importlib.metadata import version
 
 from ..ledger.composition import COMPOSITIONS
 from .messages import CommandError, name_of, printable
+from .paths import refuse_shared_files
 
 DESCRIPTION = (
     "From a table of sensitive records to a model that can be handed over, under one stated privacy "
@@ -79,6 +80,7 @@ def _checked(arguments):
                            "divergences say nothing without one.")
     if getattr(arguments, "about", None) is not None and not getattr(arguments, "report", True):
         raise CommandError("--about needs --report, where it is said; leave it out, or give both.")
+    refuse_shared_files(arguments)
     return arguments
 
 

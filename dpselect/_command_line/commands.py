@@ -13,7 +13,7 @@ from ..preprocessing.cells import as_number
 from ..preprocessing.schema import CategoryColumn, NumberColumn
 from ..report import privacy_report
 from . import printing
-from .files import ExportFile, ModelFile, OutputFile, ReportFile
+from .files import ExportFile, ModelFile, OutputFile, ReportFile, write_all
 from .ledger import create_ledger, open_ledger, paid_by, spend
 from .ledger import to_text as ledger_text
 from .messages import LOGGER, CommandError, columns_named, name_of, say_note
@@ -66,7 +66,7 @@ def plan(arguments):
 def fit(arguments):
     """Read, plan, fit, save and print."""
     model_file = ModelFile(arguments.save, arguments.force) if arguments.save else None
-    report = ReportFile("--report", arguments.report, arguments.force) if arguments.report else None
+    report = _report_file(arguments)
     ledger = _ledger(arguments, arguments.person)
     task = make_task(read_schema(arguments.schema), arguments.target, arguments)
     frame = read_table(arguments.file, task.columns, arguments.separator, arguments.drop)
@@ -87,11 +87,13 @@ def fit(arguments):
             f"finding that out has cost epsilon={error.privacy.epsilon:.6g}, so give a larger "
             "--excess-risk, a larger --epsilon or more records."
         ) from None
+    writes = [lambda: model_file.write_model(search)] if model_file else []
+    if report:
+        writes.append(
+            lambda: report.write_report(privacy_report(search, ledger, about=arguments.about))
+        )
     try:
-        if model_file is not None:
-            model_file.write_model(search)
-        if report is not None:
-            report.write_report(privacy_report(search, ledger, about=arguments.about))
+        write_all(*writes)
     finally:
         # it has been paid for, whether or not the disk took it
         print(printing.to_json(task, search, planned) if arguments.json else printing.to_text(search))
@@ -137,7 +139,7 @@ def export(arguments):
 
 def evaluate(arguments):
     """Release figures of a model on records that it has not seen."""
-    report = ReportFile("--report", arguments.report, arguments.force) if arguments.report else None
+    report = _report_file(arguments)
     ledger, model = _ledger(arguments, arguments.person), _model(arguments)
     target, ends = _target(model, arguments.target)
     more = {} if target is None else {target.name: target}
@@ -258,6 +260,12 @@ def _columns(model):
 
 def _model(arguments):
     return load_model(arguments.model, arguments.trust_pickle)
+
+
+def _report_file(arguments):
+    if arguments.report is None:
+        return None
+    return ReportFile("--report", arguments.report, arguments.force, paid_for=True)
 
 
 def _output(arguments):

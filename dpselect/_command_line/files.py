@@ -1,22 +1,27 @@
-"""Files that the command writes, whole or not at all."""
+"""Files that the command writes, whole or not at all; what was paid for is kept under some name."""
 
 import os
 import pickle
 import secrets
+import tempfile
 from contextlib import suppress
 from functools import partial
 from importlib import import_module
+from itertools import count
 from os import fsync, replace
 from zipfile import ZIP_DEFLATED
 
 from ..density import DPHistogramDensity
 from ..export import to_onnx, to_sklearn
+from ..ledger import is_of_a_ledger
 from ..report.document import form_of
 from .messages import LOGGER, CommandError, name_of
 from .printing import predictor
 
 # how the name of a file begins that is not whole yet
 UNFINISHED = ".dpselect-unfinished-"
+# a disk with room for less, in bytes, is full
+ROOM = 2**20
 MODELS = (".skops", ".pkl")
 
 
@@ -31,7 +36,10 @@ class OutputFile:
         That gave the path.
     path : str
     force : bool
-        Whether a file that is there is replaced.
+        Whether a file that is there is replaced; one of a ledger never is.
+    paid_for : bool, default=False
+        Whether it has cost a privacy loss by the time it is written: another folder is taken then, if
+        this one takes no more.
 
     Raises
     ------
@@ -39,18 +47,27 @@ class OutputFile:
         If the folder takes no files, or there is a file and it is not to be replaced.
     """
 
-    def __init__(self, option, path, force):
-        self.option, self.path = option, path
-        folder = os.path.dirname(path) or "."
+    def __init__(self, option, path, force, paid_for=False):
+        self.option, self.path, self.paid_for = option, path, paid_for
+        self._force = force
+        shown, folder = f"The file {option} {name_of(path)}", os.path.dirname(path) or "."
         if not os.path.isdir(folder):
             raise CommandError(f"The folder of {option} {name_of(path)} does not exist.")
-        if os.path.isdir(path) or not os.access(folder, os.W_OK):
-            raise CommandError(f"The file {option} {name_of(path)} cannot be written.")
-        if os.path.exists(path) and not force:
+        if is_of_a_ledger(path):
             raise CommandError(
-                f"The file {option} {name_of(path)} is there already; give another name, or --force to "
-                "replace it."
+                f"{shown} is that of a ledger, or of another database of SQLite, and no command "
+                "replaces what was counted; give another name."
             )
+        if os.path.exists(path) and not os.path.isfile(path):  # a folder, a pipe, a device
+            raise CommandError(f"{shown} cannot be written.")
+        if os.path.lexists(path) and not force:
+            raise CommandError(
+                f"{shown} is there already; give another name, or --force to replace it."
+            )
+        try:
+            os.unlink(_unfinished(folder, secrets.token_bytes(ROOM)))
+        except OSError as error:
+            raise CommandError(f"{shown} cannot be written ({error.strerror}).") from None
 
     def write(self, content, cost=""):
         """Write bytes or a text; the file has its name only when all of it is on the disk.
@@ -64,45 +81,123 @@ class OutputFile:
         Raises
         ------
         CommandError
-            If the disk refuses it; what was there before stays.
+            If the disk refuses it, or another file has the name by now, which stays: it says under which
+            other name the content was written, if it was.
         """
         if isinstance(content, str):
             content = content.encode()
         LOGGER.info("writing %s", name_of(self.path))
-        made = os.path.join(os.path.dirname(self.path), f"{UNFINISHED}{secrets.token_hex(8)}")
+        folder, base = os.path.split(self.path)
         try:
-            with open(made, "xb") as stream:
-                stream.write(content)
-                stream.flush()
-                fsync(stream.fileno())
-            replace(made, self.path)
+            name = _written(folder or ".", base, content, self._force)
+            if name == base:
+                return
+            why = "could not have its name, which another file has by now"
         except OSError as error:
-            raise CommandError(
-                f"The file {self.option} {name_of(self.path)} could not be written "
-                f"({error.strerror}){cost}."
-            ) from None
-        finally:
-            with suppress(OSError):
-                os.unlink(made)
+            why, name = f"could not be written ({error.strerror})", None
+            for folder in _elsewhere() if self.paid_for else ():
+                with suppress(OSError):
+                    name = _written(folder, base, content)
+                    break
+        shown = f"The file {self.option} {name_of(self.path)} {why}"
+        if name is None:
+            raise CommandError(f"{shown}{cost}.")
+        raise CommandError(
+            f"{shown}; it was written to {name_of(os.path.join(folder, name), limit=5000)} instead."
+        )
+
+
+def write_all(*writes):
+    """Call each function, also after others have raised a CommandError; then raise one of them all."""
+    said = []
+    try:
+        for write in writes:
+            try:
+                write()
+            except CommandError as error:
+                said.append(str(error))
+    finally:
+        # also in place of another error: where a model has gone must not remain unsaid
+        if said:
+            raise CommandError(" ".join(said)) from None
+
+
+def _elsewhere():
+    """Return folders for what cannot be written where it should be."""
+    found = []
+    for find in (os.getcwd, tempfile.gettempdir):
+        with suppress(FileNotFoundError):  # it was removed, or there is none
+            found.append(find())
+    return found
+
+
+def _unfinished(folder, content):
+    """Write a new file under a name of its own, and return its path; nothing is left of half a file."""
+    made = os.path.join(folder, f"{UNFINISHED}{secrets.token_hex(8)}")
+    try:
+        with open(made, "xb") as stream:
+            stream.write(content)
+            stream.flush()
+            fsync(stream.fileno())
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(made)
+        raise
+    return made
+
+
+def _written(folder, base, content, force=False):
+    """Write a file into a folder, and return its name: `base`, or a free one that begins like it."""
+    folder = os.path.realpath(folder)
+    made = _unfinished(folder, content)
+    try:
+        if force and not is_of_a_ledger(os.path.join(folder, base)):
+            replace(made, os.path.join(folder, base))
+            return base
+        start, ending = os.path.splitext(base)
+        for k in count(1):
+            name = base if k == 1 else f"{start}-{k}{ending}"
+            with suppress(FileExistsError):
+                give_name(made, os.path.join(folder, name))
+                return name
+    finally:
+        with suppress(OSError):
+            os.unlink(made)
+
+
+def give_name(made, path):
+    """Give a whole file its name; FileExistsError if another file has it."""
+    try:
+        os.link(made, path)
+    except FileExistsError:
+        raise
+    except OSError:
+        # no hard links here: an empty file holds the name for a moment
+        open(path, "xb").close()
+        replace(made, path)
 
 
 class ModelFile(OutputFile):
     """Where a model goes, a .pkl or .skops; skops is asked for when this is made."""
 
     def __init__(self, path, force):
-        super().__init__("--save", path, force)
+        super().__init__("--save", path, force, paid_for=True)
         skops = None if ending_of(path, "The file --save", MODELS) == ".pkl" else skops_io()
         self._dumps = pickle.dumps if skops is None else partial(skops.dumps, compression=ZIP_DEFLATED)
 
     def write_model(self, model):
-        self.write(self._dumps(model), ", and the privacy loss of the model has been spent")
+        self.write(
+            self._dumps(model),
+            ", and the privacy loss of the model has been spent: what was printed is all that is left "
+            "of it",
+        )
 
 
 class ReportFile(OutputFile):
     """Where a privacy statement goes, in the form that its ending says."""
 
-    def __init__(self, option, path, force):
-        super().__init__(option, path, force)
+    def __init__(self, option, path, force, paid_for=False):
+        super().__init__(option, path, force, paid_for)
         try:
             self._form = form_of(path)
         except ValueError:

@@ -5,6 +5,7 @@ from .carrying import CarriesLedgerMixin, where_it_came_from
 from .entry import LedgerEntry
 from .inner import refuse_inner_ledger, warn_if_nobody_pays
 from .ledger import PrivacyLedger, Reservation, how_losses_add_up
+from .on_disk import is_of_a_ledger
 from .spending import current_ledger, spending, without_spending
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "Reservation",
     "current_ledger",
     "how_losses_add_up",
+    "is_of_a_ledger",
     "refuse_inner_ledger",
     "spending",
     "warn_if_nobody_pays",

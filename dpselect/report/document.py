@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 from html import escape
 
+from ..ledger import is_of_a_ledger
 from ..privacy import PrivacyLoss
 from ..type_aliases import PathLike
 
@@ -146,16 +147,23 @@ class PrivacyReport:
         Parameters
         ----------
         path : str or path-like
-            Ends in .html, .md or .json. A file that is there is replaced.
+            Ends in .html, .md or .json. A file that is there is replaced, unless it is that of a ledger.
 
         Raises
         ------
         ValueError
             If it ends in something else; nothing is written.
+        FileExistsError
+            If it is that of a ledger, which stays.
         OSError
             If the file cannot be written.
         """
         text = getattr(self, form_of(path))()
+        if is_of_a_ledger(path):
+            raise FileExistsError(
+                f"The file at {os.fspath(path)} is that of a ledger, or of another database of SQLite, "
+                "and what was counted is not replaced; give another path."
+            )
         with open(path, "w", encoding="utf-8") as stream:
             stream.write(text)
 

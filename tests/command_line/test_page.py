@@ -1,8 +1,11 @@
 """The commands of the page "The command line", as they are printed there."""
 
 import json
+import os
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -33,3 +36,16 @@ def test_every_command_of_the_page_runs(run, folder):
             (folder / "schema.json").write_text(filled)
     assert len(pd.read_csv("predictions.csv")) == n
     assert json.loads((folder / "statement.json").read_text())
+
+
+def test_python_runs_no_file_beside_the_records_if_it_is_told_so(folder):
+    assert "python -P -m dpselect" in PAGE
+    for name in ("numpy", "pandas", "skops", "csv", "sklearn"):
+        (folder / f"{name}.py").write_text("open('ran', 'w')")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    argv = ["-m", "dpselect", "schema", "data.csv"]
+    said = subprocess.run([sys.executable, "-P", *argv], capture_output=True, text=True, cwd=folder,
+                          env=environment)
+    assert said.returncode == 0 and "out come" in said.stdout and not (folder / "ran").exists()
+    subprocess.run([sys.executable, *argv], capture_output=True, cwd=folder, env=environment)
+    assert (folder / "ran").exists()

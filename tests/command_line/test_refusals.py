@@ -155,9 +155,13 @@ def test_epsilon(refused, argv, epsilon):
     assert "--epsilon must be a number from 1e-06 to 1e+06, not " in said
 
 
-def test_a_folder_without_permission(refused, monkeypatch):
-    monkeypatch.setattr(files.os, "access", lambda path, mode: False)
-    assert "cannot be written" in refused(*FULL, "--save", "model.pkl")
+def test_a_folder_without_permission(refused, folder, monkeypatch):
+    def no_file(*_):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(files, "open", no_file, raising=False)
+    said = refused(*FULL, "--save", "model.pkl")
+    assert "cannot be written (Permission denied)" in said and not (folder / "model.pkl").exists()
 
 
 def test_skops_is_asked_for_before_the_fit(refused, monkeypatch):
