@@ -21,6 +21,7 @@ from .models import load_model
 from .tables import KeptColumn, pandas, read_header, read_schema, read_table
 from .tasks import check_person, make_task
 
+FORMULAS = ("=", "+", "-", "@")
 FILL_IN = (
     "In place of each null write the bounds of a column of numbers, such as [0, 120], or all categories "
     'as texts, such as ["yes", "no"]; where values may be missing, {"bounds": [0, 120], "missing": '
@@ -124,6 +125,7 @@ def predict(arguments):
     if twice := [name for name in kept if name in found]:
         raise CommandError(f"The {columns_named(twice)} (--keep) would have the name of a prediction; "
                            "leave that out.")
+    _say_formulas([*kept, *found, *getattr(model, "classes_", ())])
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow([*kept, *found])
@@ -246,6 +248,13 @@ def _kept(arguments):
         arguments.file, columns, arguments.separator, others="left out", few=1
     )
     return {name: frame[name].tolist() for name in columns}
+
+
+def _say_formulas(names):
+    """Say if names that a model or a header has, which are public, are formulas of a spreadsheet."""
+    if any(str(name).startswith(FORMULAS) and as_number(str(name)) is None for name in names):
+        say_note("A label or the name of a column begins as a formula does (=, +, - or @), and formulas "
+                 "in a spreadsheet can run programs; import the predictions as text.")
 
 
 def _columns(model):

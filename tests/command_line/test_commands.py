@@ -137,6 +137,17 @@ def test_a_calibrated_model_from_python(run, folder):
     assert run("export", "ours.skops", "--output", "m.onnx")[:2] == (0, "")
 
 
+@pytest.mark.parametrize("label, said", [("=1+1", True), ("@me", True), ("-1", False), ("x=1", False)])
+def test_labels_that_are_formulas_are_said(run, folder, label, said):
+    text = (folder / "data.csv").read_text().replace("well", label)
+    (folder / "data.csv").write_text(text)
+    (folder / "schema.json").write_text(json.dumps({**SCHEMA, "out come": ["ill", label]}))
+    assert run(*FULL, "--save", "model.skops")[0] == 0
+    code, out, err = run("predict", "model.skops", "data.csv")
+    assert code == 0 and label in out
+    assert err.startswith("note: A label") == said and bool(err) == said
+
+
 def test_gaps_and_unknown_categories_in_new_records(run, folder):
     schema = {**SCHEMA, "smoker": {"categories": SCHEMA["smoker"], "missing": True, "unknown": True}}
     (folder / "schema.json").write_text(json.dumps(schema))
