@@ -139,7 +139,7 @@ def without_the_check(monkeypatch, *names):
 
 @pytest.mark.parametrize(("taken", "least"), [
     # the gate is still there: what is left are answers that are finite, and transformed rows
-    (["check_finite"], 5),
+    pytest.param(["check_finite"], 5, marks=pytest.mark.slow),
     (["check_finite", "all_finite"], 12),
 ])
 def test_without_its_own_check_the_walk_sees_releases(monkeypatch, taken, least):
