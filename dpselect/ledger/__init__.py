@@ -1,10 +1,11 @@
 """A privacy budget on disk, and which ledger a release spends from."""
 
 from .access import LedgerAccessError
+from .budget_file import how_losses_add_up
 from .carrying import CarriesLedgerMixin, where_it_came_from
 from .entry import LedgerEntry
 from .inner import refuse_inner_ledger, warn_if_nobody_pays
-from .ledger import PrivacyLedger, Reservation, how_losses_add_up
+from .ledger import PrivacyLedger, Reservation
 from .on_disk import is_of_a_ledger
 from .spending import current_ledger, spending, without_spending
 

@@ -11,6 +11,7 @@ import os
 import secrets
 import time
 from fractions import Fraction
+from itertools import accumulate
 from pathlib import Path
 
 from ..privacy import KINDS, PrivacyLoss
@@ -283,6 +284,14 @@ class BudgetFile:
 
     def _row(self, query):
         return self._connection.execute(query).fetchone()
+
+
+def how_losses_add_up(ledger):
+    """Return what the amounts of a ledger mean, and what was spent after each entry, in epsilon."""
+    with snapshot(ledger.path) as file:
+        law, counted = file.law, file.counted
+    so_far = zip(*(accumulate(amounts) for amounts in zip(*counted)))
+    return law.explained, [law.guarantee(spent)[0] for spent in so_far]
 
 
 def counted_loss(values, law):

@@ -7,7 +7,6 @@ made. A reservation that was never committed counts as spent: its release may ha
 
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import accumulate
 from pathlib import Path
 from typing import Literal, Self
 
@@ -440,14 +439,6 @@ class Reservation:
             )
         with transaction(self.path) as file:
             file.commit(self.id, self.token, in_unit(loss, file, self.rows_per_person))
-
-
-def how_losses_add_up(ledger):
-    """Return what the amounts of a ledger mean, and what was spent after each entry, in epsilon."""
-    with snapshot(ledger.path) as file:
-        law, counted = file.law, file.counted
-    so_far = zip(*(accumulate(amounts) for amounts in zip(*counted)))
-    return law.explained, [law.guarantee(spent)[0] for spent in so_far]
 
 
 def _guarantee(file):
