@@ -91,7 +91,7 @@ def check_fine_errors(law, size, epsilon=1.0):
     assert told, "nothing is told"
 
 
-@pytest.mark.parametrize("law, size", slow_but(FINE, 0, 6, 18))
+@pytest.mark.parametrize("law, size", slow_but(FINE, 18))
 def test_figures_of_small_errors_cover(law, size):
     check_fine_errors(law, size)
 
@@ -112,16 +112,23 @@ def check_fine_curve(law, size):
     assert (right >= binom.ppf(1e-7, repetitions, 0.95)).all(), right
 
 
-@pytest.mark.parametrize("law, size", slow_but([FINE[i] for i in (6, 18, 21)], 2))
+@pytest.mark.slow
+@pytest.mark.parametrize("law, size", [FINE[i] for i in (6, 18, 21)])
 def test_mean_targets_cover_where_errors_are_small(law, size):
     check_fine_curve(law, size)
 
 
 def test_errors_as_if_they_were_evenly_spread_are_caught(monkeypatch):
     monkeypatch.setattr(regression, "_too_fine", lambda counts, *weights: np.zeros(counts.h.shape[:-1]))
-    for check in (check_fine_errors, check_fine_curve):
-        with pytest.raises(AssertionError):
-            check("off", 0.5)
+    with pytest.raises(AssertionError):
+        check_fine_errors("off", 0.5)
+
+
+@pytest.mark.slow
+def test_mean_targets_as_if_they_were_are_caught(monkeypatch):
+    monkeypatch.setattr(regression, "_too_fine", lambda counts, *weights: np.zeros(counts.h.shape[:-1]))
+    with pytest.raises(AssertionError):
+        check_fine_curve("off", 0.5)
 
 
 # ---- scores in one bin
@@ -160,6 +167,6 @@ def check_scores(where, epsilon=1.0):
     assert told >= 4
 
 
-@pytest.mark.parametrize("where", PROBABILITIES)
+@pytest.mark.parametrize("where", slow_but([*PROBABILITIES], 0))
 def test_figures_of_scores_in_one_bin_cover(where):
     check_scores(where)

@@ -223,7 +223,7 @@ def check_score(name, unit, value):
 SCORED = [(name, unit) for name in BOUNDED for unit in ("records", "persons", "persons of 50 rows")]
 
 
-@pytest.mark.parametrize("name, unit", slow_but(SCORED, *range(0, len(SCORED), 4)))
+@pytest.mark.parametrize("name, unit", slow_but(SCORED, *range(0, len(SCORED), 8)))
 def test_no_prediction_counts_for_more_than_the_width_of_a_score(name, unit):
     for value in VALUES:
         check_score(name, unit, value)
