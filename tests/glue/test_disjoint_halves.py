@@ -88,7 +88,7 @@ def check_halves(loss, accountants=ACCOUNTANTS):
         assert least <= halves <= most, (name, all_records, halves)
 
 
-@pytest.mark.parametrize("name", slow_but([*TREES], 10))
+@pytest.mark.parametrize("name", slow_but([*TREES], 7))
 def test_two_halves_cost_what_all_records_do(name):
     check_halves(TREES[name])
 
