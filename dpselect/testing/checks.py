@@ -115,7 +115,8 @@ def check_private_estimator(
     >>> check_private_estimator(Counts(bounds=(-1, 1), bin_width=0.5), n_trials=0)
     Traceback (most recent call last):
     ...
-    AssertionError: Counts fails 1 of ... checks of private estimators.
+    AssertionError: Counts fails 2 of ... checks of private estimators.
+    check_the_gate: outside_ depends on the records by another way than through ...
     check_what_is_kept: outside_ depends on the records; ...
     """
     failures, results, n_checks = [], [], 0

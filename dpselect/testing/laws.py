@@ -10,6 +10,8 @@ from scipy.stats import gamma, norm
 FAR = 2.9
 # two numbers have the same noise if their correlation differs from 1 by less
 SAME = 1e-9
+# draws other than 0 from which a scale can be read
+LEAST = 10
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,9 @@ def law_of(draws, step=0.0, blocks=()):
     kept = np.flatnonzero((same[:, 0] == np.arange(m)) & (means > 0))
     if not len(kept):
         return Law("laplace", means, 0.0, m, same)
+    shown = np.count_nonzero(draws, axis=0)
+    if shown[shown > 0].min() < LEAST or (shown == 0).any() and shown.max() < n / 2:
+        return None  # integers, of which nearly all are 0
     step = np.broadcast_to(step, m)[kept]
     found, means = np.abs(draws[:, kept]), means[kept]
     laws = []

@@ -11,7 +11,7 @@ from ..exceptions import (
 from ..privacy import PrivacyLoss
 from .attempts import Untouchable, attempt, refused, stays_as_it_was
 from .case import open_ledger, stated_delta
-from .tally import require
+from .tally import leave_out, require
 
 
 def check_the_statement(case):
@@ -70,6 +70,7 @@ def check_ledger(case):
                 )
             already = len(ledger.history())
             if ledger.spent()[0]:
+                leave_out("what a fit is counted with, as one that was refused was counted")
                 return
             fit(*data)
             entries = ledger.history()[already:]

@@ -46,7 +46,7 @@ class CheckReport:
     >>> from dpselect.testing import check_private_estimator
     >>> report = check_private_estimator(DPRidge(target_range=(-1, 1)), n_trials=0)
     >>> [result.name for result in report.results if not result.n_comparisons]
-    ['check_labels', 'check_the_stated_loss']
+    ['check_labels', 'check_certificate', 'check_the_stated_loss']
     >>> print(report.results[-1])
     check_the_stated_loss: not run
         left out: n_trials is 0
