@@ -318,7 +318,7 @@ def kill_workers(method, kills, ledger, notes, free=False):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:This process")
-@pytest.mark.parametrize("method, kills", [("spawn", 20), ("fork", 40)])
+@pytest.mark.parametrize("method, kills", [("spawn", 8), ("fork", 40)])
 def test_what_killed_workers_released_is_counted(method, kills, ledger, tmp_path):
     assert kill_workers(method, kills, ledger, tmp_path / "notes") == 0
 
