@@ -89,7 +89,6 @@ class RandomStopping(HeldOut):
         problem = self.problem
 
         def run(i, noise):
-            noise = noise.for_release()
             state = noise.child("model") if problem.seeded else None
             rows = problem.candidates[i].transform(X)
             with warnings.catch_warnings():  # so many warnings as runs would tell how many there were
@@ -103,7 +102,7 @@ class RandomStopping(HeldOut):
             return score, model
 
         best, model = random_stopping(
-            run, len(problem.candidates), self.law, stream.child("selection")
+            run, len(problem.candidates), self.law, stream.child("selection").for_release()
         )
         loss = PrivacyLoss(
             float(problem.epsilon), float(problem.delta) if self.run_delta else 0.0,
