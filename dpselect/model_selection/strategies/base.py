@@ -173,6 +173,7 @@ class Strategy(ABC):
     See Also
     --------
     dpselect.StabilityGridSearchCV : The search, which lists the strategies that are known by name.
+    dpselect.testing.check_strategy : Attacks on a strategy.
 
     Examples
     --------
@@ -317,7 +318,9 @@ class Strategy(ABC):
             Their labels or targets; with weights of the records a
             :class:`~dpselect.records.Weighted`, which models are trained on in the same way.
         stream : InnerStream
-            Of all noise but that of a model that is released; a child of it for each purpose.
+            Of all noise but that of a model that is released; a child of it for each purpose, and
+            ``child(...).for_release()`` where the noise hides records. Parts of the records, and noise
+            of models that are only compared, are no secrets.
 
         Returns
         -------
