@@ -20,6 +20,7 @@ from dpselect.records import score_on, take_part
 class Third(Strategy):
     """Keeps its statement: a third of epsilon is for a choice on held-out records."""
 
+    takes_groups = True
     share = 1 / 3
 
     def prepare(self):

@@ -3,6 +3,7 @@
 import itertools
 import math
 import pickle
+import warnings
 from functools import cached_property
 from pathlib import Path
 
@@ -156,7 +157,9 @@ class Case:
             return released
 
         named = type(kind.__name__, (kind,), {"_release": _release, "__module__": kind.__module__})
-        named(**self.model(0).get_params(deep=False)).fit(*self.data())
+        with warnings.catch_warnings():  # of the seed
+            warnings.simplefilter("ignore")
+            named(**self.model(0).get_params(deep=False)).fit(*self.data())
         return tuple(name for name in found if name.endswith("_") and not name.startswith("_"))
 
     def numbers(self, model, derived=True):
