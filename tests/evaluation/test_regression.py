@@ -192,8 +192,8 @@ def test_a_range_that_is_too_wide_says_so():
     model = LinearRegression().fit(X[:, :1], y)
     found = evaluate(model, X[:, :1], y, epsilon=INF, target_range=(-50, 50))
     assert found.metric("r2").empty and found.metric("rmse").low < 0.07
-    # the end of the finest bin, and what rounding may do
-    assert found.metric("rmse").high < 1.02 * 100 / 64
+    # where all errors would be at the end of the finest bin, and what chance may add
+    assert found.metric("rmse").high < 1.2 * 100 / 64
 
 
 @pytest.mark.parametrize("bad", [
