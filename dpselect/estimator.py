@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import wraps
+from types import FunctionType
 from typing import Any, ClassVar, Self
 
 import numpy.typing as npt
@@ -56,6 +57,8 @@ READ_FROM_FIT = {
     "decision_function", "predict", "predict_log_proba", "predict_proba", "row_bounds", "score_samples",
     "to_sklearn", "transform",
 }
+# methods that are exact functions of the records that they are given
+SCORES = {"score", "score_samples"}
 # class -> names of its parameters
 _NAMES: weakref.WeakKeyDictionary[type, tuple[str, ...]] = weakref.WeakKeyDictionary()
 
@@ -186,8 +189,12 @@ class PrivateEstimator(ReleaseMixin, BaseEstimator, ABC):
         super().__init_subclass__(**kwargs)
         if "__init__" in vars(cls):
             cls.__init__ = naming_counterparts(cls.__init__)  # type: ignore[method-assign]
-        for name in READ_FROM_FIT & vars(cls).keys():
-            setattr(cls, name, reads_params_of_fit(vars(cls)[name]))
+        for names, decorate in (
+            (READ_FROM_FIT, reads_params_of_fit), (SCORES, warns_of_training_records),
+        ):
+            for name in names & vars(cls).keys():
+                if isinstance(vars(cls)[name], FunctionType):
+                    setattr(cls, name, decorate(vars(cls)[name]))
 
     def set_params(self, **params: Any) -> Self:
         if instead := counterpart(type(self), params):
@@ -598,7 +605,6 @@ class PrivateClassifier(ClassifierMixin, CertifiedEstimator):
 
         return block_map(labels, decisions)
 
-    @warns_of_training_records
     def score(
         self,
         X: MatrixLike,
@@ -638,7 +644,6 @@ class PrivateRegressor(RegressorMixin, CertifiedEstimator):
         tags.regressor_tags.poor_score = True
         return tags
 
-    @warns_of_training_records
     def score(
         self,
         X: MatrixLike,

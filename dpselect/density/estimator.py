@@ -18,7 +18,6 @@ from ..noise import release
 from ..noise.generators import RandomState
 from ..records import numeric_rows
 from ..rows import block_map, block_sum
-from ..training_records import warns_of_training_records
 from ..type_aliases import FloatArray, MatrixLike
 from ..validation import check_number, imported_pandas, one_of
 from .accuracy import HistogramAccuracy
@@ -159,7 +158,6 @@ class DPHistogramDensity(PrivateDensity):
         noisy = release(counts, noise.ravel(), calibration.step)
         return cells.density(cell_masses(noisy))
 
-    @warns_of_training_records
     def score_samples(self, X: MatrixLike) -> FloatArray:
         """Return the logarithm of the density at rows.
 
@@ -189,7 +187,6 @@ class DPHistogramDensity(PrivateDensity):
 
         return block_map(look_up, X)
 
-    @warns_of_training_records
     def score(self, X: MatrixLike, y: Any = None) -> float:
         """Return the total log-likelihood of rows, as KernelDensity does.
 

@@ -13,7 +13,6 @@ from ..metrics import PoissonDevianceScore
 from ..metrics.plain import d_squared
 from ..parameters import with_parameters
 from ..rows import block_map
-from ..training_records import warns_of_training_records
 from ..type_aliases import FloatArray, MatrixLike
 from ..validation import size, unless
 from .base import LinearModel
@@ -211,7 +210,6 @@ class DPPoissonRegressor(LinearModel, PrivateRegressor):
         loss = self._loss()
         return block_map(lambda z: loss.rate(np.maximum(z[:, 0], LEAST)), self._predictor(X))
 
-    @warns_of_training_records
     def score(
         self,
         X: MatrixLike,

@@ -226,7 +226,8 @@ def check_training_records(case):
     require(
         PrivacyLeakWarning in found.warned,
         "score of the training records is an exact function of them; it must warn (PrivacyLeakWarning): "
-        "decorate it by dpselect.training_records.warns_of_training_records.",
+        "write it in a subclass of PrivateEstimator, or decorate it by "
+        "dpselect.training_records.warns_of_training_records.",
     )
     with config_context(strict=True):
         refused(lambda: model.score(*data), (PrivacyLeakError,), "score of training records")
