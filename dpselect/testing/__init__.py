@@ -2,10 +2,10 @@
 
 from .checks import check_private_estimator, private_estimator_checks
 from .statement import ReleaseStatement
-from .strategies import StrategyReport, check_strategy, strategy_checks
+from .strategies import check_strategy, strategy_checks
 from .tally import CheckReport, CheckResult
 
 __all__ = [
-    "CheckReport", "CheckResult", "ReleaseStatement", "StrategyReport", "check_private_estimator",
-    "check_strategy", "private_estimator_checks", "strategy_checks",
+    "CheckReport", "CheckResult", "ReleaseStatement", "check_private_estimator", "check_strategy",
+    "private_estimator_checks", "strategy_checks",
 ]

@@ -45,7 +45,7 @@ from .records import (
 from .spending import check_ledger, check_the_statement
 from .statement import ReleaseStatement
 from .sums import check_noise_hides_all, check_the_gate
-from .tally import CheckReport, CheckResult, counted
+from .tally import CheckReport, CheckResult, counted, run_checks
 
 
 def check_private_estimator(
@@ -119,23 +119,9 @@ def check_private_estimator(
     check_the_gate: outside_ depends on the records by another way than through ...
     check_what_is_kept: outside_ depends on the records; ...
     """
-    failures, results, n_checks = [], [], 0
-    for model, check in private_estimator_checks(estimator, statement, n_trials=n_trials):
-        n_checks += 1
-        try:
-            results.append(check(model))
-        except Exception as error:  # what an estimator raises by accident is a failure, too
-            failures.append((check.__name__, error))
-    if failures:
-        found = "\n".join(
-            f"{name}: {'' if isinstance(error, AssertionError) else type(error).__name__ + ': '}{error}"
-            for name, error in failures
-        )
-        raise AssertionError(
-            f"{type(estimator).__name__} fails {len(failures)} of {n_checks} checks of private "
-            f"estimators.\n{found}"
-        ) from failures[0][1]
-    return CheckReport(type(estimator).__name__, tuple(results))
+    checks = private_estimator_checks(estimator, statement, n_trials=n_trials)
+    named = [(check.__name__, partial(check, model)) for model, check in checks]
+    return run_checks(type(estimator).__name__, "private estimators", named)
 
 
 def private_estimator_checks(

@@ -1,7 +1,7 @@
 """The checks that every strategy of a search must pass: this library's, and yours."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from ..linear_model import DPLogisticRegression
@@ -22,6 +22,7 @@ from .strategy_statement import (
     check_training,
     check_what_is_kept,
 )
+from .tally import CheckReport, CheckResult, counted, run_checks
 from .telling import BoundedTelling, ColumnScore, Telling
 
 # on searches of any model; on those of models that tell; and attacks, which may be left out
@@ -30,42 +31,6 @@ CHECKS: tuple[Callable[..., Any], ...] = (
 )
 CHECKS_OF_TELLING = (check_training, check_noise)
 ATTACKS = (check_choice, check_choice_by_models, check_choice_of_persons)
-
-
-@dataclass(frozen=True)
-class StrategyReport:
-    """Which checks a strategy passed, and what was left out.
-
-    Parameters
-    ----------
-    strategy : str
-        Its name.
-    passed : tuple of str
-        Names of checks, each with the models on which it ran.
-    left_out : tuple of str
-        What did not run, and why.
-
-    Examples
-    --------
-    >>> from dpselect.testing import check_strategy
-    >>> report = check_strategy("random", n_trials=0)
-    >>> print(report)
-    random passes 10 checks of strategies.
-        check_the_statement (DPLogisticRegression)
-    ...
-        left out: attacks on the choice: n_trials is 0
-    """
-
-    strategy: str
-    passed: tuple[str, ...]
-    left_out: tuple[str, ...] = ()
-
-    def __str__(self) -> str:
-        return "\n".join([
-            f"{self.strategy} passes {len(self.passed)} checks of strategies.",
-            *(f"    {text}" for text in self.passed),
-            *(f"    left out: {text}" for text in self.left_out),
-        ])
 
 
 def check_strategy(
@@ -78,7 +43,7 @@ def check_strategy(
     epsilon: float = 2.0,
     delta: float = 0.0,
     n_trials: int = 3000,
-) -> StrategyReport:
+) -> CheckReport:
     """Check that a strategy of a search keeps what it states.
 
     The attacks bring their own models, score and records, which show as much of one record as they may:
@@ -124,7 +89,7 @@ def check_strategy(
 
     Returns
     -------
-    StrategyReport
+    CheckReport
         What ran, and what was left out.
 
     Raises
@@ -175,40 +140,17 @@ def check_strategy(
         strategy, estimator, param_grid, scoring=scoring, cv=cv, epsilon=epsilon, delta=delta,
         n_trials=n_trials,
     )
-    failures: list[tuple[str, Exception]] = []
-    passed: list[str] = []
-    left_out: dict[str, None] = {}
     name = strategy_class(strategy).name
-    for check in checks:
-        try:
-            said = check()
-        except Exception as error:  # what a strategy raises by accident is a failure, too
-            failures.append((str(check), error))
-            continue
-        if check.case.refusal:
-            left_out[f"models of type {check.case.subject.name}: {said}"] = None
-        elif said:
-            left_out[f"{check}: {said}"] = None
-        else:
-            passed.append(str(check))
-    if not n_trials:
-        left_out["attacks on the choice: n_trials is 0"] = None
-    if failures:
-        found = "\n".join(
-            f"{where}: {'' if isinstance(error, AssertionError) else type(error).__name__ + ': '}{error}"
-            for where, error in failures
-        )
-        n_checks = len(failures) + len(passed)
-        raise AssertionError(
-            f"{name} fails {len(failures)} of {n_checks} checks of strategies.\n{found}"
-        ) from failures[0][1]
-    if not passed:
-        said = "\n".join(left_out)
+    report = run_checks(name, "strategies", [(str(check), check) for check in checks])
+    if not any(result.n_comparisons for result in report.results):
         raise AssertionError(
             f"{name} serves none of the models that it was tried on; give an estimator and a param_grid "
-            f"that it serves.\n{said}"
+            f"that it serves.\n{report}"
         )
-    return StrategyReport(name, tuple(passed), tuple(left_out))
+    if n_trials:
+        return report
+    attacks = CheckResult("attacks on the choice", 0, ("n_trials is 0",))
+    return replace(report, results=(*report.results, attacks))
 
 
 def strategy_checks(
@@ -233,7 +175,7 @@ def strategy_checks(
     Returns
     -------
     list of StrategyCheck
-        ``check()`` raises an AssertionError if it fails, and returns None, or why it does not apply.
+        ``check()`` raises an AssertionError if it fails, and returns a CheckResult.
 
     Examples
     --------
@@ -275,9 +217,12 @@ class StrategyCheck:
         return f"{self.__name__} ({self.case.subject.name})"
 
     def __call__(self):
-        if self.case.refusal:
-            return f"not served ({self.case.refusal})"
-        return self.check(self.case, *self.arguments)
+        with counted() as tally:
+            refusal = self.case.refusal and f"not served ({self.case.refusal})"
+            said = refusal or self.check(self.case, *self.arguments)
+        if said:
+            return CheckResult(str(self), 0, (said,))
+        return CheckResult(str(self), tally.n_comparisons, tuple(tally.left_out))
 
 
 def _telling_cases(strategy, given):

@@ -9,8 +9,8 @@ import numpy as np
 from scipy.stats import binom
 
 from ..noise import InnerStream, root_stream
-from .attempts import require
 from .strategy_case import Chooser, StrategyCase, known_generators, quiet, telling
+from .tally import require
 from .telling import ColumnScore
 
 # how far the others' scores favour one candidate, in shares of what one record moves a score, and of the

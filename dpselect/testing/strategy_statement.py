@@ -10,9 +10,10 @@ import numpy as np
 from ..exceptions import BudgetExceededError
 from ..noise import InnerStream, root_stream
 from ..privacy import PrivacyLoss
-from .attempts import Untouchable, attempt, refused, require
+from .attempts import Untouchable, attempt, refused
 from .case import as_bytes, differing, leaves, what_is_kept
 from .strategy_case import a_ledger, quiet
+from .tally import require
 from .telling import Telling
 
 # which candidate is best is released, and its model

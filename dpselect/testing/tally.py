@@ -1,5 +1,6 @@
 """Counts of what checks compared, and what they left out: a check that does not run says so."""
 
+from collections.abc import Callable, Iterable
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -30,12 +31,14 @@ class CheckResult:
 
 @dataclass(frozen=True, repr=False)
 class CheckReport:
-    """Which checks an estimator passed, and what they left out.
+    """Which checks an estimator, or a strategy, passed, and what they left out.
 
     Parameters
     ----------
-    estimator : str
+    subject : str
         Name of its class.
+    kind : str
+        Of which things the checks are, in words.
     results : tuple of CheckResult
         One for each check, in their order. A result has `name`, `n_comparisons` and `left_out`, the
         reasons why a part of it did not run. A check with `n_comparisons` of 0 has shown nothing.
@@ -52,19 +55,42 @@ class CheckReport:
         left out: n_trials is 0
     """
 
-    estimator: str
+    subject: str
+    kind: str
     results: tuple[CheckResult, ...]
 
     def __str__(self) -> str:
         total = sum(result.n_comparisons for result in self.results)
         ran = sum(result.n_comparisons > 0 for result in self.results)
         head = (
-            f"{self.estimator} passes {ran} of {len(self.results)} checks of private estimators, with "
+            f"{self.subject} passes {ran} of {len(self.results)} checks of {self.kind}, with "
             f"{total} comparisons; {len(self.results) - ran} did not apply."
         )
         return "\n".join([head, *map(str, self.results)])
 
     __repr__ = __str__
+
+
+def run_checks(
+    subject: str, kind: str, checks: Iterable[tuple[str, Callable[[], CheckResult]]],
+) -> CheckReport:
+    """Run checks, each with its name; raise one AssertionError with all that fail, or report."""
+    failures, results = [], []
+    for name, check in checks:
+        try:
+            results.append(check())
+        except Exception as error:  # what a subject raises by accident is a failure, too
+            failures.append((name, error))
+    if failures:
+        found = "\n".join(
+            f"{name}: {'' if isinstance(error, AssertionError) else type(error).__name__ + ': '}{error}"
+            for name, error in failures
+        )
+        raise AssertionError(
+            f"{subject} fails {len(failures)} of {len(failures) + len(results)} checks of {kind}.\n"
+            f"{found}"
+        ) from failures[0][1]
+    return CheckReport(subject, kind, tuple(results))
 
 
 class _Tally:
