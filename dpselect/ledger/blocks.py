@@ -15,13 +15,15 @@ from typing import Any
 
 
 class _Here(threading.local):
-    """Blocks of this thread: about to be entered, and entered by a call of `__enter__` alone."""
+    """Blocks of this thread that are about to be entered."""
 
     def __init__(self):
-        self.next, self.by_hand = [], []
+        self.next = []
 
 
 _here = _Here()
+# managers of which `__enter__` alone was called, each with its thread and its block
+_by_hand: list[tuple[int, object, "_Block"]] = []
 
 
 class _Block:
@@ -41,14 +43,14 @@ class Exit:
 
     def __get__(self, manager: object, kind: type | None = None) -> Callable[..., Any]:
         block = _Block()
-        leave = partial(_leave, block)
+        leave = partial(_leave, manager, block)
         block.watch = weakref.ref(leave, block.drop)
         _here.next.append(block)
         return leave
 
 
-def entered(begin, end, close):
-    """Begin a block, which `end` ends, called as an `__exit__` is, or else `close`."""
+def entered(manager, begin, end, close):
+    """Begin a block of a manager, which `end` ends, called as an `__exit__` is, or else `close`."""
     while _here.next:
         block = _here.next.pop()
         if block.watch is not None:  # else its __exit__ was looked up and dropped
@@ -56,13 +58,18 @@ def entered(begin, end, close):
             return begin()
     yielded, block = begin(), _Block()
     block.end, block.close = end, close
-    _here.by_hand.append(block)
+    _by_hand.append((threading.get_ident(), manager, block))
     return yielded
 
 
-def _leave(block, *exception):
+def _leave(manager, block, *exception):
     if block.end is None:
-        block = _here.by_hand.pop()
+        # its own, as they may end in any order, and in any thread
+        own = [entry for entry in _by_hand if entry[1] == manager]
+        here = [entry for entry in own if entry[0] == threading.get_ident()]
+        entry = (here or own)[-1]
+        _by_hand.remove(entry)
+        block = entry[2]
     swallowed = block.end(*exception[-3:])  # ExitStack puts the manager first
     block.watch = None  # nothing is left to do when this is dropped
     return swallowed
@@ -83,6 +90,6 @@ class _Managed:
 
     def __enter__(self):
         manager = contextmanager(lambda: self._generator)()
-        return entered(manager.__enter__, manager.__exit__, self._generator.close)
+        return entered(self, manager.__enter__, manager.__exit__, self._generator.close)
 
     __exit__ = Exit()

@@ -25,7 +25,11 @@ def warn_if_nobody_pays(release, model, name):
 
 
 def _inner_ledgers(estimator):
+    try:
+        params = getattr(estimator, "get_params", dict)()
+    except AttributeError:  # a model of others that keeps what it was given by other names
+        return []
     return [
-        name for name, value in getattr(estimator, "get_params", dict)().items()
+        name for name, value in params.items()
         if name.rpartition("__")[2] == "ledger" and value is not None
     ]

@@ -368,7 +368,7 @@ class PrivacyLedger:
 
     def __enter__(self) -> Self:
         opening = Opening(self)
-        return entered(opening.begin, opening.end, opening.end)
+        return entered(self, opening.begin, opening.end, opening.end)
 
     __exit__ = Exit()
 

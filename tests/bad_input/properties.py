@@ -214,8 +214,8 @@ def check_fitted(estimator, loss=None, use=None):
 
 
 def check_finite(value, name):
-    # inf as long as there is none; NaN where a strategy has no such public number
-    if name in ("best_loss_", "cv_results_"):
+    # inf as long as there is none; NaN where a strategy has no such public number; what was given
+    if name in ("best_loss_", "cv_results_", "_params_of_fit"):
         return
     if isinstance(value, dict):
         for key, part in value.items():

@@ -545,10 +545,10 @@ def fill_the_disk():
 
 
 SAYS = {
-    "reading": "set TMPDIR", "planning": "set TMPDIR", "training": "file of the ledger",
-    "committing": "file of the ledger", "saving": "could not be written (File too large), and the",
+    "reading": "set TMPDIR", "planning": "set TMPDIR", "training": "disk of the ledger",
+    "committing": "disk of the ledger", "saving": "could not be written (File too large), and the",
     # what was on the disk by then has its name
-    "writing": "file of the ledger", "naming": "file of the ledger", "reporting": "file of the ledger",
+    "writing": "disk of the ledger", "naming": "disk of the ledger", "reporting": "disk of the ledger",
 }
 
 

@@ -86,6 +86,7 @@ def test_a_twin_that_does_not_look_is_counted_nowhere(name, data, ledger, monkey
 
 
 def release(function, model, data, ledger=None):
+    data = [part.copy() for part in data]  # that it trained the model is another warning
     if function is evaluate:
         return evaluate(model, *data, epsilon=1.0, ledger=ledger)
     return coef_interval(model, *data, epsilon=1.0, n_samples=400, ledger=ledger)
