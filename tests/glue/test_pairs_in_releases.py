@@ -98,7 +98,7 @@ def neighbours(row, seed):
     own = np.arange(N) == 17
     if one.groups is not None:
         ids = np.array(one.groups, dtype=object)
-        own = ids == max(set(one.groups), key=list(one.groups).count)
+        own = ids == max(sorted(set(one.groups), key=str), key=list(one.groups).count)
     rng, size = np.random.default_rng(seed + 40), own.sum()
     # short numbers, which all containers hold
     other.X[own] = rng.choice([-3000, -2, 0, 1, 3000], size=(size, row["columns"]))
@@ -146,13 +146,15 @@ def test_some_records_move_a_release_nearly_so_far():
         release = ROWS[name]["release"]
         worst[release] = max(worst.get(release, 0.0), check_neighbours(name))
     # (no record has the longest row and the longest gradient of every class)
-    least = {release: 0.3 if release == "intervals" else 1.8 for release in worst}
+    least = {release: 0.3 if release == "intervals" else 1.5 for release in worst}
     assert all(moved > least[release] for release, moved in worst.items()), worst
 
 
 WITH_PERSONS = [
     name for name, row in ROWS.items() if row["groups"] != "none" and row["kind"] != "density"
 ]
+
+
 def test_rows_that_count_as_persons_are_caught(monkeypatch):
     usual = HeldRecords.__init__
 
