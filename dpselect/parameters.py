@@ -105,7 +105,7 @@ def _kept(value):
         return value
     twin = clone(value)
     names = [name for name in twin.get_params() if name.rpartition("__")[2] in NOT_KEPT]
-    return twin.set_params(**dict.fromkeys(names))
+    return twin.set_params(**dict.fromkeys(names)) if names else twin
 
 
 def as_fitted(estimator: T) -> T:
