@@ -276,7 +276,7 @@ def test_what_python_has_saved_is_read(run, folder):
     search = StabilityGridSearchCV(
         tabular_pipeline(schema, DPLogisticRegression(classes=["ill", "well"])), {}, epsilon=5.0
     ).fit(X, y)
-    model = calibrated(search, evaluate(search, X, y, epsilon=5.0), rate=0.5)
+    model = calibrated(search, evaluate(search, X.copy(), y, epsilon=5.0), rate=0.5)
     (folder / "model.skops").write_bytes(sio.dumps(model))
     for argv in COMMANDS:
         assert run(*argv)[0] == 0
