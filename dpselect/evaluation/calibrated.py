@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 from scipy.optimize import minimize
 from scipy.special import expit, log_expit, logit
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -213,7 +214,32 @@ class CalibratedModel(ClassifierMixin, BaseEstimator):
     def _post_processed(self):
         return self.estimator
 
-    score = warns_of_training_records(ClassifierMixin.score)
+    @warns_of_training_records
+    def score(
+        self,
+        X: MatrixLike,
+        y: npt.ArrayLike,
+        sample_weight: npt.ArrayLike | None = None,
+    ) -> float:
+        """Return the share of labels that are predicted right.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Records that took no part in training.
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        float
+
+        Warns
+        -----
+        PrivacyLeakWarning
+            If `X` is what the model was trained on, or a part of it.
+        """
+        return super().score(X, y, sample_weight)
 
     @property
     def classes_(self) -> Array:
