@@ -114,7 +114,7 @@ def test_equal_counts_give_equal_evaluations():
     assert repr(one) == repr(other) and one._repr_html_() == other._repr_html_()
     assert set(vars(one)) - {"noisy_counts", "_moved"} == {
         "counts_", "n_records", "classes", "calibrated_scores", "privacy_",
-        "levels", "level",
+        "levels", "level", "of_training_records",
     }
 
 
