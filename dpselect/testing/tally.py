@@ -31,7 +31,7 @@ class CheckResult:
 
 @dataclass(frozen=True, repr=False)
 class CheckReport:
-    """Which checks an estimator, or a strategy, passed, and what they left out.
+    """Report of the checks that an estimator, or a strategy, passed, and of what they left out.
 
     Parameters
     ----------
