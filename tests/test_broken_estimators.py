@@ -135,7 +135,7 @@ def test_right_sums_pass_and_the_report_says_what_ran(kind):
     report = check_private_estimator(with_classes(kind), n_trials=0)
     found = {result.name: result for result in report.results}
     for name in ("check_the_gate", "check_the_loss_of_each_noise", "check_noise_hides_all"):
-        assert found[name].n_comparisons > 50
+        assert found[name].n_comparisons > 20
     assert found["check_the_stated_loss"].n_comparisons == 0
     assert found["check_the_stated_loss"].left_out == ("n_trials is 0",)
     assert f"{kind.__name__} passes" in str(report) and "left out: n_trials is 0" in str(report)

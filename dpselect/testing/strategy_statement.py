@@ -161,7 +161,7 @@ def check_training(case):
 
 def check_noise(case):
     """The released model's noise is not that of models that were compared, or of the choice."""
-    log: list[Any] = []
+    log = []
     data = case.subject.varied()[0]
     Telling.log = []
     try:

@@ -252,6 +252,8 @@ def interrupt(*_):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers here")
+# Python itself drops an interrupt that arrives while an object is collected, and warns of it
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_signals_at_random_moments(ledger, child):
     rng, times = np.random.default_rng(0), []
     before = signal.signal(signal.SIGALRM, interrupt)
