@@ -21,8 +21,8 @@ from dpselect import (
     DPRidge,
     StabilityGridSearchCV,
 )
-from dpselect.capabilities import PublicShape
 from dpselect.noise import as_generator, grid_laplace
+from dpselect.public_shape import PublicShape
 
 TALL = [(50_000, 20), (200_000, 50)]
 SQUARE = (20_000, 500)

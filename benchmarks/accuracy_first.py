@@ -66,12 +66,12 @@ from dpselect import (
 )
 from dpselect.accuracy_first.methods import METHODS, Static
 from dpselect.accuracy_first.question import Method, Question, outcome_loss
-from dpselect.capabilities import PublicShape
 from dpselect.estimator import Trial
 from dpselect.linear_model.calibration import public_alpha
 from dpselect.linear_model.losses import LogisticLoss
 from dpselect.metrics import get_score
 from dpselect.noise import as_generator, laplace, root_stream
+from dpselect.public_shape import PublicShape
 
 LAMBDA = 0.005
 FAILURE_PROBABILITY = 0.1

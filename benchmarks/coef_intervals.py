@@ -26,7 +26,7 @@ from dpselect import (
     DPRidge,
     coef_interval,
 )
-from dpselect.capabilities import PublicShape
+from dpselect.public_shape import PublicShape
 
 TRUE = np.array([2.0, -1.0, 0.5, 0.0])
 POPULATION = 2_000_000

@@ -23,9 +23,9 @@ from _tables import TABLES, MissingPackageError, load
 from sklearn.metrics import brier_score_loss, mean_poisson_deviance, roc_auc_score
 
 from dpselect import DPLogisticRegression, DPPoissonRegressor
-from dpselect.capabilities import PublicShape
 from dpselect.linear_model.first_releases import ClassShares
 from dpselect.preprocessing import TableEncoder
+from dpselect.public_shape import PublicShape
 
 EPSILONS = (0.1, 0.3, 1.0, 3.0)
 SIZES = (1000, 2000, 5000, 20_000)

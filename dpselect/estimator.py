@@ -12,7 +12,6 @@ from typing import Any, ClassVar, Self
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin, DensityMixin, RegressorMixin, clone
 
-from .capabilities import PublicShape
 from .certificates import Certificate
 from .config import is_called_by, usual_settings, warn_caller
 from .events import event_of_fit
@@ -38,6 +37,7 @@ from .parameters import (
 )
 from .persons import Persons, check_one_label_a_row
 from .privacy import Adjacency, PrivacyLoss
+from .public_shape import PublicShape
 from .records import (
     Weighted,
     check_classes,

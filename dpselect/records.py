@@ -15,11 +15,11 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from .atomic import all_or_nothing
-from .capabilities import PublicShape
 from .config import warn_caller
 from .exceptions import PrivacyLeakWarning
 from .finite import check_finite
 from .persons import Persons
+from .public_shape import PublicShape
 from .rows import (
     align,
     block_sum,

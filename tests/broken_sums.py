@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from dpselect.capabilities import PublicShape
 from dpselect.estimator import PrivateClassifier, PrivateDensity, PrivateRegressor
 from dpselect.noise import grid_noise, release
+from dpselect.public_shape import PublicShape
 from dpselect.records import numeric_rows
 from dpselect.validation import number
 

@@ -14,7 +14,6 @@ from dpselect import (
     PrivacyLedger,
     StabilityGridSearchCV,
 )
-from dpselect.capabilities import PublicShape
 from dpselect.events import (
     ChoiceEvent,
     GaussianEvent,
@@ -25,6 +24,7 @@ from dpselect.events import (
 )
 from dpselect.mechanisms.gaussian import gaussian_epsilon, gaussian_mu
 from dpselect.preprocessing import DPBoundsScaler
+from dpselect.public_shape import PublicShape
 
 EPSILONS = np.array([0.0, 0.01, 0.1, 0.5, 1.0, 2.0])
 

@@ -20,13 +20,13 @@ from dpselect import (
     PrivacyLedger,
     StabilityGridSearchCV,
 )
-from dpselect.capabilities import PublicShape
 from dpselect.estimator import Trial
 from dpselect.first_releases import Division, first_releases
 from dpselect.linear_model.first_releases import ClassShares, MeanCount, MedianNorm
 from dpselect.model_selection.strategies import STRATEGIES
 from dpselect.noise import InnerStream, as_generator
 from dpselect.preprocessing import DPBoundsScaler, tabular_pipeline
+from dpselect.public_shape import PublicShape
 from dpselect.records import Weighted
 from dpselect.testing import ReleaseStatement, check_private_estimator
 from tests.glue.cases import LINEAR, RIDGE, key, records_for

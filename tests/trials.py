@@ -5,12 +5,12 @@ from dataclasses import replace
 import numpy as np
 from sklearn.base import clone
 
-from dpselect.capabilities import PublicShape
 from dpselect.estimator import Trial
 from dpselect.linear_model.classifier import DPLinearClassifier
 from dpselect.linear_model.design import design_and_targets
 from dpselect.linear_model.sweep import solve
 from dpselect.noise import root_stream
+from dpselect.public_shape import PublicShape
 
 
 def trial(model):

@@ -7,11 +7,11 @@ from functools import cached_property
 
 import numpy as np
 
-from ..capabilities import PublicShape
 from ..exceptions import CertificateError
 from ..mechanisms.verification import verify
 from ..persons import adjacency_of
 from ..privacy import PrivacyLoss
+from ..public_shape import PublicShape
 from .forms import AccuracyForm, NoiseLevels
 from .goals import Goal
 

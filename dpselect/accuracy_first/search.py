@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
 
-from ..capabilities import HasAccuracyForm, PublicShape
+from ..capabilities import HasAccuracyForm
 from ..estimator import ReleaseMixin, warn_if_seeded
 from ..exceptions import AccuracyNotReachedError, CertificateError
 from ..ledger import PrivacyLedger, spending, without_spending
@@ -46,6 +46,7 @@ from ..noise import is_seeded
 from ..noise.generators import RandomState, noise_for_dummy_data, search_stream
 from ..persons import Persons, adjacency_of
 from ..privacy import PrivacyLoss
+from ..public_shape import PublicShape
 from ..records import Weighted, check_weights, take_part
 from ..rows import n_rows
 from ..type_aliases import CrossValidation, Estimator, MatrixLike

@@ -12,9 +12,9 @@ from scipy.optimize import brentq
 from scipy.stats import binom, gamma
 
 from ..accuracy_first.forms import AccuracyBounds, AccuracyForm, Reduction, SensitivityNoise
-from ..capabilities import PublicShape
 from ..estimator import Trial
 from ..noise.tails import noise_length
+from ..public_shape import PublicShape
 from .cells import cell_masses
 from .noise import SENSITIVITY
 

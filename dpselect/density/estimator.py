@@ -11,11 +11,11 @@ import numpy.typing as npt
 from sklearn.utils import check_random_state as numpy_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ..capabilities import PublicShape
 from ..estimator import PrivateDensity
 from ..ledger import PrivacyLedger
 from ..noise import release
 from ..noise.generators import RandomState
+from ..public_shape import PublicShape
 from ..records import numeric_rows
 from ..rows import block_map, block_sum
 from ..type_aliases import FloatArray, MatrixLike

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit
 
-from ..capabilities import PublicShape
 from ..certificates import Certificate
 from ..exceptions import CertificateError
 from ..metrics import IntegratedSquaredErrorScore
 from ..noise import discrete_laplace, grid_noise, grid_step
 from ..noise.grid import noise_ratio
+from ..public_shape import PublicShape
 from ..validation import check_number
 from .cells import Cells
 

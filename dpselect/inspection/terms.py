@@ -9,7 +9,7 @@ import numpy.typing as npt
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from ..capabilities import Calibrated, PublicShape
+from ..capabilities import Calibrated
 from ..first_releases import epsilon_of_fit, first_releases
 from ..linear_model import DPPoissonRegressor
 from ..linear_model.noise import LinearNoise
@@ -18,6 +18,7 @@ from ..preprocessing import TableEncoder
 from ..preprocessing.schema import INVERSES, TRANSFORMS, CategoryColumn
 from ..preprocessing.terms import CategoryTerm, FourierTerm, PairTerm, Term
 from ..privacy import Adjacency
+from ..public_shape import PublicShape
 from ..type_aliases import Array, Estimator, FloatArray
 from ..validation import imported_pandas
 from .display import imported_pyplot

@@ -10,12 +10,12 @@ import numpy.typing as npt
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from ..capabilities import PublicShape
 from ..certificates import RiskBound
 from ..estimator import PrivateEstimator
 from ..ledger import PrivacyLedger
 from ..noise.generators import RandomState
 from ..parameters import with_parameters
+from ..public_shape import PublicShape
 from ..records import Weighted, check_weights, numeric_rows, split_weights
 from ..type_aliases import MatrixLike
 from ..validation import check_n_jobs, flag, number, one_of, size, unless

@@ -11,11 +11,11 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from ..capabilities import PublicShape
 from ..estimator import Trial
 from ..first_releases import epsilon_of_fit, first_releases
 from ..persons import shares
 from ..privacy import Adjacency
+from ..public_shape import PublicShape
 from ..rows import align, block_sum
 from ..type_aliases import FloatArray
 from .base import LinearModel

@@ -10,12 +10,12 @@ from functools import partial
 
 import numpy as np
 
-from ..capabilities import PublicShape
 from ..certificates import margin_certificate
 from ..exceptions import CertificateError
 from ..noise import gaussian, laplace, spherical_laplace
 from ..noise.tails import lipschitz_deviation, noise_length
 from ..parameters import with_values
+from ..public_shape import PublicShape
 from .calibration import (
     Perturbation,
     added_share,

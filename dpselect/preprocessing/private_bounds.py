@@ -8,7 +8,6 @@ from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from ..capabilities import PublicShape
 from ..estimator import PrivateEstimator
 from ..ledger import PrivacyLedger
 from ..mechanisms.selection import GRID_CHARGE, gumbel_choice, largest_sum
@@ -16,6 +15,7 @@ from ..mechanisms.zcdp import ROUNDING, zcdp_budget
 from ..noise import grid_step, gumbel, nearest_multiple
 from ..noise.generators import RandomState
 from ..persons import cell_counts
+from ..public_shape import PublicShape
 from ..records import numeric_rows
 from ..rows import block_map
 from ..type_aliases import FloatArray, MatrixLike

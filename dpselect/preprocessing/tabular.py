@@ -8,8 +8,8 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import process_routing
 
-from ..capabilities import n_problems
 from ..persons import Persons
+from ..public_shape import n_problems
 from ..rows import n_rows, read_by_block
 from ..type_aliases import Estimator
 from ..validation import check_epsilon

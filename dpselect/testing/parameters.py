@@ -5,8 +5,9 @@ import math
 import numpy as np
 from sklearn.base import clone
 
-from ..capabilities import Calibrated, PublicShape
+from ..capabilities import Calibrated
 from ..first_releases import first_releases
+from ..public_shape import PublicShape
 from .attempts import Untouchable, refused, stays_as_it_was
 from .tally import require
 

@@ -13,10 +13,10 @@ from dpselect import (
     DPRidge,
 )
 from dpselect.accuracy_first.goals import Goal, goal_of, with_public_alpha
-from dpselect.capabilities import PublicShape
 from dpselect.linear_model.noise import LinearNoise
 from dpselect.metrics import AccuracyScore, BrierScore, RocAucScore, get_score
 from dpselect.model_selection.splits import disjoint_parts
+from dpselect.public_shape import PublicShape
 
 RNG = np.random.default_rng(0)
 N = 4000

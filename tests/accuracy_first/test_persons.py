@@ -15,11 +15,11 @@ from dpselect import (
     PrivacyLedger,
 )
 from dpselect.accuracy_first.forms import NoiseLevels
-from dpselect.capabilities import PublicShape
 from dpselect.model_selection.set_aside import SetAside
 from dpselect.noise import root_stream
 from dpselect.persons import Persons
 from dpselect.preprocessing import DPBoundsScaler
+from dpselect.public_shape import PublicShape
 from dpselect.records import Weighted
 
 PERSON = "replace all rows of one person"

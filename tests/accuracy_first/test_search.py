@@ -24,10 +24,10 @@ from dpselect import (
     DPRidge,
     SeededNoiseWarning,
 )
-from dpselect.capabilities import PublicShape
 from dpselect.mechanisms.above_threshold import HIGH_SHARE, LOW_SHARE
 from dpselect.metrics import BrierScore, ClippedSquaredErrorScore
 from dpselect.preprocessing import BoundedScaler, DPBoundsScaler, NormClipper
+from dpselect.public_shape import PublicShape
 from tests.marks import slow_but
 
 GRID = {"epsilon": np.geomspace(0.01, 100, 30)}

@@ -16,11 +16,11 @@ from dpselect import (
     SeededNoiseWarning,
     StabilityGridSearchCV,
 )
-from dpselect.capabilities import PublicShape
 from dpselect.density.cells import cell_masses, number_of_bins
 from dpselect.density.noise import least_total, training_stability
 from dpselect.metrics import BrierScore, IntegratedSquaredErrorScore
 from dpselect.preprocessing import BoundedScaler
+from dpselect.public_shape import PublicShape
 
 INF = float("inf")
 ISE = IntegratedSquaredErrorScore()

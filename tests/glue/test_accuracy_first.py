@@ -27,7 +27,6 @@ from dpselect import (
 )
 from dpselect.accuracy_first.forms import NoiseLevels, SensitivityNoise
 from dpselect.accuracy_first.methods import METHODS
-from dpselect.capabilities import PublicShape
 from dpselect.density.accuracy import HistogramReduction
 from dpselect.estimator import PrivateEstimator
 from dpselect.linear_model.accuracy import LinearReduction
@@ -42,6 +41,7 @@ from dpselect.mechanisms.above_threshold import (
 from dpselect.mechanisms.verification import verify
 from dpselect.metrics import ClippedSquaredErrorScore, IntegratedSquaredErrorScore, MarginScore
 from dpselect.preprocessing import DPBoundsScaler
+from dpselect.public_shape import PublicShape
 
 from . import reference
 from .cases import P, key, n_problems, records_for

@@ -11,13 +11,13 @@ from sklearn.base import clone
 from dpselect import DPRidge
 from dpselect.accuracy_first.forms import SensitivityNoise
 from dpselect.accuracy_first.goals import Goal
-from dpselect.capabilities import PublicShape
 from dpselect.linear_model.accuracy import LinearReduction
 from dpselect.linear_model.ridge.accuracy import RidgeReduction
 from dpselect.mechanisms.above_threshold import above_threshold, reduced_above_threshold
 from dpselect.mechanisms.verification import verify
 from dpselect.noise import release
 from dpselect.persons import adjacency_of
+from dpselect.public_shape import PublicShape
 
 from . import reference
 from .pairs import accuracy_rows, accuracy_search_of

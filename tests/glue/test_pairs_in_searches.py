@@ -19,7 +19,6 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import PolynomialFeatures
 
 from dpselect import PrivacyLedger
-from dpselect.capabilities import PublicShape
 from dpselect.certificates import public_reach
 from dpselect.estimator import PrivateEstimator, Trial
 from dpselect.evaluation.release import EvaluationPlan
@@ -34,6 +33,7 @@ from dpselect.model_selection.strategies.held_out import DataSplit
 from dpselect.noise import InnerStream, as_generator, discrete_laplace, grid_laplace, grid_noise
 from dpselect.noise.grid import noise_ratio
 from dpselect.persons import adjacency_of
+from dpselect.public_shape import PublicShape
 
 from . import reference
 from .pairs import (

@@ -13,11 +13,11 @@ from sklearn.pipeline import Pipeline
 
 import dpselect
 from dpselect import preprocessing
-from dpselect.capabilities import PublicShape
 from dpselect.linear_model.calibration import RESIDUAL_SHARE, largest_rank, noise_epsilon
 from dpselect.linear_model.design import design_and_targets
 from dpselect.linear_model.gaussian_noise import gaussian_sharpness
 from dpselect.persons import Persons
+from dpselect.public_shape import PublicShape
 
 from .cases import LINEAR, P, n_problems, records_for
 

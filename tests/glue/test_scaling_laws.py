@@ -22,12 +22,12 @@ from dpselect import (
     SeededNoiseWarning,
     coef_interval,
 )
-from dpselect.capabilities import PublicShape, n_problems
 from dpselect.linear_model import calibration, gaussian_noise
 from dpselect.linear_model.calibration import Perturbation
 from dpselect.linear_model.gaussian_noise import RESIDUAL_SHARE, gaussian_event, gaussian_sharpness
 from dpselect.linear_model.losses import WeightedLoss
 from dpselect.mechanisms.gaussian import gaussian_mu
+from dpselect.public_shape import PublicShape, n_problems
 from tests.marks import slow_but
 
 N = 150

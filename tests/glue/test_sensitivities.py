@@ -23,7 +23,6 @@ from dpselect import (
     DPRidge,
 )
 from dpselect.accuracy_first.forms import NoiseLevels
-from dpselect.capabilities import PublicShape
 from dpselect.density.accuracy import one_sided_quantile
 from dpselect.linear_model.losses import CappedLogisticLoss, HuberHingeLoss, LogisticLoss
 from dpselect.mechanisms.verification import root_excess_sensitivity
@@ -42,6 +41,7 @@ from dpselect.metrics import (
 )
 from dpselect.metrics.scores import SCORES
 from dpselect.noise import root_stream
+from dpselect.public_shape import PublicShape
 from dpselect.rows import Parts
 from tests.trials import scales_of, trial
 

@@ -18,10 +18,10 @@ from dpselect import (
     StabilityGridSearchCV,
     TermsDisplay,
 )
-from dpselect.capabilities import PublicShape
 from dpselect.linear_model.losses import CappedLogisticLoss
 from dpselect.noise import root_stream
 from dpselect.preprocessing import BoundedScaler, TableEncoder, tabular_pipeline
+from dpselect.public_shape import PublicShape
 
 matplotlib.use("Agg")
 

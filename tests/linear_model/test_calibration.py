@@ -12,7 +12,6 @@ import pytest
 from sklearn.base import clone
 
 from dpselect import DPLinearSVC, DPLogisticRegression
-from dpselect.capabilities import PublicShape
 from dpselect.linear_model.calibration import (
     RESIDUAL_SHARE,
     calibrate,
@@ -29,6 +28,7 @@ from dpselect.linear_model.losses import (
     PseudoHuberLoss,
 )
 from dpselect.linear_model.noise import LinearNoise, LinearProblem
+from dpselect.public_shape import PublicShape
 
 
 def log_density(w, Z, loss, mu, linear_scale, counts=1.0, targets=1.0, norm=2):

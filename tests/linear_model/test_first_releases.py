@@ -7,10 +7,10 @@ from scipy.stats import binom
 
 import dpselect.linear_model.first_releases as first_releases
 from dpselect import DPLogisticRegression, DPPoissonRegressor, DPRidge, SeededNoiseWarning
-from dpselect.capabilities import PublicShape
 from dpselect.linear_model.first_releases import RADII, ClassShares, MeanCount, MedianNorm
 from dpselect.noise import as_generator
 from dpselect.persons import Persons
+from dpselect.public_shape import PublicShape
 from dpselect.records import Records
 
 EPSILON = 0.7

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from dpselect import DPHuberRegressor, DPLinearSVC, DPLogisticRegression, DPPoissonRegressor
-from dpselect.capabilities import PublicShape
 from dpselect.events import GaussianEvent
 from dpselect.linear_model.calibration import RESIDUAL_SHARE
 from dpselect.linear_model.gaussian_noise import (
@@ -31,6 +30,7 @@ from dpselect.linear_model.losses import (
 from dpselect.mechanisms.gaussian import gaussian_log_delta
 from dpselect.noise import root_stream
 from dpselect.noise.tails import noise_length
+from dpselect.public_shape import PublicShape
 
 from ..mechanisms.test_gaussian_objective import spent as largest_loss
 

@@ -17,13 +17,13 @@ from dpselect import (
 )
 from dpselect.accuracy_first.forms import NoiseLevels
 from dpselect.audit import attack_certificate
-from dpselect.capabilities import PublicShape
 from dpselect.estimator import Trial
 from dpselect.linear_model.design import design_and_targets
 from dpselect.linear_model.losses import PseudoHuberLoss
 from dpselect.metrics import ClippedAbsoluteErrorScore, ClippedSquaredErrorScore
 from dpselect.model_selection.strategies import STRATEGIES
 from dpselect.noise import root_stream
+from dpselect.public_shape import PublicShape
 
 from ..trials import fitted, shares_moved
 

@@ -9,9 +9,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
 
 from dpselect import DPLogisticRegression, SeededNoiseWarning
-from dpselect.capabilities import PublicShape
 from dpselect.linear_model.losses import CappedLogisticLoss, LogisticLoss
 from dpselect.noise import root_stream
+from dpselect.public_shape import PublicShape
 from tests.trials import scales_of, solved
 
 

@@ -18,7 +18,6 @@ from dpselect import (
     PrivacyLedger,
     RowChunks,
 )
-from dpselect.capabilities import PublicShape
 from dpselect.linear_model.calibration import extra_regularisation, largest_rank, noise_epsilon
 from dpselect.linear_model.losses import (
     HuberHingeLoss,
@@ -30,6 +29,7 @@ from dpselect.linear_model.losses import (
 from dpselect.metrics import RampScore
 from dpselect.noise import root_stream
 from dpselect.persons import Persons
+from dpselect.public_shape import PublicShape
 
 INF = float("inf")
 RNG = np.random.default_rng(0)

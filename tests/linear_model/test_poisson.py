@@ -13,11 +13,11 @@ from dpselect import (
     StabilityGridSearchCV,
 )
 from dpselect.accuracy_first.forms import NoiseLevels
-from dpselect.capabilities import PublicShape
 from dpselect.estimator import Trial
 from dpselect.linear_model.losses import PoissonLoss
 from dpselect.model_selection.strategies import STRATEGIES
 from dpselect.noise import root_stream
+from dpselect.public_shape import PublicShape
 from tests.trials import shares_moved
 
 from ..statistical.audit import loss_lower_bound

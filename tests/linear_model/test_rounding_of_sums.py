@@ -5,13 +5,13 @@ import pytest
 from scipy import sparse
 
 from dpselect import DPLogisticRegression
-from dpselect.capabilities import PublicShape
 from dpselect.linear_model.design import Design
 from dpselect.linear_model.losses import LogisticLoss
 from dpselect.linear_model.problems import Problems
 from dpselect.linear_model.solver import minimise
 from dpselect.linear_model.tolerance import FINEST
 from dpselect.metrics import get_score
+from dpselect.public_shape import PublicShape
 
 N = 2**18
 

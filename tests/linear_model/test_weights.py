@@ -15,13 +15,13 @@ from dpselect import (
     RowChunks,
 )
 from dpselect.accuracy_first.forms import NoiseLevels
-from dpselect.capabilities import PublicShape
 from dpselect.estimator import Trial
 from dpselect.linear_model.calibration import noise_epsilon
 from dpselect.linear_model.losses import HuberHingeLoss, LogisticLoss, WeightedLoss
 from dpselect.linear_model.weights import Weights
 from dpselect.metrics import RampScore
 from dpselect.noise import root_stream
+from dpselect.public_shape import PublicShape
 from dpselect.records import Weighted
 from tests.trials import scales_of, shares_moved
 

@@ -13,10 +13,10 @@ from dpselect import (
     StabilityGridSearchCV,
 )
 from dpselect.accuracy_first.forms import NoiseLevels
-from dpselect.capabilities import PublicShape
 from dpselect.exceptions import CertificateError
 from dpselect.metrics import RampScore
 from dpselect.noise import root_stream
+from dpselect.public_shape import PublicShape
 
 DELTA = 1e-6
 MODELS = {

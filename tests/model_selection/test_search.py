@@ -24,7 +24,6 @@ from dpselect import (
     SeededNoiseWarning,
     StabilityGridSearchCV,
 )
-from dpselect.capabilities import PublicShape
 from dpselect.certificates import Certificate
 from dpselect.estimator import PrivateClassifier, Trial
 from dpselect.metrics import BrierScore
@@ -33,6 +32,7 @@ from dpselect.model_selection.candidates import make_candidates
 from dpselect.model_selection.progress import Progress
 from dpselect.noise import root_stream
 from dpselect.preprocessing import BoundedScaler, DPBoundsScaler
+from dpselect.public_shape import PublicShape
 from dpselect.rows import Parts
 from tests.model_selection.strategies.common import Untouchable
 

@@ -12,7 +12,6 @@ import pytest
 
 from dpselect import DPLinearSVC, DPLogisticRegression, DPRidge
 from dpselect.accuracy_first.forms import NoiseLevels, SensitivityNoise
-from dpselect.capabilities import PublicShape
 from dpselect.linear_model import calibration
 from dpselect.linear_model.calibration import Perturbation, norm_bound
 from dpselect.linear_model.ridge import calibration as ridge_calibration
@@ -24,6 +23,7 @@ from dpselect.linear_model.ridge.noise import (
 from dpselect.mechanisms.gaussian import gaussian_mu
 from dpselect.metrics import ClippedSquaredErrorScore, HingeScore
 from dpselect.noise import gate, nearest_multiple, root_stream
+from dpselect.public_shape import PublicShape
 from tests.trials import fitted, scales_of, solved, with_noise
 
 EPSILON = 0.3

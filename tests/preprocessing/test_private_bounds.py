@@ -14,12 +14,12 @@ from dpselect import (
     SeededNoiseWarning,
     StabilityGridSearchCV,
 )
-from dpselect.capabilities import PublicShape
 from dpselect.events import ChoiceEvent
 from dpselect.ledger.accounting import composed_epsilon
 from dpselect.model_selection.strategies import STRATEGIES
 from dpselect.preprocessing import DPBoundsScaler, check_pipeline_privacy
 from dpselect.preprocessing.private_bounds import bound_grid, cell_utility, ranks_of
+from dpselect.public_shape import PublicShape
 
 
 @pytest.fixture(scope="module")

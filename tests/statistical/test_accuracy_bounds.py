@@ -16,7 +16,6 @@ from scipy.stats import binom
 
 from dpselect import DPHistogramDensity, DPLinearSVC, DPLogisticRegression, DPRidge
 from dpselect.accuracy_first.forms import NoiseLevels
-from dpselect.capabilities import PublicShape
 from dpselect.density.cells import cell_masses
 from dpselect.linear_model.calibration import calibrate
 from dpselect.linear_model.losses import LogisticLoss
@@ -34,6 +33,7 @@ from dpselect.metrics import (
     RampScore,
 )
 from dpselect.noise import InnerStream
+from dpselect.public_shape import PublicShape
 from tests.trials import fitted_together, scales_of
 
 LEVELS = NoiseLevels("fresh", 1.0, 1.0)

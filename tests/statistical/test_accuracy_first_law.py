@@ -26,7 +26,6 @@ from dpselect import (
 from dpselect.accuracy_first.forms import SensitivityNoise
 from dpselect.accuracy_first.methods import METHODS
 from dpselect.accuracy_first.question import Question, outcome_loss
-from dpselect.capabilities import PublicShape
 from dpselect.density.accuracy import HistogramReduction, counts_noise
 from dpselect.linear_model.ridge.noise import released_entries
 from dpselect.mechanisms.above_threshold import (
@@ -36,6 +35,7 @@ from dpselect.mechanisms.above_threshold import (
 )
 from dpselect.metrics import BrierScore
 from dpselect.noise import InnerStream
+from dpselect.public_shape import PublicShape
 from tests.marks import slow_but
 from tests.trials import scales_of
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from dpselect import SeededNoiseWarning
-from dpselect.capabilities import PublicShape
 from dpselect.density import DPHistogramDensity
 from dpselect.density.cells import cell_masses
 from dpselect.noise import as_generator
+from dpselect.public_shape import PublicShape
 from tests.marks import slow_but
 
 from .audit import loss_lower_bound

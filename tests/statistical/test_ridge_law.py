@@ -12,7 +12,6 @@ import pytest
 from scipy.optimize import minimize
 from scipy.stats import beta
 
-from dpselect.capabilities import PublicShape
 from dpselect.linear_model.ridge import DPRidge
 from dpselect.linear_model.ridge import noise as ridge_noise
 from dpselect.linear_model.ridge.noise import WEIGHTS, released_entries, statistic_noise
@@ -27,6 +26,7 @@ from dpselect.noise import (
     laplace,
     spherical_laplace,
 )
+from dpselect.public_shape import PublicShape
 from dpselect.records import Records
 
 from ..trials import fitted

@@ -8,13 +8,13 @@ from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from ...capabilities import PublicShape
 from ...certificates import RiskBound
 from ...estimator import PrivateRegressor
 from ...ledger import PrivacyLedger
 from ...metrics import ClippedSquaredErrorScore
 from ...noise.generators import RandomState
 from ...parameters import as_fitted, keep_params
+from ...public_shape import PublicShape
 from ...records import numeric_rows
 from ...rows import block_map
 from ...training_records import share_records

@@ -7,7 +7,6 @@ from functools import partial
 
 import numpy as np
 
-from ...capabilities import PublicShape
 from ...certificates import Certificate
 from ...events import GaussianEvent
 from ...exceptions import CertificateError
@@ -15,6 +14,7 @@ from ...mechanisms.gaussian import gaussian_mu
 from ...metrics import ClippedSquaredErrorScore
 from ...noise import gaussian, grid_noise, laplace, release, spherical_laplace
 from ...noise.tails import noise_length
+from ...public_shape import PublicShape
 from ..calibration import Perturbation
 from .calibration import (
     ball_radius,

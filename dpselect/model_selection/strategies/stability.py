@@ -4,10 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from ...capabilities import Certified, PublicShape, require
+from ...capabilities import Certified, require
 from ...estimator import Trial
 from ...mechanisms import noisy_argmax
 from ...noise.generators import search_stream
+from ...public_shape import PublicShape
 from ..evaluation import exact_scores
 from ..plan import describe
 from . import data_independent, post_processing

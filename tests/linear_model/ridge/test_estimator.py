@@ -10,7 +10,6 @@ from sklearn.linear_model import Ridge
 from sklearn.model_selection import KFold
 
 from dpselect import CertificateError, SeededNoiseWarning
-from dpselect.capabilities import PublicShape
 from dpselect.estimator import Trial
 from dpselect.linear_model.ridge import DPRidge
 from dpselect.linear_model.ridge.noise import statistic_noise
@@ -18,6 +17,7 @@ from dpselect.linear_model.ridge.splits import split_coefficients
 from dpselect.mechanisms.gaussian import gaussian_mu
 from dpselect.metrics import BrierScore, ClippedSquaredErrorScore
 from dpselect.noise import root_stream
+from dpselect.public_shape import PublicShape
 from dpselect.rows import Parts
 from tests.marks import slow_but
 

@@ -8,11 +8,11 @@ from sklearn.base import clone
 from sklearn.linear_model import Ridge
 
 from dpselect import DPRidge
-from dpselect.capabilities import PublicShape
 from dpselect.linear_model.ridge.noise import statistic_sensitivity
 from dpselect.linear_model.ridge.sums import outer_sums
 from dpselect.noise import root_stream
 from dpselect.persons import Persons
+from dpselect.public_shape import PublicShape
 from dpselect.records import Records
 
 RNG = np.random.default_rng(0)

@@ -7,8 +7,8 @@ from sklearn.kernel_approximation import RBFSampler
 from sklearn.pipeline import make_pipeline
 
 from dpselect import CertificateError, DPHuberRegressor, DPLogisticRegression, DPPoissonRegressor
-from dpselect.capabilities import PublicShape
 from dpselect.model_selection.strategies.data_independent import AlphaCosts, apart, least_cost
+from dpselect.public_shape import PublicShape
 
 from .common import GRID, LOGISTIC, RIDGE, SVC, Untouchable, records, search
 
