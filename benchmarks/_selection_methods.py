@@ -4,7 +4,7 @@ A search of the library trains its candidates one search at a time. Here all sea
 round, over all methods and values of epsilon, are taken apart: models that see the same rows
 are trained in one batch, and models that two methods train alike are trained once. What is
 private about a search is not written again: budgets come from the strategies' plans,
-choices from ``dpselect.mechanisms`` and ``dpselect.certificates``, certificates, bounds and
+choices from ``dpselect.mechanisms`` and ``dpselect.base.certificates``, certificates, bounds and
 costs from the models. ``--check`` compares the result with whole searches.
 
 A method is a generator. It yields lists of `Order`, is sent the trained models, and returns
@@ -18,7 +18,12 @@ from functools import partial
 import numpy as np
 from _selection_rounds import SIZES, WIDTHS, Order, Round
 
-from dpselect.certificates import LEAST_REACH, SplitPatterns, public_reach, select_by_risk_bound
+from dpselect.base.certificates import (
+    LEAST_REACH,
+    SplitPatterns,
+    public_reach,
+    select_by_risk_bound,
+)
 from dpselect.linear_model.calibration import public_alpha
 from dpselect.mechanisms import (
     exponential_mechanism,

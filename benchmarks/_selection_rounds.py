@@ -17,8 +17,8 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import KFold
 
 from dpselect import DPLogisticRegression, StabilityGridSearchCV
-from dpselect.certificates import public_reach
-from dpselect.estimator import Trial
+from dpselect.base.certificates import public_reach
+from dpselect.base.estimator import Trial
 from dpselect.metrics import AccuracyScore, BrierScore
 from dpselect.model_selection.candidates import make_candidates
 from dpselect.model_selection.strategies import Problem

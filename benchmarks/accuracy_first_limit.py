@@ -15,8 +15,8 @@ from sklearn.datasets import make_classification
 from sklearn.pipeline import make_pipeline
 
 from dpselect import AccuracyFirstSearchCV, DPLogisticRegression
-from dpselect.accuracy_first import limit as accuracy_limit
 from dpselect.metrics import get_score
+from dpselect.model_selection.accuracy_first import limit as accuracy_limit
 from dpselect.preprocessing import BoundedScaler
 
 ALPHA = 0.01

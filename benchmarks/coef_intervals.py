@@ -17,6 +17,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+from dpselect.records.records.public_shape import PublicShape
 from sklearn.base import clone
 
 from dpselect import (
@@ -26,7 +27,6 @@ from dpselect import (
     DPRidge,
     coef_interval,
 )
-from dpselect.public_shape import PublicShape
 
 TRUE = np.array([2.0, -1.0, 0.5, 0.0])
 POPULATION = 2_000_000

@@ -36,7 +36,7 @@ from dpselect.evaluation.evaluation import noise_variance
 from dpselect.evaluation.intervals import NoisyCounts
 from dpselect.evaluation.multiclass import MulticlassCells
 from dpselect.evaluation.regression import RegressionCells
-from dpselect.evaluation.scores import EDGES, N_BINS
+from dpselect.evaluation.score_bins import EDGES, N_BINS
 from dpselect.noise import as_generator, discrete_laplace, root_stream
 from dpselect.noise.grid import noise_ratio
 

@@ -42,7 +42,7 @@ from joblib import Parallel, delayed
 from private_tuning import markdown, mean_and_error, versions
 
 from dpselect import DPLinearSVC, DPLogisticRegression
-from dpselect.estimator import Trial
+from dpselect.base.estimator import Trial
 from dpselect.linear_model.calibration import public_alpha
 
 EPSILONS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)

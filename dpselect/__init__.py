@@ -1,8 +1,7 @@
 """Tune and release machine-learning models under differential privacy."""
 
 from . import audit, mechanisms, metrics, noise, preprocessing
-from .accuracy_first import AccuracyFirstSearchCV
-from .composition import privacy_of
+from .accounting.privacy_loss import Adjacency, PrivacyLoss
 from .config import config_context, get_config, set_config
 from .density import DPHistogramDensity
 from .evaluation import Evaluation, calibrated, evaluate
@@ -34,8 +33,8 @@ from .linear_model import (
     DPRidge,
     coef_interval,
 )
-from .model_selection import StabilityGridSearchCV
-from .privacy import Adjacency, PrivacyLoss
+from .model_selection import AccuracyFirstSearchCV, StabilityGridSearchCV
+from .preprocessing.estimator_loss import privacy_of
 from .private_model import PrivateModel
 from .report import PrivacyReport, privacy_report
 from .rows import RowChunks

@@ -16,7 +16,7 @@ import numpy as np
 import sklearn
 
 from .exceptions import PrivacyLeakError, PrivacyLeakWarning, SeededNoiseWarning
-from .processes import lock_that_forks_wait_for, this_process
+from .utils.processes import lock_that_forks_wait_for, this_process
 
 
 class _Settings:

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .privacy import PrivacyLoss
+    from .accounting.privacy_loss import PrivacyLoss
 
 
 class PrivacyLeakWarning(UserWarning):

@@ -16,29 +16,29 @@ from sklearn.utils import check_consistent_length, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from .accounting.privacy_loss import Adjacency, PrivacyLoss
+from .base.estimator import ReleaseMixin, warn_if_seeded
 from .config import usual_settings, warn_caller
-from .estimator import ReleaseMixin, warn_if_seeded
 from .exceptions import CertificateError, PrivacyLeakError, PrivacyLeakWarning
-from .finite import check_finite
 from .ledger import PrivacyLedger, refuse_inner_ledger, spending
 from .noise import check_random_state, is_seeded, root_stream
 from .noise.generators import RandomState
-from .parameters import as_fitted
 from .preprocessing import check_pipeline_privacy
 from .preprocessing.pipeline_check import private_parts
 from .preprocessing.table_form import list_columns, plain_values
-from .privacy import Adjacency, PrivacyLoss
-from .records import (
+from .records.records import (
     as_targets,
     check_classes,
     one_label_a_row,
     public_classes,
     warn_if_labels_learned,
 )
+from .records.training import warns_of_training_records
 from .rows import align, gathered, is_lazy
-from .training_records import warns_of_training_records
-from .type_aliases import Array, Estimator, FloatArray, MatrixLike
-from .validation import (
+from .utils.finite import check_finite
+from .utils.parameters import as_fitted
+from .utils.type_aliases import Array, Estimator, FloatArray, MatrixLike
+from .utils.validation import (
     HARMLESS,
     check_choice,
     check_epsilon,

@@ -7,15 +7,16 @@ import warnings
 from dataclasses import dataclass, replace
 
 import numpy as np
+from dpselect.records.records.records import numeric_rows
 from scipy import sparse
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from dpselect import DPPoissonRegressor
-from dpselect.estimator import warn_if_seeded
+from dpselect.base.estimator import warn_if_seeded
 from dpselect.linear_model.design import Design
+from dpselect.linear_model.linear_noise import LinearNoise, LinearProblem
 from dpselect.linear_model.losses import PoissonLoss
-from dpselect.linear_model.noise import LinearNoise, LinearProblem
 from dpselect.linear_model.weights import Weights
 from dpselect.noise import (
     as_generator,
@@ -25,7 +26,6 @@ from dpselect.noise import (
     root_stream,
     scale_with_rounding,
 )
-from dpselect.records import numeric_rows
 from dpselect.rows import block_sum, distinct
 
 

@@ -8,15 +8,15 @@ from itertools import product
 
 import numpy as np
 import pytest
+from dpselect.records.records.public_shape import PublicShape
 from scipy.stats import gamma
 from sklearn.model_selection import KFold, RepeatedKFold, ShuffleSplit
 
 from dpselect import CertificateError, DPLinearSVC, DPLogisticRegression
-from dpselect.certificates import Certificate, SplitPatterns, margin_certificate
+from dpselect.base.certificates import Certificate, SplitPatterns, margin_certificate
 from dpselect.linear_model.losses import CappedLogisticLoss
 from dpselect.metrics import HingeScore, LogisticScore, RampScore
 from dpselect.metrics.scores import SCORES
-from dpselect.public_shape import PublicShape
 from tests.marks import slow_but
 from tests.trials import fitted, scales_of, with_noise
 

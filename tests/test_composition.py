@@ -21,10 +21,10 @@ from dpselect import (
     DPRidge,
     PrivacyLedger,
     StabilityGridSearchCV,
-    composition,
     privacy_of,
 )
 from dpselect.preprocessing import BoundedScaler, DPBoundsScaler
+from dpselect.preprocessing import estimator_loss as composition
 
 from . import test_meta_estimators as meta
 

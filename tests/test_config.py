@@ -16,7 +16,7 @@ from dpselect import (
 from dpselect.config import warn_caller, with_config
 from dpselect.holdout import feature_selector
 from dpselect.metrics import BrierScore
-from dpselect.processes import Process
+from dpselect.utils.processes import Process
 
 
 def strict():

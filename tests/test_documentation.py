@@ -17,8 +17,8 @@ import dpselect
 DOC = Path(__file__).parents[1] / "doc"
 PACKAGE = Path(dpselect.__file__).parent
 MODULES = (
-    "", "audit", "capabilities", "estimator", "events", "export", "mechanisms", "metrics", "noise",
-    "preprocessing", "ledger.accounting", "testing",
+    "", "accounting", "audit", "base", "export", "mechanisms", "metrics", "noise",
+    "preprocessing", "records", "testing",
 )
 
 

@@ -13,7 +13,7 @@ from dpselect import (
     SeededNoiseWarning,
     StabilityGridSearchCV,
 )
-from dpselect.estimator import Trial
+from dpselect.base.estimator import Trial
 from dpselect.exceptions import CertificateError
 from dpselect.noise import root_stream
 from tests.broken_sums import NoisyCentroids

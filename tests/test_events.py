@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from dpselect.records.records.public_shape import PublicShape
 from scipy.special import logsumexp, softmax
 from scipy.stats import norm
 
@@ -14,7 +15,7 @@ from dpselect import (
     PrivacyLedger,
     StabilityGridSearchCV,
 )
-from dpselect.events import (
+from dpselect.accounting.events import (
     ChoiceEvent,
     GaussianEvent,
     ObjectiveEvent,
@@ -22,9 +23,8 @@ from dpselect.events import (
     pure_gaussian,
     worst_event,
 )
-from dpselect.mechanisms.gaussian import gaussian_epsilon, gaussian_mu
+from dpselect.accounting.gaussian import gaussian_epsilon, gaussian_mu
 from dpselect.preprocessing import DPBoundsScaler
-from dpselect.public_shape import PublicShape
 
 EPSILONS = np.array([0.0, 0.01, 0.1, 0.5, 1.0, 2.0])
 

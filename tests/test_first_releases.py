@@ -5,6 +5,8 @@ import math
 
 import numpy as np
 import pytest
+from dpselect.records.records.public_shape import PublicShape
+from dpselect.records.records.records import Weighted
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import PolynomialFeatures
@@ -20,14 +22,12 @@ from dpselect import (
     PrivacyLedger,
     StabilityGridSearchCV,
 )
-from dpselect.estimator import Trial
-from dpselect.first_releases import Division, first_releases
-from dpselect.linear_model.first_releases import ClassShares, MeanCount, MedianNorm
+from dpselect.base.estimator import Trial
+from dpselect.base.learned_numbers import Division, first_releases
+from dpselect.linear_model.norms_and_rates import ClassShares, MeanCount, MedianNorm
 from dpselect.model_selection.strategies import STRATEGIES
 from dpselect.noise import InnerStream, as_generator
 from dpselect.preprocessing import DPBoundsScaler, tabular_pipeline
-from dpselect.public_shape import PublicShape
-from dpselect.records import Weighted
 from dpselect.testing import ReleaseStatement, check_private_estimator
 from tests.glue.cases import LINEAR, RIDGE, key, records_for
 from tests.glue.recording import Recorder

@@ -24,8 +24,8 @@ from dpselect import (
     StabilityGridSearchCV,
 )
 from dpselect.exceptions import CertificateError
-from dpselect.parameters import COUNTERPARTS
 from dpselect.preprocessing import BoundedScaler, DPBoundsScaler, tabular_pipeline
+from dpselect.utils.parameters import COUNTERPARTS
 
 X = np.random.default_rng(0).uniform(-0.5, 0.5, size=(200, 2))
 Y = (X[:, 0] > 0).astype(int)

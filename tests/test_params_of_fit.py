@@ -25,16 +25,16 @@ from dpselect import (
     ThresholdoutFeatureSelector,
     calibrated,
     coef_interval,
-    estimator,
     evaluate,
-    parameters,
     privacy_report,
 )
+from dpselect.base import estimator
+from dpselect.base.learned_numbers import epsilon_of_fit
 from dpselect.export import to_onnx
-from dpselect.first_releases import epsilon_of_fit
 from dpselect.linear_model.ridge import estimator as ridge
 from dpselect.noise import root_stream
 from dpselect.preprocessing import DPBoundsScaler, tabular_pipeline
+from dpselect.utils import parameters
 
 from .private_model.other_library import SignedSum
 

@@ -6,23 +6,23 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from dpselect.records.records.persons import Persons, cell_counts
+from dpselect.records.records.records import Records
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
-import dpselect.persons
+import dpselect.records.persons
 from dpselect import (
     DPHistogramDensity,
     DPHuberRegressor,
     DPLogisticRegression,
     PrivacyLoss,
 )
-from dpselect.composition import privacy_of
-from dpselect.linear_model.first_releases import ClassShares, MedianNorm
+from dpselect.linear_model.norms_and_rates import ClassShares, MedianNorm
 from dpselect.noise import as_generator, root_stream
-from dpselect.persons import Persons, cell_counts
 from dpselect.preprocessing import DPBoundsScaler
+from dpselect.preprocessing.estimator_loss import privacy_of
 from dpselect.preprocessing.private_bounds import bound_grid, ranks_of
-from dpselect.records import Records
 
 RNG = np.random.default_rng(0)
 SIZES = np.array([1, 2, 3, 7, 64, 999])
@@ -75,7 +75,7 @@ def test_texts_of_one_sum_are_told_apart(monkeypatch):
     expected = np.unique(texts, return_inverse=True)[1]
     assert np.array_equal(Persons.of(texts, np.zeros((3000, 1))).number, expected)
     same = np.zeros(3000, dtype=int)
-    monkeypatch.setattr(dpselect.persons, "_distinct", lambda sums: (sums[:1], same))
+    monkeypatch.setattr(dpselect.records.persons, "_distinct", lambda sums: (sums[:1], same))
     assert np.array_equal(Persons.of(texts, np.zeros((3000, 1))).number, expected)
 
 

@@ -11,8 +11,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from dpselect import PrivacyLedger, config_context, processes
-from dpselect.processes import VARIABLE, Process, this_process
+from dpselect import PrivacyLedger, config_context
+from dpselect.utils import processes
+from dpselect.utils.processes import VARIABLE, Process, this_process
 
 
 @pytest.fixture

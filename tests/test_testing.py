@@ -12,6 +12,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from dpselect.records.records.records import numeric_rows
+from dpselect.records.records.training import warns_of_training_records
 from scipy import sparse
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
@@ -24,20 +26,18 @@ from dpselect import (
     DPPoissonRegressor,
     DPRidge,
 )
+from dpselect.accounting.privacy_loss import PrivacyLoss
+from dpselect.base.estimator import ReleaseMixin, warn_if_seeded
 from dpselect.config import config_context
-from dpselect.estimator import ReleaseMixin, warn_if_seeded
 from dpselect.exceptions import PrivacyLeakWarning
 from dpselect.ledger import current_ledger, spending, without_spending
 from dpselect.linear_model.design import Design
-from dpselect.linear_model.noise import LinearProblem
+from dpselect.linear_model.linear_noise import LinearProblem
 from dpselect.noise import as_generator, check_random_state, grid_laplace, root_stream
 from dpselect.preprocessing import DPBoundsScaler
-from dpselect.privacy import PrivacyLoss
-from dpselect.records import numeric_rows
 from dpselect.testing import ReleaseStatement, check_private_estimator, private_estimator_checks
 from dpselect.testing.checks import CHECKS
-from dpselect.training_records import warns_of_training_records
-from dpselect.validation import check_epsilon, check_number
+from dpselect.utils.validation import check_epsilon, check_number
 
 
 class Moments(ReleaseMixin, RegressorMixin, BaseEstimator):

@@ -29,12 +29,12 @@ from dpselect import (
     evaluate,
     privacy_report,
 )
-from dpselect import training_records as module
-from dpselect.estimator import ReleaseMixin
+from dpselect.base.estimator import ReleaseMixin
 from dpselect.evaluation import CalibratedModel
 from dpselect.ledger import CarriesLedgerMixin
-from dpselect.parameters import KEPT
 from dpselect.preprocessing import BoundedScaler, DPBoundsScaler, tabular_pipeline
+from dpselect.records.records import training as module
+from dpselect.utils.parameters import KEPT
 
 MODEL = DPLogisticRegression(alpha=0.1, classes=[0, 1])
 INF = float("inf")

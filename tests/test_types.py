@@ -7,10 +7,10 @@ import pytest
 
 import dpselect
 from dpselect import audit, mechanisms, metrics, noise, preprocessing
-from dpselect.accuracy_first.plan import AccuracyPlan
-from dpselect.ledger import accounting
+from dpselect.accounting import totals as accounting
 from dpselect.ledger.entry import LedgerEntry
 from dpselect.ledger.ledger import Reservation
+from dpselect.model_selection.accuracy_first.accuracy_plan import AccuracyPlan
 from dpselect.model_selection.plan import SelectionPlan
 
 ROOT = Path(dpselect.__file__).parents[1]
@@ -24,7 +24,7 @@ import numpy as np
 import dpselect
 from dpselect import DPLogisticRegression, DPRidge, PrivacyLedger, PrivacyLoss
 from dpselect import AccuracyFirstSearchCV, StabilityGridSearchCV, Thresholdout
-from dpselect.ledger.accounting import composed_epsilon
+from dpselect.accounting.totals import composed_epsilon
 from dpselect.mechanisms import noisy_argmax
 from dpselect.metrics import RampScore
 from dpselect.noise import root_stream
@@ -131,12 +131,12 @@ PUBLIC = {
 def test_the_search_for_public_functions_finds_them():
     for name in (
         "linear_model.logistic.DPLogisticRegression.__init__",
-        "estimator.PrivateEstimator.fit", "linear_model.base.LinearModel.risk_bound",
+        "base.estimator.PrivateEstimator.fit", "linear_model.model.LinearModel.risk_bound",
         "model_selection.delegation.SearchDelegationMixin.predict",
         "ledger.ledger.PrivacyLedger.from_json", "ledger.ledger.PrivacyLedger.budget",
         "ledger.ledger.PrivacyLedger.__enter__", "ledger.ledger.Reservation.commit",
         "metrics.margin.MarginScore.__call__", "metrics.scores.get_score", "noise.grid.grid_step",
-        "config.config_context", "ledger.accounting.composed_epsilon",
+        "config.config_context", "accounting.totals.composed_epsilon",
     ):
         assert f"dpselect.{name}" in PUBLIC
     assert not any("set_score_request" in name for name in PUBLIC)

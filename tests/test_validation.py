@@ -7,7 +7,7 @@ from sklearn.base import clone
 
 from dpselect import DPHistogramDensity, DPLinearSVC, DPLogisticRegression, DPRidge
 from dpselect.preprocessing import DPBoundsScaler
-from dpselect.validation import (
+from dpselect.utils.validation import (
     check_callable,
     check_epsilon,
     check_estimator,

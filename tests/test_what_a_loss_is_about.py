@@ -20,8 +20,8 @@ from dpselect import (
     SeededNoiseWarning,
     StabilityGridSearchCV,
 )
-from dpselect.accuracy_first import search as accuracy_first_module
-from dpselect.model_selection import search as search_module
+from dpselect.model_selection import grid_search as search_module
+from dpselect.model_selection.accuracy_first import search as accuracy_first_module
 
 N, FITS, EPSILON = 100, 5, 0.125
 # so strong a penalty that all margins are small: the minimiser is the mean of sign * x, over alpha

@@ -3,14 +3,14 @@
 from dataclasses import replace
 
 import numpy as np
+from dpselect.records.records.public_shape import PublicShape
 from sklearn.base import clone
 
-from dpselect.estimator import Trial
+from dpselect.base.estimator import Trial
 from dpselect.linear_model.classifier import DPLinearClassifier
 from dpselect.linear_model.design import design_and_targets
 from dpselect.linear_model.sweep import solve
 from dpselect.noise import root_stream
-from dpselect.public_shape import PublicShape
 
 
 def trial(model):

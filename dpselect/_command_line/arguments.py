@@ -4,9 +4,9 @@ import argparse
 import math
 from importlib.metadata import version
 
-from ..ledger.composition import COMPOSITIONS
+from ..accounting.filters import COMPOSITIONS
+from .file_names import refuse_shared_files
 from .messages import CommandError, name_of, printable
-from .paths import refuse_shared_files
 
 DESCRIPTION = (
     "From a table of sensitive records to a model that can be handed over, under one stated privacy "

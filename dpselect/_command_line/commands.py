@@ -7,18 +7,18 @@ import json
 from ..evaluation import evaluate as evaluate_model
 from ..exceptions import AccuracyNotReachedError
 from ..metrics.scores import target_range
-from ..persons import adjacency_of
 from ..preprocessing import schema_template
-from ..preprocessing.cells import as_number
 from ..preprocessing.schema import CategoryColumn, NumberColumn
+from ..preprocessing.table_cells import as_number
+from ..records.persons import adjacency_of
 from ..report import privacy_report
 from . import printing
 from .files import ExportFile, ModelFile, OutputFile, ReportFile, write_all
-from .ledger import create_ledger, open_ledger, paid_by, spend
-from .ledger import to_text as ledger_text
+from .ledger_command import create_ledger, open_ledger, paid_by, spend
+from .ledger_command import to_text as ledger_text
 from .messages import LOGGER, CommandError, columns_named, name_of, say_note
 from .models import load_model
-from .tables import KeptColumn, pandas, read_header, read_schema, read_table
+from .table_files import KeptColumn, pandas, read_header, read_schema, read_table
 from .tasks import check_person, make_task
 
 FORMULAS = ("=", "+", "-", "@")

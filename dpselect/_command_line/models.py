@@ -8,12 +8,11 @@ from zipfile import ZipFile
 import numpy as np
 from sklearn.pipeline import Pipeline
 
-from ..accuracy_first import AccuracyFirstSearchCV
-from ..accuracy_first.search import own_score
 from ..density import DPHistogramDensity
 from ..evaluation import CalibratedModel
 from ..export.trusted import OBJECTS, TRUSTED_TYPES, type_name
-from ..model_selection import StabilityGridSearchCV
+from ..model_selection import AccuracyFirstSearchCV, StabilityGridSearchCV
+from ..model_selection.accuracy_first.search import own_score
 from ..model_selection.plan import PublicResults
 from ..preprocessing import TableEncoder
 from .files import MODELS, ending_of, skops_io

@@ -6,7 +6,7 @@ import math
 import numpy as np
 
 from ..evaluation import CalibratedModel
-from ..inspection.terms import N_POINTS, TermsDisplay
+from ..inspection.terms_display import N_POINTS, TermsDisplay
 from ..model_selection.plan import SelectionPlan, plain
 from ..preprocessing.schema import NumberColumn
 from .messages import printable

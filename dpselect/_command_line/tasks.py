@@ -5,14 +5,13 @@ from typing import Any
 
 import numpy as np
 
-from ..accuracy_first import AccuracyFirstSearchCV
 from ..density import DPHistogramDensity
 from ..linear_model import DPHuberRegressor, DPLogisticRegression, DPPoissonRegressor
-from ..model_selection import StabilityGridSearchCV
+from ..model_selection import AccuracyFirstSearchCV, StabilityGridSearchCV
 from ..preprocessing import PublicSchema, tabular_pipeline
 from ..preprocessing.schema import CategoryColumn, NumberColumn
 from .messages import CommandError, columns_named, name_of
-from .tables import PersonColumn, pandas
+from .table_files import PersonColumn, pandas
 
 # where the risk is promised, alpha must not depend on epsilon
 FIRST_ALPHA = 0.01

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import binom
 
-from ..validation import check_callable, check_number
-from .generators import numpy_generator
+from ..utils.validation import check_callable, check_number
+from .random_numbers import numpy_generator
 
 # releases of each data set that are looked at before the first guess
 FIRST = 32

@@ -10,8 +10,8 @@ import numpy.typing as npt
 from scipy.stats import beta
 from sklearn.ensemble import RandomForestClassifier
 
-from ..validation import check_callable, check_flag, check_number, unquoted
-from .generators import numpy_generator
+from ..utils.validation import check_callable, check_flag, check_number, unquoted
+from .random_numbers import numpy_generator
 
 # parts of the releases: the first trains a classifier, the second chooses an event, the rest counts
 TRAINING, CHOOSING = 0.4, 0.2

@@ -11,10 +11,10 @@ from sklearn.base import clone
 
 from ..metrics import Score
 from ..noise.generators import search_stream
-from ..persons import Persons
-from ..type_aliases import Estimator
-from ..validation import check_callable, check_number
-from .generators import numpy_generator
+from ..records.persons import Persons
+from ..utils.type_aliases import Estimator
+from ..utils.validation import check_callable, check_number
+from .random_numbers import numpy_generator
 
 # walks of a trial; with 100 records, one finds a jump of the score in a tenth to a fifth of the
 # cases, for about as many evaluations as seven steps

@@ -11,12 +11,12 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.stats import binom, gamma
 
-from ..accuracy_first.forms import AccuracyBounds, AccuracyForm, Reduction, SensitivityNoise
-from ..estimator import Trial
+from ..base.accuracy_form import AccuracyBounds, AccuracyForm, Reduction, SensitivityNoise
+from ..base.estimator import Trial
 from ..noise.tails import noise_length
-from ..public_shape import PublicShape
+from ..records.public_shape import PublicShape
 from .cells import cell_masses
-from .noise import SENSITIVITY
+from .count_noise import SENSITIVITY
 
 # probabilities at which the excess is bounded for a bound on its mean
 TAILS = (0.1, 0.03, 0.01, 1e-3, 1e-4, 1e-6, 1e-8)
@@ -28,7 +28,7 @@ class HistogramAccuracy(AccuracyForm):
     nonnegative = False
 
     def excess_bound(self, shape, epsilon, failure_probability=None):
-        """Bound L - min L of one fit; see :class:`~dpselect.accuracy_first.forms.AccuracyForm`.
+        """Bound L - min L of one fit; see :class:`~dpselect.base.accuracy_form.AccuracyForm`.
 
         Notes
         -----

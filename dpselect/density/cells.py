@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..persons import cell_counts
-from ..validation import check_number, unquoted
+from ..records.persons import cell_counts
+from ..utils.validation import check_number, unquoted
 
 MAX_CELLS = 10**7
 

@@ -11,19 +11,19 @@ import numpy.typing as npt
 from sklearn.utils import check_random_state as numpy_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from ..estimator import PrivateDensity
+from ..base.estimator import PrivateDensity
 from ..ledger import PrivacyLedger
 from ..noise import release
 from ..noise.generators import RandomState
-from ..public_shape import PublicShape
-from ..records import numeric_rows
+from ..records.public_shape import PublicShape
+from ..records.records import numeric_rows
 from ..rows import block_map, block_sum
-from ..type_aliases import FloatArray, MatrixLike
-from ..validation import check_number, imported_pandas, one_of
+from ..utils.type_aliases import FloatArray, MatrixLike
+from ..utils.validation import check_number, imported_pandas, one_of
 from .accuracy import HistogramAccuracy
 from .cells import Cells, cell_masses, tiling
-from .noise import HistogramNoise
-from .splits import density_split_scores
+from .count_noise import HistogramNoise
+from .split_scores import density_split_scores
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..type_aliases import Array, FloatArray
-from ..validation import check_number
+from ..utils.type_aliases import Array, FloatArray
+from ..utils.validation import check_number
 from .estimate import Estimate, Metric, columns
 from .evaluation import Evaluation
-from .scores import EDGES, N_BINS, PROBABILITIES
+from .score_bins import EDGES, N_BINS, PROBABILITIES
 
 if TYPE_CHECKING:
     from pandas import DataFrame

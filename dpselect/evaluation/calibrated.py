@@ -12,15 +12,15 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.ensemble import StackingClassifier
 from sklearn.isotonic import IsotonicRegression
 
+from ..accounting.privacy_loss import PrivacyLoss
 from ..preprocessing.plain_pipelines import to_sklearn
-from ..privacy import PrivacyLoss
+from ..records.training import warns_of_training_records
 from ..rows import block_map
-from ..training_records import warns_of_training_records
-from ..type_aliases import Array, Estimator, FloatArray, MatrixLike
-from ..validation import check_choice, check_number
+from ..utils.type_aliases import Array, Estimator, FloatArray, MatrixLike
+from ..utils.validation import check_choice, check_number
 from .binary import BIN, LABEL, SCORE, BinaryEvaluation
 from .plain_calibrated import plain_calibrated
-from .scores import EDGES, N_BINS, PROBABILITIES, class_probabilities, probabilities
+from .score_bins import EDGES, N_BINS, PROBABILITIES, class_probabilities, probabilities
 
 # bins go together until a rate has a size of so many standard deviations of its noise
 FEWEST_DEVIATIONS = 6.0

@@ -7,7 +7,7 @@ import numpy as np
 
 from .binary import METRICS, BinaryEvaluation
 from .estimate import Metric
-from .scores import BinaryCells, class_probabilities, score_bins
+from .score_bins import BinaryCells, class_probabilities, score_bins
 
 CONFIDENCE_METRICS = {
     "accuracy": METRICS["positive_rate"],

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..metrics.score import check_shape, predicted_by
 from ..rows import block_map
-from ..type_aliases import FloatArray
+from ..utils.type_aliases import FloatArray
 from .estimate import Metric
 from .evaluation import Evaluation
 

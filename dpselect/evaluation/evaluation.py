@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from ..privacy import PrivacyLoss
-from ..type_aliases import FloatArray
-from ..validation import check_choice, check_member, imported_pandas
+from ..accounting.privacy_loss import PrivacyLoss
+from ..utils.type_aliases import FloatArray
+from ..utils.validation import check_choice, check_member, imported_pandas
 from .estimate import Estimate, Metric
 from .intervals import NoisyCounts
 

@@ -7,7 +7,7 @@ from .density import DensityCells
 from .multiclass import MulticlassCells
 from .regression import RegressionCells
 from .release import EvaluationPlan, count
-from .scores import BinaryCells
+from .score_bins import BinaryCells
 
 # standard deviation of the logits, of equally frequent classes
 SPREAD = 1.5

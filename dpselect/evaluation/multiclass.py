@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..metrics.score import check_shape, predicted_by
-from ..type_aliases import Array
-from ..validation import check_choice, check_member, imported_pandas
+from ..utils.type_aliases import Array
+from ..utils.validation import check_choice, check_member, imported_pandas
 from .estimate import Estimate, Metric
 from .evaluation import Evaluation
 from .quadrature import slope_corrections
-from .scores import class_probabilities
+from .score_bins import class_probabilities
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -11,8 +11,8 @@ import numpy.typing as npt
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from ..estimator import warn_if_seeded
-from ..held_records import HeldRecords
+from ..accounting.privacy_loss import PrivacyLoss
+from ..base.estimator import warn_if_seeded
 from ..ledger import PrivacyLedger, spending, warn_if_nobody_pays
 from ..metrics.score import with_labels
 from ..noise import (
@@ -26,25 +26,25 @@ from ..noise import (
 )
 from ..noise.generators import RandomState
 from ..noise.grid import noise_ratio
-from ..persons import adjacency_of, cell_counts, check_one_label_a_row
-from ..privacy import PrivacyLoss
-from ..records import as_targets, one_label_a_row, public_classes
-from ..rows import align, as_lazy, in_memory, n_rows, on_labels
-from ..training_records import (
+from ..records.held_out import HeldRecords
+from ..records.persons import adjacency_of, cell_counts, check_one_label_a_row
+from ..records.records import as_targets, one_label_a_row, public_classes
+from ..records.training import (
     holds_training_records,
     model_not_counted,
     warn_of_training_records,
     without_looking,
 )
-from ..type_aliases import Estimator, MatrixLike
-from ..validation import check_epsilon, check_flag, check_interval, unquoted
+from ..rows import align, as_lazy, in_memory, n_rows, on_labels
+from ..utils.type_aliases import Estimator, MatrixLike
+from ..utils.validation import check_epsilon, check_flag, check_interval, unquoted
 from .binary import BinaryEvaluation
 from .confidence import ConfidenceCells, ConfidenceEvaluation
 from .density import DensityCells, DensityEvaluation
 from .evaluation import Evaluation
 from .multiclass import MulticlassCells, MulticlassEvaluation
 from .regression import RegressionCells, RegressionEvaluation
-from .scores import BinaryCells
+from .score_bins import BinaryCells
 
 # one replaced record or person lowers counts by 1 in all and raises others by as much
 SENSITIVITY = 2.0

@@ -7,11 +7,11 @@ from typing import Any
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from ..composition import privacy_of
 from ..evaluation import CalibratedModel
-from ..parameters import as_fitted
+from ..preprocessing.estimator_loss import privacy_of
 from ..preprocessing.pipeline_check import check_pipeline_privacy
-from ..type_aliases import Estimator
+from ..utils.parameters import as_fitted
+from ..utils.type_aliases import Estimator
 from .graph import Graph
 from .onnx_parts import add, calibrate, inputs
 

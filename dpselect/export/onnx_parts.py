@@ -7,16 +7,16 @@ from scipy.linalg import helmert
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
-from ..linear_model.base import LinearModel
 from ..linear_model.classifier import DPLinearClassifier
 from ..linear_model.logistic import DPLogisticRegression
+from ..linear_model.model import LinearModel
 from ..linear_model.poisson import LEAST, DPPoissonRegressor
 from ..linear_model.ridge import DPRidge
-from ..parameters import as_fitted
 from ..preprocessing import BoundedScaler, DPBoundsScaler, NormClipper, TableEncoder
 from ..preprocessing.plain_tables import spellings
 from ..preprocessing.schema import CategoryColumn
 from ..preprocessing.terms import CategoryTerm, FourierTerm, NumberTerm, PairTerm
+from ..utils.parameters import as_fitted
 from .graph import INTEGERS, NUMBERS, TEXT
 
 

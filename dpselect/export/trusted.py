@@ -9,15 +9,19 @@ from sklearn.metrics.pairwise import euclidean_distances, manhattan_distances
 from sklearn.utils.validation import check_array
 
 from .. import density, evaluation, linear_model, metrics, preprocessing
-from ..accuracy_first import AccuracyFirstSearchCV, AccuracyPlan
-from ..accuracy_first.plan import MethodPlan
-from ..accuracy_first.search import own_score
+from ..accounting.events import ChoiceEvent, GaussianEvent, ObjectiveEvent
+from ..accounting.privacy_loss import PrivacyLoss
 from ..evaluation.intervals import NoisyCounts
-from ..events import ChoiceEvent, GaussianEvent, ObjectiveEvent
-from ..model_selection import SelectionPlan, StabilityGridSearchCV
+from ..model_selection import (
+    AccuracyFirstSearchCV,
+    AccuracyPlan,
+    SelectionPlan,
+    StabilityGridSearchCV,
+)
+from ..model_selection.accuracy_first.accuracy_plan import MethodPlan
+from ..model_selection.accuracy_first.search import own_score
 from ..model_selection.plan import PublicResults
 from ..preprocessing import schema, terms
-from ..privacy import PrivacyLoss
 
 # those that have attributes alone: to make one opens no file and runs no code of the file
 OBJECTS = (

@@ -10,19 +10,19 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from ..base.estimator import ReleaseMixin, warn_if_seeded
 from ..config import warn_caller, with_config
-from ..estimator import ReleaseMixin, warn_if_seeded
 from ..exceptions import BudgetExceededError
-from ..held_records import HeldRecords
 from ..ledger import PrivacyLedger, refuse_inner_ledger, spending, without_spending
 from ..metrics import Score
 from ..model_selection.splits import check_splitter, disjoint_parts, make_splits
 from ..noise import root_stream
 from ..noise.generators import RandomState
-from ..persons import Persons, check_one_label_a_row, check_weighs_persons
-from ..records import Weighted, numeric_rows, one_label_a_row, split_groups, take_part
-from ..type_aliases import CrossValidation, Estimator, MatrixLike
-from ..validation import check_estimator, check_n_jobs, check_number
+from ..records.held_out import HeldRecords
+from ..records.persons import Persons, check_one_label_a_row, check_weighs_persons
+from ..records.records import Weighted, numeric_rows, one_label_a_row, split_groups, take_part
+from ..utils.type_aliases import CrossValidation, Estimator, MatrixLike
+from ..utils.validation import check_estimator, check_n_jobs, check_number
 from .thresholdout import (
     both_scores,
     bounded_score,

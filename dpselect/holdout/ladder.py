@@ -9,13 +9,13 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from ..estimator import ReleaseMixin
-from ..held_records import HeldRecords
+from ..accounting.privacy_loss import PrivacyLoss
+from ..base.estimator import ReleaseMixin
 from ..ledger import spending
-from ..persons import adjacency_of
-from ..privacy import PrivacyLoss
-from ..type_aliases import MatrixLike
-from ..validation import check_number
+from ..records.held_out import HeldRecords
+from ..records.persons import adjacency_of
+from ..utils.type_aliases import MatrixLike
+from ..utils.validation import check_number
 
 # losses are compared up to rounding errors of this size
 DIGITS = 12

@@ -9,18 +9,18 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from ..estimator import ReleaseMixin, warn_if_seeded
+from ..accounting.privacy_loss import Adjacency, PrivacyLoss
+from ..base.estimator import ReleaseMixin, warn_if_seeded
 from ..exceptions import CertificateError
-from ..held_records import HeldRecords
 from ..ledger import PrivacyLedger, spending
 from ..mechanisms.reusable_holdout import ReusableHoldout
 from ..metrics import Score, get_score
 from ..noise import check_random_state, is_seeded
 from ..noise.generators import RandomState
-from ..persons import check_weighs_persons
-from ..privacy import Adjacency, PrivacyLoss
-from ..type_aliases import Estimator, MatrixLike
-from ..validation import check_number
+from ..records.held_out import HeldRecords
+from ..records.persons import check_weighs_persons
+from ..utils.type_aliases import Estimator, MatrixLike
+from ..utils.validation import check_number
 
 
 class Thresholdout(ReleaseMixin, BaseEstimator):

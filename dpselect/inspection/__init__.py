@@ -3,16 +3,16 @@
 They show public numbers and released values only. matplotlib is needed for `plot`.
 """
 
-from .accuracy_first import AccuracyFirstDisplay
-from .density import DensityDisplay
-from .evaluation import (
+from .accuracy_first_display import AccuracyFirstDisplay
+from .density_display import DensityDisplay
+from .evaluation_display import (
     EvaluationCalibrationDisplay,
     EvaluationConfusionDisplay,
     EvaluationRocDisplay,
 )
-from .ledger import PrivacyLedgerDisplay
-from .selection import StabilitySearchDisplay
-from .terms import TermsDisplay
+from .ledger_display import PrivacyLedgerDisplay
+from .selection_display import StabilitySearchDisplay
+from .terms_display import TermsDisplay
 
 __all__ = [
     "AccuracyFirstDisplay",

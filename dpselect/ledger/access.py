@@ -6,8 +6,8 @@ import time
 from contextlib import closing, suppress
 from pathlib import Path
 
-from ..processes import lock_that_forks_wait_for
-from .blocks import block
+from ..utils.processes import lock_that_forks_wait_for
+from .open_blocks import block
 
 # how the name of a file begins that is no ledger yet
 UNFINISHED = ".dpselect-unfinished-"

@@ -2,7 +2,7 @@
 
 import getpass
 
-from ..privacy import PERSONS_INSTEAD, Adjacency
+from ..accounting.privacy_loss import PERSONS_INSTEAD, Adjacency
 
 
 def account():

@@ -14,11 +14,11 @@ from fractions import Fraction
 from itertools import accumulate
 from pathlib import Path
 
-from ..privacy import KINDS, PrivacyLoss
+from ..accounting.filters import of_text, to_text
+from ..accounting.privacy_loss import KINDS, PrivacyLoss
 from .access import UNFINISHED, making, no_ledger, reading, refuse_what_is_no_file, writing
 from .amounts import exact, exact_sum, fits, left_of
-from .blocks import block
-from .composition import of_text, to_text
+from .open_blocks import block
 
 # marks an SQLite file as a ledger of this form
 APPLICATION_ID, VERSION = 0x44505345, 5

@@ -16,8 +16,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from ..config import carried_config, get_config
-from ..processes import this_process
-from .blocks import block
+from ..utils.processes import this_process
+from .open_blocks import block
 from .spending import Origin, coming_from, has_ended, open_here, opener
 
 # an attribute of what was unpickled

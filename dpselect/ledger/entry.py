@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, Self
 
-from ..privacy import KINDS, PrivacyLoss
+from ..accounting.privacy_loss import KINDS, PrivacyLoss
 from .budget_file import COLUMNS
 
 UNCOMMITTED = "uncommitted"

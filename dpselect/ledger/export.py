@@ -4,10 +4,10 @@ import json
 import math
 from datetime import datetime
 
-from ..privacy import KINDS, PrivacyLoss
+from ..accounting.filters import of_text, to_text
+from ..accounting.privacy_loss import KINDS, PrivacyLoss
 from .amounts import exact, fits
 from .budget_file import COLUMNS, counted_loss
-from .composition import of_text, to_text
 from .entry import TIMES, LedgerEntry
 
 

@@ -10,19 +10,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Self
 
-from ..events import Event
+from ..accounting.events import Event
+from ..accounting.filters import COMPOSITIONS, law_of
+from ..accounting.privacy_loss import Adjacency, PrivacyLoss
+from ..accounting.totals import composed_epsilon
 from ..exceptions import BudgetExceededError
-from ..privacy import Adjacency, PrivacyLoss
-from ..type_aliases import PathLike
-from ..validation import check_choice, check_number
-from .accounting import composed_epsilon
+from ..utils.type_aliases import PathLike
+from ..utils.validation import check_choice, check_number
 from .admission import account, check_text, check_unit, in_unit
 from .amounts import exact
-from .blocks import Exit, entered
 from .budget_file import new_file, snapshot, transaction
-from .composition import COMPOSITIONS, law_of
 from .entry import LedgerEntry
 from .export import read_json, write_json
+from .open_blocks import Exit, entered
 from .spending import Opening
 
 
@@ -278,7 +278,7 @@ class PrivacyLedger:
 
         See Also
         --------
-        dpselect.ledger.accounting.composed_epsilon : A finer total, by another library.
+        dpselect.accounting.composed_epsilon : A finer total, by another library.
 
         Examples
         --------

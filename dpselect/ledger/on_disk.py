@@ -2,7 +2,7 @@
 
 import os
 
-from ..type_aliases import PathLike
+from ..utils.type_aliases import PathLike
 
 # how SQLite begins a database, its write-ahead log (in two byte orders), and a journal
 BEGINNINGS = (

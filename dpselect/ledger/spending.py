@@ -7,10 +7,10 @@ from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 
+from ..accounting.privacy_loss import PrivacyLoss
 from ..noise.generators import noise_is_drawn_since, noise_mark
-from ..privacy import PrivacyLoss
-from ..processes import lock_that_forks_wait_for, this_process
-from .blocks import block
+from ..utils.processes import lock_that_forks_wait_for, this_process
+from .open_blocks import block
 
 # what this thread has opened, the innermost last
 _opened = ContextVar("opened ledgers", default=())

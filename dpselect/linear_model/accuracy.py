@@ -10,14 +10,14 @@ from functools import cached_property
 
 import numpy as np
 
-from ..accuracy_first.forms import (
+from ..base.accuracy_form import (
     AccuracyBounds,
     AccuracyForm,
     Reduction,
     SensitivityNoise,
     root_rounding,
 )
-from ..estimator import Trial
+from ..base.estimator import Trial
 from ..mechanisms.verification import root_excess_sensitivity
 from ..noise import release
 from ..noise.tails import noise_length
@@ -68,7 +68,7 @@ class LinearAccuracy(AccuracyForm):
         return self.model.calibration(shape, epsilon).delta
 
     def excess_bound(self, shape, epsilon, failure_probability=None):
-        """Bound L - min L of one fit; see :class:`~dpselect.accuracy_first.forms.AccuracyForm`.
+        """Bound L - min L of one fit; see :class:`~dpselect.base.accuracy_form.AccuracyForm`.
 
         Notes
         -----

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy.typing as npt
 
-from ..estimator import PrivateClassifier
-from ..parameters import with_parameters
+from ..base.estimator import PrivateClassifier
 from ..rows import block_map
-from ..type_aliases import FloatArray, MatrixLike
-from .base import LinearModel
+from ..utils.parameters import with_parameters
+from ..utils.type_aliases import FloatArray, MatrixLike
+from .model import LinearModel
 from .weights import check_class_weight
 
 

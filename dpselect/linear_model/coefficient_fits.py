@@ -11,17 +11,17 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from ..estimator import Trial
-from ..first_releases import epsilon_of_fit, first_releases
-from ..persons import shares
-from ..privacy import Adjacency
-from ..public_shape import PublicShape
+from ..accounting.privacy_loss import Adjacency
+from ..base.estimator import Trial
+from ..base.learned_numbers import epsilon_of_fit, first_releases
+from ..records.persons import shares
+from ..records.public_shape import PublicShape
 from ..rows import align, block_sum
-from ..type_aliases import FloatArray
-from .base import LinearModel
+from ..utils.type_aliases import FloatArray
 from .design import design_and_targets
+from .model import LinearModel
 from .ridge import DPRidge
-from .ridge.noise import symmetric
+from .ridge.ridge_noise import symmetric
 from .ridge.sums import clipped_rows
 
 # what the constant counts in the matrices: it is known best, and less of it leaves less noise to others

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..privacy import PrivacyLoss
-from ..type_aliases import FloatArray
-from ..validation import check_number, imported_pandas
+from ..accounting.privacy_loss import PrivacyLoss
+from ..utils.type_aliases import FloatArray
+from ..utils.validation import check_number, imported_pandas
 
 if TYPE_CHECKING:
     from pandas import DataFrame

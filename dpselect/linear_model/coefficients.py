@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.pipeline import Pipeline
 
-from ..estimator import warn_if_seeded
-from ..held_records import HeldRecords
+from ..accounting.privacy_loss import PrivacyLoss
+from ..base.estimator import warn_if_seeded
 from ..ledger import PrivacyLedger, spending, warn_if_nobody_pays
 from ..model_selection.private_steps import last_step, steps_before
 from ..model_selection.row_steps import quietly
@@ -24,17 +24,17 @@ from ..noise import (
     spherical_laplace,
 )
 from ..noise.generators import RandomState
-from ..parameters import as_fitted
-from ..persons import adjacency_of
 from ..preprocessing import TableEncoder
 from ..preprocessing.pipeline_check import check_pipeline_privacy
 from ..preprocessing.table_form import read_form
-from ..privacy import PrivacyLoss
-from ..records import Weighted, check_weights, numeric_rows
+from ..records.held_out import HeldRecords
+from ..records.persons import adjacency_of
+from ..records.records import Weighted, check_weights, numeric_rows
+from ..records.training import holds_training_records, model_not_counted
 from ..rows import as_lazy, is_lazy, map_rows
-from ..training_records import holds_training_records, model_not_counted
-from ..type_aliases import Estimator, MatrixLike
-from ..validation import check_epsilon, check_number
+from ..utils.parameters import as_fitted
+from ..utils.type_aliases import Estimator, MatrixLike
+from ..utils.validation import check_epsilon, check_number
 from .coefficient_fits import check_asked_as_fitted, check_model, fits_of
 from .coefficient_intervals import CoefficientIntervals, intervals_of, least_curvature, upper
 

@@ -8,8 +8,8 @@ documentation.
 import math
 from dataclasses import replace
 
-from ..events import GaussianEvent, ObjectiveEvent
-from ..mechanisms.gaussian import gaussian_mu
+from ..accounting.events import GaussianEvent, ObjectiveEvent
+from ..accounting.gaussian import gaussian_mu
 from ..mechanisms.gaussian_objective import LARGEST, largest_kappa, objective_mu, signless_mu
 from ..mechanisms.person_objective import person_kappa, person_mu, person_signless_mu
 from .calibration import (

@@ -5,14 +5,14 @@ from typing import ClassVar
 
 from sklearn.linear_model import LinearRegression
 
-from ..estimator import PrivateRegressor
+from ..base.estimator import PrivateRegressor
 from ..metrics import ClippedAbsoluteErrorScore
-from ..parameters import with_parameters
 from ..rows import block_map
-from ..type_aliases import FloatArray, MatrixLike
-from ..validation import interval, middle_and_half
-from .base import LinearModel
+from ..utils.parameters import with_parameters
+from ..utils.type_aliases import FloatArray, MatrixLike
+from ..utils.validation import interval, middle_and_half
 from .losses import HALF_RANGE, PseudoHuberLoss
+from .model import LinearModel
 
 
 @with_parameters

@@ -7,16 +7,16 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from scipy.special import expit, logit
 
-from ..first_releases import FirstRelease
-from ..parameters import with_parameters
+from ..base.learned_numbers import FirstRelease
 from ..rows import block_map
-from ..type_aliases import FloatArray, MatrixLike
-from ..validation import check_number, number, unless
-from .base import LinearModel
+from ..utils.parameters import with_parameters
+from ..utils.type_aliases import FloatArray, MatrixLike
+from ..utils.validation import check_number, number, unless
 from .classifier import DPLinearClassifier
-from .first_releases import ClassShares
 from .losses import CappedLogisticLoss, LogisticLoss
-from .plain import check_probabilities, logistic_predictor
+from .model import LinearModel
+from .norms_and_rates import ClassShares
+from .sklearn_models import check_probabilities, logistic_predictor
 
 
 def _check_shares(name, value):

@@ -7,18 +7,18 @@ from typing import ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
-from ..estimator import PrivateRegressor
-from ..first_releases import FirstRelease
+from ..base.estimator import PrivateRegressor
+from ..base.learned_numbers import FirstRelease
 from ..metrics import PoissonDevianceScore
-from ..metrics.plain import d_squared
-from ..parameters import with_parameters
+from ..metrics.exact import d_squared
 from ..rows import block_map
-from ..type_aliases import FloatArray, MatrixLike
-from ..validation import size, unless
-from .base import LinearModel
-from .first_releases import MeanCount
+from ..utils.parameters import with_parameters
+from ..utils.type_aliases import FloatArray, MatrixLike
+from ..utils.validation import size, unless
 from .losses import PoissonLoss
-from .plain import exponential_predictor
+from .model import LinearModel
+from .norms_and_rates import MeanCount
+from .sklearn_models import exponential_predictor
 
 # the logarithm of the least rate that is predicted, so that deviances are finite
 LEAST = -700.0

@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from ..certificates import INEXACTNESS, RiskBound
+from ..base.certificates import INEXACTNESS, RiskBound
 from ..noise.tails import noise_length
 from .design import design_and_targets
 from .problems import mean_losses

@@ -5,8 +5,8 @@ from typing import ClassVar
 
 from sklearn.svm import LinearSVC
 
-from ..parameters import with_parameters
-from ..validation import size
+from ..utils.parameters import with_parameters
+from ..utils.validation import size
 from .classifier import DPLinearClassifier
 from .losses import HuberHingeLoss
 

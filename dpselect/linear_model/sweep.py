@@ -6,12 +6,12 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from ..estimator import Trial
+from ..base.estimator import Trial
 from ..metrics import Score
 from ..noise import release
-from ..persons import shares
+from ..records.persons import shares
 from ..rows import Parts, in_part
-from ..type_aliases import FloatArray, MatrixLike
+from ..utils.type_aliases import FloatArray, MatrixLike
 from .design import design_and_targets
 from .solver import minimise
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..rows import block_map
-from ..validation import size
+from ..utils.validation import size
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import ndtr
 
-from .gaussian import gaussian_log_delta, gaussian_mu
+from ..accounting.gaussian import gaussian_log_delta, gaussian_mu
 
 # intervals of the angle that stands for the correlation, of directions, of s, and of the loss
 N_ANGLES, N_DIRECTIONS, N_SLOPES, N_LOSSES = 24, 240, 8, 96

@@ -8,11 +8,11 @@ statement and proof.
 import numpy as np
 import numpy.typing as npt
 
-from ..events import GRID_CHARGE, ChoiceEvent
+from ..accounting.events import GRID_CHARGE, ChoiceEvent
 from ..noise import as_generator, geometric, grid_step, gumbel, nearest_multiple
 from ..noise.generators import RandomState
-from ..type_aliases import FloatArray
-from ..validation import check_number, unquoted
+from ..utils.type_aliases import FloatArray
+from ..utils.validation import check_number, unquoted
 
 
 def exponential_noise_scales(sensitivities: npt.ArrayLike, epsilon: float) -> FloatArray:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ..type_aliases import Estimator, MatrixLike
-from ..validation import check_interval, check_number
+from ..utils.type_aliases import Estimator, MatrixLike
+from ..utils.validation import check_interval, check_number
 from .score import (
     AtLeastScore,
     Score,

@@ -8,8 +8,8 @@ import numpy.typing as npt
 from scipy.special import expit
 
 from ..rows import block_map
-from ..type_aliases import Estimator, FloatArray, FloatOrArray, MatrixLike
-from ..validation import check_number
+from ..utils.type_aliases import Estimator, FloatArray, FloatOrArray, MatrixLike
+from ..utils.validation import check_number
 from .score import (
     Score,
     check_shape,

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ..type_aliases import Estimator, MatrixLike
-from ..validation import check_number
+from ..utils.type_aliases import Estimator, MatrixLike
+from ..utils.validation import check_number
 from .score import Score, check_shape, predicted_by, weighted_sum, weighted_total, with_labels
 
 

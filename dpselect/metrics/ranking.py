@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 from ..exceptions import CertificateError
 from ..rows import align
-from ..type_aliases import Estimator, MatrixLike
-from ..validation import check_number
+from ..utils.type_aliases import Estimator, MatrixLike
+from ..utils.validation import check_number
 from .score import (
     AtLeastScore,
     Score,

@@ -8,8 +8,8 @@ import numpy.typing as npt
 from sklearn.utils import column_or_1d
 
 from ..rows import align, as_lazy, block_sum, is_lazy, on_labels
-from ..type_aliases import Estimator, MatrixLike
-from ..validation import unquoted
+from ..utils.type_aliases import Estimator, MatrixLike
+from ..utils.validation import unquoted
 
 
 class Score(ABC):

@@ -12,8 +12,8 @@ from scipy.special import kl_div
 
 from ..exceptions import CertificateError
 from ..rows import block_map
-from ..type_aliases import Estimator, FloatArray, FloatOrArray, MatrixLike
-from ..validation import check_number
+from ..utils.type_aliases import Estimator, FloatArray, FloatOrArray, MatrixLike
+from ..utils.validation import check_number
 from .explained import R2Score, RootMeanSquaredErrorScore, checked_range
 from .margin import BrierScore, HingeScore, LogisticScore, RampScore
 from .probability import LogLossScore

@@ -1,7 +1,16 @@
 """Private model selection."""
 
+from .accuracy_first import AccuracyFirstSearchCV, AccuracyPlan
+from .grid_search import StabilityGridSearchCV
 from .plan import SelectionPlan
-from .search import StabilityGridSearchCV
 from .strategies import Choice, Problem, Strategy
 
-__all__ = ["Choice", "Problem", "SelectionPlan", "StabilityGridSearchCV", "Strategy"]
+__all__ = [
+    "AccuracyFirstSearchCV",
+    "AccuracyPlan",
+    "Choice",
+    "Problem",
+    "SelectionPlan",
+    "StabilityGridSearchCV",
+    "Strategy",
+]

@@ -7,18 +7,18 @@ from sklearn.base import RegressorMixin, clone
 from sklearn.model_selection import ParameterGrid
 from sklearn.pipeline import Pipeline
 
-from ..capabilities import require
-from ..estimator import PrivateEstimator
+from ..base.capabilities import require
+from ..base.estimator import PrivateEstimator
 from ..exceptions import CertificateError
 from ..ledger import refuse_inner_ledger
-from ..parameters import with_values
 from ..preprocessing.kinds_check import check_kinds
 from ..preprocessing.pipeline_check import check_pipeline_privacy, releases_privately
 from ..preprocessing.table_form import is_documents
 from ..preprocessing.tabular import BOUNDS, TOLD, TabularPipeline
-from ..public_shape import PublicShape, n_problems
-from ..records import one_label_a_row, public_classes, warn_if_labels_learned
-from ..validation import unquoted
+from ..records.public_shape import PublicShape, n_problems
+from ..records.records import one_label_a_row, public_classes, warn_if_labels_learned
+from ..utils.parameters import with_values
+from ..utils.validation import unquoted
 from . import row_steps
 from .private_steps import check_candidate, check_grid, keep_to_memory, last_step
 

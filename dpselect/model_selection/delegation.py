@@ -15,10 +15,10 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from ..noise import is_seeded
-from ..parameters import as_fitted
 from ..preprocessing.plain_pipelines import to_sklearn
-from ..training_records import warns_of_training_records
-from ..type_aliases import Array, MatrixLike
+from ..records.training import warns_of_training_records
+from ..utils.parameters import as_fitted
+from ..utils.type_aliases import Array, MatrixLike
 from .private_steps import freeze, last_private, thaw
 
 Delegated: TypeAlias = Callable[[MatrixLike], Any]

@@ -16,8 +16,8 @@ from sklearn.metrics import get_scorer_names
 # the twin of a search another search with a twin
 from sklearn.model_selection import GridSearchCV, GroupKFold
 
-from ..capabilities import Certified
-from ..estimator import ReleaseMixin
+from ..base.capabilities import Certified
+from ..base.estimator import ReleaseMixin
 from ..metrics.scores import SCORES
 from ..preprocessing.pipeline_check import releases_privately
 from ..rows import as_lazy, is_lazy

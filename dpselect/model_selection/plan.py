@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..capabilities import RanksRegularisation
+from ..base.capabilities import RanksRegularisation
 from .candidates import one_of_each_kind
 
 # records times epsilon for each coefficient: below these the noise of linear classifiers weighs

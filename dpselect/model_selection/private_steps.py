@@ -5,8 +5,8 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
-from ..capabilities import TakesGroups, require
-from ..estimator import warn_if_seeded
+from ..base.capabilities import TakesGroups, require
+from ..base.estimator import warn_if_seeded
 from ..preprocessing.kinds_check import check_kinds
 from ..preprocessing.pipeline_check import inner_parts, private_parts
 from .row_steps import fit, fit_private, transform

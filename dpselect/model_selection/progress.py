@@ -6,7 +6,7 @@ not tell of their training: "random_stopping" must not tell how many it trains.
 
 import logging
 
-from ..type_aliases import Function
+from ..utils.type_aliases import Function
 
 try:  # scikit-learn 1.9 and later
     from sklearn.callback import CallbackSupportMixin

@@ -23,9 +23,9 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 from ..config import usual_settings
 from ..ledger import without_spending
 from ..noise.generators import noise_for_dummy_data
-from ..preprocessing.cells import CellError
 from ..preprocessing.kinds_check import check_kinds_inside
 from ..preprocessing.pipeline_check import map_parts, releases_privately
+from ..preprocessing.table_cells import CellError
 from ..preprocessing.table_encoder import TableEncoder
 from ..preprocessing.table_form import DUMMY_NUMBERS, DUMMY_TEXT, TableForm, read_form
 from ..rows import column_names, is_lazy, map_rows, read_by_block, take

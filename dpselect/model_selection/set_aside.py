@@ -12,19 +12,19 @@ from typing import Any
 import numpy as np
 from sklearn.base import DensityMixin, RegressorMixin, clone, is_classifier
 
+from ..accounting.privacy_loss import PrivacyLoss
 from ..evaluation.density import DensityCells
 from ..evaluation.forecast import forecast_message
 from ..evaluation.release import EvaluationPlan, cells_of, cells_of_classes, cells_of_range
 from ..metrics.scores import target_range
 from ..noise import as_generator, is_seeded
-from ..persons import Persons
-from ..privacy import PrivacyLoss
 from ..private_model import PrivateModel
-from ..records import as_targets, numeric_rows, one_label_a_row
+from ..records.persons import Persons
+from ..records.records import as_targets, numeric_rows, one_label_a_row
 from ..rows import n_rows, on_labels, take, take_records
-from ..validation import check_number
+from ..utils.validation import check_number
+from .final_fit import release_state
 from .private_steps import last_private, last_step
-from .release import release_state
 
 
 def check_evaluation(search, models=()):

@@ -22,7 +22,7 @@ from sklearn.utils import check_random_state
 
 from ..exceptions import CertificateError
 from ..rows.cutting import all_indices, packed, unpacked
-from ..validation import unquoted
+from ..utils.validation import unquoted
 
 # splitters whose indices follow from the number of records and a random state
 BLIND = (KFold, RepeatedKFold, ShuffleSplit, LeaveOneOut, LeavePOut, TimeSeriesSplit)

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from ..type_aliases import FloatArray
-from ..validation import check_number, unquoted
+from ..utils.type_aliases import FloatArray
+from ..utils.validation import check_number, unquoted
 from .grid import NO_GRID, grid_noise, grid_step, nearest_multiple
 
 # steps of the grid in a scale of noise of float64, as a power of two

@@ -11,8 +11,8 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from ..type_aliases import FloatArray, IntArray, Shape
-from ..validation import unquoted
+from ..utils.type_aliases import FloatArray, IntArray, Shape
+from ..utils.validation import unquoted
 
 # steps of the grid in a scale of the noise, as a power of two
 FINENESS = 40

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..type_aliases import Array, FloatArray, Shape
-from ..validation import check_number
+from ..utils.type_aliases import Array, FloatArray, Shape
+from ..utils.validation import check_number
 from .grid import discrete_laplace_at_rate, geometric
 from .standard_noise import exponential, gaussian
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..type_aliases import FloatArray, Shape
+from ..utils.type_aliases import FloatArray, Shape
 
 
 def spherical_laplace(generator: np.random.Generator, n_vectors: int, dimension: int) -> FloatArray:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..validation import unquoted
+from ..utils.validation import unquoted
 
 
 def holds_numbers(column):

@@ -36,7 +36,7 @@ from sklearn.preprocessing import (
 )
 from sklearn.random_projection import GaussianRandomProjection, SparseRandomProjection
 
-from ..type_aliases import Estimator
+from ..utils.type_aliases import Estimator
 from .private_bounds import DPBoundsScaler
 from .scalers import BoundedScaler, NormClipper
 from .table_encoder import TableEncoder

@@ -9,8 +9,8 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from ..capabilities import HasPlainForm
-from ..type_aliases import Estimator
+from ..base.capabilities import HasPlainForm
+from ..utils.type_aliases import Estimator
 from .pipeline_check import check_pipeline_privacy, inner_parts
 
 

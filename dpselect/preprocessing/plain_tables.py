@@ -19,9 +19,9 @@ from sklearn.preprocessing import (
     OrdinalEncoder,
 )
 
-from .cells import MISSING_TEXTS, TRUTHS, as_number
 from .plain_rows import affine, as_float64, between, having, known_columns
 from .schema import TRANSFORMS
+from .table_cells import MISSING_TEXTS, TRUTHS, as_number
 from .terms import CategoryTerm, FourierTerm, NumberTerm, PairTerm
 
 # how Python, numpy and pandas write what is missing

@@ -8,18 +8,18 @@ from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from ..estimator import PrivateEstimator
+from ..accounting.zcdp import ROUNDING, zcdp_budget
+from ..base.estimator import PrivateEstimator
 from ..ledger import PrivacyLedger
 from ..mechanisms.selection import GRID_CHARGE, gumbel_choice, largest_sum
-from ..mechanisms.zcdp import ROUNDING, zcdp_budget
 from ..noise import grid_step, gumbel, nearest_multiple
 from ..noise.generators import RandomState
-from ..persons import cell_counts
-from ..public_shape import PublicShape
-from ..records import numeric_rows
+from ..records.persons import cell_counts
+from ..records.public_shape import PublicShape
+from ..records.records import numeric_rows
 from ..rows import block_map
-from ..type_aliases import FloatArray, MatrixLike
-from ..validation import number
+from ..utils.type_aliases import FloatArray, MatrixLike
+from ..utils.validation import number
 from .plain_rows import scaling
 from .scalers import scale_to_bounds
 

@@ -10,11 +10,11 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from ..atomic import all_or_nothing
-from ..records import numeric_rows
+from ..records.records import numeric_rows
 from ..rows import block_map
-from ..type_aliases import FloatArray, MatrixLike
-from ..validation import check_choice, size
+from ..utils.atomic import all_or_nothing
+from ..utils.type_aliases import FloatArray, MatrixLike
+from ..utils.validation import check_choice, size
 from .plain_rows import clipping, scaling
 from .table_form import column_places
 

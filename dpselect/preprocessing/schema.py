@@ -12,9 +12,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..type_aliases import Array, FloatArray, IntArray, PathLike
-from .cells import GAP, UNLISTED, CellError, as_number, read_codes, read_numbers
+from ..utils.type_aliases import Array, FloatArray, IntArray, PathLike
 from .scalers import LARGEST_BOUND
+from .table_cells import GAP, UNLISTED, CellError, as_number, read_codes, read_numbers
 
 TRANSFORMS = {None: np.positive, "log1p": np.log1p, "arcsinh": np.arcsinh}
 INVERSES = {None: np.positive, "log1p": np.expm1, "arcsinh": np.sinh}

@@ -14,8 +14,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..atomic import all_or_nothing
-from ..parameters import keep_params
+from ..records.training import remember
 from ..rows import (
     SlicedRows,
     TableRows,
@@ -27,9 +26,10 @@ from ..rows import (
     map_rows,
     row_blocks,
 )
-from ..training_records import remember
-from ..type_aliases import Array, MatrixLike
-from ..validation import check_choice, check_flag, check_number, unquoted
+from ..utils.atomic import all_or_nothing
+from ..utils.parameters import keep_params
+from ..utils.type_aliases import Array, MatrixLike
+from ..utils.validation import check_choice, check_flag, check_number, unquoted
 from .plain_tables import plain_encoder
 from .schema import CategoryColumn, NumberColumn, PublicSchema
 from .table_encoding import TableEncoding

@@ -17,7 +17,7 @@ import numpy as np
 from scipy import sparse
 
 from ..rows import is_arrow, is_lazy, library_of, map_rows, n_rows, on_first_row
-from ..validation import unquoted
+from ..utils.validation import unquoted
 from .arrow_columns import arrow_cells, arrow_values, holds_text
 
 NUMBERS, TEXT = "numbers", "text"

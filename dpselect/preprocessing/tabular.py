@@ -8,11 +8,11 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import process_routing
 
-from ..persons import Persons
-from ..public_shape import n_problems
+from ..records.persons import Persons
+from ..records.public_shape import n_problems
 from ..rows import n_rows, read_by_block
-from ..type_aliases import Estimator
-from ..validation import check_epsilon
+from ..utils.type_aliases import Estimator
+from ..utils.validation import check_epsilon
 from .table_encoder import TableEncoder
 
 # what a pipeline writes into its model, and into its encoder

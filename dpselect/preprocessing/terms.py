@@ -14,7 +14,7 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import helmert
 
-from ..type_aliases import Array, FloatArray
+from ..utils.type_aliases import Array, FloatArray
 from .cosines import cosine, write_cosines
 
 # of |cos| over whole half-periods

@@ -7,9 +7,9 @@ import re
 from dataclasses import dataclass
 from html import escape
 
+from ..accounting.privacy_loss import PrivacyLoss
 from ..ledger import is_of_a_ledger
-from ..privacy import PrivacyLoss
-from ..type_aliases import PathLike
+from ..utils.type_aliases import PathLike
 
 # colours of text and background are the browser's, or the notebook's; lines take those of the text
 STYLE = """

@@ -11,16 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from ..composition import MEMBERS, privacy_of
+from ..accounting.privacy_loss import KINDS, Adjacency, PrivacyLoss
 from ..evaluation import CalibratedModel, Estimate, Evaluation
 from ..ledger import PrivacyLedger, how_losses_add_up
 from ..linear_model import CoefficientIntervals
-from ..parameters import as_fitted
+from ..preprocessing.estimator_loss import MEMBERS, privacy_of
 from ..preprocessing.pipeline_check import fitted_parts
 from ..preprocessing.schema import NumberColumn
-from ..privacy import KINDS, Adjacency, PrivacyLoss
 from ..private_model import PrivateModel
-from ..type_aliases import Estimator
+from ..utils.parameters import as_fitted
+from ..utils.type_aliases import Estimator
 from .document import PrivacyReport, Section, Table
 from .theorems import proof_of
 

@@ -5,8 +5,8 @@ from functools import partial
 import numpy as np
 from sklearn.utils import check_array
 
-from ..finite import check_finite
-from ..validation import unquoted
+from ..utils.finite import check_finite
+from ..utils.validation import unquoted
 from .blocks import block_sum, map_rows
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ..validation import check_number, unquoted
+from ..utils.validation import check_number, unquoted
 from .source import LocalRows, column_names, rows_at
 
 

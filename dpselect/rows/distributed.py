@@ -17,7 +17,7 @@ from operator import getitem
 import numpy as np
 from sklearn.utils import check_consistent_length
 
-from ..validation import unquoted
+from ..utils.validation import unquoted
 from .cluster import (
     Group,
     compute,

@@ -3,7 +3,7 @@
 import numpy as np
 from sklearn.utils import check_consistent_length
 
-from ..validation import unquoted
+from ..utils.validation import unquoted
 from .blocks import as_lazy, is_lazy
 from .distributed import DistributedRows, align_dask, is_dask
 from .source import LocalRows

@@ -1,7 +1,7 @@
 """Attacks that every private estimator must pass: this library's, and yours."""
 
 from .checks import check_private_estimator, private_estimator_checks
-from .statement import ReleaseStatement
+from .statement_checks import ReleaseStatement
 from .strategies import check_strategy, strategy_checks
 from .tally import CheckReport, CheckResult
 

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable
 from functools import partial, update_wrapper
 
-from ..type_aliases import Estimator
+from ..utils.type_aliases import Estimator
 from .attacks import check_the_stated_loss
 from .case import Case
 from .certificate import check_certificate
@@ -22,29 +22,29 @@ from .kept import (
     check_what_is_kept,
     check_what_is_said,
 )
-from .noise import (
+from .noise_checks import (
     check_noise_is_fresh,
     check_noise_is_independent,
     check_seeds,
     check_without_noise,
 )
-from .parameters import (
+from .parameters_checks import (
     check_epsilon,
     check_epsilon_is_passed,
     check_fit_parameters,
     check_parameters,
 )
-from .persons import check_groups
-from .records import (
+from .person_checks import check_groups
+from .records_checks import (
     check_bad_records,
     check_labels,
     check_paths,
     check_predictions,
     check_training_records,
 )
-from .spending import check_ledger, check_the_statement
-from .statement import ReleaseStatement
-from .sums import check_noise_hides_all, check_the_gate
+from .spending_checks import check_ledger, check_the_statement
+from .statement_checks import ReleaseStatement
+from .sums_checks import check_noise_hides_all, check_the_gate
 from .tally import CheckReport, CheckResult, counted, run_checks
 
 

@@ -6,13 +6,13 @@ import numpy as np
 
 from .case import as_records, parameters_to_try
 from .fixed_noise import FixedNoise
-from .gate import HOOK
 from .laws import gaussian_delta
 from .neighbours import many_columns, neighbourhoods, neighbourhoods_of_persons
 from .noisy_sums import MOST_NUMBERS, ReleasedSums, Sums
-from .persons import takes_persons
-from .sums import NO_GATE
+from .person_checks import takes_persons
+from .sums_checks import NO_GATE
 from .tally import leave_out, require
+from .watched_gate import HOOK
 
 # standard errors of a scale that make no difference
 SURE = 6

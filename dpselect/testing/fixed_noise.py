@@ -6,8 +6,8 @@ import numpy as np
 
 from ..noise import as_generator
 from .case import fit_to
-from .gate import HOOK
 from .laws import law_of
+from .watched_gate import HOOK
 
 # a map from noise to release that is worse conditioned is taken for one that loses noise
 MOST_BENT = 1e5

@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 from sklearn.base import clone, is_classifier
 
-from ..capabilities import HasPlainForm
+from ..base.capabilities import HasPlainForm
 from ..ledger import PrivacyLedger
 from .attempts import attempt, stays_as_it_was
 from .case import as_bytes, differing, leaves, open_ledger, parameters_to_try, what_is_kept
-from .gate import Watched
 from .neighbours import families
 from .tally import require
+from .watched_gate import Watched
 
 
 def _hidden(model):

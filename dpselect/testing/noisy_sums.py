@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 
-from .gate import Watched
 from .laws import is_cut_off, law_of
-from .sums import SEEDS, plain_places
+from .sums_checks import SEEDS, plain_places
 from .tally import leave_out, require
+from .watched_gate import Watched
 
 # draws of noise from which its scale is read, and fits, which take longer: first, and then exactly
 DRAWS, FITS = (400, 2000), (150, 500)

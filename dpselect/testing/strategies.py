@@ -7,7 +7,7 @@ from typing import Any
 from ..linear_model import DPLogisticRegression
 from ..model_selection import Strategy
 from ..model_selection.strategies import strategy_class
-from ..type_aliases import CrossValidation, Estimator, ParamGrid
+from ..utils.type_aliases import CrossValidation, Estimator, ParamGrid
 from .strategy_attacks import (
     check_choice,
     check_choice_by_models,
@@ -116,7 +116,7 @@ def check_strategy(
     A strategy that takes the best exact score, and states a third of epsilon for it:
 
     >>> import numpy as np
-    >>> from dpselect.estimator import Trial
+    >>> from dpselect.base import Trial
     >>> from dpselect.model_selection import Choice, Strategy
     >>> from dpselect.testing import check_strategy
     >>> class Exact(Strategy):

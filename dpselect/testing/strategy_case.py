@@ -13,12 +13,12 @@ from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
 from ..model_selection import StabilityGridSearchCV
-from ..model_selection.release import fit_for_release
+from ..model_selection.final_fit import fit_for_release
 from ..model_selection.strategies import strategy_class
-from ..persons import Persons
-from ..records import Weighted
+from ..records.persons import Persons
+from ..records.records import Weighted
 from .case import Case, open_ledger
-from .statement import ReleaseStatement
+from .statement_checks import ReleaseStatement
 from .telling import ColumnScore, Telling
 
 # what a strategy that is for other models may raise

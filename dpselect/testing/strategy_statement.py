@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from ..accounting.privacy_loss import PrivacyLoss
 from ..exceptions import BudgetExceededError
 from ..noise import InnerStream, root_stream
-from ..privacy import PrivacyLoss
 from .attempts import Untouchable, attempt, refused
 from .case import as_bytes, differing, leaves, what_is_kept
 from .strategy_case import a_ledger, quiet

@@ -8,13 +8,13 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from ..certificates import Certificate, RiskBound
-from ..estimator import PrivateClassifier
+from ..base.certificates import Certificate, RiskBound
+from ..base.estimator import PrivateClassifier
 from ..exceptions import CertificateError
 from ..metrics import Score
 from ..noise import InnerStream
-from ..public_shape import PublicShape
-from ..records import Records, Weighted, on_records, split_weights
+from ..records.public_shape import PublicShape
+from ..records.records import Records, Weighted, on_records, split_weights
 
 # an answer that is given with this probability to one question, and exp(-epsilon) times it to the other
 MIDDLE = 0.25

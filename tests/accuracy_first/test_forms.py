@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dpselect.accuracy_first.forms import NoiseLevels, SensitivityNoise
+from dpselect.base.accuracy_form import NoiseLevels, SensitivityNoise
 from dpselect.mechanisms.brownian import brownian_loss, brownian_time
 from dpselect.noise import root_stream
 

@@ -9,7 +9,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import SGDClassifier
 from sklearn.pipeline import make_pipeline
 
-import dpselect.accuracy_first.search as module
+import dpselect.model_selection.accuracy_first.search as module
 from dpselect import (
     AccuracyFirstSearchCV,
     AccuracyNotReachedError,
@@ -21,8 +21,12 @@ from dpselect import (
     PrivacyLedger,
     StabilityGridSearchCV,
 )
-from dpselect.accuracy_first.limit import TIMES_EXPECTED, Limit
-from dpselect.accuracy_first.methods import METHODS, PredictVerify, ReducedAboveThreshold
+from dpselect.model_selection.accuracy_first.limit import TIMES_EXPECTED, Limit
+from dpselect.model_selection.accuracy_first.methods import (
+    METHODS,
+    PredictVerify,
+    ReducedAboveThreshold,
+)
 from dpselect.preprocessing import BoundedScaler, DPBoundsScaler
 
 GRID = np.geomspace(0.01, 100, 40)

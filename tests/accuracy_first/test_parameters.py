@@ -16,8 +16,8 @@ from dpselect import (
     DPLogisticRegression,
     DPRidge,
 )
-from dpselect.accuracy_first.parameters import epsilon_grid
 from dpselect.metrics import ClippedSquaredErrorScore
+from dpselect.model_selection.accuracy_first.target_checks import epsilon_grid
 from dpselect.preprocessing import BoundedScaler
 from tests.model_selection.strategies.common import Untouchable
 

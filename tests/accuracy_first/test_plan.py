@@ -15,8 +15,8 @@ from dpselect import (
     DPLogisticRegression,
     DPRidge,
 )
-from dpselect.accuracy_first.limit import TIMES_EXPECTED
-from dpselect.accuracy_first.methods import PredictVerify
+from dpselect.model_selection.accuracy_first.limit import TIMES_EXPECTED
+from dpselect.model_selection.accuracy_first.methods import PredictVerify
 from dpselect.preprocessing import DPBoundsScaler
 
 GRID = np.geomspace(0.001, 100, 200)

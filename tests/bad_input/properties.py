@@ -26,7 +26,7 @@ from dpselect.exceptions import (
     PrivacyLeakWarning,
     SeededNoiseWarning,
 )
-from dpselect.preprocessing.cells import CellError
+from dpselect.preprocessing.table_cells import CellError
 
 # digits of the secrets in whatever units and precision
 LEAK = re.compile(r"7\.?316[45]|SECRET-42|987654|1987-06")

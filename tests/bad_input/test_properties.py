@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_array
 
 from dpselect import PrivacyLoss
-from dpselect.atomic import all_or_nothing
+from dpselect.utils.atomic import all_or_nothing
 
 from .properties import attempt, check_error, check_fit
 from .values import SECRET, TEXT

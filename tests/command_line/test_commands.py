@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from dpselect import DPLogisticRegression, PrivacyLedger, StabilityGridSearchCV, privacy_report
-from dpselect._command_line import tables
+from dpselect._command_line import table_files as tables
 from dpselect.evaluation import CalibratedModel
 from dpselect.export import TRUSTED_TYPES, to_onnx
 from dpselect.preprocessing import PublicSchema, tabular_pipeline

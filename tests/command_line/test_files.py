@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from dpselect import PrivacyLedger, privacy_report
-from dpselect._command_line import arguments, files, paths
+from dpselect._command_line import arguments, files
+from dpselect._command_line import file_names as paths
 from dpselect.ledger import is_of_a_ledger
 
 from .conftest import FULL, TRUST

@@ -460,9 +460,9 @@ def test_a_full_disk_costs_no_release_and_leaves_no_half_model(run, folder, monk
 # --- what is stopped on its way
 
 STAGES = {
-    "reading": "dpselect._command_line.tables._read_text",
+    "reading": "dpselect._command_line.table_files._read_text",
     "planning": "dpselect._command_line.tasks.Task.plan",
-    "training": "dpselect.model_selection.search.fit_for_release",
+    "training": "dpselect.model_selection.grid_search.fit_for_release",
     "committing": "dpselect.ledger.ledger.Reservation.commit",
     "saving": "dpselect._command_line.files.ModelFile.write_model",
     "writing": "dpselect._command_line.files.fsync",

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from dpselect import PrivacyLedger, PrivacyLoss
-from dpselect.ledger.composition import COMPOSITIONS
+from dpselect.accounting.filters import COMPOSITIONS
 
 from .conftest import FULL, strict
 

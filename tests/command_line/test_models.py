@@ -200,7 +200,7 @@ def test_no_object_is_taken_for_an_address_in_memory():
     text({"__array_interface__": 1}, 44), named(50, **{"a b": text(1, 51)}),
 ])
 def test_attributes_that_no_model_has(attributes):
-    loss = part("ObjectNode", "dpselect.privacy.PrivacyLoss", 60, content=attributes)
+    loss = part("ObjectNode", "dpselect.accounting.privacy_loss.PrivacyLoss", 60, content=attributes)
     with pytest.raises(ValueError, match="attributes that no model has"):
         models.foreign_part(packed(loss))
     assert models.foreign_part(packed({**loss, "content": named(70, a=text(1, 71))})) is None
@@ -209,7 +209,7 @@ def test_attributes_that_no_model_has(attributes):
 
 def test_a_part_that_another_one_with_its_number_replaces():
     harmless, bad = named(50, a=text(1, 51)), named(50, __class__=text(1, 51))
-    loss = part("ObjectNode", "dpselect.privacy.PrivacyLoss", 60, content=harmless)
+    loss = part("ObjectNode", "dpselect.accounting.privacy_loss.PrivacyLoss", 60, content=harmless)
     with pytest.raises(ValueError, match="parts that differ"):
         models.foreign_part(packed(listed(bad, loss, number=61)))
     assert models.foreign_part(packed(listed(harmless, loss, number=61))) is None
@@ -217,7 +217,7 @@ def test_a_part_that_another_one_with_its_number_replaces():
 
 def test_a_call_that_has_the_name_of_a_type():
     """skops does not look at the names of these, or calls them with what the file says."""
-    for name in ("numpy.clip", "dpselect.privacy.PrivacyLoss"):
+    for name in ("numpy.clip", "dpselect.accounting.privacy_loss.PrivacyLoss"):
         made = part("ConstructorFromReduceNode", name, 1, content=listed(number=2))
         later = part("PartialNode", name, 3, content=dict.fromkeys(
             ("func", "args", "kwds", "namespace"), text(None, 4)

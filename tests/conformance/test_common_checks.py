@@ -20,7 +20,7 @@ from dpselect import (
     StabilityGridSearchCV,
     ThresholdoutFeatureSelector,
 )
-from dpselect.linear_model.base import LinearModel
+from dpselect.linear_model.model import LinearModel
 from dpselect.metrics import ClippedSquaredErrorScore
 from dpselect.preprocessing import BoundedScaler, DPBoundsScaler, NormClipper, TableEncoder
 

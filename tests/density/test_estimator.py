@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from dpselect.records.records.public_shape import PublicShape
 from scipy import stats
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
@@ -17,10 +18,9 @@ from dpselect import (
     StabilityGridSearchCV,
 )
 from dpselect.density.cells import cell_masses, number_of_bins
-from dpselect.density.noise import least_total, training_stability
+from dpselect.density.count_noise import least_total, training_stability
 from dpselect.metrics import BrierScore, IntegratedSquaredErrorScore
 from dpselect.preprocessing import BoundedScaler
-from dpselect.public_shape import PublicShape
 
 INF = float("inf")
 ISE = IntegratedSquaredErrorScore()

@@ -27,7 +27,7 @@ from dpselect import (
 from dpselect.evaluation import CalibratedModel
 from dpselect.evaluation.calibrated import METHODS
 from dpselect.evaluation.plain_calibrated import plain_calibrated
-from dpselect.evaluation.scores import EDGES, PROBABILITIES
+from dpselect.evaluation.score_bins import EDGES, PROBABILITIES
 from dpselect.preprocessing import tabular_pipeline
 
 INF = float("inf")

@@ -12,7 +12,7 @@ from sklearn.svm import LinearSVC
 from dpselect import DPLogisticRegression, RowChunks, calibrated, evaluate
 from dpselect.evaluation import ConfidenceEvaluation
 from dpselect.evaluation.calibrated import METHODS, _with_confidence
-from dpselect.evaluation.scores import EDGES
+from dpselect.evaluation.score_bins import EDGES
 from dpselect.inspection import EvaluationCalibrationDisplay, EvaluationConfusionDisplay
 
 INF = float("inf")

@@ -6,6 +6,7 @@ from sklearn.neighbors import KernelDensity
 from sklearn.pipeline import make_pipeline
 
 from dpselect import DPHistogramDensity, StabilityGridSearchCV, evaluate
+from dpselect.accounting.privacy_loss import PrivacyLoss
 from dpselect.evaluation import DensityEvaluation
 from dpselect.evaluation.density import LEAST_SHARE, DensityCells
 from dpselect.evaluation.evaluation import noise_variance
@@ -14,7 +15,6 @@ from dpselect.metrics import IntegratedSquaredErrorScore
 from dpselect.noise import as_generator, discrete_laplace, root_stream
 from dpselect.noise.grid import noise_ratio
 from dpselect.preprocessing import BoundedScaler
-from dpselect.privacy import PrivacyLoss
 
 INF = float("inf")
 RNG = np.random.default_rng(0)

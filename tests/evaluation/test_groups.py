@@ -5,13 +5,13 @@ import pytest
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from dpselect import Evaluation, evaluate
+from dpselect.accounting.privacy_loss import PrivacyLoss
 from dpselect.evaluation import Estimate
 from dpselect.evaluation.binary import METRICS, BinaryEvaluation
 from dpselect.evaluation.evaluation import noise_variance
 from dpselect.evaluation.intervals import NoisyCounts
 from dpselect.noise import as_generator, discrete_laplace
 from dpselect.noise.grid import noise_ratio
-from dpselect.privacy import PrivacyLoss
 
 INF = float("inf")
 RNG = np.random.default_rng(0)

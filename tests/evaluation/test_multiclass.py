@@ -9,12 +9,12 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
 from dpselect import evaluate
+from dpselect.accounting.privacy_loss import PrivacyLoss
 from dpselect.evaluation.evaluation import noise_variance
 from dpselect.evaluation.intervals import NoisyCounts
 from dpselect.evaluation.multiclass import EDGES, MulticlassCells, MulticlassEvaluation
 from dpselect.noise import as_generator, discrete_laplace
 from dpselect.noise.grid import noise_ratio
-from dpselect.privacy import PrivacyLoss
 
 INF = float("inf")
 NAMES = np.array(["a", "b", "c"])

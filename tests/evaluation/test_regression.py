@@ -8,6 +8,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.linear_model import LinearRegression
 
 from dpselect import DPPoissonRegressor, evaluate
+from dpselect.accounting.privacy_loss import PrivacyLoss
 from dpselect.evaluation.evaluation import noise_variance
 from dpselect.evaluation.intervals import NoisyCounts
 from dpselect.evaluation.regression import (
@@ -20,7 +21,6 @@ from dpselect.evaluation.regression import (
 )
 from dpselect.noise import as_generator, discrete_laplace
 from dpselect.noise.grid import noise_ratio
-from dpselect.privacy import PrivacyLoss
 
 INF = float("inf")
 RNG = np.random.default_rng(0)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dpselect.evaluation.release import count
-from dpselect.evaluation.scores import (
+from dpselect.evaluation.score_bins import (
     EDGES,
     N_BINS,
     PROBABILITIES,

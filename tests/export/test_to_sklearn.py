@@ -28,8 +28,8 @@ from dpselect import (
     StabilityGridSearchCV,
 )
 from dpselect.export import to_sklearn
-from dpselect.linear_model.base import LinearModel
-from dpselect.linear_model.plain import linear_part
+from dpselect.linear_model.model import LinearModel
+from dpselect.linear_model.sklearn_models import linear_part
 from dpselect.preprocessing import (
     BoundedScaler,
     DPBoundsScaler,

@@ -9,7 +9,7 @@ from scipy import sparse
 from sklearn.utils import assert_all_finite
 
 from dpselect import DPHuberRegressor, DPPoissonRegressor, DPRidge
-from dpselect.finite import BLOCK, check_finite
+from dpselect.utils.finite import BLOCK, check_finite
 
 RNG = np.random.default_rng(0)
 TABLE = RNG.uniform(-1, 1, (3 * BLOCK // 7, 7))

@@ -5,9 +5,9 @@ import pytest
 from scipy import sparse
 
 from dpselect import DPLogisticRegression, DPRidge, PrivacyLedger
-from dpselect.estimator import Trial
-from dpselect.first_releases import Division
-from dpselect.linear_model.first_releases import MeanCount
+from dpselect.base.estimator import Trial
+from dpselect.base.learned_numbers import Division
+from dpselect.linear_model.norms_and_rates import MeanCount
 from dpselect.noise import all_finite, release
 
 X = np.random.default_rng(0).uniform(-0.5, 0.5, (50, 2))
@@ -81,7 +81,7 @@ def test_an_estimator_that_forgets_the_gate_is_refused(kind, params, epsilon, ba
         Trial(model, 1.0).fitted(X, Y)
     assert np.isfinite(broken(kind, 0.5)(epsilon, **params).fit(X, Y).coef_).all()
     # the twin: a fit without the gate
-    monkeypatch.setattr("dpselect.estimator.all_finite", lambda released: released)
+    monkeypatch.setattr("dpselect.base.estimator.all_finite", lambda released: released)
     assert not np.isfinite(model.fit(X, Y).coef_).all()
 
 

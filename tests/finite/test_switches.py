@@ -88,7 +88,7 @@ def ends_with_an_error(value):
 def test_the_error_state_of_numpy_does_not_tell_records_apart(monkeypatch):
     assert not ends_with_an_error(0.25) and not ends_with_an_error(1e-200)
     # the twin: numpy's settings as they are found
-    monkeypatch.setattr("dpselect.estimator.usual_settings", nullcontext)
+    monkeypatch.setattr("dpselect.base.estimator.usual_settings", nullcontext)
     assert not ends_with_an_error(0.25) and ends_with_an_error(1e-200)
 
 
@@ -106,7 +106,7 @@ def heard(value):
 
 def test_nor_does_a_hook_of_numpy_hear_of_a_record(monkeypatch):
     assert heard(1e-200) == []
-    monkeypatch.setattr("dpselect.estimator.usual_settings", nullcontext)
+    monkeypatch.setattr("dpselect.base.estimator.usual_settings", nullcontext)
     assert heard(1e-200) != [] and heard(0.25) == []
 
 
@@ -185,7 +185,7 @@ def test_scikit_learn_is_not_relied_on_for_finite_numbers():
     }
     # a table of zeros, a partial that is completed, and a step that predicts without this library
     known = dict.fromkeys(
-        ["preprocessing/table_encoder.py", "dpselect/records.py", "preprocessing/plain_rows.py"], 1
+        ["preprocessing/table_encoder.py", "records/records.py", "preprocessing/plain_rows.py"], 1
     )
     assert {name: len(lines) for name, lines in found.items() if lines} == known
     assert list(checks_of_others("unquoted(check_array, X)\nassert_all_finite(X)")) == [1, 2]

@@ -23,12 +23,11 @@ from dpselect import (
     RowChunks,
     StabilityGridSearchCV,
 )
-from dpselect.accuracy_first import methods
 from dpselect.linear_model import accuracy, solver
-from dpselect.linear_model.ridge import decomposition
-from dpselect.linear_model.ridge import noise as ridge_noise
+from dpselect.linear_model.ridge import decomposition, ridge_noise
 from dpselect.metrics import get_score
-from dpselect.model_selection import evaluation
+from dpselect.model_selection import exact_scores as evaluation
+from dpselect.model_selection.accuracy_first import methods
 from dpselect.preprocessing import BoundedScaler, DPBoundsScaler
 from dpselect.rows import cutting
 

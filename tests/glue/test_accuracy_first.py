@@ -11,6 +11,7 @@ from functools import cache, partial
 
 import numpy as np
 import pytest
+from dpselect.records.records.public_shape import PublicShape
 from scipy.stats import gamma, kstest
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
@@ -25,10 +26,9 @@ from dpselect import (
     PrivacyLedger,
     SeededNoiseWarning,
 )
-from dpselect.accuracy_first.forms import NoiseLevels, SensitivityNoise
-from dpselect.accuracy_first.methods import METHODS
+from dpselect.base.accuracy_form import NoiseLevels, SensitivityNoise
+from dpselect.base.estimator import PrivateEstimator
 from dpselect.density.accuracy import HistogramReduction
-from dpselect.estimator import PrivateEstimator
 from dpselect.linear_model.accuracy import LinearReduction
 from dpselect.linear_model.ridge.accuracy import RidgeReduction
 from dpselect.mechanisms.above_threshold import (
@@ -40,8 +40,8 @@ from dpselect.mechanisms.above_threshold import (
 )
 from dpselect.mechanisms.verification import verify
 from dpselect.metrics import ClippedSquaredErrorScore, IntegratedSquaredErrorScore, MarginScore
+from dpselect.model_selection.accuracy_first.methods import METHODS
 from dpselect.preprocessing import DPBoundsScaler
-from dpselect.public_shape import PublicShape
 
 from . import reference
 from .cases import P, key, n_problems, records_for

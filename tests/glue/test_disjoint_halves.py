@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 
 from dpselect import PrivacyLedger, PrivacyLoss
-from dpselect.events import ChoiceEvent, GaussianEvent, ObjectiveEvent
-from dpselect.ledger import accounting, composition
-from dpselect.ledger.accounting import ACCOUNTANTS, composed_epsilon
-from dpselect.ledger.composition import COMPOSITIONS
-from dpselect.ledger.jointly import jointly
-from dpselect.mechanisms.gaussian import gaussian_mu
+from dpselect.accounting import filters as composition
+from dpselect.accounting import totals as accounting
+from dpselect.accounting.events import ChoiceEvent, GaussianEvent, ObjectiveEvent
+from dpselect.accounting.filters import COMPOSITIONS
+from dpselect.accounting.gaussian import gaussian_mu
+from dpselect.accounting.joint import jointly
+from dpselect.accounting.totals import ACCOUNTANTS, composed_epsilon
 from tests.marks import slow_but
 
 
@@ -194,7 +195,7 @@ def test_other_totals_of_blocks_are_caught(twin, monkeypatch, tmp_path):
 
 
 def test_a_fit_that_forgets_what_is_not_known_of_blocks_is_caught(monkeypatch):
-    from dpselect.ledger import jointly as module
+    from dpselect.accounting import joint as module
 
     usual = module.added_losses
     monkeypatch.setattr(module, "added_losses", lambda loss: [

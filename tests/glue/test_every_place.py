@@ -32,18 +32,18 @@ from dpselect import (
     StabilityGridSearchCV,
     privacy_of,
 )
-from dpselect.accuracy_first.limit import Limit
-from dpselect.accuracy_first.parameters import check_steps_afforded
-from dpselect.density.splits import density_split_scores
-from dpselect.estimator import Trial
-from dpselect.ledger.accounting import composed_epsilon
-from dpselect.ledger.jointly import added_losses
+from dpselect.accounting.joint import added_losses
+from dpselect.accounting.totals import composed_epsilon
+from dpselect.base.estimator import Trial
+from dpselect.density.split_scores import density_split_scores
 from dpselect.ledger.spending import current_ledger
 from dpselect.metrics import IntegratedSquaredErrorScore
+from dpselect.model_selection.accuracy_first.limit import Limit
+from dpselect.model_selection.accuracy_first.target_checks import check_steps_afforded
+from dpselect.model_selection.budget import divide, steps_at_most
 from dpselect.model_selection.candidates import make_candidates, places_by
 from dpselect.model_selection.private_steps import check_grid, freeze, last_private
 from dpselect.model_selection.row_steps import fit, public_rows
-from dpselect.model_selection.spending import divide, steps_at_most
 from dpselect.model_selection.splits import make_splits
 from dpselect.model_selection.strategies import data_independent, post_processing
 from dpselect.preprocessing import BoundedScaler, DPBoundsScaler, check_pipeline_privacy

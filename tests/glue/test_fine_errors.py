@@ -14,7 +14,7 @@ from dpselect.evaluation.evaluation import noise_variance
 from dpselect.evaluation.intervals import NoisyCounts
 from dpselect.evaluation.regression import ERROR_EDGES, RegressionCells
 from dpselect.evaluation.release import EvaluationPlan, count
-from dpselect.evaluation.scores import BinaryCells
+from dpselect.evaluation.score_bins import BinaryCells
 from dpselect.noise import root_stream
 from tests.marks import slow_but
 

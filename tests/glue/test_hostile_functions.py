@@ -10,10 +10,10 @@ import warnings
 
 import numpy as np
 import pytest
+from dpselect.records.records.held_out import HeldRecords
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
 from dpselect import Ladder, SeededNoiseWarning, Thresholdout, ThresholdoutFeatureSelector
-from dpselect.held_records import HeldRecords
 from dpselect.metrics import RampScore
 from dpselect.metrics.scores import SCORES, ClippedSquaredErrorScore
 from dpselect.noise import root_stream

@@ -18,7 +18,7 @@ from dpselect.evaluation.intervals import NoisyCounts
 from dpselect.evaluation.multiclass import MulticlassCells
 from dpselect.evaluation.regression import RegressionCells
 from dpselect.evaluation.release import EVALUATIONS, EvaluationPlan
-from dpselect.evaluation.scores import BinaryCells
+from dpselect.evaluation.score_bins import BinaryCells
 from dpselect.noise import root_stream
 from tests.marks import slow_but
 

@@ -15,16 +15,17 @@ from functools import cache
 
 import numpy as np
 import pytest
+from dpselect.records.records.persons import adjacency_of
 from scipy.special import expit
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from dpselect import PrivacyLedger, SeededNoiseWarning, coef_interval, privacy_of
-from dpselect.estimator import PrivateEstimator
+from dpselect.accounting.zcdp import zcdp_budget
+from dpselect.base.estimator import PrivateEstimator
 from dpselect.export import to_sklearn
 from dpselect.linear_model.coefficient_fits import fits_of
 from dpselect.mechanisms.selection import largest_sum
-from dpselect.mechanisms.zcdp import zcdp_budget
 from dpselect.noise import (
     InnerStream,
     as_generator,
@@ -35,7 +36,6 @@ from dpselect.noise import (
     laplace,
     spherical_laplace,
 )
-from dpselect.persons import adjacency_of
 from dpselect.preprocessing.private_bounds import bound_grid
 
 from . import reference

@@ -5,19 +5,19 @@ from functools import cache
 
 import numpy as np
 import pytest
+from dpselect.records.records.persons import adjacency_of
+from dpselect.records.records.public_shape import PublicShape
 from scipy.special import expit, lambertw
 from sklearn.base import clone
 
 from dpselect import DPRidge
-from dpselect.accuracy_first.forms import SensitivityNoise
-from dpselect.accuracy_first.goals import Goal
+from dpselect.base.accuracy_form import SensitivityNoise
 from dpselect.linear_model.accuracy import LinearReduction
 from dpselect.linear_model.ridge.accuracy import RidgeReduction
 from dpselect.mechanisms.above_threshold import above_threshold, reduced_above_threshold
 from dpselect.mechanisms.verification import verify
+from dpselect.model_selection.accuracy_first.goals import Goal
 from dpselect.noise import release
-from dpselect.persons import adjacency_of
-from dpselect.public_shape import PublicShape
 
 from . import reference
 from .pairs import accuracy_rows, accuracy_search_of

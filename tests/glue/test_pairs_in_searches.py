@@ -12,6 +12,8 @@ from functools import cache
 
 import numpy as np
 import pytest
+from dpselect.records.records.persons import adjacency_of
+from dpselect.records.records.public_shape import PublicShape
 from scipy.special import expit, xlogy
 from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
@@ -19,11 +21,11 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import PolynomialFeatures
 
 from dpselect import PrivacyLedger
-from dpselect.certificates import public_reach
-from dpselect.estimator import PrivateEstimator, Trial
+from dpselect.base.certificates import public_reach
+from dpselect.base.estimator import PrivateEstimator, Trial
+from dpselect.base.learned_numbers import Division
 from dpselect.evaluation.release import EvaluationPlan
-from dpselect.first_releases import Division
-from dpselect.linear_model.base import LinearModel
+from dpselect.linear_model.model import LinearModel
 from dpselect.linear_model.ridge.estimator import DPRidge
 from dpselect.mechanisms import exponential_mechanism, noisy_argmax
 from dpselect.mechanisms.random_stopping import random_stopping, run_delta, total_epsilon
@@ -32,8 +34,6 @@ from dpselect.model_selection.splits import make_splits
 from dpselect.model_selection.strategies.held_out import DataSplit
 from dpselect.noise import InnerStream, as_generator, discrete_laplace, grid_laplace, grid_noise
 from dpselect.noise.grid import noise_ratio
-from dpselect.persons import adjacency_of
-from dpselect.public_shape import PublicShape
 
 from . import reference
 from .pairs import (

@@ -12,13 +12,12 @@ import pytest
 from sklearn.base import clone
 
 from dpselect import DPHistogramDensity, DPLogisticRegression, DPRidge, SeededNoiseWarning
-from dpselect.accuracy_first import methods
-from dpselect.density import splits as density_splits
+from dpselect.density import split_scores as density_splits
 from dpselect.linear_model import accuracy, problems, solver
-from dpselect.linear_model.ridge import decomposition
-from dpselect.linear_model.ridge import noise as ridge_noise
+from dpselect.linear_model.ridge import decomposition, ridge_noise
 from dpselect.mechanisms import exponential_mechanism, noisy_argmax
-from dpselect.model_selection import evaluation
+from dpselect.model_selection import exact_scores as evaluation
+from dpselect.model_selection.accuracy_first import methods
 from dpselect.rows import cutting
 
 from .cases import rows

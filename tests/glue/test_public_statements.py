@@ -24,8 +24,8 @@ from dpselect import (
     StabilityGridSearchCV,
     privacy_of,
 )
-from dpselect.events import ChoiceEvent
-from dpselect.model_selection import search as search_module
+from dpselect.accounting.events import ChoiceEvent
+from dpselect.model_selection import grid_search as search_module
 from dpselect.model_selection.strategies import held_out
 from dpselect.model_selection.strategies.auto import Auto
 from dpselect.preprocessing import DPBoundsScaler

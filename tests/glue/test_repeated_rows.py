@@ -9,6 +9,7 @@ from dataclasses import is_dataclass
 
 import numpy as np
 import pytest
+from dpselect.records.records.persons import Persons
 from sklearn.base import BaseEstimator, clone
 
 from dpselect import (
@@ -26,7 +27,6 @@ from dpselect import (
     evaluate,
 )
 from dpselect.model_selection.strategies import STRATEGIES
-from dpselect.persons import Persons
 from dpselect.preprocessing import DPBoundsScaler
 
 from .cases import key, records_for, rows, targets

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from dpselect.records.records.public_shape import PublicShape, n_problems
 from sklearn.base import clone
 
 from dpselect import (
@@ -22,12 +23,11 @@ from dpselect import (
     SeededNoiseWarning,
     coef_interval,
 )
+from dpselect.accounting.gaussian import gaussian_mu
 from dpselect.linear_model import calibration, gaussian_noise
 from dpselect.linear_model.calibration import Perturbation
 from dpselect.linear_model.gaussian_noise import RESIDUAL_SHARE, gaussian_event, gaussian_sharpness
 from dpselect.linear_model.losses import WeightedLoss
-from dpselect.mechanisms.gaussian import gaussian_mu
-from dpselect.public_shape import PublicShape, n_problems
 from tests.marks import slow_but
 
 N = 150

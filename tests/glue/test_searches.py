@@ -27,14 +27,14 @@ from dpselect import (
     SeededNoiseWarning,
     StabilityGridSearchCV,
 )
-from dpselect.certificates import public_reach
-from dpselect.estimator import PrivateEstimator, Trial
+from dpselect.accounting.zcdp import pure_to_zcdp, zcdp_to_epsilon
+from dpselect.base.certificates import public_reach
+from dpselect.base.estimator import PrivateEstimator, Trial
 from dpselect.linear_model.classifier import DPLinearClassifier
-from dpselect.linear_model.noise import LinearNoise
+from dpselect.linear_model.linear_noise import LinearNoise
 from dpselect.linear_model.ridge.problem import RidgeNoise
 from dpselect.mechanisms import exponential_mechanism, noisy_argmax
 from dpselect.mechanisms.random_stopping import random_stopping, total_epsilon
-from dpselect.mechanisms.zcdp import pure_to_zcdp, zcdp_to_epsilon
 from dpselect.metrics import (
     BrierScore,
     ClippedSquaredErrorScore,

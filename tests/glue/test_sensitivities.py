@@ -11,6 +11,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from dpselect.records.records.public_shape import PublicShape
 from scipy.stats import gamma
 from sklearn.base import clone
 
@@ -22,7 +23,7 @@ from dpselect import (
     DPPoissonRegressor,
     DPRidge,
 )
-from dpselect.accuracy_first.forms import NoiseLevels
+from dpselect.base.accuracy_form import NoiseLevels
 from dpselect.density.accuracy import one_sided_quantile
 from dpselect.linear_model.losses import CappedLogisticLoss, HuberHingeLoss, LogisticLoss
 from dpselect.mechanisms.verification import root_excess_sensitivity
@@ -41,7 +42,6 @@ from dpselect.metrics import (
 )
 from dpselect.metrics.scores import SCORES
 from dpselect.noise import root_stream
-from dpselect.public_shape import PublicShape
 from dpselect.rows import Parts
 from tests.trials import scales_of, trial
 

@@ -24,7 +24,7 @@ from dpselect import (
 from dpselect.holdout.feature_selector import forward_selection
 from dpselect.metrics import ClippedSquaredErrorScore
 from dpselect.noise import root_stream
-from dpselect.parameters import KEPT
+from dpselect.utils.parameters import KEPT
 
 from ..test_leaks import holds, leaves
 

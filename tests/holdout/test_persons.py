@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from dpselect.records.records.held_out import HeldRecords
 from sklearn.linear_model import LogisticRegression
 
 from dpselect import (
@@ -14,7 +15,6 @@ from dpselect import (
     Thresholdout,
     ThresholdoutFeatureSelector,
 )
-from dpselect.held_records import HeldRecords
 from dpselect.holdout.thresholdout import both_scores
 from dpselect.metrics import AccuracyScore
 from dpselect.noise import root_stream

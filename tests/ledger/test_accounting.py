@@ -7,9 +7,9 @@ import pytest
 from scipy.optimize import brentq
 
 from dpselect import DPLogisticRegression, PrivacyLedger, PrivacyLoss
-from dpselect.events import ChoiceEvent, GaussianEvent, ObjectiveEvent
-from dpselect.ledger.accounting import composed_epsilon, to_dp_event
-from dpselect.mechanisms.gaussian import gaussian_epsilon, gaussian_mu
+from dpselect.accounting.events import ChoiceEvent, GaussianEvent, ObjectiveEvent
+from dpselect.accounting.gaussian import gaussian_epsilon, gaussian_mu
+from dpselect.accounting.totals import composed_epsilon, to_dp_event
 
 pytest.importorskip("dp_accounting")
 

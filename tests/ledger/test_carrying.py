@@ -38,7 +38,7 @@ from dpselect import (
 )
 from dpselect.ledger import CarriesLedgerMixin, without_spending
 from dpselect.preprocessing import DPBoundsScaler
-from dpselect.processes import VARIABLE
+from dpselect.utils.processes import VARIABLE
 
 from ..private_model.other_library import SignedSum
 from .test_spending import ESTIMATORS, HOLDOUT, classifier

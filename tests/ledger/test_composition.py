@@ -20,12 +20,12 @@ from dpselect import (
     PrivacyLoss,
     privacy_report,
 )
-from dpselect._command_line.ledger import to_text
-from dpselect.events import ChoiceEvent, GaussianEvent, ObjectiveEvent
-from dpselect.ledger.accounting import composed_epsilon
-from dpselect.ledger.composition import RenyiFilter, Sum
-from dpselect.mechanisms.gaussian import gaussian_epsilon, gaussian_mu
-from dpselect.mechanisms.zcdp import conversion, pure_divergence, pure_to_zcdp, zcdp_budget
+from dpselect._command_line.ledger_command import to_text
+from dpselect.accounting.events import ChoiceEvent, GaussianEvent, ObjectiveEvent
+from dpselect.accounting.filters import RenyiFilter, Sum
+from dpselect.accounting.gaussian import gaussian_epsilon, gaussian_mu
+from dpselect.accounting.totals import composed_epsilon
+from dpselect.accounting.zcdp import conversion, pure_divergence, pure_to_zcdp, zcdp_budget
 
 GAUSSIAN = GaussianEvent(gaussian_mu(0.3, 1e-6))
 

@@ -21,11 +21,11 @@ from dpselect import (
     StabilityGridSearchCV,
     privacy_of,
 )
-from dpselect.events import ChoiceEvent, GaussianEvent, ObjectiveEvent
-from dpselect.ledger.accounting import composed_epsilon
-from dpselect.ledger.jointly import jointly
-from dpselect.mechanisms.beside import beside_gaussian, two_sided
-from dpselect.mechanisms.gaussian import gaussian_mu
+from dpselect.accounting.composition import beside_gaussian, two_sided
+from dpselect.accounting.events import ChoiceEvent, GaussianEvent, ObjectiveEvent
+from dpselect.accounting.gaussian import gaussian_mu
+from dpselect.accounting.joint import jointly
+from dpselect.accounting.totals import composed_epsilon
 from dpselect.preprocessing import DPBoundsScaler
 
 from .test_accounting import exact_epsilon, gaussian_loss

@@ -26,12 +26,12 @@ from dpselect import (
     Thresholdout,
     ThresholdoutFeatureSelector,
 )
+from dpselect.accounting.privacy_loss import PrivacyLoss
 from dpselect.ledger import current_ledger, spending, without_spending
 from dpselect.model_selection.strategies import STRATEGIES
 from dpselect.noise import InnerStream, as_generator
 from dpselect.noise.generators import search_stream
 from dpselect.preprocessing import DPBoundsScaler
-from dpselect.privacy import PrivacyLoss
 
 HOLDOUT = "replace one holdout record"
 

@@ -6,15 +6,16 @@ import re
 
 import numpy as np
 import pytest
+from dpselect.records.records.public_shape import PublicShape
 
 from dpselect import DPHuberRegressor, DPLinearSVC, DPLogisticRegression, DPPoissonRegressor
-from dpselect.linear_model import calibration, noise, tolerance
+from dpselect.linear_model import calibration, tolerance
+from dpselect.linear_model import linear_noise as noise
 from dpselect.linear_model.calibration import largest_rank, noise_epsilon
 from dpselect.linear_model.design import Design
 from dpselect.linear_model.losses import PseudoHuberLoss
 from dpselect.linear_model.problems import Problems
 from dpselect.noise import root_stream
-from dpselect.public_shape import PublicShape
 from tests.glue import reference
 
 MODELS = {

@@ -9,6 +9,7 @@ import math
 
 import numpy as np
 import pytest
+from dpselect.records.records.public_shape import PublicShape
 from sklearn.base import clone
 
 from dpselect import DPLinearSVC, DPLogisticRegression
@@ -21,14 +22,13 @@ from dpselect.linear_model.calibration import (
     public_alpha,
 )
 from dpselect.linear_model.design import Design
+from dpselect.linear_model.linear_noise import LinearNoise, LinearProblem
 from dpselect.linear_model.losses import (
     HuberHingeLoss,
     LogisticLoss,
     PoissonLoss,
     PseudoHuberLoss,
 )
-from dpselect.linear_model.noise import LinearNoise, LinearProblem
-from dpselect.public_shape import PublicShape
 
 
 def log_density(w, Z, loss, mu, linear_scale, counts=1.0, targets=1.0, norm=2):

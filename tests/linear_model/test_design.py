@@ -15,7 +15,7 @@ from dpselect import (
 from dpselect.linear_model.design import Design, design_and_targets
 from dpselect.noise import root_stream
 from dpselect.rows import as_lazy, cutting
-from dpselect.validation import SMALLEST_BOUND
+from dpselect.utils.validation import SMALLEST_BOUND
 from tests.trials import trial
 
 

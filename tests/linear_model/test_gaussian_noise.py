@@ -11,9 +11,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from dpselect.records.records.public_shape import PublicShape
 
 from dpselect import DPHuberRegressor, DPLinearSVC, DPLogisticRegression, DPPoissonRegressor
-from dpselect.events import GaussianEvent
+from dpselect.accounting.events import GaussianEvent
+from dpselect.accounting.gaussian import gaussian_log_delta
 from dpselect.linear_model.calibration import RESIDUAL_SHARE
 from dpselect.linear_model.gaussian_noise import (
     calibrate_gaussian,
@@ -27,10 +29,8 @@ from dpselect.linear_model.losses import (
     PseudoHuberLoss,
     WeightedLoss,
 )
-from dpselect.mechanisms.gaussian import gaussian_log_delta
 from dpselect.noise import root_stream
 from dpselect.noise.tails import noise_length
-from dpselect.public_shape import PublicShape
 
 from ..mechanisms.test_gaussian_objective import spent as largest_loss
 

@@ -5,18 +5,18 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from dpselect.records.records.persons import Persons
+from dpselect.records.records.public_shape import PublicShape
 from scipy.stats import norm
 from sklearn.base import clone
 
 from dpselect import DPHuberRegressor, DPLogisticRegression, DPPoissonRegressor
+from dpselect.accounting.gaussian import gaussian_log_delta
 from dpselect.linear_model.calibration import RESIDUAL_SHARE
 from dpselect.linear_model.gaussian_noise import calibrate_gaussian, gaussian_event
 from dpselect.linear_model.losses import PseudoHuberLoss
-from dpselect.mechanisms.gaussian import gaussian_log_delta
 from dpselect.metrics import RampScore
 from dpselect.noise import root_stream
-from dpselect.persons import Persons
-from dpselect.public_shape import PublicShape
 
 from .test_gaussian_noise import FAR, HINGE, HUBER, KINDS, LOGISTIC, MANY, minimisers, spent
 from .test_persons import IDS, MODELS, N_ROWS, RowsCounted, WeightsForgotten, X, model_and_targets

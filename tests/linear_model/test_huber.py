@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+from dpselect.records.records.public_shape import PublicShape
 from scipy import sparse
 from scipy.optimize import minimize
 
@@ -15,15 +16,14 @@ from dpselect import (
     DPHuberRegressor,
     StabilityGridSearchCV,
 )
-from dpselect.accuracy_first.forms import NoiseLevels
 from dpselect.audit import attack_certificate
-from dpselect.estimator import Trial
+from dpselect.base.accuracy_form import NoiseLevels
+from dpselect.base.estimator import Trial
 from dpselect.linear_model.design import design_and_targets
 from dpselect.linear_model.losses import PseudoHuberLoss
 from dpselect.metrics import ClippedAbsoluteErrorScore, ClippedSquaredErrorScore
 from dpselect.model_selection.strategies import STRATEGIES
 from dpselect.noise import root_stream
-from dpselect.public_shape import PublicShape
 
 from ..trials import fitted, shares_moved
 

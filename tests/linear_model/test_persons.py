@@ -7,6 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from dpselect.records.records.persons import Persons
+from dpselect.records.records.public_shape import PublicShape
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
@@ -28,8 +30,6 @@ from dpselect.linear_model.losses import (
 )
 from dpselect.metrics import RampScore
 from dpselect.noise import root_stream
-from dpselect.persons import Persons
-from dpselect.public_shape import PublicShape
 
 INF = float("inf")
 RNG = np.random.default_rng(0)

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from dpselect.records.records.public_shape import PublicShape
 from sklearn.linear_model import PoissonRegressor
 
 from dpselect import (
@@ -12,12 +13,11 @@ from dpselect import (
     DPPoissonRegressor,
     StabilityGridSearchCV,
 )
-from dpselect.accuracy_first.forms import NoiseLevels
-from dpselect.estimator import Trial
+from dpselect.base.accuracy_form import NoiseLevels
+from dpselect.base.estimator import Trial
 from dpselect.linear_model.losses import PoissonLoss
 from dpselect.model_selection.strategies import STRATEGIES
 from dpselect.noise import root_stream
-from dpselect.public_shape import PublicShape
 from tests.trials import shares_moved
 
 from ..statistical.audit import loss_lower_bound

@@ -4,6 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from dpselect.records.records.public_shape import PublicShape
+from dpselect.records.records.records import Weighted
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression, PoissonRegressor
 
@@ -14,15 +16,13 @@ from dpselect import (
     DPPoissonRegressor,
     RowChunks,
 )
-from dpselect.accuracy_first.forms import NoiseLevels
-from dpselect.estimator import Trial
+from dpselect.base.accuracy_form import NoiseLevels
+from dpselect.base.estimator import Trial
 from dpselect.linear_model.calibration import noise_epsilon
 from dpselect.linear_model.losses import HuberHingeLoss, LogisticLoss, WeightedLoss
 from dpselect.linear_model.weights import Weights
 from dpselect.metrics import RampScore
 from dpselect.noise import root_stream
-from dpselect.public_shape import PublicShape
-from dpselect.records import Weighted
 from tests.trials import scales_of, shares_moved
 
 INF = float("inf")

@@ -6,8 +6,8 @@ import mpmath
 import numpy as np
 import pytest
 
-from dpselect.mechanisms import gaussian
-from dpselect.mechanisms.gaussian import gaussian_mu
+from dpselect.accounting import gaussian
+from dpselect.accounting.gaussian import gaussian_mu
 
 
 def delta_spent(epsilon, mu):

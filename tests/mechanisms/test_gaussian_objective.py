@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from dpselect.mechanisms.gaussian import gaussian_mu
+from dpselect.accounting.gaussian import gaussian_mu
 from dpselect.mechanisms.gaussian_objective import (
     largest_kappa,
     objective_mu,

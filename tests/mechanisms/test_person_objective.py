@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from dpselect.mechanisms.gaussian import gaussian_log_delta, gaussian_mu
+from dpselect.accounting.gaussian import gaussian_log_delta, gaussian_mu
 from dpselect.mechanisms.gaussian_objective import objective_mu
 from dpselect.mechanisms.person_objective import (
     _log_normal_excess,

@@ -6,7 +6,7 @@ from scipy.optimize import linprog
 from scipy.special import logsumexp
 from scipy.stats import norm
 
-from dpselect.mechanisms.zcdp import pure_to_zcdp, zcdp_budget, zcdp_to_epsilon
+from dpselect.accounting.zcdp import pure_to_zcdp, zcdp_budget, zcdp_to_epsilon
 
 ATTACKED = np.array([1 + 1e-5, 1.01, 1.1, 1.5, 2.0, 4.0, 10.0, 100.0])
 

@@ -5,7 +5,7 @@ import pytest
 from sklearn.metrics import accuracy_score, r2_score
 
 from dpselect import RowChunks
-from dpselect.metrics.plain import accuracy, r_squared
+from dpselect.metrics.exact import accuracy, r_squared
 
 da = pytest.importorskip("dask.array")
 

@@ -25,8 +25,9 @@ from sklearn.preprocessing import (
 )
 
 from dpselect import AccuracyFirstSearchCV, DPLogisticRegression, DPRidge, StabilityGridSearchCV
-from dpselect.accuracy_first import search as accuracy_first
-from dpselect.model_selection import candidates, evaluation, row_steps
+from dpselect.model_selection import candidates, row_steps
+from dpselect.model_selection import exact_scores as evaluation
+from dpselect.model_selection.accuracy_first import search as accuracy_first
 from dpselect.model_selection.row_steps import PublicRows
 from dpselect.preprocessing import (
     BoundedScaler,

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from dpselect.records.records.public_shape import PublicShape
 
 from dpselect import (
     AccuracyFirstSearchCV,
@@ -12,11 +13,10 @@ from dpselect import (
     PrivacyLedger,
     StabilityGridSearchCV,
 )
-from dpselect.accuracy_first.forms import NoiseLevels
+from dpselect.base.accuracy_form import NoiseLevels
 from dpselect.exceptions import CertificateError
 from dpselect.metrics import RampScore
 from dpselect.noise import root_stream
-from dpselect.public_shape import PublicShape
 
 DELTA = 1e-6
 MODELS = {

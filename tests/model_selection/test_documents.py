@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 from dpselect import AccuracyFirstSearchCV, DPLogisticRegression, StabilityGridSearchCV
-from dpselect.model_selection import evaluation
+from dpselect.model_selection import exact_scores as evaluation
 from dpselect.model_selection.row_steps import PublicRows
 from dpselect.noise import root_stream
 from dpselect.preprocessing.table_form import TableForm, read_form

@@ -21,8 +21,8 @@ from dpselect import (
     DPPoissonRegressor,
     DPRidge,
 )
-from dpselect.density import splits as density_splits
-from dpselect.estimator import Trial
+from dpselect.base.estimator import Trial
+from dpselect.density import split_scores as density_splits
 from dpselect.metrics import (
     BrierScore,
     ClippedSquaredErrorScore,
@@ -32,7 +32,7 @@ from dpselect.metrics import (
     RampScore,
     get_score,
 )
-from dpselect.model_selection import evaluation
+from dpselect.model_selection import exact_scores as evaluation
 from dpselect.model_selection.candidates import make_candidates
 from dpselect.model_selection.progress import Progress
 from dpselect.model_selection.strategies import Problem

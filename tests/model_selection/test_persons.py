@@ -5,6 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from dpselect.records.records.persons import Persons
+from dpselect.records.records.records import Weighted, score_on, take_part
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, GroupKFold, ShuffleSplit
 from sklearn.pipeline import make_pipeline
@@ -18,8 +20,8 @@ from dpselect import (
     PrivacyLedger,
     StabilityGridSearchCV,
 )
-from dpselect.certificates import SplitPatterns
-from dpselect.estimator import Trial
+from dpselect.base.certificates import SplitPatterns
+from dpselect.base.estimator import Trial
 from dpselect.exceptions import CertificateError
 from dpselect.metrics import (
     AccuracyScore,
@@ -29,13 +31,11 @@ from dpselect.metrics import (
     RampScore,
 )
 from dpselect.model_selection.candidates import Candidate
-from dpselect.model_selection.evaluation import exact_scores
+from dpselect.model_selection.exact_scores import exact_scores
 from dpselect.model_selection.progress import Progress
 from dpselect.model_selection.set_aside import SetAside
 from dpselect.noise import root_stream
-from dpselect.persons import Persons
 from dpselect.preprocessing import BoundedScaler, DPBoundsScaler
-from dpselect.records import Weighted, score_on, take_part
 from dpselect.rows import Parts, in_part
 
 PERSON = "replace all rows of one person"

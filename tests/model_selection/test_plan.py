@@ -15,7 +15,7 @@ from dpselect import (
     DPRidge,
     StabilityGridSearchCV,
 )
-from dpselect.model_selection import search as search_module
+from dpselect.model_selection import grid_search as search_module
 from dpselect.model_selection.strategies import STRATEGIES
 from dpselect.model_selection.strategies.stability_plan import _at_least
 

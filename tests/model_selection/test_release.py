@@ -5,7 +5,7 @@ from sklearn.pipeline import Pipeline
 
 from dpselect import DPLogisticRegression
 from dpselect.model_selection.candidates import make_candidates
-from dpselect.model_selection.release import fit_for_release, release_state
+from dpselect.model_selection.final_fit import fit_for_release, release_state
 from dpselect.noise import root_stream
 from dpselect.preprocessing import BoundedScaler
 from tests.trials import watch_noise

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from dpselect.records.records.public_shape import PublicShape
 from joblib import parallel_config
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
@@ -24,15 +25,14 @@ from dpselect import (
     SeededNoiseWarning,
     StabilityGridSearchCV,
 )
-from dpselect.certificates import Certificate
-from dpselect.estimator import PrivateClassifier, Trial
+from dpselect.base.certificates import Certificate
+from dpselect.base.estimator import PrivateClassifier, Trial
 from dpselect.metrics import BrierScore
-from dpselect.model_selection import evaluation
+from dpselect.model_selection import exact_scores as evaluation
 from dpselect.model_selection.candidates import make_candidates
 from dpselect.model_selection.progress import Progress
 from dpselect.noise import root_stream
 from dpselect.preprocessing import BoundedScaler, DPBoundsScaler
-from dpselect.public_shape import PublicShape
 from dpselect.rows import Parts
 from tests.model_selection.strategies.common import Untouchable
 

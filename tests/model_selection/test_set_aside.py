@@ -25,7 +25,7 @@ from dpselect.evaluation.density import DensityCells
 from dpselect.evaluation.forecast import forecast
 from dpselect.evaluation.multiclass import MulticlassCells
 from dpselect.evaluation.regression import RegressionCells
-from dpselect.evaluation.scores import BinaryCells
+from dpselect.evaluation.score_bins import BinaryCells
 from dpselect.model_selection.set_aside import SetAside, cells_before
 from dpselect.model_selection.strategies import STRATEGIES
 from dpselect.noise import root_stream

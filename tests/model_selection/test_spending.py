@@ -16,8 +16,8 @@ from dpselect import (
     PrivacyLedger,
     StabilityGridSearchCV,
 )
-from dpselect.model_selection.spending import divide
-from dpselect.model_selection.strategies.base import Problem
+from dpselect.model_selection.budget import divide
+from dpselect.model_selection.strategies.strategy import Problem
 from dpselect.preprocessing import DPBoundsScaler
 
 ALPHAS = [10.0**-j for j in range(5)]

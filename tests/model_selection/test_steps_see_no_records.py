@@ -14,7 +14,7 @@ from sklearn.preprocessing import OneHotEncoder
 
 from dpselect import DPLogisticRegression
 from dpselect.model_selection.candidates import Candidate
-from dpselect.model_selection.evaluation import records_for_steps
+from dpselect.model_selection.exact_scores import records_for_steps
 from dpselect.model_selection.row_steps import quietly
 from dpselect.preprocessing import DATA_INDEPENDENT, check_pipeline_privacy
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import sklearn
+from dpselect.records.records.records import Weighted
 from sklearn.exceptions import UnsetMetadataPassedError
 from sklearn.pipeline import make_pipeline
 
@@ -15,12 +16,11 @@ from dpselect import (
     RowChunks,
     StabilityGridSearchCV,
 )
-from dpselect.linear_model.base import LinearModel
+from dpselect.linear_model.model import LinearModel
 from dpselect.metrics import get_score
 from dpselect.model_selection.strategies import STRATEGIES
 from dpselect.noise import root_stream
 from dpselect.preprocessing import BoundedScaler, tabular_pipeline
-from dpselect.records import Weighted
 from dpselect.rows import Parts
 from tests.trials import trial
 

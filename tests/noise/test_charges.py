@@ -9,21 +9,21 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from dpselect.records.records.public_shape import PublicShape
 
 from dpselect import DPLinearSVC, DPLogisticRegression, DPRidge
-from dpselect.accuracy_first.forms import NoiseLevels, SensitivityNoise
+from dpselect.accounting.gaussian import gaussian_mu
+from dpselect.base.accuracy_form import NoiseLevels, SensitivityNoise
 from dpselect.linear_model import calibration
 from dpselect.linear_model.calibration import Perturbation, norm_bound
 from dpselect.linear_model.ridge import calibration as ridge_calibration
-from dpselect.linear_model.ridge.noise import (
+from dpselect.linear_model.ridge.ridge_noise import (
     released_entries,
     statistic_noise,
     statistic_sensitivity,
 )
-from dpselect.mechanisms.gaussian import gaussian_mu
 from dpselect.metrics import ClippedSquaredErrorScore, HingeScore
 from dpselect.noise import gate, nearest_multiple, root_stream
-from dpselect.public_shape import PublicShape
 from tests.trials import fitted, scales_of, solved, with_noise
 
 EPSILON = 0.3

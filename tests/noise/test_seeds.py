@@ -31,7 +31,7 @@ from dpselect import (
     config_context,
     evaluate,
 )
-from dpselect import estimator as estimators
+from dpselect.base import estimator as estimators
 from dpselect.noise import InnerStream, generators, root_stream
 from dpselect.preprocessing import DPBoundsScaler
 

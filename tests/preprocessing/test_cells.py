@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpselect.preprocessing.cells import GAP, UNLISTED, as_number, read_codes, read_numbers
+from dpselect.preprocessing.table_cells import GAP, UNLISTED, as_number, read_codes, read_numbers
 
 
 @pytest.mark.parametrize("cell, number", [

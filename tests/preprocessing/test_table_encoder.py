@@ -14,7 +14,14 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 
 from dpselect import DPLogisticRegression, RowChunks, StabilityGridSearchCV
-from dpselect.preprocessing import PublicSchema, TableEncoder, cells, check_pipeline_privacy
+from dpselect.preprocessing import (
+    PublicSchema,
+    TableEncoder,
+    check_pipeline_privacy,
+)
+from dpselect.preprocessing import (
+    table_cells as cells,
+)
 from dpselect.preprocessing.terms import FourierTerm
 
 from ..model_selection.tables import CONTAINERS

@@ -39,7 +39,7 @@ from dpselect import (
     privacy_of,
     privacy_report,
 )
-from dpselect.mechanisms.gaussian import gaussian_mu
+from dpselect.accounting.gaussian import gaussian_mu
 from dpselect.preprocessing import DPBoundsScaler, tabular_pipeline
 from dpselect.report import statement
 from dpselect.report.document import Table, _broken

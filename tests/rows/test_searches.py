@@ -15,7 +15,7 @@ from dpselect import (
     RowChunks,
     StabilityGridSearchCV,
 )
-from dpselect.model_selection import evaluation
+from dpselect.model_selection import exact_scores as evaluation
 from dpselect.preprocessing import BoundedScaler, DPBoundsScaler
 from dpselect.rows import distributed as distributed_rows
 

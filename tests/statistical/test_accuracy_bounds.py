@@ -10,12 +10,13 @@ import math
 
 import numpy as np
 import pytest
+from dpselect.records.records.public_shape import PublicShape
 from scipy.optimize import minimize
 from scipy.special import expit
 from scipy.stats import binom
 
 from dpselect import DPHistogramDensity, DPLinearSVC, DPLogisticRegression, DPRidge
-from dpselect.accuracy_first.forms import NoiseLevels
+from dpselect.base.accuracy_form import NoiseLevels
 from dpselect.density.cells import cell_masses
 from dpselect.linear_model.calibration import calibrate
 from dpselect.linear_model.losses import LogisticLoss
@@ -33,7 +34,6 @@ from dpselect.metrics import (
     RampScore,
 )
 from dpselect.noise import InnerStream
-from dpselect.public_shape import PublicShape
 from tests.trials import fitted_together, scales_of
 
 LEVELS = NoiseLevels("fresh", 1.0, 1.0)

@@ -14,6 +14,7 @@ import math
 
 import numpy as np
 import pytest
+from dpselect.records.records.public_shape import PublicShape
 from scipy.stats import beta, binom
 
 from dpselect import (
@@ -23,19 +24,18 @@ from dpselect import (
     DPLogisticRegression,
     DPRidge,
 )
-from dpselect.accuracy_first.forms import SensitivityNoise
-from dpselect.accuracy_first.methods import METHODS
-from dpselect.accuracy_first.question import Question, outcome_loss
+from dpselect.base.accuracy_form import SensitivityNoise
 from dpselect.density.accuracy import HistogramReduction, counts_noise
-from dpselect.linear_model.ridge.noise import released_entries
+from dpselect.linear_model.ridge.ridge_noise import released_entries
 from dpselect.mechanisms.above_threshold import (
     ReducedTests,
     above_threshold,
     reduced_above_threshold,
 )
 from dpselect.metrics import BrierScore
+from dpselect.model_selection.accuracy_first.methods import METHODS
+from dpselect.model_selection.accuracy_first.question import Question, outcome_loss
 from dpselect.noise import InnerStream
-from dpselect.public_shape import PublicShape
 from tests.marks import slow_but
 from tests.trials import scales_of
 

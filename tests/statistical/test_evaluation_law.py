@@ -17,7 +17,7 @@ from dpselect.evaluation.density import DensityCells
 from dpselect.evaluation.multiclass import MulticlassCells
 from dpselect.evaluation.regression import RegressionCells
 from dpselect.evaluation.release import EvaluationPlan, count
-from dpselect.evaluation.scores import BinaryCells, score_bins
+from dpselect.evaluation.score_bins import BinaryCells, score_bins
 from dpselect.noise import root_stream
 
 EPSILON = 1.0

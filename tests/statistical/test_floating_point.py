@@ -13,7 +13,7 @@ import pytest
 from scipy.stats import chi2_contingency
 
 from dpselect import DPHistogramDensity, DPRidge
-from dpselect.accuracy_first.forms import NoiseLevels
+from dpselect.base.accuracy_form import NoiseLevels
 from dpselect.density.accuracy import counts_noise
 from dpselect.mechanisms import above_threshold, reusable_holdout, selection, verification
 from dpselect.mechanisms.above_threshold import Comparisons, ReducedTests, ThresholdTest

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from dpselect import DPHistogramDensity, DPLinearSVC, DPLogisticRegression, DPRidge
-from dpselect.accuracy_first.forms import NoiseLevels
-from dpselect.linear_model.ridge.noise import released_entries
+from dpselect.base.accuracy_form import NoiseLevels
+from dpselect.linear_model.ridge.ridge_noise import released_entries
 from dpselect.noise import gate, nearest_multiple, root_stream
 from tests.trials import fitted, fitted_together, scales_of, with_noise
 
@@ -250,7 +250,7 @@ def test_every_candidate_explains_the_models_of_a_path(name, how, d):
 @pytest.mark.parametrize("name", REDUCED)
 def test_models_of_a_path_without_the_gate_are_off_the_grid(name, how, monkeypatch):
     go_round(monkeypatch, half_a_gate)
-    monkeypatch.setattr("dpselect.accuracy_first.forms.nearest_multiple", lambda values, step: values)
+    monkeypatch.setattr("dpselect.base.accuracy_form.nearest_multiple", lambda values, step: values)
     assert path_told_apart(REDUCED[name], how, 10, 20, on_grid=True) == [0, 0]
 
 

@@ -9,14 +9,15 @@ import math
 
 import numpy as np
 import pytest
+from dpselect.records.records.public_shape import PublicShape
+from dpselect.records.records.records import Records
 from scipy.optimize import minimize
 from scipy.stats import beta
 
-from dpselect.linear_model.ridge import DPRidge
-from dpselect.linear_model.ridge import noise as ridge_noise
-from dpselect.linear_model.ridge.noise import WEIGHTS, released_entries, statistic_noise
+from dpselect.accounting.gaussian import gaussian_mu
+from dpselect.linear_model.ridge import DPRidge, ridge_noise
+from dpselect.linear_model.ridge.ridge_noise import WEIGHTS, released_entries, statistic_noise
 from dpselect.linear_model.ridge.sums import outer_sums
-from dpselect.mechanisms.gaussian import gaussian_mu
 from dpselect.metrics import ClippedSquaredErrorScore
 from dpselect.noise import (
     InnerStream,
@@ -26,8 +27,6 @@ from dpselect.noise import (
     laplace,
     spherical_laplace,
 )
-from dpselect.public_shape import PublicShape
-from dpselect.records import Records
 
 from ..trials import fitted
 from .audit import FALSE_ALARM, loss_lower_bound

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from dpselect import DPLinearSVC
-from dpselect.certificates import select_by_risk_bound
+from dpselect.base.certificates import select_by_risk_bound
 from dpselect.linear_model.design import Design
 from dpselect.linear_model.solver import minimise
 from dpselect.noise import as_generator, spherical_laplace

@@ -16,7 +16,7 @@ from scipy.stats import beta
 from sklearn.base import BaseEstimator
 
 from dpselect import PrivacyLoss
-from dpselect.certificates import RiskBound as Bound
+from dpselect.base.certificates import RiskBound as Bound
 from dpselect.metrics import Score
 from dpselect.model_selection.candidates import Candidate
 from dpselect.model_selection.strategies import Problem

@@ -10,22 +10,22 @@ from functools import partial
 
 import numpy as np
 
-from ...accuracy_first.forms import (
+from ...base.accuracy_form import (
     AccuracyBounds,
     AccuracyForm,
     Reduction,
     SensitivityNoise,
     root_rounding,
 )
-from ...estimator import Trial
+from ...base.estimator import Trial
 from ...exceptions import CertificateError
 from ...mechanisms.verification import root_excess_sensitivity
 from ...noise.tails import noise_length
-from ...persons import shares
+from ...records.persons import shares
 from ...rows import block_sum
 from .calibration import RESIDUAL, minimiser_sensitivity
 from .decomposition import Decomposition
-from .noise import statistic_noise
+from .ridge_noise import statistic_noise
 from .sums import entry_bits, outer_sums, truncated
 from .trust_region import length_of
 
@@ -44,7 +44,7 @@ class RidgeAccuracy(AccuracyForm):
         return self.problem.perturbation != "objective"
 
     def excess_bound(self, shape, epsilon, failure_probability=None):
-        """Bound L - min L of one fit; see :class:`~dpselect.accuracy_first.forms.AccuracyForm`.
+        """Bound L - min L of one fit; see :class:`~dpselect.base.accuracy_form.AccuracyForm`.
 
         Notes
         -----

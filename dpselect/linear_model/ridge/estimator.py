@@ -8,20 +8,20 @@ from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from ...certificates import RiskBound
-from ...estimator import PrivateRegressor
+from ...base.certificates import RiskBound
+from ...base.estimator import PrivateRegressor
 from ...ledger import PrivacyLedger
 from ...metrics import ClippedSquaredErrorScore
 from ...noise.generators import RandomState
-from ...parameters import as_fitted, keep_params
-from ...public_shape import PublicShape
-from ...records import numeric_rows
+from ...records.public_shape import PublicShape
+from ...records.records import numeric_rows
+from ...records.training import share_records
 from ...rows import block_map
-from ...training_records import share_records
-from ...type_aliases import FloatArray, MatrixLike
-from ...validation import flag, interval, middle_and_half, number, one_of, size, unless
-from ..first_releases import LearnsNormsMixin
-from ..plain import plain_model
+from ...utils.parameters import as_fitted, keep_params
+from ...utils.type_aliases import FloatArray, MatrixLike
+from ...utils.validation import flag, interval, middle_and_half, number, one_of, size, unless
+from ..norms_and_rates import LearnsNormsMixin
+from ..sklearn_models import plain_model
 from ..sweep import optimal_values, scores_of_splits
 from .accuracy import RidgeAccuracy
 from .decomposition import Decomposition

@@ -7,14 +7,14 @@ from functools import partial
 
 import numpy as np
 
-from ...certificates import Certificate
-from ...events import GaussianEvent
+from ...accounting.events import GaussianEvent
+from ...accounting.gaussian import gaussian_mu
+from ...base.certificates import Certificate
 from ...exceptions import CertificateError
-from ...mechanisms.gaussian import gaussian_mu
 from ...metrics import ClippedSquaredErrorScore
 from ...noise import gaussian, grid_noise, laplace, release, spherical_laplace
 from ...noise.tails import noise_length
-from ...public_shape import PublicShape
+from ...records.public_shape import PublicShape
 from ..calibration import Perturbation
 from .calibration import (
     ball_radius,
@@ -24,9 +24,9 @@ from .calibration import (
     output_noise,
 )
 from .decomposition import Decomposition
-from .noise import StatisticNoise, n_released, statistic_noise
+from .ridge_noise import StatisticNoise, n_released, statistic_noise
 from .risk_bound import ridge_optimal_values, ridge_risk_bound
-from .splits import ridge_split_scores
+from .split_scores import ridge_split_scores
 from .sums import entry_bits
 from .trust_region import length_of
 

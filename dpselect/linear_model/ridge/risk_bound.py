@@ -7,7 +7,7 @@ predictions are counted from the middle of that range.
 
 import math
 
-from ...certificates import INEXACTNESS, RiskBound
+from ...base.certificates import INEXACTNESS, RiskBound
 from ...noise.tails import noise_length
 from .calibration import RESIDUAL
 from .decomposition import Decomposition

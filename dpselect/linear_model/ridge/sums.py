@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from ...persons import shares
+from ...records.persons import shares
 from ...rows import block_sum, in_part, rows_in_block
 from .decomposition import Decomposition
-from .noise import released_entries, symmetric
+from .ridge_noise import released_entries, symmetric
 
 # a block of so many columns has as many rows
 WIDE = 512

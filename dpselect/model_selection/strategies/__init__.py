@@ -1,15 +1,15 @@
 """Strategies of a private search: how a candidate is chosen, and what that costs."""
 
-from ...validation import check_choice
+from ...utils.validation import check_choice
 from ..plan import PlannedStrategy
 from .auto import Auto
-from .base import Choice, Problem, Strategy
 from .data_free import Random
 from .data_independent import DataIndependent
 from .held_out import BudgetSplit, Control, DataSplit
 from .optimal_risk import OptimalRisk
 from .random_stopping import RandomStopping
 from .stability import Stability
+from .strategy import Choice, Problem, Strategy
 
 STRATEGIES: dict[str, type[Strategy]] = {
     strategy.name: strategy

@@ -8,7 +8,6 @@ import numpy as np
 
 from ...exceptions import CertificateError
 from . import data_independent, post_processing
-from .base import Strategy
 from .data_free import FirstCandidate
 from .data_independent import DataIndependent
 from .held_out import BudgetSplit
@@ -17,6 +16,7 @@ from .post_processing import PostProcessing
 from .random_stopping import RandomStopping
 from .stability import Stability
 from .stability_plan import UNDERPOWERED, USEFUL
+from .strategy import Strategy
 
 # A choice by scores that sees less than this many times the stake was worse than one by chance.
 # Found by experiment, on histograms of four columns of Adult and MAGIC.

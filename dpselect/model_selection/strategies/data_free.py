@@ -1,7 +1,7 @@
 """Strategies that do not look at the records: the whole privacy loss trains one model."""
 
 from ...noise import as_generator
-from .base import Choice, Strategy
+from .strategy import Choice, Strategy
 
 
 class FirstCandidate(Strategy):

@@ -6,11 +6,11 @@ from functools import cache
 from numbers import Real
 from operator import attrgetter
 
-from ...capabilities import RanksRegularisation
+from ...base.capabilities import RanksRegularisation
 from ...exceptions import CertificateError
 from ..candidates import one_of_each_kind, places_by
-from .base import Choice, Strategy
 from .dry_run import needs_fit
+from .strategy import Choice, Strategy
 
 
 class DataIndependent(Strategy):

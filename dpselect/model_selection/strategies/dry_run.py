@@ -5,15 +5,15 @@ from types import SimpleNamespace
 import numpy as np
 from sklearn.base import clone, is_classifier
 
-from ...capabilities import DeclaresLoss
-from ...estimator import PrivateEstimator
+from ...accounting.privacy_loss import PrivacyLoss
+from ...base.capabilities import DeclaresLoss
+from ...base.estimator import PrivateEstimator
 from ...exceptions import CertificateError
 from ...ledger import without_spending
 from ...noise.generators import noise_for_dummy_data
-from ...privacy import PrivacyLoss
-from ...public_shape import PublicShape
+from ...records.public_shape import PublicShape
 from ..candidates import one_of_each_kind
-from ..release import fit_for_release
+from ..final_fit import fit_for_release
 
 
 def needs_fit(candidates, score=None):

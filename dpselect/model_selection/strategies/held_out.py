@@ -11,19 +11,19 @@ from fractions import Fraction
 import numpy as np
 from sklearn.base import clone
 
+from ...accounting.privacy_loss import KINDS, PrivacyLoss
+from ...accounting.zcdp import ROUNDING, pure_to_zcdp, zcdp_budget, zcdp_to_epsilon
 from ...config import warn_caller
 from ...exceptions import CertificateError, PrivacyLeakWarning
 from ...mechanisms import exponential_mechanism
 from ...mechanisms.selection import gumbel_choice
-from ...mechanisms.zcdp import ROUNDING, pure_to_zcdp, zcdp_budget, zcdp_to_epsilon
 from ...noise import as_generator
-from ...privacy import KINDS, PrivacyLoss
-from ...records import score_on, take_part
+from ...records.records import score_on, take_part
 from ..candidates import parameters, places_by
+from ..final_fit import fit_for_release, release_state
 from ..plan import minimum_detectable_difference
-from ..release import fit_for_release, release_state
 from ..splits import disjoint_parts
-from .base import Choice, Strategy
+from .strategy import Choice, Strategy
 
 
 class HeldOut(Strategy):

@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from ...capabilities import BoundsRisk, require
-from ...certificates import check_units, public_reach, select_by_risk_bound
-from ...estimator import Trial
+from ...base.capabilities import BoundsRisk, require
+from ...base.certificates import check_units, public_reach, select_by_risk_bound
+from ...base.estimator import Trial
 from ...mechanisms import exponential_noise_scales
 from ..candidates import places_by
 from ..plan import minimum_detectable_difference
-from .base import Choice, Strategy
+from .strategy import Choice, Strategy
 
 # share of epsilon for the choice
 SHARE = 0.1

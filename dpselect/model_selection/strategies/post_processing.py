@@ -7,13 +7,13 @@ the training part, so the two losses do not add: the larger one counts.
 
 import numpy as np
 
-from ...capabilities import PostProcesses
+from ...accounting.privacy_loss import PrivacyLoss
+from ...base.capabilities import PostProcesses
 from ...exceptions import CertificateError
 from ...mechanisms import exponential_noise_scales, noisy_argmax
-from ...privacy import PrivacyLoss
 from ..plan import minimum_detectable_difference
-from .base import Choice
 from .held_out import HeldOut
+from .strategy import Choice
 
 
 class PostProcessing(HeldOut):

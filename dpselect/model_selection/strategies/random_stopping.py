@@ -3,14 +3,14 @@
 import math
 import warnings
 
+from ...accounting.privacy_loss import KINDS, Adjacency, PrivacyLoss
 from ...exceptions import CertificateError
 from ...mechanisms.random_stopping import random_stopping, run_delta, run_epsilon
 from ...mechanisms.stopping_laws import geometric
 from ...noise import as_generator, grid_laplace
-from ...privacy import KINDS, Adjacency, PrivacyLoss
 from ..candidates import parameters
-from .base import Choice
 from .held_out import HeldOut
+from .strategy import Choice
 
 # Mean number of runs for each candidate. Found by experiment, as was the law: with 3, or with the
 # logarithmic law, whose runs have half of epsilon in place of a third, the best candidate is missed

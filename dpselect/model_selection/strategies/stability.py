@@ -4,16 +4,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from ...capabilities import Certified, require
-from ...estimator import Trial
+from ...base.capabilities import Certified, require
+from ...base.estimator import Trial
 from ...mechanisms import noisy_argmax
 from ...noise.generators import search_stream
-from ...public_shape import PublicShape
-from ..evaluation import exact_scores
+from ...records.public_shape import PublicShape
+from ..exact_scores import exact_scores
 from ..plan import describe
 from . import data_independent, post_processing
-from .base import Choice, Strategy
 from .stability_plan import make_plan
+from .strategy import Choice, Strategy
 
 # Shares of epsilon for the choice. Where the public rule decides all that varies, records only
 # have to overrule it, and what is left for the model counts for more. Found by experiment.

@@ -7,8 +7,8 @@ from functools import cache
 import numpy as np
 from scipy.optimize import brentq
 
-from ...capabilities import HasScoreStake
-from ...certificates import SplitPatterns
+from ...base.capabilities import HasScoreStake
+from ...base.certificates import SplitPatterns
 from ...mechanisms import exponential_noise_scales
 from ..plan import describe, minimum_detectable_difference
 

@@ -3,6 +3,7 @@ import pickle
 
 import numpy as np
 import pytest
+from dpselect.records.records.public_shape import PublicShape
 from scipy import sparse
 from scipy.optimize import minimize
 from scipy.stats import norm as normal
@@ -10,14 +11,13 @@ from sklearn.linear_model import Ridge
 from sklearn.model_selection import KFold
 
 from dpselect import CertificateError, SeededNoiseWarning
-from dpselect.estimator import Trial
+from dpselect.accounting.gaussian import gaussian_mu
+from dpselect.base.estimator import Trial
 from dpselect.linear_model.ridge import DPRidge
-from dpselect.linear_model.ridge.noise import statistic_noise
-from dpselect.linear_model.ridge.splits import split_coefficients
-from dpselect.mechanisms.gaussian import gaussian_mu
+from dpselect.linear_model.ridge.ridge_noise import statistic_noise
+from dpselect.linear_model.ridge.split_scores import split_coefficients
 from dpselect.metrics import BrierScore, ClippedSquaredErrorScore
 from dpselect.noise import root_stream
-from dpselect.public_shape import PublicShape
 from dpselect.rows import Parts
 from tests.marks import slow_but
 

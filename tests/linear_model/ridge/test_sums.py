@@ -4,6 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from dpselect.records.records.records import Records
 from scipy import sparse
 from sklearn.base import clone
 
@@ -16,9 +17,8 @@ from dpselect.linear_model.ridge.sums import (
     truncated,
 )
 from dpselect.noise import release
-from dpselect.records import Records
 from dpselect.rows import Parts, cutting
-from dpselect.validation import SMALLEST_BOUND
+from dpselect.utils.validation import SMALLEST_BOUND
 
 MODEL = DPRidge(norm="l1", data_norm_l1=0.7, target_range=(-0.5, 2.5))
 

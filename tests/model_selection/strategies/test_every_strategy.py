@@ -21,8 +21,8 @@ from dpselect import (
 )
 from dpselect.metrics import ClippedSquaredErrorScore
 from dpselect.model_selection import Strategy
-from dpselect.model_selection import search as search_module
-from dpselect.model_selection.spending import divide
+from dpselect.model_selection import grid_search as search_module
+from dpselect.model_selection.budget import divide
 from dpselect.model_selection.strategies import STRATEGIES
 from dpselect.noise import is_seeded
 from dpselect.preprocessing import BoundedScaler, DPBoundsScaler

@@ -15,8 +15,8 @@ from dpselect import (
     PrivacyLeakWarning,
     PrivacyLoss,
 )
+from dpselect.accounting.zcdp import pure_to_zcdp, zcdp_to_epsilon
 from dpselect.exceptions import SeededNoiseWarning
-from dpselect.mechanisms.zcdp import pure_to_zcdp, zcdp_to_epsilon
 from dpselect.metrics import AccuracyScore, ClippedSquaredErrorScore, HingeScore, get_score
 from dpselect.model_selection.candidates import Candidate
 from dpselect.model_selection.strategies import held_out, post_processing, random_stopping

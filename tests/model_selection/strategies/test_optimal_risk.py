@@ -5,7 +5,7 @@ from sklearn.kernel_approximation import RBFSampler
 from sklearn.pipeline import Pipeline, make_pipeline
 
 from dpselect import CertificateError, DPHistogramDensity, DPLinearSVC, DPLogisticRegression
-from dpselect.certificates import public_reach
+from dpselect.base.certificates import public_reach
 from dpselect.model_selection.strategies import optimal_risk as module
 from tests.trials import trial
 

@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 import dpselect
 from dpselect import BudgetExceededError, CertificateError, PrivacyLedger, PrivacyLoss
-from dpselect.estimator import Trial
+from dpselect.base.estimator import Trial
 from dpselect.mechanisms import noisy_argmax
 from dpselect.model_selection import Choice, Strategy
 from dpselect.model_selection.splits import disjoint_parts

@@ -1,0 +1,151 @@
+"""What a search may ask of an estimator: a Protocol for each capability, and one error for a lack."""
+
+from typing import Any, Protocol, runtime_checkable
+
+from ..exceptions import CertificateError
+from ..records.public_shape import PublicShape
+
+
+@runtime_checkable
+class Calibrated(Protocol):
+    """Its noise is a function of public numbers, for any epsilon."""
+
+    def calibration(self, shape: PublicShape, epsilon: float | None = None) -> Any:
+        """Return the frozen noise calibration of one fit."""
+
+
+@runtime_checkable
+class Certified(Calibrated, Protocol):
+    """One record moves its scores by a known amount at fixed noise (strategy "stability")."""
+
+    def stability_certificate(self, score: Any, n_samples: int, n_features: int) -> Any:
+        """Return the Certificate of a score."""
+
+
+@runtime_checkable
+class ScoresSplits(Protocol):
+    """It trains many models on many splits together."""
+
+    def split_scores(self, trials: Any, score: Any, X: Any, y: Any, parts: Any) -> Any:
+        """Return the exact scores of trials of this class."""
+
+
+@runtime_checkable
+class BoundsRisk(Calibrated, Protocol):
+    """One record hardly moves the least risk of its models (strategy "optimal_risk")."""
+
+    def risk_bound(self, n_samples: int, n_features: int) -> Any:
+        """Return the RiskBound."""
+
+    def optimal_values(self, trials: Any, X: Any, y: Any, reach: float) -> Any:
+        """Return the least risks of trials of this class."""
+
+
+@runtime_checkable
+class RanksRegularisation(Calibrated, Protocol):
+    """Its regularisation follows from public numbers (strategy "data_independent")."""
+
+    def regularisation_cost(self, n_samples: int, n_features: int) -> float:
+        """Return what the best regularisation has least of."""
+
+
+@runtime_checkable
+class PostProcesses(Protocol):
+    """Some of its parameters may change after the release, at no cost."""
+
+    post_processing_params: Any
+
+    def post_process(self, **params: Any) -> Any:
+        """Return the model with other values of them."""
+
+
+@runtime_checkable
+class HasAccuracyForm(Calibrated, Protocol):
+    """It is known how accurate its models are (AccuracyFirstSearchCV)."""
+
+    def accuracy_form(self) -> Any:
+        """Return the AccuracyForm."""
+
+
+@runtime_checkable
+class TakesWeights(Protocol):
+    """Its `fit` takes `sample_weight`, if a public bound is given."""
+
+    def check_takes_weights(self) -> None:
+        """Refuse weights if the bound is not given."""
+
+
+@runtime_checkable
+class TakesGroups(Protocol):
+    """It is known how far all rows of one person move its model, and its `fit` takes `groups`."""
+
+    def check_takes_groups(self) -> None:
+        """Refuse groups if that is not known with these parameters."""
+
+
+@runtime_checkable
+class DeclaresLoss(Protocol):
+    """It states what a fit will spend, or refuses its parameters, without one."""
+
+    def declared_loss(self, epsilon: float | None = None) -> Any:
+        """Return the PrivacyLoss of a fit."""
+
+
+@runtime_checkable
+class HasDefaultScore(Protocol):
+    """A search without `scoring` uses this score."""
+
+    default_scoring: Any
+
+
+@runtime_checkable
+class HasPlainForm(Protocol):
+    """There is an equal object of scikit-learn alone (:func:`dpselect.export.to_sklearn`)."""
+
+    def to_sklearn(self) -> Any:
+        """Return it."""
+
+
+@runtime_checkable
+class LearnsFirst(Protocol):
+    """It may learn some of its parameters privately before it is trained."""
+
+    def first_releases(self) -> dict[str, Any]:
+        """Return the FirstRelease of each parameter that is to be learned, by its name."""
+
+
+@runtime_checkable
+class HasScoreStake(Protocol):
+    """What a good model's score gains depends on its parameters."""
+
+    score_stake: float
+
+
+def require(capability, model, asker, instead):
+    """Refuse a model that lacks a capability.
+
+    Parameters
+    ----------
+    capability : type
+        A Protocol of this module.
+    model : estimator
+    asker : str
+        What needs it, such as ``"strategy='stability'"``.
+    instead : str
+        What to write instead.
+
+    Raises
+    ------
+    CertificateError
+    """
+    if isinstance(model, capability):
+        return
+    named = [
+        name for part in capability.__mro__ if issubclass(part, Protocol)
+        for name in {**vars(part), **vars(part).get("__annotations__", {})}
+        if not name.startswith("_") and not hasattr(model, name)
+    ]
+    raise CertificateError(
+        f"{asker} needs models with {' and '.join(named)}, and {type(model).__name__} has none; "
+        f"{instead}."
+    )

@@ -1,0 +1,159 @@
+"""Numbers that a fit learns before it trains, each by a small release of its own.
+
+A parameter that is "auto" in this sense is learned from the records for a share of epsilon. The rest
+trains the model, with the number as if it had been typed. The page "First releases" of the documentation
+has statement and proof.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from ..accounting.privacy_loss import KINDS, Adjacency, PrivacyLoss, remainder
+from ..noise import all_finite, as_generator
+from ..utils.parameters import as_fitted
+
+# of epsilon, for each number
+SHARE = 1 / 20
+
+
+class FirstRelease(ABC):
+    """How one number is learned; a subclass writes `learn`, which must be private.
+
+    Two are equal if they release the same: then one release serves several candidates of a search.
+
+    Attributes
+    ----------
+    what : str
+        What is released, in words.
+    stand_in : object
+        The value with which is planned before any record is read.
+    optional : bool
+        Whether None in its place does without it.
+    reads_rows : bool
+        Whether it depends on the rows as the model sees them, and not on labels alone.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpselect.linear_model.norms_and_rates import MedianNorm
+    >>> from dpselect.noise import as_generator
+    >>> from dpselect.records import Records
+    >>> records = Records(np.full((5000, 1), 3.0), None, {})
+    >>> MedianNorm("l2").learn(records, 1.0, as_generator())  # the end of a cell
+    3.36...
+    """
+
+    what: str
+    stand_in: Any
+    optional: ClassVar[bool] = False
+    reads_rows: ClassVar[bool] = True
+
+    def event(self, epsilon):
+        """Return the Event of learning it with a loss of epsilon; None if nothing more is known.
+
+        Parameters
+        ----------
+        epsilon : float
+
+        Returns
+        -------
+        Event or None
+        """
+        return None
+
+    def pays(self, model, shape, epsilon):
+        """Tell by public numbers whether it is worth its share; None is the value otherwise.
+
+        Parameters
+        ----------
+        model : estimator
+            With stand-ins for all that is not known.
+        shape : PublicShape
+        epsilon : float
+            Of the whole fit.
+
+        Returns
+        -------
+        bool
+        """
+        return True
+
+    @abstractmethod
+    def learn(self, records, epsilon, generator):
+        """Return the number, released with a loss of epsilon.
+
+        Parameters
+        ----------
+        records : Records
+        epsilon : float
+            Greater than 0; ``inf`` for no noise.
+        generator : numpy.random.Generator
+            Of all noise.
+
+        Returns
+        -------
+        object
+            A value of the parameter.
+        """
+
+
+@dataclass(frozen=True)
+class Division:
+    """How an epsilon is divided between first releases, by their parameters, and what is trained."""
+
+    releases: Mapping[str, FirstRelease]
+    epsilon: float
+
+    @property
+    def share(self):
+        if self.epsilon == math.inf:
+            return math.inf
+        # in units in which all parts add up exactly
+        unit = math.ulp(self.epsilon)
+        return math.floor(SHARE * self.epsilon / unit) * unit
+
+    @property
+    def rest(self):
+        if not self.releases:
+            return self.epsilon
+        return remainder(self.epsilon, [self.share] * len(self.releases))
+
+    def losses(self, owners, seeded, adjacency=Adjacency.REPLACE_RECORD):
+        """Return the losses of the releases; `owners` tells for each parameter whose it is."""
+        seeded = seeded and self.epsilon != math.inf
+        return [
+            PrivacyLoss(
+                self.share, label=f"{owners[name]}: {release.what}", seeded=seeded, adjacency=adjacency,
+                event=release.event(self.share) if self.epsilon < math.inf else None,
+            )
+            for name, release in self.releases.items()
+        ]
+
+    def learn(self, name, records, stream):
+        """Return the value of a parameter, with its part of a stream of noise."""
+        generator = as_generator(stream.child("first", name))
+        return all_finite(self.releases[name].learn(records, self.share, generator))
+
+
+def first_releases(model):
+    """Return how the parameters of a model are learned that are "auto"; nothing for most models."""
+    # (asking for capabilities.LearnsFirst takes longer than all checks of parameters)
+    return model.first_releases() if hasattr(model, "first_releases") else {}
+
+
+def epsilon_of_fit(model):
+    """Return what first releases left of epsilon; None if the choice of a search saw the noise."""
+    model = as_fitted(model)
+    privacy = model.privacy_
+    # the loss of a choice has parts that are no first releases
+    if privacy.composition == "parallel" or privacy.kind != KINDS[0]:
+        return None
+    # what is less than the sum for being known together has spent the sum
+    joint = privacy.composition == "joint"
+    spent = PrivacyLoss.sequential(privacy.parts).epsilon if joint else privacy.epsilon
+    if spent != float(model.epsilon):
+        return None
+    return privacy.parts[-1].epsilon if first_releases(model) and privacy.parts else spent

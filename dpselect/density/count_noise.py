@@ -1,0 +1,117 @@
+"""How much noise a private histogram needs, and how far one record moves its score."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import expit
+
+from ..base.certificates import Certificate
+from ..exceptions import CertificateError
+from ..metrics import IntegratedSquaredErrorScore
+from ..noise import discrete_laplace, grid_noise, grid_step
+from ..noise.grid import noise_ratio
+from ..records.public_shape import PublicShape
+from ..utils.validation import check_number
+from .cells import Cells
+
+# one replaced record lowers one count by 1 and raises another
+SENSITIVITY = 2.0
+
+
+@dataclass(frozen=True)
+class HistogramNoise:
+    """The noise of one fit of a histogram, and what follows from it before any data.
+
+    Attributes
+    ----------
+    kind : type
+        The estimator's class.
+    cells : Cells
+    noise : {"laplace", "discrete_laplace"}
+    shape : PublicShape
+    epsilon : float
+        Of the fit.
+    """
+
+    kind: type
+    cells: Cells
+    noise: str
+    shape: PublicShape
+    epsilon: float
+
+    @property
+    def step(self):
+        """float : Step of the grid of the noise, of which counts are multiples."""
+        if self.noise == "discrete_laplace":
+            return 1.0
+        return grid_step(SENSITIVITY / self.epsilon, unit=1.0)
+
+    def standard_noise(self, generator, shape=None):
+        """Return what is added to the counts, of the shape of the cells or another one."""
+        shape = self.cells.shape if shape is None else shape
+        if self.epsilon == math.inf:
+            return np.zeros(shape)
+        if self.noise == "laplace":
+            return grid_noise(generator, shape, SENSITIVITY / self.epsilon, self.step)
+        return discrete_laplace(generator, shape, noise_ratio(self.epsilon, SENSITIVITY))
+
+    def certified(self, score):
+        """Refuse a score for which no certificate is known."""
+        if not isinstance(score, IntegratedSquaredErrorScore):
+            raise CertificateError(
+                f"No certificate exists for {self.kind.__name__} with {type(score).__name__}; "
+                "use dpselect.metrics.IntegratedSquaredErrorScore()."
+            )
+
+    def certificate(self, score, noise=None, failure_probability=None):
+        """Return the Certificate of a score, at a noise sample or for nearly all of them.
+
+        With v the volume of a cell and N the least sum of the clipped noisy counts, `training` is
+        min(2, 4 / N) / v and `span` is 2 / v.
+        """
+        self.certified(score)
+        n = self.shape.n_samples
+        if failure_probability is None:
+            total = least_total(noise.ravel(), n)
+        else:
+            total = max(0.0, n + self.least_noise(failure_probability))
+        v = self.cells.volume
+        return Certificate(training=float(training_stability(total) / v), span=2.0 / v)
+
+    def least_noise(self, failure_probability):
+        """Return a number that the sum of all noise falls below with at most this probability."""
+        check_number(
+            "failure_probability", failure_probability, high=1.0,
+            why="it is the probability with which the bound may fail",
+            instead="write a number between 0 and 1, or None for the noise that was drawn",
+        )
+        # the sum is symmetric about 0
+        if failure_probability >= 0.5 or self.epsilon == math.inf:
+            return 0.0
+        # Chernoff: for every theta in (0, limit), with M the moment generating function of one
+        # variable, P(sum <= -t) <= M(theta)^cells exp(-theta t); so any grid of theta will do
+        share = expit(np.linspace(-30.0, 30.0, 3001))
+        limit = self.epsilon / SENSITIVITY
+        if self.noise == "laplace":
+            # on a grid it is smaller, since sinh(st) <= s sinh(t) for s <= 1
+            log_m = -np.log1p(-share) - np.log1p(share)
+        else:
+            log_m = (
+                2 * np.log(-np.expm1(-limit))
+                - np.log(-np.expm1(-limit * (1 - share)))
+                - np.log(-np.expm1(-limit * (1 + share)))
+            )
+        bounds = (self.cells.size * log_m - math.log(failure_probability)) / (limit * share)
+        return -float(bounds.min())
+
+
+def least_total(noise, n_samples):
+    """Return the least sum of the clipped noisy counts, over all sets of n records."""
+    # clipping only raises a count, and a count never lies below its noise
+    return np.maximum(np.maximum(noise, 0.0).sum(axis=-1), n_samples + noise.sum(axis=-1))
+
+
+def training_stability(total):
+    """Return v times the bound on the change of the score: min(2, 4 / total)."""
+    return 4.0 / np.maximum(total, 2.0)

@@ -1,0 +1,454 @@
+"""The terms of a model of a table: a curve for each number, a point for each category."""
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
+
+from ..accounting.privacy_loss import Adjacency
+from ..base.capabilities import Calibrated
+from ..base.learned_numbers import epsilon_of_fit, first_releases
+from ..linear_model import DPPoissonRegressor
+from ..linear_model.linear_noise import LinearNoise
+from ..preprocessing import TableEncoder
+from ..preprocessing.schema import INVERSES, TRANSFORMS, CategoryColumn
+from ..preprocessing.terms import CategoryTerm, FourierTerm, PairTerm, Term
+from ..records.public_shape import PublicShape
+from ..utils.parameters import as_fitted
+from ..utils.type_aliases import Array, Estimator, FloatArray
+from ..utils.validation import imported_pandas
+from .display import imported_pyplot
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from pandas import DataFrame
+
+# between bounds, odd so that the middle is one
+N_POINTS, N_POINTS_OF_A_PAIR = 101, 41
+MOST_LEVELS = 24  # in one picture
+# of the noise, at most
+DEVIATIONS = 2
+WIDTH, HEIGHT, LEVEL_HEIGHT = 3.4, 2.6, 0.22  # inches
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DrawnTerm:
+    """One term of a model, at values of its columns.
+
+    Attributes
+    ----------
+    term : Term
+        Of the encoder.
+    values : list of ndarray of shape (m,)
+        For each column: numbers (and nan) or categories (and None); of a pair, all combinations.
+    effect : ndarray of shape (m,)
+        What the term adds to the prediction there.
+    noise : ndarray of shape (m,), default=None
+        The largest standard deviation that the noise of `effect` can have; None if it is not known.
+    """
+
+    term: Term
+    values: list[Array]
+    effect: FloatArray
+    noise: FloatArray | None = None
+
+    @property
+    def name(self) -> Any:
+        """object : The column, or the tuple of two."""
+        names = self.term.columns
+        return names[0] if len(names) == 1 else names
+
+    @property
+    def may_be_noise(self) -> bool:
+        """bool : Whether the band contains 0 everywhere."""
+        return self.noise is not None and bool((abs(self.effect) <= DEVIATIONS * self.noise).all())
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class TermsDisplay:
+    """What each column adds to the predictions of a linear model of a table.
+
+    Behind a :class:`~dpselect.preprocessing.TableEncoder` a linear model is a sum of terms: a curve for
+    each number, a level for each category, an image for each pair. They *are* the model: a prediction is
+    `offset` and one value of each, but for rows that are longer than `data_norm`, whose terms are all
+    scaled down by one factor. Each term is 0 on average over numbers that lie evenly between their
+    bounds, or over its levels. A picture reads the released model and public numbers: it costs nothing.
+
+    Make one with :meth:`from_estimator`.
+
+    Parameters
+    ----------
+    terms : list of DrawnTerm
+        Each has a `name`, `values`, `effect` and `noise`.
+    offset : float
+        What the terms are added to.
+    unit : str
+        Of the effects, such as "log odds of 1"; "linear prediction of 1" with a `max_derivative` L below
+        1, where log odds change by as much or less, and by no less than L times as much.
+
+    Attributes
+    ----------
+    axes_ : ndarray of matplotlib Axes, shape (n_terms,)
+    figure_ : matplotlib Figure
+
+    See Also
+    --------
+    sklearn.inspection.PartialDependenceDisplay : For models without terms; it averages over records,
+        which is a release of its own.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpselect import DPLogisticRegression, TermsDisplay
+    >>> from dpselect.preprocessing import tabular_pipeline
+    >>> rng = np.random.default_rng(0)
+    >>> age, smokes = rng.integers(18, 100, 5000), rng.choice(["yes", "no"], 5000)
+    >>> X, y = np.array([age, smokes], dtype=object).T, (age > 60) | (smokes == "yes")
+    >>> schema = {"age": (18, 100), "smokes": ["yes", "no"]}
+    >>> model = tabular_pipeline(schema, DPLogisticRegression(classes=[False, True])).fit(X, y)
+    >>> display = TermsDisplay.from_estimator(model)
+    >>> years, smokes = display.terms
+    >>> young, old = years.effect[[25, 75]]
+    >>> bool(young < 0 < old)
+    True
+    >>> print(smokes.values[0], smokes.effect.round() > 0)
+    ['yes' 'no'] [ True False]
+    """
+
+    terms: list[DrawnTerm]
+    offset: float
+    unit: str
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Estimator,
+        columns: npt.ArrayLike | None = None,
+        *,
+        target: Any = None,
+        n_samples: int | None = None,
+    ) -> Self:
+        """Read a fitted model.
+
+        Parameters
+        ----------
+        estimator : Pipeline
+            Fitted, with a TableEncoder before a linear model, such as
+            :func:`~dpselect.preprocessing.tabular_pipeline` makes; of a search, its `best_estimator_`.
+        columns : list of str or of (str, str), default=None
+            Columns, and pairs of them, whose terms are shown; None for all. Random Fourier features
+            have no picture.
+        target : object, default=None
+            The class that effects speak for. None is the second of two classes.
+        n_samples : int, default=None
+            Records that the model was trained on, or persons if it was fitted with `groups`. With it
+            there are bands for the noise: the effect is within `noise` of its mean over the noise, in
+            standard deviation, whatever the records are, so within twice that with a probability of at
+            least 3/4. (It is about .95, as noise is nearly normal.) The bands cover noise and not
+            sampling.
+
+        Returns
+        -------
+        TermsDisplay
+
+        Raises
+        ------
+        TypeError
+            If it is no such Pipeline.
+        ValueError
+            If a column has no term, or the target is no class; or if `n_samples` is given and no bound
+            is known on the noise, as for :class:`~dpselect.DPRidge`, or for models whose noise had a
+            part in their choice (accuracy first, random stopping).
+        """
+        encoder, model = _parts(estimator)
+        chosen = _chosen(encoder.terms_, columns)
+        sign, row, target = _direction(model, target)
+        coef, intercept = np.atleast_2d(model.coef_)[row], np.atleast_1d(model.intercept_)[row]
+        deviation = None if n_samples is None else _deviation(model, n_samples)
+        offset = float(intercept)
+        for term in encoder.terms_:
+            offset += float(_centre(term) @ coef[term.outputs])
+        drawn = []
+        for term in chosen:
+            values = term.values(N_POINTS if len(term.parts) == 1 else N_POINTS_OF_A_PAIR)
+            features = term.at(*values) - _centre(term)
+            noise = None if deviation is None else deviation * np.linalg.norm(features, axis=1)
+            drawn.append(DrawnTerm(term, values, sign * (features @ coef[term.outputs]), noise))
+        return cls(terms=drawn, offset=sign * offset, unit=_unit(model, target))
+
+    def to_frame(self) -> "DataFrame":
+        """Return all values.
+
+        Returns
+        -------
+        pandas.DataFrame
+            With the columns "term", "value" (of the column; of a pair, a tuple), "effect", and "noise"
+            if it is known.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+        """
+        pd = imported_pandas("to_frame", "read `terms`")
+        frames = []
+        for drawn in self.terms:
+            pairs = len(drawn.values) > 1
+            values = list(zip(*drawn.values)) if pairs else drawn.values[0].tolist()
+            columns = {"term": [drawn.name] * len(values), "value": values, "effect": drawn.effect}
+            if drawn.noise is not None:
+                columns["noise"] = drawn.noise
+            frames.append(pd.DataFrame({
+                name: pd.Series(column, dtype=object if name in ("term", "value") else float)
+                for name, column in columns.items()
+            }))
+        return pd.concat(frames, ignore_index=True)
+
+    def plot(self, ax: "npt.ArrayLike | Axes | None" = None, *, n_cols: int = 3) -> Self:
+        """Draw all terms on one scale.
+
+        Parameters
+        ----------
+        ax : array of matplotlib Axes, default=None
+            One for each term. None makes a new figure.
+        n_cols : int, default=3
+            Pictures side by side in a new figure.
+
+        Returns
+        -------
+        self : object
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed: ``pip install dpselect[plot]``.
+        ValueError
+            If there is another number of axes than of terms.
+        """
+        pyplot = imported_pyplot()
+        axes = self._new_axes(pyplot, n_cols) if ax is None else np.ravel(np.array(ax, dtype=object))
+        if len(axes) != len(self.terms):
+            raise ValueError(
+                f"ax has {len(axes)} axes, and each of the {len(self.terms)} terms needs one; write "
+                "None for a new figure."
+            )
+        limit = self._limit()
+        for axis, drawn in zip(axes, self.terms):
+            _draw(axis, drawn, limit, self.unit)
+        self.axes_, self.figure_ = axes, axes[0].figure.figure  # that of a part, too
+        return self
+
+    def _new_axes(self, pyplot, n_cols):
+        n_cols = min(n_cols, len(self.terms))
+        rows = [self.terms[i : i + n_cols] for i in range(0, len(self.terms), n_cols)]
+        heights = [max(map(_height, row)) for row in rows]
+        figure = pyplot.figure(layout="constrained", figsize=(WIDTH * n_cols, sum(heights)))
+        # a part for each row: long names in one shall not push the others aside
+        parts = figure.subfigures(len(rows), squeeze=False, height_ratios=heights)[:, 0]
+        axes = [part.subplots(1, n_cols, squeeze=False)[0] for part in parts]
+        for axis in axes[-1][len(rows[-1]) :]:
+            axis.set_axis_off()
+        return np.concatenate(axes)[: len(self.terms)]
+
+    def _limit(self):
+        """Return the end of the scale: bands may be cut off, so that terms can be seen."""
+        largest = max(abs(drawn.effect).max() for drawn in self.terms) or 1.0
+        ends = [
+            (abs(drawn.effect) + DEVIATIONS * drawn.noise).max()
+            for drawn in self.terms if drawn.noise is not None
+        ]
+        return 1.1 * min(max(ends, default=largest), 2 * largest)
+
+
+def _parts(estimator):
+    """Return the encoder and the model of a fitted Pipeline."""
+    steps = [step for _, step in getattr(estimator, "steps", ())]
+    if len(steps) < 2 or not isinstance(steps[-2], TableEncoder) or not hasattr(steps[-1], "coef_"):
+        raise TypeError(
+            f"estimator ({type(estimator).__name__}) is no fitted Pipeline of a TableEncoder and a "
+            "linear model, so it has no terms; write tabular_pipeline(schema, model).fit(X, y), or the "
+            "best_estimator_ of a search."
+        )
+    check_is_fitted(steps[-1])
+    return steps[-2], as_fitted(steps[-1])
+
+
+def _chosen(terms, columns):
+    """Return the terms of some columns, or all that have a picture."""
+    known = {term.columns: term for term in terms if not isinstance(term, FourierTerm)}
+    if columns is None:
+        return list(known.values())
+    asked = [tuple(name) if isinstance(name, (list, tuple)) else (name,) for name in columns]
+    lacking = [name for name in asked if name not in known]
+    if lacking or not asked:
+        raise ValueError(
+            f"columns={columns!r} are not all columns, or pairs, of the encoder that have a term; write "
+            f"some of {[name[0] if len(name) == 1 else name for name in known]}."
+        )
+    return [known[name] for name in asked]
+
+
+def _direction(model, target):
+    """Return the sign and the row of the coefficients of a class, and the class."""
+    classes = np.asarray(getattr(model, "classes_", [])).tolist()
+    if not classes and target is None:
+        return 1, 0, None
+    if target is None and len(classes) == 2:
+        return 1, 0, classes[1]
+    if target not in classes:
+        raise ValueError(
+            f"target={target!r} is none of the classes {classes} of this {type(model).__name__}; "
+            f"{'write one of them' if classes else 'leave it out'}."
+        )
+    place = classes.index(target)
+    return (2 * place - 1, 0, target) if len(classes) == 2 else (1, place, target)
+
+
+def _deviation(model, n_samples):
+    """Return the bound on the standard deviation of a coefficient, in any direction."""
+    noise = None
+    if isinstance(model, Calibrated):
+        persons = model.privacy_.adjacency == Adjacency.REPLACE_PERSON
+        shape = PublicShape(n_samples, *np.atleast_2d(model.coef_).T.shape, persons)
+        learned = {name: getattr(model, f"{name}_") for name in first_releases(model)}
+        noise = clone(model).set_params(**learned).calibration(
+            shape, epsilon_of_fit(model) or model.epsilon
+        )
+    if not isinstance(noise, LinearNoise):
+        why = f"no bound is known on the noise of a {type(model).__name__}"
+    elif epsilon_of_fit(model) is None:
+        why = "the noise of this model had a part in its choice, which changes the law of the noise"
+    else:
+        return noise.deviation()
+    raise ValueError(f"n_samples={n_samples!r} asks for bands, and {why}; leave it out.")
+
+
+def _centre(term):
+    """Return the mean of the features over the levels; those of numbers are 0 over even numbers."""
+    if isinstance(term, CategoryTerm):
+        return term.at(*_levels(term)).mean(axis=0)
+    return np.zeros(len(term.names))
+
+
+def _levels(term):
+    """Return a cell for each level of categories, or of a number that is cut."""
+    (column,) = term.parts
+    if not term.cuts:
+        return term.values()
+    return [np.array([column.low, *term.cuts, *([np.nan] if column.missing else [])])]
+
+
+def _unit(model, target):
+    if hasattr(model, "classes_"):
+        said = "log odds" if hasattr(model, "predict_proba") else "decision value"
+        # log odds are then a function of the sum of the terms
+        bent = (getattr(model, "max_derivative", None) or 1) < 1
+        return f"{'linear prediction' if bent else said} of {target}"
+    return "log of the count" if isinstance(model, DPPoissonRegressor) else "prediction"
+
+
+def _height(drawn):
+    levels = min(len(drawn.effect), MOST_LEVELS) if _is_listed(drawn.term) else 0
+    return max(HEIGHT, LEVEL_HEIGHT * levels + 0.8)
+
+
+def _is_listed(term):
+    return isinstance(term.parts[0], CategoryColumn)
+
+
+def _draw(ax, drawn, limit, unit):
+    if isinstance(drawn.term, PairTerm):
+        _draw_image(ax, drawn, limit, unit)
+    elif _is_listed(drawn.term):
+        _draw_levels(ax, drawn)
+        ax.set(xlim=(-limit, limit), xlabel=unit)
+        ax.axvline(0, color="0.8", lw=0.8, zorder=0)
+    else:
+        _draw_curve(ax, drawn)
+        ax.set(ylim=(-limit, limit), ylabel=unit)
+        ax.axhline(0, color="0.8", lw=0.8, zorder=0)
+    said = "\nmay be noise alone" if drawn.may_be_noise else ""
+    ax.set_title(" and ".join(map(_label, drawn.term.parts)) + said, fontsize="medium")
+
+
+def _draw_levels(ax, drawn):
+    """Draw a bar for each level, those with the largest effect if they are many."""
+    (values,) = drawn.values
+    shown = np.sort(np.argsort(-abs(drawn.effect), kind="stable")[:MOST_LEVELS])
+    places = np.arange(len(shown))
+    error = None if drawn.noise is None else DEVIATIONS * drawn.noise[shown]
+    ax.barh(places, drawn.effect[shown], height=0.7, color="tab:blue", xerr=error, ecolor="0.3")
+    names = ["missing" if value is None else str(value).strip("<>") for value in values[shown]]
+    ax.set_yticks(places, names, fontsize="small")
+    ax.set_ylim(len(shown) - 0.5, -0.5)
+    if len(shown) < len(values):
+        ax.set_ylabel(f"the {len(shown)} largest of {len(values)}")
+
+
+def _draw_curve(ax, drawn):
+    """Draw a curve over the bounds, or steps between cuts, and a point for gaps beside them."""
+    (values,), (column,) = drawn.values, drawn.term.parts
+    transform, inverse = TRANSFORMS[column.transform], INVERSES[column.transform]
+    if column.transform is not None:
+        ax.set_xscale("function", functions=(transform, inverse))
+    style = {"drawstyle": "steps-post"} if isinstance(drawn.term, CategoryTerm) else {}
+    gap = np.isnan(values)
+    x, effect = values[~gap], drawn.effect[~gap]
+    ax.plot(x, effect, color="tab:blue", **style)
+    if drawn.noise is not None:
+        ends = [effect + sign * DEVIATIONS * drawn.noise[~gap] for sign in (-1, 1)]
+        step = "post" if style else None
+        ax.fill_between(x, *ends, color="tab:blue", alpha=0.2, lw=0, step=step)
+    ticks = _ticks(column)
+    names = [f"{tick:g}" if abs(tick) < 1e4 else f"{tick:.0e}".replace("e+0", "e") for tick in ticks]
+    if gap.any():
+        low, high = transform(column.low), transform(column.high)
+        beside = float(inverse(high + 0.12 * (high - low)))
+        error = None if drawn.noise is None else DEVIATIONS * drawn.noise[gap]
+        ax.errorbar([beside], drawn.effect[gap], yerr=error, fmt="o", color="tab:blue", ecolor="0.3")
+        near = [tick for tick in ticks if transform(tick) > high - 0.1 * (high - low)]
+        ticks, names = [*ticks, beside], [*names, "missing"]
+        names = ["" if tick in near else name for tick, name in zip(ticks, names)]
+    ax.set_xticks(ticks, names, fontsize="small")
+    ax.minorticks_off()
+
+
+def _ticks(column):
+    """Return about five numbers between the bounds."""
+    from matplotlib.ticker import MaxNLocator
+
+    low, high = column.low, column.high
+    ticks = MaxNLocator(4, steps=[1, 2, 5, 10]).tick_values(low, high)
+    if column.transform is not None:
+        powers = 10.0 ** np.arange(math.floor(math.log10(max(abs(low), abs(high)))) + 1)
+        apart = max(1, math.ceil(len(powers) / (4 if low >= 0 else 2)))
+        powers = powers[len(powers) - 1 :: -apart]
+        ticks = np.sort([*-powers, 0.0, *powers])
+    inside = [float(tick) for tick in ticks if low <= tick <= high]
+    return inside or [low, high]
+
+
+def _draw_image(ax, drawn, limit, unit):
+    """Draw an image over two columns, without their gaps."""
+    first, second = drawn.values
+    whole = ~(np.isnan(first) | np.isnan(second))
+    x, y = np.unique(first[whole]), np.unique(second[whole])
+    image = drawn.effect[whole].reshape(len(x), len(y)).T
+    mesh = ax.pcolormesh(x, y, image, cmap="coolwarm", vmin=-limit, vmax=limit, shading="gouraud",
+                         rasterized=True)
+    ax.figure.colorbar(mesh, ax=ax, label=unit)
+    for axis, column in zip("xy", drawn.term.parts):
+        transform, inverse = TRANSFORMS[column.transform], INVERSES[column.transform]
+        if column.transform is not None:
+            getattr(ax, f"set_{axis}scale")("function", functions=(transform, inverse))
+        getattr(ax, f"set_{axis}ticks")(_ticks(column))
+    ax.set(xlabel=_label(drawn.term.parts[0]), ylabel=_label(drawn.term.parts[1]))
+
+
+def _label(column):
+    unit = getattr(column, "unit", None)
+    return f"{column.name} ({unit})" if unit else str(column.name)

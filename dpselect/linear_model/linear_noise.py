@@ -1,0 +1,384 @@
+"""What is public of a linear model before any data: its problem, and the noise of a fit.
+
+Symbols as in :mod:`~dpselect.linear_model.calibration`.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+import numpy as np
+
+from ..base.certificates import margin_certificate
+from ..exceptions import CertificateError
+from ..noise import gaussian, laplace, spherical_laplace
+from ..noise.tails import lipschitz_deviation, noise_length
+from ..records.public_shape import PublicShape
+from ..utils.parameters import with_values
+from .calibration import (
+    Perturbation,
+    added_share,
+    calibrate,
+    larger_alpha,
+    norm_bound,
+    public_alpha,
+)
+from .design import Design
+from .gaussian_noise import calibrate_gaussian, gaussian_event, gaussian_sharpness
+from .losses import Loss, MarginLoss
+from .risk_bound import linear_optimal_values, linear_risk_bound
+from .sweep import linear_split_scores
+from .weights import Weights
+
+
+@dataclass(frozen=True)
+class LinearProblem:
+    """What is minimised without noise, but for lambda: models with equal problems are solved together.
+
+    Attributes
+    ----------
+    kind : type
+        The estimator's class.
+    loss : Loss
+        For records of any weight that they may have.
+    weights : Weights or None
+        None if all records count alike.
+    norm : {"auto", "l2", "l1"}
+        For which the noise of the objective is made.
+    data_norm, data_norm_l1 : float
+        The largest l2 and l1 norm of a row.
+    constant : float or None
+        The column from which the intercept is learned.
+    classes : tuple or None
+        The public labels of a classifier.
+    tol, max_iter, n_jobs
+        Of the solver.
+    offsets : tuple of float
+        Intercepts of the one-vs-rest problems from which the penalty counts; empty for 0.
+    delta : float
+        Of a fit, if Gaussian noise is the shortest.
+    """
+
+    kind: type
+    loss: Loss
+    weights: Weights | None
+    norm: str
+    data_norm: float
+    data_norm_l1: float
+    constant: float | None
+    classes: tuple | None
+    tol: float = field(compare=False)  # each has its own tolerance in the same solve
+    max_iter: int
+    n_jobs: int | None
+    offsets: tuple[float, ...] = ()
+    delta: float = 0.0
+
+    @property
+    def radius(self):
+        """float : R, bound on the l2 norm of the rows, the constant included."""
+        # the l1 norm bounds the l2 norm
+        return math.hypot(min(self.data_norm, self.data_norm_l1), self.constant or 0.0)
+
+    def noise_radius(self, norm, n_features):
+        """Return G, bound on the norm of the rows for which noise is made, the constant included."""
+        if norm == "l2":
+            return self.radius
+        return min(self.data_norm_l1, math.sqrt(n_features) * self.data_norm) + (self.constant or 0.0)
+
+    def noise_norm(self, n_features):
+        """Return `norm`, or, if it is "auto", that of which the Laplace noise is the shorter one."""
+        if self.norm != "auto":
+            return self.norm
+        lengths = {
+            norm: noise_length(norm, self.dimension(n_features)) * self.noise_radius(norm, n_features)
+            for norm in ("l2", "l1")
+        }
+        return min(lengths, key=lengths.get)
+
+    def noise_law(self, perturbation, epsilon, n_features, n_problems):
+        """Return of which noise a fit has: "l1", "l2" or "gaussian", the shortest by public numbers.
+
+        Not by the number of records: where noise is drawn, it is not known.
+        """
+        norm = self.noise_norm(n_features) if perturbation == "objective" else "l2"
+        if self.delta == 0 or epsilon == math.inf:
+            return norm
+        d = self.dimension(n_features)
+        sharpness = gaussian_sharpness(perturbation, self.loss, epsilon, self.delta, n_problems)
+        length = noise_length("gaussian", d) * self.radius / sharpness
+        pure = noise_length(norm, d) * self.noise_radius(norm, n_features) * n_problems / epsilon
+        return "gaussian" if length < pure else norm
+
+    @property
+    def farthest_offset(self):
+        """float : The largest intercept from which a penalty counts."""
+        return max(map(abs, self.offsets), default=0.0)
+
+    @property
+    def origin_length(self):
+        """float : Bound on the length of `origin`."""
+        return self.farthest_offset / (self.constant or 1.0)
+
+    @property
+    def pull(self):
+        """float : kappa_l of the loss of a prediction z + offset, as a function of z."""
+        return self.loss.pull + self.loss.lipschitz * self.farthest_offset
+
+    def origin(self, n_columns):
+        """Return the coefficients from which the penalty counts, shape (K, d), or (1, d) for 0."""
+        origin = np.zeros((max(len(self.offsets), 1), n_columns))
+        if self.offsets:
+            origin[:, -1] = np.array(self.offsets) / self.constant
+        return origin
+
+    def dimension(self, n_features):
+        """Return d, the number of coefficients of one binary problem."""
+        return n_features + (self.constant is not None)
+
+    def design(self, X):
+        """Return the rows as they are trained on."""
+        return Design(X, self.data_norm, self.constant, self.n_jobs, self.data_norm_l1)
+
+    def standard_noise(self, generator, law, n_features, n_problems):
+        """Return independent vectors of shape (2, n_problems, d): see DPLogisticRegression."""
+        d = self.dimension(n_features)
+        if law == "gaussian":
+            return gaussian(generator, (2, n_problems, d))
+        if self.noise_norm(n_features) == "l1":
+            linear = laplace(generator, (n_problems, d))
+            return np.stack([linear, spherical_laplace(generator, n_problems, d)])
+        return spherical_laplace(generator, 2 * n_problems, d).reshape(2, n_problems, d)
+
+    def split_scores(self, trials, score, records, parts):
+        """Return the scores of trials of this problem on splits, shape (J, k)."""
+        return linear_split_scores(self, trials, score, records, parts)
+
+    def optimal_values(self, calibrations, records, reach):
+        """Return the least risks for calibrations of this problem."""
+        return linear_optimal_values(self, calibrations, records, reach)
+
+    def attributes(self, w):
+        """Return what is released for coefficients of shape (K, d), noise included."""
+        coef, intercept = w, np.zeros(len(w))
+        if self.constant is not None:
+            coef, intercept = w[:, :-1].copy(), self.constant * w[:, -1]
+        if not isinstance(self.loss.unweighted, MarginLoss):  # as scikit-learn's regressions have them
+            unit, centre = self.loss.unit, self.loss.centre
+            coef, intercept = unit * coef[0], float(unit * intercept[0] + centre)
+        # the public limit: the number of steps that were needed depends on the data
+        return {"coef_": coef, "intercept_": intercept, "n_iter_": self.max_iter}
+
+    def certified(self, score):
+        """Refuse a score for which no certificate is known."""
+        if not isinstance(score, self.loss.certifies):
+            raise CertificateError(
+                f"No certificate exists for {self.kind.__name__} with {type(score).__name__}; "
+                f"use {self.loss.certified_score}."
+            )
+
+
+@dataclass(frozen=True)
+class LinearNoise:
+    """The noise of one fit of a linear model, and what follows from it before any data.
+
+    Attributes
+    ----------
+    problem : LinearProblem
+    shape : PublicShape
+    epsilon : float
+        Of the fit.
+    perturbation : {"objective", "output"}
+    law : {"l2", "l1", "gaussian"}
+        Of the noise that enters there.
+    alpha : float
+        lambda.
+    told : float
+        n epsilon / (length of the noise) of one model; for rules only.
+    reach : float
+        How far from 0 a typical model predicts here; for rules on alpha only.
+    scales : Perturbation
+        Of each one-vs-rest problem.
+    by_rule : bool
+        Whether `alpha` is what the public rule gives, a multiple of R^2 / n, and no larger.
+    calibrated : callable
+        From ``alpha=`` to the scales of a fit with this lambda.
+    """
+
+    problem: LinearProblem
+    shape: PublicShape
+    epsilon: float
+    perturbation: str
+    law: str
+    alpha: float
+    told: float
+    reach: float
+    scales: Perturbation
+    by_rule: bool
+    calibrated: Callable[..., Perturbation] = field(repr=False, compare=False)
+
+    @classmethod
+    def of(cls, problem, shape, epsilon, perturbation, alpha):
+        """Calibrate the noise; `alpha` may be "auto"."""
+        p, K, R = shape.n_features, shape.n_problems, problem.radius
+        d, law = problem.dimension(p), problem.noise_law(perturbation, epsilon, p, K)
+        share = epsilon / K
+        rows = {
+            "n_samples": shape.n_samples, "dimension": d, "radius": R, "tol": problem.tol,
+            "origin": problem.origin_length, "persons": shape.persons,
+        }
+        if law == "gaussian":
+            sharpness = gaussian_sharpness(perturbation, problem.loss, epsilon, problem.delta, K)
+            length = share * math.sqrt(d) / sharpness
+        else:
+            G = problem.noise_radius("l1", p) if law == "l1" else None
+            length = d if law == "l2" else math.sqrt(2 * d) * G / R
+        told = shape.n_samples * share / length
+        reach = problem.loss.reach / problem.loss.shrinkage(perturbation, told)
+        if law == "gaussian":
+            calibrated = partial(
+                calibrate_gaussian, perturbation, problem.loss, epsilon=epsilon, delta=problem.delta,
+                n_problems=K, **rows,
+            )
+        else:
+            calibrated = partial(
+                calibrate, perturbation, problem.loss, epsilon=share, noise_radius=G, **rows
+            )
+
+        given, auto = alpha, isinstance(alpha, str)
+        if auto:
+            given = public_alpha(problem.loss, perturbation, shape.n_samples, length, R, share)
+        given = float(given)
+        noise = cls(
+            problem, shape, epsilon, perturbation, law, given, told, reach, calibrated(alpha=given),
+            by_rule=False, calibrated=calibrated,
+        )
+        if not auto:
+            return noise
+        if noise.added_share() <= 1:
+            return replace(noise, by_rule=True)
+        return noise.with_alpha(
+            larger_alpha(noise.alpha, lambda alpha: noise.with_alpha(alpha).added_share())
+        )
+
+    def with_alpha(self, alpha):
+        """Return the noise of a fit that differs in lambda only, a number."""
+        alpha = float(alpha)
+        return with_values(self, alpha=alpha, scales=self.calibrated(alpha=alpha), by_rule=False)
+
+    @property
+    def dimension(self):
+        """int : d, the number of coefficients of one binary problem."""
+        return self.problem.dimension(self.shape.n_features)
+
+    @property
+    def delta(self):
+        """float : Of the fit; 0 unless the noise is Gaussian."""
+        return self.problem.delta if self.law == "gaussian" else 0.0
+
+    def event(self, learned=False):
+        """Return the Event of the fit; with `learned`, whatever the learned bounds of rows are."""
+        # what was learned may decide which noise "auto" takes, unless all lengths are multiples of it
+        multiples = self.problem.constant is None and self.problem.data_norm_l1 == math.inf
+        decided = multiples or self.problem.norm == "l2" or self.perturbation == "output" or not learned
+        if self.law != "gaussian" or not decided:
+            return None
+        if learned and self.by_rule and (event := self._event_at_any_radius()):
+            return event
+        return gaussian_event(
+            self.perturbation, self.problem.loss, self.scales, n_samples=self.shape.n_samples,
+            radius=self.problem.radius, epsilon=self.epsilon, delta=self.problem.delta,
+            n_problems=self.shape.n_problems, learned=learned, persons=self.shape.persons,
+        )
+
+    def _event_at_any_radius(self):
+        """Return the Event where R cancels in R^2 / (n mu), taken from R = 1; None where it does not.
+
+        Nothing here may depend on the R at hand, which was learned from the records.
+        """
+        # offsets do not grow with R, and the search for the noise of persons is less exact
+        if self.problem.offsets or self.shape.persons:
+            return None
+        if not isinstance(self.problem.loss.unweighted, MarginLoss):
+            return None
+        problem = replace(self.problem, data_norm=1.0, data_norm_l1=math.inf)
+        unit = self.of(problem, self.shape, self.epsilon, self.perturbation, "auto")
+        # R changes the rounding of what is added: far from 1 it cannot decide
+        return unit.event() if unit.by_rule and unit.added_share() < 0.9 else None
+
+    @property
+    def added_law(self):
+        """{"l2", "gaussian"} : Of the noise that is added to the minimiser."""
+        return "gaussian" if self.law == "gaussian" else "l2"
+
+    def certificate(self, score, noise=None, failure_probability=None):
+        """Return the Certificate of a score, at a noise sample or for nearly all of them."""
+        problem, s = self.problem, self.scales
+        loss, R = problem.loss, problem.radius
+        problem.certified(score)
+        if failure_probability is None:
+            lengths = np.linalg.norm(noise, axis=2)
+        else:
+            share = failure_probability / (2 * self.shape.n_problems)
+            lengths = np.empty((2, self.shape.n_problems))
+            lengths[0] = noise_length(self.law, self.dimension, share)
+            lengths[1] = noise_length(self.added_law, self.dimension, share)
+        residual = 2 * s.tau / s.mu + s.rounding
+        moved = 2 * (loss.lipschitz * R) / self.shape.n_samples / s.mu + residual
+        longest = norm_bound(loss, s, R, *lengths, problem.origin_length)
+        return margin_certificate(score, loss.unit * R, moved, longest, residual)
+
+    def risk_bound(self, reach):
+        """Return the RiskBound over the ball of models that reach as far as `reach`."""
+        return linear_risk_bound(self, reach)
+
+    def deviation(self):
+        """Bound the standard deviation over the noise of v.w for any v of length 1, records fixed.
+
+        In units of `coef_`. The proof is on the page "Linear classifiers": "What noise does to a curve".
+        """
+        if self.epsilon == math.inf:
+            return 0.0
+        s, d = self.scales, self.dimension
+        objective = s.linear_scale * lipschitz_deviation(self.law, d) / s.mu
+        # one coordinate of the noise; the solver and the grid may add what they may move
+        coordinate = 1.0 if self.added_law == "gaussian" else math.sqrt(d + 1)
+        added = s.output_scale * coordinate + s.tau / s.mu + s.rounding
+        return self.problem.loss.unit * float(objective + added)
+
+    def added_share(self):
+        """Return what the noise that is added to the minimiser costs, as a share of the price of mu."""
+        return added_share(
+            self.problem.loss, self.scales, self._squared_length(self.added_law), self.dimension,
+            self.problem.radius,
+        )
+
+    def _squared_length(self, law):
+        d = self.dimension
+        return {"l1": 2 * d, "l2": d * (d + 1), "gaussian": d}[law]
+
+    def regularisation_cost(self):
+        """Return what the public rule for lambda minimises over a grid."""
+        return sum(self.regularisation_parts())
+
+    def regularisation_parts(self):
+        """Return what noise and bias add to that cost: one falls with lambda and the other one grows."""
+        s, squared_length = self.scales, self._squared_length(self.law)
+        # (a product that is too large for float64 is inf, and a power an error)
+        if self.perturbation == "objective":
+            noise = s.linear_scale * s.linear_scale * squared_length / (8 * s.mu)
+        else:
+            noise = s.output_scale * s.output_scale * squared_length * s.mu / 8
+        bias = self.reach**2 / 2 * s.mu / self.problem.radius**2
+        # (what is added costs its share of the bias, and falls all the same)
+        return float(noise + bias * self.added_share()), float(bias)
+
+    def forecast(self):
+        """Return what is expected to be lost at this alpha, where more epsilon may follow.
+
+        That of a typical model, and not only what a rule may minimise. Of noise in the result twice the
+        price of regularising: it falls with the square of epsilon, and the price stays.
+        """
+        if self.perturbation == "objective":
+            return self.regularisation_cost()
+        return float((self.problem.loss.reach / self.problem.radius) ** 2 * self.scales.mu)

@@ -1,0 +1,141 @@
+"""What linear models learn first: the length of rows, the shares of classes, and the mean count.
+
+The page "First releases" of the documentation has statement and proof.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from ..base.learned_numbers import SHARE, FirstRelease
+from ..mechanisms.selection import gumbel_choice, largest_sum
+from ..noise import grid_noise, grid_step, gumbel, nearest_multiple, release
+from ..preprocessing.private_bounds import cell_utility
+from ..records.persons import cell_counts, sum_of_parts
+from .design import row_norms
+
+# ends of the cells: four to an octave
+RADII = 2.0 ** (np.arange(4 * -40, 4 * 40 + 1) / 4)
+# n epsilon / (length of the noise) below which class shares are worth their price; found by experiment
+SCARCE = 10.0
+# parts of their ranges to which shares and mean counts have to be known, to be worth learning
+COARSE_SHARE, COARSE_MEAN = 1 / 10, 1 / 30
+
+
+@dataclass(frozen=True)
+class MedianNorm(FirstRelease):
+    """The median norm of the rows, as the upper end of the cell that holds it.
+
+    The exponential mechanism; cells count for less by the ratio of their ends to sqrt(p) / 2, the norm
+    of rows with entries of about 1/2.
+    """
+
+    norm: str
+    stand_in: float | None = 1.0
+
+    @property
+    def what(self):
+        return f"median {self.norm} norm of the rows"
+
+    def event(self, epsilon):
+        return gumbel_choice(epsilon)
+
+    def learn(self, records, epsilon, generator):
+        n, p = records.shape.n_samples, records.shape.n_features
+        scale = 2 / epsilon
+        step = grid_step(scale, unit=0.5)
+        radius = partial(_radius, self.norm)
+        counts = cell_counts(radius, len(RADII) + 1, records.X, records.persons, step)
+        utility = cell_utility(counts[:-1].cumsum(), n / 2)
+        if epsilon < np.inf:
+            octaves = np.abs(np.log2(RADII[1:]) - np.log2(np.sqrt(p) / 2))
+            noise = scale * (gumbel(generator, len(utility)) - np.log(2) * octaves)
+            noise = nearest_multiple(noise, step)
+        else:
+            noise = np.zeros(len(utility))
+        return float(RADII[1:][largest_sum(utility, noise)])
+
+
+def _radius(norm, block):
+    """Return the number of the first radius that is at least as long as each row."""
+    with np.errstate(over="ignore"):
+        return np.searchsorted(RADII, row_norms(block, norm)[:, 0])
+
+
+class LearnsNormsMixin:
+    """A model whose bounds on rows may be "auto"."""
+
+    def first_releases(self) -> dict[str, FirstRelease]:
+        """Return what a fit learns first: the parameters that are "auto", but for `alpha`.
+
+        Returns
+        -------
+        dict
+            From the parameter to its FirstRelease.
+        """
+        norms = {"data_norm": MedianNorm("l2"), "data_norm_l1": MedianNorm("l1", None)}
+        return {name: norm for name, norm in norms.items() if isinstance(getattr(self, name), str)}
+
+
+@dataclass(frozen=True)
+class ClassShares(FirstRelease):
+    """The share of each class, by discrete Laplace noise on its count."""
+
+    what = "shares of the classes"
+    stand_in = None
+    optional = True
+    reads_rows = False
+
+    def pays(self, model, shape, epsilon):
+        known = _counting_scale(shape.n_problems, SHARE * epsilon) <= COARSE_SHARE * shape.n_samples
+        # a share counts as the weights of classes say, whose order the labels must tell
+        known &= model.class_weight is None or model.classes is not None
+        return known and model.fit_intercept and model.calibration(shape, epsilon).told < SCARCE
+
+    def learn(self, records, epsilon, generator):
+        n, classes = records.shape.n_samples, records.classes
+        # of two shares one is known by the other
+        told = slice(1 if len(classes) == 2 else 0, None)
+        scale = _counting_scale(len(classes[told]), epsilon)
+        step = 1.0 if records.persons is None else grid_step(scale, unit=1.0)
+        label = partial(np.searchsorted, classes)
+        counts = cell_counts(label, len(classes), records.y, records.persons, step)[told]
+        counts = counts + grid_noise(generator, len(counts), scale, step)
+        # a share within the noise of 0 or 1 says no more than that
+        least = min(max(scale, 0.5), n / 2)
+        shares = (np.clip(counts, least, n - least) / n).tolist()
+        return shares[0] if len(classes) == 2 else dict(zip(classes.tolist(), shares))
+
+
+@dataclass(frozen=True)
+class MeanCount(FirstRelease):
+    """The mean of targets that are clipped to [0, B], by Laplace noise on a grid on their sum."""
+
+    bound: float | None
+
+    what = "mean of the targets"
+    stand_in = None
+    optional = True
+    reads_rows = False
+
+    def pays(self, model, shape, epsilon):
+        return model.fit_intercept and 1 / (SHARE * epsilon) <= COARSE_MEAN * shape.n_samples
+
+    def learn(self, records, epsilon, generator):
+        # in units of B, of which a record adds at most one
+        n, scale = records.shape.n_samples, 1 / epsilon
+        step = grid_step(scale, unit=1.0)
+        total = sum_of_parts(self._part, records.y, records.persons, n, step)
+        (noisy,) = release([total], grid_noise(generator, 1, scale, step), step)
+        # a mean within the noise of 0 says no more than that
+        least = min(max(scale, 0.5 / self.bound), n / 2)
+        return float(self.bound * min(max(noisy, least), n) / n)
+
+    def _part(self, targets):
+        return np.clip(targets, 0.0, self.bound) / self.bound
+
+
+def _counting_scale(n_counts, epsilon):
+    """Return the scale of noise on counts: another label moves the only one by 1, or two of several."""
+    return (1 if n_counts == 1 else 2) / epsilon

@@ -1,0 +1,145 @@
+"""How much noise covariance perturbation needs.
+
+A record (x, y) is clipped to ||x|| <= R, in l1 or l2 norm, and |y| <= Y. What covariance
+perturbation releases is the sum of the outer products u u' of the weighted records
+
+    u = (x / R, tau, kappa y / Y),
+
+tau being the weight of the constant (absent without an intercept) and kappa that of the
+target, without the two entries tau^2 (which is public) and y^2 (which is not needed). The
+weights are free: the sums for x, 1 and y follow by division, and each entry's noise is
+divided by its weights. The proofs are on the page "Ridge regression" of the documentation.
+"""
+
+import functools
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ...accounting.gaussian import gaussian_mu
+from ...noise import grid_step, release_step, scale_with_rounding
+from ...noise.grid import NO_GRID
+
+# (tau, kappa), public constants: the larger a weight, the less noise in its sums and the more in
+# all others. The page "Ridge regression" says on which data they were chosen.
+WEIGHTS = {"l1": (0.2, 0.35), "l2": (0.3, 0.6)}
+# columns of which the mask of all sums is kept
+MOST_KEPT = 256
+
+
+@dataclass(frozen=True)
+class StatisticNoise:
+    """The noise of one release of sums of outer products.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (q,)
+        Weights of the columns, in the order features, constant, target.
+    diagonal, off_diagonal : float
+        Scale of the standard noise on the diagonal, and above it.
+    spread : float
+        Standard deviation of the noise above the diagonal.
+    step : float
+        Of the grid on which the sums are released; for "l1" at most 1.
+    """
+
+    weights: np.ndarray
+    diagonal: float
+    off_diagonal: float
+    spread: float
+    step: float = NO_GRID
+
+    def scales(self, n_features):
+        """Return the scale of the noise of each released sum, divided by the columns' weights."""
+        q = len(self.weights)
+        scale = np.full((q, q), self.off_diagonal)
+        scale.flat[:: q + 1] = self.diagonal
+        scale /= self.weights[:, None] * self.weights
+        return scale[released_entries(n_features, q)]
+
+
+def symmetric(entries, n_features, n_columns):
+    """Return the matrix with numbers at the :func:`released_entries`, mirrored; the rest is 0."""
+    matrix = np.zeros((n_columns, n_columns))
+    matrix[released_entries(n_features, n_columns)] = entries
+    both = matrix + matrix.T
+    both.flat[:: n_columns + 1] = matrix.diagonal()
+    return both
+
+
+def released_entries(n_features, n_columns):
+    """Return a mask of the released entries of u u', shape (n_columns, n_columns).
+
+    The upper triangle, without the squares of the constant and of the target.
+    """
+    # a fit asks for them three times; many of them would be too much to keep, and take no share of it
+    return (_entries if n_columns <= MOST_KEPT else _entries.__wrapped__)(n_features, n_columns)
+
+
+def n_released(n_features, n_columns):
+    """Return how many :func:`released_entries` there are."""
+    return n_columns * (n_columns + 1) // 2 - (n_columns - n_features)
+
+
+@functools.lru_cache(maxsize=1)
+def _entries(n_features, n_columns):
+    released = np.tri(n_columns, dtype=bool).T.copy()
+    np.fill_diagonal(released[n_features:, n_features:], False)
+    released.flags.writeable = False
+    return released
+
+
+def column_weights(n_features, fit_intercept, norm):
+    """Return the weights of the columns: 1 for each feature, tau, kappa."""
+    tau, kappa = WEIGHTS[norm]
+    return np.array([1.0] * n_features + [tau] * bool(fit_intercept) + [kappa])
+
+
+def statistic_noise(n_features, *, fit_intercept, norm, epsilon, delta):
+    """Return the noise that makes the sums (epsilon, delta)-differentially private.
+
+    Notes
+    -----
+    "l1": independent Laplace variables of scale S / epsilon on the diagonal and S / (2 epsilon)
+    above it, S = 2 ((1 + tau + kappa)^2 - tau^2 - kappa^2). "l2": with the entries above the
+    diagonal counted sqrt(2)-fold, the sums move by at most S = sqrt(2) (1 + tau^2 + kappa^2)
+    in l2 norm. One spherical Laplace sample of scale S / epsilon hides that, or Gaussian variables
+    of standard deviation S / mu, mu from :func:`~dpselect.accounting.gaussian.gaussian_mu`; both
+    are a little longer, to hide that the sums are rounded to a grid: see
+    :func:`~dpselect.noise.scale_with_rounding`.
+    """
+    weights = column_weights(n_features, fit_intercept, norm)
+    n_entries = n_released(n_features, len(weights))
+    sensitivity = statistic_sensitivity(fit_intercept, norm)
+    if epsilon == math.inf:
+        return StatisticNoise(weights, 0.0, 0.0, 0.0)
+    if norm == "l1":
+        scale = sensitivity / epsilon
+        noise = StatisticNoise(weights, scale, scale / 2, math.sqrt(2) * scale / 2)
+        return replace(noise, step=grid_step(noise.scales(n_features), unit=1.0))
+    # a spherical Laplace sample in D dimensions has E ||r||^2 = D (D + 1)
+    loss, deviation = (epsilon, math.sqrt(n_entries + 1)) if delta == 0 else (
+        gaussian_mu(epsilon, delta), 1.0
+    )
+    bare = l2_noise(weights, sensitivity / loss)
+    scales = bare.scales(n_features)
+    step = release_step(scales)
+    charge = scale_with_rounding(scales, step, loss)[0] / scales[0]
+    noise = l2_noise(weights, charge * bare.diagonal)
+    return replace(noise, spread=deviation * noise.off_diagonal, step=step)
+
+
+def l2_noise(weights, scale):
+    """Return noise of which a vector of length 1 moves the weighted sums by `scale` in l2 norm."""
+    off_diagonal = scale / math.sqrt(2)
+    return StatisticNoise(weights, scale, off_diagonal, off_diagonal)
+
+
+def statistic_sensitivity(fit_intercept, norm):
+    """Return S, how far one replaced record moves the weighted sums."""
+    tau, kappa = WEIGHTS[norm]
+    tau = tau if fit_intercept else 0.0
+    if norm == "l1":
+        return 2 * ((1 + tau + kappa) ** 2 - tau**2 - kappa**2)
+    return math.sqrt(2) * (1 + tau**2 + kappa**2)

@@ -1,0 +1,614 @@
+"""StabilityGridSearchCV: GridSearchCV for private models, with one statement of the loss."""
+
+import math
+from collections.abc import Callable, Collection
+from dataclasses import replace
+from functools import partial
+from typing import Any, Literal, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, MetaEstimatorMixin
+
+from ..accounting.joint import jointly
+from ..accounting.privacy_loss import PrivacyLoss
+from ..base.capabilities import HasDefaultScore
+from ..base.estimator import ReleaseMixin, warn_if_seeded
+from ..base.learned_numbers import Division
+from ..config import warn_caller
+from ..exceptions import CertificateError
+from ..ledger import PrivacyLedger, spending, without_spending
+from ..metrics import get_score
+from ..noise import is_seeded
+from ..noise.generators import RandomState, noise_for_dummy_data, search_stream
+from ..preprocessing.pipeline_check import keep_their_columns
+from ..records.persons import Persons, adjacency_of
+from ..records.records import Weighted, check_weights, split_groups
+from ..rows import n_rows
+from ..utils.type_aliases import CrossValidation, Estimator, MatrixLike, ParamGrid
+from ..utils.validation import check_epsilon
+from .budget import divide, loss_of_any_model, most_of, refuse_overspent, without_events_of_models
+from .candidates import bind, learn_classes, make_candidates, n_columns, seed_features, set_classes
+from .delegation import SearchDelegationMixin
+from .exact_scores import dummy_records, names_the_example, records_for_steps, records_of
+from .final_fit import fit_for_release, release_state
+from .learned_first import FirstReleases
+from .nonprivate import fit_twin
+from .plan import SelectionPlan, with_steps
+from .private_steps import last_private, steps_before
+from .progress import CallbackSupportMixin, Progress, with_callbacks
+from .routing import check_groups_are_taken, check_weights_are_taken, take_weights
+from .search_checks import check_parameters
+from .set_aside import (
+    SetAside,
+    beside_evaluation,
+    cells_before,
+    check_evaluation,
+    check_held,
+    count_held,
+    evaluate_candidate,
+    evaluate_released,
+    with_evaluation,
+    with_forecast,
+)
+from .splits import Halves, make_splits
+from .strategies import Problem, Strategy, compare_strategies, strategy_class
+
+
+class StabilityGridSearchCV(
+    SearchDelegationMixin, ReleaseMixin, CallbackSupportMixin, MetaEstimatorMixin, BaseEstimator
+):
+    """Choose parameters of a private model and release it, within one privacy loss.
+
+    Takes the place of :class:`sklearn.model_selection.GridSearchCV`. What needs no look at the
+    records is decided by public numbers, and costs nothing; what does is chosen with noise, in the
+    way that fits the grid, and the chosen model is trained with the rest of `epsilon`. `plan`
+    says what will be done, before any data is read. `strategy` names one way to choose; the class
+    has its name from the first that was proved, by stability: with noise that is fixed for each
+    candidate, one record moves scores by a known amount only.
+
+    Neighbouring data sets differ in one record. Public are the number of records, the
+    columns, the labels, the grid, the splits, and every parameter. Released are
+    `best_index_` (and with it `best_params_`), the final model, and `evaluation_` if it was asked
+    for: nothing else.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A private model of dpselect, or a Pipeline that ends with one and whose other steps
+        treat each row by itself (:func:`~dpselect.preprocessing.check_pipeline_privacy`).
+        Its parameters `epsilon` and `random_state` are set by the search.
+    param_grid : dict or list of dict
+        As for GridSearchCV, ``step__parameter`` included.
+    epsilon : float, default=1.0
+        Privacy loss of everything together, greater than 0: the choice, the model, and steps that
+        learn privately, such as :class:`~dpselect.preprocessing.DPBoundsScaler`. A step takes its
+        own `epsilon` out of this one, and the choice and the model share the rest; if nothing is
+        left, the search refuses before any data. ``inf`` is not private: the search then is
+        scikit-learn's GridSearchCV, exact scores included.
+    delta : float, default=0.0
+        "stability": with 0 the certificates hold for the very noise that was drawn, and no
+        failure probability is needed: leave it at 0. (A number in (0, 1) bounds the noise by its
+        tail, as Chaudhuri and Vinterbo do, for comparison.) "budget_split": a
+        number in (0, 1) leaves more to each of many models. "random_stopping": divided among the
+        runs of models with a delta, in place of theirs. Other strategies do not use it.
+    selection_fraction : "auto" or float, default="auto"
+        Share of `epsilon` for the selection, in (0, 1); "auto" is a tenth for "optimal_risk" and
+        one half for "stability", where a tenth will do if only `alpha` of a classifier varies.
+        With a single candidate nothing is selected, and training gets the whole. Other
+        strategies need no share.
+    scoring : str, score or None, default=None
+        The name of a score ("brier", "ramp", ...) or a score of :mod:`dpselect.metrics`;
+        None is the estimator's `default_scoring`. "accuracy", "balanced_accuracy", "roc_auc", "f1",
+        "neg_log_loss", "r2", "neg_mean_absolute_error", "neg_mean_squared_error" and
+        "neg_root_mean_squared_error" have no certificate, but serve strategies that choose on held-out
+        records (errors of a regression count in the `target_range` of its model); "logistic" and "hinge"
+        serve "stability" only, for which ``RampScore(-4, 4)`` is better than a classifier's own.
+        "data_independent", "optimal_risk" and "random" use none.
+    strategy : str or subclass of Strategy, default="auto"
+        How to select; the page "Strategies of a private search" has the proofs. One of your own is a
+        :class:`~dpselect.model_selection.Strategy`.
+
+        - "auto": the one that fits the grid, the shapes and the budget. If only `alpha` of a
+          classifier varies, "data_independent". If features or kernels vary, `alpha` from its formula
+          and the rest by "optimal_risk", with a tenth of epsilon, or the first candidate where there are
+          too few records to choose. Otherwise "stability" if its noise is small, or "random_stopping".
+        - "stability": by scores on all splits, at fixed noise. The `alpha` of "data_independent" wins
+          unless another one is clearly better. A grid that only varies how one release is read (`alpha`
+          of :class:`~dpselect.DPRidge`) trains once, on the first split's training part, and chooses on
+          the other, with the whole epsilon each.
+        - "data_independent": `alpha` of a classifier, from public numbers; nothing is selected.
+        - "optimal_risk": by the least risk of each linear model, and what its noise will add.
+        - "budget_split": models that share epsilon, and a choice on held-out records.
+        - "data_split": models on parts of the records, and a choice on held-out records.
+        - "random_stopping": the best of a random number of runs, ten for each candidate on average,
+          each with about a third of epsilon. The time of the fit tells the number of
+          runs: do not publish it.
+        - "random": one candidate by chance.
+        - "control": by exact scores on held-out records. Not private; for comparison only.
+    n_noise_samples : int, default=1
+        Noise samples over which "stability" averages a candidate's score; costs time, not
+        privacy.
+    n_jobs : int, default=None
+        Jobs of joblib for the splits of "stability", on whatever backend is active.
+    refit : bool, default=True
+        Whether to train and release the chosen model. If not, only the selection's share of
+        `epsilon` is spent; that is all of it where models are trained on the first split.
+    cv : int, splitter, iterable or None, default=None
+        None means five shuffled folds and an int that many. Stratified splitters look at
+        the labels and are refused. Strategies that choose on held-out records use the first
+        split only, whose parts must be disjoint and name no record twice; "data_independent",
+        "optimal_risk" and "random" use none.
+    verbose : int, default=0
+        1 or more prints public facts: the step, which candidates are done, and how many are left.
+        scikit-learn's callbacks (``set_callbacks``, from its version 1.9 on) and the logger "dpselect"
+        of Python's logging are told the same. Times are not: they depend on the records.
+    pre_dispatch : int or str, default="2*n_jobs"
+        As for GridSearchCV.
+    error_score : "raise" or float, default=nan
+        Used with ``epsilon=inf`` only. A private search raises: a candidate that failed
+        because of the data would tell of it.
+    return_train_score : bool, default=False
+        Used with ``epsilon=inf`` only.
+    public_splits : bool, default=False
+        Your word that `cv` does not depend on the records: needed for index lists, and splitters of
+        your own. To keep public groups together, list the indices that a splitter makes of them.
+    trusted_steps : collection of str or class, default=()
+        Steps of your own that treat each row by itself.
+    evaluation : float, default=None
+        Share of the records in (0, 1) that is set aside by chance, takes no part in the choice or the
+        training, and on which the released model is evaluated with the same `epsilon`: see
+        `evaluation_`. One record is in one of the two parts, so this costs no privacy, but fewer
+        records train; with `groups` they are persons, each with all rows. `cv` is about the others. Of
+        a regression, the `target_range` (or `target_bound`) of the model says which errors are counted.
+        None evaluates nothing.
+    ledger : PrivacyLedger, default=None
+        Pays for all that is released, in place of one that is open (``with ledger:``). If too little is
+        left, BudgetExceededError is raised before any data is touched.
+    random_state : None, int, SeedSequence, RandomState or Generator, default=None
+        None takes all noise from the operating system's entropy. Everything else is for
+        tests: the noise can be drawn again.
+
+    Attributes
+    ----------
+    best_index_ : int
+        The selected candidate. Released.
+    best_params_ : dict
+        Its parameters.
+    best_estimator_ : estimator
+        The model. Released. Trained on all records, or on the first split's training part
+        (a piece of it for "data_split") by strategies that choose on held-out records.
+    privacy_ : PrivacyLoss
+        The loss of everything that was released. With a delta it can state less than `epsilon`: "Within
+        one fit" on the page "A budget for a whole team".
+    cv_results_ : dict of arrays
+        For each candidate its parameters and the public numbers of the selection:
+        `considered`, `training_stability`, `score_span`, `sensitivity`, `noise_scale`. No score
+        is among them: none was paid for.
+    plan_ : SelectionPlan
+        The same numbers with their meaning in words, the `strategy` that was taken, and what it
+        spent on training and on the choice.
+    scorer_ : score
+        The score that was used.
+    evaluation_ : Evaluation
+        How good `best_estimator_` is, as :func:`~dpselect.evaluate` tells it. Released. Only with
+        `evaluation`.
+    n_splits_ : int
+        Number of splits.
+    n_features_in_, feature_names_in_, classes_
+        Those of `best_estimator_`.
+
+    References
+    ----------
+    Chaudhuri and Vinterbo, *A Stability-based Validation Procedure for Differentially
+    Private Machine Learning*, NIPS 2013, algorithms 1 and 2. The page "Selection by
+    stability" has statement and proof, and the corrections to their theorem 4; other
+    strategies are on the page "Strategies of a private search".
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_blobs
+    >>> from dpselect import DPLogisticRegression, StabilityGridSearchCV
+    >>> X, y = make_blobs(2000, centers=[(-0.5, 0), (0.5, 0)], cluster_std=0.2, random_state=0)
+    >>> search = StabilityGridSearchCV(
+    ...     DPLogisticRegression(classes=[0, 1]), {"alpha": [0.01, 0.1, 1.0]}, epsilon=1.0
+    ... ).fit(X, y)
+    >>> search.best_params_["alpha"] in (0.01, 0.1, 1.0)
+    True
+    >>> print(search.privacy_)
+    (epsilon = 1, delta = 0) differential privacy, adjacency: replace one record
+      epsilon 1: DPLogisticRegression: coefficients by objective perturbation
+
+    The values of `alpha` needed no choice. Kernels do:
+
+    >>> from sklearn.kernel_approximation import RBFSampler
+    >>> from sklearn.pipeline import make_pipeline
+    >>> kernels = make_pipeline(
+    ...     RBFSampler(n_components=20), DPLogisticRegression(classes=[0, 1], data_norm=2**0.5)
+    ... )
+    >>> search = StabilityGridSearchCV(
+    ...     kernels, {"rbfsampler__gamma": [0.1, 1.0, 10.0]}, epsilon=4.0
+    ... ).fit(X, y)
+    >>> print(search.privacy_)
+    (epsilon = 4, delta = 0) differential privacy, adjacency: replace one record
+      sum of
+        epsilon 0.4: choice among 3 candidates
+        epsilon 3.6: DPLogisticRegression: coefficients by objective perturbation
+    """
+
+    def __init__(
+        self,
+        estimator: Estimator,
+        param_grid: ParamGrid,
+        *,
+        epsilon: float = 1.0,
+        delta: float = 0.0,
+        selection_fraction: float | Literal["auto"] = "auto",
+        scoring: str | Callable[..., Any] | None = None,
+        strategy: str | type[Strategy] = "auto",
+        n_noise_samples: int = 1,
+        n_jobs: int | None = None,
+        refit: bool = True,
+        cv: CrossValidation = None,
+        verbose: int = 0,
+        pre_dispatch: int | str = "2*n_jobs",
+        error_score: float | Literal["raise"] = np.nan,
+        return_train_score: bool = False,
+        public_splits: bool = False,
+        trusted_steps: Collection[str | type] = (),
+        evaluation: float | None = None,
+        ledger: PrivacyLedger | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        self.estimator = estimator
+        self.param_grid = param_grid
+        self.epsilon = epsilon
+        self.delta = delta
+        self.selection_fraction = selection_fraction
+        self.scoring = scoring
+        self.strategy = strategy
+        self.n_noise_samples = n_noise_samples
+        self.n_jobs = n_jobs
+        self.refit = refit
+        self.cv = cv
+        self.verbose = verbose
+        self.pre_dispatch = pre_dispatch
+        self.error_score = error_score
+        self.return_train_score = return_train_score
+        self.public_splits = public_splits
+        self.trusted_steps = trusted_steps
+        self.evaluation = evaluation
+        self.ledger = ledger
+        self.random_state = random_state
+
+    @with_callbacks
+    def fit(self, X: MatrixLike, y: npt.ArrayLike | None = None, **params: Any) -> Self:
+        """Select and release.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        **params : dict
+            `groups`, the id of the person whose row it is: neighbours then differ in all rows of one
+            person, splits are of persons, scores are means over persons, and each of them is a mean
+            over their rows. `sample_weight` of models that take it, as ``step__sample_weight`` for a
+            Pipeline, or as metadata routing sends it; scores weigh all records alike. With
+            ``epsilon=inf``, everything that GridSearchCV takes.
+
+        Returns
+        -------
+        self : object
+
+        Raises
+        ------
+        CertificateError
+            If no certificate exists for the model with the score.
+        ValueError, TypeError
+            If a parameter, a step or a splitter would break the guarantee; raised before
+            the data is touched wherever that is possible.
+        """
+        check_epsilon(self.epsilon)
+        if self.epsilon == math.inf:
+            check_evaluation(self)
+            groups = params.get("groups")
+            loss = PrivacyLoss(
+                math.inf, adjacency=adjacency_of(groups is not None),
+                label="exact scores and an exact choice",
+            )
+            with spending(self, loss):
+                stream = search_stream(self.random_state)
+                held = None
+                if self.evaluation is not None:
+                    X, y = records_of(X, y, groups)
+                    known = None if groups is None else Persons.of(groups, X)
+                    aside = SetAside.of(self.evaluation, n_rows(X), stream, known)
+                    params = aside.params_of_training(params, X)
+                    (X, y), held = aside.cut(X, y)
+                twin = fit_twin(self, X, y, params)
+                if held is not None:
+                    best = twin["best_estimator_"]
+                    twin |= evaluate_released(self, best, held, math.inf, stream)
+                self._forget()
+                self.__dict__.update(twin)
+                self.privacy_ = loss
+            return self
+        check_parameters(self)
+        groups = params.pop("groups", None)
+        persons = groups is not None
+        adjacency = adjacency_of(persons)
+        weight = take_weights(self, params)
+        stream = search_stream(self.random_state)
+        estimator = seed_features(self.estimator, stream.child("features"))
+        shares = divide(self.epsilon, estimator, adjacency)
+        candidates = self._candidates(estimator, persons=persons)
+        firsts = FirstReleases(candidates)
+        if weight is not None:
+            check_weights_are_taken([candidate.model for candidate in candidates])
+        check_evaluation(self, (candidate.model for candidate in candidates))
+        score, kind = self._score(candidates[0].model), strategy_class(self.strategy)
+        if persons:
+            check_groups_are_taken(estimator, [c.model for c in candidates], score, kind)
+        # dummy shapes: refuses bad parameters, and what no strategy can do, early
+        n = 1000 * len(candidates)
+        strategy = self._strategy(shares, kind, candidates, score, Halves(n), n, 1)
+        strategy.dry_run()
+        warn_if_seeded(self)
+        most = self._at_most(kind, strategy, shares, firsts)
+        reserved = with_evaluation(most, self, shares.total)
+        with spending(self, reserved) as charge, Progress(self) as progress:
+            X, y = records_of(X, y, groups)
+            owners = Persons.of(groups, X) if persons else None
+            aside = SetAside.of(self.evaluation, n_rows(X), stream, owners)
+            y, classes = learn_classes(candidates, y, type(self).__name__)
+            if weight is not None:
+                weight = aside.of_training(check_weights(weight, X))
+            (X, y), held = aside.cut(X, y)
+            owners = aside.training_persons(X)
+            n, number = (owners.n, owners.number) if owners is not None else (n_rows(X), None)
+            splits = make_splits(self.cv, n, stream.child("splits"), persons)
+            X, public = records_for_steps(candidates, X)
+            check_held(held, candidates[0], estimator, public)
+            if last_private(estimator) >= 0:
+                progress.step("fitting the steps that learn privately")
+            estimator, losses, frozen = self._fit_private_steps(
+                estimator, X, y, public, stream, charge, number
+            )
+            if frozen:
+                candidates = self._candidates(estimator, frozen, persons)
+                firsts = FirstReleases(candidates)
+                set_classes(candidates, classes)
+            y = Weighted.of(y, None, number)
+            known = kind, candidates, score, splits, n, n_columns(X), public, progress
+            strategy = self._strategy(shares, *known)
+            if firsts.releases:
+                division = firsts.divide(shares.rest, n)
+                shares = shares.less(firsts.losses(division, adjacency=adjacency))
+                losses += firsts.losses(division, is_seeded(self.random_state), adjacency)
+                # the rows that are learned from are those of what is left
+                strategy = self._strategy(shares, *known)
+                firsts.learn(division, X, y, stream.for_release())
+                # which strategy it is was decided before: what is stated goes by it
+                strategy = strategy.after_learning()
+            for message in self._ignored_scoring(strategy):
+                warn_caller(message, UserWarning)
+            if weight is not None:
+                y = Weighted(split_groups(y)[0], check_weights(weight, X), number)
+            if len(candidates) > 1:
+                progress.step(f"choosing among {len(candidates)} candidates by {kind.name!r}")
+            choice = strategy.choose(X, y, stream)
+            # what was trained may follow a choice
+            losses += map(without_events_of_models, choice.losses)
+            winner, chosen = candidates[choice.best], choice.estimator
+            if losses:
+                charge.begin()
+            if self.refit and chosen is None:
+                # with new noise, on all records
+                state = release_state(stream, is_seeded(self.random_state))
+                progress.step(f"training the chosen model on {n} {adjacency.unit}s")
+                model = fit_for_release(
+                    winner.model, strategy.training_epsilon, state, winner.transform(X), y
+                )
+                chosen = winner.with_steps(model)
+                trained, learned = model.privacy_, strategy.problem.learned
+                if learned or choice.losses:
+                    trained = loss_of_any_model(
+                        trained, candidates, n, strategy.training_epsilon, learned
+                    )
+                losses.append(trained)
+            loss = (
+                jointly(losses, label=type(self).__name__) if losses
+                else PrivacyLoss(0.0, label="nothing depends on the data", adjacency=adjacency)
+            )
+            if not keep_their_columns(step for _, step in steps_before(self.estimator)):
+                loss = most_of(loss, most)
+            plan = choice.plan or strategy.plan()
+            refuse_overspent(loss, most, f"strategy={strategy.name!r}", charge)
+            if held is not None:
+                progress.step("evaluating the model on what was set aside")
+            evaluated = evaluate_candidate(
+                self, winner, chosen, public, held, shares.total, stream
+            )
+            loss = beside_evaluation(loss, evaluated, self)
+            charge.commit(loss)
+            self._forget()
+            self._publish(
+                chosen if self.refit else None, best_index_=choice.best, best_params_=winner.params,
+                plan_=with_steps(plan, shares), cv_results_=plan.to_results(), scorer_=score,
+                n_splits_=len(splits), privacy_=loss, **evaluated,
+            )
+        return self
+
+    def _at_most(self, kind, strategy, shares, firsts):
+        """Return what is reserved: the most that is spent, whether or not all is learned first."""
+        losses = [PrivacyLoss.sequential([*shares.steps, *strategy.at_most()])]
+        if firsts.releases:
+            division = Division(firsts.releases, shares.rest)
+            less = shares.less(firsts.losses(division, adjacency=strategy.problem.adjacency))
+            strategy = kind.of(replace(strategy.problem, epsilon=less.rest))
+            losses.append(PrivacyLoss.sequential([*less.steps, *strategy.at_most()]))
+        return PrivacyLoss.parallel(losses, label=type(self).__name__)
+
+    def _strategy(self, shares, kind, candidates, score, splits, n_samples, *public):
+        """Return the strategy; maps that follow the records and epsilon are made for its training."""
+        told = n_samples, shares.rest
+        bind(candidates, *told)
+        strategy = kind.of(self._problem(candidates, shares, score, splits, n_samples, *public))
+        left = strategy.training_size, strategy.training_epsilon
+        if left != told and bind(candidates, *left):
+            strategy = kind.of(self._problem(candidates, shares, score, splits, n_samples, *public))
+        return strategy
+
+    def _problem(
+        self, candidates, shares, score, splits, n_samples, n_features, public=None, progress=None
+    ):
+        """Collect the public numbers, and fit the steps on a dummy row if the columns are known."""
+        fitted = {}
+        for candidate in candidates:
+            candidate.n_features = n_features
+            if public is None or candidate.steps is None:
+                continue
+            first = fitted.setdefault(candidate.steps_key, candidate)
+            if first is candidate:
+                candidate.fit_steps(public)
+            candidate.fitted_steps, candidate.output = first.fitted_steps, first.output
+            candidate.n_features = first.output.n_columns
+        return Problem(
+            candidates, score, splits, n_samples, n_features,
+            # low-precision numbers would weaken the noise
+            epsilon=shares.rest, delta=float(self.delta),
+            selection_fraction=self.selection_fraction, n_noise_samples=self.n_noise_samples,
+            random_state=self.random_state,
+            jobs={"n_jobs": self.n_jobs, "pre_dispatch": self.pre_dispatch},
+            progress=progress or Progress(),
+        )
+
+    @names_the_example
+    def plan(
+        self,
+        n_samples: int,
+        n_features: int,
+        n_classes: int = 2,
+        example: MatrixLike | None = None,
+        persons: bool = False,
+    ) -> SelectionPlan:
+        """Say what would be spent on what, and what a selection could detect.
+
+        From public numbers, before any data is read.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of records, or of persons.
+        n_features : int
+            Columns of X.
+        n_classes : int, default=2
+            Number of labels, for models without `classes`.
+        example : array-like of shape (1, n_features), default=None
+            One dummy row in the form of X, of which names, and whether columns hold numbers or
+            text, are used. Needed if the steps of a Pipeline want them; None is a row of zeros.
+        persons : bool, default=False
+            Whether `fit` will be given `groups`: then n_samples counts persons.
+
+        Returns
+        -------
+        SelectionPlan
+            Of the strategy that `fit` would use, with all others in its `comparison`. "stability"
+            is planned for noise of median length: the noise that `fit` draws varies around it.
+
+        Examples
+        --------
+        >>> from dpselect import DPLogisticRegression, StabilityGridSearchCV
+        >>> search = StabilityGridSearchCV(
+        ...     DPLogisticRegression(), {"alpha": [0.0001, 0.1]}, scoring="ramp",
+        ...     strategy="stability",
+        ... )
+        >>> for line in search.plan(n_samples=10_000, n_features=10).messages:
+        ...     print(line)
+        alpha=0.0001 sets the noise of all candidates: one record can move its score by 0.8, \
+the next one's by 0.0041. Without it one candidate is left, and nothing is to be selected.
+        This selection is underpowered: its minimum detectable difference of scores is 11, and \
+a perfect model scores only 1 better than one that says nothing (a ratio of 11; at most 0.25 is \
+worth the price of a choice).
+        To see differences of 0.05: n_samples >= 11200000, or epsilon >= 223.
+        Where scores cannot be distinguished, the public rule decides: it prefers alpha=0.0001, and \
+another alpha is taken only if its score is better by about 22.
+        >>> search.set_params(strategy="auto").plan(n_samples=10_000, n_features=10).strategy
+        'data_independent'
+        """
+        check_epsilon(self.epsilon)
+        if self.epsilon == math.inf:
+            raise ValueError(
+                "epsilon=inf adds no noise, so there is nothing to plan; give a finite epsilon."
+            )
+        check_parameters(self)
+        n_samples, n_features, n_classes, example = dummy_records(
+            n_samples, n_features, n_classes, example
+        )
+        stream = search_stream(0)
+        estimator = seed_features(self.estimator, stream.child("features"))
+        adjacency = adjacency_of(persons)
+        shares = divide(self.epsilon, estimator, adjacency)
+        candidates = self._candidates(estimator, persons=persons)
+        firsts = FirstReleases(candidates)
+        set_classes(candidates, np.arange(n_classes))
+        check_evaluation(self, (candidate.model for candidate in candidates))
+        n_held = count_held(self.evaluation, n_samples)
+        n_samples -= n_held
+        splits = make_splits(self.cv, n_samples, stream.child("splits"), persons)
+        score, kind = self._score(candidates[0].model), strategy_class(self.strategy)
+        if persons:
+            check_groups_are_taken(estimator, [c.model for c in candidates], score, kind)
+        _, public = records_for_steps(candidates, example)
+        with without_spending(), noise_for_dummy_data():
+            known = kind, candidates, score, splits, n_samples, n_features, public
+            strategy = self._strategy(shares, *known)
+            if firsts.releases:
+                division = firsts.divide(shares.rest, n_samples)
+                shares = shares.less(firsts.losses(division, adjacency=adjacency))
+                strategy = self._strategy(shares, *known)
+        strategy.dry_run()
+        plan = with_steps(strategy.plan(), shares)
+        if n_held:
+            cells = cells_before(candidates[0].model, n_classes)
+            plan = with_forecast(plan, cells, n_held, shares.total, persons)
+        return replace(
+            plan, messages=(*plan.messages, *self._ignored_scoring(strategy), *firsts.messages),
+            _compare=partial(compare_strategies, strategy.problem, kind),
+        )
+
+    def _candidates(self, estimator, frozen=(), persons=False):
+        trusted = (*self.trusted_steps, *frozen)
+        candidates = make_candidates(estimator, self.param_grid, trusted_steps=trusted)
+        for candidate in candidates:
+            candidate.persons = persons
+        return candidates
+
+    def _score(self, model):
+        if self.scoring is None and not isinstance(model, HasDefaultScore):
+            raise CertificateError(
+                f"scoring=None needs a model with default_scoring, and {type(model).__name__} has "
+                "none, so it is not known how far one record can move its score; write for instance "
+                "scoring='accuracy' or 'clipped_squared_error'."
+            )
+        return get_score(model.default_scoring if self.scoring is None else self.scoring, model=model)
+
+    def _ignored_scoring(self, strategy):
+        """Say that the score that was asked for does not choose, where that is so."""
+        if self.scoring is None or strategy.compares_scores:
+            return ()
+        return (
+            f"scoring={self.scoring!r} has no part in the choice, because strategy={strategy.name!r} "
+            "compares no scores here; only the method score of the search uses it.",
+        )
+
+    @property
+    def best_score_(self) -> float:
+        """float : The exact score of the choice; only with ``epsilon=inf``, never released."""
+        if "best_score_" not in vars(self):
+            raise AttributeError(
+                "best_score_ is an exact function of the data that was not paid for; write "
+                "evaluation=0.2 and read evaluation_, for the same epsilon, or call dpselect.evaluate "
+                "on records that are not part of the training data."
+            )
+        return vars(self)["best_score_"]

@@ -1,0 +1,1 @@
+"""Validation, parameters, types and files: tools that know nothing of privacy."""
