@@ -1,9 +1,7 @@
 """The figure of ``cost_tables.py``."""
 
 # Okabe and Ito's colours, distinguished by colour-blind readers too
-COLOURS = (
-    "#000000", "0.75", "#E69F00", "#56B4E9", "#009E73", "#0072B2", "#D55E00", "#CC79A7", "0.55"
-)
+COLOURS = ("#000000", "0.75", "#E69F00", "#56B4E9", "#009E73", "#0072B2", "#D55E00", "#CC79A7", "0.55")
 MARKERS = "o+s^vDPX*"
 MEBI = 2**20
 
@@ -27,7 +25,12 @@ def draw(curves, labels, path):
     plt.rcParams["font.size"] = 11
     names, sizes = list(dict.fromkeys(curves["subject"])), list(labels)
     fig, grid = plt.subplots(
-        2, len(sizes), layout="constrained", sharex="col", sharey="row", squeeze=False,
+        2,
+        len(sizes),
+        layout="constrained",
+        sharex="col",
+        sharey="row",
+        squeeze=False,
         figsize=(2.9 * len(sizes), 7.5),
     )
     for (subject, size), group in curves.groupby(["subject", "size"], sort=False):
@@ -35,8 +38,13 @@ def draw(curves, labels, path):
         column = grid[:, sizes.index(size)]
         for axes, costs in zip(column, (group["cpu"], group["peak"] / MEBI)):
             axes.plot(
-                group["value"], costs, color=COLOURS[style], marker=MARKERS[style], markersize=5,
-                linewidth=1.4, label=subject,
+                group["value"],
+                costs,
+                color=COLOURS[style],
+                marker=MARKERS[style],
+                markersize=5,
+                linewidth=1.4,
+                label=subject,
             )
     for axes in grid.flat:
         axes.set(xscale="log", yscale="log")
@@ -55,9 +63,7 @@ def draw(curves, labels, path):
     handles = {}
     for axes in grid.flat:
         handles |= {name: handle for handle, name in zip(*axes.get_legend_handles_labels())}
-    fig.legend(
-        handles.values(), handles, loc="outside lower center", ncols=5, frameon=False
-    )
+    fig.legend(handles.values(), handles, loc="outside lower center", ncols=5, frameon=False)
     fig.savefig(path, dpi=110)
     plt.close(fig)
 
@@ -68,7 +74,12 @@ def slope_one(axes):
     middle = (low * high) ** 0.5
     steep = (right / left) ** 0.5
     axes.plot(
-        [left, right], [middle / steep, middle * steep], color="0.7", linestyle=":",
-        linewidth=1.2, label="exponent 1", zorder=0,
+        [left, right],
+        [middle / steep, middle * steep],
+        color="0.7",
+        linestyle=":",
+        linewidth=1.2,
+        label="exponent 1",
+        zorder=0,
     )
     axes.set(xlim=(left, right), ylim=(low, high))

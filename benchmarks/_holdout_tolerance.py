@@ -122,8 +122,6 @@ def published_tolerance(budget, n_holdout, n_questions, failure_probability):
     def excess(log_tau):
         tau = math.exp(log_tau)
         epsilon = 2 * budget * noise / (tau * n_holdout)
-        return tau / 8 - privacy_deviation(
-            epsilon, n_holdout, n_questions, failure_probability / 4
-        )
+        return tau / 8 - privacy_deviation(epsilon, n_holdout, n_questions, failure_probability / 4)
 
     return math.exp(brentq(excess, -40.0, 40.0))

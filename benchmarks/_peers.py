@@ -193,16 +193,25 @@ def ebm(X_train, y_train, X_test, schema, task, target_bounds, epsilon, delta, s
     kinds = _ebm_kinds(schema)
     levels = {name: kind for name, kind in kinds.items() if kind != "continuous"}
     n_public = max(map(len, levels.values()), default=0)
-    public = pd.DataFrame({
-        name: [levels[name][i % len(levels[name])] if name in levels else 0.0 for i in range(n_public)]
-        for name in kinds
-    })
+    public = pd.DataFrame(
+        {
+            name: [
+                levels[name][i % len(levels[name])] if name in levels else 0.0 for i in range(n_public)
+            ]
+            for name in kinds
+        }
+    )
     train = _ebm_columns(X_train, schema)
     train = pd.concat([train, public], ignore_index=True) if n_public else train
     model = {"classes": DPExplainableBoostingClassifier}.get(task, DPExplainableBoostingRegressor)(
-        feature_names=list(kinds), feature_types=list(kinds.values()),
+        feature_names=list(kinds),
+        feature_types=list(kinds.values()),
         privacy_bounds={name: (-1.0, 1.0) for name in kinds if name not in levels},
-        epsilon=epsilon, delta=delta, random_state=seed, n_jobs=1, **options,
+        epsilon=epsilon,
+        delta=delta,
+        random_state=seed,
+        n_jobs=1,
+        **options,
     )
     if task == "classes":
         y = np.concatenate([y_train, np.arange(n_public) % 2]).astype(int)
@@ -283,9 +292,7 @@ def diffprivlib_linear(X_train, y_train, X_test, schema, task, target_bounds, ep
     """diffprivlib's linear regression, by the functional mechanism."""
     from diffprivlib.models import LinearRegression
 
-    train, test = (
-        np.hstack([encode(X, schema)[0], np.ones((len(X), 1))]) for X in (X_train, X_test)
-    )
+    train, test = (np.hstack([encode(X, schema)[0], np.ones((len(X), 1))]) for X in (X_train, X_test))
     low, high = target_bounds
     middle, half = (low + high) / 2, (high - low) / 2
     model = LinearRegression(
@@ -326,8 +333,11 @@ def sgd_noise(epsilon, delta):
 
     return dp_accounting.calibrate_dp_mechanism(
         lambda: dp_accounting.pld.PLDAccountant(value_discretization_interval=1e-3 * min(1.0, epsilon)),
-        event, epsilon, delta,
-        bracket_interval=dp_accounting.LowerEndpointAndGuess(0.5, 2 + 4 / epsilon), tol=0.01,
+        event,
+        epsilon,
+        delta,
+        bracket_interval=dp_accounting.LowerEndpointAndGuess(0.5, 2 + 4 / epsilon),
+        tol=0.01,
     )
 
 
@@ -383,15 +393,28 @@ def readme_recipe(X_train, y_train, X_test, schema, task, target_bounds, epsilon
     # a number that is even over its bounds adds 1/2 to the l1 norm, a category 1
     n_numbers = sum("bounds" in column_kind(entry) for entry in schema.values())
     model = DPRidge(
-        epsilon, norm="l1", data_norm=math.sqrt(square), data_norm_l1=len(schema) - n_numbers / 2,
-        target_range=(-high, high), random_state=seed,
+        epsilon,
+        norm="l1",
+        data_norm=math.sqrt(square),
+        data_norm_l1=len(schema) - n_numbers / 2,
+        target_range=(-high, high),
+        random_state=seed,
     )
     return model.fit(train, y_train).predict(test)
 
 
 def dpselect_model(
-    X_train, y_train, X_test, schema, task, target_bounds, epsilon, delta, seed, uses_delta=False,
-    **options
+    X_train,
+    y_train,
+    X_test,
+    schema,
+    task,
+    target_bounds,
+    epsilon,
+    delta,
+    seed,
+    uses_delta=False,
+    **options,
 ):
     """Our method: `tabular_pipeline` and a model by their defaults, but for `options` and `delta`."""
     from dpselect import DPHuberRegressor, DPLogisticRegression, DPPoissonRegressor
@@ -417,14 +440,20 @@ def ridge_hindsight(X_train, y_train, X_test, schema, task, target_bounds, epsil
     (train, square), (test, _) = encode(X_train, schema), encode(X_test, schema)
     n_numbers = sum("bounds" in column_kind(entry) for entry in schema.values())
     lengths = {"l1": len(schema) - n_numbers / 2, "l2": None}
-    settings = [
-        ("covariance", norm, alpha) for norm in ("l1", "l2") for alpha in (0.001, 0.01, 0.1)
-    ] + [("objective", norm, alpha) for norm in ("l1", "l2") for alpha in (0.1, 1.0, 10.0)]
+    settings = [("covariance", norm, alpha) for norm in ("l1", "l2") for alpha in (0.001, 0.01, 0.1)] + [
+        ("objective", norm, alpha) for norm in ("l1", "l2") for alpha in (0.1, 1.0, 10.0)
+    ]
     predictions = []
     for perturbation, norm, alpha in settings:
         model = DPRidge(
-            epsilon, perturbation=perturbation, norm=norm, alpha=alpha, data_norm=math.sqrt(square),
-            data_norm_l1=lengths[norm], target_range=target_bounds, random_state=seed,
+            epsilon,
+            perturbation=perturbation,
+            norm=norm,
+            alpha=alpha,
+            data_norm=math.sqrt(square),
+            data_norm_l1=lengths[norm],
+            target_range=target_bounds,
+            random_state=seed,
         )
         try:
             predictions.append(model.fit(train, y_train).predict(test))
@@ -449,8 +478,10 @@ def linear(X_train, y_train, X_test, schema, task, target_bounds, epsilon, delta
     if task == "classes":
         model = LogisticRegression(solver="newton-cholesky", max_iter=1000)
         return model.fit(train, y_train).predict_proba(test)[:, 1]
-    model = Ridge() if task == "numbers" else PoissonRegressor(
-        alpha=1e-4, max_iter=1000, solver="newton-cholesky"
+    model = (
+        Ridge()
+        if task == "numbers"
+        else PoissonRegressor(alpha=1e-4, max_iter=1000, solver="newton-cholesky")
     )
     return model.fit(train, y_train).predict(test)
 
@@ -461,9 +492,7 @@ def boosting(X_train, y_train, X_test, schema, task, target_bounds, epsilon, del
 
     train, test = coded(X_train, schema), coded(X_test, schema)
     common = {
-        "categorical_features": [
-            "categories" in column_kind(entry) for entry in schema.values()
-        ],
+        "categorical_features": ["categories" in column_kind(entry) for entry in schema.values()],
         "random_state": seed,
     }
     if task == "classes":
@@ -478,16 +507,39 @@ METHODS = {
     method.name: method
     for method in (
         Method("dpselect", dpselect_model, REPLACE, False, TASKS, "tabular_pipeline, defaults"),
-        Method("dpselect, delta=1e-6", partial(dpselect_model, uses_delta=True), REPLACE, True, TASKS,
-               "the same with a delta"),
-        Method("dpselect, derivative .6", partial(dpselect_model, max_derivative=0.6), REPLACE, False,
-               CLASSES, "DPLogisticRegression(max_derivative=0.6)"),
-        Method("dpselect, derivative .6, delta=1e-6",
-               partial(dpselect_model, uses_delta=True, max_derivative=0.6),
-               REPLACE, True, CLASSES, "the same with a delta"),
+        Method(
+            "dpselect, delta=1e-6",
+            partial(dpselect_model, uses_delta=True),
+            REPLACE,
+            True,
+            TASKS,
+            "the same with a delta",
+        ),
+        Method(
+            "dpselect, derivative .6",
+            partial(dpselect_model, max_derivative=0.6),
+            REPLACE,
+            False,
+            CLASSES,
+            "DPLogisticRegression(max_derivative=0.6)",
+        ),
+        Method(
+            "dpselect, derivative .6, delta=1e-6",
+            partial(dpselect_model, uses_delta=True, max_derivative=0.6),
+            REPLACE,
+            True,
+            CLASSES,
+            "the same with a delta",
+        ),
         Method("README", readme_recipe, REPLACE, False, TASKS, "README's recipe of before"),
-        Method("ridge*", ridge_hindsight, REPLACE, False, ("numbers",),
-               "best of 12 settings of DPRidge by test score, which no private choice reaches"),
+        Method(
+            "ridge*",
+            ridge_hindsight,
+            REPLACE,
+            False,
+            ("numbers",),
+            "best of 12 settings of DPRidge by test score, which no private choice reaches",
+        ),
         Method("DP-EBM", ebm, ADD_REMOVE, True, TASKS, "InterpretML, defaults, bounds and types given"),
         Method("DP-EBM .1", ebm_faster, ADD_REMOVE, True, TASKS, "the same with learning rate .1"),
         Method("dpl logistic", diffprivlib_logistic, REPLACE, False, CLASSES, "diffprivlib"),

@@ -35,7 +35,11 @@ def figures(parts, directory):
     plt.rcParams["font.size"] = 11
     for metrics, name in ((("AUC", "MSE"), "scores"), (("chosen",), "index")):
         fig, grid = plt.subplots(
-            len(metrics), len(parts), layout="constrained", squeeze=False, sharex=True,
+            len(metrics),
+            len(parts),
+            layout="constrained",
+            squeeze=False,
+            sharex=True,
             figsize=(5.6 * len(parts), 1.2 + 4.2 * len(metrics)),
         )
         for (contest, _, results), column in zip(parts, grid.T):
@@ -46,7 +50,9 @@ def figures(parts, directory):
         for axes, metric in zip(grid[:, 0], metrics):
             axes.set_ylabel({"chosen": "index of the chosen alpha"}.get(metric, metric))
         fig.legend(
-            *grid[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=5,
+            *grid[0, 0].get_legend_handles_labels(),
+            loc="outside lower center",
+            ncols=5,
             frameon=False,
         )
         fig.savefig(directory / f"selection_{name}.png", dpi=110)
@@ -57,14 +63,22 @@ def draw(axes, contest, results, metric):
     """Draw one panel: means with 95 % intervals, side by side so that none hides another."""
     epsilons = np.array(contest.epsilons)
     for j, (method, (colour, style, marker)) in enumerate(STYLES.items()):
-        means, halves = zip(*(
-            interval(by_round(results, epsilon, metric)[method]) for epsilon in epsilons
-        ))
+        means, halves = zip(
+            *(interval(by_round(results, epsilon, metric)[method]) for epsilon in epsilons)
+        )
         axes.errorbar(
-            epsilons * 1.02 ** (j - (len(STYLES) - 1) / 2), means, halves, color=colour,
-            linestyle=style, marker=marker, markersize=5, linewidth=1.4, elinewidth=1,
+            epsilons * 1.02 ** (j - (len(STYLES) - 1) / 2),
+            means,
+            halves,
+            color=colour,
+            linestyle=style,
+            marker=marker,
+            markersize=5,
+            linewidth=1.4,
+            elinewidth=1,
             label={"budget_split count": "budget_split", "control": "control (not private)"}.get(
-                method, method),
+                method, method
+            ),
         )
     axes.set_xscale("log")
     axes.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])

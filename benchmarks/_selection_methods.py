@@ -289,10 +289,15 @@ def play(contest, plans, number):
                 requested[key] = method.send(answers[key])
             except StopIteration as end:
                 order, model = end.value
-                rows.append({
-                    **base, "method": key[0], "epsilon": key[1],
-                    "chosen": order.candidate + 1, **game.judge(order, model),
-                })
+                rows.append(
+                    {
+                        **base,
+                        "method": key[0],
+                        "epsilon": key[1],
+                        "chosen": order.candidate + 1,
+                        **game.judge(order, model),
+                    }
+                )
                 del running[key]
         trained = game.train(order for orders in requested.values() for order in orders)
         answers = {key: [trained[order] for order in orders] for key, orders in requested.items()}

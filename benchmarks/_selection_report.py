@@ -8,8 +8,16 @@ from private_tuning import markdown
 from scipy import stats
 
 PRIVATE = (
-    "data_independent", "optimal_risk", "stability", "CV13", "budget_split count", "budget_split",
-    "budget_split zCDP", "data_split", "random_stopping", "random",
+    "data_independent",
+    "optimal_risk",
+    "stability",
+    "CV13",
+    "budget_split count",
+    "budget_split",
+    "budget_split zCDP",
+    "data_split",
+    "random_stopping",
+    "random",
 )
 CONTROLS, RANDOMS = ("control", "control T"), ("random", "random T")
 WITHIN = 0.1  # share of the best's excess that auto may add to it
@@ -74,16 +82,26 @@ def verdict(contest, plans, results):
         other = min(others, key=lambda method: excess[method].mean())
         behind, over_random = rounds["auto"] - rounds[best], rounds["auto"] - rounds[random]
         allowed = max(WITHIN * abs(excess[best].mean()), stats.sem(behind.dropna()))
-        lines.append({
-            "data": contest.data, "title": contest.title, "epsilon": epsilon, "taken": taken,
-            "control": control, "auto excess": shown(excess["auto"], "{:+.5f} ±{:.5f}"),
-            "best": best, "best excess": shown(excess[best], "{:+.5f} ±{:.5f}"),
-            "other": other, "other excess": shown(excess[other], "{:+.5f} ±{:.5f}"),
-            "within": behind.mean() <= allowed, "own": best == taken,
-            "ahead of others": excess["auto"].mean() <= excess[other].mean(),
-            "random": random, "auto - random": shown(over_random, "{:+.4f} ±{:.4f}"),
-            "worse than random": over_random.mean() > stats.sem(over_random),
-        })
+        lines.append(
+            {
+                "data": contest.data,
+                "title": contest.title,
+                "epsilon": epsilon,
+                "taken": taken,
+                "control": control,
+                "auto excess": shown(excess["auto"], "{:+.5f} ±{:.5f}"),
+                "best": best,
+                "best excess": shown(excess[best], "{:+.5f} ±{:.5f}"),
+                "other": other,
+                "other excess": shown(excess[other], "{:+.5f} ±{:.5f}"),
+                "within": behind.mean() <= allowed,
+                "own": best == taken,
+                "ahead of others": excess["auto"].mean() <= excess[other].mean(),
+                "random": random,
+                "auto - random": shown(over_random, "{:+.4f} ±{:.4f}"),
+                "worse than random": over_random.mean() > stats.sem(over_random),
+            }
+        )
     return pd.DataFrame(lines)
 
 
@@ -100,34 +118,61 @@ def contest_report(contest, plans, results, cells):
     """Return the section of one data set and grid of alpha."""
     yes = {True: "yes", False: "NO"}
     lines = [
-        [f"{cell['epsilon']:g}", cell["taken"], cell["control"], cell["auto excess"],
-         cell["best"], cell["best excess"], cell["other"], cell["other excess"],
-         yes[bool(cell["within"])], cell["random"], cell["auto - random"],
-         "YES" if cell["worse than random"] else "no"]
+        [
+            f"{cell['epsilon']:g}",
+            cell["taken"],
+            cell["control"],
+            cell["auto excess"],
+            cell["best"],
+            cell["best excess"],
+            cell["other"],
+            cell["other excess"],
+            yes[bool(cell["within"])],
+            cell["random"],
+            cell["auto - random"],
+            "YES" if cell["worse than random"] else "no",
+        ]
         for _, cell in cells.iterrows()
     ]
-    header = ["epsilon", "auto takes", "Control is", "auto - Control", "best single",
-              "best - Control", "best that auto does not take", "that - Control",
-              "auto within", "Random is", "auto - Random", "worse than Random"]
+    header = [
+        "epsilon",
+        "auto takes",
+        "Control is",
+        "auto - Control",
+        "best single",
+        "best - Control",
+        "best that auto does not take",
+        "that - Control",
+        "auto within",
+        "Random is",
+        "auto - Random",
+        "worse than Random",
+    ]
     sections = [
         f"## {contest.data}, {contest.title}",
-        (f"{len(contest.y)} records, {contest.X.shape[1]} columns; {contest.rounds} rounds, of "
-        f"which random stopping played {contest.stopping_rounds}. Base rate: MSE "
-        f"{results['base rate'].mean():.4f}."),
+        (
+            f"{len(contest.y)} records, {contest.X.shape[1]} columns; {contest.rounds} rounds, of "
+            f"which random stopping played {contest.stopping_rounds}. Base rate: MSE "
+            f"{results['base rate'].mean():.4f}."
+        ),
         "Mean squared error of the probability (Brier score), less is better:",
         score_table(contest, results, "MSE"),
         "AUC, greater is better:",
         score_table(contest, results, "AUC"),
         "Index of the chosen alpha; 1 is the least:",
         score_table(contest, results, "chosen", "{:.1f} ±{:.1f}"),
-        (f'Verdict by MSE. "within": auto is behind the best single strategy by at most '
-        f"{WITHIN:.0%} of the best's excess over Control, or by its standard error; \"worse than "
-        'Random": by more than the standard error. Standard errors are of differences in a round.'),
+        (
+            f'Verdict by MSE. "within": auto is behind the best single strategy by at most '
+            f"{WITHIN:.0%} of the best's excess over Control, or by its standard error; \"worse than "
+            'Random": by more than the standard error. Standard errors are of differences in a round.'
+        ),
         markdown(header, lines),
     ]
     if contest.title == "10 alphas":
-        sections += ["What CV13 say of their figures, and what was found here:",
-                     claims_table(contest, results)]
+        sections += [
+            "What CV13 say of their figures, and what was found here:",
+            claims_table(contest, results),
+        ]
     return "\n\n".join(sections)
 
 
@@ -142,20 +187,27 @@ def claims_table(contest, results):
         split = max(rivals[:2], key=lambda method: auc[method].mean())
         beside_random = auc["CV13"] - auc["random T"]
         claim = "below" if not magic else "above" if epsilon > 1 else "not above"
-        lines.append([
-            f"{epsilon:g}",
-            tested(mse[rival] - mse["CV13"], "above") + f" ({rival})",
-            tested(auc["CV13"] - auc[split], "above") + f" ({split})",
-            tested(beside_random, claim),
-            "" if magic else tested(auc["random T"] - auc["control T"], "equal"),
-        ])
-    return markdown([
-        "epsilon", "MSE: Stability better than every private alternative",
-        "AUC: Stability above alphaSplit and dataSplit",
-        "AUC: Stability above Random for epsilon > 1 only" if magic
-        else "AUC: Stability below Random",
-        "" if magic else f"AUC: Random equal to Control (to {ALIKE:g})",
-    ], lines)
+        lines.append(
+            [
+                f"{epsilon:g}",
+                tested(mse[rival] - mse["CV13"], "above") + f" ({rival})",
+                tested(auc["CV13"] - auc[split], "above") + f" ({split})",
+                tested(beside_random, claim),
+                "" if magic else tested(auc["random T"] - auc["control T"], "equal"),
+            ]
+        )
+    return markdown(
+        [
+            "epsilon",
+            "MSE: Stability better than every private alternative",
+            "AUC: Stability above alphaSplit and dataSplit",
+            "AUC: Stability above Random for epsilon > 1 only"
+            if magic
+            else "AUC: Stability below Random",
+            "" if magic else f"AUC: Random equal to Control (to {ALIKE:g})",
+        ],
+        lines,
+    )
 
 
 def tested(differences, claim):
@@ -176,18 +228,32 @@ def count_report(cells, parts):
     lines = []
     for title, group in [*cells.groupby("title", sort=False), ("all", cells)]:
         count = len(group)
-        lines.append([title, *(
-            f"{int(column.sum())} of {count}"
-            for column in (
-                group["within"], group["own"], group["ahead of others"], group["worse than random"]
-            )
-        )])
+        lines.append(
+            [
+                title,
+                *(
+                    f"{int(column.sum())} of {count}"
+                    for column in (
+                        group["within"],
+                        group["own"],
+                        group["ahead of others"],
+                        group["worse than random"],
+                    )
+                ),
+            ]
+        )
     sections = [
         "## Counts over all cells of part A",
-        markdown(["", "auto within 10 % or the standard error of the best single strategy",
-                  "that strategy is the one that auto takes",
-                  "auto at least as good as every strategy that it does not take",
-                  "auto worse than Random"], lines),
+        markdown(
+            [
+                "",
+                "auto within 10 % or the standard error of the best single strategy",
+                "that strategy is the one that auto takes",
+                "auto at least as good as every strategy that it does not take",
+                "auto worse than Random",
+            ],
+            lines,
+        ),
     ]
     close = {}
     for contest, _, results in parts:
@@ -201,8 +267,11 @@ def count_report(cells, parts):
     said = []
     for data in dict.fromkeys(data for data, _, _ in close):
         reached = {
-            method: [e for (d, m, e), gap in close.items()
-                     if (d, m) == (data, method) and gap <= CLOSE_TO_CONTROL]
+            method: [
+                e
+                for (d, m, e), gap in close.items()
+                if (d, m) == (data, method) and gap <= CLOSE_TO_CONTROL
+            ]
             for method in ("optimal_risk", "CV13")
         }
         gap = close[data, "optimal_risk", CLOSE_EPSILON]
@@ -237,17 +306,29 @@ def maps_report(parts):
         for epsilon in contest.epsilons:
             rounds = by_round(results, epsilon, "MSE")
             # the chance of the noise is averaged out: all maps have been trained
-            rounds = rounds.assign(**{"linear": rounds["map 0"],
-                                      "random map": rounds[maps].mean(axis=1)})
+            rounds = rounds.assign(
+                **{"linear": rounds["map 0"], "random map": rounds[maps].mean(axis=1)}
+            )
             best = stronger(rounds, maps)
             label = [contest.data, f"{epsilon:g}"]
-            scores.append([*label, plans["auto", epsilon].strategy,
-                           f"{shown(rounds[best])} ({best})",
-                           *(shown(rounds[name]) for name in names)])
-            regrets.append({"data": contest.data, "epsilon": epsilon, **{
-                name: (rounds[name] - rounds[best]).mean() for name in names}})
-            gains.append({"data": contest.data, "epsilon": epsilon,
-                          "gain": rounds["CV13"] - rounds["auto"]})
+            scores.append(
+                [
+                    *label,
+                    plans["auto", epsilon].strategy,
+                    f"{shown(rounds[best])} ({best})",
+                    *(shown(rounds[name]) for name in names),
+                ]
+            )
+            regrets.append(
+                {
+                    "data": contest.data,
+                    "epsilon": epsilon,
+                    **{name: (rounds[name] - rounds[best]).mean() for name in names},
+                }
+            )
+            gains.append(
+                {"data": contest.data, "epsilon": epsilon, "gain": rounds["CV13"] - rounds["auto"]}
+            )
     regrets = pd.DataFrame(regrets)
     lines = [
         [line["data"], f"{line['epsilon']:g}", *(f"{1e4 * line[name]:.0f}" for name in names)]
@@ -261,26 +342,31 @@ def maps_report(parts):
     clear = [interval(line["gain"])[0] - interval(line["gain"])[1] > 0 for line in gains]
     header = ["data", "epsilon"]
     gain_lines = [
-        [line["data"], f"{line['epsilon']:g}", shown(line["gain"], "{:+.4f} ±{:.4f}")]
-        for line in gains
+        [line["data"], f"{line['epsilon']:g}", shown(line["gain"], "{:+.4f} ±{:.4f}")] for line in gains
     ]
     rounds = ", ".join(f"{contest.data} {contest.rounds}" for contest, _, _ in parts)
     means = regrets.assign(gain=[line["gain"].mean() for line in gains]).groupby("data")["gain"]
     by_data = ", ".join(
         f"{data} {gain.mean():.4f} ({gain.min():.4f} to {gain.max():.4f})" for data, gain in means
     )
-    return "\n\n".join([
-        (f"Rounds: {rounds}. Map 0 is linear; then come widths .5, 1 and 2, each with 40, 100 and "
-        '200 features. "best map" is the best in hindsight, on the test records.'),
-        "Mean squared error:",
-        markdown([*header, "auto takes", "best map", *names], scores),
-        "Regret against the best map, times 10,000:",
-        markdown([*header, *names], lines),
-        (f"auto: mean regret {regrets['auto'].mean():.4f}, worst {regrets['auto'].max():.4f} over "
-        f"{len(regrets)} cells. Better than CV13's method in {sum(ahead)} of them, beyond the "
-        f"95 % interval in {sum(clear)}. By how much, on average over epsilon: {by_data}."),
-        markdown([*header, "MSE: CV13 - auto"], gain_lines),
-    ])
+    return "\n\n".join(
+        [
+            (
+                f"Rounds: {rounds}. Map 0 is linear; then come widths .5, 1 and 2, each with 40, 100 "
+                'and 200 features. "best map" is the best in hindsight, on the test records.'
+            ),
+            "Mean squared error:",
+            markdown([*header, "auto takes", "best map", *names], scores),
+            "Regret against the best map, times 10,000:",
+            markdown([*header, *names], lines),
+            (
+                f"auto: mean regret {regrets['auto'].mean():.4f}, worst {regrets['auto'].max():.4f} "
+                f"over {len(regrets)} cells. Better than CV13's method in {sum(ahead)} of them, beyond "
+                f"the 95 % interval in {sum(clear)}. By how much, on average over epsilon: {by_data}."
+            ),
+            markdown([*header, "MSE: CV13 - auto"], gain_lines),
+        ]
+    )
 
 
 def small_report(parts):
@@ -294,17 +380,36 @@ def small_report(parts):
             warned = any(message.startswith("n epsilon / d") for message in plan.messages)
             for message in plan.messages:
                 said.setdefault(message, f"{contest.data}, {contest.title}, epsilon {epsilon:g}")
-            lines.append([
-                contest.data, contest.n_records, f"{epsilon:g}", plan.strategy,
-                "yes" if plan.selection_epsilon > 0 else "no", "yes" if warned else "no",
-                shown(rounds["auto"]), shown(base_rate), shown(rounds["optimal_risk made to"]),
-            ])
-    header = ["data", "records", "epsilon", "auto takes", "selects", "plan() warns",
-              "auto (MSE)", "base rate (MSE)", "optimal_risk made to select (MSE)"]
+            lines.append(
+                [
+                    contest.data,
+                    contest.n_records,
+                    f"{epsilon:g}",
+                    plan.strategy,
+                    "yes" if plan.selection_epsilon > 0 else "no",
+                    "yes" if warned else "no",
+                    shown(rounds["auto"]),
+                    shown(base_rate),
+                    shown(rounds["optimal_risk made to"]),
+                ]
+            )
+    header = [
+        "data",
+        "records",
+        "epsilon",
+        "auto takes",
+        "selects",
+        "plan() warns",
+        "auto (MSE)",
+        "base rate (MSE)",
+        "optimal_risk made to select (MSE)",
+    ]
     rounds = parts[0][0].rounds
-    return "\n\n".join([
-        f"{rounds} rounds, each with records of its own; the feature maps of part B.",
-        markdown(header, lines),
-        "What plan() said, each message where it first came up:",
-        "\n".join(f"- {where}: {message}" for message, where in said.items()),
-    ])
+    return "\n\n".join(
+        [
+            f"{rounds} rounds, each with records of its own; the feature maps of part B.",
+            markdown(header, lines),
+            "What plan() said, each message where it first came up:",
+            "\n".join(f"- {where}: {message}" for message, where in said.items()),
+        ]
+    )

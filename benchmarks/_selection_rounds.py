@@ -50,8 +50,7 @@ def map_grid(data_norm, seed):
         for size in SIZES
     ]
     return [
-        {"map": ["passthrough"], "model__data_norm": [1.0],
-         "model__intercept_scaling": [1 / data_norm]},
+        {"map": ["passthrough"], "model__data_norm": [1.0], "model__intercept_scaling": [1 / data_norm]},
         # cosines of amplitude sqrt(2 / size): no row is longer than this
         {"map": samplers, "model__data_norm": [math.sqrt(2)]},
     ]
@@ -102,7 +101,7 @@ class Contest:
         """
         if self.n_records is not None:
             order = np.random.default_rng([SEED, number]).permutation(len(self.y))
-            chosen, test = order[:self.n_records], order[self.n_records:][:N_TEST]
+            chosen, test = order[: self.n_records], order[self.n_records :][:N_TEST]
             validation, train = np.split(chosen, [self.n_records // (FOLDS - 1)])
             return train, validation, test
         shuffle, i = divmod(number, FOLDS)
@@ -119,9 +118,7 @@ class Contest:
         candidates = make_candidates(self.estimator, self.grid(number), trusted_steps=())
         for candidate in candidates:
             candidate.n_features = candidate.transform(self.X[:1]).shape[1]
-        return Problem(
-            candidates, BrierScore(), [split], n_samples, self.X.shape[1], epsilon, delta
-        )
+        return Problem(candidates, BrierScore(), [split], n_samples, self.X.shape[1], epsilon, delta)
 
     def search(self, strategy, epsilon, number, **options):
         """Return the library's search over the records that do not test, training first."""
@@ -151,7 +148,10 @@ class Round:
         self.stream = root_stream(SEED).child(contest.data, contest.title, number)
         train, validation, test = contest.parts(number)
         self.parts = {
-            "T": train, "V": validation, "T+V": np.concatenate([train, validation]), "test": test,
+            "T": train,
+            "V": validation,
+            "T+V": np.concatenate([train, validation]),
+            "test": test,
         }
         self.problem = contest.problem(number, max(contest.epsilons))
         self.candidates = self.problem.candidates
@@ -193,9 +193,7 @@ class Round:
         for (steps_key, part), batch in batches.items():
             records = self.parts[part]
             trials = [self.trial(*order[:3]) for order in batch]
-            trained = fitted_together(
-                trials, self.features[steps_key][records], self.contest.y[records]
-            )
+            trained = fitted_together(trials, self.features[steps_key][records], self.contest.y[records])
             models.update(zip(batch, trained))
         return models
 
@@ -228,7 +226,8 @@ class Round:
             records = self.parts["T+V"]
             n = len(records)
             epsilons = {epsilon} | {
-                plan.training_epsilon for plan in self.plans.values()
+                plan.training_epsilon
+                for plan in self.plans.values()
                 if plan.strategy == "optimal_risk"
                 and public_reach(n, self.k, plan.selection_epsilon) == reach
             }
@@ -238,7 +237,9 @@ class Round:
             for key, members in groups.items():
                 found = DPLogisticRegression.optimal_values(
                     [self.trial(j, e) for j, e in members],
-                    self.features[key][records], self.contest.y[records], reach,
+                    self.features[key][records],
+                    self.contest.y[records],
+                    reach,
                 )
                 self.values.update({(j, e, reach): v for (j, e), v in zip(members, found)})
         return self.values[i, epsilon, reach]

@@ -147,14 +147,20 @@ def _magic(folder):
     length = {"bounds": (0, 600), "transform": "log1p", "unit": "mm"}
     signed = {"bounds": (-600, 600), "transform": "arcsinh", "unit": "mm"}
     schema = {
-        "fLength": length, "fWidth": length, "fSize": (1, 6), "fConc": (0, 1), "fConc1": (0, 1),
-        "fAsym": signed, "fM3Long": signed, "fM3Trans": signed,
-        "fAlpha": {"bounds": (0, 90), "unit": "degrees"}, "fDist": {"bounds": (0, 600), "unit": "mm"},
+        "fLength": length,
+        "fWidth": length,
+        "fSize": (1, 6),
+        "fConc": (0, 1),
+        "fConc1": (0, 1),
+        "fAsym": signed,
+        "fM3Long": signed,
+        "fM3Trans": signed,
+        "fAlpha": {"bounds": (0, 90), "unit": "degrees"},
+        "fDist": {"bounds": (0, 600), "unit": "mm"},
     }
     frame = _read("magic", folder)
     source = (
-        "UCI MAGIC telescope; CC BY 4.0; sorted by class; bounds: size of the camera, ratios, "
-        "angles"
+        "UCI MAGIC telescope; CC BY 4.0; sorted by class; bounds: size of the camera, ratios, angles"
     )
     return frame, frame["class"] == "g", schema, source
 
@@ -163,10 +169,12 @@ def _kdd(folder):
     frame = _read("kddcup99_10percent", folder)
     schema = {column: (0, 1) for column in KDD_LINEAR}
     schema.update(dict.fromkeys(("land", "logged_in", "root_shell", "is_guest_login"), FLAG))
-    schema.update({
-        column: {"bounds": (0, high), "transform": "log1p"}
-        for column, (_, high) in KDD_LOGARITHMIC.items()
-    })
+    schema.update(
+        {
+            column: {"bounds": (0, high), "transform": "log1p"}
+            for column, (_, high) in KDD_LOGARITHMIC.items()
+        }
+    )
     schema.update({column: list(values) for column, values in KDD_CATEGORIES.items()})
     source = (
         "KDD Cup 1999, 10 % file; CC BY 4.0; comes in runs, and 70 % of rows repeat others, so "
@@ -212,20 +220,34 @@ def _churn(folder):
         **dict.fromkeys(flags, ["0", "1"]),
         "multiple_lines": ["No", "Yes", "No phone service"],
         "internet_service": ["DSL", "Fiber optic", "No"],
-        **dict.fromkeys((
-            "online_security", "online_backup", "device_protection", "tech_support", "streaming_tv",
-            "streaming_movies",
-        ), internet),
+        **dict.fromkeys(
+            (
+                "online_security",
+                "online_backup",
+                "device_protection",
+                "tech_support",
+                "streaming_tv",
+                "streaming_movies",
+            ),
+            internet,
+        ),
         "contract": ["Month-to-month", "One year", "Two year"],
         "payment_method": [
-            "Bank transfer (automatic)", "Credit card (automatic)", "Electronic check", "Mailed check",
+            "Bank transfer (automatic)",
+            "Credit card (automatic)",
+            "Electronic check",
+            "Mailed check",
         ],
         # ten years; no household pays more than 200 dollars a month; new customers have no total
         # yet
         "tenure": {"bounds": (0, 120), "unit": "months"},
         "monthly_charges": {"bounds": (0, 200), "unit": "USD"},
         "total_charges": {
-            "bounds": (0, 10_000), "transform": "log1p", "fill": 0, "missing": True, "unit": "USD",
+            "bounds": (0, 10_000),
+            "transform": "log1p",
+            "fill": 0,
+            "missing": True,
+            "unit": "USD",
         },
     }
     source = (
@@ -251,10 +273,12 @@ def _credit(folder):
         "Amount": sums,
         "Price": sums,
         "Home": {
-            "categories": ["ignore", "other", "owner", "parents", "priv", "rent"], "missing": True,
+            "categories": ["ignore", "other", "owner", "parents", "priv", "rent"],
+            "missing": True,
         },
         "Marital": {
-            "categories": ["divorced", "married", "separated", "single", "widow"], "missing": True,
+            "categories": ["divorced", "married", "separated", "single", "widow"],
+            "missing": True,
         },
         "Records": YES_NO,
         "Job": {"categories": ["fixed", "freelance", "others", "partime"], "missing": True},
@@ -280,7 +304,11 @@ def _deaths(folder):
         "kappa": chain,
         "lambda": chain,
         "creatinine": {
-            "bounds": (0, 20), "transform": "log1p", "fill": 1, "missing": True, "unit": "mg/dL",
+            "bounds": (0, 20),
+            "transform": "log1p",
+            "fill": 1,
+            "missing": True,
+            "unit": "mg/dL",
         },
         "mgus": ["0", "1"],
     }
@@ -342,7 +370,12 @@ def _flights(folder):
         "seats": {"bounds": (0, 500), "fill": 150, "missing": True},
         "engine": {
             "categories": [
-                "4 Cycle", "Reciprocating", "Turbo-fan", "Turbo-jet", "Turbo-prop", "Turbo-shaft",
+                "4 Cycle",
+                "Reciprocating",
+                "Turbo-fan",
+                "Turbo-jet",
+                "Turbo-prop",
+                "Turbo-shaft",
             ],
             "missing": True,
         },

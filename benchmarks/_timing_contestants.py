@@ -75,8 +75,9 @@ def dp_sgd_alone(X, y):
     return dp_sgd(columns, y, columns[:1], schema, "classes", (0.0, 1.0), 1.0, 1e-6, 0)
 
 
-def logistic(part, shape, alpha, kind="labels", solvers=LOGISTIC_SOLVERS, exact=False, peers=False,
-             rounds=5):
+def logistic(
+    part, shape, alpha, kind="labels", solvers=LOGISTIC_SOLVERS, exact=False, peers=False, rounds=5
+):
     """Return single fits of logistic regression; `alpha` is a number or "auto"."""
     n, d = shape
     value = public_alpha(n, d) if alpha == "auto" else alpha
@@ -103,10 +104,16 @@ def logistic(part, shape, alpha, kind="labels", solvers=LOGISTIC_SOLVERS, exact=
 def svc(part, shape):
     """Return single fits of a linear support vector machine."""
     n, d = shape
-    return Workload(part, "linear SVC", "labels", shape, [
-        fits(OURS, "DPLinearSVC", DPLinearSVC(epsilon=1.0, classes=CLASSES)),
-        fits(SKLEARN, "LinearSVC", LinearSVC(C=1 / (n * public_alpha(n, d)), dual="auto")),
-    ])
+    return Workload(
+        part,
+        "linear SVC",
+        "labels",
+        shape,
+        [
+            fits(OURS, "DPLinearSVC", DPLinearSVC(epsilon=1.0, classes=CLASSES)),
+            fits(SKLEARN, "LinearSVC", LinearSVC(C=1 / (n * public_alpha(n, d)), dual="auto")),
+        ],
+    )
 
 
 def ridge(part, shape, norm, solvers=RIDGE_SOLVERS, rounds=5):
@@ -114,23 +121,47 @@ def ridge(part, shape, norm, solvers=RIDGE_SOLVERS, rounds=5):
     n, d = shape
     # rows in the unit ball of the l2 norm, none of which is clipped
     data_norm = 1.0 if norm == "l2" else float(np.sqrt(d))
-    model = DPRidge(epsilon=1.0, alpha=RIDGE_ALPHA, norm=norm, data_norm=data_norm,
-        target_range=(-1, 1), data_norm_l1=data_norm if norm == "l1" else None)
+    model = DPRidge(
+        epsilon=1.0,
+        alpha=RIDGE_ALPHA,
+        norm=norm,
+        data_norm=data_norm,
+        target_range=(-1, 1),
+        data_norm_l1=data_norm if norm == "l1" else None,
+    )
     rivals = [fits(SKLEARN, s, Ridge(alpha=n * RIDGE_ALPHA, solver=s)) for s in solvers]
-    return Workload(part, f"ridge regression, norm = {norm}", "targets", shape, [
-        fits(OURS, "DPRidge", model), *rivals, elsewhere(DIFFPRIVLIB, "LinearRegression", "linear"),
-    ], rounds)
+    return Workload(
+        part,
+        f"ridge regression, norm = {norm}",
+        "targets",
+        shape,
+        [
+            fits(OURS, "DPRidge", model),
+            *rivals,
+            elsewhere(DIFFPRIVLIB, "LinearRegression", "linear"),
+        ],
+        rounds,
+    )
 
 
 def histogram(n, d):
     """Return single histograms of d columns."""
     bins = [round(1 / WIDTH)] * d
     model = DPHistogramDensity(epsilon=1.0, bin_width=WIDTH, bounds=(0, 1))
-    return Workload("single", f"histogram, {bins[0]}^{d} cells", "uniform", (n, d), [
-        fits(OURS, "DPHistogramDensity", model),
-        Contestant("numpy", "histogramdd", lambda X, y: np.histogramdd(
-            X, bins, [(0.0, 1.0)] * d, density=True)),
-    ])
+    return Workload(
+        "single",
+        f"histogram, {bins[0]}^{d} cells",
+        "uniform",
+        (n, d),
+        [
+            fits(OURS, "DPHistogramDensity", model),
+            Contestant(
+                "numpy",
+                "histogramdd",
+                lambda X, y: np.histogramdd(X, bins, [(0.0, 1.0)] * d, density=True),
+            ),
+        ],
+    )
 
 
 def prediction(shape):
@@ -143,16 +174,25 @@ def prediction(shape):
             model.fit(*records("sparse", *shape))
         return model.predict(X)
 
-    return Workload("sparse", "predict, CSR", "sparse", shape, [
-        Contestant(OURS, type(ours).__name__, lambda X, y: predict(ours, X)),
-        Contestant(SKLEARN, type(theirs).__name__, lambda X, y: predict(theirs, X)),
-    ])
+    return Workload(
+        "sparse",
+        "predict, CSR",
+        "sparse",
+        shape,
+        [
+            Contestant(OURS, type(ours).__name__, lambda X, y: predict(ours, X)),
+            Contestant(SKLEARN, type(theirs).__name__, lambda X, y: predict(theirs, X)),
+        ],
+    )
 
 
 def stability_search(alphas, **options):
     """Return the private search over alpha of logistic regression."""
     return StabilityGridSearchCV(
-        DPLogisticRegression(classes=CLASSES), {"alpha": alphas}, epsilon=1.0, cv=SPLITS,
+        DPLogisticRegression(classes=CLASSES),
+        {"alpha": alphas},
+        epsilon=1.0,
+        cv=SPLITS,
         **{"strategy": "stability", **options},
     )
 
@@ -160,12 +200,23 @@ def stability_search(alphas, **options):
 def alpha_search(shape):
     """Return searches over alpha of logistic regression."""
     grid = {"C": 1 / (shape[0] * CLASSIFIER_ALPHAS)}
-    return Workload("search", f"search, {len(CLASSIFIER_ALPHAS)} alphas x 5 folds", "labels", shape, [
-        *(fits(OURS, f'strategy="{name}"', stability_search(CLASSIFIER_ALPHAS, strategy=name))
-          for name in ("stability", "auto")),
-        *(fits(SKLEARN, solver, GridSearchCV(LogisticRegression(solver=solver), grid, cv=SPLITS))
-          for solver in LOGISTIC_SOLVERS[:2]),
-    ], 2)
+    return Workload(
+        "search",
+        f"search, {len(CLASSIFIER_ALPHAS)} alphas x 5 folds",
+        "labels",
+        shape,
+        [
+            *(
+                fits(OURS, f'strategy="{name}"', stability_search(CLASSIFIER_ALPHAS, strategy=name))
+                for name in ("stability", "auto")
+            ),
+            *(
+                fits(SKLEARN, solver, GridSearchCV(LogisticRegression(solver=solver), grid, cv=SPLITS))
+                for solver in LOGISTIC_SOLVERS[:2]
+            ),
+        ],
+        2,
+    )
 
 
 def ridge_search(shape):
@@ -173,30 +224,55 @@ def ridge_search(shape):
     grid = {"alpha": RIDGE_ALPHAS}
     covariance = DPRidge(data_norm=math.sqrt(shape[1]), target_range=(-1, 1))
     task = f"ridge search, {len(RIDGE_ALPHAS)} alphas x 5 folds"
-    return Workload("search", task, "targets", shape, [
-        fits(OURS, "objective, stability", of_ridge(RIDGE_ALPHAS)),
-        fits(OURS, "covariance, auto", StabilityGridSearchCV(covariance, grid, epsilon=1.0, cv=SPLITS)),
-        fits(SKLEARN, "auto", GridSearchCV(Ridge(), {"alpha": shape[0] * RIDGE_ALPHAS}, cv=SPLITS)),
-    ], 1)
+    return Workload(
+        "search",
+        task,
+        "targets",
+        shape,
+        [
+            fits(OURS, "objective, stability", of_ridge(RIDGE_ALPHAS)),
+            fits(
+                OURS, "covariance, auto", StabilityGridSearchCV(covariance, grid, epsilon=1.0, cv=SPLITS)
+            ),
+            fits(SKLEARN, "auto", GridSearchCV(Ridge(), {"alpha": shape[0] * RIDGE_ALPHAS}, cv=SPLITS)),
+        ],
+        1,
+    )
 
 
 def beside_one_fit(shape, alphas, rounds=5):
     """Return searches over alpha beside one fit of ours, with about the alpha that they choose."""
     one = DPLogisticRegression(alpha="auto", classes=CLASSES)
-    return Workload("search", f"search, {len(alphas)} alphas", "labels", shape, [
-        *(fits(OURS, f'strategy="{name}"', stability_search(alphas, strategy=name))
-          for name in ("auto", "stability")[: 1 + (len(alphas) < 10)]),
-        fits(ONE_FIT, "DPLogisticRegression", one),
-    ], rounds)
+    return Workload(
+        "search",
+        f"search, {len(alphas)} alphas",
+        "labels",
+        shape,
+        [
+            *(
+                fits(OURS, f'strategy="{name}"', stability_search(alphas, strategy=name))
+                for name in ("auto", "stability")[: 1 + (len(alphas) < 10)]
+            ),
+            fits(ONE_FIT, "DPLogisticRegression", one),
+        ],
+        rounds,
+    )
 
 
 def two_jobs(shape):
     """Return the search whose passes two threads share beside that of one."""
     several = stability_search(CLASSIFIER_ALPHAS).set_params(estimator__n_jobs=2)
-    return Workload("jobs", f"search, {len(CLASSIFIER_ALPHAS)} alphas x 5 folds", "labels", shape, [
-        fits(OURS, "n_jobs=2", several),
-        fits(ONE_JOB, "n_jobs=1", stability_search(CLASSIFIER_ALPHAS)),
-    ], 2)
+    return Workload(
+        "jobs",
+        f"search, {len(CLASSIFIER_ALPHAS)} alphas x 5 folds",
+        "labels",
+        shape,
+        [
+            fits(OURS, "n_jobs=2", several),
+            fits(ONE_JOB, "n_jobs=1", stability_search(CLASSIFIER_ALPHAS)),
+        ],
+        2,
+    )
 
 
 def of_ridge(alphas):
@@ -207,8 +283,9 @@ def of_ridge(alphas):
 
 def public(task, call):
     """Return what needs no records."""
-    return Workload("public", task, "uniform", (1, 1), [
-        Contestant(OURS, "alone", lambda X, y: call())], 3)
+    return Workload(
+        "public", task, "uniform", (1, 1), [Contestant(OURS, "alone", lambda X, y: call())], 3
+    )
 
 
 def plan(of, search, n, d):
@@ -218,15 +295,22 @@ def plan(of, search, n, d):
 
 def grid_noise():
     """Return the noise of many counts."""
-    return public(f"noise on a grid for {CELLS:,} counts", lambda: grid_laplace(
-        as_generator(), np.zeros(CELLS), 1.0, 1.0))
+    return public(
+        f"noise on a grid for {CELLS:,} counts",
+        lambda: grid_laplace(as_generator(), np.zeros(CELLS), 1.0, 1.0),
+    )
 
 
 def growth():
     """Return one workload whose contestants are the searches over ever more alphas."""
-    return Workload("growth", "search by stability", "labels", TALL[0], [
-        fits(OURS, str(k), stability_search(np.geomspace(1e-4, 1, k))) for k in SEVERAL
-    ], 1)
+    return Workload(
+        "growth",
+        "search by stability",
+        "labels",
+        TALL[0],
+        [fits(OURS, str(k), stability_search(np.geomspace(1e-4, 1, k))) for k in SEVERAL],
+        1,
+    )
 
 
 def makers():
@@ -249,23 +333,37 @@ def makers():
         ]
     found += [partial(ridge, "wide", WIDE[1], norm, ("cholesky",), rounds=2) for norm in ("l1", "l2")]
     for shape in SPARSE:
-        found.append(partial(
-            logistic, "sparse", shape, "auto", "sparse", ("lbfgs",), exact=shape[0] < 1e5, rounds=2
-        ))
+        found.append(
+            partial(
+                logistic, "sparse", shape, "auto", "sparse", ("lbfgs",), exact=shape[0] < 1e5, rounds=2
+            )
+        )
     found.append(partial(prediction, SPARSE[2]))
     found += [partial(kind, TALL[0]) for kind in (alpha_search, ridge_search)]
     found.append(partial(beside_one_fit, SMALL[1], THREE_ALPHAS))
     found.append(partial(beside_one_fit, (20_000, 20), MANY_ALPHAS, 3))
     found += [partial(two_jobs, shape) for shape in JOBS]
     found += [
-        partial(plan, f'200 alphas, strategy="{name}"', partial(stability_search, MANY_ALPHAS,
-            strategy=name), 20_000, 20) for name in ("auto", "stability")
+        partial(
+            plan,
+            f'200 alphas, strategy="{name}"',
+            partial(stability_search, MANY_ALPHAS, strategy=name),
+            20_000,
+            20,
+        )
+        for name in ("auto", "stability")
     ]
     found += [
-        partial(plan, "50 alphas of ridge, 1,000 columns", partial(of_ridge, RIDGE_ALPHAS),
-                20_000, 1_000),
-        partial(plan, "10 alphas, 100,000 columns", partial(stability_search, CLASSIFIER_ALPHAS),
-                1_000_000, 100_000),
+        partial(
+            plan, "50 alphas of ridge, 1,000 columns", partial(of_ridge, RIDGE_ALPHAS), 20_000, 1_000
+        ),
+        partial(
+            plan,
+            "10 alphas, 100,000 columns",
+            partial(stability_search, CLASSIFIER_ALPHAS),
+            1_000_000,
+            100_000,
+        ),
     ]
     return [*found, grid_noise, growth]
 

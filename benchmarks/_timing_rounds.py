@@ -63,7 +63,10 @@ class OtherPython:
         # modules of this environment would hide those of the other one
         environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
         self.process = subprocess.Popen(
-            [interpreter, SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            [interpreter, SERVER],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
             env=environment,
         )
         answer = self.ask({})
@@ -97,9 +100,17 @@ class OtherPython:
 def before(workload, version):
     """Return our contestants of a workload as they are in an environment with another version of us."""
     return [
-        Contestant(BEFORE + version.name, ours.label, request={
-            "contestant": OURS, "workload": [workload.part, workload.title], "label": ours.label})
-        for ours in workload.contestants if ours.side == OURS
+        Contestant(
+            BEFORE + version.name,
+            ours.label,
+            request={
+                "contestant": OURS,
+                "workload": [workload.part, workload.title],
+                "label": ours.label,
+            },
+        )
+        for ours in workload.contestants
+        if ours.side == OURS
     ]
 
 
@@ -126,9 +137,7 @@ def play(workload, threads, rounds=None, others=(), versions=()):
         One for each timing.
     """
     X, y = records(workload.kind, *workload.shape)
-    where = {
-        name: other for other in others for name in other.offers
-    }
+    where = {name: other for other in others for name in other.offers}
     here = [
         (contestant, None if contestant.call else where[contestant.request["contestant"]])
         for contestant in workload.contestants
@@ -142,7 +151,8 @@ def play(workload, threads, rounds=None, others=(), versions=()):
             contestant, other, number = entries[j]
             try:
                 taken = (
-                    other.seconds(contestant.request, workload.shape, number) if other
+                    other.seconds(contestant.request, workload.shape, number)
+                    if other
                     else seconds(lambda call=contestant.call: call(X, y), number)
                 )
             except RuntimeError as error:
@@ -152,12 +162,21 @@ def play(workload, threads, rounds=None, others=(), versions=()):
                 print(f"{contestant.side} is left out: {error}", file=sys.stderr, flush=True)
                 continue
             if played:
-                lines.append({
-                    "part": workload.part, "task": workload.title, "n": workload.shape[0],
-                    "d": workload.shape[1], "threads": number, "side": contestant.side,
-                    "contestant": contestant.label, "round": played,
-                    "cpu": f"{taken[0]:.4g}", "wall": f"{taken[1]:.4g}", "warned": " ".join(taken[2]),
-                })
+                lines.append(
+                    {
+                        "part": workload.part,
+                        "task": workload.title,
+                        "n": workload.shape[0],
+                        "d": workload.shape[1],
+                        "threads": number,
+                        "side": contestant.side,
+                        "contestant": contestant.label,
+                        "round": played,
+                        "cpu": f"{taken[0]:.4g}",
+                        "wall": f"{taken[1]:.4g}",
+                        "warned": " ".join(taken[2]),
+                    }
+                )
         entries = [entry for entry in entries if entry not in refused]
         print(f"{workload.title} {workload.shape}: round {played}", file=sys.stderr, flush=True)
     return lines

@@ -40,8 +40,12 @@ def boosting(X, y, alpha):
 
     names = [f"c{i}" for i in range(X.shape[1])]
     return DPExplainableBoostingClassifier(
-        feature_names=names, feature_types=["continuous"] * len(names), epsilon=1.0, delta=1e-6,
-        privacy_bounds=dict.fromkeys(names, (-1.0, 1.0)), n_jobs=1,
+        feature_names=names,
+        feature_types=["continuous"] * len(names),
+        epsilon=1.0,
+        delta=1e-6,
+        privacy_bounds=dict.fromkeys(names, (-1.0, 1.0)),
+        n_jobs=1,
     ).fit(X, y)
 
 
@@ -70,7 +74,8 @@ CONTESTANTS = {
 def offers():
     """Return the contestants whose library is installed, and its package."""
     return {
-        name: package for name, (module, package, *_) in CONTESTANTS.items()
+        name: package
+        for name, (module, package, *_) in CONTESTANTS.items()
         if importlib.util.find_spec(module)
     }
 
@@ -95,8 +100,11 @@ def as_here(request):
     workload = workloads().get((*request["workload"], *request["shape"]))
     if workload is None:
         raise LookupError(f"this version does not take the parameters of {request['workload'][1]}.")
-    (call,) = [each.call for each in workload.contestants
-               if (each.side, each.label) == (request["contestant"], request["label"])]
+    (call,) = [
+        each.call
+        for each in workload.contestants
+        if (each.side, each.label) == (request["contestant"], request["label"])
+    ]
     return workload.kind, call
 
 
@@ -115,6 +123,7 @@ def reply(request):
 
         def call(X, y):
             return fit(X, y, request.get("alpha"))
+
     X, y = records(kind, *request["shape"])
     cpu, wall, warned = seconds(lambda: call(X, y), request["threads"])
     return {"cpu": cpu, "wall": wall, "warned": warned}

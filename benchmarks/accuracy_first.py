@@ -99,9 +99,7 @@ ROWS = {
     "OUTPUTNR, sharper test": ("above_threshold", "source"),
     "OUTPUTNR, as published": ("published_above_threshold", "source"),
 }
-CERTIFIED, OBJECTIVE, REDUCIBLE = (
-    "certified", "predict_verify, objective", "predict_verify, reducible"
-)
+CERTIFIED, OBJECTIVE, REDUCIBLE = ("certified", "predict_verify, objective", "predict_verify, reducible")
 DOUBLINGS = ("doubling, objective", "doubling, reducible")
 CHEAPER = "the cheaper doubling"
 # cheap row, expensive row, by which factor it should be cheaper
@@ -229,9 +227,7 @@ def logistic_problem(name, X, y, targets):
         a, b = 2 * math.sqrt(2) * p / (n * LAMBDA), 4 * p**2 / (n**2 * LAMBDA)
         return (a + math.sqrt(a**2 + 4 * target * b)) / (2 * target)
 
-    model = DPLogisticRegression(
-        alpha=LAMBDA, data_norm_l1=1.0, fit_intercept=False, classes=[0, 1]
-    )
+    model = DPLogisticRegression(alpha=LAMBDA, data_norm_l1=1.0, fit_intercept=False, classes=[0, 1])
     return Problem(name, X, y, model, "output", targets, "theorem 3.3", theory, exact.coef_[0])
 
 
@@ -243,8 +239,9 @@ def ridge_problem(name, X, y, targets):
     def theory(target):
         return 4 * math.sqrt(2) * (2 * math.sqrt(p / LAMBDA) + p / LAMBDA) / (n * target)
 
-    model = DPRidge(alpha=LAMBDA, norm="l1", data_norm=1, fit_intercept=False, target_range=(-1,
-        1), data_norm_l1=1)
+    model = DPRidge(
+        alpha=LAMBDA, norm="l1", data_norm=1, fit_intercept=False, target_range=(-1, 1), data_norm_l1=1
+    )
     return Problem(name, X, y, model, "covariance", targets, "theorem 3.1", theory, minimiser)
 
 
@@ -282,9 +279,15 @@ def cases(problem):
             sensitivity = 2 * math.sqrt(2 * math.log(2) / LAMBDA) / n
         for target in problem.targets:
             question = Question(
-                epsilons=problem.epsilons, absolute=False, target=target, slack=target,
-                sensitivity=sensitivity, failure_probability=FAILURE_PROBABILITY,
-                delta=DELTA if name == "brownian" else 0.0, form=form, shape=PublicShape(n, p),
+                epsilons=problem.epsilons,
+                absolute=False,
+                target=target,
+                slack=target,
+                sensitivity=sensitivity,
+                failure_probability=FAILURE_PROBABILITY,
+                delta=DELTA if name == "brownian" else 0.0,
+                form=form,
+                shape=PublicShape(n, p),
             )
             planned.append(Case(row, target, METHODS[name](question)))
     return planned
@@ -408,9 +411,15 @@ def result(problem, case, theta, privacy, reached, **more):
     )
     excess = float(problem.excess(np.ravel(theta)))
     return {
-        "data": problem.name, "row": case.row, "target": case.target,
-        "total": privacy.epsilon, "generating": privacy.epsilon - testing, "testing": testing,
-        "nothing": not reached, "failed": reached and excess > case.target, **more,
+        "data": problem.name,
+        "row": case.row,
+        "target": case.target,
+        "total": privacy.epsilon,
+        "generating": privacy.epsilon - testing,
+        "testing": testing,
+        "nothing": not reached,
+        "failed": reached and excess > case.target,
+        **more,
     }
 
 
@@ -429,8 +438,7 @@ def trial(problem, planned):
     static = [case for case in planned if isinstance(case.method, Static)]
     levels = [-1 if case.method.level is None else case.method.level for case in static]
     trials = [
-        Trial(case.method.model, float(problem.epsilons[level]))
-        for case, level in zip(static, levels)
+        Trial(case.method.model, float(problem.epsilons[level])) for case, level in zip(static, levels)
     ]
     models = fitted_together(trials, problem.X, problem.y)
     rows = [
@@ -466,9 +474,14 @@ def search_once(problem, case):
     dict
     """
     search = AccuracyFirstSearchCV(
-        problem.perturbed(case.noise), {"epsilon": problem.epsilons}, target=case.target,
-        failure_probability=FAILURE_PROBABILITY, method=case.method.name,
-        delta=case.method.question.delta, max_epsilon=np.inf, on_failure="last",
+        problem.perturbed(case.noise),
+        {"epsilon": problem.epsilons},
+        target=case.target,
+        failure_probability=FAILURE_PROBABILITY,
+        method=case.method.name,
+        delta=case.method.question.delta,
+        max_epsilon=np.inf,
+        on_failure="last",
     )
     start = time.perf_counter()
     search.fit(problem.X, problem.y)
@@ -520,8 +533,7 @@ def lines_of(problem, results, cell, rows=None):
     """
     parts = dict(list(results.groupby(["row", "target"])))
     return [
-        [row, *(cell(parts[row, target]) for target in problem.targets)]
-        for row in rows or problem.rows
+        [row, *(cell(parts[row, target]) for target in problem.targets)] for row in rows or problem.rows
     ]
 
 
@@ -578,7 +590,8 @@ def summary(problem, means):
         ratios = means.loc[whole] / means.loc[part]
         texts = {
             verdict: ", ".join(
-                f"{problem.label(target)}: 1/{ratio:.3g}" for target, ratio in ratios.items()
+                f"{problem.label(target)}: 1/{ratio:.3g}"
+                for target, ratio in ratios.items()
                 if (ratio >= factor) == holds
             )
             for verdict, holds in (("holds at", True), ("does NOT hold at", False))
@@ -594,9 +607,7 @@ def agreement(trials, searched):
     ranges = trials.groupby(["row", "target"])["total"].agg(["min", "max", "size"])
     single = searched.join(ranges, on=["row", "target"])
     # one part in 1e9 for sums in another order
-    inside = single["total"].between(
-        single["min"] * (1 - 1e-9), single["max"] * (1 + 1e-9)
-    )
+    inside = single["total"].between(single["min"] * (1 - 1e-9), single["max"] * (1 + 1e-9))
     n = single["size"].iloc[0]
     return (
         f"Of {len(single)} searches by AccuracyFirstSearchCV, {inside.sum()} paid a total within "
@@ -623,43 +634,51 @@ def report(problem, trials, searched):
     totals = lines_of(problem, trials, total_cell)
     theorem = [f"{value:.4g}" for value in means.loc["theorem"]]
     halves = lines_of(
-        problem, trials,
+        problem,
+        trials,
         lambda runs: f"{runs['generating'].mean():.3g} + {runs['testing'].mean():.3g}",
     )
     failed = lines_of(problem, trials, failure_cell)
     nothing = lines_of(problem, trials, lambda runs: f"{100 * runs['nothing'].mean():.3g}")
     nothing = [line for line in nothing if set(line[1:]) != {"0"}]
     in_library = [row for row in problem.rows if not row.startswith("OUTPUTNR")]
-    seconds = lines_of(
-        problem, searched, lambda runs: f"{runs['seconds'].median():.2f}", in_library
+    seconds = lines_of(problem, searched, lambda runs: f"{runs['seconds'].median():.2f}", in_library)
+    return "\n\n".join(
+        [
+            f"## {problem.name}",
+            (
+                f"{n:,} records, {p} columns, {LEVELS} epsilons from {problem.epsilons[0]:.3g} to "
+                f"{problem.epsilons[-1]:.4g}, {trials.groupby(['row', 'target']).size().iloc[0]} "
+                f"trials. Reducible noise is that of {problem.reducible} perturbation. theta = 0 has "
+                f"excess risk {problem.trivial:.4g}, so that larger targets are trivial."
+            ),
+            "Privacy loss: mean of the total (standard error). The source's theorem is a formula.",
+            table(problem, "total", [*totals, [f"{problem.theorem} (formula)", *theorem]]),
+            "Its parts:",
+            table(problem, "generating + testing", halves),
+            (
+                "Runs that reported success and whose excess risk is above the target, with the 95 % "
+                f"interval of Clopper and Pearson; {FAILURE_PROBABILITY:.0%} is promised by all but "
+                "theory, which bounds the mean:"
+            ),
+            table(problem, "failed, %", failed),
+            "Runs that found nothing: none."
+            if not nothing
+            else "\n\n".join(
+                [
+                    "Runs that found nothing, rows where there were any:",
+                    table(problem, "nothing found, %", nothing),
+                ]
+            ),
+            f"Time of one search, the median of {searched.groupby(['row', 'target']).size().iloc[0]}:",
+            table(problem, "seconds", seconds),
+            agreement(trials, searched),
+            "Ratios of mean totals:",
+            table(problem, "ratio", ratio_lines(problem, means)),
+            f"What was hoped for, {problem.name}, from these numbers:",
+            summary(problem, means),
+        ]
     )
-    return "\n\n".join([
-        f"## {problem.name}",
-        f"{n:,} records, {p} columns, {LEVELS} epsilons from {problem.epsilons[0]:.3g} to "
-        f"{problem.epsilons[-1]:.4g}, {trials.groupby(['row', 'target']).size().iloc[0]} trials. "
-        f"Reducible noise is that of {problem.reducible} perturbation. theta = 0 has excess risk "
-        f"{problem.trivial:.4g}, so that larger targets are trivial.",
-        "Privacy loss: mean of the total (standard error). The source's theorem is a formula.",
-        table(problem, "total", [*totals, [f"{problem.theorem} (formula)", *theorem]]),
-        "Its parts:",
-        table(problem, "generating + testing", halves),
-        "Runs that reported success and whose excess risk is above the target, with the 95 % "
-        f"interval of Clopper and Pearson; {FAILURE_PROBABILITY:.0%} is promised by all but "
-        "theory, which bounds the mean:",
-        table(problem, "failed, %", failed),
-        "Runs that found nothing: none." if not nothing else "\n\n".join([
-            "Runs that found nothing, rows where there were any:",
-            table(problem, "nothing found, %", nothing),
-        ]),
-        "Time of one search, the median of "
-        f"{searched.groupby(['row', 'target']).size().iloc[0]}:",
-        table(problem, "seconds", seconds),
-        agreement(trials, searched),
-        "Ratios of mean totals:",
-        table(problem, "ratio", ratio_lines(problem, means)),
-        f"What was hoped for, {problem.name}, from these numbers:",
-        summary(problem, means),
-    ])
 
 
 def absolute(data, repetition):
@@ -684,8 +703,12 @@ def absolute(data, repetition):
         for method in ABSOLUTE_METHODS:
             search = AccuracyFirstSearchCV(
                 Pipeline([("prepare", data.steps()), ("model", classifier)]),
-                {"model__epsilon": ABSOLUTE_EPSILONS}, target=target, criterion=criterion,
-                failure_probability=FAILURE_PROBABILITY, method=method, max_epsilon=np.inf,
+                {"model__epsilon": ABSOLUTE_EPSILONS},
+                target=target,
+                criterion=criterion,
+                failure_probability=FAILURE_PROBABILITY,
+                method=method,
+                max_epsilon=np.inf,
                 # signed_log works on each number by itself
                 trusted_steps=["functiontransformer"],
             )
@@ -697,10 +720,11 @@ def absolute(data, repetition):
                 found = {"total": error.privacy.epsilon, "reached": False, "message": str(error)}
             else:
                 found = {
-                    "total": search.privacy_.epsilon, "reached": True, "method_": search.method_,
-                    "level": search.best_epsilon_, "test": -get_score(criterion)(
-                        search.best_estimator_, X_test, y_test
-                    ),
+                    "total": search.privacy_.epsilon,
+                    "reached": True,
+                    "method_": search.method_,
+                    "level": search.best_epsilon_,
+                    "test": -get_score(criterion)(search.best_estimator_, X_test, y_test),
                 }
             rows.append({**row, **found, "seconds": time.perf_counter() - start})
     return rows
@@ -710,7 +734,11 @@ def absolute_alpha(data):
     """Return the public alpha of the models with absolute targets."""
     n_columns = data.steps().fit_transform(data.example).shape[1]
     return public_alpha(
-        LogisticLoss(), "objective", n_trained(data), n_columns + 1, math.hypot(data.data_norm, 1),
+        LogisticLoss(),
+        "objective",
+        n_trained(data),
+        n_columns + 1,
+        math.hypot(data.data_norm, 1),
         ABSOLUTE_RULE_EPSILON,
     )
 
@@ -742,39 +770,59 @@ def absolute_report(data, results):
         cells = ["", "", ""]
         if len(found):
             cells = [
-                mean_and_error(found["test"]), f"{found['test'].max():.4f}",
+                mean_and_error(found["test"]),
+                f"{found['test'].max():.4f}",
                 f"{(found['test'] > target).sum()} of {len(found)}",
             ]
         used = ", ".join(sorted(set(found["method_"]))) if method == "auto" and len(found) else ""
-        lines.append([
-            f"{criterion} at most {target:g}", method + (f" ({used})" if used else ""),
-            f"{len(found)} of {len(runs)}",
-            f"{mean_and_error(runs['total'], '{:.3g} ({:.2g})')}, "
-            f"{runs['total'].min():.3g} to {runs['total'].max():.3g}",
-            *cells, f"{runs['seconds'].median():.2f}",
-        ])
+        lines.append(
+            [
+                f"{criterion} at most {target:g}",
+                method + (f" ({used})" if used else ""),
+                f"{len(found)} of {len(runs)}",
+                (
+                    f"{mean_and_error(runs['total'], '{:.3g} ({:.2g})')}, "
+                    f"{runs['total'].min():.3g} to {runs['total'].max():.3g}"
+                ),
+                *cells,
+                f"{runs['seconds'].median():.2f}",
+            ]
+        )
     header = [
-        f"{data.name}: target", "method", "reached", "privacy loss, and its range",
-        "score on test records", "worst", "above target", "seconds",
+        f"{data.name}: target",
+        "method",
+        "reached",
+        "privacy loss, and its range",
+        "score on test records",
+        "worst",
+        "above target",
+        "seconds",
     ]
     base_rate = float(np.mean(data.y))
     message = results.loc[~results["reached"].astype(bool), "message"].iloc[0]
-    return "\n\n".join([
-        f"## Absolute targets: {data.name}",
-        f'DPLogisticRegression(perturbation="output", alpha={absolute_alpha(data):.3g}) after the '
-        f'public steps. The alpha is that of the public rule behind alpha="auto" at epsilon = '
-        f"{ABSOLUTE_RULE_EPSILON:g} and the {n_trained(data):,} records that train (1, 2 "
-        "and 4 were tried, and all reached the targets); the search holds out a fifth of what it is "
-        "given and tests on it, and another "
-        f"fifth, the test records, it never sees. {LEVELS} epsilons from {ABSOLUTE_EPSILONS[0]:g} "
-        f"to {ABSOLUTE_EPSILONS[-1]:g}. Models and tests read different records, so the larger of "
-        "their losses counts. Always predicting the share of positives has Brier score "
-        f"{base_rate * (1 - base_rate):.3f}, and always saying no with margin 1 has ramp risk "
-        f"{base_rate:.3f}, which meets the target here.",
-        markdown(header, lines),
-        "What cannot be reached raises AccuracyNotReachedError, which says what was spent: "
-        f"{message}",
-    ])
+    return "\n\n".join(
+        [
+            f"## Absolute targets: {data.name}",
+            (
+                f'DPLogisticRegression(perturbation="output", alpha={absolute_alpha(data):.3g}) after '
+                f'the public steps. The alpha is that of the public rule behind alpha="auto" at epsilon '
+                f"= {ABSOLUTE_RULE_EPSILON:g} and the {n_trained(data):,} records that train (1, 2 "
+                "and 4 were tried, and all reached the targets); the search holds out a fifth of what "
+                "it is given and tests on it, and another "
+                f"fifth, the test records, it never sees. {LEVELS} epsilons from "
+                f"{ABSOLUTE_EPSILONS[0]:g} to {ABSOLUTE_EPSILONS[-1]:g}. Models and "
+                "tests read different records, so the larger of their losses counts. "
+                "Always predicting the share of positives has Brier score "
+                f"{base_rate * (1 - base_rate):.3f}, and always saying no with margin 1 has ramp risk "
+                f"{base_rate:.3f}, which meets the target here."
+            ),
+            markdown(header, lines),
+            (
+                "What cannot be reached raises AccuracyNotReachedError, which says what was spent: "
+                f"{message}"
+            ),
+        ]
+    )
 
 
 def figure(problems, trials, path):
@@ -811,13 +859,21 @@ def figure(problems, trials, path):
                 else:
                     continue
                 axes.plot(
-                    problem.targets, values, color=colour, linestyle=style, linewidth=1.6,
-                    marker="o", markersize=3.5,
+                    problem.targets,
+                    values,
+                    color=colour,
+                    linestyle=style,
+                    linewidth=1.6,
+                    marker="o",
+                    markersize=3.5,
                     label="the source's theorem, in expectation" if row == "theorem" else row,
                 )
             if problem.trivial < problem.targets[-1]:
                 axes.axvspan(
-                    problem.trivial, problem.targets[-1], color="0.9", zorder=0,
+                    problem.trivial,
+                    problem.targets[-1],
+                    color="0.9",
+                    zorder=0,
                     label="trivial: theta = 0 is enough",
                 )
             axes.set_xscale("log")
@@ -833,9 +889,7 @@ def figure(problems, trials, path):
     for axes in grid[0]:
         handles.update(zip(*reversed(axes.get_legend_handles_labels())))
     # each kind of line once
-    fig.legend(
-        handles.values(), handles.keys(), loc="outside lower center", ncols=3, frameon=False
-    )
+    fig.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=3, frameon=False)
     fig.savefig(path, dpi=150)
 
 
@@ -877,16 +931,26 @@ def speed(n_samples=1_000_000, n_features=77, repetitions=5):
         raise RuntimeError("The walk ended early, so its time is not that of all levels.")
     medians = {name: float(np.median(taken)) for name, taken in seconds.items()}
     lines = [
-        [name, f"{median:.3f}", f"{min(seconds[name]):.3f} to {max(seconds[name]):.3f}",
-         f"{median / medians['Ridge.fit']:.2f}", limit]
+        [
+            name,
+            f"{median:.3f}",
+            f"{min(seconds[name]):.3f} to {max(seconds[name]):.3f}",
+            f"{median / medians['Ridge.fit']:.2f}",
+            limit,
+        ]
         for (name, median), limit in zip(medians.items(), ("", "3", "1.5"))
     ]
-    return "\n\n".join([
-        "## Speed",
-        f"DPRidge on {n_samples:,} generated records of {n_features} columns, beside "
-        f"scikit-learn's Ridge at the same regularisation; medians of {repetitions} fits in turn.",
-        markdown(["generated records", "seconds", "range", "ratio to Ridge", "at most"], lines),
-    ])
+    return "\n\n".join(
+        [
+            "## Speed",
+            (
+                f"DPRidge on {n_samples:,} generated records of {n_features} columns, beside "
+                f"scikit-learn's Ridge at the same regularisation; medians of {repetitions} fits in "
+                "turn."
+            ),
+            markdown(["generated records", "seconds", "range", "ratio to Ridge", "at most"], lines),
+        ]
+    )
 
 
 def problems(directory):
@@ -898,9 +962,7 @@ def problems(directory):
     if directory is None:
         warnings.warn("BlogFeedback is left out: it is not downloaded.", stacklevel=2)
         return [kdd, distinct]
-    blog = ridge_problem(
-        "BlogFeedback (stands in for Twitter)", *blogfeedback(directory), BLOG_TARGETS
-    )
+    blog = ridge_problem("BlogFeedback (stands in for Twitter)", *blogfeedback(directory), BLOG_TARGETS)
     return [kdd, distinct, blog]
 
 
@@ -984,7 +1046,8 @@ def compare(options, directory):
         figure(regressions, trials, directory / "accuracy_first.png")
     sections = [
         report(
-            problem, trials[trials["data"] == problem.name],
+            problem,
+            trials[trials["data"] == problem.name],
             searched[searched["data"] == problem.name],
         )
         for problem in regressions

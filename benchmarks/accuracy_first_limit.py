@@ -27,9 +27,12 @@ TIMES = (4, 8, np.inf)
 
 def model(perturbation, epsilon=1.0):
     """Return the pipeline of the README."""
-    return make_pipeline(BoundedScaler((-5, 5)), DPLogisticRegression(
-        epsilon, alpha=ALPHA, data_norm_l1=1.0, classes=[0, 1], perturbation=perturbation
-    ))
+    return make_pipeline(
+        BoundedScaler((-5, 5)),
+        DPLogisticRegression(
+            epsilon, alpha=ALPHA, data_norm_l1=1.0, classes=[0, 1], perturbation=perturbation
+        ),
+    )
 
 
 def least(X, y):
@@ -51,9 +54,11 @@ def main():
     warnings.simplefilter("ignore")
     X, y = make_classification(n_samples=50_000, random_state=0)
     best = least(X, y)
-    print("| noise, criterion, target / least | planned | " + " | ".join(
-        f"{times} times: most, mean, reached" for times in TIMES
-    ) + " |")
+    print(
+        "| noise, criterion, target / least | planned | "
+        + " | ".join(f"{times} times: most, mean, reached" for times in TIMES)
+        + " |"
+    )
     print("| --- " * (2 + len(TIMES)) + "|")
     for perturbation in ("objective", "output"):
         for criterion, value in best.items():
@@ -62,7 +67,10 @@ def main():
                 for times in TIMES:
                     accuracy_limit.TIMES_EXPECTED = times
                     search = AccuracyFirstSearchCV(
-                        model(perturbation), GRID, target=share * value, criterion=criterion,
+                        model(perturbation),
+                        GRID,
+                        target=share * value,
+                        criterion=criterion,
                         on_failure="last",
                     )
                     runs = []
@@ -74,7 +82,9 @@ def main():
                     cells.append(f"{plan.most:.3g}, {mean:.3g}, {reached:.2f}")
                 print(
                     f"| {perturbation}, {criterion}, {share} | {plan.total:.3g} | "
-                    + " | ".join(cells) + " |", flush=True,
+                    + " | ".join(cells)
+                    + " |",
+                    flush=True,
                 )
 
 

@@ -77,15 +77,20 @@ def run_dask(rows, columns):
     from distributed.protocol.pickle import dumps
 
     lengths = [min(CHUNK, rows - start) for start in range(0, rows, CHUNK)]
-    X = da.concatenate([
-        da.from_delayed(dask.delayed(make_rows)(i, length, columns), (length, columns), float)
-        for i, length in enumerate(lengths)
-    ])
+    X = da.concatenate(
+        [
+            da.from_delayed(dask.delayed(make_rows)(i, length, columns), (length, columns), float)
+            for i, length in enumerate(lengths)
+        ]
+    )
     y = X.map_blocks(make_labels, drop_axis=1, dtype=np.int8)
     counter, received = counting_plugin(), []
-    with LocalCluster(
-        n_workers=2, threads_per_worker=1, memory_limit="1GB", dashboard_address=None
-    ) as cluster, Client(cluster) as client:
+    with (
+        LocalCluster(
+            n_workers=2, threads_per_worker=1, memory_limit="1GB", dashboard_address=None
+        ) as cluster,
+        Client(cluster) as client,
+    ):
         cluster.scheduler.add_plugin(counter)
         gather = client.gather
 
@@ -113,9 +118,9 @@ def run_dask(rows, columns):
 
 def compare(X, y, n):
     """Print how far models of the first rows are from those of numpy."""
-    rows = np.concatenate([
-        make_rows(i, length, X.shape[1]) for i, length in enumerate(X.chunks[0]) if i * CHUNK < n
-    ])[:n]
+    rows = np.concatenate(
+        [make_rows(i, length, X.shape[1]) for i, length in enumerate(X.chunks[0]) if i * CHUNK < n]
+    )[:n]
     labels = make_labels(rows)
     for name, model in MODELS.items():
         here = model.fit(rows, labels).coef_.copy()

@@ -38,7 +38,15 @@ EXACT = 10
 OFTEN = 0.2
 RESULTS = Path(__file__).parent / "results" / "coef_intervals.csv"
 FIELDS = [
-    "model", "records", "epsilon", "repetitions", "least", "mean", "width", "exact", "noise_share",
+    "model",
+    "records",
+    "epsilon",
+    "repetitions",
+    "least",
+    "mean",
+    "width",
+    "exact",
+    "noise_share",
     "silent",
 ]
 MODELS = {
@@ -110,8 +118,11 @@ def cell(name, model, n, epsilon, repetitions, true):
     ]
     coverage = np.nanmean(inside, axis=0)
     figures = {
-        "least": coverage.min(), "mean": coverage.mean(), "width": np.nanmean(widths, axis=0).mean(),
-        "exact": np.mean(exact), "noise_share": np.nanmean(shares),
+        "least": coverage.min(),
+        "mean": coverage.mean(),
+        "width": np.nanmean(widths, axis=0).mean(),
+        "exact": np.mean(exact),
+        "noise_share": np.nanmean(shares),
         "silent": np.isnan(widths).mean(),
     }
     return {name: f"{figure:.4f}" for name, figure in figures.items()}
@@ -129,8 +140,16 @@ def read(path):
 def report(results):
     """Return the table of the documentation."""
     head = [
-        "model", "records", "epsilon", "repetitions", "least", "mean", "width", "without privacy",
-        "noise share", "silent",
+        "model",
+        "records",
+        "epsilon",
+        "repetitions",
+        "least",
+        "mean",
+        "width",
+        "without privacy",
+        "noise share",
+        "silent",
     ]
     rows = []
     for (name, n, epsilon), line in sorted(results.items(), key=lambda item: item[0]):
@@ -138,10 +157,18 @@ def report(results):
         told = ["", ""] if seldom else [f"{float(line[part]):.3f}" for part in ("least", "mean")]
         told.append("" if seldom else f"{float(line['width']):.3g}")
         share = "" if seldom else f"{float(line['noise_share']):.2f}"
-        rows.append([
-            name, f"{n:,}", f"{epsilon:g}", f"{int(line['repetitions']):,}", *told,
-            f"{float(line['exact']):.3g}", share, f"{float(line['silent']):.3g}",
-        ])
+        rows.append(
+            [
+                name,
+                f"{n:,}",
+                f"{epsilon:g}",
+                f"{int(line['repetitions']):,}",
+                *told,
+                f"{float(line['exact']):.3g}",
+                share,
+                f"{float(line['silent']):.3g}",
+            ]
+        )
     lines = ["   * - " + "\n     - ".join(row) for row in [head, *rows]]
     return "\n".join([".. list-table::", "   :header-rows: 1", "", *lines]).replace("- \n", "-\n") + "\n"
 

@@ -90,7 +90,10 @@ def check(shape):
         X, y = records("labels", n, d)
         ours = DPLogisticRegression(epsilon=math.inf, alpha=alpha, classes=CLASSES).fit(X, y)
         theirs = LogisticRegression(
-            C=1 / (n * alpha), fit_intercept=False, solver="newton-cholesky", tol=1e-12,
+            C=1 / (n * alpha),
+            fit_intercept=False,
+            solver="newton-cholesky",
+            tol=1e-12,
             max_iter=1000,
         ).fit(with_ones(X), y)
         found[f"logistic regression, alpha = {alpha}"] = coefficients(ours) - theirs.coef_.ravel()
@@ -103,16 +106,21 @@ def check(shape):
     found["alpha = auto"] = coefficients(auto) - coefficients(same)
     X, y = records("targets", n, d)
     for norm, data_norm in (("l1", math.sqrt(d)), ("l2", 1.0)):
-        ours = DPRidge(epsilon=math.inf, alpha=RIDGE_ALPHA, norm=norm, data_norm=data_norm,
-            target_range=(-1, 1), data_norm_l1=data_norm if norm == "l1" else None).fit(X, y)
+        ours = DPRidge(
+            epsilon=math.inf,
+            alpha=RIDGE_ALPHA,
+            norm=norm,
+            data_norm=data_norm,
+            target_range=(-1, 1),
+            data_norm_l1=data_norm if norm == "l1" else None,
+        ).fit(X, y)
         theirs = Ridge(alpha=n * RIDGE_ALPHA, fit_intercept=False, solver="cholesky")
-        found[f"ridge regression, {norm}"] = (
-            coefficients(ours) - theirs.fit(with_ones(X), y).coef_
-        )
+        found[f"ridge regression, {norm}"] = coefficients(ours) - theirs.fit(with_ones(X), y).coef_
     X, _ = records("uniform", n, 2)
     density, _ = np.histogramdd(X, [round(1 / WIDTH)] * 2, [(0.0, 1.0)] * 2, density=True)
-    found["histogram"] = DPHistogramDensity(math.inf, bin_width=WIDTH, bounds=(0,
-        1)).fit(X).density_ - density
+    found["histogram"] = (
+        DPHistogramDensity(math.inf, bin_width=WIDTH, bounds=(0, 1)).fit(X).density_ - density
+    )
     lines = []
     for name, difference in found.items():
         largest = float(np.abs(difference).max())
@@ -140,14 +148,20 @@ def choices():
     n, d = CHOICE_SHAPE
     X, y = records("labels", n, d)
     ours = StabilityGridSearchCV(
-        DPLogisticRegression(classes=CLASSES, fit_intercept=False), {"alpha": CLASSIFIER_ALPHAS},
-        epsilon=NEARLY_EXACT, strategy="stability", cv=SPLITS, refit=False,
+        DPLogisticRegression(classes=CLASSES, fit_intercept=False),
+        {"alpha": CLASSIFIER_ALPHAS},
+        epsilon=NEARLY_EXACT,
+        strategy="stability",
+        cv=SPLITS,
+        refit=False,
     ).fit(X, y)
     # here each candidate has the alpha of the folds' training parts
     n_train = n * (SPLITS.n_splits - 1) / SPLITS.n_splits
     theirs = GridSearchCV(
         LogisticRegression(fit_intercept=False, solver="newton-cholesky", tol=1e-10),
-        {"C": 1 / (n_train * CLASSIFIER_ALPHAS)}, cv=SPLITS, scoring="neg_brier_score",
+        {"C": 1 / (n_train * CLASSIFIER_ALPHAS)},
+        cv=SPLITS,
+        scoring="neg_brier_score",
         refit=False,
     ).fit(X, y)
     return int(ours.best_index_), int(theirs.best_index_)
@@ -183,8 +197,12 @@ def ratios(lines, clock="cpu"):
         ) or {None: None}
         for ours in table[OURS].columns:
             for side in sides:
-                line = {**dict(zip([*WORKLOAD, "threads"], key)), "ours": ours, "side": side,
-                        "seconds": medians[OURS, ours]}
+                line = {
+                    **dict(zip([*WORKLOAD, "threads"], key)),
+                    "ours": ours,
+                    "side": side,
+                    "seconds": medians[OURS, ours],
+                }
                 if side is not None:
                     fastest = medians[side].idxmin()
                     each = table[OURS, ours] / table[side, fastest]
@@ -212,10 +230,17 @@ def after_by_before(lines):
         lines[lines["side"] == OURS], on=[*same, "round"], suffixes=("_before", "")
     )
     both["ratio"] = both["cpu"] / both["cpu_before"]
-    return both.groupby([*same, "side_before"], sort=False).agg(
-        before=("cpu_before", "median"), after=("cpu", "median"),
-        ratio=("ratio", "median"), least=("ratio", "min"), largest=("ratio", "max"),
-    ).reset_index()
+    return (
+        both.groupby([*same, "side_before"], sort=False)
+        .agg(
+            before=("cpu_before", "median"),
+            after=("cpu", "median"),
+            ratio=("ratio", "median"),
+            least=("ratio", "min"),
+            largest=("ratio", "max"),
+        )
+        .reset_index()
+    )
 
 
 def run(options):
@@ -264,10 +289,13 @@ def parse(arguments=None):
 
 def shown(table):
     """Return a DataFrame as text."""
-    return rest_table(list(table.columns), [
-        [f"{value:.3g}" if isinstance(value, float) else str(value) or "-" for value in row]
-        for row in table.itertuples(index=False)
-    ])
+    return rest_table(
+        list(table.columns),
+        [
+            [f"{value:.3g}" if isinstance(value, float) else str(value) or "-" for value in row]
+            for row in table.itertuples(index=False)
+        ],
+    )
 
 
 def main(arguments=None):

@@ -67,7 +67,15 @@ MEMORY_SCRIPT = Path(__file__).with_name("_peak_memory.py")
 DENSE, SPARSE = (500_000, 40), (200_000, 10_000)
 MEMORY = {
     "DPLogisticRegression": (
-        "float64", "float32", "int64", "int8", "pandas", "polars", "Arrow", "memory map", "CSR"
+        "float64",
+        "float32",
+        "int64",
+        "int8",
+        "pandas",
+        "polars",
+        "Arrow",
+        "memory map",
+        "CSR",
     ),
     "DPRidge": ("float64", "float32"),
     "search, 10 alphas x 5 folds": ("float64", "float32", "CSR"),
@@ -77,7 +85,9 @@ MEMORY = {
 }
 # with who makes the chunks: workers that read a file, or this process, which sends them
 DASK = (
-    (5_000_000, 20, 16, "workers"), (5_000_000, 20, 64, "workers"), (1_000_000, 100, 16, "workers"),
+    (5_000_000, 20, 16, "workers"),
+    (5_000_000, 20, 64, "workers"),
+    (1_000_000, 100, 16, "workers"),
     (5_000_000, 20, 16, "client"),
 )
 WORKERS = 2
@@ -111,7 +121,10 @@ class Subject:
 def stability(model, low):
     """Return a function from sizes to the search by stability over alpha."""
     return lambda sizes: StabilityGridSearchCV(
-        model, {"alpha": np.geomspace(low, 1, sizes["k"])}, epsilon=1.0, strategy="stability",
+        model,
+        {"alpha": np.geomspace(low, 1, sizes["k"])},
+        epsilon=1.0,
+        strategy="stability",
         cv=KFold(sizes["folds"], shuffle=True, random_state=0),
     )
 
@@ -119,8 +132,12 @@ def stability(model, low):
 def accuracy_first(model):
     """Return a function from sizes to an accuracy-first search that walks through all levels."""
     return lambda sizes: AccuracyFirstSearchCV(
-        model, {"epsilon": np.geomspace(*FIRST_AND_LAST_LEVEL, sizes["T"])}, target=IMPOSSIBLE,
-        method="above_threshold", max_epsilon=np.inf, on_failure="last",
+        model,
+        {"epsilon": np.geomspace(*FIRST_AND_LAST_LEVEL, sizes["T"])},
+        target=IMPOSSIBLE,
+        method="above_threshold",
+        max_epsilon=np.inf,
+        on_failure="last",
     )
 
 
@@ -128,20 +145,31 @@ LOGISTIC = DPLogisticRegression(classes=CLASSES)
 RIDGE = DPRidge(norm="l2", target_range=(-1, 1))
 SUBJECTS = (
     Subject("DPLogisticRegression", "labels", lambda sizes: LOGISTIC, ROWS | COLUMNS),
-    Subject("DPLogisticRegression, CSR", "sparse", lambda sizes: LOGISTIC,
-            {"d": (1_000, 4_000, 16_000, 64_000)}),
+    Subject(
+        "DPLogisticRegression, CSR",
+        "sparse",
+        lambda sizes: LOGISTIC,
+        {"d": (1_000, 4_000, 16_000, 64_000)},
+    ),
     Subject("DPLinearSVC", "labels", lambda sizes: DPLinearSVC(classes=CLASSES), ROWS | COLUMNS),
     Subject("DPRidge", "targets", lambda sizes: RIDGE, ROWS | {"d": (20, 80, 320, 1_250, 2_500)}),
     # cells, not columns, are what its cost depends on
     Subject("DPHistogramDensity", "uniform", lambda sizes: DPHistogramDensity(bounds=(0, 1)), ROWS, 1),
-    Subject("stability, logistic", "labels", stability(LOGISTIC, 1e-4),
-            ROWS | FEWER_COLUMNS | CANDIDATES),
-    Subject("stability, ridge", "targets", stability(
-        DPRidge(perturbation="objective", norm="l2", target_range=(-1, 1)), 1e-3),
-            ROWS | FEWER_COLUMNS | CANDIDATES),
-    Subject("accuracy first, logistic", "labels", accuracy_first(
-        DPLogisticRegression(alpha=0.01, perturbation="output", classes=CLASSES)),
-            ROWS | FEWER_COLUMNS | LEVELS),
+    Subject(
+        "stability, logistic", "labels", stability(LOGISTIC, 1e-4), ROWS | FEWER_COLUMNS | CANDIDATES
+    ),
+    Subject(
+        "stability, ridge",
+        "targets",
+        stability(DPRidge(perturbation="objective", norm="l2", target_range=(-1, 1)), 1e-3),
+        ROWS | FEWER_COLUMNS | CANDIDATES,
+    ),
+    Subject(
+        "accuracy first, logistic",
+        "labels",
+        accuracy_first(DPLogisticRegression(alpha=0.01, perturbation="output", classes=CLASSES)),
+        ROWS | FEWER_COLUMNS | LEVELS,
+    ),
     Subject("accuracy first, ridge", "targets", accuracy_first(RIDGE), ROWS | FEWER_COLUMNS | LEVELS),
 )
 
@@ -160,6 +188,7 @@ def peak_bytes(call):
 
 def curve(subject, size, values, rounds):
     """Yield a line for each value of a size: the median of seconds over rounds, and bytes."""
+
     def call_at(value):
         sizes = {**BASE, size: value}
         n = WIDE_RECORDS if size == "d" else sizes["n"]
@@ -203,7 +232,9 @@ def memory(rounds):
             n, d = SPARSE if container == "CSR" else DENSE
             done = subprocess.run(
                 [sys.executable, MEMORY_SCRIPT, model, container, str(n), str(d)],
-                stdout=subprocess.PIPE, text=True, check=True,
+                stdout=subprocess.PIPE,
+                text=True,
+                check=True,
             )
             yield {"model": model, "container": container, "n": n, "d": d, **json.loads(done.stdout)}
             print(f"memory: {model}, {container}", file=sys.stderr, flush=True)
@@ -231,6 +262,7 @@ def spent(call, client):
 
     With what the workers and this process would take in that time if they had nothing to do.
     """
+
     def taken(call):
         before = sum(client.run(time.process_time).values())
         own, start = time.process_time(), time.perf_counter()
@@ -259,12 +291,14 @@ def in_chunks(array, size, made_by, folder):
     path = folder / f"{array.ndim}.npy"
     np.save(path, array)
     cuts = [(start, min(start + size, len(array))) for start in range(0, len(array), size)]
-    return da.concatenate([
-        da.from_delayed(
-            delayed(read)(path, start, stop), (stop - start, *array.shape[1:]), array.dtype
-        )
-        for start, stop in cuts
-    ])
+    return da.concatenate(
+        [
+            da.from_delayed(
+                delayed(read)(path, start, stop), (stop - start, *array.shape[1:]), array.dtype
+            )
+            for start, stop in cuts
+        ]
+    )
 
 
 def on_dask(rounds):
@@ -279,15 +313,19 @@ def on_dask(rounds):
         "DPRidge": DPRidge(norm="l2", target_range=(0, 1)),
     }
     counter = counting_plugin()
-    with LocalCluster(
-        n_workers=WORKERS, threads_per_worker=1, memory_limit="6GB", dashboard_address=None
-    ) as cluster, Client(cluster) as client, TemporaryDirectory() as folder:
+    with (
+        LocalCluster(
+            n_workers=WORKERS, threads_per_worker=1, memory_limit="6GB", dashboard_address=None
+        ) as cluster,
+        Client(cluster) as client,
+        TemporaryDirectory() as folder,
+    ):
         cluster.scheduler.add_plugin(counter)
         for n, d, chunks, made_by in DASK:
             X, y = records("labels", n, d)
-            there = dask.persist(*(
-                in_chunks(array, -(-n // chunks), made_by, Path(folder)) for array in (X, y)
-            ))
+            there = dask.persist(
+                *(in_chunks(array, -(-n // chunks), made_by, Path(folder)) for array in (X, y))
+            )
             wait(there)
             for name, model in models.items():
                 for played in range(rounds + 1):
@@ -296,10 +334,17 @@ def on_dask(rounds):
                     found = spent(partial(model.fit, *there), client)
                     if played:
                         yield {
-                            "model": name, "n": n, "d": d, "chunks": chunks, "made_by": made_by,
+                            "model": name,
+                            "n": n,
+                            "d": d,
+                            "chunks": chunks,
+                            "made_by": made_by,
                             "workers": WORKERS,
-                            "round": played, "one_process": f"{here:.4g}", **found,
-                            "passes": counter.passes, "tasks": counter.tasks,
+                            "round": played,
+                            "one_process": f"{here:.4g}",
+                            **found,
+                            "passes": counter.passes,
+                            "tasks": counter.tasks,
                         }
                 done = f"dask: {name}, {n} x {d} in {chunks} chunks made by {made_by}"
                 print(done, file=sys.stderr, flush=True)

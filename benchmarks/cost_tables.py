@@ -18,7 +18,11 @@ from dpselect.rows.cluster import TASK_BYTES, TASKS_A_THREAD
 
 DOC = Path(__file__).parents[1] / "doc"
 LABELS = {
-    "n": "records", "d": "columns", "k": "candidates", "folds": "folds", "T": "levels",
+    "n": "records",
+    "d": "columns",
+    "k": "candidates",
+    "folds": "folds",
+    "T": "levels",
 }
 # what is projected: records, columns, workers, bytes of a chunk
 PROJECTED = (1_000_000_000, 100, 100, 100_000_000)
@@ -42,40 +46,53 @@ def beside(lines, part):
         several = found.loc[found["task"] == task, "ours"].nunique() > 1
         cells = [
             f"{said['ratio'][rival]:.2g}" + f" ({said['fastest'][rival]})" * bool(count[rival] > 1)
-            if rival in said.index else "" for rival in rivals
+            if rival in said.index
+            else ""
+            for rival in rivals
         ]
-        rows.append([
-            f"{task}, {ours}" if several else task, shape(n, d), *([] if one else [str(threads)]),
-            f"{group['seconds'].iloc[0]:.2g}", *cells,
-        ])
+        rows.append(
+            [
+                f"{task}, {ours}" if several else task,
+                shape(n, d),
+                *([] if one else [str(threads)]),
+                f"{group['seconds'].iloc[0]:.2g}",
+                *cells,
+            ]
+        )
     return rest_table(["task", "n x d", *([] if one else ["threads"]), "seconds", *rivals], rows)
 
 
 def public(lines):
     """Return the seconds of what needs no records."""
     found = ratios(lines[lines["part"] == "public"])
-    return rest_table(["what", "seconds"], [
-        [line.task, f"{line.seconds:.2g}"] for line in found.itertuples()
-    ])
+    return rest_table(
+        ["what", "seconds"], [[line.task, f"{line.seconds:.2g}"] for line in found.itertuples()]
+    )
 
 
 def several(lines):
     """Return the time of searches with more and more candidates."""
     found = ratios(lines[lines["part"] == "growth"])
-    return rest_table(["candidates", "seconds", "seconds each"], [
-        [line.ours, f"{line.seconds:.2g}", f"{line.seconds / int(line.ours):.2g}"]
-        for line in found.sort_values("ours", key=lambda column: column.astype(int)).itertuples()
-    ])
+    return rest_table(
+        ["candidates", "seconds", "seconds each"],
+        [
+            [line.ours, f"{line.seconds:.2g}", f"{line.seconds / int(line.ours):.2g}"]
+            for line in found.sort_values("ours", key=lambda column: column.astype(int)).itertuples()
+        ],
+    )
 
 
 def jobs(lines):
     """Return how long a search with two threads takes beside one with one."""
     part = lines[lines["part"] == "jobs"]
     cpu, wall = (ratios(part, clock) for clock in ("cpu", "wall"))
-    return rest_table(["search", "n x d", "processor time", "time on the clock"], [
-        [one.task, shape(one.n, one.d), f"{one.ratio:.2g}", f"{other.ratio:.2g}"]
-        for one, other in zip(cpu.itertuples(), wall.itertuples())
-    ])
+    return rest_table(
+        ["search", "n x d", "processor time", "time on the clock"],
+        [
+            [one.task, shape(one.n, one.d), f"{one.ratio:.2g}", f"{other.ratio:.2g}"]
+            for one, other in zip(cpu.itertuples(), wall.itertuples())
+        ],
+    )
 
 
 def exponent(values, costs):
@@ -90,11 +107,16 @@ def growth(curves):
     rows = []
     for (subject, size), group in curves.groupby(["subject", "size"], sort=False):
         values, last = group["value"].to_numpy(), group.iloc[-1]
-        rows.append([
-            subject, f"{LABELS[size]}, {values[0]:,} to {values[-1]:,}",
-            exponent(values, group["cpu"].to_numpy()), exponent(values, group["peak"].to_numpy()),
-            f"{last['cpu']:.2g}", f"{last['peak'] / 2**20:.3g}",
-        ])
+        rows.append(
+            [
+                subject,
+                f"{LABELS[size]}, {values[0]:,} to {values[-1]:,}",
+                exponent(values, group["cpu"].to_numpy()),
+                exponent(values, group["peak"].to_numpy()),
+                f"{last['cpu']:.2g}",
+                f"{last['peak'] / 2**20:.3g}",
+            ]
+        )
     return rest_table(
         ["of", "grows with", "exponent of time", "of memory", "seconds at the end", "MiB there"], rows
     )
@@ -102,11 +124,20 @@ def growth(curves):
 
 def memory(lines):
     """Return the peaks above the records."""
-    return rest_table(["model", "records in", "n x d", "records, MiB", "peak above, MiB", "ratio"], [
-        [line.model, line.container, shape(line.n, line.d), f"{line.data / 2**20:.0f}",
-         f"{line.above / 2**20:.0f}", f"{line.above / line.data:.2f}"]
-        for line in lines.itertuples()
-    ])
+    return rest_table(
+        ["model", "records in", "n x d", "records, MiB", "peak above, MiB", "ratio"],
+        [
+            [
+                line.model,
+                line.container,
+                shape(line.n, line.d),
+                f"{line.data / 2**20:.0f}",
+                f"{line.above / 2**20:.0f}",
+                f"{line.above / line.data:.2f}",
+            ]
+            for line in lines.itertuples()
+        ],
+    )
 
 
 def on_dask(lines):
@@ -118,14 +149,34 @@ def on_dask(lines):
             (group[name] / group["one_process"]).median()
             for name in ("on_workers", "client", "idle_workers", "idle_client")
         )
-        rows.append([
-            model, shape(n, d), str(chunks), made_by, f"{group['one_process'].median():.2g}",
-            f"{workers:.2g}", f"{client:.2g}", f"{sum(idle):.2g}", f"{group['passes'].median():.0f}",
-            f"{group['tasks'].median() / chunks:.1f}",
-        ])
+        rows.append(
+            [
+                model,
+                shape(n, d),
+                str(chunks),
+                made_by,
+                f"{group['one_process'].median():.2g}",
+                f"{workers:.2g}",
+                f"{client:.2g}",
+                f"{sum(idle):.2g}",
+                f"{group['passes'].median():.0f}",
+                f"{group['tasks'].median() / chunks:.1f}",
+            ]
+        )
     return rest_table(
-        ["model", "n x d", "chunks", "made by", "one process, seconds", "workers",
-         "client and scheduler", "idle cluster", "passes", "tasks a chunk"], rows,
+        [
+            "model",
+            "n x d",
+            "chunks",
+            "made by",
+            "one process, seconds",
+            "workers",
+            "client and scheduler",
+            "idle cluster",
+            "passes",
+            "tasks a chunk",
+        ],
+        rows,
     )
 
 
@@ -168,8 +219,12 @@ def tables(folder=RESULTS.parent):
     )
     found = {part: beside(lines, part) for part in ("small", "single", "wide", "sparse", "search")}
     found |= {
-        "public": public(lines), "several": several(lines), "jobs": jobs(lines),
-        "growth": growth(curves), "memory": memory(peaks), "dask": on_dask(cluster),
+        "public": public(lines),
+        "several": several(lines),
+        "jobs": jobs(lines),
+        "growth": growth(curves),
+        "memory": memory(peaks),
+        "dask": on_dask(cluster),
         "projection": projection(cluster),
     }
     return {f"cost_{name}.inc": f"{text}\n" for name, text in found.items()}

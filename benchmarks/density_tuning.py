@@ -61,7 +61,11 @@ class Mixture:
     def __init__(self, *parts, breaks=()):
         self.weights, self.laws = zip(*parts)
         self.squared_integral = integrate.quad(
-            lambda x: self._mix("pdf", x) ** 2, 0, 1, points=breaks or None, limit=500,
+            lambda x: self._mix("pdf", x) ** 2,
+            0,
+            1,
+            points=breaks or None,
+            limit=500,
             epsabs=1e-10,
         )[0]
 
@@ -96,8 +100,10 @@ def rule(n, epsilon):
 def search(epsilon):
     """Return the private search."""
     return StabilityGridSearchCV(
-        DPHistogramDensity(bounds=(0, 1)), {"bin_width": list(WIDTHS)}, epsilon=epsilon,
-        strategy="stability"
+        DPHistogramDensity(bounds=(0, 1)),
+        {"bin_width": list(WIDTHS)},
+        epsilon=epsilon,
+        strategy="stability",
     )
 
 
@@ -127,12 +133,12 @@ def repeat(name, n, repetition):
             "search": truth.error(tuned.best_estimator_),
             "chosen": tuned.best_params_["bin_width"],
             "widths": [
-                truth.error(DPHistogramDensity(epsilon, bin_width=h, bounds=(0,
-                    1)).fit(X)) for h in WIDTHS
+                truth.error(DPHistogramDensity(epsilon, bin_width=h, bounds=(0, 1)).fit(X))
+                for h in WIDTHS
             ],
             "candidates": [
-                truth.error(DPHistogramDensity(epsilon / 2, bin_width=h, bounds=(0,
-                    1)).fit(X)) for h in WIDTHS
+                truth.error(DPHistogramDensity(epsilon / 2, bin_width=h, bounds=(0, 1)).fit(X))
+                for h in WIDTHS
             ],
         }
     return results
@@ -153,7 +159,8 @@ def row(n, epsilon, results):
     plan = search(epsilon).plan(n, 1)
     said = " ".join(plan.messages)
     cells = [
-        f"{n}", f"{epsilon:g}",
+        f"{n}",
+        f"{epsilon:g}",
         mean_and_error([result["search"] for result in results]),
         f"{mean_and_error(by_width[:, best])} {WIDTHS[best]:g}",
         mean_and_error(by_width[:, WIDTHS.index(FIXED)]),
@@ -176,13 +183,24 @@ def main():
     options = parser.parse_args()
     start = time.perf_counter()
     tasks = [
-        (name, n, r) for n in sorted(SIZES, reverse=True) for name in DENSITIES
+        (name, n, r)
+        for n in sorted(SIZES, reverse=True)
+        for name in DENSITIES
         for r in range(options.repetitions)
     ]
     done = dict(zip(tasks, Parallel(n_jobs=options.jobs)(delayed(repeat)(*task) for task in tasks)))
-    header = ["n", "epsilon", "search", "best, width", "fixed 0.1", "rule, width",
-              "chosen: runs", "plan()", "detects",
-              "worst - best"]
+    header = [
+        "n",
+        "epsilon",
+        "search",
+        "best, width",
+        "fixed 0.1",
+        "rule, width",
+        "chosen: runs",
+        "plan()",
+        "detects",
+        "worst - best",
+    ]
     for name, truth in DENSITIES.items():
         print(f"\n## {name}: integral of the squared density {truth.squared_integral:.3f}\n")
         print(f"| {' | '.join(header)} |\n|{' --- |' * len(header)}")
@@ -190,11 +208,12 @@ def main():
             for epsilon in EPSILONS:
                 results = [done[name, n, r][epsilon] for r in range(options.repetitions)]
                 print(row(n, epsilon, results))
-    versions = [f"{module.__name__} {module.__version__}" for module in
-                (dpselect, sklearn, np, scipy)]
-    print(f"\n{options.repetitions} repetitions. Python {platform.python_version()}, "
-          f"{', '.join(versions)}. Took {time.perf_counter() - start:.0f} s with "
-          f"{options.jobs} jobs.")
+    versions = [f"{module.__name__} {module.__version__}" for module in (dpselect, sklearn, np, scipy)]
+    print(
+        f"\n{options.repetitions} repetitions. Python {platform.python_version()}, "
+        f"{', '.join(versions)}. Took {time.perf_counter() - start:.0f} s with "
+        f"{options.jobs} jobs."
+    )
 
 
 if __name__ == "__main__":

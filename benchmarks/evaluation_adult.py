@@ -28,7 +28,8 @@ from dpselect.preprocessing import tabular_pipeline
 
 N_TRAINING, SHARE, EPSILON = 39_000, 0.25, 1.0
 FIGURES = {
-    "roc_auc": roc_auc_score, "accuracy": lambda y, p: accuracy_score(y, p > 0.5),
+    "roc_auc": roc_auc_score,
+    "accuracy": lambda y, p: accuracy_score(y, p > 0.5),
     "brier": brier_score_loss,
 }
 METHODS, RECALLS = ("sigmoid", "isotonic"), (0.7, 0.9)

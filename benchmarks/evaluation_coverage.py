@@ -90,7 +90,10 @@ def three_classes(rate, slope):
     classes, (p, y) = np.arange(3), of_softmax(rate, slope)
     cells = MulticlassCells(classes, True)
     evaluation = MulticlassEvaluation(
-        counts_=np.zeros(cells.shape), n_records=1, privacy_=ANY_LOSS, classes=classes,
+        counts_=np.zeros(cells.shape),
+        n_records=1,
+        privacy_=ANY_LOSS,
+        classes=classes,
         calibrated_scores=True,
     )
     right, label = p.argmax(axis=1) == y, evaluation.cells["label"]
@@ -101,11 +104,17 @@ def three_classes(rate, slope):
     }
     recalls = [right[y == k].mean() for k in classes]
     shares = np.bincount(cells.index(p, y), minlength=len(label)) / DRAWN
-    return shares, metrics, {
-        "accuracy": right.mean(), "balanced_accuracy": np.mean(recalls),
-        "log_loss": -np.log(p[np.arange(DRAWN), y]).mean(),
-        "recall of last": recalls[2], "precision of last": right[p.argmax(axis=1) == 2].mean(),
-    }
+    return (
+        shares,
+        metrics,
+        {
+            "accuracy": right.mean(),
+            "balanced_accuracy": np.mean(recalls),
+            "log_loss": -np.log(p[np.arange(DRAWN), y]).mean(),
+            "recall of last": recalls[2],
+            "precision of last": right[p.argmax(axis=1) == 2].mean(),
+        },
+    )
 
 
 @functools.cache
@@ -119,23 +128,41 @@ def confidence(rate, slope):
 def regression(predicted, error, spread):
     """Likewise, of predictions and errors in shares of the range."""
     rng = np.random.default_rng(0)
-    predicted = np.clip({
-        "normal": 0.45 + 0.1 * rng.normal(size=DRAWN), "skewed": 0.03 * rng.lognormal(size=DRAWN),
-    }[predicted], 0, 1)
-    errors = spread * {
-        "normal": lambda: rng.normal(size=DRAWN), "tails": lambda: rng.standard_t(3, size=DRAWN),
-        "skewed": lambda: rng.exponential(size=DRAWN) - 1,
-    }[error]()
+    predicted = np.clip(
+        {
+            "normal": 0.45 + 0.1 * rng.normal(size=DRAWN),
+            "skewed": 0.03 * rng.lognormal(size=DRAWN),
+        }[predicted],
+        0,
+        1,
+    )
+    errors = (
+        spread
+        * {
+            "normal": lambda: rng.normal(size=DRAWN),
+            "tails": lambda: rng.standard_t(3, size=DRAWN),
+            "skewed": lambda: rng.exponential(size=DRAWN) - 1,
+        }[error]()
+    )
     y = np.clip(predicted + errors, 0, 1)
     error, cells = y - predicted, RegressionCells((0.0, 1.0))
     evaluation = RegressionEvaluation(
-        counts_=np.zeros(cells.shape), n_records=1, privacy_=ANY_LOSS, target_range=(0.0, 1.0),
+        counts_=np.zeros(cells.shape),
+        n_records=1,
+        privacy_=ANY_LOSS,
+        target_range=(0.0, 1.0),
     )
     shares = np.bincount(cells.index(predicted, y), minlength=cells.shape[0]) / DRAWN
-    return shares, dict(evaluation._readers), {
-        "r2": 1 - np.mean(error**2) / y.var(), "rmse": np.mean(error**2) ** 0.5,
-        "mae": np.abs(error).mean(), "bias": error.mean(),
-    }
+    return (
+        shares,
+        dict(evaluation._readers),
+        {
+            "r2": 1 - np.mean(error**2) / y.var(),
+            "rmse": np.mean(error**2) ** 0.5,
+            "mae": np.abs(error).mean(),
+            "bias": error.mean(),
+        },
+    )
 
 
 @functools.cache
@@ -150,19 +177,25 @@ def density(columns, width):
     )
     found = np.exp(model.score_samples(rows))
     shares = np.bincount(cells.index(found, None), minlength=cells.shape[0]) / DRAWN
-    return shares, dict(evaluation._readers), {
-        "integrated_squared_error": 2 * found.mean() - model.squared_integral(),
-        "log_gain": np.log(np.maximum(found, LEAST_SHARE)).mean(), "zero_density": np.mean(found == 0),
-    }
+    return (
+        shares,
+        dict(evaluation._readers),
+        {
+            "integrated_squared_error": 2 * found.mean() - model.squared_integral(),
+            "log_gain": np.log(np.maximum(found, LEAST_SHARE)).mean(),
+            "zero_density": np.mean(found == 0),
+        },
+    )
 
 
 KINDS = {
     "two classes": (two_classes, itertools.product(RATES, SLOPES)),
     "three classes": (three_classes, itertools.product((0.01, 0.2), SLOPES)),
     "confidence": (confidence, itertools.product((0.01, 0.2), SLOPES)),
-    "regression": (regression, itertools.product(
-        ("normal", "skewed"), ("normal", "tails", "skewed"), (0.03, 0.1)
-    )),
+    "regression": (
+        regression,
+        itertools.product(("normal", "skewed"), ("normal", "tails", "skewed"), (0.03, 0.1)),
+    ),
     "density": (density, itertools.product((1, 2), (0.1, 0.02))),
 }
 
@@ -244,8 +277,10 @@ def main(arguments=None):
         for size in SIZES:
             brier(n_classes, size, 1.0, options.repetitions)
     everything = {}
-    draw = of_records if options.rows is None else functools.partial(
-        of_persons, rows=options.rows, alike=options.alike
+    draw = (
+        of_records
+        if options.rows is None
+        else functools.partial(of_persons, rows=options.rows, alike=options.alike)
     )
     for kind in options.kinds:
         law, cases = KINDS[kind]
@@ -283,7 +318,8 @@ def write(kind, found, repetitions, output):
         print(
             f"| {name} | {least:.3f} | {', '.join(map(str, case))} | "
             f"{np.mean([share for share, _ in often]):.3f} | {wrong:.3f} | {never} | {seldom} |",
-            file=output, flush=True,
+            file=output,
+            flush=True,
         )
     print("", file=output)
 

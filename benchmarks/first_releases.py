@@ -86,7 +86,8 @@ def norms(name, table):
             for repetition in range(REPETITIONS):
                 train, test = parts(X, table.y, SIZES[-1], repetition)
                 for how, norm in (
-                    ("known", encoder.typical_norm("l2")), ("box", encoder.max_norm("l2")),
+                    ("known", encoder.typical_norm("l2")),
+                    ("box", encoder.max_norm("l2")),
                     ("auto", "auto"),
                 ):
                     model = DPLogisticRegression(
@@ -94,8 +95,14 @@ def norms(name, table):
                     )
                     brier, auc = scored(model, train, test)
                     yield {
-                        "table": name, "what": "norm", "bounds": bounds, "how": how, "epsilon": epsilon,
-                        "n": len(train[1]), "Brier": brier, "AUC": auc,
+                        "table": name,
+                        "what": "norm",
+                        "bounds": bounds,
+                        "how": how,
+                        "epsilon": epsilon,
+                        "n": len(train[1]),
+                        "Brier": brier,
+                        "AUC": auc,
                     }
 
 
@@ -116,17 +123,27 @@ def shares(name, table):
                 for repetition in range(MANY):
                     train, test = parts(X, table.y, size, repetition)
                     for how, kind, rate in (
-                        ("none", DPLogisticRegression, None), ("learned", AlwaysLearns, "auto"),
+                        ("none", DPLogisticRegression, None),
+                        ("learned", AlwaysLearns, "auto"),
                         ("known", DPLogisticRegression, float(table.y.mean())),
                     ):
                         model = kind(
-                            epsilon, **bounds, base_rate=rate, classes=[0, 1],
+                            epsilon,
+                            **bounds,
+                            base_rate=rate,
+                            classes=[0, 1],
                             random_state=seed + repetition,
                         )
                         brier, auc = scored(model, train, test)
                         yield {
-                            "table": name, "what": "shares", "how": how, "epsilon": epsilon,
-                            "n": n, "told": told, "Brier": brier, "AUC": auc,
+                            "table": name,
+                            "what": "shares",
+                            "how": how,
+                            "epsilon": epsilon,
+                            "n": n,
+                            "told": told,
+                            "Brier": brier,
+                            "AUC": auc,
                         }
 
 
@@ -144,14 +161,20 @@ def means(name, table):
             for repetition in range(REPETITIONS):
                 (rows, y), (test, expected) = parts(X, table.y, size, repetition)
                 for how, rate in (
-                    ("none", None), ("learned", "auto"), ("known", float(table.y.clip(0, bound).mean())),
+                    ("none", None),
+                    ("learned", "auto"),
+                    ("known", float(table.y.clip(0, bound).mean())),
                 ):
                     model = DPPoissonRegressor(
                         epsilon, **bounds, target_bound=bound, base_rate=rate, random_state=repetition
                     )
                     predicted = model.fit(rows, y).predict(test)
                     yield {
-                        "table": name, "what": "means", "how": how, "epsilon": epsilon, "n": len(y),
+                        "table": name,
+                        "what": "means",
+                        "how": how,
+                        "epsilon": epsilon,
+                        "n": len(y),
                         "deviance": mean_poisson_deviance(expected, predicted.clip(LEAST_COUNT)),
                     }
 

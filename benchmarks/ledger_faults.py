@@ -61,7 +61,10 @@ def search_forever(path, notes, refusals, reserved_first):
     while True:
         ledger = PrivacyLedger(path)
         search = StabilityGridSearchCV(
-            Noted(bounds=(0, 1)), {"bin_width": [0.25, 0.5]}, epsilon=EPSILON, strategy="stability",
+            Noted(bounds=(0, 1)),
+            {"bin_width": [0.25, 0.5]},
+            epsilon=EPSILON,
+            strategy="stability",
             ledger=ledger if reserved_first else None,
         )
         before = Noted.released
@@ -123,8 +126,20 @@ def run(kills, n_workers, reserved_first, seed, folder):
     """Kill workers, and return what was seen."""
     rng = np.random.default_rng(seed)
     seen = dict.fromkeys(
-        ["kills", "budgets", "searches", "released", "spent", "uncommitted", "not covered", "corrupt",
-         "refused before release", "refused after release"], 0)
+        [
+            "kills",
+            "budgets",
+            "searches",
+            "released",
+            "spent",
+            "uncommitted",
+            "not covered",
+            "corrupt",
+            "refused before release",
+            "refused after release",
+        ],
+        0,
+    )
     while seen["kills"] < kills:
         seen["budgets"] += 1
         arena = Arena(folder / str(seen["budgets"]), n_workers, reserved_first)
@@ -141,10 +156,12 @@ def run(kills, n_workers, reserved_first, seed, folder):
         before, late = arena.refused()
         history = arena.ledger.history()
         for name, more in (
-            ("searches", len(history)), ("released", arena.released()),
+            ("searches", len(history)),
+            ("released", arena.released()),
             ("spent", arena.ledger.spent()[0]),
             ("uncommitted", sum(entry.kind == "uncommitted" for entry in history)),
-            ("refused before release", before), ("refused after release", late),
+            ("refused before release", before),
+            ("refused after release", late),
         ):
             seen[name] += more
     return seen
@@ -168,8 +185,12 @@ def spend_together(folder, n_processes, times):
     for worker in workers:
         worker.join()
     seconds = time.perf_counter() - start
-    return n_processes * times / 1024, ledger.spent()[0], seconds / (n_processes * times), len(
-        ledger.history())
+    return (
+        n_processes * times / 1024,
+        ledger.spent()[0],
+        seconds / (n_processes * times),
+        len(ledger.history()),
+    )
 
 
 def main():

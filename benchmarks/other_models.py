@@ -33,7 +33,9 @@ from dpselect.preprocessing import TableEncoder, tabular_pipeline
 
 TABLE = "adult"
 DECLARED = {
-    "adjacency": "add or remove one record", "conversion": "remove and add", "classes": [0, 1],
+    "adjacency": "add or remove one record",
+    "conversion": "remove and add",
+    "classes": [0, 1],
 }
 # mean number of runs, by which a search divides epsilon by about three
 SHARE = 1 / 3
@@ -52,18 +54,27 @@ def boosting(schema, delta):
     kinds = _ebm_kinds(schema)
     levels = {name: kind for name, kind in kinds.items() if kind != "continuous"}
     n_public = max(map(len, levels.values()))
-    public = pd.DataFrame({
-        name: [levels[name][i % len(levels[name])] if name in levels else 0.0 for i in range(n_public)]
-        for name in kinds
-    })
+    public = pd.DataFrame(
+        {
+            name: [
+                levels[name][i % len(levels[name])] if name in levels else 0.0 for i in range(n_public)
+            ]
+            for name in kinds
+        }
+    )
     estimator = DPExplainableBoostingClassifier(
-        feature_names=list(kinds), feature_types=list(kinds.values()), n_jobs=1,
+        feature_names=list(kinds),
+        feature_types=list(kinds.values()),
+        n_jobs=1,
         privacy_bounds={name: (-1.0, 1.0) for name in kinds if name not in levels},
     )
     return {
         "encoder": FunctionTransformer(_ebm_columns, kw_args={"schema": schema}),
         "model": PrivateModel(
-            estimator, **DECLARED, delta=delta, delta_parameter="delta",
+            estimator,
+            **DECLARED,
+            delta=delta,
+            delta_parameter="delta",
             public_parameters=["feature_types", "privacy_bounds"],
             public_records=(public, np.arange(n_public) % 2),
         ),
@@ -77,7 +88,9 @@ def forest(schema):
     return {
         "encoder": TableEncoder(schema, expansion="linear", categories="onehot"),
         "model": PrivateModel(
-            RandomForestClassifier(bounds=(-1, 1)), **DECLARED, classes_parameter="classes",
+            RandomForestClassifier(bounds=(-1, 1)),
+            **DECLARED,
+            classes_parameter="classes",
             public_parameters=["bounds"],
         ),
     }
@@ -85,6 +98,7 @@ def forest(schema):
 
 def grid(schema, n_samples, epsilon, delta):
     """Return the grid of a search."""
+
     def steps(named, **more):
         return {name: [step] for name, step in named.items()} | more
 
@@ -99,15 +113,24 @@ def name_of(params):
     """Return a candidate in words."""
     model = params["model"]
     kind = type(getattr(model, "estimator", model)).__name__
-    return " ".join([kind, *(f"{name.rpartition('__')[2]}={value}" for name, value in params.items()
-                             if "__" in name)])
+    return " ".join(
+        [
+            kind,
+            *(f"{name.rpartition('__')[2]}={value}" for name, value in params.items() if "__" in name),
+        ]
+    )
 
 
 def search(schema, n_samples, epsilon, delta, grid):
     """Return the search over a grid of kinds."""
     start = Pipeline([*ours(schema, n_samples, epsilon, delta).items()])
     return StabilityGridSearchCV(
-        start, grid, epsilon=epsilon, delta=delta, strategy="random_stopping", scoring="brier",
+        start,
+        grid,
+        epsilon=epsilon,
+        delta=delta,
+        strategy="random_stopping",
+        scoring="brier",
         trusted_steps=[FunctionTransformer],
     )
 
@@ -137,8 +160,11 @@ def main():
         if repetition == 0:
             print(fitted.plan_.messages[0])
             print(fitted.privacy_)
-        print(f"search {repetition}: {name_of(fitted.best_params_)}, AUC {auc:.4f}, Brier {brier:.4f}, "
-              f"{seconds:.0f} s", flush=True)
+        print(
+            f"search {repetition}: {name_of(fitted.best_params_)}, AUC {auc:.4f}, Brier {brier:.4f}, "
+            f"{seconds:.0f} s",
+            flush=True,
+        )
     # with the whole epsilon in place of a run's
     for params in ParameterGrid(grid(table.schema, len(y), epsilon / SHARE, delta)):
         start = time.perf_counter()
@@ -149,8 +175,11 @@ def main():
             warnings.simplefilter("ignore")
             model.fit(X, y)
         auc, brier = measured(model, X_test, y_test)
-        print(f"alone: {name_of(params)}, AUC {auc:.4f}, Brier {brier:.4f}, "
-              f"{time.perf_counter() - start:.0f} s", flush=True)
+        print(
+            f"alone: {name_of(params)}, AUC {auc:.4f}, Brier {brier:.4f}, "
+            f"{time.perf_counter() - start:.0f} s",
+            flush=True,
+        )
     undeclared = forest(table.schema)["model"].set_params(conversion=None)
     try:
         search(table.schema, len(y), epsilon, delta, {"model": [undeclared]}).fit(None, None)

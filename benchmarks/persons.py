@@ -41,9 +41,12 @@ def data():
     known = frame["tailnum"].notna().to_numpy()
     chosen = known & (pd.util.hash_array(np.arange(len(frame))) % SHARE == 0)
     schema = {name: schema[name] for name in COLUMNS}
-    return frame.loc[chosen, COLUMNS], np.asarray(late)[chosen].astype(int), (
-        frame.loc[chosen, "tailnum"].to_numpy(dtype=str)
-    ), schema
+    return (
+        frame.loc[chosen, COLUMNS],
+        np.asarray(late)[chosen].astype(int),
+        (frame.loc[chosen, "tailnum"].to_numpy(dtype=str)),
+        schema,
+    )
 
 
 def figures(model, X, y, persons):
@@ -52,7 +55,8 @@ def figures(model, X, y, persons):
     weight = 1 / pd.Series(persons).map(pd.Series(persons).value_counts()).to_numpy()
     return [
         figure(y, p, sample_weight=w)
-        for w in (None, weight) for figure in (roc_auc_score, brier_score_loss)
+        for w in (None, weight)
+        for figure in (roc_auc_score, brier_score_loss)
     ]
 
 
@@ -72,9 +76,12 @@ def run(delta):
         rows, late, whose = X[~test], y[~test], persons[~test]
         held_out = X[test], y[test], persons[test]
         for epsilon in EPSILONS:
+
             def fit(epsilon, rows, late, cap=1, **groups):
                 model = DPLogisticRegression(
-                    epsilon / cap, classes=[0, 1], base_rate="auto",
+                    epsilon / cap,
+                    classes=[0, 1],
+                    base_rate="auto",
                     delta=delta / math.fsum(math.exp(i * epsilon / cap) for i in range(cap)),
                 )
                 with warnings.catch_warnings():
@@ -97,14 +104,18 @@ def run(delta):
 def table(about, found):
     """Return the means of all figures, with the standard error of those of persons."""
     lines = [
-        about, "", f"{'':23}{'of flights':>16}{'of aircraft':>22}",
+        about,
+        "",
+        f"{'':23}{'of flights':>16}{'of aircraft':>22}",
         f"{'epsilon':>7}  {'':14}{'AUC':>8}{'Brier':>8}{'AUC':>14}{'Brier':>8}",
     ]
     for epsilon in EPSILONS:
         means = {name: v.mean(axis=0) for (e, name), v in found.items() if e == epsilon}
         caps = np.array([means[f"cap {cap}"] for cap in CAPS]) * [1, -1, 1, -1]
         rows = {
-            "person": means["person"], "best cap": np.abs(caps.max(axis=0)), "flight": means["flight"],
+            "person": means["person"],
+            "best cap": np.abs(caps.max(axis=0)),
+            "flight": means["flight"],
             "(error)": found[epsilon, "person"].std(axis=0) / np.sqrt(REPETITIONS),
         }
         lines += [

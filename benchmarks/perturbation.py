@@ -131,8 +131,13 @@ def repeat(data, repetition):
     seen = np.isin(keys[:n_test], keys[n_test:]).mean()
     rows = []
     for n in [*(size for size in SIZES if size < len(y)), len(y)]:
-        place = {"data": data.name, "repetition": repetition, "n": n, "columns": X.shape[1],
-                 "seen": seen}
+        place = {
+            "data": data.name,
+            "repetition": repetition,
+            "n": n,
+            "columns": X.shape[1],
+            "seen": seen,
+        }
         majority = int(y[:n].mean() > 0.5)
         rows.append({**place, "perturbation": "majority", "error": (y_test != majority).mean()})
         epsilons = EPSILONS if n == len(y) else (SIZE_EPSILON,)
@@ -143,9 +148,15 @@ def repeat(data, repetition):
                 trained = fitted_together(trials, X[:n], y[:n])
                 seconds = (time.perf_counter() - start) / len(alike)
                 rows += [
-                    {**place, "model": name, "perturbation": where, "alpha": kind,
-                     "epsilon": epsilon, "error": (fitted.predict(X_test) != y_test).mean(),
-                     "seconds": seconds}
+                    {
+                        **place,
+                        "model": name,
+                        "perturbation": where,
+                        "alpha": kind,
+                        "epsilon": epsilon,
+                        "error": (fitted.predict(X_test) != y_test).mean(),
+                        "seconds": seconds,
+                    }
                     for (where, kind, epsilon, _), fitted in zip(alike, trained)
                 ]
     return rows
@@ -199,9 +210,7 @@ def error_table(results, over):
             line += [percent(part[kind, where]) for where in PERTURBATIONS]
             line.append(percent(part[kind, "output"] - part[kind, "objective"], "{:+.2f} ({:.2f})"))
         lines.append(line)
-    header = [
-        f"{name}, {kind}" for kind in ALPHAS for name in (*PERTURBATIONS, "output - objective")
-    ]
+    header = [f"{name}, {kind}" for kind in ALPHAS for name in (*PERTURBATIONS, "output - objective")]
     return markdown([over, *header], lines)
 
 
@@ -223,18 +232,22 @@ def report(data, results):
     majority = full[full["perturbation"] == "majority"]
     sections = [
         f"## {data.name}",
-        f"{n:,} training records, {columns} columns after the steps, data_norm "
-        f"{data.data_norm:.3g}, {full['repetition'].nunique()} repetitions. "
-        f"{majority['seen'].mean():.1%} of the held-out records equal a training record. The "
-        f"most frequent class errs on {percent(majority['error'])} %.",
+        (
+            f"{n:,} training records, {columns} columns after the steps, data_norm "
+            f"{data.data_norm:.3g}, {full['repetition'].nunique()} repetitions. "
+            f"{majority['seen'].mean():.1%} of the held-out records equal a training record. The "
+            f"most frequent class errs on {percent(majority['error'])} %."
+        ),
     ]
     for name in MODELS:
         part = results[results["model"] == name]
         own = full[(full["model"] == name) & np.isinf(full["epsilon"])]
         sections += [
             f"### {data.name}, {name}",
-            f"Without privacy and at its own alpha the error is {percent(own['error'])} % "
-            f"({own['seconds'].median():.1f} s a fit). In percent over epsilon, n = {n:,}:",
+            (
+                f"Without privacy and at its own alpha the error is {percent(own['error'])} % "
+                f"({own['seconds'].median():.1f} s a fit). In percent over epsilon, n = {n:,}:"
+            ),
             error_table(part, "epsilon"),
             f"Over n, epsilon = {SIZE_EPSILON:g}:",
             error_table(part, "n"),
@@ -261,8 +274,15 @@ def panel(axes, results, over):
             errors = 100 * chosen.groupby([over, "repetition"])["error"].mean()
             errors = errors.groupby(over)
             axes.errorbar(
-                errors.mean().index, errors.mean(), errors.sem(), color=COLOURS[where],
-                marker=marker, markersize=5, linewidth=1.3, elinewidth=1, capsize=2.5,
+                errors.mean().index,
+                errors.mean(),
+                errors.sem(),
+                color=COLOURS[where],
+                marker=marker,
+                markersize=5,
+                linewidth=1.3,
+                elinewidth=1,
+                capsize=2.5,
                 linestyle="-" if kind == "auto" else "--",
                 markerfacecolor=COLOURS[where] if kind == "auto" else "white",
                 label=f"{where}, alpha {kind}",
@@ -305,7 +325,8 @@ def figure(data_sets, results, path):
         for axes, over in zip(column, ("epsilon", "n")):
             panel(axes, rows, over)
             axes.set_xlabel(
-                f"epsilon (n = {rows['n'].max():,})" if over == "epsilon"
+                f"epsilon (n = {rows['n'].max():,})"
+                if over == "epsilon"
                 else f"n (epsilon = {SIZE_EPSILON:g})"
             )
     for data in data_sets:  # one scale for all panels of a data set
@@ -319,8 +340,11 @@ def figure(data_sets, results, path):
     handles, labels = grid[0, 0].get_legend_handles_labels()
     order = sorted(range(len(labels)), key=lambda i: labels[i] == "majority class")
     fig.legend(
-        [handles[i] for i in order], [labels[i] for i in order],
-        loc="outside lower center", ncols=4, frameon=False,
+        [handles[i] for i in order],
+        [labels[i] for i in order],
+        loc="outside lower center",
+        ncols=4,
+        frameon=False,
     )
     fig.savefig(path, dpi=150)
 
@@ -355,9 +379,7 @@ def main(arguments=None):
     results = pd.DataFrame([row for part in rows for row in part])
     sections = ["# Output and objective perturbation"]
     sections += [report(data, results[results["data"] == data.name]) for data in data_sets]
-    sections.append(
-        f"{versions()}. Took {time.perf_counter() - start:.0f} s with {options.jobs} jobs."
-    )
+    sections.append(f"{versions()}. Took {time.perf_counter() - start:.0f} s with {options.jobs} jobs.")
     text = "\n\n".join(sections) + "\n"
     print(text)
     if options.output_dir:

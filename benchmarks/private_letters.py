@@ -32,11 +32,13 @@ def draw(n, seed):
         " ".join([*rng.choice(COMMON, 4), *rng.choice(OWN[k], 3), *rng.choice(OWN[1 - k], 1)])
         for k in about
     ]
-    return pd.DataFrame({
-        "age": np.clip(rng.normal(45 + 6 * about, 15), 18, 95).round(),
-        "channel": np.where(rng.random(n) < 0.6 + 0.1 * about, "web", "phone"),
-        "letter": letters,
-    }), about
+    return pd.DataFrame(
+        {
+            "age": np.clip(rng.normal(45 + 6 * about, 15), 18, 95).round(),
+            "channel": np.where(rng.random(n) < 0.6 + 0.1 * about, "web", "phone"),
+            "letter": letters,
+        }
+    ), about
 
 
 def model(columns, **parameters):
@@ -53,7 +55,8 @@ def model(columns, **parameters):
 def show(name, losses, scores):
     print(
         f"{name:50} epsilon {np.median(losses):5.2f} ({min(losses):.2f} to {max(losses):.2f}), accuracy "
-        f"{np.median(scores):.3f} ({min(scores):.3f} to {max(scores):.3f})", flush=True,
+        f"{np.median(scores):.3f} ({min(scores):.3f} to {max(scores):.3f})",
+        flush=True,
     )
 
 
@@ -64,19 +67,27 @@ def main(n, rounds):
         for delta in (0.0, 1e-6):
             scores = [
                 model(columns, epsilon=1.0, delta=delta, random_state=seed)
-                .fit(train, y).score(test, labels) for seed in range(rounds)
+                .fit(train, y)
+                .score(test, labels)
+                for seed in range(rounds)
             ]
             show(f"{columns} columns, fixed epsilon, delta={delta}", [1.0], scores)
         for perturbation, delta, path in (
-            ("objective", 1e-6, 0.0), ("objective", 0.0, 0.0),
-            ("output", 0.0, 0.0), ("output", 0.0, 1e-6),
+            ("objective", 1e-6, 0.0),
+            ("objective", 0.0, 0.0),
+            ("output", 0.0, 0.0),
+            ("output", 0.0, 1e-6),
         ):
             losses, scores, failed = [], [], 0
             for seed in range(rounds):
                 search = AccuracyFirstSearchCV(
                     model(columns, delta=delta, perturbation=perturbation),
-                    {"dplogisticregression__epsilon": GRID}, target=TARGET, criterion="accuracy",
-                    max_epsilon=LIMIT, delta=path, random_state=seed,
+                    {"dplogisticregression__epsilon": GRID},
+                    target=TARGET,
+                    criterion="accuracy",
+                    max_epsilon=LIMIT,
+                    delta=path,
+                    random_state=seed,
                 )
                 try:
                     scores.append(search.fit(train, y).score(test, labels))

@@ -218,9 +218,7 @@ def report(results, ours="dpselect", methods=METHODS, tables=TABLES):
                     if tables[table][0] != task or not (results["table"] == table).any():
                         continue
                     for epsilon in epsilons:
-                        keys = [
-                            key_of(table, methods[name], epsilon, footing) for name in columns
-                        ]
+                        keys = [key_of(table, methods[name], epsilon, footing) for name in columns]
                         said = [text(cells.get(key), metric) for key in keys]
                         rows.append([table, f"{epsilon:g}", *said])
                 if rows:
@@ -230,13 +228,14 @@ def report(results, ours="dpselect", methods=METHODS, tables=TABLES):
                     ]
     for name in (each for each in present if each.startswith(ours)):
         against = [
-            each for each in present
-            if each != name and (methods[each].delta or not methods[name].delta)
+            each for each in present if each != name and (methods[each].delta or not methods[name].delta)
         ]
         peers = [methods[each] for each in against]
         parts += [
-            f"Tables where {name} is ahead / not distinguished / behind, that is by two standard errors "
-            "of the difference over splits (of one split: by any difference):",
+            (
+                f"Tables where {name} is ahead / not distinguished / behind, that is by two standard "
+                "errors of the difference over splits (of one split: by any difference):"
+            ),
             rest_table(
                 ["metric", "footing", "epsilon", *against],
                 standing(cells, methods[name], peers, tables, epsilons),

@@ -66,9 +66,17 @@ def label(name, delta):
 def draw(results, footing, page, ink):
     """Return the figure of one footing."""
     style = {
-        "font.size": 9.5, "text.color": ink, "axes.labelcolor": ink, "axes.edgecolor": ink,
-        "xtick.color": ink, "ytick.color": ink, "figure.facecolor": page, "axes.facecolor": page,
-        "svg.hashsalt": "dpselect", "axes.spines.top": False, "axes.spines.right": False,
+        "font.size": 9.5,
+        "text.color": ink,
+        "axes.labelcolor": ink,
+        "axes.edgecolor": ink,
+        "xtick.color": ink,
+        "ytick.color": ink,
+        "figure.facecolor": page,
+        "axes.facecolor": page,
+        "svg.hashsalt": "dpselect",
+        "axes.spines.top": False,
+        "axes.spines.right": False,
     }
     with plt.rc_context(style):
         fig, axes = plt.subplots(figsize=(4.6, 5.4), layout="constrained")
@@ -82,12 +90,20 @@ def draw(results, footing, page, ink):
             elif marker:
                 width = 2.2 if name.startswith("dpselect") else 1.3
                 axes.plot(
-                    scores.keys(), scores.values(), color=colour, marker=marker, linewidth=width,
-                    markersize=5, label=said,
+                    scores.keys(),
+                    scores.values(),
+                    color=colour,
+                    marker=marker,
+                    linewidth=width,
+                    markersize=5,
+                    label=said,
                 )
         axes.set(
-            xscale="log", xlabel="epsilon (smaller is more private)", ylabel="AUC, mean of six tables",
-            ylim=(0.61, 0.86), title=TITLES[footing][1],
+            xscale="log",
+            xlabel="epsilon (smaller is more private)",
+            ylabel="AUC, mean of six tables",
+            ylim=(0.61, 0.86),
+            title=TITLES[footing][1],
         )
         axes.set_xticks([0.1, 0.3, 1, 3], ["0.1", "0.3", "1", "3"])
         axes.minorticks_off()

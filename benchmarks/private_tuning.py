@@ -89,7 +89,11 @@ def model(data, epsilon=1.0):
 def search(data, alphas, epsilon):
     """Return the private search over `alphas`."""
     return StabilityGridSearchCV(
-        model(data), {"model__alpha": list(alphas)}, epsilon=epsilon, strategy="stability", n_jobs=1,
+        model(data),
+        {"model__alpha": list(alphas)},
+        epsilon=epsilon,
+        strategy="stability",
+        n_jobs=1,
         # signed_log works on each number by itself
         trusted_steps=["functiontransformer"],
     )
@@ -153,8 +157,13 @@ def repeat(data, repetition, epsilons):
 
     def row(method, epsilon=math.nan, fitted=None, **more):
         more.update(evaluate(fitted, X_test, y_test) if fitted is not None else {})
-        return {"data": data.name, "repetition": repetition, "method": method,
-                "epsilon": epsilon, **more}
+        return {
+            "data": data.name,
+            "repetition": repetition,
+            "method": method,
+            "epsilon": epsilon,
+            **more,
+        }
 
     base_rate = brier_score_loss(y_test, np.full(len(y_test), y.mean()))
     rows = [
@@ -188,9 +197,7 @@ def plan_line(data, name, epsilon):
     """
     n_samples = len(data.y) - len(data.y) // 5
     alphas = grids(data, n_samples, epsilon)[name].values()
-    plan = search(data, alphas, epsilon).plan(
-        n_samples, data.example.shape[1], example=data.example
-    )
+    plan = search(data, alphas, epsilon).plan(n_samples, data.example.shape[1], example=data.example)
     return next(text for text in plan.messages if "underpowered" in text or "distinguished" in text)
 
 
@@ -248,16 +255,17 @@ def selection_table(data, results, epsilons):
             ours, auto = indexed.loc[(name, epsilon)], indexed.loc[("auto", epsilon)]
             gain = auto["Brier"] - ours["Brier"]
             counts = sorted(Counter(ours["chosen"]).items())
-            lines.append([
-                name,
-                f"{epsilon:g}",
-                mean_and_error(gain, "{:+.4f} ({:.4f})"),
-                f"{(gain > 0).mean():.0%}",
-                ", ".join(f"{value:g}: {count}" for value, count in counts),
-                plan_line(data, name, epsilon),
-            ])
-    header = ["grid", "epsilon", "Brier: auto - grid", "runs better than auto",
-              "chosen: runs", "plan()"]
+            lines.append(
+                [
+                    name,
+                    f"{epsilon:g}",
+                    mean_and_error(gain, "{:+.4f} ({:.4f})"),
+                    f"{(gain > 0).mean():.0%}",
+                    ", ".join(f"{value:g}: {count}" for value, count in counts),
+                    plan_line(data, name, epsilon),
+                ]
+            )
+    header = ["grid", "epsilon", "Brier: auto - grid", "runs better than auto", "chosen: runs", "plan()"]
     return markdown(header, lines)
 
 
@@ -279,20 +287,26 @@ def report(data, results, epsilons):
     n_columns = data.steps().fit_transform(data.example).shape[1]
     seconds = results.groupby("method")["seconds"].median()
     timing = ", ".join(f"{name} {seconds[name]:.1f} s" for name in GRIDS)
-    return "\n\n".join([
-        f"## {data.name}",
-        f"{len(data.y) - n_test} training records, {n_test} held out, {n_columns} columns after "
-        f"the steps, data_norm {data.data_norm:.3g}, {results['repetition'].nunique()} "
-        f"repetitions; means with standard errors. Median time of one search: {timing}.",
-        "AUC, greater is better:",
-        score_table(results, "AUC", epsilons),
-        "Brier score, less is better:",
-        score_table(results, "Brier", epsilons),
-        "The selections. A positive difference from auto means that selecting paid. CV13's "
-        "alphas are those for rows of norm 1; the geometric grid's are multiples of the public "
-        "rule.",
-        selection_table(data, results, epsilons),
-    ])
+    return "\n\n".join(
+        [
+            f"## {data.name}",
+            (
+                f"{len(data.y) - n_test} training records, {n_test} held out, {n_columns} columns after "
+                f"the steps, data_norm {data.data_norm:.3g}, {results['repetition'].nunique()} "
+                f"repetitions; means with standard errors. Median time of one search: {timing}."
+            ),
+            "AUC, greater is better:",
+            score_table(results, "AUC", epsilons),
+            "Brier score, less is better:",
+            score_table(results, "Brier", epsilons),
+            (
+                "The selections. A positive difference from auto means that selecting paid. CV13's "
+                "alphas are those for rows of norm 1; the geometric grid's are multiples of the public "
+                "rule."
+            ),
+            selection_table(data, results, epsilons),
+        ]
+    )
 
 
 def versions():
@@ -329,9 +343,7 @@ def main(arguments=None):
     )
     results = pd.DataFrame([row for part in rows for row in part])
     sections = ["# Private tuning: does selecting pay?"]
-    sections += [
-        report(data, results[results["data"] == data.name], options.epsilons) for data in sets
-    ]
+    sections += [report(data, results[results["data"] == data.name], options.epsilons) for data in sets]
     taken = time.perf_counter() - start
     sections.append(f"{versions()}. Took {taken:.0f} s with {options.jobs} jobs.")
     text = "\n\n".join(sections) + "\n"

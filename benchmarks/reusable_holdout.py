@@ -66,11 +66,20 @@ BETA = 0.05
 N, N_LARGE, N_FRESH, N_SIGNAL, N_NOISE, SHIFT, STEPS = 1000, 10_000, 10_000, 10, 100, 0.1, 50
 ARTICLE = 0.04
 GUARANTEE = {"threshold": 0.2, "noise_rate": 0.01, "budget": 30}
-METHODS = ("training only", "naive", "heuristic", "Thresholdout", "naive, 10,000",
-           "heuristic, no noise", "clipped, listed first", "clipped, shuffled")
+METHODS = (
+    "training only",
+    "naive",
+    "heuristic",
+    "Thresholdout",
+    "naive, 10,000",
+    "heuristic, no noise",
+    "clipped, listed first",
+    "clipped, shuffled",
+)
 # an independent replication's: signal variables, fresh accuracy, holdout minus fresh
 REPLICATION = {
-    "naive": (3.8, 0.561, 0.061), "heuristic": (7.6, 0.582, 0.005),
+    "naive": (3.8, 0.561, 0.061),
+    "heuristic": (7.6, 0.582, 0.005),
     "naive, 10,000": (9.4, 0.607, 0.013),
 }
 # names of the sets in the tables
@@ -140,8 +149,11 @@ def select(method, sets, rng):
     (X, y), (X_held, y_held) = sets["training"], sets["holdout"]
     if method == "Thresholdout":
         selector = ThresholdoutFeatureSelector(
-            logistic(), n_features_to_select=STEPS, cv=[(range(N), range(N, N + len(y_held)))],
-            public_splits=True, **GUARANTEE,
+            logistic(),
+            n_features_to_select=STEPS,
+            cv=[(range(N), range(N, N + len(y_held)))],
+            public_splits=True,
+            **GUARANTEE,
         )
         with warnings.catch_warnings():
             # where the budget ends is told below
@@ -181,9 +193,18 @@ def step_run(method, repetition):
         X, y = sets["training"]
         model = logistic().fit(X[:, columns], y)
         accuracy = {name: right(model, columns, *part) for name, part in sets.items()}
-        rows.append({"method": method, "repetition": repetition, "variables": k,
-                     "signal": int(np.sum(columns < N_SIGNAL)), **accuracy,
-                     "epsilon": epsilon, "uses": uses, "seconds": seconds})
+        rows.append(
+            {
+                "method": method,
+                "repetition": repetition,
+                "variables": k,
+                "signal": int(np.sum(columns < N_SIGNAL)),
+                **accuracy,
+                "epsilon": epsilon,
+                "uses": uses,
+                "seconds": seconds,
+            }
+        )
     return rows
 
 
@@ -223,11 +244,15 @@ def step_table(results, convention):
     lines = []
     for method, rows in results.groupby("method", sort=False):
         rows = CONVENTIONS[convention](rows)
-        lines.append([
-            method, f"{rows['variables'].mean():.1f}", mean_and_error(rows["signal"], 1),
-            *(mean_and_error(rows[name]) for name in SETS),
-            mean_and_error(rows["holdout"] - rows["fresh"]),
-        ])
+        lines.append(
+            [
+                method,
+                f"{rows['variables'].mean():.1f}",
+                mean_and_error(rows["signal"], 1),
+                *(mean_and_error(rows[name]) for name in SETS),
+                mean_and_error(rows["holdout"] - rows["fresh"]),
+            ]
+        )
     header = ["method", "variables", "signal variables", *SETS, "holdout - fresh"]
     return markdown(header, lines)
 
@@ -247,8 +272,17 @@ def replication_table(results):
                 agree.append(abs(values.mean() - other) <= 2 * error)
                 line += [mean_and_error(values, digits), f"{other:.{digits}f}"]
             lines.append([*line, f"{sum(agree)} of 3"])
-    header = ["convention", "method", "signal", "theirs", "fresh", "theirs", "holdout - fresh",
-              "theirs", "agree"]
+    header = [
+        "convention",
+        "method",
+        "signal",
+        "theirs",
+        "fresh",
+        "theirs",
+        "holdout - fresh",
+        "theirs",
+        "agree",
+    ]
     return markdown(header, lines)
 
 
@@ -258,8 +292,14 @@ def path_table(results, sizes):
     for method, rows in results.groupby("method", sort=False):
         for size in sizes:
             at = at_size(rows, size)
-            lines.append([method, str(size), mean_and_error(at["signal"], 1),
-                          *(mean_and_error(at[name]) for name in SETS)])
+            lines.append(
+                [
+                    method,
+                    str(size),
+                    mean_and_error(at["signal"], 1),
+                    *(mean_and_error(at[name]) for name in SETS),
+                ]
+            )
     return markdown(["method", "variables", "signal variables", *SETS], lines)
 
 
@@ -274,17 +314,26 @@ def guarantee_text(results):
     private = privacy_deviation(epsilon, N, questions, BETA / 2)
     counted = counting_deviation(budget, 2 * N + 1, N, questions, BETA / 2)
     published = {n: published_tolerance(1, n, questions, BETA) for n in (N, 10**6, 10**7)}
-    return "\n".join([
-        (f"Thresholdout with T = {threshold:g}, sigma = {sigma:g}, B = {budget}: epsilon = "
-         f"{epsilon:g}, used {mean_and_error(runs['uses'], 1)} times, "
-         f"{mean_and_error(runs['variables'], 1)} variables; "
-         f"{int((runs['variables'] < STEPS).sum())} of {len(runs)} runs ended before {STEPS}."),
-        (f"For {questions:,} questions, with probability {1 - BETA:g} and in units of a question's "
-         f"width: answers are within {near:.3f} of the holdout means; these are within "
-         f"{private:.3g} of P by privacy, and {counted:.3g} by counting."),
-        ("The published theorem, B = 1: tau = "
-         + ", ".join(f"{tau:.3g} at n = {n:,}" for n, tau in published.items()) + "."),
-    ])
+    return "\n".join(
+        [
+            (
+                f"Thresholdout with T = {threshold:g}, sigma = {sigma:g}, B = {budget}: epsilon = "
+                f"{epsilon:g}, used {mean_and_error(runs['uses'], 1)} times, "
+                f"{mean_and_error(runs['variables'], 1)} variables; "
+                f"{int((runs['variables'] < STEPS).sum())} of {len(runs)} runs ended before {STEPS}."
+            ),
+            (
+                f"For {questions:,} questions, with probability {1 - BETA:g} and in units of a "
+                f"question's width: answers are within {near:.3f} of the holdout means; these are "
+                f"within {private:.3g} of P by privacy, and {counted:.3g} by counting."
+            ),
+            (
+                "The published theorem, B = 1: tau = "
+                + ", ".join(f"{tau:.3g} at n = {n:,}" for n, tau in published.items())
+                + "."
+            ),
+        ]
+    )
 
 
 # --- part 2: the experiment of Dwork et al.
@@ -336,9 +385,7 @@ def dwork_run(n_signal, repetition):
         if method == "standard":
             seen = held / n
         else:
-            seen = np.array([
-                holdout.answer(t, h, 2 * CUT) for t, h in zip(train / n, held / n)
-            ])
+            seen = np.array([holdout.answer(t, h, 2 * CUT) for t, h in zip(train / n, held / n)])
             chosen_uses = holdout.uses
         least = 1 / math.sqrt(n)
         agree = (np.abs(train / n) >= least) & (np.abs(seen) >= least) & (train * seen > 0)
@@ -354,9 +401,18 @@ def dwork_run(n_signal, repetition):
                     b = holdout.answer(a, b)
                 except BudgetExceededError:
                     b = math.nan
-            rows.append({"method": method, "signal": n_signal, "repetition": repetition, "k": size,
-                         "training": a, "holdout": b, "fresh": fresh,
-                         "uses": chosen_uses if method == "Thresholdout" else math.nan})
+            rows.append(
+                {
+                    "method": method,
+                    "signal": n_signal,
+                    "repetition": repetition,
+                    "k": size,
+                    "training": a,
+                    "holdout": b,
+                    "fresh": fresh,
+                    "uses": chosen_uses if method == "Thresholdout" else math.nan,
+                }
+            )
     return rows
 
 
@@ -365,9 +421,17 @@ def dwork_table(results):
     lines = []
     for (signal, method, k), rows in results.groupby(["signal", "method", "k"]):
         told = rows["holdout"].dropna()
-        lines.append([str(signal), method, str(k), mean_and_error(rows["training"]),
-                      mean_and_error(told), mean_and_error(rows["fresh"]),
-                      f"{len(told)} of {len(rows)}"])
+        lines.append(
+            [
+                str(signal),
+                method,
+                str(k),
+                mean_and_error(rows["training"]),
+                mean_and_error(told),
+                mean_and_error(rows["fresh"]),
+                f"{len(told)} of {len(rows)}",
+            ]
+        )
     return markdown(["signal", "method", "k", *SETS, "answered"], lines)
 
 
@@ -381,8 +445,9 @@ def panel(axes, rows, over, title):
         mean, spread = groups.mean(), groups.std()
         marks = {"marker": MARKS[name], "markevery": max(1, len(mean) // 8), "markersize": 4}
         axes.plot(mean.index, mean, color=COLOURS[name], label=name, **marks)
-        axes.fill_between(mean.index, mean - spread, mean + spread, color=COLOURS[name], alpha=0.15,
-                          linewidth=0)
+        axes.fill_between(
+            mean.index, mean - spread, mean + spread, color=COLOURS[name], alpha=0.15, linewidth=0
+        )
     axes.set_title(title, fontsize=10)
     axes.grid(alpha=0.3)
 
@@ -407,8 +472,12 @@ def draw_figures(steps, dwork, directory):
 
     figure, axis = plt.subplots(figsize=(7.5, 4.2))
     styles = dict(zip(METHODS, ["-"] * 5 + ["--"] * 3))
-    colours = dict(zip(METHODS, ["#000000", "#D55E00", "#0072B2", "#009E73", "#E69F00", "#0072B2",
-                                 "#CC79A7", "#56B4E9"]))
+    colours = dict(
+        zip(
+            METHODS,
+            ["#000000", "#D55E00", "#0072B2", "#009E73", "#E69F00", "#0072B2", "#CC79A7", "#56B4E9"],
+        )
+    )
     for method, rows in steps.groupby("method", sort=False):
         mean = rows.groupby("variables")["signal"].mean()
         axis.plot(mean.index, mean, styles[method], color=colours[method], label=method)
@@ -440,8 +509,12 @@ def timed_selection(jobs):
     """Return the seconds of fifty steps of the selector over 110 candidates."""
     X, y = draw(np.random.default_rng(DATA_SEED), 2 * N)
     selector = ThresholdoutFeatureSelector(
-        logistic(), n_features_to_select=STEPS, cv=[(range(N), range(N, 2 * N))],
-        public_splits=True, n_jobs=jobs, **{**GUARANTEE, "budget": 10_000},
+        logistic(),
+        n_features_to_select=STEPS,
+        cv=[(range(N), range(N, 2 * N))],
+        public_splits=True,
+        n_jobs=jobs,
+        **{**GUARANTEE, "budget": 10_000},
     )
     start = time.perf_counter()
     selector.fit(X, y)
@@ -460,13 +533,25 @@ def main():
     start = time.perf_counter()
     repetitions, dwork_repetitions = (2, 5) if options.quick else (25, 100)
     with Parallel(n_jobs=options.jobs) as parallel:
-        steps = pd.DataFrame([row for rows in parallel(
-            delayed(step_run)(method, r) for r in range(repetitions) for method in METHODS
-        ) for row in rows])
+        steps = pd.DataFrame(
+            [
+                row
+                for rows in parallel(
+                    delayed(step_run)(method, r) for r in range(repetitions) for method in METHODS
+                )
+                for row in rows
+            ]
+        )
         after_steps = time.perf_counter() - start
-        dwork = pd.DataFrame([row for rows in parallel(
-            delayed(dwork_run)(signal, r) for signal in (0, 20) for r in range(dwork_repetitions)
-        ) for row in rows])
+        dwork = pd.DataFrame(
+            [
+                row
+                for rows in parallel(
+                    delayed(dwork_run)(signal, r) for signal in (0, 20) for r in range(dwork_repetitions)
+                )
+                for row in rows
+            ]
+        )
     # the order of METHODS, whatever came first
     steps["method"] = pd.Categorical(steps["method"], METHODS)
     steps = steps.sort_values(["method", "repetition", "variables"], ignore_index=True)
@@ -477,22 +562,27 @@ def main():
     print(f"Beside an independent replication:\n\n{replication_table(steps)}\n")
     print(f"Along the steps:\n\n{path_table(steps, (5, 10, 20, 30, 40, 50))}\n")
     print(guarantee_text(steps))
-    print(f"\nSeconds of fifty steps over {N_SIGNAL + N_NOISE} candidates, n_jobs={options.jobs}: "
-          f"{timed_selection(options.jobs):.1f}")
+    print(
+        f"\nSeconds of fifty steps over {N_SIGNAL + N_NOISE} candidates, n_jobs={options.jobs}: "
+        f"{timed_selection(options.jobs):.1f}"
+    )
     print(f"\n## The experiment of Dwork et al., {dwork_repetitions} repetitions\n")
     print(dwork_table(dwork))
     runs = dwork[dwork["method"] == "Thresholdout"].groupby(["signal", "repetition"]).first()
-    print(f"\nThresholdout with T = {DWORK['threshold']:.4g}, sigma = {DWORK['noise_rate']:.4g} "
-          f"(times {2 * CUT:g} for a correlation), B = {DWORK['budget']}: epsilon = "
-          f"{2 * DWORK['budget'] / (DWORK['noise_rate'] * N_DWORK):.3g}; the correlations used "
-          f"{mean_and_error(runs['uses'], 1)} of B.")
+    print(
+        f"\nThresholdout with T = {DWORK['threshold']:.4g}, sigma = {DWORK['noise_rate']:.4g} "
+        f"(times {2 * CUT:g} for a correlation), B = {DWORK['budget']}: epsilon = "
+        f"{2 * DWORK['budget'] / (DWORK['noise_rate'] * N_DWORK):.3g}; the correlations used "
+        f"{mean_and_error(runs['uses'], 1)} of B."
+    )
     if options.figures:
         draw_figures(steps, dwork, options.figures)
-    versions = [f"{module.__name__} {module.__version__}"
-                for module in (dpselect, sklearn, np, scipy)]
-    print(f"\nPython {platform.python_version()}, {', '.join(versions)}. Took "
-          f"{time.perf_counter() - start:.0f} s with {options.jobs} jobs, {after_steps:.0f} s of "
-          "them for the stepwise regressions.")
+    versions = [f"{module.__name__} {module.__version__}" for module in (dpselect, sklearn, np, scipy)]
+    print(
+        f"\nPython {platform.python_version()}, {', '.join(versions)}. Took "
+        f"{time.perf_counter() - start:.0f} s with {options.jobs} jobs, {after_steps:.0f} s of "
+        "them for the stepwise regressions."
+    )
 
 
 if __name__ == "__main__":

@@ -36,25 +36,66 @@ from dpselect import DPHuberRegressor, DPRidge
 EPSILONS = (0.1, 0.3, 1.0, 3.0)
 # target, its range, bounds of numbers (True: logarithm), categories
 TABLES = {
-    "diamonds": ("price", (0, 20_000), {
-        "carat": (0, 3), "depth": (50, 75), "table": (50, 70), "x": (3, 10), "y": (3, 10), "z": (2, 6),
-    }, ("cut", "color", "clarity")),
-    "Computers": ("price", (500, 5500), {
-        "speed": (25, 100), "hd": (80, 2100, True), "ram": (2, 32), "screen": (14, 17), "ads": (0, 350),
-        "trend": (1, 35),
-    }, ("cd", "multi", "premium")),
+    "diamonds": (
+        "price",
+        (0, 20_000),
+        {
+            "carat": (0, 3),
+            "depth": (50, 75),
+            "table": (50, 70),
+            "x": (3, 10),
+            "y": (3, 10),
+            "z": (2, 6),
+        },
+        ("cut", "color", "clarity"),
+    ),
+    "Computers": (
+        "price",
+        (500, 5500),
+        {
+            "speed": (25, 100),
+            "hd": (80, 2100, True),
+            "ram": (2, 32),
+            "screen": (14, 17),
+            "ads": (0, 350),
+            "trend": (1, 35),
+        },
+        ("cd", "multi", "premium"),
+    ),
     "NOxEmissions": ("LNOx", (1, 7), {"LNOxEm": (2, 9), "sqrtWS": (0, 4)}, ()),
-    "BudgetFood": ("wfood", (0, 1), {
-        "totexp": (1e4, 1e7, True), "age": (15, 100), "size": (1, 12),
-    }, ("town", "sex")),
-    "HI": ("whrswk", (0, 60), {
-        "experience": (0, 60), "kidslt6": (0, 4), "kids618": (0, 5), "husby": (0, 100),
-    }, ("hhi", "whi", "hhi2", "education", "race", "hispanic", "region")),
+    "BudgetFood": (
+        "wfood",
+        (0, 1),
+        {
+            "totexp": (1e4, 1e7, True),
+            "age": (15, 100),
+            "size": (1, 12),
+        },
+        ("town", "sex"),
+    ),
+    "HI": (
+        "whrswk",
+        (0, 60),
+        {
+            "experience": (0, 60),
+            "kidslt6": (0, 4),
+            "kids618": (0, 5),
+            "husby": (0, 100),
+        },
+        ("hhi", "whi", "hhi2", "education", "race", "hispanic", "region"),
+    ),
     "Star": ("tmathssk", (300, 650), {"totexpk": (0, 30)}, ("classk", "sex", "freelunk", "race")),
     "SLID": ("wages", (0, 50), {"education": (0, 20), "age": (16, 70)}, ("sex", "language")),
-    "adult": ("age", (17, 80), {
-        "hours-per-week": (0, 100), "education-num": (1, 16), "capital-gain": (0, 1e5, True),
-    }, ("workclass", "marital-status", "occupation", "relationship", "race", "sex")),
+    "adult": (
+        "age",
+        (17, 80),
+        {
+            "hours-per-week": (0, 100),
+            "education-num": (1, 16),
+            "capital-gain": (0, 1e5, True),
+        },
+        ("workclass", "marital-status", "occupation", "relationship", "race", "sex"),
+    ),
 }
 
 
@@ -110,7 +151,8 @@ def peers(frame, name, train, test, seed):
     """Yield epsilon, a name and the predictions of a peer."""
     target, span, numbers, categories = TABLES[name]
     schema = {
-        column: {"bounds": (low, high)} if not logarithmic
+        column: {"bounds": (low, high)}
+        if not logarithmic
         else {"bounds": (0, high - low), "transform": "log1p"}
         for column, (low, high, *logarithmic) in numbers.items()
     }
@@ -175,7 +217,7 @@ def main():
                 f"({error[epsilon, 'huber']:.3f}) | {of['too wide']:.3f} | {of['ridge']:.3f} "
                 f"| {best:.3f} | {boosted:.3f} | {of.get('diffprivlib', math.nan):.3f} | {without} |"
             )
-        print("\n".join(lines[-len(EPSILONS):]), flush=True)
+        print("\n".join(lines[-len(EPSILONS) :]), flush=True)
     if args.output:
         args.output.write_text("\n".join(lines) + "\n")
 

@@ -81,15 +81,30 @@ SUBSAMPLE_SEED = 20131
 KDD_RECORDS, SMALL_POOL = 40_000, 10_000
 # rounds, and those in which random stopping plays, by data set and number of alphas
 ALPHA_ROUNDS = {
-    ("adult", 200): (2, 1), ("adult", 50): (4, 2), ("adult", 10): (50, 20),
-    ("magic", 200): (5, 2), ("magic", 50): (20, 10), ("magic", 10): (100, 40),
+    ("adult", 200): (2, 1),
+    ("adult", 50): (4, 2),
+    ("adult", 10): (50, 20),
+    ("magic", 200): (5, 2),
+    ("magic", 50): (20, 10),
+    ("magic", 10): (100, 40),
 }
 MAP_ROUNDS = {"kdd": (3, 3), "adult": (3, 3), "magic": (5, 5)}
 SMALL_ROUNDS = 20
 ALPHA_METHODS = (
-    "auto", "data_independent", "optimal_risk", "stability", "CV13", "budget_split count",
-    "budget_split", "budget_split zCDP", "data_split", "random_stopping", "random", "random T",
-    "control", "control T",
+    "auto",
+    "data_independent",
+    "optimal_risk",
+    "stability",
+    "CV13",
+    "budget_split count",
+    "budget_split",
+    "budget_split zCDP",
+    "data_split",
+    "random_stopping",
+    "random",
+    "random T",
+    "control",
+    "control T",
 )
 MAPS = tuple(f"map {i}" for i in range(1 + len(WIDTHS) * len(SIZES)))
 MAP_METHODS = ("auto", "CV13", "stability", "budget_split", "random_stopping", *MAPS)
@@ -110,8 +125,15 @@ def alpha_contest(data, k, rounds, stopping_rounds):
     model = DPLogisticRegression(data_norm=data.data_norm, classes=[0, 1])
     grid = partial(alpha_grid, [float(data.data_norm**2 * alpha) for alpha in alphas])
     return Contest(
-        data.name, f"{k} alphas", *prepare(data), model, grid, EPSILONS, ALPHA_METHODS,
-        rounds, stopping_rounds,
+        data.name,
+        f"{k} alphas",
+        *prepare(data),
+        model,
+        grid,
+        EPSILONS,
+        ALPHA_METHODS,
+        rounds,
+        stopping_rounds,
     )
 
 
@@ -120,9 +142,16 @@ def map_contest(data, rounds, stopping_rounds):
     X, y = prepare(data, KDD_RECORDS if data.name == "KDD-99" else None)
     model = DPLogisticRegression(classes=[0, 1])
     return Contest(
-        data.name, "maps", X / data.data_norm, y,
-        Pipeline([("map", "passthrough"), ("model", model)]), partial(map_grid, data.data_norm),
-        MAP_EPSILONS, MAP_METHODS, rounds, stopping_rounds,
+        data.name,
+        "maps",
+        X / data.data_norm,
+        y,
+        Pipeline([("map", "passthrough"), ("model", model)]),
+        partial(map_grid, data.data_norm),
+        MAP_EPSILONS,
+        MAP_METHODS,
+        rounds,
+        stopping_rounds,
     )
 
 
@@ -130,7 +159,10 @@ def small_contests(data, rounds):
     """Return the contests over feature maps on few records."""
     X, y = prepare(data, SMALL_POOL)
     whole = replace(
-        map_contest(data, rounds, 0), X=X / data.data_norm, y=y, epsilons=SMALL_EPSILONS,
+        map_contest(data, rounds, 0),
+        X=X / data.data_norm,
+        y=y,
+        epsilons=SMALL_EPSILONS,
         methods=("auto", "optimal_risk made to"),
     )
     return [replace(whole, title=f"{n} records", n_records=n) for n in SMALL_SIZES]
@@ -146,8 +178,7 @@ def contests(options):
 
     found = [map_contest(sets[name], *limited(rounds)) for name, rounds in MAP_ROUNDS.items()]
     found += [
-        alpha_contest(sets[name], k, *limited(rounds))
-        for (name, k), rounds in ALPHA_ROUNDS.items()
+        alpha_contest(sets[name], k, *limited(rounds)) for (name, k), rounds in ALPHA_ROUNDS.items()
     ]
     for name in ("adult", "magic"):
         found += small_contests(sets[name], *limited([SMALL_ROUNDS]))
@@ -185,9 +216,7 @@ def compare(options, directory):
     }
     parts = {"alphas": [], "maps": [], "records": []}
     for contest, plan in zip(played, planned):
-        parts[contest.title.split()[-1]].append(
-            (contest, plan, own[contest.data, contest.title])
-        )
+        parts[contest.title.split()[-1]].append((contest, plan, own[contest.data, contest.title]))
     parts["alphas"].sort(key=lambda part: (part[0].data, len(part[0].grid(0)["alpha"])))
     if directory:
         figures([part for part in parts["alphas"] if part[0].title == "10 alphas"], directory)
@@ -221,9 +250,20 @@ def check(options, epsilon=1.0):
         "control T": {"strategy": "control"},
         "stability, 5 folds": {"strategy": "stability", "cv": 5},
     }
-    names = ("auto", "data_independent", "optimal_risk", "stability", "stability, 5 folds",
-             "budget_split count", "budget_split", "budget_split zCDP", "data_split",
-             "random_stopping", "random", "control T")
+    names = (
+        "auto",
+        "data_independent",
+        "optimal_risk",
+        "stability",
+        "stability, 5 folds",
+        "budget_split count",
+        "budget_split",
+        "budget_split zCDP",
+        "data_split",
+        "random_stopping",
+        "random",
+        "control T",
+    )
     planned = plans(contest)
     with Parallel(n_jobs=options.jobs) as parallel:
         ours = parallel(delayed(play)(contest, planned, number) for number in range(rounds))
@@ -240,12 +280,16 @@ def check(options, epsilon=1.0):
         here = ours.loc[ours["method"] == name.split(",")[0], "MSE"].to_numpy()
         lines.append([name, *map(mean_and_error, (theirs, here, here - theirs))])
     header = ["method", "whole search", "this benchmark", "difference"]
-    return "\n\n".join([
-        f"# Check: MAGIC, 10 alphas, epsilon = {epsilon:g}, {rounds} rounds",
-        ('MSE and its standard error, paired by round. "5 folds" is the default cv, beside the '
-        "benchmark's single split."),
-        markdown(header, lines),
-    ])
+    return "\n\n".join(
+        [
+            f"# Check: MAGIC, 10 alphas, epsilon = {epsilon:g}, {rounds} rounds",
+            (
+                'MSE and its standard error, paired by round. "5 folds" is the default cv, beside the '
+                "benchmark's single split."
+            ),
+            markdown(header, lines),
+        ]
+    )
 
 
 def search_once(contest, number, epsilon, strategy, **options):

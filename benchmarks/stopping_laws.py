@@ -75,7 +75,9 @@ def main():
                         if key not in pools:
                             models = [
                                 DPLogisticRegression(
-                                    key * epsilon, alpha=alpha, data_norm=data.data_norm,
+                                    key * epsilon,
+                                    alpha=alpha,
+                                    data_norm=data.data_norm,
                                     classes=np.unique(y),
                                 )
                                 for alpha in alphas
@@ -83,8 +85,11 @@ def main():
                             pools[key] = pool(models, X, y, parts, size)
                         scale = 1 / (n - n * 4 // 5) / run
                         found = searches(pools[key], law, scale, np.random.default_rng(1))
-                        print(f"  eta {eta}, mean {mean} k, run {run:.3f}: {found.mean():.3f} "
-                              f"({found.std(ddof=1) / SEARCHES**0.5:.3f})", flush=True)
+                        print(
+                            f"  eta {eta}, mean {mean} k, run {run:.3f}: {found.mean():.3f} "
+                            f"({found.std(ddof=1) / SEARCHES**0.5:.3f})",
+                            flush=True,
+                        )
 
 
 if __name__ == "__main__":

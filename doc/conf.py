@@ -41,9 +41,17 @@ mathjax3_config = {"chtml": {"matchFontHeight": False}}
 autosummary_generate = True
 # what scikit-learn gives to every estimator is documented there
 SCIKIT_LEARN = (
-    "BaseEstimator", "ClassifierMixin", "RegressorMixin", "DensityMixin", "TransformerMixin",
-    "OneToOneFeatureMixin", "SelectorMixin", "MetaEstimatorMixin", "_MetadataRequester",
-    "_SetOutputMixin", "Pipeline",
+    "BaseEstimator",
+    "ClassifierMixin",
+    "RegressorMixin",
+    "DensityMixin",
+    "TransformerMixin",
+    "OneToOneFeatureMixin",
+    "SelectorMixin",
+    "MetaEstimatorMixin",
+    "_MetadataRequester",
+    "_SetOutputMixin",
+    "Pipeline",
 )
 # and what Python gives to texts and errors, there
 PYTHON = ("StrEnum", "str", "RuntimeError", "ValueError", "UserWarning")

@@ -303,7 +303,9 @@ class PrivateModel(ReleaseMixin, MetaEstimatorMixin, BaseEstimator):
         if self._is_converted():
             twice = f": epsilon {own:.6g} for {ADJACENCIES[1]}, twice"
         return PrivacyLoss(
-            epsilon, float(self.delta) if noisy else 0.0, seeded=noisy and is_seeded(self.random_state),
+            epsilon,
+            float(self.delta) if noisy else 0.0,
+            seeded=noisy and is_seeded(self.random_state),
             label=f"{self.account}{twice}",
         )
 
@@ -344,8 +346,12 @@ class PrivateModel(ReleaseMixin, MetaEstimatorMixin, BaseEstimator):
                 "of epsilon, if its account holds for numbers of records that differ by one."
             )
         check_number(
-            "delta", self.delta, low_included=True, high=1.0,
-            why="it is the probability with which the bound may fail", instead="write 0.0, or 1e-6",
+            "delta",
+            self.delta,
+            low_included=True,
+            high=1.0,
+            why="it is the probability with which the bound may fail",
+            instead="write 0.0, or 1e-6",
         )
         if (self.delta > 0) != (self.delta_parameter is not None):
             raise CertificateError(
@@ -629,7 +635,11 @@ class PrivateModel(ReleaseMixin, MetaEstimatorMixin, BaseEstimator):
     def __sklearn_tags__(self):
         tags, inner = super().__sklearn_tags__(), get_tags(self.estimator)
         for name in (
-            "estimator_type", "classifier_tags", "regressor_tags", "target_tags", "input_tags",
+            "estimator_type",
+            "classifier_tags",
+            "regressor_tags",
+            "target_tags",
+            "input_tags",
         ):
             setattr(tags, name, getattr(inner, name))
         return tags

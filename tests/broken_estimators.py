@@ -227,8 +227,23 @@ class RowsOfPersonsInFull(DPPoissonRegressor):
 
 
 BROKEN = (
-    NoLedger, MeanBeside, ExactObjective, InterceptForgotten, NoiseOfTheLargestCount,
-    OwnEpsilonAlways, CertificateOfHalf, NegativeCounts, SparseRowsUnclipped, PredictsUnclipped,
-    HalfAModel, SameNoise, KeepsTheMinimiser, QuotesText, WarnsOfClipping, WeightsUnclipped,
-    NoiseForgetsWeights, PlainUnclipped, RowsOfPersonsInFull,
+    NoLedger,
+    MeanBeside,
+    ExactObjective,
+    InterceptForgotten,
+    NoiseOfTheLargestCount,
+    OwnEpsilonAlways,
+    CertificateOfHalf,
+    NegativeCounts,
+    SparseRowsUnclipped,
+    PredictsUnclipped,
+    HalfAModel,
+    SameNoise,
+    KeepsTheMinimiser,
+    QuotesText,
+    WarnsOfClipping,
+    WeightsUnclipped,
+    NoiseForgetsWeights,
+    PlainUnclipped,
+    RowsOfPersonsInFull,
 )

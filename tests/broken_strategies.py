@@ -45,8 +45,9 @@ class Third(Strategy):
     def score(self, candidate, X, y, part, test, noise):
         rows = candidate.transform(X)
         trial = Trial(candidate.model, self.selection_epsilon, noise)
-        return score_on(self.problem.score, trial.fitted(*take_part(rows, y, part)),
-                        *take_part(rows, y, test))
+        return score_on(
+            self.problem.score, trial.fitted(*take_part(rows, y, part)), *take_part(rows, y, test)
+        )
 
     def sensitivity(self):
         size = -(-self.problem.n_samples // (1 + len(self.problem.candidates)))
@@ -117,8 +118,11 @@ class ForgetsTheTraining(Third):
         choice = super().choose(X, y, stream)
         winner = self.problem.candidates[choice.best]
         model = fit_for_release(
-            winner.model, self.training_epsilon, stream.child("model").for_release(),
-            winner.transform(X), y,
+            winner.model,
+            self.training_epsilon,
+            stream.child("model").for_release(),
+            winner.transform(X),
+            y,
         )
         return Choice(choice.best, choice.losses, winner.with_steps(model))
 

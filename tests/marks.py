@@ -7,8 +7,8 @@ def slow_but(cases, *fast):
     """Return the cases, of which all but those at the places `fast` are slow."""
     places = [range(len(cases))[place] for place in fast]
     return [
-        case if i in places else pytest.param(
-            *(case if isinstance(case, tuple) else (case,)), marks=pytest.mark.slow
-        )
+        case
+        if i in places
+        else pytest.param(*(case if isinstance(case, tuple) else (case,)), marks=pytest.mark.slow)
         for i, case in enumerate(cases)
     ]

@@ -55,7 +55,12 @@ FOUND_BY = {
 WEIGHTED = (WeightsUnclipped, NoiseForgetsWeights)
 
 SLOW = (
-    MeanBeside, NegativeCounts, InterceptForgotten, NoiseOfTheLargestCount, ExactObjective, *WEIGHTED,
+    MeanBeside,
+    NegativeCounts,
+    InterceptForgotten,
+    NoiseOfTheLargestCount,
+    ExactObjective,
+    *WEIGHTED,
 )
 
 
@@ -70,9 +75,9 @@ def test_the_right_one_passes(most):
     check_private_estimator(estimator(DPPoissonRegressor).set_params(max_sample_weight=most))
 
 
-@pytest.mark.parametrize("kind", [
-    pytest.param(kind, marks=pytest.mark.slow) if kind in SLOW else kind for kind in BROKEN
-])
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=pytest.mark.slow) if kind in SLOW else kind for kind in BROKEN]
+)
 def test_broken_ones_are_refused(kind):
     """By the check that is meant; all of them together take long."""
     checks = {check.__name__: check for _, check in private_estimator_checks(estimator(kind))}
@@ -116,12 +121,16 @@ def with_classes(kind):
 SUMS_IN_SHORT = ("ScaledByTheLongestRow", "HalfTheNoise", "TwoReleasesForOne")
 
 
-@pytest.mark.parametrize("kind", [
-    pytest.param(kind, marks=pytest.mark.slow)
-    if SUMS_FOUND_BY[kind.__name__][0] == "check_the_loss_of_each_noise"
-    and kind.__name__ not in SUMS_IN_SHORT else kind
-    for kind in broken_sums.BROKEN
-])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(kind, marks=pytest.mark.slow)
+        if SUMS_FOUND_BY[kind.__name__][0] == "check_the_loss_of_each_noise"
+        and kind.__name__ not in SUMS_IN_SHORT
+        else kind
+        for kind in broken_sums.BROKEN
+    ],
+)
 def test_broken_sums_are_refused_for_what_is_wrong(kind):
     name, said = SUMS_FOUND_BY[kind.__name__]
     checks = {check.__name__: check for _, check in private_estimator_checks(with_classes(kind))}

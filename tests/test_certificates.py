@@ -32,9 +32,14 @@ def attack(rng, kind, perturbation, score_name, norm):
     R, s = 10 ** rng.uniform(-1, 2), 10 ** rng.uniform(-1, 0.5)
     K = int(rng.choice([2, 3]))
     model = kind(
-        epsilon=10 ** rng.uniform(-1, 2), alpha=10 ** rng.uniform(-4, 1) * R**2,
-        perturbation=perturbation, norm=norm, data_norm=R, intercept_scaling=s * R,
-        classes=np.arange(K), fit_intercept=bool(rng.integers(2)),
+        epsilon=10 ** rng.uniform(-1, 2),
+        alpha=10 ** rng.uniform(-4, 1) * R**2,
+        perturbation=perturbation,
+        norm=norm,
+        data_norm=R,
+        intercept_scaling=s * R,
+        classes=np.arange(K),
+        fit_intercept=bool(rng.integers(2)),
     )
     problems = 1 if K == 2 else K
     dimension = d + model.fit_intercept
@@ -108,10 +113,16 @@ def test_training_certificate_is_nearly_attained(name, margin):
     assert 0.95 <= ratio <= 1.0 + 1e-9
 
 
-@pytest.mark.parametrize("name, margin, least", [
-    # of decisions that are the predictions, and of those that rise by less
-    ("hinge", 0.0, 0.95), ("hinge", -0.6, 0.6), ("logistic", -5.0, 0.95), ("brier", -0.35, 0.9),
-])
+@pytest.mark.parametrize(
+    "name, margin, least",
+    [
+        # of decisions that are the predictions, and of those that rise by less
+        ("hinge", 0.0, 0.95),
+        ("hinge", -0.6, 0.6),
+        ("logistic", -5.0, 0.95),
+        ("brier", -0.35, 0.9),
+    ],
+)
 def test_training_certificate_of_a_less_steep_loss(name, margin, least, monkeypatch):
     assert least <= corner(SCORES[name], margin, 0.6) <= 1.0 + 1e-9
     if margin == -0.6:  # decisions that rise by more are caught
@@ -154,8 +165,9 @@ def erratum_case(score, perturbation):
     model = with_noise(model, np.full((2, 1, 1), 3.0))
     assert math.isclose(3.0, math.log(k / delta))
     T = np.zeros((1, 1)), np.ones(1)
-    change = abs(q(model, T, (np.ones((1, 1)), [1]), score)
-                 - q(model, T, (np.ones((1, 1)), [-1]), score))
+    change = abs(
+        q(model, T, (np.ones((1, 1)), [1]), score) - q(model, T, (np.ones((1, 1)), [-1]), score)
+    )
     return change, published_beta_2(1.0, 6.0, 1, 1, k, delta), model
 
 
@@ -198,9 +210,7 @@ def test_failure_probability_bounds_all_but_a_share_of_the_noise():
 @pytest.mark.parametrize("K", [3, 10])
 def test_classes_share_epsilon_and_the_failure_probability(K, kind, perturbation, norm):
     """None of K problems may fail: each has epsilon / K, and fails with a K-th of the probability."""
-    several, one = (
-        kind(alpha=0.1, perturbation=perturbation, classes=range(k), **norm) for k in (K, 2)
-    )
+    several, one = (kind(alpha=0.1, perturbation=perturbation, classes=range(k), **norm) for k in (K, 2))
     of_all, of_one = PublicShape(400, 3, K), PublicShape(400, 3, 1)
     for epsilon, p in ((0.1, 0.5), (1.0, 1e-2), (20.0, 1e-6), (1.0, None)):
         share = None if p is None else p / K
@@ -211,7 +221,8 @@ def test_classes_share_epsilon_and_the_failure_probability(K, kind, perturbation
             found, expected = (
                 model.calibration(shape, loss).certificate(HingeScore(), failure_probability=tail)
                 for model, shape, loss, tail in (
-                    (several, of_all, K * epsilon, p), (one, of_one, epsilon, share)
+                    (several, of_all, K * epsilon, p),
+                    (one, of_one, epsilon, share),
                 )
             )
             for field in dataclasses.fields(Certificate):
@@ -241,7 +252,8 @@ def brute_force(training, span, splits, n, residual=0.0):
     worst = np.zeros(len(training))
     for r in range(n):
         total = sum(
-            np.sum(train == r) * training[:, j] + np.sum(test == r) * span[:, j] / len(test)
+            np.sum(train == r) * training[:, j]
+            + np.sum(test == r) * span[:, j] / len(test)
             + (r not in train) * residual[:, j]
             for j, (train, test) in enumerate(splits)
         )
@@ -251,9 +263,13 @@ def brute_force(training, span, splits, n, residual=0.0):
 
 @pytest.mark.parametrize(
     "splitter",
-    [KFold(3), KFold(4, shuffle=True, random_state=0), RepeatedKFold(n_splits=2, n_repeats=9),
-     # (with records that are in neither part of a split)
-     ShuffleSplit(40, test_size=0.2, train_size=0.5, random_state=0)],
+    [
+        KFold(3),
+        KFold(4, shuffle=True, random_state=0),
+        RepeatedKFold(n_splits=2, n_repeats=9),
+        # (with records that are in neither part of a split)
+        ShuffleSplit(40, test_size=0.2, train_size=0.5, random_state=0),
+    ],
 )
 def test_sensitivities_of_splits(splitter):
     n, rng = 23, np.random.default_rng(0)

@@ -42,9 +42,9 @@ def checks(strategy, **parameters):
     return {check.__name__: check for check in found if "Telling" in str(check)}
 
 
-@pytest.mark.parametrize("kind", [
-    pytest.param(kind, marks=pytest.mark.slow) if kind in SLOW else kind for kind in FOUND_BY
-])
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=pytest.mark.slow) if kind in SLOW else kind for kind in FOUND_BY]
+)
 def test_broken_ones_are_refused(kind):
     """For what is wrong, where their parent passes."""
     check, said = FOUND_BY[kind]
@@ -96,13 +96,21 @@ def test_control_is_not_private():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("strategy, estimator, grid, parameters", [
-    ("stability", DPRidge(target_range=(-1, 1)), {"alpha": [0.01, 1.0]}, {}),
-    ("stability", DPLogisticRegression(classes=[0, 1]), {"alpha": [0.1, 1.0]}, {"delta": 1e-3}),
-    ("budget_split", DPLogisticRegression(classes=[0, 1]), {"alpha": [0.1, 1.0]}, {"delta": 1e-3}),
-    ("data_split", DPLogisticRegression(classes=[0, 1]), {"data_norm": [0.5, 2.0]},
-     {"scoring": "accuracy", "cv": 3, "epsilon": 0.5}),
-], ids=lambda value: value if isinstance(value, str) else type(value).__name__)
+@pytest.mark.parametrize(
+    "strategy, estimator, grid, parameters",
+    [
+        ("stability", DPRidge(target_range=(-1, 1)), {"alpha": [0.01, 1.0]}, {}),
+        ("stability", DPLogisticRegression(classes=[0, 1]), {"alpha": [0.1, 1.0]}, {"delta": 1e-3}),
+        ("budget_split", DPLogisticRegression(classes=[0, 1]), {"alpha": [0.1, 1.0]}, {"delta": 1e-3}),
+        (
+            "data_split",
+            DPLogisticRegression(classes=[0, 1]),
+            {"data_norm": [0.5, 2.0]},
+            {"scoring": "accuracy", "cv": 3, "epsilon": 0.5},
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) else type(value).__name__,
+)
 def test_other_models_and_settings(strategy, estimator, grid, parameters):
     report = check_strategy(strategy, estimator, grid, n_trials=0, **parameters)
     own = [text for text in passed(report) if type(estimator).__name__ in text]

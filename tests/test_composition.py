@@ -89,7 +89,8 @@ def test_several_outputs_add_up(data, tmp_path):
 def test_an_accuracy_first_search_states_its_own_loss(data):
     search = AccuracyFirstSearchCV(
         make_pipeline(DPBoundsScaler(0.25), DPLogisticRegression(alpha=0.1, classes=[0, 1])),
-        {"dplogisticregression__epsilon": [0.5, 1.0]}, target=5.0,
+        {"dplogisticregression__epsilon": [0.5, 1.0]},
+        target=5.0,
     )
     assert privacy_of(fitted(search, data)) == search.privacy_
 
@@ -190,9 +191,7 @@ def test_only_what_adds_up_is_added(estimator, says):
 
 @pytest.mark.parametrize("name", ["BaggingRegressor", "VotingClassifier", "OneVsOneClassifier"])
 def test_a_sum_that_does_not_hold_is_caught(name, monkeypatch):
-    (case,) = [
-        case for case in meta.cases(meta.AS_IT_COMES) if type(case.values[0]).__name__ == name
-    ]
+    (case,) = [case for case in meta.cases(meta.AS_IT_COMES) if type(case.values[0]).__name__ == name]
     monkeypatch.setitem(composition.MEMBERS, type(case.values[0]), lambda fitted: fitted.estimators_)
     with pytest.raises(AssertionError):
         check_what_is_added(*case.values)

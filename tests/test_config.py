@@ -131,8 +131,11 @@ def data():
 def test_a_search_hands_it_to_its_workers(data):
     said.clear()
     search = StabilityGridSearchCV(
-        DPLogisticRegression(classes=[0, 1]), {"alpha": [0.1, 1.0]}, strategy="stability",
-        scoring=Tells(), n_jobs=2,
+        DPLogisticRegression(classes=[0, 1]),
+        {"alpha": [0.1, 1.0]},
+        strategy="stability",
+        scoring=Tells(),
+        n_jobs=2,
     )
     with dpselect.config_context(strict=True), parallel_config("threading"):
         search.fit(*data)
@@ -171,10 +174,15 @@ def test_a_warning_that_says_nothing_of_privacy_stays_one(data, monkeypatch):
         stops_early(data, monkeypatch)
 
 
-@pytest.mark.parametrize("category, error", [
-    (dpselect.PrivacyLeakWarning, True), (dpselect.SeededNoiseWarning, True), (UserWarning, False),
-    (RuntimeWarning, False),
-])
+@pytest.mark.parametrize(
+    "category, error",
+    [
+        (dpselect.PrivacyLeakWarning, True),
+        (dpselect.SeededNoiseWarning, True),
+        (UserWarning, False),
+        (RuntimeWarning, False),
+    ],
+)
 def test_what_strict_mode_raises(category, error):
     expected = pytest.raises(PrivacyLeakError) if error else pytest.warns(category)
     with expected, dpselect.config_context(strict=True):

@@ -35,19 +35,40 @@ def test_each_shape_that_is_compared_has_a_result():
 
 def lines(**seconds):
     """Timings of three rounds of one workload, by side and contestant."""
-    return pd.DataFrame([
-        {"part": "single", "task": "fit", "n": 10, "d": 2, "run": 1, "threads": 1, "side": side,
-         "contestant": name, "round": i, "cpu": value, "wall": 1.0, "warned": ""}
-        for (side, name), values in seconds["timed"].items() for i, value in enumerate(values)
-    ])
+    return pd.DataFrame(
+        [
+            {
+                "part": "single",
+                "task": "fit",
+                "n": 10,
+                "d": 2,
+                "run": 1,
+                "threads": 1,
+                "side": side,
+                "contestant": name,
+                "round": i,
+                "cpu": value,
+                "wall": 1.0,
+                "warned": "",
+            }
+            for (side, name), values in seconds["timed"].items()
+            for i, value in enumerate(values)
+        ]
+    )
 
 
 def test_a_ratio_is_of_the_same_round_and_of_the_fastest_solver_by_its_median():
     ours, slow, fast = ("dpselect", "A"), ("rival", "slow"), ("rival", "fast")
     # the machine is busy in the last round; each solver is the faster one in some round
-    (line,) = compare.ratios(lines(timed={
-        ours: [2.0, 4.0, 40.0], slow: [0.5, 3.0, 30.0], fast: [1.0, 1.0, 20.0],
-    })).itertuples()
+    (line,) = compare.ratios(
+        lines(
+            timed={
+                ours: [2.0, 4.0, 40.0],
+                slow: [0.5, 3.0, 30.0],
+                fast: [1.0, 1.0, 20.0],
+            }
+        )
+    ).itertuples()
     assert (line.fastest, line.seconds, line.its, line.ratio) == ("fast", 4.0, 1.0, 2.0)
 
 
@@ -69,8 +90,16 @@ def test_a_run_goes_on_and_asks_each_contestant_in_each_round(tmp_path, monkeypa
 
     def workload(title):
         return _timing_rounds.Workload(
-            "small", title, "labels", (20, 2), [contestant("dpselect"), contestant("rival"),
-            _timing_rounds.Contestant("not there", "", request={"contestant": "absent"})], 2,
+            "small",
+            title,
+            "labels",
+            (20, 2),
+            [
+                contestant("dpselect"),
+                contestant("rival"),
+                _timing_rounds.Contestant("not there", "", request={"contestant": "absent"}),
+            ],
+            2,
         )
 
     def seconds(call, threads):
@@ -97,10 +126,18 @@ def test_an_exponent_is_the_slope_on_logarithmic_axes(cost, slope):
 
 
 def test_a_projection_scales_work_by_rows_and_columns_and_tasks_by_groups():
-    known = pd.DataFrame({
-        "model": ["DPLogisticRegression", "DPRidge"], "n": 1_000_000, "d": 50, "chunks": 10,
-        "workers": 2, "on_workers": 2.0, "client": 1.0, "tasks": 100,
-    })
+    known = pd.DataFrame(
+        {
+            "model": ["DPLogisticRegression", "DPRidge"],
+            "n": 1_000_000,
+            "d": 50,
+            "chunks": 10,
+            "workers": 2,
+            "on_workers": 2.0,
+            "client": 1.0,
+            "tasks": 100,
+        }
+    )
     *_, logistic, ridge, _ = cost_tables.projection(known).splitlines()
     # 2,000 times the numbers on 100 workers; 30 groups on each and not 2, of 25 tasks, each .01 seconds
     assert logistic.split()[1:] == ["40", "75,000", "750", "790"]
@@ -110,10 +147,14 @@ def test_a_projection_scales_work_by_rows_and_columns_and_tasks_by_groups():
 
 def test_before_is_no_rival_and_takes_part_in_the_same_rounds_by_the_same_contestant():
     before = f"{_timing_rounds.BEFORE}env"
-    timed = lines(timed={
-        ("dpselect", "A"): [2.0, 4.0, 40.0], ("dpselect", "B"): [1.0, 1.0, 1.0],
-        (before, "A"): [1.0, 4.0, 10.0], ("rival", "fast"): [1.0, 1.0, 20.0],
-    })
+    timed = lines(
+        timed={
+            ("dpselect", "A"): [2.0, 4.0, 40.0],
+            ("dpselect", "B"): [1.0, 1.0, 1.0],
+            (before, "A"): [1.0, 4.0, 10.0],
+            ("rival", "fast"): [1.0, 1.0, 20.0],
+        }
+    )
     assert set(compare.ratios(timed)["side"]) == {"rival"}
     # B is new: an older version has none
     (line,) = compare.after_by_before(timed).itertuples()
@@ -137,8 +178,10 @@ class Refusing:
 @pytest.fixture
 def workload(monkeypatch):
     monkeypatch.setattr(_timing_rounds, "seconds", lambda call, threads: (1.0, 1.0, []))
-    contestants = [_timing_rounds.Contestant("dpselect", "A", lambda X, y: None),
-                   _timing_rounds.Contestant("rival", "R", lambda X, y: None)]
+    contestants = [
+        _timing_rounds.Contestant("dpselect", "A", lambda X, y: None),
+        _timing_rounds.Contestant("rival", "R", lambda X, y: None),
+    ]
     return _timing_rounds.Workload("single", "fit", "uniform", (4, 2), contestants)
 
 
@@ -147,7 +190,10 @@ def test_what_another_version_refuses_is_left_out(workload, capsys):
     timed = _timing_rounds.play(workload, [1], 2, versions=[old, newer])
     sides = [line["side"] for line in timed]
     assert {side: sides.count(side) for side in sides} == {
-        "dpselect": 2, "rival": 2, f"{_timing_rounds.BEFORE}newer": 2}
+        "dpselect": 2,
+        "rival": 2,
+        f"{_timing_rounds.BEFORE}newer": 2,
+    }
     assert len(old.asked) == 1 and len(newer.asked) == 3
     assert newer.asked[0] == {"contestant": "dpselect", "workload": ["single", "fit"], "label": "A"}
     assert f"{_timing_rounds.BEFORE}old is left out" in capsys.readouterr().err

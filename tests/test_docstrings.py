@@ -12,7 +12,14 @@ from dpselect.model_selection import AccuracyPlan, Choice, Problem, SelectionPla
 validate = pytest.importorskip("numpydoc.validate").validate
 
 MODULES = (
-    "", "accounting", "audit", "evaluation", "mechanisms", "metrics", "model_selection", "noise",
+    "",
+    "accounting",
+    "audit",
+    "evaluation",
+    "mechanisms",
+    "metrics",
+    "model_selection",
+    "noise",
     "preprocessing",
 )
 # parameters or returned values without a description or a type; no docstring; no example
@@ -24,7 +31,8 @@ def public_objects():
     for name in MODULES:
         module = import_module(f"dpselect.{name}".rstrip("."))
         listed = getattr(module, "__all__", None) or [
-            key for key, value in vars(module).items()
+            key
+            for key, value in vars(module).items()
             if not key.startswith("_") and getattr(value, "__module__", None) == module.__name__
         ]
         for key in listed:
@@ -46,8 +54,10 @@ OBJECTS = {name: (value, own) for name, value, own in public_objects()}
 def needs_no_example(value):
     """Errors, abstract bases, and what only functions of this library make."""
     made = (ScoreChange, EpsilonBound, AccuracyPlan, Choice, Problem, SelectionPlan)
-    return inspect.isabstract(value) or value in made or (
-        inspect.isclass(value) and issubclass(value, (Exception, Warning))
+    return (
+        inspect.isabstract(value)
+        or value in made
+        or (inspect.isclass(value) and issubclass(value, (Exception, Warning)))
     )
 
 

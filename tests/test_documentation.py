@@ -17,8 +17,17 @@ import dpselect
 DOC = Path(__file__).parents[1] / "doc"
 PACKAGE = Path(dpselect.__file__).parent
 MODULES = (
-    "", "accounting", "audit", "base", "export", "mechanisms", "metrics", "noise",
-    "preprocessing", "records", "testing",
+    "",
+    "accounting",
+    "audit",
+    "base",
+    "export",
+    "mechanisms",
+    "metrics",
+    "noise",
+    "preprocessing",
+    "records",
+    "testing",
 )
 
 
@@ -26,7 +35,8 @@ def public_names(name):
     """Those in `__all__`, or else the classes of a module for authors, or else its functions."""
     module = import_module(f"dpselect.{name}".rstrip("."))
     own = {
-        key: value for key, value in vars(module).items()
+        key: value
+        for key, value in vars(module).items()
         if not key.startswith("_") and getattr(value, "__module__", None) == module.__name__
     }
     classes = [key for key, value in own.items() if isinstance(value, type)]
@@ -57,10 +67,21 @@ def test_links_to_scikit_learn_go_to_names_that_it_has():
 
 # what fits on folds that are stratified for a classifier, unless it is told otherwise
 ON_FOLDS = {
-    "GridSearchCV", "RandomizedSearchCV", "HalvingGridSearchCV", "HalvingRandomSearchCV", "RFECV",
-    "SequentialFeatureSelector", "StackingClassifier", "CalibratedClassifierCV",
-    "TunedThresholdClassifierCV", "cross_validate", "cross_val_score", "cross_val_predict",
-    "learning_curve", "validation_curve", "permutation_test_score",
+    "GridSearchCV",
+    "RandomizedSearchCV",
+    "HalvingGridSearchCV",
+    "HalvingRandomSearchCV",
+    "RFECV",
+    "SequentialFeatureSelector",
+    "StackingClassifier",
+    "CalibratedClassifierCV",
+    "TunedThresholdClassifierCV",
+    "cross_validate",
+    "cross_val_score",
+    "cross_val_predict",
+    "learning_curve",
+    "validation_curve",
+    "permutation_test_score",
 }
 
 
@@ -89,9 +110,7 @@ def programs():
 
 def test_no_example_stratifies():
     """But for a model that is not private, and is shown to be replaced."""
-    shown = {
-        (path.name, call) for path, source in programs() for call in stratified_by_default(source)
-    }
+    shown = {(path.name, call) for path, source in programs() for call in stratified_by_default(source)}
     assert {name for name, _ in shown} <= {"migrating.rst"}
     assert all("GridSearchCV(model, {'logisticregression__C'" in call for _, call in shown)
 
@@ -125,7 +144,8 @@ def test_from_a_file_to_a_model_in_eight_lines(tmp_path, monkeypatch):
     source = "".join(example.source for example in doctest.DocTestParser().get_examples(block))
     assert len(source.splitlines()) <= 8
     numbers = [
-        node.value for node in ast.walk(ast.parse(source))
+        node.value
+        for node in ast.walk(ast.parse(source))
         if isinstance(node, ast.Constant) and type(node.value) in (int, float)
     ]
     assert sorted(numbers) == [0, 0.5, 18, 90, 1e6]  # bounds, and epsilon
@@ -134,8 +154,11 @@ def test_from_a_file_to_a_model_in_eight_lines(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("people.csv").write_text(
         "age,ill,income,work\n"
-        + "".join(f"{18 + i % 73},{'no' if i % 73 < 40 else 'yes'},{i if i % 9 else ''},public\n"
-                  "20,no,NA,none\n" for i in range(2000))
+        + "".join(
+            f"{18 + i % 73},{'no' if i % 73 < 40 else 'yes'},{i if i % 9 else ''},public\n"
+            "20,no,NA,none\n"
+            for i in range(2000)
+        )
     )
     names = {"pd": pd, "file": "people.csv"}
     exec(source, names)

@@ -153,10 +153,14 @@ def test_fits_say_what_made_them():
         assert model.fit(X, Y).privacy_.event is None
 
 
-@pytest.mark.parametrize("kind, classes, given", [
-    (DPLogisticRegression, [0, 1], {"norm": "l2"}), (DPLinearSVC, [0, 1], {"fit_intercept": False}),
-    (DPLogisticRegression, [0, 1, 2], {"fit_intercept": False}),
-])
+@pytest.mark.parametrize(
+    "kind, classes, given",
+    [
+        (DPLogisticRegression, [0, 1], {"norm": "l2"}),
+        (DPLinearSVC, [0, 1], {"fit_intercept": False}),
+        (DPLogisticRegression, [0, 1, 2], {"fit_intercept": False}),
+    ],
+)
 def test_an_event_that_covers_whatever_norm_is_learned(kind, classes, given):
     shape = PublicShape(2000, 60, len(classes) if classes[2:] else 1)
     places = np.array([*np.linspace(0, 1, 40), 2.0])
@@ -164,7 +168,9 @@ def test_an_event_that_covers_whatever_norm_is_learned(kind, classes, given):
     def events(alpha, learned):
         return [
             kind(0.3, classes=classes, delta=1e-6, data_norm=R, alpha=alpha, **given)
-            .calibration(shape).event(learned=learned) for R in 2.0 ** np.array([-20, -2.25, 20])
+            .calibration(shape)
+            .event(learned=learned)
+            for R in 2.0 ** np.array([-20, -2.25, 20])
         ]
 
     (one,) = set(events("auto", True))
@@ -238,6 +244,7 @@ def test_an_event_that_spends_more_is_refused_at_every_size(kind, size, tmp_path
     size *= 1e4 if kind is ChoiceEvent and size < 1e-6 else 1
     check_slack(kind(size), tmp_path)
     if size < 1e-2:
+
         def careless(event, epsilon, delta):
             return bool(event.profile(np.array(epsilon * (1 + 1e-6) + 1e-6)) > delta * (1 + 1e-6))
 
@@ -265,7 +272,8 @@ def test_losses_of_fits_may_be_entered_by_hand_at_every_size(epsilon, delta, tmp
     y = (X[:, 0] > 0).astype(int)
     ledger, n_events = PrivacyLedger(tmp_path / "a.ledger", epsilon=1e3, delta=0.1), 0
     for model in (
-        DPLogisticRegression(epsilon, classes=[0, 1], delta=delta), DPBoundsScaler(epsilon),
+        DPLogisticRegression(epsilon, classes=[0, 1], delta=delta),
+        DPBoundsScaler(epsilon),
         DPLogisticRegression(epsilon, classes=[0, 1], delta=delta, perturbation="output"),
         DPRidge(epsilon, target_range=(0, 1), norm="l2", delta=delta),
     ):

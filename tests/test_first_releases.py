@@ -146,9 +146,11 @@ def test_the_model_is_that_of_the_numbers_as_if_typed(name):
 # in all settings of the models that learn, whatever the noise of the rest is made of
 LEARNING = {
     name: clone(model).set_params(
-        data_norm="auto", data_norm_l1="auto" if model.data_norm_l1 else None,
+        data_norm="auto",
+        data_norm_l1="auto" if model.data_norm_l1 else None,
     )
-    for name, model in {**LINEAR, **RIDGE}.items() if "0.2" not in name and name[-2:] != "-0"
+    for name, model in {**LINEAR, **RIDGE}.items()
+    if "0.2" not in name and name[-2:] != "-0"
 } | MODELS
 
 
@@ -174,7 +176,8 @@ DECIDING = {name: model for name, model in LEARNING.items() if model.delta} | {
     f"{name}, rows of l1 norm {l1}": clone(MODELS[name]).set_params(
         epsilon=0.4, delta=0.02, data_norm_l1=l1
     )
-    for name in ("logistic", "svc", "poisson", "huber") for l1 in (0.3, 3.0)
+    for name in ("logistic", "svc", "poisson", "huber")
+    for l1 in (0.3, 3.0)
 }
 
 
@@ -189,7 +192,9 @@ def test_what_is_stated_depends_on_no_record(name):
 # each kind of number that is learned, for each number of classes
 LEARNED = {
     (release, len(getattr(model, "classes", ()))): model
-    for model in LEARNING.values() if not model.delta for release in first_releases(model).values()
+    for model in LEARNING.values()
+    if not model.delta
+    for release in first_releases(model).values()
 }
 
 
@@ -324,8 +329,12 @@ def test_a_search_is_that_of_the_numbers_as_if_typed_with_what_is_left(strategy,
 
     def search(model, epsilon):
         return StabilityGridSearchCV(
-            Pipeline([*steps, ("model", model)]), {f"model__{name}": [0.5, 1.0, 2.0]}, epsilon=epsilon,
-            strategy=strategy, n_noise_samples=2, random_state=4,
+            Pipeline([*steps, ("model", model)]),
+            {f"model__{name}": [0.5, 1.0, 2.0]},
+            epsilon=epsilon,
+            strategy=strategy,
+            n_noise_samples=2,
+            random_state=4,
         ).fit(X, y)
 
     found = search(model, 40.0)
@@ -364,10 +373,13 @@ def test_a_search_in_which_it_is_not_worth_it_spends_nothing_on_it():
     assert search.best_estimator_.base_rate is None
 
 
-@pytest.mark.parametrize("grid", [
-    {"polynomialfeatures__degree": [1, 2]},
-    {"logistic__data_norm": ["auto"], "polynomialfeatures__degree": [1, 2]},
-])
+@pytest.mark.parametrize(
+    "grid",
+    [
+        {"polynomialfeatures__degree": [1, 2]},
+        {"logistic__data_norm": ["auto"], "polynomialfeatures__degree": [1, 2]},
+    ],
+)
 def test_rows_of_several_kinds_would_need_several_releases(grid):
     pipeline = make_pipeline(PolynomialFeatures(), clone(LOGISTIC)).set_params()
     pipeline.steps[-1] = ("logistic", pipeline.steps[-1][1])
@@ -399,8 +411,13 @@ def test_an_accuracy_first_search_with_a_public_rate(method):
     y = (X[:, 0] > 1).astype(int)
     model = DPLogisticRegression(alpha=0.3, classes=[0, 1], base_rate=0.16, perturbation="output")
     search = AccuracyFirstSearchCV(
-        model, {"epsilon": np.geomspace(0.1, 5000, 80)}, target=0.05, method=method,
-        max_epsilon=math.inf, failure_probability=1e-6, random_state=3,
+        model,
+        {"epsilon": np.geomspace(0.1, 5000, 80)},
+        target=0.05,
+        method=method,
+        max_epsilon=math.inf,
+        failure_probability=1e-6,
+        random_state=3,
     ).fit(X, y)
     exact = clone(model).set_params(epsilon=float("inf")).fit(X, y)
 
@@ -416,9 +433,9 @@ def test_tables_learn_class_shares_where_they_are_scarce():
     rng = np.random.default_rng(0)
     X, y = rng.uniform(size=(2100, 12)), rng.uniform(size=2100) < 0.1
     schema = dict.fromkeys("abcdefghijkl", (0, 1))
-    scarce = tabular_pipeline(
-        schema, DPLogisticRegression(0.1, classes=[False, True]), expansion=2
-    ).fit(X, y)
+    scarce = tabular_pipeline(schema, DPLogisticRegression(0.1, classes=[False, True]), expansion=2).fit(
+        X, y
+    )
     assert 0 < scarce["model"].base_rate_ < 1 and len(scarce["model"].privacy_.releases) == 2
     plenty = tabular_pipeline(schema, DPLogisticRegression(10.0, classes=[False, True])).fit(X, y)
     assert plenty["model"].base_rate_ is None and len(plenty["model"].privacy_.releases) == 1
@@ -492,6 +509,4 @@ def test_a_public_rate_passes_the_checks(max_derivative):
 def test_what_is_learned_without_noise_is_found():
     statement = ReleaseStatement(("coef_", "intercept_", "base_rate_"))
     with pytest.raises(AssertionError, match="check_the_stated_loss"):
-        check_private_estimator(
-            LearnsExactly(base_rate="auto", classes=[0, 1]), statement, n_trials=500
-        )
+        check_private_estimator(LearnsExactly(base_rate="auto", classes=[0, 1]), statement, n_trials=500)

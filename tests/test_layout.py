@@ -41,10 +41,12 @@ def order(graph):
 
 @pytest.fixture(scope="module")
 def graph():
-    return packages({
-        path.relative_to(PACKAGE).with_suffix("").parts: path.read_text()
-        for path in PACKAGE.rglob("*.py")
-    })
+    return packages(
+        {
+            path.relative_to(PACKAGE).with_suffix("").parts: path.read_text()
+            for path in PACKAGE.rglob("*.py")
+        }
+    )
 
 
 def test_no_circles(graph):
@@ -120,7 +122,8 @@ def test_epsilon_is_passed_and_not_written():
     allowed = {("model_selection", "final_fit"), ("base", "estimator")}
     found = {
         path.relative_to(PACKAGE).with_suffix("").parts: list(writes_of_epsilon(path.read_text()))
-        for path in PACKAGE.rglob("*.py") if path.parent.name != "testing"  # it changes what a user may
+        for path in PACKAGE.rglob("*.py")
+        if path.parent.name != "testing"  # it changes what a user may
     }
     assert {path for path, calls in found.items() if calls} == allowed
     assert [len(found[path]) for path in sorted(allowed)] == [1, 1]

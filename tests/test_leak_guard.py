@@ -132,8 +132,7 @@ def test_no_other_default_learns_from_the_records():
         "evaluation": "nothing is evaluated",
     }
     estimators = [
-        getattr(module, name) for module in (dpselect, dpselect.preprocessing)
-        for name in module.__all__
+        getattr(module, name) for module in (dpselect, dpselect.preprocessing) for name in module.__all__
     ]
     seen = set()
     for estimator in estimators:
@@ -158,8 +157,10 @@ def test_scores_of_training_records(estimator, data):
     X, y = data
     model = clone(estimator).fit(X, y)
     assert_guarded(
-        PrivacyLeakWarning, "trained on.*score records that took no part",
-        lambda: model.score(X, y), model,
+        PrivacyLeakWarning,
+        "trained on.*score records that took no part",
+        lambda: model.score(X, y),
+        model,
     )
     says_nothing(lambda: model.score(X.copy(), y))
 
@@ -193,7 +194,12 @@ def test_there_is_no_best_score(data):
 # --- steps before the model
 
 LEARNING_STEPS = [
-    StandardScaler(), MinMaxScaler(), PCA(), SimpleImputer(), OneHotEncoder(), TfidfVectorizer(),
+    StandardScaler(),
+    MinMaxScaler(),
+    PCA(),
+    SimpleImputer(),
+    OneHotEncoder(),
+    TfidfVectorizer(),
     SelectKBest(),
 ]
 
@@ -281,23 +287,21 @@ SEEDED = [
 @pytest.mark.parametrize("estimator", SEEDED, ids=lambda estimator: type(estimator).__name__)
 def test_seeds(estimator, data):
     estimator = clone(estimator)
-    assert_guarded(
-        SeededNoiseWarning, "use random_state=None", lambda: estimator.fit(*data), estimator
-    )
+    assert_guarded(SeededNoiseWarning, "use random_state=None", lambda: estimator.fit(*data), estimator)
 
 
 def test_seeds_of_a_holdout(data):
     X, y = data
     holdout = Thresholdout(random_state=0)
     assert_guarded(
-        SeededNoiseWarning, "use random_state=None",
-        lambda: holdout.fit(X[:100], y[:100], X_holdout=X[100:], y_holdout=y[100:]), holdout,
+        SeededNoiseWarning,
+        "use random_state=None",
+        lambda: holdout.fit(X[:100], y[:100], X_holdout=X[100:], y_holdout=y[100:]),
+        holdout,
     )
 
 
 def test_an_exact_choice(data):
     search = StabilityGridSearchCV(MODEL, GRID, strategy="control")
-    assert_guarded(
-        PrivacyLeakWarning, "exact scores.*public records", lambda: search.fit(*data), search
-    )
+    assert_guarded(PrivacyLeakWarning, "exact scores.*public records", lambda: search.fit(*data), search)
     assert search.privacy_.epsilon == float("inf")

@@ -32,7 +32,13 @@ from dpselect.preprocessing import BoundedScaler, NormClipper
 from dpselect.testing.attempts import attempt
 
 RELEASED = {
-    "coef_", "intercept_", "best_index_", "best_params_", "gram_", "moment_", "density_",
+    "coef_",
+    "intercept_",
+    "best_index_",
+    "best_params_",
+    "gram_",
+    "moment_",
+    "density_",
     # the eigenvectors of gram_
     "_decomposed",
     # models along a path, and noisy answers
@@ -92,7 +98,8 @@ def holds(estimator, numbers):
     """Whether the pickle or the representation of `estimator` holds one of `numbers`."""
     content, shown = pickle.dumps(estimator), repr(estimator) + str(getattr(estimator, "__dict__", ""))
     return any(
-        struct.pack("<d", number) in content or struct.pack(">d", number) in content
+        struct.pack("<d", number) in content
+        or struct.pack(">d", number) in content
         or repr(float(number)) in shown
         for number in numbers
     )
@@ -111,11 +118,14 @@ PIPELINE = make_pipeline(
 ESTIMATORS = [
     StabilityGridSearchCV(DPRidge(target_range=(-1, 1)), {"alpha": [0.01, 0.1]}, epsilon=1e6),
     *(
-        StabilityGridSearchCV(
-            clone(MODEL), {"alpha": [0.1, 100.0]}, epsilon=50.0, strategy=strategy
-        )
+        StabilityGridSearchCV(clone(MODEL), {"alpha": [0.1, 100.0]}, epsilon=50.0, strategy=strategy)
         for strategy in (
-            "data_independent", "optimal_risk", "budget_split", "data_split", "random_stopping", "random"
+            "data_independent",
+            "optimal_risk",
+            "budget_split",
+            "data_split",
+            "random_stopping",
+            "random",
         )
     ),
     # so much to gain that the same candidate is chosen on both data sets
@@ -123,7 +133,10 @@ ESTIMATORS = [
         clone(MODEL), {"alpha": [0.1, 100.0]}, epsilon=50.0, strategy="stability", verbose=1
     ),
     StabilityGridSearchCV(
-        PIPELINE, {"dplogisticregression__alpha": [0.1, 100.0]}, epsilon=50.0, n_noise_samples=2,
+        PIPELINE,
+        {"dplogisticregression__alpha": [0.1, 100.0]},
+        epsilon=50.0,
+        n_noise_samples=2,
         strategy="stability",
     ),
     StabilityGridSearchCV(
@@ -137,26 +150,41 @@ DENSITY = DPHistogramDensity(bounds=(-4, 4), bin_width=2.0)
 def accuracy_first(estimator, method, criterion="excess_risk", target=0.1, **parameters):
     name = "epsilon" if estimator is not PIPELINE else "dplogisticregression__epsilon"
     return AccuracyFirstSearchCV(
-        estimator, {name: np.geomspace(0.03, 3000, 6)}, target=target, criterion=criterion,
-        method=method, delta=1e-6, **parameters,
+        estimator,
+        {name: np.geomspace(0.03, 3000, 6)},
+        target=target,
+        criterion=criterion,
+        method=method,
+        delta=1e-6,
+        **parameters,
     )
 
 
 # levels so far apart that the same one is found on both data sets
 CERTIFIED = [
-    accuracy_first(estimator, "certified") for estimator in (
-        DPRidge(alpha=0.1, target_range=(-1, 1)), MODEL, clone(MODEL).set_params(classes=None), PIPELINE,
-        DENSITY, DPHuberRegressor(alpha=0.1, target_range=(0, 1)),
+    accuracy_first(estimator, "certified")
+    for estimator in (
+        DPRidge(alpha=0.1, target_range=(-1, 1)),
+        MODEL,
+        clone(MODEL).set_params(classes=None),
+        PIPELINE,
+        DENSITY,
+        DPHuberRegressor(alpha=0.1, target_range=(0, 1)),
     )
 ]
 TESTED = [
     accuracy_first(DPRidge(alpha=0.1, target_range=(-1, 1)), "above_threshold"),
     accuracy_first(DPRidge(alpha=0.1, target_range=(-1, 1)), "predict_verify"),
-    accuracy_first(DPRidge(alpha=0.1, target_range=(-1, 1)), "doubling",
-        criterion="clipped_squared_error", target=0.6),
+    accuracy_first(
+        DPRidge(alpha=0.1, target_range=(-1, 1)),
+        "doubling",
+        criterion="clipped_squared_error",
+        target=0.6,
+    ),
     accuracy_first(DPRidge(alpha=0.1, perturbation="objective", target_range=(-1, 1)), "doubling"),
-    accuracy_first(DPRidge(alpha=0.1, perturbation="output", norm="l2", target_range=(-1, 1)),
-        "brownian"),
+    accuracy_first(
+        DPRidge(alpha=0.1, perturbation="output", norm="l2", target_range=(-1, 1)), "brownian"
+    ),
     accuracy_first(OUTPUT, "reduced_above_threshold"),
     accuracy_first(OUTPUT, "predict_verify", criterion="risk", target=0.9),
     accuracy_first(MODEL, "predict_verify", criterion="brier", target=0.4),
@@ -212,6 +240,7 @@ def reductions(monkeypatch):
     """Every Reduction that is made: what it holds is exact."""
     made = []
     for form in (RidgeAccuracy, LinearAccuracy, HistogramAccuracy):
+
         def spy(self, *args, original=form.reduction):
             made.append(original(self, *args))
             return made[-1]

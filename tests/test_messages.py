@@ -33,7 +33,12 @@ GAPS = np.where(X > 0.49, np.nan, X)
 MODEL = DPLogisticRegression(classes=[0, 1])
 LAST = "The last step of the Pipeline"
 CLASSES = (
-    DPHistogramDensity, DPHuberRegressor, DPLinearSVC, DPLogisticRegression, DPPoissonRegressor, DPRidge,
+    DPHistogramDensity,
+    DPHuberRegressor,
+    DPLinearSVC,
+    DPLogisticRegression,
+    DPPoissonRegressor,
+    DPRidge,
 )
 
 
@@ -164,7 +169,8 @@ def test_a_plan_of_named_columns_asks_for_a_row():
     with pytest.raises(ValueError, match="give example="):
         AccuracyFirstSearchCV(
             make_pipeline(BoundedScaler({"age": (0, 100)}), DPRidge(target_range=(0, 1))),
-            {"dpridge__epsilon": [1.0]}, target=0.1,
+            {"dpridge__epsilon": [1.0]},
+            target=0.1,
         ).plan(1000, 3)
 
 

@@ -244,7 +244,8 @@ def covered(one, other):
     return (
         [records.total() for records in handed] == [records.total() for records in twins]
         and all((a - b).total() <= 1 for a, b in zip(handed, twins))
-        and said == twin_said and "seeded" not in said
+        and said == twin_said
+        and "seeded" not in said
         and not [path for path in differences(fitted, twin) if "time" not in str(path)]
     )
 
@@ -270,7 +271,8 @@ def verdict(estimator):
 def cases(table):
     return [
         pytest.param(estimator, says, id=f"{type(estimator).__name__}-{i}")
-        for says, estimators in table.items() for i, estimator in enumerate(estimators)
+        for says, estimators in table.items()
+        for i, estimator in enumerate(estimators)
     ]
 
 
@@ -312,6 +314,7 @@ def private(estimator):
 def test_a_ledger_counts_the_epsilon_of_every_fit(estimator, says, tmp_path, monkeypatch):
     fits = []
     for kind in (DPLogisticRegression, DPRidge, DPBoundsScaler):
+
         def spy(self, X, y=None, original=kind.fit):
             fits.append(self.epsilon)
             return original(self, X, y)
@@ -339,8 +342,17 @@ def test_boosting_is_refused_before_anything_is_spent(tmp_path):
 def takes_an_estimator(kind):
     """Whether a class of scikit-learn has a parameter that is an estimator, by its name or its text."""
     parameters = set(inspect.signature(kind).parameters)
-    named = {"estimator", "base_estimator", "estimators", "final_estimator", "regressor", "classifier",
-             "steps", "transformers", "transformer_list"}
+    named = {
+        "estimator",
+        "base_estimator",
+        "estimators",
+        "final_estimator",
+        "regressor",
+        "classifier",
+        "steps",
+        "transformers",
+        "transformer_list",
+    }
     said = re.findall(r"^ {4}(\w+) : (?:``)?estimator\b", kind.__doc__ or "", re.MULTILINE | re.I)
     return bool(parameters & (named | set(said)))
 
@@ -362,14 +374,13 @@ def test_the_page_says_of_every_meta_estimator_what_is_measured():
     _, page = re.split(r"^Meta-estimators\n-+$", LEAKS.read_text(), flags=re.MULTILINE)
     page = re.split(r"^Other libraries\n-+$", page, flags=re.MULTILINE)[0]
     heads = ("Losses that add up", "Losses that add up for public labels only", "More than the losses")
-    _, adds, labels, leaks = re.split(
-        rf"^\*\*(?:{'|'.join(heads)})\.\*\*", page, flags=re.MULTILINE
-    )
+    _, adds, labels, leaks = re.split(rf"^\*\*(?:{'|'.join(heads)})\.\*\*", page, flags=re.MULTILINE)
     measured = {
         says: {type(estimator).__name__ for estimator in table} for says, table in AS_IT_COMES.items()
     }
     for text, names in (
-        (adds, measured[ADDS]), (labels, measured[LABELS]),
+        (adds, measured[ADDS]),
+        (labels, measured[LABELS]),
         (leaks, measured[LEAKS_] | measured[REFUSED]),
     ):
         first_column = re.findall(r"^   \* - (.*)$", text, re.MULTILINE)
@@ -378,7 +389,16 @@ def test_the_page_says_of_every_meta_estimator_what_is_measured():
 
 def test_the_page_names_what_else_fits_and_scores():
     page = LEAKS.read_text()
-    for name in ("cross_validate", "cross_val_score", "cross_val_predict", "learning_curve",
-                 "validation_curve", "permutation_test_score", "mlflow", "OptunaSearchCV",
-                 "BayesSearchCV", "imblearn"):
+    for name in (
+        "cross_validate",
+        "cross_val_score",
+        "cross_val_predict",
+        "learning_curve",
+        "validation_curve",
+        "permutation_test_score",
+        "mlflow",
+        "OptunaSearchCV",
+        "BayesSearchCV",
+        "imblearn",
+    ):
         assert name in page, name

@@ -94,7 +94,10 @@ def test_it_stands_in_searches_and_plans(step, X):
     stream = root_stream(0)
     search = StabilityGridSearchCV(pipeline, {"model__alpha": [0.1, 1.0]}, random_state=stream)
     accurate = AccuracyFirstSearchCV(
-        pipeline, {"model__epsilon": [1.0, 100.0]}, target=1e3, random_state=stream,
+        pipeline,
+        {"model__epsilon": [1.0, 100.0]},
+        target=1e3,
+        random_state=stream,
     )
     for model in (search,) if isinstance(step, DPBoundsScaler) else (search, accurate):
         assert model.fit(X, LABELS).predict(X[:4]).shape == (4,)

@@ -46,7 +46,7 @@ def fitted():
 def test_notebooks_show_the_loss_beside_the_diagram(fitted):
     bundle = fitted._repr_mimebundle_()
     for html in (fitted._repr_html_(), bundle["text/html"]):
-        left_open, text = read(html[html.index("<details style='margin"):])
+        left_open, text = read(html[html.index("<details style='margin") :])
         assert left_open == [] and "choice among 2 candidates" in text
         assert "epsilon = 1" in text and html.count("<details style='margin") == 1
         assert "sk-top-container" in html

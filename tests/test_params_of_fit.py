@@ -61,11 +61,15 @@ MODELS = {
     "steps": make_pipeline(DPBoundsScaler(), LOGISTIC),
     "search": StabilityGridSearchCV(LOGISTIC, {"alpha": [0.1, 1.0]}, epsilon=2.0),
     "search of steps": StabilityGridSearchCV(
-        Pipeline([("bounds", DPBoundsScaler(0.5)), ("model", LOGISTIC)]), {"model__alpha": [0.1]},
+        Pipeline([("bounds", DPBoundsScaler(0.5)), ("model", LOGISTIC)]),
+        {"model__alpha": [0.1]},
         epsilon=2.0,
     ),
     "accuracy first": AccuracyFirstSearchCV(
-        clone(LOGISTIC), {"epsilon": [1.0, 2.0]}, target=0.9, on_failure="last",
+        clone(LOGISTIC),
+        {"epsilon": [1.0, 2.0]},
+        target=0.9,
+        on_failure="last",
     ),
     "private model": PrivateModel(SignedSum(bound=1.0), **DECLARED),
     "feature selector": ThresholdoutFeatureSelector(
@@ -197,7 +201,8 @@ def test_no_seed_is_kept():
 
     def keeps_a_seed():
         return any(
-            seed in repr(vars(released)[parameters.KEPT]) for released in (search, model)
+            seed in repr(vars(released)[parameters.KEPT])
+            for released in (search, model)
             for seed in ("7777777", "6666666", "5555555")
         )
 

@@ -23,7 +23,10 @@ NOON = datetime.datetime(2030, 1, 31, 12, tzinfo=UTC)
 WRITTEN = {
     "numbers": [
         [7, 7.0, np.int64(7), np.float32(7), Decimal("7.00"), Fraction(7), np.uint8(7)],
-        [1, True, 1.0, np.True_], [0, 0.0, -0.0, False], [8], [7.5, Decimal("7.5"), Fraction(15, 2)],
+        [1, True, 1.0, np.True_],
+        [0, 0.0, -0.0, False],
+        [8],
+        [7.5, Decimal("7.5"), Fraction(15, 2)],
     ],
     "digits": [[7.1, np.float32(7.1), Decimal("7.1"), Fraction(71, 10)], [7.2, np.float32(7.2)]],
     "beyond doubles": [[2**53 + 1, float(2**53), 2**53], [2**53 - 1, float(2**53 - 1)], [10**400]],
@@ -31,9 +34,25 @@ WRITTEN = {
     "decimals": [[Decimal("7.10"), Decimal("7.1")], [Decimal(7), 7]],
     "texts": [
         ["José", unicodedata.normalize("NFD", "José"), " José", "José\N{NO-BREAK SPACE}", "José\t"],
-        ["17", "１７", "17 ", "17.0", "17.00",
-         "\ufeff17", "17\0", "1\N{ZERO WIDTH SPACE}7", "\u300017\r\n"],
-        ["017", "017.0"], ["17.05"], ["17.0.0"], ["1.10"], ["1.1"], ["ab"], ["AB"], ["a b"],
+        [
+            "17",
+            "１７",
+            "17 ",
+            "17.0",
+            "17.00",
+            "\ufeff17",
+            "17\0",
+            "1\N{ZERO WIDTH SPACE}7",
+            "\u300017\r\n",
+        ],
+        ["017", "017.0"],
+        ["17.05"],
+        ["17.0.0"],
+        ["1.10"],
+        ["1.1"],
+        ["ab"],
+        ["AB"],
+        ["a b"],
     ],
     "plain texts": [["7", "7 ", "\t7"], ["8", np.str_("8")], ["07"]],
     "bytes": [[b"7", b"7 ", b" 7"], [b"8"]],
@@ -88,10 +107,22 @@ def test_ids_that_are_taken_as_written_are_caught(kind, monkeypatch):
         check_is_whose(kind, rows)
 
 
-@pytest.mark.parametrize("ids", [
-    [7, "7"], [7.0, "7", 7], [b"7", "7"], [NOON, NOON.replace(tzinfo=None)], [NOON, NOON.date()],
-    [("a", 7), 7], [None, 7], [7, float("nan")], ["7", None], [Decimal("nan"), 7], [Decimal("snan"), 7],
-])
+@pytest.mark.parametrize(
+    "ids",
+    [
+        [7, "7"],
+        [7.0, "7", 7],
+        [b"7", "7"],
+        [NOON, NOON.replace(tzinfo=None)],
+        [NOON, NOON.date()],
+        [("a", 7), 7],
+        [None, 7],
+        [7, float("nan")],
+        ["7", None],
+        [Decimal("nan"), 7],
+        [Decimal("snan"), 7],
+    ],
+)
 def test_ids_of_several_kinds_and_missing_ones_are_refused_and_not_quoted(ids):
     with pytest.raises(ValueError, match="give each") as caught:
         number(ids)
@@ -103,15 +134,29 @@ def test_all_tables_tell_the_same_persons(texts):
     expected = number(texts).tolist()
     frame = pd.Series(texts)
     for ids in (
-        np.array(texts), np.array(texts, dtype=object), tuple(texts), frame, frame.astype("category"),
-        frame.astype("string"), pl.Series(texts), pa.array(texts), pa.chunked_array([texts]),
+        np.array(texts),
+        np.array(texts, dtype=object),
+        tuple(texts),
+        frame,
+        frame.astype("category"),
+        frame.astype("string"),
+        pl.Series(texts),
+        pa.array(texts),
+        pa.chunked_array([texts]),
         pl.Series(texts, dtype=pl.Categorical),
     ):
         assert number(ids).tolist() == expected
     numbers = [3, 1, 3]
-    for ids in (np.array(numbers), pd.Series(numbers), pl.Series(numbers), pa.array(numbers),
-                np.array(numbers, dtype=float), pd.Series(numbers, dtype="category"),
-                pd.Series(numbers, dtype="Int64"), [3, 1.0, 3.0]):
+    for ids in (
+        np.array(numbers),
+        pd.Series(numbers),
+        pl.Series(numbers),
+        pa.array(numbers),
+        np.array(numbers, dtype=float),
+        pd.Series(numbers, dtype="category"),
+        pd.Series(numbers, dtype="Int64"),
+        [3, 1.0, 3.0],
+    ):
         assert number(ids).tolist() == [1, 0, 1]
 
 

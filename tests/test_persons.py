@@ -38,9 +38,9 @@ def first_digit(block):
 def test_cells_are_counted_in_parts_of_persons(step):
     persons = Persons.of(IDS, X)
     counts = cell_counts(first_digit, 8, X, persons, step)
-    exact = np.array([
-        np.bincount(first_digit(X[IDS == u]), minlength=8) / m for u, m in enumerate(SIZES)
-    ])
+    exact = np.array(
+        [np.bincount(first_digit(X[IDS == u]), minlength=8) / m for u, m in enumerate(SIZES)]
+    )
     unit = max(step, 2.0**-30)
     assert (counts % unit == 0).all()
     missed = exact.sum(axis=0) - counts

@@ -49,7 +49,9 @@ def test_a_total_promises_no_more_than_its_parts():
     promise = {"kind": part.kind, "adjacency": part.adjacency, "seeded": True}
     PrivacyLoss(0.5, composition="sequential", parts=(part,), **promise)
     for better in (
-        {"kind": "differential privacy"}, {"adjacency": "replace one record"}, {"seeded": False}
+        {"kind": "differential privacy"},
+        {"adjacency": "replace one record"},
+        {"seeded": False},
     ):
         with pytest.raises(ValueError, match="more than the parts"):
             PrivacyLoss(0.5, composition="sequential", parts=(part,), **{**promise, **better})
@@ -92,9 +94,9 @@ def test_kind_and_adjacency_are_checked():
     with pytest.raises(ValueError, match="kind"):
         PrivacyLoss(1.0, kind="almost private")
     with pytest.raises(ValueError, match="different adjacenc"):
-        PrivacyLoss.sequential([
-            PrivacyLoss(1.0), PrivacyLoss(1.0, adjacency="add or remove one record")
-        ])
+        PrivacyLoss.sequential(
+            [PrivacyLoss(1.0), PrivacyLoss(1.0, adjacency="add or remove one record")]
+        )
     with pytest.raises(ValueError, match="adjacency='one pair'"):
         PrivacyLoss(1.0, adjacency="one pair")
     with pytest.raises(ValueError, match="nothing to compose"):
@@ -109,7 +111,9 @@ def test_text_says_when_it_is_not_private_and_when_noise_was_seeded():
 def test_text_says_how_the_parts_make_the_total():
     a, b = PrivacyLoss(0.5, label="a"), PrivacyLoss(1.0, label="b")
     assert str(PrivacyLoss.sequential([a, b])).splitlines()[1:] == [
-        "  sum of", "    epsilon 0.5: a", "    epsilon 1: b",
+        "  sum of",
+        "    epsilon 0.5: a",
+        "    epsilon 1: b",
     ]
     assert str(PrivacyLoss.parallel([a, b])).splitlines()[1] == "  larger of"
     assert str(PrivacyLoss.parallel([a, b, b])).splitlines()[1] == "  largest of"
@@ -120,8 +124,11 @@ def test_text_says_how_the_parts_make_the_total():
     nested = PrivacyLoss.sequential([two, PrivacyLoss.parallel([b, d])])
     assert str(nested).splitlines() == [
         "(epsilon = 2.5, delta = 1e-06) differential privacy, adjacency: replace one record",
-        "  sum of", "    epsilon 0.5: a", "    epsilon 1: b",
-        "    epsilon 1, delta 1e-06: larger of", "      epsilon 1: b",
+        "  sum of",
+        "    epsilon 0.5: a",
+        "    epsilon 1: b",
+        "    epsilon 1, delta 1e-06: larger of",
+        "      epsilon 1: b",
         "      epsilon 0.25, delta 1e-06: d",
     ]
     assert str(PrivacyLoss.sequential([PrivacyLoss.parallel([a, b])])).splitlines()[1] == "  larger of"

@@ -50,9 +50,14 @@ def test_encoded_rows_hold_what_is_public_and_say_what_is_missing():
         "job": {"categories": ["a", "b"], "missing": True},
         "sex": ["f", "m"],
     }
-    X = pd.DataFrame({
-        "age": [50.0, 200.0], "sum": [999.0, np.nan], "job": ["b", None], "sex": ["f", "other"],
-    })
+    X = pd.DataFrame(
+        {
+            "age": [50.0, 200.0],
+            "sum": [999.0, np.nan],
+            "job": ["b", None],
+            "sex": ["f", "other"],
+        }
+    )
     columns, square = _peers.encode(X, schema)
     np.testing.assert_allclose(
         columns, [[0, 1, 0, 0, 1, 0, 1, 0], [1, -1, 1, 0, 0, 1, 0, 0]], atol=1e-12
@@ -78,9 +83,7 @@ def test_dp_sgd_has_the_noise_that_its_epsilon_needs_and_little_more():
 
     def epsilon(noise):
         # Rényi moments, another way to count, whose bound is a little above the exact loss
-        step = dp_accounting.PoissonSampledDpEvent(
-            _peers.SGD_RATE, dp_accounting.GaussianDpEvent(noise)
-        )
+        step = dp_accounting.PoissonSampledDpEvent(_peers.SGD_RATE, dp_accounting.GaussianDpEvent(noise))
         accountant = dp_accounting.rdp.RdpAccountant()
         return accountant.compose(step, _peers.SGD_STEPS).get_epsilon(1e-6)
 
@@ -92,8 +95,20 @@ def test_a_run_goes_on_where_it_stopped_and_says_what_is_not_there(tmp_path, cap
     monkeypatch.delenv("R_LIBS", raising=False)
     results, written = tmp_path / "results.csv", tmp_path / "report.rst"
     common = [
-        "--tables", "affairs", "churn", "--methods", "README", "constant",
-        "--epsilon", "1", "--jobs", "1", "--results", str(results), "--report", str(written),
+        "--tables",
+        "affairs",
+        "churn",
+        "--methods",
+        "README",
+        "constant",
+        "--epsilon",
+        "1",
+        "--jobs",
+        "1",
+        "--results",
+        str(results),
+        "--report",
+        str(written),
     ]
     private_models.main([*common, "--repetitions", "1"])
     first = pd.read_csv(results)
@@ -103,9 +118,7 @@ def test_a_run_goes_on_where_it_stopped_and_says_what_is_not_there(tmp_path, cap
     # the second repetition, and again what failed
     assert len(lines) == 4 + 4 + 2
     assert lines.iloc[:4].equals(first)
-    mean = lines.loc[
-        (lines["table"] == "affairs") & (lines["method"] == "README"), "Brier"
-    ].mean()
+    mean = lines.loc[(lines["table"] == "affairs") & (lines["method"] == "README"), "Brier"].mean()
     report = written.read_text()
     assert f" {mean:.3f} (" in report and "replace one record" in report
     assert "install" in report

@@ -57,7 +57,11 @@ def test_a_descendant_is_told_what_holds_now(family):
 def test_a_fact_holds_until_it_is_changed_whatever_else_is_told(family):
     parent, child = family
     facts = [
-        ("ledgers", ["a"]), ("ledgers", ["b"]), ("ledgers", None), ("strict", True), ("strict", None),
+        ("ledgers", ["a"]),
+        ("ledgers", ["b"]),
+        ("ledgers", None),
+        ("strict", True),
+        ("strict", None),
     ]
     for told in itertools.product(facts, repeat=3):
         parent.tell(ledgers=None, strict=None)

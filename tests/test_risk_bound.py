@@ -53,7 +53,11 @@ def some_records(n, p, classes, seed=0):
 def least_on_ball(objective, d, radius):
     """The least value of a smooth convex function on a ball, by SLSQP."""
     return minimize(
-        objective, np.zeros(d), jac=True, method="SLSQP", options={"ftol": 1e-15, "maxiter": 1000},
+        objective,
+        np.zeros(d),
+        jac=True,
+        method="SLSQP",
+        options={"ftol": 1e-15, "maxiter": 1000},
         constraints={"type": "ineq", "fun": lambda w: radius**2 - w @ w, "jac": lambda w: -2 * w},
     ).fun
 
@@ -85,10 +89,12 @@ def test_values_are_those_of_another_solver(kind, perturbation, classes, reach):
     for model, value in zip(models, values):
         bound = bound_of(model, 300, 3, reach)
         mu = scales_of(model, 300, 3, len(positive)).mu
-        exact = np.mean([
-            least_on_ball(margin_objective(model, A, np.where(y == c, 1, -1), mu), 4, reach / R)
-            for c in positive
-        ])
+        exact = np.mean(
+            [
+                least_on_ball(margin_objective(model, A, np.where(y == c, 1, -1), mu), 4, reach / R)
+                for c in positive
+            ]
+        )
         assert abs(value - exact) <= 2 * bound.inexactness + 1e-9
         assert 0 < bound.inexactness < 1e-3 * bound.sensitivity
         assert value_of(model, X, y, reach) == pytest.approx(value, abs=2 * bound.inexactness)
@@ -236,9 +242,7 @@ def test_bounds_are_attained_and_half_of_them_would_not_hold(model, n, reach):
             y = y.astype(float)
         other_X, other_y = X.copy(), y.copy()
         other_X[0], other_y[0] = -1.0, high
-        best = max(best, abs(
-            value_of(model, X, y, reach) - value_of(model, other_X, other_y, reach)
-        ))
+        best = max(best, abs(value_of(model, X, y, reach) - value_of(model, other_X, other_y, reach)))
     assert 0.85 * sensitivity <= best <= sensitivity
 
 
@@ -251,8 +255,12 @@ def moved_by_rounding(model, n=300):
         times[0] = 2 + seed % 10
         persons = np.arange(n)
         once, often = (
-            values_of([model], np.repeat(X, t, axis=0), Weighted.of(
-                np.repeat(y, t), None, np.repeat(persons, t)), 1.0)[0]
+            values_of(
+                [model],
+                np.repeat(X, t, axis=0),
+                Weighted.of(np.repeat(y, t), None, np.repeat(persons, t)),
+                1.0,
+            )[0]
             for t in (np.ones(n, dtype=int), times)
         )
         furthest = max(furthest, abs(once - often))
@@ -315,9 +323,7 @@ def test_every_solve_is_as_exact_as_each_bound_counts_on(kind, classes, monkeypa
     monkeypatch.setattr(risk_bound, "minimise", seen)
     values_of(models, X, y, 0.3)
     M, taus = (np.concatenate(column) for column in zip(*solves))
-    balls = [
-        risk_bound._Ball(t.calibration(t.records(X, y).shape), 0.3) for t in map(trial, models)
-    ]
+    balls = [risk_bound._Ball(t.calibration(t.records(X, y).shape), 0.3) for t in map(trial, models)]
     assert len({ball.tau for ball in balls}) == 3
     for ball in balls:
         # a candidate's value lies on the path from its own mu on
@@ -329,7 +335,9 @@ def test_candidates_share_one_path():
     X, y = some_records(200, 2, (0, 1))
     models = [
         classifier(kind, alpha=alpha, norm=norm)
-        for alpha in (1e-4, 3.0, 1e-2) for kind in CLASSIFIERS for norm in ("l1", "l2")
+        for alpha in (1e-4, 3.0, 1e-2)
+        for kind in CLASSIFIERS
+        for norm in ("l1", "l2")
     ]
     together = values_of(models, X, y, 2.0)
     for model, value in zip(models, together):
@@ -377,11 +385,17 @@ def test_exactness_costs_little(n, alpha, perturbation):
     assert bound.sensitivity * n < 10.2
 
 
-@pytest.mark.parametrize("model", [
-    classifier(alpha=0.1, perturbation="objective"), classifier(alpha=0.1, perturbation="output"),
-    classifier(alpha=0.1, norm="l1"), ridge(alpha=0.1), ridge(alpha=0.1, perturbation="objective"),
-    ridge(alpha=0.1, perturbation="covariance", norm="l1"),
-])
+@pytest.mark.parametrize(
+    "model",
+    [
+        classifier(alpha=0.1, perturbation="objective"),
+        classifier(alpha=0.1, perturbation="output"),
+        classifier(alpha=0.1, norm="l1"),
+        ridge(alpha=0.1),
+        ridge(alpha=0.1, perturbation="objective"),
+        ridge(alpha=0.1, perturbation="covariance", norm="l1"),
+    ],
+)
 def test_forecast_falls_with_records_and_epsilon(model):
     at = bound_of(model, 10**4, 20, 5.0).forecast
     assert bound_of(model, 10**5, 20, 5.0).forecast == pytest.approx(at / 100, rel=0.1)
@@ -417,9 +431,7 @@ def test_selection_weighs_values_forecasts_and_noise():
     assert select_by_risk_bound([0.5, 0.4], [one, other], math.inf) == 0
     assert select_by_risk_bound([0.5, 0.2], [one, other], math.inf) == 1
     for gap in (0.0, 0.05):
-        picks = [
-            select_by_risk_bound([0.5, 0.3 - gap], [one, other], 0.5, seed) for seed in range(4000)
-        ]
+        picks = [select_by_risk_bound([0.5, 0.3 - gap], [one, other], 0.5, seed) for seed in range(4000)]
         # both scales are (1e-3 + 1e-2) / 0.5
         assert np.mean(picks) == pytest.approx(1 - math.exp(-gap / 0.022) / 2, abs=0.04)
 

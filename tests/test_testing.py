@@ -164,9 +164,12 @@ def is_slow(estimator, check):
 def every_check(pairs, kept):
     params = []
     for estimator, statement in pairs:
-        name = "-".join([type(estimator).__name__, *(
-            str(value) for value in estimator.get_params().values() if isinstance(value, str)
-        )])
+        name = "-".join(
+            [
+                type(estimator).__name__,
+                *(str(value) for value in estimator.get_params().values() if isinstance(value, str)),
+            ]
+        )
         for model, check in private_estimator_checks(estimator, statement):
             # noise on a fine grid is drawn digit by digit, and the check draws it thousands of times;
             # the exact law of the histogram has tests of its own
@@ -183,9 +186,13 @@ def test_private_estimators(estimator, check):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("estimator, check", [
-    *every_check(OURS, is_slow), *every_check(MORE, lambda *case: True),
-])
+@pytest.mark.parametrize(
+    "estimator, check",
+    [
+        *every_check(OURS, is_slow),
+        *every_check(MORE, lambda *case: True),
+    ],
+)
 def test_private_estimators_in_other_settings(estimator, check):
     check(estimator)
 
@@ -288,14 +295,20 @@ class States(Moments):
 
 
 twins(
-    "check_the_statement", States, "say",
+    "check_the_statement",
+    States,
+    "say",
     StatesLess=lambda self, loss: replace(loss, epsilon=loss.epsilon / 2),
     StatesOne=lambda self, loss: replace(loss, epsilon=min(1.0, loss.epsilon)),
     OtherAdjacency=lambda self, loss: replace(loss, adjacency="replace one holdout record"),
 )
 twins("check_seeds", States, "say", ForgetsTheSeed=lambda self, loss: replace(loss, seeded=False))
-twins("check_without_noise", States, "say",
-      PromisesWithoutNoise=lambda self, loss: replace(loss, epsilon=min(1e9, loss.epsilon)))
+twins(
+    "check_without_noise",
+    States,
+    "say",
+    PromisesWithoutNoise=lambda self, loss: replace(loss, epsilon=min(1e9, loss.epsilon)),
+)
 
 
 @twin("check_the_statement", {"norm": "l2", "delta": 1e-6, **RANGE}, None)
@@ -334,7 +347,9 @@ def half_the_noise(name, base, **params):
 half_the_noise("HalfTheNoiseOfTwo", DPLinearSVC, perturbation="output", **BINARY)
 half_the_noise("HalfTheNoiseOfTheObjective", DPRidge, perturbation="objective", **RANGE)
 twins(
-    "check_the_stated_loss", Moments, "sensitivity",
+    "check_the_stated_loss",
+    Moments,
+    "sensitivity",
     NoiseForTwoThirds=lambda self, n, d: Moments.sensitivity(self, n, d) / 1.5,
     # a record goes, and none comes
     OneDirection=lambda self, n, d: Moments.sensitivity(self, n, d) / 2,
@@ -343,14 +358,21 @@ twins(
     ForgetsTheTargetBound=lambda self, n, d: 2 * self.data_norm / n,
 )
 twins(
-    "check_the_stated_loss", Moments, "loss",
+    "check_the_stated_loss",
+    Moments,
+    "loss",
     SquareRootOfEpsilon=lambda self: float(self.epsilon) ** 0.5,
     SquareOfEpsilon=lambda self: float(self.epsilon) ** 2,
 )
 twins("check_paths", Moments, "loss", OneNoiseForEveryEpsilon=lambda self: 1.0)
-twins("check_epsilon", Moments, "loss", EpsilonOfNumpyIsLarger=lambda self: float(self.epsilon) * (
-    1 if isinstance(self.epsilon, (float, int)) else 2
-))
+twins(
+    "check_epsilon",
+    Moments,
+    "loss",
+    EpsilonOfNumpyIsLarger=lambda self: (
+        float(self.epsilon) * (1 if isinstance(self.epsilon, (float, int)) else 2)
+    ),
+)
 twins("check_noise_is_independent", Moments, "noisy", NoNoise=lambda self, values, n: values)
 
 
@@ -398,7 +420,9 @@ class ForgetsTheIntercept(Moments):
 
 
 twins(
-    "check_paths", Moments, "noisy",
+    "check_paths",
+    Moments,
+    "noisy",
     OneCoordinateIsExact=lambda self, values, n: np.append(
         Moments.noisy(self, values, n)[:-1], values[-1]
     ),
@@ -406,18 +430,25 @@ twins(
 
 
 twins(
-    "check_noise_is_independent", Moments, "noisy",
+    "check_noise_is_independent",
+    Moments,
+    "noisy",
     SharesNoise=lambda self, values, n: values + Moments.noisy(self, np.zeros(1), n),
 )
 twins(
-    "check_grid", Moments, "noisy",
-    OffTheGrid=lambda self, values, n: values + self.generator().laplace(
-        scale=self.sensitivity(n, 1) / float(self.epsilon), size=len(values)
+    "check_grid",
+    Moments,
+    "noisy",
+    OffTheGrid=lambda self, values, n: (
+        values
+        + self.generator().laplace(scale=self.sensitivity(n, 1) / float(self.epsilon), size=len(values))
     ),
     HalfOnTheGrid=lambda self, values, n: values + Moments.noisy(self, np.zeros(len(values)), n),
 )
 twins(
-    "check_a_second_fit", Moments, "noisy",
+    "check_a_second_fit",
+    Moments,
+    "noisy",
     StartsWarm=lambda self, values, n: Moments.noisy(
         self, values + getattr(self, "coef_", np.zeros(1))[:1], n
     ),
@@ -442,7 +473,9 @@ class SharesNoiseBetweenClasses(DPLogisticRegression):
 
 
 twins(
-    "check_noise_is_fresh", Moments, "generator",
+    "check_noise_is_fresh",
+    Moments,
+    "generator",
     AlwaysTheSame=lambda self: as_generator(0 if self.random_state is None else self.random_state),
     NoiseOfNumpy=lambda self: as_generator(
         np.random.mtrand._rand if self.random_state is None else self.random_state
@@ -482,7 +515,9 @@ class KeepsASeed(Moments):
 
 
 twins(
-    "check_seeds", Moments, "generator",
+    "check_seeds",
+    Moments,
+    "generator",
     IgnoresTheSeed=lambda self: as_generator(),
     CopiesTheGenerator=lambda self: as_generator(copy.deepcopy(self.random_state)),
 )
@@ -525,13 +560,13 @@ def adds_to_what_left(self, X, y):
 
 
 twins(
-    "check_noise_hides_all", Moments, "noisy",
-    NoiseOfTheLargestValue=lambda self, values, n: values + np.abs(values).max() * Moments.noisy(
-        self, 0 * values, n
+    "check_noise_hides_all",
+    Moments,
+    "noisy",
+    NoiseOfTheLargestValue=lambda self, values, n: (
+        values + np.abs(values).max() * Moments.noisy(self, 0 * values, n)
     ),
-    NoNoiseOnZeros=lambda self, values, n: np.where(
-        values == 0, 0.0, Moments.noisy(self, values, n)
-    ),
+    NoNoiseOnZeros=lambda self, values, n: np.where(values == 0, 0.0, Moments.noisy(self, values, n)),
 )
 
 
@@ -543,8 +578,11 @@ def is_kind(name):
 
 
 for path, has in {
-    "Sparse": sparse.issparse, "Mapped": is_kind("memmap"), "Dask": is_kind("Array"),
-    "Frame": is_kind("DataFrame"), "List": is_kind("list"),
+    "Sparse": sparse.issparse,
+    "Mapped": is_kind("memmap"),
+    "Dask": is_kind("Array"),
+    "Frame": is_kind("DataFrame"),
+    "List": is_kind("list"),
     "Single": lambda X: getattr(X, "dtype", None) == np.float32,
     "Integer": lambda X: getattr(X, "dtype", None) == np.int64,
     "Columns": lambda X: getattr(X, "format", None) == "csc",
@@ -552,6 +590,7 @@ for path, has in {
     "Fortran": lambda X: type(X) is np.ndarray and not X.flags.c_contiguous,
     "Array": lambda X: type(X) is np.ndarray and X.dtype == np.float64,
 }.items():
+
     def clip(self, table, X, has=has):
         if has(X) and not hasattr(self, "coef_"):
             return table.toarray() if sparse.issparse(table) else table
@@ -561,17 +600,21 @@ for path, has in {
 
 
 twins(
-    "check_paths", Moments, "targets",
+    "check_paths",
+    Moments,
+    "targets",
     TargetsUnclipped=lambda self, y: y,
     NegativeTargetsUnclipped=lambda self, y: np.minimum(y, self.target_bound),
 )
 
 
 twins(
-    "check_predictions", Moments, "predict",
-    PredictionsUnclipped=lambda self, X: numeric_rows(
-        self, X, accept_sparse="csr", reset=False
-    ) @ self.coef_,
+    "check_predictions",
+    Moments,
+    "predict",
+    PredictionsUnclipped=lambda self, X: (
+        numeric_rows(self, X, accept_sparse="csr", reset=False) @ self.coef_
+    ),
 )
 
 
@@ -612,7 +655,9 @@ class Keeps(Moments):
 
 
 twins(
-    "check_what_is_kept", Keeps, "keep",
+    "check_what_is_kept",
+    Keeps,
+    "keep",
     KeepsAnExactSum=lambda self, X, y: vars(self).update(_sums={"total": X.sum(axis=0)}),
     KeepsACount=lambda self, X, y: vars(self).update(n_iter_=int(np.count_nonzero(X > 0.9))),
     KeepsTheRecords=lambda self, X, y: vars(self).update(_X=X),
@@ -627,10 +672,16 @@ twins(
     NamesByRecords=lambda self, X, y: vars(self).update({"large_" if X.max() > 1 else "small_": True}),
 )
 twins("check_the_gate", Keeps, "keep", AddsToWhatLeft=adds_to_what_left)
-twins("check_parameters", Keeps, "keep",
-      KeepsInTheClass=lambda self, X, y: setattr(type(self), "largest", X.max()))
 twins(
-    "check_what_is_said", Keeps, "keep",
+    "check_parameters",
+    Keeps,
+    "keep",
+    KeepsInTheClass=lambda self, X, y: setattr(type(self), "largest", X.max()),
+)
+twins(
+    "check_what_is_said",
+    Keeps,
+    "keep",
     WarnsOfClipping=lambda self, X, y: np.abs(X).max() > 1e6 and warnings.warn("Some were clipped."),
     Prints=lambda self, X, y: print("clipped", np.count_nonzero(X > 1)),
     Logs=lambda self, X, y: logging.getLogger("moments").error("clipped %s", np.count_nonzero(X > 1)),
@@ -649,8 +700,11 @@ def scores_nothing_quietly(self, X, y):
 
 
 twins(
-    "check_training_records", Moments, "score",
-    ScoresItsRecords=RegressorMixin.score, ScoresInStrictMode=scores_leniently,
+    "check_training_records",
+    Moments,
+    "score",
+    ScoresItsRecords=RegressorMixin.score,
+    ScoresInStrictMode=scores_leniently,
     AlwaysWarns=scores_nothing_quietly,
 )
 
@@ -705,14 +759,18 @@ class ChecksLate(Moments):
 
 
 twins(
-    "check_fit_parameters", Moments, "fit",
+    "check_fit_parameters",
+    Moments,
+    "fit",
     IgnoresWeights=lambda self, X, y, sample_weight=None: Moments.fit(self, X, y),
     IgnoresAnything=lambda self, X, y, **params: Moments.fit(self, X, y),
 )
 
 
 twins(
-    "check_groups", Moments, "fit",
+    "check_groups",
+    Moments,
+    "fit",
     IgnoresPersons=lambda self, X, y, groups=None: Moments.fit(self, X, y),
 )
 

@@ -70,9 +70,13 @@ def test_a_score_that_failed_takes_no_warning_away(data):
 @pytest.mark.parametrize(
     ("kind", "noticed"),
     [
-        (np.asfortranarray, True), (pd.DataFrame, True), (sparse.csr_array, True),
-        (sparse.coo_matrix, True), (lambda X: pl.DataFrame(X, schema=["a", "b"]), True),
-        (lambda X: X.astype(object), True), (np.ndarray.tolist, False),
+        (np.asfortranarray, True),
+        (pd.DataFrame, True),
+        (sparse.csr_array, True),
+        (sparse.coo_matrix, True),
+        (lambda X: pl.DataFrame(X, schema=["a", "b"]), True),
+        (lambda X: X.astype(object), True),
+        (np.ndarray.tolist, False),
     ],
 )
 def test_containers(data, kind, noticed):
@@ -86,8 +90,12 @@ def test_slices(data):
     X, y = data
     model = clone(MODEL).fit(X[:100], y[:100])
     for part, noticed in (
-        (slice(0, 100), True), (slice(50, 60), True), (slice(99, None, -1), True),
-        (slice(None), True), (slice(99, 200), True), (slice(100, 200), False),
+        (slice(0, 100), True),
+        (slice(50, 60), True),
+        (slice(99, None, -1), True),
+        (slice(None), True),
+        (slice(99, 200), True),
+        (slice(100, 200), False),
     ):
         assert notices(model, X[part], y[part]) is noticed
     # a selection by indices is a copy

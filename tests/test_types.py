@@ -16,7 +16,7 @@ from dpselect.model_selection.plan import SelectionPlan
 ROOT = Path(dpselect.__file__).parents[1]
 SPECIAL = ("__init__", "__call__", "__enter__", "__exit__")
 
-RIGHT = '''
+RIGHT = """
 from pathlib import Path
 
 import numpy as np
@@ -57,9 +57,9 @@ answer: float = Thresholdout().fit(X, y, X_holdout=X, y_holdout=y).query(lambda 
 chosen: int = noisy_argmax([0.0, 1.0], [0.1, 0.1], epsilon=1.0)
 with dpselect.config_context(strict=True):
     strict: bool = dpselect.get_config()["strict"]
-'''
+"""
 
-WRONG = '''
+WRONG = """
 from dpselect import DPLogisticRegression, DPRidge, PrivacyLedger, PrivacyLoss
 from dpselect import StabilityGridSearchCV, Thresholdout
 from dpselect.noise import root_stream
@@ -80,7 +80,7 @@ Thresholdout().fit(X, y)  # wrong
 PrivacyLedger("patients.ledger", epsilon=1.0).spend("all")  # wrong
 PrivacyLoss.sequential(PrivacyLoss(1.0))  # wrong
 root_stream(0.5)  # wrong
-'''
+"""
 
 
 def public_objects():
@@ -90,7 +90,8 @@ def public_objects():
     for module in (dpselect, audit, mechanisms, metrics, noise, preprocessing):
         # without __all__, what is defined there
         names = getattr(module, "__all__", None) or [
-            name for name, member in vars(module).items()
+            name
+            for name, member in vars(module).items()
             if not name.startswith("_") and getattr(member, "__module__", "") == module.__name__
         ]
         found += [getattr(module, name) for name in names]
@@ -116,7 +117,8 @@ def functions_of(thing):
 def without_types(function):
     signature = inspect.signature(function)
     missing = [
-        parameter.name for parameter in signature.parameters.values()
+        parameter.name
+        for parameter in signature.parameters.values()
         if parameter.annotation is parameter.empty and parameter.name not in ("self", "cls")
     ]
     return missing + ["return"] * (signature.return_annotation is signature.empty)
@@ -124,19 +126,26 @@ def without_types(function):
 
 PUBLIC = {
     f"{function.__module__}.{function.__qualname__}": function
-    for thing in public_objects() for function in functions_of(thing)
+    for thing in public_objects()
+    for function in functions_of(thing)
 }
 
 
 def test_the_search_for_public_functions_finds_them():
     for name in (
         "linear_model.logistic.DPLogisticRegression.__init__",
-        "base.estimator.PrivateEstimator.fit", "linear_model.model.LinearModel.risk_bound",
+        "base.estimator.PrivateEstimator.fit",
+        "linear_model.model.LinearModel.risk_bound",
         "model_selection.delegation.SearchDelegationMixin.predict",
-        "ledger.ledger.PrivacyLedger.from_json", "ledger.ledger.PrivacyLedger.budget",
-        "ledger.ledger.PrivacyLedger.__enter__", "ledger.ledger.Reservation.commit",
-        "metrics.margin.MarginScore.__call__", "metrics.scores.get_score", "noise.grid.grid_step",
-        "config.config_context", "accounting.totals.composed_epsilon",
+        "ledger.ledger.PrivacyLedger.from_json",
+        "ledger.ledger.PrivacyLedger.budget",
+        "ledger.ledger.PrivacyLedger.__enter__",
+        "ledger.ledger.Reservation.commit",
+        "metrics.margin.MarginScore.__call__",
+        "metrics.scores.get_score",
+        "noise.grid.grid_step",
+        "config.config_context",
+        "accounting.totals.composed_epsilon",
     ):
         assert f"dpselect.{name}" in PUBLIC
     assert not any("set_score_request" in name for name in PUBLIC)

@@ -48,12 +48,26 @@ def test_names_what_was_checked():
 
 
 @pytest.mark.parametrize("reset", [True, False])
-@pytest.mark.parametrize("given", [
-    np.ones((3, 2)), np.ones((3, 3)), np.array([[0.5, np.nan]]), np.array([[np.inf, 0.5]]),
-    np.array([[np.inf, -np.inf]]), np.array([[np.nan, 1.0, 1.0]]), np.empty((0, 2)), np.empty((3, 0)),
-    np.ones(2), np.ones((2, 1, 1)), np.ones((3, 2), dtype=object), np.ones((3, 2), dtype=">f8"),
-    np.ones((3, 2), dtype="f2"), np.ones((3, 2), order="F")[::-1], np.ma.ones((3, 2)),
-])
+@pytest.mark.parametrize(
+    "given",
+    [
+        np.ones((3, 2)),
+        np.ones((3, 3)),
+        np.array([[0.5, np.nan]]),
+        np.array([[np.inf, 0.5]]),
+        np.array([[np.inf, -np.inf]]),
+        np.array([[np.nan, 1.0, 1.0]]),
+        np.empty((0, 2)),
+        np.empty((3, 0)),
+        np.ones(2),
+        np.ones((2, 1, 1)),
+        np.ones((3, 2), dtype=object),
+        np.ones((3, 2), dtype=">f8"),
+        np.ones((3, 2), dtype="f2"),
+        np.ones((3, 2), order="F")[::-1],
+        np.ma.ones((3, 2)),
+    ],
+)
 def test_tables_are_checked_as_scikit_learn_checks_them(given, reset):
     def checked(check):
         model = DPLogisticRegression().fit(np.eye(2), [0, 1])

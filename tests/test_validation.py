@@ -42,8 +42,10 @@ def test_a_count_has_to_be_one_that_float64_holds():
 
 def test_other_checks():
     for refuse in (
-        lambda: check_flag("flag", "no", why="it counts"), lambda: check_n_jobs(1.5),
-        lambda: check_callable("call", 5, call="call(1)"), lambda: check_estimator(DPRidge),
+        lambda: check_flag("flag", "no", why="it counts"),
+        lambda: check_n_jobs(1.5),
+        lambda: check_callable("call", 5, call="call(1)"),
+        lambda: check_estimator(DPRidge),
         lambda: check_estimator([]),
     ):
         with pytest.raises(TypeError):
@@ -60,18 +62,25 @@ def test_other_checks():
     [
         (DPHistogramDensity(bin_width=0.5, bounds=(0, 1)), {"epsilon": np.float16(0.3)}),
         (DPHistogramDensity(bin_width=0.5, bounds=(0, 1)), {"epsilon": np.float16(1e-5)}),
-        (DPHistogramDensity(bin_width=0.5, noise="discrete_laplace", bounds=(0, 1)),
-            {"epsilon": np.float16(0.3)}),
+        (
+            DPHistogramDensity(bin_width=0.5, noise="discrete_laplace", bounds=(0, 1)),
+            {"epsilon": np.float16(0.3)},
+        ),
         (DPBoundsScaler(), {"epsilon": np.float16(0.3), "tail": np.float16(0.1)}),
         (DPBoundsScaler(), {"epsilon": Fraction(1, 3), "tail": Fraction(1, 10)}),
         (
             DPRidge(fit_intercept=False, target_range=(-1, 1)),
-            {"data_norm": np.int8(100), "target_range": (np.int8(-100), np.int8(100)),
-             "alpha": np.float16(0.1)},
+            {
+                "data_norm": np.int8(100),
+                "target_range": (np.int8(-100), np.int8(100)),
+                "alpha": np.float16(0.1),
+            },
         ),
         (DPRidge(), {"data_norm": np.float16(0.3), "target_range": (np.float16(-0.3), np.float16(0.7))}),
-        (DPRidge(perturbation="output", target_range=(-1, 1)), {"alpha": Fraction(1, 3),
-            "coef_bound": np.int8(1)}),
+        (
+            DPRidge(perturbation="output", target_range=(-1, 1)),
+            {"alpha": Fraction(1, 3), "coef_bound": np.int8(1)},
+        ),
         (
             DPLogisticRegression(classes=[0, 1]),
             {"data_norm": Fraction(1, 3), "epsilon": np.float16(0.3), "alpha": np.float16(0.1)},

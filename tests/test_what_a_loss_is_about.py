@@ -175,13 +175,24 @@ def splits_of(kind, module, monkeypatch, y, cv, alter=None):
 
     X = np.random.default_rng(0).uniform(-0.5, 0.5, size=(N, 2))
     if kind is StabilityGridSearchCV:
-        search = kind(DPLogisticRegression(classes=[0, 1]), {"alpha": [0.1, 1.0]}, epsilon=50.0,
-                      strategy="stability", cv=cv, random_state=0)
+        search = kind(
+            DPLogisticRegression(classes=[0, 1]),
+            {"alpha": [0.1, 1.0]},
+            epsilon=50.0,
+            strategy="stability",
+            cv=cv,
+            random_state=0,
+        )
     else:
         search = kind(
             DPLogisticRegression(alpha=0.1, perturbation="output", classes=[0, 1]),
-            {"epsilon": [1.0, 10.0]}, target=0.9, criterion="brier", method="doubling", cv=cv,
-            on_failure="last", random_state=0,
+            {"epsilon": [1.0, 10.0]},
+            target=0.9,
+            criterion="brier",
+            method="doubling",
+            cv=cv,
+            on_failure="last",
+            random_state=0,
         )
     with monkeypatch.context() as patch, warnings.catch_warnings():
         warnings.simplefilter("ignore", SeededNoiseWarning)
@@ -208,9 +219,7 @@ def test_stratified_splits_of_a_search_are_caught(kind, module, worst, monkeypat
         return list(StratifiedKFold(FITS).split(np.zeros(N), y))
 
     (_, y), (_, y_other) = worst
-    one, other = (
-        splits_of(kind, module, monkeypatch, labels, 5, stratified) for labels in (y, y_other)
-    )
+    one, other = (splits_of(kind, module, monkeypatch, labels, 5, stratified) for labels in (y, y_other))
     assert one != other
 
 
@@ -218,7 +227,8 @@ def test_stratified_splits_of_a_search_are_caught(kind, module, worst, monkeypat
 def test_a_search_refuses_stratified_folds_before_data(kind, module):
     model, grid = DPLogisticRegression(alpha=0.1, classes=[0, 1]), {"epsilon": [1.0, 2.0]}
     search = (
-        kind(model, {"alpha": [0.1, 1.0]}, cv=StratifiedKFold(5)) if kind is StabilityGridSearchCV
+        kind(model, {"alpha": [0.1, 1.0]}, cv=StratifiedKFold(5))
+        if kind is StabilityGridSearchCV
         else kind(model, grid, target=0.9, criterion="brier", cv=StratifiedKFold(5))
     )
     with pytest.raises(ValueError, match=r"StratifiedKFold\(\) looks at the labels"):

@@ -85,9 +85,11 @@ def shares_moved(form, bounds, models, pairs, levels):
     for pair in pairs:
         one, other = (form.reduction(*records, levels, root_stream(0)) for records in pair)
         roots = [np.sqrt(r.excesses(models[:, None])) for r in (one, other)]
-        shares.append((
-            np.abs(one.risks(models[:, None]) - other.risks(models[:, None])).max() / bounds.risk,
-            abs(one.minimum - other.minimum) / bounds.minimum,
-            np.abs(roots[0] - roots[1]).max() / bounds.root,
-        ))
+        shares.append(
+            (
+                np.abs(one.risks(models[:, None]) - other.risks(models[:, None])).max() / bounds.risk,
+                abs(one.minimum - other.minimum) / bounds.minimum,
+                np.abs(roots[0] - roots[1]).max() / bounds.root,
+            )
+        )
     return np.max(shares, axis=0)

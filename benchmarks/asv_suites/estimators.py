@@ -25,7 +25,10 @@ class LinearClassifiers(Suite):
     def setup(self, model, shape, norm, perturbation):
         kind = {"logistic": DPLogisticRegression, "svc": DPLinearSVC}[model]
         self.model = kind(
-            classes=[0, 1], alpha=0.01, norm=norm, data_norm_l1=1.0 if norm == "l1" else None,
+            classes=[0, 1],
+            alpha=0.01,
+            norm=norm,
+            data_norm_l1=1.0 if norm == "l1" else None,
             perturbation=perturbation,
         )
         self.X, self.y = labelled(*shape)
@@ -79,8 +82,13 @@ class Ridge(Suite):
     param_names = ["shape", "norm", "perturbation"]
 
     def setup(self, shape, norm, perturbation):
-        self.model = DPRidge(norm=norm, perturbation=perturbation, alpha=0.1, target_range=(-1, 1),
-            data_norm_l1=1.0 if norm == "l1" else None)
+        self.model = DPRidge(
+            norm=norm,
+            perturbation=perturbation,
+            alpha=0.1,
+            target_range=(-1, 1),
+            data_norm_l1=1.0 if norm == "l1" else None,
+        )
         self.X, self.y = with_targets(*shape)
 
     def time_fit(self, *_):

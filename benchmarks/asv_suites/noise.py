@@ -12,8 +12,17 @@ SIZE = 10_000
 class Samples(Suite):
     """Each kind of noise: `SIZE` numbers."""
 
-    params = ["laplace", "exponential", "gaussian", "gumbel", "spherical_laplace", "geometric",
-              "grid_noise", "grid_laplace", "discrete_laplace"]
+    params = [
+        "laplace",
+        "exponential",
+        "gaussian",
+        "gumbel",
+        "spherical_laplace",
+        "geometric",
+        "grid_noise",
+        "grid_laplace",
+        "discrete_laplace",
+    ]
     param_names = ["kind"]
 
     def setup(self, kind):

@@ -24,7 +24,8 @@ class Stability(Suite):
 
     def setup(self, alphas, strategy):
         self.search = StabilityGridSearchCV(
-            DPLogisticRegression(classes=[0, 1]), {"alpha": np.geomspace(1e-4, 1, alphas)},
+            DPLogisticRegression(classes=[0, 1]),
+            {"alpha": np.geomspace(1e-4, 1, alphas)},
             strategy=strategy,
         )
         self.X, self.y = labelled(N, D)
@@ -44,8 +45,10 @@ class Samples(Suite):
 
     def setup(self, samples):
         self.search = StabilityGridSearchCV(
-            DPLogisticRegression(classes=[0, 1]), {"alpha": np.geomspace(1e-4, 1, 5)},
-            strategy="stability", n_noise_samples=samples,
+            DPLogisticRegression(classes=[0, 1]),
+            {"alpha": np.geomspace(1e-4, 1, 5)},
+            strategy="stability",
+            n_noise_samples=samples,
         )
         self.X, self.y = labelled(N, D)
 
@@ -95,13 +98,14 @@ class AccuracyFirst(Suite):
         if model == "ridge":
             estimator, (self.X, self.y) = DPRidge(norm="l2", target_range=(-1, 1)), with_targets(N, D)
         else:
-            estimator = DPLogisticRegression(
-                alpha=0.01, perturbation="output", classes=[0, 1]
-            )
+            estimator = DPLogisticRegression(alpha=0.01, perturbation="output", classes=[0, 1])
             self.X, self.y = labelled(N, D)
         self.search = AccuracyFirstSearchCV(
-            estimator, {"epsilon": np.geomspace(0.01, 10, levels)}, target=1e-9,
-            method="above_threshold", on_failure="last",
+            estimator,
+            {"epsilon": np.geomspace(0.01, 10, levels)},
+            target=1e-9,
+            method="above_threshold",
+            on_failure="last",
         )
 
     def time_fit(self, *_):

@@ -55,8 +55,9 @@ class WideRidge(Suite):
     param_names = ["norm"]
 
     def setup(self, norm):
-        self.model = DPRidge(norm=norm, alpha=0.01, target_range=(-1, 1),
-            data_norm_l1=30.0 if norm == "l1" else None)
+        self.model = DPRidge(
+            norm=norm, alpha=0.01, target_range=(-1, 1), data_norm_l1=30.0 if norm == "l1" else None
+        )
         self.X, self.y = with_targets(5_000, 1_000)
 
     def time_fit(self, norm):

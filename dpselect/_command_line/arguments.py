@@ -19,7 +19,7 @@ EPILOG = (
     "what a fit would spend; 'dpselect fit' makes a release."
 )
 SCHEMA_HELP = (
-    'what is public of each column, a JSON object: '
+    "what is public of each column, a JSON object: "
     '{"age": [0, 120], "grade": ["1", "2", "3"], "income": '
     '{"bounds": [0, 1e6], "transform": "log1p", "missing": true}}; never looked up in the records'
 )
@@ -56,8 +56,9 @@ def parse(argv):
     parser.add_argument("--version", action="version", version=version("dpselect"))
     commands = parser.add_subparsers(dest="command", parser_class=_Parser, metavar="COMMAND")
     for name, (add, text) in COMMANDS.items():
-        command = commands.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.",
-                                      allow_abbrev=False)
+        command = commands.add_parser(
+            name, help=text, description=f"{text[0].upper()}{text[1:]}.", allow_abbrev=False
+        )
         add(command)
     return _checked(parser.parse_args(argv))
 
@@ -76,8 +77,10 @@ def _checked(arguments):
     if getattr(arguments, "probabilities", False) and arguments.threshold is not None:
         raise CommandError("--threshold decides, and --probabilities does not; leave one out.")
     if getattr(arguments, "composition", None) == "renyi" and not arguments.delta:
-        raise CommandError("--composition renyi needs a --delta above 0, such as 1e-6, because "
-                           "divergences say nothing without one.")
+        raise CommandError(
+            "--composition renyi needs a --delta above 0, such as 1e-6, because "
+            "divergences say nothing without one."
+        )
     if getattr(arguments, "about", None) is not None and not getattr(arguments, "report", True):
         raise CommandError("--about needs --report, where it is said; leave it out, or give both.")
     refuse_shared_files(arguments)
@@ -90,8 +93,9 @@ def _fit(parser):
     _task(parser)
     _person(parser)
     parser.add_argument("--save", metavar="MODEL", help="write the model: .skops or .pkl")
-    parser.add_argument("--report", metavar="FILE", help="write the privacy statement: .html, .md or "
-                        ".json")
+    parser.add_argument(
+        "--report", metavar="FILE", help="write the privacy statement: .html, .md or .json"
+    )
     _about(parser)
     _ledger(parser)
     _json(parser)
@@ -99,52 +103,88 @@ def _fit(parser):
 
 
 def _about(parser):
-    parser.add_argument("--about", metavar="TEXT", help="name of the records and of who is responsible "
-                        "for them, for the statement")
+    parser.add_argument(
+        "--about",
+        metavar="TEXT",
+        help="name of the records and of who is responsible for them, for the statement",
+    )
 
 
 def _plan(parser):
     _task(parser)
     _drop(parser)
     _person(parser)
-    parser.add_argument("--records", metavar="N", required=True, help="how many records there will be; "
-                        "with --person, how many persons")
+    parser.add_argument(
+        "--records",
+        metavar="N",
+        required=True,
+        help="how many records there will be; with --person, how many persons",
+    )
     _json(parser)
 
 
 def _task(parser):
     parser.add_argument("--schema", metavar="JSON", required=True, help=SCHEMA_HELP)
     parser.add_argument("--target", metavar="COL", help="column to predict")
-    parser.add_argument("--epsilon", metavar="E", required=True, help="privacy loss of all that is "
-                        "released")
-    parser.add_argument("--task", choices=TASKS, help="default: classification for a target with "
-                        "categories, regression for one with bounds")
-    parser.add_argument("--alpha", nargs="+", metavar="A",
-                        help="strengths of the regularisation to choose from; without it, or with one, "
-                        "nothing is selected and the model gets the whole epsilon")
-    parser.add_argument("--lines", action="store_true",
-                        help="numbers add straight lines to a prediction, and not curves: one "
-                        "coefficient for each number and each category")
-    parser.add_argument("--evaluation", metavar="SHARE", help="of the records that say how good the "
-                        "model is and do not train it, such as 0.2; the same privacy loss covers both")
-    parser.add_argument("--bins", nargs="+", metavar="K", help="of a density: cells for "
-                        "each column, one number for all or one for each, in the order of the schema; "
-                        "default: 20")
-    parser.add_argument("--excess-risk", metavar="R", help="accuracy first: the smallest privacy "
-                        "loss, of at most E, that can be shown to bring the risk of the model (its mean "
-                        "loss with the penalty) within R of the least that there is; takes one --alpha")
+    parser.add_argument(
+        "--epsilon", metavar="E", required=True, help="privacy loss of all that is released"
+    )
+    parser.add_argument(
+        "--task",
+        choices=TASKS,
+        help="default: classification for a target with categories, regression for one with bounds",
+    )
+    parser.add_argument(
+        "--alpha",
+        nargs="+",
+        metavar="A",
+        help="strengths of the regularisation to choose from; without it, or with one, "
+        "nothing is selected and the model gets the whole epsilon",
+    )
+    parser.add_argument(
+        "--lines",
+        action="store_true",
+        help="numbers add straight lines to a prediction, and not curves: one "
+        "coefficient for each number and each category",
+    )
+    parser.add_argument(
+        "--evaluation",
+        metavar="SHARE",
+        help="of the records that say how good the "
+        "model is and do not train it, such as 0.2; the same privacy loss covers both",
+    )
+    parser.add_argument(
+        "--bins",
+        nargs="+",
+        metavar="K",
+        help="of a density: cells for "
+        "each column, one number for all or one for each, in the order of the schema; "
+        "default: 20",
+    )
+    parser.add_argument(
+        "--excess-risk",
+        metavar="R",
+        help="accuracy first: the smallest privacy "
+        "loss, of at most E, that can be shown to bring the risk of the model (its mean "
+        "loss with the penalty) within R of the least that there is; takes one --alpha",
+    )
 
 
 def _person(parser):
-    parser.add_argument("--person", metavar="COL", help="column with the id of the person whose row it "
-                        "is: protected then are all rows of a person, who counts as one record")
+    parser.add_argument(
+        "--person",
+        metavar="COL",
+        help="column with the id of the person whose row it "
+        "is: protected then are all rows of a person, who counts as one record",
+    )
 
 
 def _schema(parser):
     _file(parser)
     _drop(parser)
-    parser.add_argument("--check", metavar="JSON", help="name all mistakes of a schema in place of "
-                        "writing one")
+    parser.add_argument(
+        "--check", metavar="JSON", help="name all mistakes of a schema in place of writing one"
+    )
     _output(parser)
 
 
@@ -152,19 +192,33 @@ def _predict(parser):
     _model(parser)
     _file(parser)
     parser.add_argument("--probabilities", action="store_true", help="one column for each class")
-    parser.add_argument("--threshold", metavar="P", help="of two classes predict the second one, in "
-                        "the order of their names, where its probability is above P, such as 0.3; "
-                        "default: 0.5, or what the model has")
-    parser.add_argument("--keep", nargs="+", metavar="COL", default=[], help="columns of the file to "
-                        "copy beside the predictions, such as an id")
+    parser.add_argument(
+        "--threshold",
+        metavar="P",
+        help="of two classes predict the second one, in "
+        "the order of their names, where its probability is above P, such as 0.3; "
+        "default: 0.5, or what the model has",
+    )
+    parser.add_argument(
+        "--keep",
+        nargs="+",
+        metavar="COL",
+        default=[],
+        help="columns of the file to copy beside the predictions, such as an id",
+    )
     _output(parser)
 
 
 def _export(parser):
     _model(parser)
-    parser.add_argument("--output", metavar="FILE", required=True, help="for those without dpselect: "
-                        ".onnx, or .skops of scikit-learn's own classes; .csv with the cells of a "
-                        "density")
+    parser.add_argument(
+        "--output",
+        metavar="FILE",
+        required=True,
+        help="for those without dpselect: "
+        ".onnx, or .skops of scikit-learn's own classes; .csv with the cells of a "
+        "density",
+    )
     _force(parser)
 
 
@@ -174,9 +228,11 @@ def _evaluate(parser):
     parser.add_argument("--target", metavar="COL", help="column with what is right; a density has none")
     parser.add_argument("--epsilon", metavar="E", required=True, help="privacy loss of the evaluation")
     _person(parser)
-    parser.add_argument("--report", metavar="FILE", help="write the privacy statement of the model, "
-                        "with its "
-                        "evaluation: .html, .md or .json")
+    parser.add_argument(
+        "--report",
+        metavar="FILE",
+        help="write the privacy statement of the model, with its evaluation: .html, .md or .json",
+    )
     _about(parser)
     _ledger(parser)
     _json(parser)
@@ -194,7 +250,8 @@ def _report(parser):
 def _ledgers(parser):
     actions = parser.add_subparsers(dest="action", parser_class=_Parser, required=True, metavar="ACTION")
     for name, text in (
-        ("create", "make the budget of one data set"), ("show", "what was spent, and what is left"),
+        ("create", "make the budget of one data set"),
+        ("show", "what was spent, and what is left"),
         ("spend", "count a release that was made elsewhere"),
     ):
         action = actions.add_parser(name, help=text, allow_abbrev=False)
@@ -203,24 +260,40 @@ def _ledgers(parser):
             action.add_argument("--epsilon", metavar="E", required=True)
             action.add_argument("--delta", metavar="D", default="0", help="default: 0")
         if name == "create":
-            action.add_argument("--persons", action="store_true", help="a budget of persons with all "
-                                "their rows, for releases with --person")
-            action.add_argument("--composition", choices=COMPOSITIONS, help="how losses add up; renyi, "
-                                "with a --delta, is for many releases with Gaussian noise; default: sum")
+            action.add_argument(
+                "--persons",
+                action="store_true",
+                help="a budget of persons with all their rows, for releases with --person",
+            )
+            action.add_argument(
+                "--composition",
+                choices=COMPOSITIONS,
+                help="how losses add up; renyi, "
+                "with a --delta, is for many releases with Gaussian noise; default: sum",
+            )
         if name == "spend":
             action.add_argument("--label", metavar="TEXT", required=True, help="what was released")
-            action.add_argument("--rows-per-person", metavar="C", help="in a budget of persons: E and D "
-                                "are those of a row, and nobody has more than C, which is public")
+            action.add_argument(
+                "--rows-per-person",
+                metavar="C",
+                help="in a budget of persons: E and D "
+                "are those of a row, and nobody has more than C, which is public",
+            )
         else:
             _json(action)
 
 
 def _file(parser):
-    parser.add_argument("file", metavar="FILE", help="the records, with names of columns: .csv, .tsv "
-                        "or .txt "
-                        "(also .gz, .bz2 or .xz), or .parquet")
-    parser.add_argument("--separator", metavar="S", help="of the columns; default: found in the "
-                        "first line")
+    parser.add_argument(
+        "file",
+        metavar="FILE",
+        help="the records, with names of columns: .csv, .tsv "
+        "or .txt "
+        "(also .gz, .bz2 or .xz), or .parquet",
+    )
+    parser.add_argument(
+        "--separator", metavar="S", help="of the columns; default: found in the first line"
+    )
 
 
 def _drop(parser):
@@ -228,10 +301,16 @@ def _drop(parser):
 
 
 def _model(parser):
-    parser.add_argument("model", metavar="MODEL", help="what 'dpselect fit --save' has written: "
-                        ".skops, or a .pkl of your own")
-    parser.add_argument("--trust-pickle", action="store_true", help="read a .pkl, which can run any "
-                        "program of whoever wrote it; a .skops file cannot")
+    parser.add_argument(
+        "model",
+        metavar="MODEL",
+        help="what 'dpselect fit --save' has written: .skops, or a .pkl of your own",
+    )
+    parser.add_argument(
+        "--trust-pickle",
+        action="store_true",
+        help="read a .pkl, which can run any program of whoever wrote it; a .skops file cannot",
+    )
 
 
 def _ledger(parser):
@@ -288,7 +367,7 @@ def _alphas(option, texts):
 
 def _separator(option, text):
     text = {"tab": "\t", "\\t": "\t"}.get(text, text)
-    if len(text) != 1 or text in "\"\r\n":
+    if len(text) != 1 or text in '"\r\n':
         raise CommandError(f"{option} must be one character, such as ';' (or tab), not {name_of(text)}.")
     return text
 

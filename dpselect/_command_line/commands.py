@@ -50,8 +50,10 @@ def schema(arguments):
     wrong += [f"the records lack its {columns_named(more)}"] if more else []
     if wrong:
         raise CommandError(f"The schema {name_of(arguments.check)} does not fit: {'; '.join(wrong)}.")
-    print(f"The schema {name_of(arguments.check)} has all {len(names)} columns of "
-          f"{name_of(arguments.file)}.")
+    print(
+        f"The schema {name_of(arguments.check)} has all {len(names)} columns of "
+        f"{name_of(arguments.file)}."
+    )
 
 
 def plan(arguments):
@@ -90,9 +92,7 @@ def fit(arguments):
         ) from None
     writes = [lambda: model_file.write_model(search)] if model_file else []
     if report:
-        writes.append(
-            lambda: report.write_report(privacy_report(search, ledger, about=arguments.about))
-        )
+        writes.append(lambda: report.write_report(privacy_report(search, ledger, about=arguments.about)))
     try:
         write_all(*writes)
     finally:
@@ -123,8 +123,9 @@ def predict(arguments):
     else:
         found = dict(zip(map(str, model.classes_), model.predict_proba(X).T))
     if twice := [name for name in kept if name in found]:
-        raise CommandError(f"The {columns_named(twice)} (--keep) would have the name of a prediction; "
-                           "leave that out.")
+        raise CommandError(
+            f"The {columns_named(twice)} (--keep) would have the name of a prediction; leave that out."
+        )
     _say_formulas([*kept, *found, *getattr(model, "classes_", ())])
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
@@ -161,13 +162,14 @@ def evaluate(arguments):
         )
     try:
         if report is not None:
-            report.write_report(privacy_report(
-                model, ledger, evaluation=found, about=arguments.about
-            ))
+            report.write_report(privacy_report(model, ledger, evaluation=found, about=arguments.about))
     finally:
-        print(json.dumps(printing.figures(found), allow_nan=False) if arguments.json else
-              f"{found}\nIt holds if none of these records trained the model. That cannot be checked, "
-              "because a model keeps no trace of its records.")
+        print(
+            json.dumps(printing.figures(found), allow_nan=False)
+            if arguments.json
+            else f"{found}\nIt holds if none of these records trained the model. That cannot be "
+            "checked, because a model keeps no trace of its records."
+        )
 
 
 def report(arguments):
@@ -185,20 +187,29 @@ def ledger(arguments):
     """Make, show or use the budget of a data set."""
     if arguments.action == "create":
         found = create_ledger(
-            arguments.ledger, arguments.epsilon, arguments.delta, arguments.persons,
+            arguments.ledger,
+            arguments.epsilon,
+            arguments.delta,
+            arguments.persons,
             arguments.composition,
         )
     else:
         found = open_ledger(arguments.ledger)
     if arguments.action == "spend":
-        spend(
-            found, arguments.epsilon, arguments.delta, arguments.label, arguments.rows_per_person
-        )
+        spend(found, arguments.epsilon, arguments.delta, arguments.label, arguments.rows_per_person)
     print(found.to_json() if getattr(arguments, "json", False) else ledger_text(found))
 
 
-COMMANDS = {"schema": schema, "plan": plan, "fit": fit, "predict": predict, "export": export,
-            "evaluate": evaluate, "report": report, "ledger": ledger}
+COMMANDS = {
+    "schema": schema,
+    "plan": plan,
+    "fit": fit,
+    "predict": predict,
+    "export": export,
+    "evaluate": evaluate,
+    "report": report,
+    "ledger": ledger,
+}
 
 
 def _ledger(arguments, person):
@@ -241,8 +252,9 @@ def _kept(arguments):
     """Return the cells of the columns of the file that are copied, by their names."""
     found = read_header(arguments.file, arguments.separator) if arguments.keep else []
     if lacking := [name for name in arguments.keep if name not in found]:
-        raise CommandError(f"The file {name_of(arguments.file)} lacks the {columns_named(lacking)} "
-                           "(--keep).")
+        raise CommandError(
+            f"The file {name_of(arguments.file)} lacks the {columns_named(lacking)} (--keep)."
+        )
     columns = {name: KeptColumn(name) for name in arguments.keep}
     frame = columns and read_table(
         arguments.file, columns, arguments.separator, others="left out", few=1
@@ -253,8 +265,10 @@ def _kept(arguments):
 def _say_formulas(names):
     """Say if names that a model or a header has, which are public, are formulas of a spreadsheet."""
     if any(str(name).startswith(FORMULAS) and as_number(str(name)) is None for name in names):
-        say_note("A label or the name of a column begins as a formula does (=, +, - or @), and formulas "
-                 "in a spreadsheet can run programs; import the predictions as text.")
+        say_note(
+            "A label or the name of a column begins as a formula does (=, +, - or @), and formulas "
+            "in a spreadsheet can run programs; import the predictions as text."
+        )
 
 
 def _columns(model):

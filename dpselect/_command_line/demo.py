@@ -12,18 +12,20 @@ from .printing import plan_text, to_text
 # What is known of a nucleus in a smear before any record is read. The radius comes first: 5
 # to 30 micrometres. A circle of that size has the perimeters and areas below. The other
 # columns are defined so that a round, even nucleus has values near 0.
-BOUNDS = PublicSchema({
-    "mean radius": (5, 30),  # micrometres
-    "mean texture": (5, 45),  # standard deviation of grey levels
-    "mean perimeter": (30, 190),  # 2 pi radius
-    "mean area": (80, 2800),  # pi radius^2
-    "mean smoothness": (0, 0.2),  # unevenness of the radius, relative
-    "mean compactness": (0, 0.4),  # perimeter^2 / area against a circle's
-    "mean concavity": (0, 0.5),  # depth of the dents, relative
-    "mean concave points": (0, 0.25),  # share of the outline that is dented
-    "mean symmetry": (0, 0.4),  # difference of the halves, relative
-    "mean fractal dimension": (0, 0.1),  # of the outline, above the 1 of a line
-})
+BOUNDS = PublicSchema(
+    {
+        "mean radius": (5, 30),  # micrometres
+        "mean texture": (5, 45),  # standard deviation of grey levels
+        "mean perimeter": (30, 190),  # 2 pi radius
+        "mean area": (80, 2800),  # pi radius^2
+        "mean smoothness": (0, 0.2),  # unevenness of the radius, relative
+        "mean compactness": (0, 0.4),  # perimeter^2 / area against a circle's
+        "mean concavity": (0, 0.5),  # depth of the dents, relative
+        "mean concave points": (0, 0.25),  # share of the outline that is dented
+        "mean symmetry": (0, 0.4),  # difference of the halves, relative
+        "mean fractal dimension": (0, 0.1),  # of the outline, above the 1 of a line
+    }
+)
 # Any grid of alpha will do: it costs nothing, since its point follows from public numbers.
 ALPHAS = [0.01, 0.03, 0.1, 0.3, 1.0]
 EPSILON = 3.0

@@ -61,9 +61,7 @@ class OutputFile:
         if os.path.exists(path) and not os.path.isfile(path):  # a folder, a pipe, a device
             raise CommandError(f"{shown} cannot be written.")
         if os.path.lexists(path) and not force:
-            raise CommandError(
-                f"{shown} is there already; give another name, or --force to replace it."
-            )
+            raise CommandError(f"{shown} is there already; give another name, or --force to replace it.")
         try:
             os.unlink(_unfinished(folder, secrets.token_bytes(ROOM)))
         except OSError as error:
@@ -201,8 +199,9 @@ class ReportFile(OutputFile):
         try:
             self._form = form_of(path)
         except ValueError:
-            raise CommandError(f"The file {option} {name_of(path)} must end in .html, .md or "
-                               ".json.") from None
+            raise CommandError(
+                f"The file {option} {name_of(path)} must end in .html, .md or .json."
+            ) from None
 
     def write_report(self, report):
         self.write(getattr(report, self._form)())
@@ -220,14 +219,17 @@ class ExportFile(OutputFile):
         density = isinstance(released, DPHistogramDensity)
         if density != (self._ending == ".csv"):
             said = "a density goes into .csv" if density else "a .csv holds the cells of a density"
-            raise CommandError(f"{said.capitalize()}, and {name_of(self.path)} ends in "
-                               f"{self._ending}; give another ending.")
+            raise CommandError(
+                f"{said.capitalize()}, and {name_of(self.path)} ends in "
+                f"{self._ending}; give another ending."
+            )
         if density:
             self.write(released.to_frame().to_csv(index=False, lineterminator="\n"))
         else:
             try:
                 self.write(
-                    to_onnx(model).SerializeToString() if self._ending == ".onnx"
+                    to_onnx(model).SerializeToString()
+                    if self._ending == ".onnx"
                     else skops_io().dumps(to_sklearn(model), compression=ZIP_DEFLATED)
                 )
             except ImportError:
@@ -242,8 +244,9 @@ def ending_of(path, what, endings):
     """Return the ending of a path, or refuse it."""
     ending = os.path.splitext(path)[1].lower()
     if ending not in endings:
-        raise CommandError(f"{what} {name_of(path)} must end in {', '.join(endings[:-1])} or "
-                           f"{endings[-1]}.")
+        raise CommandError(
+            f"{what} {name_of(path)} must end in {', '.join(endings[:-1])} or {endings[-1]}."
+        )
     return ending
 
 

@@ -26,9 +26,7 @@ def create_ledger(path, epsilon, delta, persons=False, composition=None):
             "nobody; give "
             "another name."
         )
-    return _ledger(
-        path, epsilon, delta, adjacency=adjacency_of(persons), composition=composition
-    )
+    return _ledger(path, epsilon, delta, adjacency=adjacency_of(persons), composition=composition)
 
 
 @contextmanager
@@ -101,12 +99,17 @@ def to_text(ledger):
     ]
     if len(rows) == 1:
         lines = ["Nothing was spent yet."]
-    return "\n".join([
-        printable(f"{ledger.path}, adjacency: {ledger.adjacency}"), "", *lines, "",
-        f"spent: epsilon {spent[0]:.6g} of {epsilon:.6g}, delta {spent[1]:.6g} of {delta:.6g}",
-        f"left:  epsilon {left[0]:.6g}, delta {left[1]:.6g}",
-        *filter(None, [how_losses_add_up(ledger)[0]]),
-    ])
+    return "\n".join(
+        [
+            printable(f"{ledger.path}, adjacency: {ledger.adjacency}"),
+            "",
+            *lines,
+            "",
+            f"spent: epsilon {spent[0]:.6g} of {epsilon:.6g}, delta {spent[1]:.6g} of {delta:.6g}",
+            f"left:  epsilon {left[0]:.6g}, delta {left[1]:.6g}",
+            *filter(None, [how_losses_add_up(ledger)[0]]),
+        ]
+    )
 
 
 def _row(entry):
@@ -114,6 +117,12 @@ def _row(entry):
     more = "" if math.isclose(entry.epsilon, entry.reserved_epsilon) else f"{entry.reserved_epsilon:.6g}"
     kind = entry.kind + (", seeded" if entry.seeded else "")
     return (
-        str(entry.id), at, printable(entry.user), f"{entry.epsilon:.6g}", f"{entry.delta:.6g}", more,
-        kind, printable(entry.label),
+        str(entry.id),
+        at,
+        printable(entry.user),
+        f"{entry.epsilon:.6g}",
+        f"{entry.delta:.6g}",
+        more,
+        kind,
+        printable(entry.label),
     )

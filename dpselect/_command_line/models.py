@@ -24,10 +24,16 @@ NUMBERS = {kind for kind in np.sctypeDict.values() if issubclass(kind, (np.bool_
 # what each kind of part of a file may be an instance of. By itself skops would load all of scikit-learn,
 # where a file can name other files to read, or give compiled code numbers that it does not check
 PARTS = {
-    loader: set(map(type_name, kinds)) for loader, kinds in {
-        "ObjectNode": (*OBJECTS, Pipeline), "DictNode": (dict, PublicResults), "ListNode": (list,),
-        "TupleNode": (tuple,), "JsonNode": (str,), "FunctionNode": (own_score,),
-        "TypeNode": (str, bool, int, float, tuple, *NUMBERS), "NdArrayNode": (np.ndarray, *NUMBERS),
+    loader: set(map(type_name, kinds))
+    for loader, kinds in {
+        "ObjectNode": (*OBJECTS, Pipeline),
+        "DictNode": (dict, PublicResults),
+        "ListNode": (list,),
+        "TupleNode": (tuple,),
+        "JsonNode": (str,),
+        "FunctionNode": (own_score,),
+        "TypeNode": (str, bool, int, float, tuple, *NUMBERS),
+        "NdArrayNode": (np.ndarray, *NUMBERS),
         "MaskedArrayNode": (np.ma.MaskedArray,),
     }.items()
 }
@@ -71,8 +77,9 @@ def load_model(path, trust_pickle=False):
         else:
             loads = skops_io().loads
             if foreign := foreign_part(content):
-                raise CommandError(f"{shown} holds {name_of(foreign)}, which is no part of a saved "
-                                   "model.")
+                raise CommandError(
+                    f"{shown} holds {name_of(foreign)}, which is no part of a saved model."
+                )
             model = loads(content, trusted=TRUSTED_TYPES)
     except CommandError:
         raise
@@ -129,8 +136,10 @@ def foreign_part(content):
 def _same(part, other):
     """Tell whether two parts are equal, whatever numbers the parts in them have."""
     if isinstance(part, dict) and isinstance(other, dict):
-        return part is other or part.keys() == other.keys() and all(
-            name == "__id__" or _same(value, other[name]) for name, value in part.items()
+        return (
+            part is other
+            or part.keys() == other.keys()
+            and all(name == "__id__" or _same(value, other[name]) for name, value in part.items())
         )
     if isinstance(part, list) and isinstance(other, list):
         return len(part) == len(other) and all(map(_same, part, other))

@@ -36,8 +36,11 @@ def to_json(task, search, plan):
     With `schema`, `encoder`, `model`, `params` and `attributes` the model can be built again.
     """
     encoder, model = parts(search)
-    params = {name: value for name, value in model.get_params().items()
-              if name not in ("ledger", "random_state")}
+    params = {
+        name: value
+        for name, value in model.get_params().items()
+        if name not in ("ledger", "random_state")
+    }
     released = {
         "task": task.name,
         "target": None if task.target is None else task.target.name,
@@ -49,7 +52,8 @@ def to_json(task, search, plan):
         "model": type(model).__name__,
         "params": params,
         "attributes": {
-            name: value for name, value in vars(model).items()
+            name: value
+            for name, value in vars(model).items()
             if name.endswith("_") and name not in ("privacy_", "feature_names_in_")
         },
         "coefficients": _coefficients(encoder, model),
@@ -102,9 +106,7 @@ def _coefficients(encoder, model):
     names = ["intercept", *encoder.get_feature_names_out()]
     rows = np.column_stack([np.ravel(model.intercept_), np.atleast_2d(model.coef_)])
     classes = [str(name) for name in getattr(model, "classes_", ["prediction"])]
-    return {
-        label: dict(zip(names, row)) for label, row in zip(classes[-len(rows):], rows.tolist())
-    }
+    return {label: dict(zip(names, row)) for label, row in zip(classes[-len(rows) :], rows.tolist())}
 
 
 def _effects(pipeline):

@@ -123,11 +123,17 @@ def read_table(path, columns, separator=None, drop=(), others="refused", few=FOL
                     cells.append(cell)
         else:
             _read_text(path, separator, [readers.get(name) for name in names])
-    _refuse(shown, [f"its column {name_of(name)} {said}" for name, cells in readers.items()
-                    for said in sorted(cells.wrong)])
+    _refuse(
+        shown,
+        [
+            f"its column {name_of(name)} {said}"
+            for name, cells in readers.items()
+            for said in sorted(cells.wrong)
+        ],
+    )
     persons = next((cells for cells in readers.values() if cells.person), None)
-    unit, units = ("records", next(iter(readers.values())).kept) if persons is None else (
-        "persons", persons.known
+    unit, units = (
+        ("records", next(iter(readers.values())).kept) if persons is None else ("persons", persons.known)
     )
     if len(units) < few:
         raise CommandError(f"{shown} has fewer than {few} {unit}, which is too few.")
@@ -160,8 +166,10 @@ class _Cells:
     def _number(self, cell):
         value = as_number(cell)
         if value is None or value in (np.inf, -np.inf):
-            self.wrong.add("has numeric bounds, but holds something that is not a finite number (of a "
-                           "date write the days since a public one)")
+            self.wrong.add(
+                "has numeric bounds, but holds something that is not a finite number (of a "
+                "date write the days since a public one)"
+            )
             return np.nan
         if value != value and not self.column.missing:
             self.wrong.add(GAP)
@@ -175,8 +183,10 @@ class _Cells:
     def _id(self, cell):
         number = as_number(cell)
         if number is not None and number != number:
-            self.wrong.add("names the persons and has missing values, and rows of nobody would be one "
-                           "person, or many")
+            self.wrong.add(
+                "names the persons and has missing values, and rows of nobody would be one "
+                "person, or many"
+            )
         return str(cell).strip()
 
     def _level(self, cell):
@@ -188,8 +198,12 @@ class _Cells:
         if code < 0:
             number = as_number(cell) if isinstance(cell, str) or cell is None else 0.0
             gap = number is not None and number != number
-            self.wrong.add(GAP if gap else 'holds something that the schema does not list: list every '
-                           'value that a record may have, or say "unknown": true')
+            self.wrong.add(
+                GAP
+                if gap
+                else "holds something that the schema does not list: list every "
+                'value that a record may have, or say "unknown": true'
+            )
             return None
         return None if levels[code] == "<missing>" else str(levels[code])
 
@@ -280,5 +294,6 @@ def _needed(module, package, what):
     try:
         return import_module(module)
     except ImportError:
-        raise CommandError(f"{what} need {package}; run python -m pip install {package} "
-                           "first.") from None
+        raise CommandError(
+            f"{what} need {package}; run python -m pip install {package} first."
+        ) from None

@@ -63,7 +63,10 @@ class Task:
         }
         try:
             return self.search.plan(
-                n_records, len(row), max(2, len(self.classes)), example=pandas().DataFrame(row),
+                n_records,
+                len(row),
+                max(2, len(self.classes)),
+                example=pandas().DataFrame(row),
                 persons=self.person is not None,
             )
         except (ValueError, TypeError) as error:  # it has seen no record
@@ -124,12 +127,13 @@ def _check_target(name, target, column):
     if name == "classification":
         if not isinstance(column, CategoryColumn) or column.missing or column.unknown:
             raise CommandError(
-                f'{shown} must have its classes in the schema as texts, and nothing else, such as '
+                f"{shown} must have its classes in the schema as texts, and nothing else, such as "
                 '["0", "1"].'
             )
     elif name != "density" and (not isinstance(column, NumberColumn) or column.missing):
-        raise CommandError(f"{shown} must have its two bounds in the schema, and no gaps, such as "
-                           "[0, 100].")
+        raise CommandError(
+            f"{shown} must have its two bounds in the schema, and no gaps, such as [0, 100]."
+        )
     elif name != "density" and column.transform is not None:
         raise CommandError(
             f"{shown} has a transform in the schema, and is predicted as it is; leave the transform "
@@ -142,8 +146,9 @@ def _check_target(name, target, column):
 def _refuse_for_density(arguments):
     for option in ("alpha", "lines", "excess_risk"):
         if getattr(arguments, option):
-            raise CommandError(f"--{option.replace('_', '-')} means nothing for a density; leave it "
-                               "out.")
+            raise CommandError(
+                f"--{option.replace('_', '-')} means nothing for a density; leave it out."
+            )
 
 
 def _model(name, column):
@@ -179,12 +184,16 @@ def _search(name, pipeline, arguments):
     epsilon, alphas = arguments.epsilon, arguments.alpha
     if arguments.excess_risk is not None:
         if alphas and len(alphas) > 1:
-            raise CommandError("--excess-risk chooses nothing but the privacy loss; give one "
-                               "--alpha, or none.")
+            raise CommandError(
+                "--excess-risk chooses nothing but the privacy loss; give one --alpha, or none."
+            )
         pipeline.set_params(model__alpha=alphas[0] if alphas else FIRST_ALPHA)
         grid = {"model__epsilon": np.geomspace(epsilon / 1000, epsilon, LEVELS)}
         return AccuracyFirstSearchCV(
-            pipeline, grid, target=arguments.excess_risk, max_epsilon=epsilon,
+            pipeline,
+            grid,
+            target=arguments.excess_risk,
+            max_epsilon=epsilon,
             evaluation=arguments.evaluation,
         )
     grid = {} if name == "density" else {"model__alpha": alphas or ["auto"]}

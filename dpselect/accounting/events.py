@@ -303,7 +303,10 @@ def _gaussian_profile(epsilon, mu):
 
 def _check_positive(event, name, low_included=False):
     number = check_number(
-        name, getattr(event, name), low_included=low_included, why="no mechanism has such a loss",
+        name,
+        getattr(event, name),
+        low_included=low_included,
+        why="no mechanism has such a loss",
         instead="write a number above 0",
     )
     object.__setattr__(event, name, float(number))

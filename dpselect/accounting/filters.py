@@ -92,7 +92,10 @@ class RenyiFilter:
     def is_of_budget(self, epsilon, delta):
         # another version may have found another order
         return (
-            1 < self.order < math.inf and 0 < self.limit and 0 < self.delta and 0 <= self.other_delta
+            1 < self.order < math.inf
+            and 0 < self.limit
+            and 0 < self.delta
+            and 0 <= self.other_delta
             and self.delta + self.other_delta <= delta
             and self.limit + conversion(self.order, self.delta) <= epsilon
         )

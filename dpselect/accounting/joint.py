@@ -36,9 +36,7 @@ def jointly(losses, label):
 def _joint_epsilon(parts, largest, delta):
     """Return the least multiple of a step at which all are private; inf if none is known."""
     step = largest / N_STEPS
-    choices, mu = many_choices(
-        [part.event for part in parts if isinstance(part.event, ChoiceEvent)]
-    )
+    choices, mu = many_choices([part.event for part in parts if isinstance(part.event, ChoiceEvent)])
     gaussian = [part.event.mu for part in parts if isinstance(part.event, GaussianEvent)]
     # of one other event deltas are known at every epsilon; of the rest what is stated counts
     known = [part for part in parts if isinstance(part.event, ObjectiveEvent)]

@@ -145,16 +145,19 @@ class PrivacyLoss:
         )
         for name, high, why, instead in ranges:
             number = check_number(
-                name, getattr(self, name), low_included=True, high=high, high_included=True,
-                why=why, instead=instead,
+                name,
+                getattr(self, name),
+                low_included=True,
+                high=high,
+                high_included=True,
+                why=why,
+                instead=instead,
             )
             # plain numbers, for JSON
             object.__setattr__(self, name, number)
         check_choice("kind", self.kind, KINDS, why="what it promises is unknown")
         compose = {"release": None, "sequential": _total, "parallel": max, "joint": _total}
-        check_choice(
-            "composition", self.composition, tuple(compose), why="its total is unknown"
-        )
+        check_choice("composition", self.composition, tuple(compose), why="its total is unknown")
         check_flag("seeded", self.seeded, why="noise came from a seed, or did not")
         check_choice(
             "adjacency", self.adjacency, tuple(Adjacency), why="which records it protects is unknown"
@@ -254,7 +257,10 @@ class PrivacyLoss:
 
     @classmethod
     def joint(
-        cls, losses: Iterable[PrivacyLoss], epsilon: float, label: str = "joint composition",
+        cls,
+        losses: Iterable[PrivacyLoss],
+        epsilon: float,
+        label: str = "joint composition",
     ) -> Self:
         """Compose releases about the same records of which a proof says more: less than the sum.
 
@@ -339,7 +345,10 @@ class PrivacyLoss:
           epsilon 2: coefficients (4 times the loss of a row; numbers of rows are public)
         """
         C = check_number(
-            "rows_per_person", rows_per_person, integer=True, why="it counts rows",
+            "rows_per_person",
+            rows_per_person,
+            integer=True,
+            why="it counts rows",
             instead="write the largest number of rows that anyone has",
         )
         if self.adjacency not in PERSONS_INSTEAD:
@@ -354,9 +363,12 @@ class PrivacyLoss:
             )
         epsilon = rounded_up(C * Fraction(self.epsilon)) if self.epsilon < math.inf else math.inf
         return type(self)(
-            epsilon, _group_delta(self.epsilon, self.delta, C), self.kind,
+            epsilon,
+            _group_delta(self.epsilon, self.delta, C),
+            self.kind,
             PERSONS_INSTEAD[Adjacency(self.adjacency)],
-            f"{self.label} ({C} times the loss of a row; numbers of rows are public)", self.seeded,
+            f"{self.label} ({C} times the loss of a row; numbers of rows are public)",
+            self.seeded,
         )
 
     @property
@@ -399,10 +411,13 @@ class PrivacyLoss:
             If there is no such loss.
         """
         event = values["event"]
-        return cls(**{
-            **values, "parts": tuple(cls.from_dict(part) for part in values["parts"]),
-            "event": None if event is None else event_of(event),
-        })
+        return cls(
+            **{
+                **values,
+                "parts": tuple(cls.from_dict(part) for part in values["parts"]),
+                "event": None if event is None else event_of(event),
+            }
+        )
 
     def outline(self, depth: int = 0) -> Iterator[tuple[int, PrivacyLoss, str]]:
         """Go through the statement line by line.

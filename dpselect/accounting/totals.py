@@ -55,7 +55,10 @@ Losses = _HasHistory | PrivacyLoss | Iterable[PrivacyLoss]
 
 
 def composed_epsilon(
-    losses: Losses, delta: float, *, accountant: Literal["pld", "concentrated"] = "pld",
+    losses: Losses,
+    delta: float,
+    *,
+    accountant: Literal["pld", "concentrated"] = "pld",
 ) -> float:
     """Return the epsilon of all losses together, at a delta.
 
@@ -106,7 +109,11 @@ def composed_epsilon(
     4.31
     """
     check_number(
-        "delta", delta, low=LEAST_DELTA, low_included=True, high=1.0,
+        "delta",
+        delta,
+        low=LEAST_DELTA,
+        low_included=True,
+        high=1.0,
         why="it is the probability with which the bound may fail, and smaller ones are lost in rounding",
         instead="write for instance 1e-6",
     )
@@ -156,12 +163,15 @@ def to_dp_event(losses: Losses) -> Any:
     from dp_accounting import dp_event
 
     # one by one: dp_accounting 0.6 forgets how often a randomised response is composed
-    return dp_event.ComposedDpEvent([
-        dp_event.GaussianDpEvent(_noise_multiplier(loss.event.mu))
-        if isinstance(loss.event, GaussianEvent)
-        else dp_event.RandomizedResponseDpEvent(_noise_parameter(loss.epsilon), num_buckets=2)
-        for given in _of_all_outcomes(losses) for loss in added_losses(given)
-    ])
+    return dp_event.ComposedDpEvent(
+        [
+            dp_event.GaussianDpEvent(_noise_multiplier(loss.event.mu))
+            if isinstance(loss.event, GaussianEvent)
+            else dp_event.RandomizedResponseDpEvent(_noise_parameter(loss.epsilon), num_buckets=2)
+            for given in _of_all_outcomes(losses)
+            for loss in added_losses(given)
+        ]
+    )
 
 
 def _noise_multiplier(mu):
@@ -253,9 +263,7 @@ def _by_distributions(parts, delta, largest):
 
 def _profile(parts, step, n_steps):
     """Return the deltas of losses that add up, at the epsilons 0, step, ..., n_steps step."""
-    choices, mu = many_choices(
-        [part.event for part in parts if isinstance(part.event, ChoiceEvent)]
-    )
+    choices, mu = many_choices([part.event for part in parts if isinstance(part.event, ChoiceEvent)])
     others = [part for part in parts if not isinstance(part.event, ChoiceEvent)]
     # deltas beside choices need those of others at all epsilons that choices may add
     reach = n_steps + places_of(choices, mu, step)

@@ -77,6 +77,8 @@ def _least(value):
 
 def _valley(value):
     return minimize_scalar(
-        lambda log: float(value(1 + math.exp(log))), bounds=(-20, 40), method="bounded",
+        lambda log: float(value(1 + math.exp(log))),
+        bounds=(-20, 40),
+        method="bounded",
         options={"xatol": 1e-10},
     )

@@ -175,13 +175,17 @@ class _Rule:
     def statistics(self, releases):
         z = np.clip((releases - self.middle) / self.spread, -1e9, 1e9)
         apart, lengths = [z + self.half, z - self.half], np.linalg.norm(z, axis=1)
-        return np.column_stack([
-            # likelihood ratios of Laplace, spherical Laplace and Gaussian noise
-            (np.abs(apart[0]) - np.abs(apart[1])).sum(axis=1),
-            np.linalg.norm(apart[0], axis=1) - np.linalg.norm(apart[1], axis=1),
-            z @ self.half, lengths, -lengths,
-            z[:, self.single] * np.where(self.half[self.single] < 0, -1.0, 1.0),
-        ])
+        return np.column_stack(
+            [
+                # likelihood ratios of Laplace, spherical Laplace and Gaussian noise
+                (np.abs(apart[0]) - np.abs(apart[1])).sum(axis=1),
+                np.linalg.norm(apart[0], axis=1) - np.linalg.norm(apart[1], axis=1),
+                z @ self.half,
+                lengths,
+                -lengths,
+                z[:, self.single] * np.where(self.half[self.single] < 0, -1.0, 1.0),
+            ]
+        )
 
     def guess(self, release):
         """Return 0 or 1, the data set, or None."""

@@ -47,8 +47,14 @@ class EpsilonBound:
 
 
 def epsilon_lower_bound(
-    release: Callable[[Any], npt.ArrayLike], records: Any, neighbour: Any, *, delta: float = 0.0,
-    n_trials: int = 10_000, confidence: float = 0.999, float_bits: bool = True,
+    release: Callable[[Any], npt.ArrayLike],
+    records: Any,
+    neighbour: Any,
+    *,
+    delta: float = 0.0,
+    n_trials: int = 10_000,
+    confidence: float = 0.999,
+    float_bits: bool = True,
     random_state: int | np.random.Generator | None = None,
 ) -> EpsilonBound:
     """Bound the privacy loss of a release from below, by telling two data sets apart.

@@ -52,8 +52,13 @@ class ScoreChange:
 
 
 def stability_violation(
-    score_of: Callable[..., float], draw_records: DrawRecords, n_samples: int, *,
-    bound: float | None = None, n_trials: int = 10, n_steps: int = 100,
+    score_of: Callable[..., float],
+    draw_records: DrawRecords,
+    n_samples: int,
+    *,
+    bound: float | None = None,
+    n_trials: int = 10,
+    n_steps: int = 100,
     random_state: int | np.random.Generator | None = None,
 ) -> ScoreChange:
     """Search neighbouring data sets for the largest change of a score at fixed noise.
@@ -156,7 +161,10 @@ def stability_violation(
     (n_steps,) = _check_counts(0, n_steps=n_steps)
     if bound is not None:
         check_number(
-            "bound", bound, high_included=True, why="changes are compared with it",
+            "bound",
+            bound,
+            high_included=True,
+            why="changes are compared with it",
             instead="write a number greater than 0, or None",
         )
     check_callable("score_of", score_of, call="score_of(records)")
@@ -166,15 +174,26 @@ def stability_violation(
     search.check_noise_is_fixed()
     best = max((search.trial(n_steps) for _ in range(n_trials)), key=lambda pair: pair.change)
     return ScoreChange(
-        best.change, best.index, search.as_drawn(best.records), search.as_drawn(best.neighbour),
+        best.change,
+        best.index,
+        search.as_drawn(best.records),
+        search.as_drawn(best.neighbour),
         None if bound is None else float(bound),
     )
 
 
 def attack_certificate(
-    estimator: Estimator, score: Score, draw_records: DrawRecords, n_samples: int,
-    n_validation: int = 1, *, n_problems: int = 1, persons: bool = False, n_trials: int = 10,
-    n_steps: int = 100, random_state: int | np.random.Generator | None = None,
+    estimator: Estimator,
+    score: Score,
+    draw_records: DrawRecords,
+    n_samples: int,
+    n_validation: int = 1,
+    *,
+    n_problems: int = 1,
+    persons: bool = False,
+    n_trials: int = 10,
+    n_steps: int = 100,
+    random_state: int | np.random.Generator | None = None,
 ) -> tuple[ScoreChange, ScoreChange]:
     """Attack both parts of an estimator's stability certificate.
 
@@ -229,9 +248,7 @@ def attack_certificate(
     rng = numpy_generator(random_state)
     found = []
     for _ in range(n_trials):
-        train, validation = (
-            _as_tuple(draw_records(rng, size)) for size in (n_samples, n_validation)
-        )
+        train, validation = (_as_tuple(draw_records(rng, size)) for size in (n_samples, n_validation))
         n_features = (train[0][0] if persons else train[0]).shape[1]
         certificate = model.stability_certificate(
             score, n_samples, n_features, n_problems, **{"persons": True} if persons else {}
@@ -239,16 +256,26 @@ def attack_certificate(
         fitted = _fitted(model, train, persons)
         # one after the other: each advances the generator
         common = dict(n_trials=1, n_steps=n_steps, random_state=rng)
-        found.append((
-            stability_violation(
-                lambda *records: _score(score, _fitted(model, records, persons), validation, persons),
-                draw_records, n_samples, bound=certificate.training, **common,
-            ),
-            stability_violation(
-                lambda *records: _score(score, fitted, records, persons),
-                draw_records, n_validation, bound=certificate.span / n_validation, **common,
-            ),
-        ))
+        found.append(
+            (
+                stability_violation(
+                    lambda *records: _score(
+                        score, _fitted(model, records, persons), validation, persons
+                    ),
+                    draw_records,
+                    n_samples,
+                    bound=certificate.training,
+                    **common,
+                ),
+                stability_violation(
+                    lambda *records: _score(score, fitted, records, persons),
+                    draw_records,
+                    n_validation,
+                    bound=certificate.span / n_validation,
+                    **common,
+                ),
+            )
+        )
     return tuple(max(part, key=lambda change: change.change) for part in zip(*found))
 
 
@@ -391,8 +418,13 @@ def _check_counts(least, **counts):
     """Return the counts as integers of Python, which do not overflow."""
     return [
         check_number(
-            name, value, integer=True, low=least, low_included=True,
-            why="it counts what the search goes through", instead=f"write {least} or more",
+            name,
+            value,
+            integer=True,
+            low=least,
+            low_included=True,
+            why="it counts what the search goes through",
+            instead=f"write {least} or more",
         )
         for name, value in counts.items()
     ]

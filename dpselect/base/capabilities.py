@@ -141,7 +141,9 @@ def require(capability, model, asker, instead):
     if isinstance(model, capability):
         return
     named = [
-        name for part in capability.__mro__ if issubclass(part, Protocol)
+        name
+        for part in capability.__mro__
+        if issubclass(part, Protocol)
         for name in {**vars(part), **vars(part).get("__annotations__", {})}
         if not name.startswith("_") and not hasattr(model, name)
     ]

@@ -180,9 +180,7 @@ class RiskBound:
                 "beyond the range of float64; bring the columns to a scale near 1, or write a larger "
                 "alpha."
             )
-        return cls(
-            float(sensitivity), float(residual), float(forecast), float(ball), unit, float(stake)
-        )
+        return cls(float(sensitivity), float(residual), float(forecast), float(ball), unit, float(stake))
 
 
 def select_by_risk_bound(values, bounds, epsilon, random_state=None):

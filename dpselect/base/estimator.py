@@ -54,8 +54,14 @@ from .learned_numbers import Division, first_releases
 
 # methods of a fitted estimator, which is what its fit has made of it
 READ_FROM_FIT = {
-    "decision_function", "predict", "predict_log_proba", "predict_proba", "row_bounds", "score_samples",
-    "to_sklearn", "transform",
+    "decision_function",
+    "predict",
+    "predict_log_proba",
+    "predict_proba",
+    "row_bounds",
+    "score_samples",
+    "to_sklearn",
+    "transform",
 }
 # methods that are exact functions of the records that they are given
 SCORES = {"score", "score_samples"}
@@ -190,7 +196,8 @@ class PrivateEstimator(ReleaseMixin, BaseEstimator, ABC):
         if "__init__" in vars(cls):
             cls.__init__ = naming_counterparts(cls.__init__)  # type: ignore[method-assign]
         for names, decorate in (
-            (READ_FROM_FIT, reads_params_of_fit), (SCORES, warns_of_training_records),
+            (READ_FROM_FIT, reads_params_of_fit),
+            (SCORES, warns_of_training_records),
         ):
             for name in names & vars(cls).keys():
                 if isinstance(vars(cls)[name], FunctionType):
@@ -291,10 +298,14 @@ class PrivateEstimator(ReleaseMixin, BaseEstimator, ABC):
         learned = first_releases(self)
         if learned:
             guess = self._with_values({name: release.stand_in for name, release in learned.items()})
-            first = Division({
-                name: release for name, release in learned.items()
-                if release.pays(guess, records.shape, epsilon)
-            }, epsilon)
+            first = Division(
+                {
+                    name: release
+                    for name, release in learned.items()
+                    if release.pays(guess, records.shape, epsilon)
+                },
+                epsilon,
+            )
             stream = root_stream(random_state)
             values = dict.fromkeys(learned) | {
                 name: first.learn(name, records, stream) for name in first.releases
@@ -681,7 +692,7 @@ def _warn_if_logged(estimator, fit):
         warn_caller(
             "mlflow's autologging records scores of the training records, and a digest of them, which "
             "the privacy loss does not cover; switch it off by mlflow.sklearn.autolog(disable=True), "
-            "and log what was released (the page \"Hand over a model\").",
+            'and log what was released (the page "Hand over a model").',
             PrivacyLeakWarning,
         )
 

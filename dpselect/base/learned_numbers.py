@@ -126,7 +126,10 @@ class Division:
         seeded = seeded and self.epsilon != math.inf
         return [
             PrivacyLoss(
-                self.share, label=f"{owners[name]}: {release.what}", seeded=seeded, adjacency=adjacency,
+                self.share,
+                label=f"{owners[name]}: {release.what}",
+                seeded=seeded,
+                adjacency=adjacency,
                 event=release.event(self.share) if self.epsilon < math.inf else None,
             )
             for name, release in self.releases.items()

@@ -133,6 +133,4 @@ class HistogramReduction(Reduction):
         return (difference * difference).sum(axis=1) / self.cells.volume
 
     def publish(self, model, epsilon):
-        return Trial(self.form.model, epsilon).published(
-            **self.cells.density(model), **self.public
-        )
+        return Trial(self.form.model, epsilon).published(**self.cells.density(model), **self.public)

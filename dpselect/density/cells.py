@@ -70,8 +70,7 @@ class Cells:
         """Return the flat index of the cell of each row, or of the nearest one."""
         # inner edges only: whatever lies below the first or above the last is in a border cell
         bins = [
-            np.searchsorted(edges[1:-1], column, side="right")
-            for edges, column in zip(self.edges, X.T)
+            np.searchsorted(edges[1:-1], column, side="right") for edges, column in zip(self.edges, X.T)
         ]
         return np.ravel_multi_index(bins, self.shape)
 
@@ -125,7 +124,9 @@ def tiling(bounds, bin_width):
     single = unquoted(np.ndim, bin_width, what="bin_width") == 0
     widths = [
         check_number(
-            "bin_width", width, why="cells have positive volume",
+            "bin_width",
+            width,
+            why="cells have positive volume",
             instead="write a number greater than 0 that divides the range of the bounds",
         )
         for width in ([bin_width] if single else bin_width)

@@ -82,7 +82,9 @@ class HistogramNoise:
     def least_noise(self, failure_probability):
         """Return a number that the sum of all noise falls below with at most this probability."""
         check_number(
-            "failure_probability", failure_probability, high=1.0,
+            "failure_probability",
+            failure_probability,
+            high=1.0,
             why="it is the probability with which the bound may fail",
             instead="write a number between 0 and 1, or None for the noise that was drawn",
         )

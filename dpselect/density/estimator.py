@@ -228,14 +228,15 @@ class DPHistogramDensity(PrivateDensity):
         """
         check_is_fitted(self)
         check_number(
-            "n_samples", n_samples, integer=True, why="it counts rows",
+            "n_samples",
+            n_samples,
+            integer=True,
+            why="it counts rows",
             instead="write an integer of 1 or more",
         )
         rng = numpy_random_state(random_state)
         masses = self.density_.ravel() / self.density_.sum()
-        chosen = np.unravel_index(
-            rng.choice(masses.size, size=n_samples, p=masses), self.density_.shape
-        )
+        chosen = np.unravel_index(rng.choice(masses.size, size=n_samples, p=masses), self.density_.shape)
         rows = np.empty((n_samples, len(self.bin_edges_)))
         for j, (edges, bins) in enumerate(zip(self.bin_edges_, chosen)):
             share = rng.uniform(size=n_samples)

@@ -99,9 +99,7 @@ def _counts(records, cells, parts, some):
         )
 
     width = records.X.shape[1] + len(parts.train_sizes)
-    counts = block_sum(
-        count, records.X, parts.train, parts.test, *shares(records), row_elements=width
-    )
+    counts = block_sum(count, records.X, parts.train, parts.test, *shares(records), row_elements=width)
     return tuple(part.reshape(-1, *cells.shape) for part in counts)
 
 

@@ -164,7 +164,8 @@ class BinaryEvaluation(Evaluation):
     @property
     def _readers(self) -> Mapping[str, Metric]:
         return {
-            name: metric for name, metric in METRICS.items()
+            name: metric
+            for name, metric in METRICS.items()
             if self.calibrated_scores or name not in PROBABILISTIC
         }
 
@@ -288,7 +289,12 @@ class BinaryEvaluation(Evaluation):
     def _above(self, threshold):
         """Return which cells have scores above the nearest edge."""
         check_number(
-            "threshold", threshold, low_included=True, high=1.0, high_included=True,
-            why="scores lie in [0, 1]", instead="write a number between 0 and 1, such as 0.5",
+            "threshold",
+            threshold,
+            low_included=True,
+            high=1.0,
+            high_included=True,
+            why="scores lie in [0, 1]",
+            instead="write a number between 0 and 1, such as 0.5",
         )
         return BIN > np.abs(self.thresholds - threshold).argmin()

@@ -111,12 +111,17 @@ def calibrated(
     if method is not None:
         check_choice("method", method, METHODS, why="only these are known here, or None")
     targets = {
-        name: value for name, value in (("recall", recall), ("precision", precision), ("rate", rate))
+        name: value
+        for name, value in (("recall", recall), ("precision", precision), ("rate", rate))
         if value is not None
     }
     for name, value in targets.items():
         check_number(
-            name, value, high=1.0, why="it is a share", instead="write a number between 0 and 1",
+            name,
+            value,
+            high=1.0,
+            why="it is a share",
+            instead="write a number between 0 and 1",
         )
     if len(targets) > 1:
         raise ValueError(
@@ -336,9 +341,7 @@ class CalibratedModel(ClassifierMixin, BaseEstimator):
                 "scikit-learn; hand over this object, or, for the same predictions and the "
                 "probabilities before calibration, estimator.to_sklearn()."
             )
-        return plain_calibrated(
-            to_sklearn(self.estimator), self.classes_, self.curve_, self.threshold
-        )
+        return plain_calibrated(to_sklearn(self.estimator), self.classes_, self.curve_, self.threshold)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -454,4 +457,3 @@ def threshold_for(evaluation, name, target):
         "the classes apart so well, or noise hides it; ask for less, or evaluate more records or with a "
         "larger epsilon."
     )
-

@@ -72,9 +72,7 @@ class Metric:
     def __call__(self, counts, *asked):
         """Return (value, low, high), NaN where the interval says nothing."""
         *numbers, reach = self.read(counts, *asked)
-        return tuple(
-            np.where(reach <= self.farthest, self.unit * number, np.nan) for number in numbers
-        )
+        return tuple(np.where(reach <= self.farthest, self.unit * number, np.nan) for number in numbers)
 
 
 def columns(name, estimates):

@@ -135,7 +135,8 @@ class Evaluation(ABC):
         rows = [self._asked(name, *asked) for name in self.metrics]
         return pandas.DataFrame(
             [(e.value, e.low, e.high) for e in rows],
-            index=pandas.Index(self.metrics, name="metric"), columns=["value", "low", "high"],
+            index=pandas.Index(self.metrics, name="metric"),
+            columns=["value", "low", "high"],
         )
 
     def _asked(self, name, *asked):
@@ -187,7 +188,8 @@ class Evaluation(ABC):
         head = "".join(f"<th>{escape(name)}</th>" for name in names)
         rows = "".join(
             f"<tr><td{style}>{escape(name)}</td>"
-            + "".join(f"<td{style}>{escape(str(figures[name]))}</td>" for figures in found) + "</tr>"
+            + "".join(f"<td{style}>{escape(str(figures[name]))}</td>" for figures in found)
+            + "</tr>"
             for name in found[0]
         )
         return (

@@ -36,7 +36,8 @@ def forecast_message(cells, n_records, epsilon, persons=False):
     estimates = forecast(cells, n_records, epsilon, persons)
     reaches = [
         f"{name} +-{float(f'{(e.high - e.low) / 2:.2g}'):g}"
-        for name, e in estimates.items() if not e.empty
+        for name, e in estimates.items()
+        if not e.empty
     ]
     known = f"{' and '.join(reaches)}, with 95 %" if reaches else "nothing"
     if reaches and hasattr(cells, "classes"):

@@ -165,6 +165,7 @@ class NoisyCounts:
         numbers = value, low, high, np.maximum(above, Z * length)
         return tuple(np.where(stands, number, np.nan) for number in numbers)
 
+
 def pair_variance(s, P, N):
     """Return Hanley and McNeil's variance of one pair's mean, times the number of pairs."""
     two_positives, two_negatives = s / (2 - s) - s**2, 2 * s**2 / (1 + s) - s**2

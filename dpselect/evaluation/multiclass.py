@@ -268,7 +268,8 @@ class MulticlassEvaluation(Evaluation):
     def _figures(self):
         return super()._figures() | {
             f"{name} of {label!r}": self.class_metric(name, label)
-            for label in self.classes.tolist() for name in ("precision", "recall")
+            for label in self.classes.tolist()
+            for name in ("precision", "recall")
         }
 
 

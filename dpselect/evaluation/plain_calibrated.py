@@ -40,16 +40,21 @@ def plain_calibrated(plain, classes, curve, threshold):
     else:
         found = found * (1 - 2 * STEP) + STEP
     steps += [
-        FunctionTransformer(np.interp, kw_args={"xp": scores, "fp": found}), FunctionTransformer(logit),
+        FunctionTransformer(np.interp, kw_args={"xp": scores, "fp": found}),
+        FunctionTransformer(logit),
         having(
-            LogisticRegression(), coef_=np.ones((1, 1)), intercept_=np.zeros(1), classes_=np.arange(2),
+            LogisticRegression(),
+            coef_=np.ones((1, 1)),
+            intercept_=np.zeros(1),
+            classes_=np.arange(2),
             n_features_in_=1,
         ),
     ]
     last = make_pipeline(*steps)
     if threshold is not None:
         last = FixedThresholdClassifier(
-            FrozenEstimator(last), threshold=float(np.interp(threshold, scores, found)) + STEP,
+            FrozenEstimator(last),
+            threshold=float(np.interp(threshold, scores, found)) + STEP,
             response_method="predict_proba",
         ).fit(DUMMY_SCORES, [0, 1])
     first = LogisticRegression().fit(DUMMY_SCORES, classes)

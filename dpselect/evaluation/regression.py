@@ -51,7 +51,8 @@ def table():
         width = N_BINS // min(N_BINS, 2 ** (octave + 2))
         # the target lies in the range, too
         possible = [
-            left for left in range(0, N_BINS, width)
+            left
+            for left in range(0, N_BINS, width)
             if PREDICTION_EDGES[left] + low < 1 and PREDICTION_EDGES[left + width] + high > 0
         ]
         nearest = np.clip(np.arange(N_BINS) // width * width, possible[0], possible[-1])
@@ -91,8 +92,10 @@ def moments():
         "squared": mean(error**2) + extra["squared"][bins],
         "target": mean(target) + extra["error"][bins],
         "squared_target": (
-            mean(target**2) - sheppard * rounding
-            + extra["squared"][bins] + 2 * mean(predicted) * extra["error"][bins]
+            mean(target**2)
+            - sheppard * rounding
+            + extra["squared"][bins]
+            + 2 * mean(predicted) * extra["error"][bins]
         ),
         "rounding": rounding,
         # how much of a cell is in each range of predictions, and the predictions and targets there

@@ -172,7 +172,8 @@ def evaluate(
     warn_if_seeded(plan)
     if trained:
         warn_of_training_records(
-            model, "X holds records that the model was trained on, so the losses of the model and of "
+            model,
+            "X holds records that the model was trained on, so the losses of the model and of "
             "evaluate add up, and its figures are too good; evaluate records that took no part in "
             "training.",
         )
@@ -257,8 +258,12 @@ class EvaluationPlan:
     def read(self, counts, n_records):
         """Return the evaluation of released counts."""
         return EVALUATIONS[type(self.cells)](
-            counts_=counts.reshape(self.shape), n_records=n_records, privacy_=self.loss,
-            levels=self.levels, of_training_records=self.of_training_records, **vars(self.cells),
+            counts_=counts.reshape(self.shape),
+            n_records=n_records,
+            privacy_=self.loss,
+            levels=self.levels,
+            of_training_records=self.of_training_records,
+            **vars(self.cells),
         )
 
     def _checked(self, y):
@@ -340,7 +345,8 @@ def cells_of_classes(classes, calibrated_scores):
 def cells_of_range(target_range):
     """Return the cells of a regression's records, or refuse a range."""
     ends = check_interval(
-        "target_range", target_range,
+        "target_range",
+        target_range,
         why="errors are counted in shares of a public range, and model has no classes_",
         instead="write target_range=(low, high), between which nearly all targets lie by knowledge of "
         "the field",

@@ -81,9 +81,9 @@ def _clipper(step, graph, rows):
 @add.register(TableEncoder)
 def _encoder(step, graph, columns):
     read = {name: _read(column, graph, columns[name]) for name, column in step.schema_.columns.items()}
-    return graph.concatenated([
-        features(term, graph, *(read[name] for name in term.columns)) for term in step.terms_
-    ])
+    return graph.concatenated(
+        [features(term, graph, *(read[name] for name in term.columns)) for term in step.terms_]
+    )
 
 
 def _read(column, graph, cells):
@@ -91,7 +91,9 @@ def _read(column, graph, cells):
     if isinstance(column, CategoryColumn):
         known, n = spellings(column), len(column.levels)
         return graph.LabelEncoder(
-            cells, keys_strings=[*known], values_int64s=[place % (n + 1) for place in known.values()],
+            cells,
+            keys_strings=[*known],
+            values_int64s=[place % (n + 1) for place in known.values()],
             default_int64=column.levels.index("<unknown>") if column.unknown else n,
         )
     return graph.between(cells, column.low, column.high)
@@ -249,8 +251,9 @@ def calibrate(model, graph):
     knots = np.union1d(scores, [0.0, 1.0])
     heights = np.interp(knots, scores, curve)
     widths = np.diff(knots)
-    along = graph.Min(graph.Max(graph.Sub(score, knots[np.newaxis, :-1]), np.float64(0)),
-                      widths[np.newaxis])
+    along = graph.Min(
+        graph.Max(graph.Sub(score, knots[np.newaxis, :-1]), np.float64(0)), widths[np.newaxis]
+    )
     p = graph.Add(graph.MatMul(along, (np.diff(heights) / widths)[:, np.newaxis]), heights[:1])
     compared = (p, 0.5) if model.threshold is None else (score, model.threshold)
     positive = graph.Squeeze(graph.Greater(compared[0], np.float64(compared[1])), axis)

@@ -154,7 +154,11 @@ class ThresholdoutFeatureSelector(ReleaseMixin, SelectorMixin, MetaEstimatorMixi
         self.random_state = random_state
 
     def fit(
-        self, X: MatrixLike, y: npt.ArrayLike, *, groups: npt.ArrayLike | None = None,
+        self,
+        X: MatrixLike,
+        y: npt.ArrayLike,
+        *,
+        groups: npt.ArrayLike | None = None,
     ) -> Self:
         """Select columns.
 
@@ -202,13 +206,20 @@ class ThresholdoutFeatureSelector(ReleaseMixin, SelectorMixin, MetaEstimatorMixi
             check_one_label_a_row(X, y)
         y = one_label_a_row(y, type(self).__name__)
         X, y = numeric_rows(
-            self, X, y, accept_sparse="csr",
+            self,
+            X,
+            y,
+            accept_sparse="csr",
             ensure_all_finite=not self.__sklearn_tags__().input_tags.allow_nan,
         )
         n_features = X.shape[1]
         n_target = check_number(
-            "n_features_to_select", self.n_features_to_select, integer=True, high=n_features,
-            high_included=True, why=f"X has {n_features} columns",
+            "n_features_to_select",
+            self.n_features_to_select,
+            integer=True,
+            high=n_features,
+            high_included=True,
+            why=f"X has {n_features} columns",
             instead=f"write 1 to {n_features}",
         )
 

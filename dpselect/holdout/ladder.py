@@ -89,7 +89,11 @@ class Ladder(ReleaseMixin, BaseEstimator):
         self.step = step
 
     def fit(
-        self, X: MatrixLike, y: npt.ArrayLike | None = None, *, groups: npt.ArrayLike | None = None,
+        self,
+        X: MatrixLike,
+        y: npt.ArrayLike | None = None,
+        *,
+        groups: npt.ArrayLike | None = None,
     ) -> Self:
         """Keep the holdout records, with an empty leaderboard.
 
@@ -115,13 +119,18 @@ class Ladder(ReleaseMixin, BaseEstimator):
         """
         if self.step is not None:
             check_number(
-                "step", self.step, low=SMALLEST_STEP, low_included=True, high=1.0,
+                "step",
+                self.step,
+                low=SMALLEST_STEP,
+                low_included=True,
+                high=1.0,
                 high_included=True,
                 why="losses lie in [0, 1], and each step up the ladder must cost one",
                 instead="write for instance 0.01, or None",
             )
         loss = PrivacyLoss(
-            math.inf, adjacency=adjacency_of(groups is not None),
+            math.inf,
+            adjacency=adjacency_of(groups is not None),
             label=f"{type(self).__name__}: exact comparisons of holdout losses",
         )
         with spending(self, loss):

@@ -256,7 +256,9 @@ class Thresholdout(ReleaseMixin, BaseEstimator):
         """PrivacyLoss : The ex-post loss of the answers so far."""
         check_is_fitted(self)
         return PrivacyLoss(
-            self._answers.spent, kind="ex-post", adjacency=self.privacy_.adjacency,
+            self._answers.spent,
+            kind="ex-post",
+            adjacency=self.privacy_.adjacency,
             label=f"{type(self).__name__}: {self.uses_} noisy answers so far; training records are "
             "not protected",
             seeded=self.privacy_.seeded,
@@ -269,16 +271,28 @@ class Thresholdout(ReleaseMixin, BaseEstimator):
 def check_thresholdout_parameters(estimator):
     """Refuse parameters outside their range; `estimator` has those of :class:`Thresholdout`."""
     check_number(
-        "threshold", estimator.threshold, high=1.0, low_included=True, high_included=True,
-        why="means of numbers in [0, 1] are compared with it", instead="write for instance 0.04",
+        "threshold",
+        estimator.threshold,
+        high=1.0,
+        low_included=True,
+        high_included=True,
+        why="means of numbers in [0, 1] are compared with it",
+        instead="write for instance 0.04",
     )
     check_number(
-        "noise_rate", estimator.noise_rate, high=1.0, high_included=True,
-        why="without noise an answer has no finite privacy loss", instead="write for instance 0.01",
+        "noise_rate",
+        estimator.noise_rate,
+        high=1.0,
+        high_included=True,
+        why="without noise an answer has no finite privacy loss",
+        instead="write for instance 0.01",
     )
     check_number(
-        "budget", estimator.budget, integer=True,
-        why="it counts the answers that the privacy loss covers", instead="write 1 or more",
+        "budget",
+        estimator.budget,
+        integer=True,
+        why="it counts the answers that the privacy loss covers",
+        instead="write 1 or more",
     )
     check_random_state(estimator.random_state)
 
@@ -286,7 +300,10 @@ def check_thresholdout_parameters(estimator):
 def make_answers(estimator, n_holdout, random_state):
     """Return the mechanism with the parameters of `estimator`."""
     return ReusableHoldout(
-        float(estimator.threshold), float(estimator.noise_rate), int(estimator.budget), n_holdout,
+        float(estimator.threshold),
+        float(estimator.noise_rate),
+        int(estimator.budget),
+        n_holdout,
         random_state,
     )
 
@@ -295,7 +312,8 @@ def thresholdout_loss(estimator, answers, persons=False):
     """Return the loss of all answers that `answers` can give."""
     adjacency = Adjacency.REPLACE_HOLDOUT_PERSON if persons else Adjacency.REPLACE_HOLDOUT_RECORD
     return PrivacyLoss(
-        answers.epsilon, adjacency=adjacency,
+        answers.epsilon,
+        adjacency=adjacency,
         label=f"{type(estimator).__name__}: at most {answers.budget} noisy answers from "
         f"{answers.n_holdout} holdout {adjacency.unit}s; training records are not protected",
         seeded=is_seeded(estimator.random_state),

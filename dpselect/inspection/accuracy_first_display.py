@@ -95,18 +95,30 @@ class AccuracyFirstDisplay(Display):
             # the question is about the root, and noise may have made the answer negative
             unit, target = "root of the excess risk", float(np.sqrt(target))
         return cls(
-            epsilons=np.sort(np.asarray(levels, dtype=float)), read=read, tested=tested,
-            answers=answers, target=target, losses=_split(search.privacy_),
+            epsilons=np.sort(np.asarray(levels, dtype=float)),
+            read=read,
+            tested=tested,
+            answers=answers,
+            target=target,
+            losses=_split(search.privacy_),
             spent=search.privacy_.epsilon,
-            best_epsilon=search.best_epsilon_, method=search.method_, unit=unit,
+            best_epsilon=search.best_epsilon_,
+            method=search.method_,
+            unit=unit,
         )
 
     def _draw(self, ax):
         """Draw the levels that were read, the answers and the target."""
         ax.set(xscale="log", xlim=(self.epsilons[0] / 1.1, self.epsilons[-1] * 1.1))
         ax.axhline(self.target, color="black", linestyle="--", label="target")
-        ax.vlines(self.read, 0, 0.04, transform=ax.get_xaxis_transform(), color="tab:blue",
-                  label="models that were released")
+        ax.vlines(
+            self.read,
+            0,
+            0.04,
+            transform=ax.get_xaxis_transform(),
+            color="tab:blue",
+            label="models that were released",
+        )
         (self.answers_,) = ax.plot(
             self.tested, self.answers, "o", color="tab:blue", label="noisy answers"
         )
@@ -118,8 +130,10 @@ class AccuracyFirstDisplay(Display):
         low = min([0.0, *self.answers])
         high = max([self.target, *self.answers])
         ax.set(
-            ylim=(1.15 * low, 1.15 * high + (high == 0)), xlabel="epsilon of the model",
-            ylabel=self.unit, title=f'"{self.method}": epsilon {self.spent:.3g} ({parts})',
+            ylim=(1.15 * low, 1.15 * high + (high == 0)),
+            xlabel="epsilon of the model",
+            ylabel=self.unit,
+            title=f'"{self.method}": epsilon {self.spent:.3g} ({parts})',
         )
 
 

@@ -87,9 +87,7 @@ class EvaluationRocDisplay(Display):
             If it is no evaluation of a classifier of two classes.
         """
         found = _checked(evaluation, BinaryEvaluation, "an evaluation of a classifier of two classes")
-        return cls(
-            curve=found.roc_curve(), roc_auc=found.metric("roc_auc"), name=_named(found, name)
-        )
+        return cls(curve=found.roc_curve(), roc_auc=found.metric("roc_auc"), name=_named(found, name))
 
     def _draw(self, ax):
         curve, told = self.curve, ~np.isnan(self.curve["recall"] + self.curve["false_positive_rate"])
@@ -107,8 +105,11 @@ class EvaluationRocDisplay(Display):
         (self.band_,) = ax.fill(*outline, color=self.line_.get_color(), alpha=0.2, lw=0)
         ax.plot([0, 1], [0, 1], color="0.7", lw=0.8, ls="--", zorder=0)
         ax.set(
-            xlabel="false positive rate", ylabel="true positive rate", xlim=(-0.01, 1.01),
-            ylim=(-0.01, 1.01), aspect="equal",
+            xlabel="false positive rate",
+            ylabel="true positive rate",
+            xlim=(-0.01, 1.01),
+            ylim=(-0.01, 1.01),
+            aspect="equal",
         )
         if label:
             ax.legend(loc="lower right")
@@ -174,7 +175,8 @@ class EvaluationCalibrationDisplay(Display):
             If scores are no probabilities.
         """
         found = _checked(
-            evaluation, (BinaryEvaluation, RegressionEvaluation),
+            evaluation,
+            (BinaryEvaluation, RegressionEvaluation),
             "an evaluation of a classifier of two classes or of a regression",
         )
         binary = isinstance(found, BinaryEvaluation)
@@ -190,7 +192,11 @@ class EvaluationCalibrationDisplay(Display):
 
         predicted, observed = curve["predicted"][told], curve["observed"][told]
         self.points_ = ax.errorbar(
-            predicted, observed, xerr=errors("predicted"), yerr=errors("observed"), marker="o",
+            predicted,
+            observed,
+            xerr=errors("predicted"),
+            yerr=errors("observed"),
+            marker="o",
             label=self.name,
         )
         ends = [*predicted, *observed] or [0.0, 1.0]
@@ -282,8 +288,10 @@ class EvaluationConfusionDisplay(Display):
         self.image_, self.texts_ = ax.imshow(shown, cmap="Blues"), []
         for i, row in enumerate(self.matrix):
             for j, cell in enumerate(row):
-                text = "?" if math.isnan(cell.value) else (
-                    f"{cell.value:.0f}\n[{cell.low:.0f}, {cell.high:.0f}]"
+                text = (
+                    "?"
+                    if math.isnan(cell.value)
+                    else (f"{cell.value:.0f}\n[{cell.low:.0f}, {cell.high:.0f}]")
                 )
                 color = "white" if 2 * shown[i, j] > shown.max() else "black"
                 size = "medium" if len(row) < 5 else "x-small"

@@ -85,8 +85,12 @@ class PrivacyLedgerDisplay(Display):
         (self.line_,) = ax.step(self.times, total, where="post", marker="o", label="spent")
         if self.uncommitted.any():
             ax.plot(
-                self.times[self.uncommitted], total[self.uncommitted], "o", mfc="white",
-                color=self.line_.get_color(), label="not committed, counts in full",
+                self.times[self.uncommitted],
+                total[self.uncommitted],
+                "o",
+                mfc="white",
+                color=self.line_.get_color(),
+                label="not committed, counts in full",
             )
         ax.axhline(self.budget, color="black", linestyle="--", label="budget")
         locator = AutoDateLocator()

@@ -109,24 +109,43 @@ class StabilitySearchDisplay(Display):
         self.points_ = ax.scatter(noise, places[: len(noise)], c=colors[: len(noise)], zorder=3)
         ax.grid(axis="y", color="0.9")
         for place in places[~plan.considered] if compared else ():
-            ax.text(0.04, place, "not considered", transform=ax.get_yaxis_transform(), va="center",
-                    color="gray", backgroundcolor="white", zorder=4)
+            ax.text(
+                0.04,
+                place,
+                "not considered",
+                transform=ax.get_yaxis_transform(),
+                va="center",
+                color="gray",
+                backgroundcolor="white",
+                zorder=4,
+            )
         if compared and (plan.noise_scale[plan.considered] > 0).any():
             ax.set_xscale("log")
         if compared:
             if plan.minimum_detectable_difference > 0:
-                ax.axvline(plan.minimum_detectable_difference, color="tab:blue", linestyle="--",
-                           label="minimum detectable difference")
+                ax.axvline(
+                    plan.minimum_detectable_difference,
+                    color="tab:blue",
+                    linestyle="--",
+                    label="minimum detectable difference",
+                )
             ax.axvline(plan.stake, color="black", label="what a perfect model gains")
             ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.15), frameon=False)
         else:
-            ax.text(0.5, 0.5, "nothing is compared: the choice costs nothing", ha="center",
-                    va="center", transform=ax.transAxes)
+            ax.text(
+                0.5,
+                0.5,
+                "nothing is compared: the choice costs nothing",
+                ha="center",
+                va="center",
+                transform=ax.transAxes,
+            )
         ax.set_yticks(places, self.names)
         if self.best_index is not None:
             ax.get_yticklabels()[self.best_index].set_color("tab:orange")
         ax.set(
-            xlabel="scale of the noise of the score", ylim=(len(places) - 0.5, -0.5),
+            xlabel="scale of the noise of the score",
+            ylim=(len(places) - 0.5, -0.5),
             title=f'"{plan.strategy}", epsilon {plan.epsilon:.4g}: '
             f"{plan.training_epsilon:.3g} to train, {plan.selection_epsilon:.3g} to select",
         )

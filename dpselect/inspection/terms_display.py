@@ -202,10 +202,14 @@ class TermsDisplay:
             columns = {"term": [drawn.name] * len(values), "value": values, "effect": drawn.effect}
             if drawn.noise is not None:
                 columns["noise"] = drawn.noise
-            frames.append(pd.DataFrame({
-                name: pd.Series(column, dtype=object if name in ("term", "value") else float)
-                for name, column in columns.items()
-            }))
+            frames.append(
+                pd.DataFrame(
+                    {
+                        name: pd.Series(column, dtype=object if name in ("term", "value") else float)
+                        for name, column in columns.items()
+                    }
+                )
+            )
         return pd.concat(frames, ignore_index=True)
 
     def plot(self, ax: "npt.ArrayLike | Axes | None" = None, *, n_cols: int = 3) -> Self:
@@ -259,7 +263,8 @@ class TermsDisplay:
         largest = max(abs(drawn.effect).max() for drawn in self.terms) or 1.0
         ends = [
             (abs(drawn.effect) + DEVIATIONS * drawn.noise).max()
-            for drawn in self.terms if drawn.noise is not None
+            for drawn in self.terms
+            if drawn.noise is not None
         ]
         return 1.1 * min(max(ends, default=largest), 2 * largest)
 
@@ -315,8 +320,8 @@ def _deviation(model, n_samples):
         persons = model.privacy_.adjacency == Adjacency.REPLACE_PERSON
         shape = PublicShape(n_samples, *np.atleast_2d(model.coef_).T.shape, persons)
         learned = {name: getattr(model, f"{name}_") for name in first_releases(model)}
-        noise = clone(model).set_params(**learned).calibration(
-            shape, epsilon_of_fit(model) or model.epsilon
+        noise = (
+            clone(model).set_params(**learned).calibration(shape, epsilon_of_fit(model) or model.epsilon)
         )
     if not isinstance(noise, LinearNoise):
         why = f"no bound is known on the noise of a {type(model).__name__}"
@@ -438,8 +443,9 @@ def _draw_image(ax, drawn, limit, unit):
     whole = ~(np.isnan(first) | np.isnan(second))
     x, y = np.unique(first[whole]), np.unique(second[whole])
     image = drawn.effect[whole].reshape(len(x), len(y)).T
-    mesh = ax.pcolormesh(x, y, image, cmap="coolwarm", vmin=-limit, vmax=limit, shading="gouraud",
-                         rasterized=True)
+    mesh = ax.pcolormesh(
+        x, y, image, cmap="coolwarm", vmin=-limit, vmax=limit, shading="gouraud", rasterized=True
+    )
     ax.figure.colorbar(mesh, ax=ax, label=unit)
     for axis, column in zip("xy", drawn.term.parts):
         transform, inverse = TRANSFORMS[column.transform], INVERSES[column.transform]

@@ -36,8 +36,18 @@ CREATE TABLE entries (id INTEGER PRIMARY KEY AUTOINCREMENT, token TEXT NOT NULL,
 CREATE INDEX amounts ON entries (counted, counted_delta);
 """
 COLUMNS = (
-    "id", "label", "user", "reserved_epsilon", "reserved_delta", "epsilon", "delta", "kind", "seeded",
-    "reserved_at", "committed_at", "statement",
+    "id",
+    "label",
+    "user",
+    "reserved_epsilon",
+    "reserved_delta",
+    "epsilon",
+    "delta",
+    "kind",
+    "seeded",
+    "reserved_at",
+    "committed_at",
+    "statement",
 )
 # by path, the sums in a file that this process has last seen to be those of its entries
 _seen: dict[str, tuple[str, str, int | None]] = {}
@@ -160,7 +170,8 @@ class BudgetFile:
         ).fetchall()
         if not all(
             isinstance(amount, (int, float)) and 0 <= amount < math.inf
-            for amounts in found for amount in amounts
+            for amounts in found
+            for amount in amounts
         ):
             raise self._was_changed("an entry has an amount that no loss has")
         *both, counts = zip(*found) if found else ((), (), ())
@@ -203,8 +214,17 @@ class BudgetFile:
             "INSERT INTO entries (token, label, user, reserved_epsilon, reserved_delta, reserved_at,"
             " statement, counted, counted_delta, epsilon, delta, kind, seeded, committed_at)"
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (token, str(label), str(user), float(loss.epsilon), float(loss.delta), now,
-             _statement(loss), *counted, *came_out),
+            (
+                token,
+                str(label),
+                str(user),
+                float(loss.epsilon),
+                float(loss.delta),
+                now,
+                _statement(loss),
+                *counted,
+                *came_out,
+            ),
         ).lastrowid
         self._add(spent, counted)
         return row, token
@@ -213,7 +233,8 @@ class BudgetFile:
         """Put what came out in the place of what was reserved, once, and no more than that."""
         found = self._connection.execute(
             "SELECT reserved_epsilon, reserved_delta, committed_at, counted, counted_delta FROM entries"
-            " WHERE id = ? AND token = ?", (row, token)
+            " WHERE id = ? AND token = ?",
+            (row, token),
         ).fetchone()
         if found is None:
             raise ValueError(
@@ -256,7 +277,8 @@ class BudgetFile:
         marks = ", ".join("?" * (len(COLUMNS) + 3))
         self._connection.execute(
             f"INSERT INTO entries (token, counted, counted_delta, {', '.join(COLUMNS)})"
-            f" VALUES ({marks})", (secrets.token_hex(16), *counted, *entry),
+            f" VALUES ({marks})",
+            (secrets.token_hex(16), *counted, *entry),
         )
         self._add(spent, counted)
 

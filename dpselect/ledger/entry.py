@@ -59,16 +59,22 @@ class LedgerEntry:
         """Return the entry of a row by COLUMNS."""
         values = dict(zip(COLUMNS, row))
         if values["committed_at"] is None:
-            values |= {"epsilon": values["reserved_epsilon"], "delta": values["reserved_delta"],
-                       "kind": UNCOMMITTED}
+            values |= {
+                "epsilon": values["reserved_epsilon"],
+                "delta": values["reserved_delta"],
+                "kind": UNCOMMITTED,
+            }
         times = {name: _utc(values[name]) for name in TIMES}
         more = times | {"seeded": bool(values["seeded"]), "statement": _loss_of(values["statement"])}
         return cls(**values | more)
 
     def __str__(self):
         more = f" and delta {self.delta:.6g}" if self.delta else ""
-        notes = {UNCOMMITTED: ["uncommitted: counts in full"], KINDS[0]: [],
-                 KINDS[1]: [f"ex-post, of {self.reserved_epsilon:.6g} reserved"]}[self.kind]
+        notes = {
+            UNCOMMITTED: ["uncommitted: counts in full"],
+            KINDS[0]: [],
+            KINDS[1]: [f"ex-post, of {self.reserved_epsilon:.6g} reserved"],
+        }[self.kind]
         if self.seeded:
             notes = [*notes, "seeded: whoever knows the seed can remove the noise"]
         return f"{self.epsilon:.6g}{more}: {self.label}" + (f" ({'; '.join(notes)})" if notes else "")

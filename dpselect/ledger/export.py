@@ -15,13 +15,19 @@ def write_json(budget, adjacency, law, rows):
     """Return the contents of a ledger as JSON; rows are by COLUMNS."""
     epsilon, delta = map(float, budget)
     entries = [
-        dict(zip(COLUMNS, row)) | {name: _iso(getattr(entry, name)) for name in TIMES}
+        dict(zip(COLUMNS, row))
+        | {name: _iso(getattr(entry, name)) for name in TIMES}
         | {"statement": entry.statement.to_dict()}
         for row, entry in ((row, LedgerEntry.of(row)) for row in rows)
     ]
     return json.dumps(
-        {"epsilon": epsilon, "delta": delta, "adjacency": adjacency,
-         "law": json.loads(to_text(law)), "entries": entries},
+        {
+            "epsilon": epsilon,
+            "delta": delta,
+            "adjacency": adjacency,
+            "law": json.loads(to_text(law)),
+            "entries": entries,
+        },
         indent=1,
     )
 
@@ -57,8 +63,11 @@ def _row(entry, adjacency):
     """Return the values of an entry by COLUMNS; whatever is stored is a number, a text or None."""
     reserved = PrivacyLoss(_number(entry["reserved_epsilon"]), _number(entry["reserved_delta"]))
     values = dict.fromkeys(COLUMNS) | {
-        "id": entry["id"], "label": _text(entry["label"]), "user": _text(entry["user"]),
-        "reserved_epsilon": reserved.epsilon, "reserved_delta": reserved.delta,
+        "id": entry["id"],
+        "label": _text(entry["label"]),
+        "user": _text(entry["user"]),
+        "reserved_epsilon": reserved.epsilon,
+        "reserved_delta": reserved.delta,
         "reserved_at": _seconds(entry["reserved_at"]),
     }
     if type(entry["id"]) is not int:
@@ -68,8 +77,11 @@ def _row(entry, adjacency):
         if loss.epsilon > reserved.epsilon or loss.delta > reserved.delta:
             raise ValueError
         values |= {
-            "epsilon": loss.epsilon, "delta": loss.delta, "kind": loss.kind,
-            "seeded": int(bool(entry["seeded"])), "committed_at": _seconds(entry["committed_at"]),
+            "epsilon": loss.epsilon,
+            "delta": loss.delta,
+            "kind": loss.kind,
+            "seeded": int(bool(entry["seeded"])),
+            "committed_at": _seconds(entry["committed_at"]),
         }
         reserved = loss if loss.kind == KINDS[0] else reserved
     statement = PrivacyLoss.from_dict(entry["statement"])

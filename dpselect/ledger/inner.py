@@ -30,6 +30,7 @@ def _inner_ledgers(estimator):
     except AttributeError:  # a model of others that keeps what it was given by other names
         return []
     return [
-        name for name, value in params.items()
+        name
+        for name, value in params.items()
         if name.rpartition("__")[2] == "ledger" and value is not None
     ]

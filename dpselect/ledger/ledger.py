@@ -104,10 +104,16 @@ class PrivacyLedger:
     """
 
     def __init__(
-        self, path: PathLike, epsilon: float | None = None, delta: float = 0.0, *,
+        self,
+        path: PathLike,
+        epsilon: float | None = None,
+        delta: float = 0.0,
+        *,
         adjacency: Adjacency | str | None = None,
-        composition: Literal["sum", "renyi"] | None = None, rows_per_person: int | None = None,
-        label: str = "", user: str | None = None,
+        composition: Literal["sum", "renyi"] | None = None,
+        rows_per_person: int | None = None,
+        label: str = "",
+        user: str | None = None,
     ) -> None:
         self.path, self.rows_per_person = str(Path(path).absolute()), rows_per_person
         if rows_per_person is not None:
@@ -127,7 +133,11 @@ class PrivacyLedger:
             return
         check_number("epsilon", epsilon, why="it is the budget", instead="write 1.0 for instance")
         check_number(
-            "delta", delta, low_included=True, high=1.0, why="it is a probability",
+            "delta",
+            delta,
+            low_included=True,
+            high=1.0,
+            why="it is a probability",
             instead="write 0.0 for pure privacy",
         )
         adjacency = Adjacency.REPLACE_RECORD if adjacency is None else adjacency
@@ -158,7 +168,11 @@ class PrivacyLedger:
             file.check_sums()
 
     def reserve(
-        self, epsilon: float, delta: float = 0.0, label: str = "release", *,
+        self,
+        epsilon: float,
+        delta: float = 0.0,
+        label: str = "release",
+        *,
         adjacency: Adjacency | str = Adjacency.REPLACE_RECORD,
     ) -> "Reservation":
         """Set a loss aside, before noise is drawn.
@@ -191,8 +205,13 @@ class PrivacyLedger:
         return Reservation(self.path, number, token, self.rows_per_person)
 
     def spend(
-        self, epsilon: float, delta: float = 0.0, label: str = "release", *,
-        adjacency: Adjacency | str = Adjacency.REPLACE_RECORD, event: Event | None = None,
+        self,
+        epsilon: float,
+        delta: float = 0.0,
+        label: str = "release",
+        *,
+        adjacency: Adjacency | str = Adjacency.REPLACE_RECORD,
+        event: Event | None = None,
     ) -> None:
         """Reserve and commit in one step: for a release that is about to be made elsewhere.
 

@@ -6,7 +6,10 @@ from ..utils.type_aliases import PathLike
 
 # how SQLite begins a database, its write-ahead log (in two byte orders), and a journal
 BEGINNINGS = (
-    b"SQLite format 3\0", b"\x37\x7f\x06\x82", b"\x37\x7f\x06\x83", b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7",
+    b"SQLite format 3\0",
+    b"\x37\x7f\x06\x82",
+    b"\x37\x7f\x06\x83",
+    b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7",
 )
 BESIDE = ("-wal", "-shm", "-journal")
 

@@ -77,6 +77,7 @@ def _leave(manager, block, *exception):
 
 def block(function):
     """Make a context manager of a function with a `yield`, as `contextlib.contextmanager` does."""
+
     @wraps(function)
     def made(*args, **kwargs):
         return _Managed(function(*args, **kwargs))

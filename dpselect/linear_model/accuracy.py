@@ -82,10 +82,14 @@ class LinearAccuracy(AccuracyForm):
         curvature = self.loss.curvature * self.radius**2
         objective, expected = self.model.perturbation == "objective", failure_probability is None
         # the noise that matters gets nearly all of the probability
-        shares = [None, None] if expected else [
-            share * failure_probability / shape.n_problems
-            for share in ((0.99, 0.01) if objective else (1.0, 1.0))
-        ]
+        shares = (
+            [None, None]
+            if expected
+            else [
+                share * failure_probability / shape.n_problems
+                for share in ((0.99, 0.01) if objective else (1.0, 1.0))
+            ]
+        )
         length = noise_length(calibration.law, d, shares[0]) if objective else 0.0
         added = s.output_scale * noise_length(calibration.added_law, d, shares[1])
         o = self.problem.origin_length
@@ -121,8 +125,15 @@ class LinearAccuracy(AccuracyForm):
     def bare(self, n_samples, dimension):
         """Return the calibration of output perturbation; epsilon does not matter for mu and tau."""
         return calibrate(
-            "output", self.loss, n_samples=n_samples, dimension=dimension, radius=self.radius,
-            alpha=self.alpha, epsilon=1.0, tol=self.problem.tol, origin=self.problem.origin_length,
+            "output",
+            self.loss,
+            n_samples=n_samples,
+            dimension=dimension,
+            radius=self.radius,
+            alpha=self.alpha,
+            epsilon=1.0,
+            tol=self.problem.tol,
+            origin=self.problem.origin_length,
         )
 
     def score_span(self, score, n_features):
@@ -184,8 +195,13 @@ class LinearReduction(Reduction):
     def _solve(self, mu, linear, tau):
         K = self.K
         return minimise(
-            self.design, self.targets, np.arange(K), self.form.loss, mu=np.full(K, mu),
-            linear=linear - mu * self.origin.T, tau=np.full(K, tau),
+            self.design,
+            self.targets,
+            np.arange(K),
+            self.form.loss,
+            mu=np.full(K, mu),
+            linear=linear - mu * self.origin.T,
+            tau=np.full(K, tau),
             max_iter=self.form.problem.max_iter,
         ).T
 

@@ -84,8 +84,18 @@ class Perturbation:
 
 
 def calibrate(
-    perturbation, loss, *, n_samples, dimension, radius, alpha, epsilon, tol, noise_radius=None,
-    origin=0.0, persons=False,
+    perturbation,
+    loss,
+    *,
+    n_samples,
+    dimension,
+    radius,
+    alpha,
+    epsilon,
+    tol,
+    noise_radius=None,
+    origin=0.0,
+    persons=False,
 ):
     """Return the noise that makes one linear model epsilon-differentially private.
 

@@ -102,16 +102,20 @@ def check_asked_as_fitted(model, sample_weight, groups):
     most = getattr(model, "max_sample_weight", None)
     takes_weights = most is not None
     if takes_weights != (sample_weight is not None):
-        given, instead = ("is missing", "give it, as ones if the fit had none") if takes_weights else (
-            "is given", "leave it out, or fit a model with max_sample_weight=... and with weights"
+        given, instead = (
+            ("is missing", "give it, as ones if the fit had none")
+            if takes_weights
+            else ("is given", "leave it out, or fit a model with max_sample_weight=... and with weights")
         )
         raise ValueError(
             f"sample_weight {given}, and model has max_sample_weight={most!r}, so intervals "
             f"would be about other coefficients; {instead}."
         )
     if of_persons(model) != (groups is not None):
-        given, instead = ("is missing", "give the id of each row's person") if of_persons(model) else (
-            "is given", "leave it out, or fit the model with groups, too"
+        given, instead = (
+            ("is missing", "give the id of each row's person")
+            if of_persons(model)
+            else ("is given", "leave it out, or fit the model with groups, too")
         )
         raise ValueError(
             f"groups {given}, and model was trained on {model.privacy_.adjacency.unit}s, so intervals "
@@ -213,9 +217,17 @@ def _linear_fit(model, checked, calibration, names, k):
 
     R = math.hypot(min(problem.data_norm, problem.data_norm_l1), CONSTANT_WEIGHT * (constant or 0.0))
     return Fit(
-        names, w, _weights(d, constant), scale, centre, s.mu, calibration.shape.n_samples,
-        (loss.curvature * R**2, (loss.lipschitz * R) ** 2), sums,
-        (s.mu - calibration.alpha) * (w - origin[k if len(origin) > 1 else 0]), draw,
+        names,
+        w,
+        _weights(d, constant),
+        scale,
+        centre,
+        s.mu,
+        calibration.shape.n_samples,
+        (loss.curvature * R**2, (loss.lipschitz * R) ** 2),
+        sums,
+        (s.mu - calibration.alpha) * (w - origin[k if len(origin) > 1 else 0]),
+        draw,
     )
 
 
@@ -255,8 +267,16 @@ def _ridge_fit(model, checked, calibration, names):
     else:
         pull = (calibration.mu - problem.alpha) * w
     return Fit(
-        names, w, _weights(d, intercept or None), np.ones(d), centre,
-        calibration.mu, n, (R**2, (R * _largest_residual(problem, w, p)) ** 2), sums, pull,
+        names,
+        w,
+        _weights(d, intercept or None),
+        np.ones(d),
+        centre,
+        calibration.mu,
+        n,
+        (R**2, (R * _largest_residual(problem, w, p)) ** 2),
+        sums,
+        pull,
         partial(_ridge_noise, calibration, w),
     )
 
@@ -282,8 +302,12 @@ def _ridge_noise(calibration, w, generator):
         return s.linear_scale * noise[0], s.output_scale * noise[1]
     if not calibration.on_grid:
         noise = s.scales(p) * noise
-    unit = np.concatenate([
-        np.full(p, problem.row_unit(p)), np.ones(len(w) - p), [problem.target_bound],
-    ])
+    unit = np.concatenate(
+        [
+            np.full(p, problem.row_unit(p)),
+            np.ones(len(w) - p),
+            [problem.target_bound],
+        ]
+    )
     N = symmetric(noise, p, len(unit)) * np.outer(unit, unit) / calibration.shape.n_samples
     return N[:-1, :-1] @ w - N[:-1, -1], np.zeros(len(w))

@@ -106,8 +106,11 @@ class CoefficientIntervals:
             NaN where nothing can be said.
         """
         level = check_number(
-            "confidence_level", confidence_level, high=1.0,
-            why="it is the probability of an interval", instead="write a number such as 0.95",
+            "confidence_level",
+            confidence_level,
+            high=1.0,
+            why="it is the probability of an interval",
+            instead="write a number such as 0.95",
         )
         # signs do not matter to the law of the errors
         reach = np.quantile(np.abs(self.errors), level, axis=0)
@@ -145,7 +148,8 @@ class CoefficientIntervals:
         names = list(map(_told, self.names))
         width = max(18, *map(len, names))
         lines = [
-            f"{name:<{width}} not known: too few records at this epsilon" if np.isnan(start)
+            f"{name:<{width}} not known: too few records at this epsilon"
+            if np.isnan(start)
             else f"{name:<{width}} {c:.4g} [{start:.4g}, {end:.4g}], noise {share:.0%} of the variance"
             for name, c, start, end, share in zip(names, self.coef, low, high, self.noise_share)
         ]
@@ -164,12 +168,15 @@ def intervals_of(fits, matrices, deviation, loss):
     """
     found = [_errors(fit, *pair, deviation) for fit, pair in zip(fits, matrices)]
     coef, errors, noise_share = (np.concatenate(part, axis=-1) for part in zip(*(f[:3] for f in found)))
-    curvature, gradients = (
-        np.stack(part) if len(fits) > 1 else part[0] for part in zip(*matrices)
-    )
+    curvature, gradients = (np.stack(part) if len(fits) > 1 else part[0] for part in zip(*matrices))
     return CoefficientIntervals(
-        names=sum((fit.names for fit in fits), ()), coef=coef, curvature_=curvature,
-        gradients_=gradients, errors=errors, noise_share=noise_share, privacy_=loss,
+        names=sum((fit.names for fit in fits), ()),
+        coef=coef,
+        curvature_=curvature,
+        gradients_=gradients,
+        errors=errors,
+        noise_share=noise_share,
+        privacy_=loss,
         lost=sum((f[3] for f in found), ()),
     )
 

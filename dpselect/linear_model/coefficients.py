@@ -144,7 +144,10 @@ def coef_interval(
     epsilon = check_epsilon(epsilon)
     check_random_state(random_state)
     n_samples = check_number(
-        "n_samples", n_samples, integer=True, why="the errors of coefficients fall with it",
+        "n_samples",
+        n_samples,
+        integer=True,
+        why="the errors of coefficients fall with it",
         instead="write how many records the model was trained on",
     )
     check_pipeline_privacy(model)
@@ -259,11 +262,13 @@ def released_matrices(plan, sums, m):
     d = len(plan.fits[0].w)
     rows, columns, share = upper(d)
     weighted = [np.outer(fit.weights, fit.weights) for fit in plan.fits]
-    values = np.concatenate([
-        share * (weights * matrix)[rows, columns] / (bound * m)
-        for fit, weights, pair in zip(plan.fits, weighted, sums)
-        for matrix, bound in zip(pair, fit.bounds)
-    ])
+    values = np.concatenate(
+        [
+            share * (weights * matrix)[rows, columns] / (bound * m)
+            for fit, weights, pair in zip(plan.fits, weighted, sums)
+            for matrix, bound in zip(pair, fit.bounds)
+        ]
+    )
     if plan.epsilon < math.inf:
         step, scale = plan.scale(m)
         scale = scale_with_rounding(scale, step, plan.epsilon, len(values))

@@ -181,8 +181,15 @@ class Design:
 
         Sparse rows stay sparse, unless they are to be `dense`.
         """
-        return block_sum(self._wrap(function), self.X, *self._known(), *aligned, n_jobs=self.n_jobs,
-                         row_elements=max(self.X.shape[1], columns), beside=None if dense else columns)
+        return block_sum(
+            self._wrap(function),
+            self.X,
+            *self._known(),
+            *aligned,
+            n_jobs=self.n_jobs,
+            row_elements=max(self.X.shape[1], columns),
+            beside=None if dense else columns,
+        )
 
     def sums(self, *aligned, columns):
         """Return :meth:`sum` of what is aligned, for many passes of at most so many `columns`.
@@ -204,8 +211,15 @@ class Design:
 
     def map(self, function, *aligned, columns):
         """Collect ``function(rows, *aligned_blocks)``, one entry a row."""
-        return block_map(self._wrap(function), self.X, *self._known(), *aligned, n_jobs=self.n_jobs,
-                         row_elements=max(self.X.shape[1], columns), beside=columns)
+        return block_map(
+            self._wrap(function),
+            self.X,
+            *self._known(),
+            *aligned,
+            n_jobs=self.n_jobs,
+            row_elements=max(self.X.shape[1], columns),
+            beside=columns,
+        )
 
     def _wrap(self, function):
         clip, constant = self.clip, self.constant

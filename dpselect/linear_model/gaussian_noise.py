@@ -26,8 +26,19 @@ SLOPES = tuple(i / 8 for i in range(9))
 
 
 def calibrate_gaussian(
-    perturbation, loss, *, n_samples, dimension, radius, alpha, epsilon, delta, n_problems, tol,
-    origin=0.0, persons=False,
+    perturbation,
+    loss,
+    *,
+    n_samples,
+    dimension,
+    radius,
+    alpha,
+    epsilon,
+    delta,
+    n_problems,
+    tol,
+    origin=0.0,
+    persons=False,
 ):
     """Return the Gaussian noise that makes all one-vs-rest problems (epsilon, delta)-private together.
 
@@ -65,7 +76,16 @@ def calibrate_gaussian(
 
 
 def gaussian_event(
-    perturbation, loss, scales, *, n_samples, radius, epsilon, delta, n_problems, learned,
+    perturbation,
+    loss,
+    scales,
+    *,
+    n_samples,
+    radius,
+    epsilon,
+    delta,
+    n_problems,
+    learned,
     persons=False,
 ):
     """Return the Event of Gaussian noise: proposition 6 of the page "Gaussian noise in the objective".
@@ -97,8 +117,11 @@ def gaussian_event(
     lost = RESIDUAL_SHARE * epsilon + (0.0 if free else curvature)
     tail_from = max(2 * kappa, 2 * m) + m * m / 2 if persons else max(2 * kappa, 2 * m + m * m / 2)
     return replace(
-        event, tail_from=(tail_from + lost) * up, tail_mu=m * up,
-        tail_lost=lost * up, tail_delta=RESIDUAL_SHARE * delta * up,
+        event,
+        tail_from=(tail_from + lost) * up,
+        tail_mu=m * up,
+        tail_lost=lost * up,
+        tail_delta=RESIDUAL_SHARE * delta * up,
     )
 
 
@@ -143,9 +166,7 @@ def _objective_mu(loss, kappa, epsilon, delta, n_problems, persons):
     whole = signless_mu(delta, ((1.0, left),))
     if type(plain) is not PseudoHuberLoss:  # a subclass may curve elsewhere
         return whole
-    parts = tuple(
-        (high, epsilon - math.log1p(curvature)) for high, curvature in _parts(loss, kappa)
-    )
+    parts = tuple((high, epsilon - math.log1p(curvature)) for high, curvature in _parts(loss, kappa))
     return max(whole, signless_mu(delta, parts))
 
 

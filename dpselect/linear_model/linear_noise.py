@@ -224,8 +224,12 @@ class LinearNoise:
         d, law = problem.dimension(p), problem.noise_law(perturbation, epsilon, p, K)
         share = epsilon / K
         rows = {
-            "n_samples": shape.n_samples, "dimension": d, "radius": R, "tol": problem.tol,
-            "origin": problem.origin_length, "persons": shape.persons,
+            "n_samples": shape.n_samples,
+            "dimension": d,
+            "radius": R,
+            "tol": problem.tol,
+            "origin": problem.origin_length,
+            "persons": shape.persons,
         }
         if law == "gaussian":
             sharpness = gaussian_sharpness(perturbation, problem.loss, epsilon, problem.delta, K)
@@ -237,8 +241,13 @@ class LinearNoise:
         reach = problem.loss.reach / problem.loss.shrinkage(perturbation, told)
         if law == "gaussian":
             calibrated = partial(
-                calibrate_gaussian, perturbation, problem.loss, epsilon=epsilon, delta=problem.delta,
-                n_problems=K, **rows,
+                calibrate_gaussian,
+                perturbation,
+                problem.loss,
+                epsilon=epsilon,
+                delta=problem.delta,
+                n_problems=K,
+                **rows,
             )
         else:
             calibrated = partial(
@@ -250,8 +259,17 @@ class LinearNoise:
             given = public_alpha(problem.loss, perturbation, shape.n_samples, length, R, share)
         given = float(given)
         noise = cls(
-            problem, shape, epsilon, perturbation, law, given, told, reach, calibrated(alpha=given),
-            by_rule=False, calibrated=calibrated,
+            problem,
+            shape,
+            epsilon,
+            perturbation,
+            law,
+            given,
+            told,
+            reach,
+            calibrated(alpha=given),
+            by_rule=False,
+            calibrated=calibrated,
         )
         if not auto:
             return noise
@@ -286,9 +304,16 @@ class LinearNoise:
         if learned and self.by_rule and (event := self._event_at_any_radius()):
             return event
         return gaussian_event(
-            self.perturbation, self.problem.loss, self.scales, n_samples=self.shape.n_samples,
-            radius=self.problem.radius, epsilon=self.epsilon, delta=self.problem.delta,
-            n_problems=self.shape.n_problems, learned=learned, persons=self.shape.persons,
+            self.perturbation,
+            self.problem.loss,
+            self.scales,
+            n_samples=self.shape.n_samples,
+            radius=self.problem.radius,
+            epsilon=self.epsilon,
+            delta=self.problem.delta,
+            n_problems=self.shape.n_problems,
+            learned=learned,
+            persons=self.shape.persons,
         )
 
     def _event_at_any_radius(self):
@@ -349,7 +374,10 @@ class LinearNoise:
     def added_share(self):
         """Return what the noise that is added to the minimiser costs, as a share of the price of mu."""
         return added_share(
-            self.problem.loss, self.scales, self._squared_length(self.added_law), self.dimension,
+            self.problem.loss,
+            self.scales,
+            self._squared_length(self.added_law),
+            self.dimension,
             self.problem.radius,
         )
 

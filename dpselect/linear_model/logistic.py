@@ -24,7 +24,10 @@ def _check_shares(name, value):
         return
     for share in value.values() if isinstance(value, Mapping) else [value]:
         check_number(
-            name, share, high=1.0, why="it is the share of a class, which is neither 0 nor 1",
+            name,
+            share,
+            high=1.0,
+            why="it is the share of a class, which is neither 0 nor 1",
             instead='write a number between 0 and 1 from knowledge of the field, "auto" or None',
         )
 
@@ -170,13 +173,20 @@ class DPLogisticRegression(DPLinearClassifier):
     max_derivative: float | None = None
 
     parameter_checks: ClassVar = {
-        **LinearModel.parameter_checks, "base_rate": _check_shares,
-        "max_derivative": unless(None, number(
-            low=0.5, low_included=True, high=1.0, high_included=True,
-            why="the noise is proportional to it, and a loss that is straight on both sides of 0 would "
-            "learn nothing",
-            instead="write 0.6, or None",
-        )),
+        **LinearModel.parameter_checks,
+        "base_rate": _check_shares,
+        "max_derivative": unless(
+            None,
+            number(
+                low=0.5,
+                low_included=True,
+                high=1.0,
+                high_included=True,
+                why="the noise is proportional to it, and a loss that is straight on both sides of 0 "
+                "would learn nothing",
+                instead="write 0.6, or None",
+            ),
+        ),
     }
 
     def _check_parameters(self):

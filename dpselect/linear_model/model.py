@@ -60,40 +60,61 @@ class LinearModel(LearnsNormsMixin, PrivateEstimator):
     reads: ClassVar = {"lazily": True, "accept_sparse": "csr"}
     takes_groups: ClassVar = True
     parameter_checks: ClassVar = {
-        "alpha": unless("auto", size(
-            why="the noise is proportional to 1 / alpha, and without regularisation one record "
-            "can move the model without limit",
-            instead='write a number from 1e-100 to 1e100, such as 0.01, or "auto"',
-        )),
+        "alpha": unless(
+            "auto",
+            size(
+                why="the noise is proportional to 1 / alpha, and without regularisation one record "
+                "can move the model without limit",
+                instead='write a number from 1e-100 to 1e100, such as 0.01, or "auto"',
+            ),
+        ),
         "perturbation": one_of("objective", "output", why="only these have a proof"),
         "delta": number(
-            low_included=True, high=1.0, why="it is a probability",
+            low_included=True,
+            high=1.0,
+            why="it is a probability",
             instead="write 0.0, or a number such as 1e-6",
         ),
         "norm": one_of("auto", "l2", "l1", why="only for these norms is there noise with a proof"),
-        "data_norm": unless("auto", size(
-            why="the noise is proportional to the largest norm that a row may have, whose square has to "
-            "be a number of float64",
-            instead='write the l2 norm to which rows are scaled down, such as 1.0, or "auto"',
-        )),
-        "data_norm_l1": unless(None, unless("auto", size(
-            why="the noise is proportional to the largest l1 norm that a row may have, whose square has "
-            "to be a number of float64",
-            instead='write the l1 norm to which rows are scaled down, such as 1.0, "auto" or None',
-        ))),
+        "data_norm": unless(
+            "auto",
+            size(
+                why="the noise is proportional to the largest norm that a row may have, whose square "
+                "has to be a number of float64",
+                instead='write the l2 norm to which rows are scaled down, such as 1.0, or "auto"',
+            ),
+        ),
+        "data_norm_l1": unless(
+            None,
+            unless(
+                "auto",
+                size(
+                    why="the noise is proportional to the largest l1 norm that a row may have, whose "
+                    "square has to be a number of float64",
+                    instead="write the l1 norm to which rows are scaled down, such as 1.0, "
+                    '"auto" or None',
+                ),
+            ),
+        ),
         "fit_intercept": flag(why="the noise depends on the number of columns"),
-        "max_sample_weight": unless(None, size(
-            why="the noise is proportional to the largest weight that a record may have",
-            instead="write a number that few weights exceed, from knowledge of how they are made, or "
-            "None for records that all count alike",
-        )),
+        "max_sample_weight": unless(
+            None,
+            size(
+                why="the noise is proportional to the largest weight that a record may have",
+                instead="write a number that few weights exceed, from knowledge of how they are made, "
+                "or None for records that all count alike",
+            ),
+        ),
         "tol": number(
-            high=TOL, high_included=True,
+            high=TOL,
+            high_included=True,
             why=f"the noise is calibrated for a solver that is at least as exact as {TOL}",
             instead=f"write {TOL} or a smaller number",
         ),
         "max_iter": number(
-            integer=True, low_included=True, why="it counts steps of the solver",
+            integer=True,
+            low_included=True,
+            why="it counts steps of the solver",
             instead="write an integer of 0 or more, such as 100",
         ),
     }
@@ -236,11 +257,19 @@ class LinearModel(LearnsNormsMixin, PrivateEstimator):
         weights = Weights.of(getattr(self, "class_weight", None), self.max_sample_weight, classes)
         loss = self._loss()
         return LinearProblem(
-            type(self), loss if weights is None else WeightedLoss(loss, weights.largest), weights,
-            self.norm, float(self.data_norm),
+            type(self),
+            loss if weights is None else WeightedLoss(loss, weights.largest),
+            weights,
+            self.norm,
+            float(self.data_norm),
             math.inf if self.data_norm_l1 is None else float(self.data_norm_l1),
             float(self.intercept_scaling) if self.fit_intercept else None,
-            classes, float(self.tol), self.max_iter, self.n_jobs, self._offsets(), float(self.delta),
+            classes,
+            float(self.tol),
+            self.max_iter,
+            self.n_jobs,
+            self._offsets(),
+            float(self.delta),
         )
 
     def _offsets(self):
@@ -273,7 +302,11 @@ class LinearModel(LearnsNormsMixin, PrivateEstimator):
         return LinearAccuracy(self)
 
     def risk_bound(
-        self, n_samples: int, n_features: int, n_problems: int = 1, reach: float = 10.0,
+        self,
+        n_samples: int,
+        n_features: int,
+        n_problems: int = 1,
+        reach: float = 10.0,
     ) -> RiskBound:
         """Return public numbers about the least risk over a ball, for training with `epsilon`.
 

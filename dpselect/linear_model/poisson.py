@@ -164,17 +164,24 @@ class DPPoissonRegressor(LinearModel, PrivateRegressor):
             why="the noise is proportional to the largest count that a record may have",
             instead="write a count that few records exceed, from knowledge of the field, such as 10.0",
         ),
-        "base_rate": unless(None, unless("auto", size(
-            why="the penalty of the intercept counts from its logarithm",
-            instead='write the mean count that is usual in the field, "auto" or None',
-        ))),
+        "base_rate": unless(
+            None,
+            unless(
+                "auto",
+                size(
+                    why="the penalty of the intercept counts from its logarithm",
+                    instead='write the mean count that is usual in the field, "auto" or None',
+                ),
+            ),
+        ),
     }
 
     @property
     def default_scoring(self) -> PoissonDevianceScore:
         """PoissonDevianceScore : Half the deviance, up to `target_bound`."""
-        return PoissonDevianceScore(self.parameter_checks["target_bound"]("target_bound",
-            self.target_bound))
+        return PoissonDevianceScore(
+            self.parameter_checks["target_bound"]("target_bound", self.target_bound)
+        )
 
     def first_releases(self) -> dict[str, FirstRelease]:
         """Return what a fit learns first: the parameters that are "auto", but for `alpha`.

@@ -145,10 +145,12 @@ class Problems:
             owners, own = np.unique(columns % self.shape[1], return_inverse=True)
             places = [np.flatnonzero(own == i) for i in range(len(owners))]
         mu = self.mu[columns]
-        return Factors([
-            ([k], _factor(H, _mean_of(mu, place)))
-            for k, place, H in zip(owners, places, self._curvatures(W, columns, places))
-        ])
+        return Factors(
+            [
+                ([k], _factor(H, _mean_of(mu, place)))
+                for k, place, H in zip(owners, places, self._curvatures(W, columns, places))
+            ]
+        )
 
     def _factors_at_zero(self, columns):
         """Return the factors at 0, where the losses of all columns are alike: only mu is different."""

@@ -163,7 +163,13 @@ class _Path:
         origin = self.problem.origin(self.design.n_columns).T
         origin = origin[:, which % origin.shape[1]]
         W = minimise(
-            self.design, self.targets, which, self.loss, mu=M, linear=-M * origin, tau=tau,
+            self.design,
+            self.targets,
+            which,
+            self.loss,
+            mu=M,
+            linear=-M * origin,
+            tau=tau,
             max_iter=self.problem.max_iter,
         )
         squares = ((W - origin) ** 2).sum(axis=0)

@@ -42,9 +42,9 @@ def check_probabilities(model):
 
     Scikit-learn divides them by their sum, and has 1 / K of each where that is 0.
     """
-    coef, intercept = (np.vstack([part, part.mean(axis=0)]) for part in (
-        model.coef_, model.intercept_[:, np.newaxis]
-    ))
+    coef, intercept = (
+        np.vstack([part, part.mean(axis=0)]) for part in (model.coef_, model.intercept_[:, np.newaxis])
+    )
     lengths = {"l2": np.linalg.norm(coef, axis=1), "l1": np.abs(coef).max(axis=1)}
     reach = np.min([bound * lengths[norm] for norm, bound in model.row_bounds().items()], axis=0)
     # the largest prediction of a row is that of a class, and at least the mean of all
@@ -71,24 +71,30 @@ def logistic_predictor(classes, max_derivative):
         return linear
     less, more = (
         make_pipeline(
-            *signs, FunctionTransformer(expit),
+            *signs,
+            FunctionTransformer(expit),
             FunctionTransformer(np.clip, kw_args={"a_min": max_derivative, "a_max": None}),
             # by `max_derivative`, as the dummy row has it: 1 where the loss is the logistic one
-            MaxAbsScaler(), FunctionTransformer(np.log),
+            MaxAbsScaler(),
+            FunctionTransformer(np.log),
         )
         for signs in ([], [FunctionTransformer(np.negative)])
     )
     features = make_union("passthrough", less, more).fit(np.zeros((1, decisions)))  # dummy row
     one = np.eye(decisions)
     having(
-        of_decisions, coef_=np.hstack([one, -one, one]), intercept_=np.zeros(decisions),
-        classes_=np.arange(K), n_features_in_=3 * decisions,
+        of_decisions,
+        coef_=np.hstack([one, -one, one]),
+        intercept_=np.zeros(decisions),
+        classes_=np.arange(K),
+        n_features_in_=3 * decisions,
     )
     dummy_rows = np.eye(K)
     stack = StackingClassifier(
         [("linear", linear.fit(dummy_rows, classes))],
         FrozenEstimator(make_pipeline(features, of_decisions)),
-        cv="prefit", stack_method="decision_function",
+        cv="prefit",
+        stack_method="decision_function",
     ).fit(dummy_rows, classes)
     return having(stack, named_estimators_={"linear": linear})
 

@@ -199,8 +199,7 @@ def _is_slow(cost, passes, first, lengths, tau):
 def _pays(renewal, steps, since, lengths, tau):
     """Tell whether new factors cost less than the steps that they save; the old ones are `steps` old."""
     return steps >= renewal and (
-        renewal <= CHEAP_RENEWAL
-        or _steps_left(steps, since, lengths, tau) > renewal + FEW_AFTER
+        renewal <= CHEAP_RENEWAL or _steps_left(steps, since, lengths, tau) > renewal + FEW_AFTER
     )
 
 

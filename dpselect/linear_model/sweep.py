@@ -47,18 +47,27 @@ def solve(calibrations, noises, design, targets, parts=None):
     if problem.offsets:  # the gradient of the penalty is mu (w - o)
         linear -= mu[:, :, None, None] * problem.origin(linear.shape[3])
     W = minimise(
-        design, targets, np.tile(np.arange(K), k), problem.loss,
-        mu=np.repeat(mu, K, axis=1), tau=np.repeat(tau, K, axis=1),
+        design,
+        targets,
+        np.tile(np.arange(K), k),
+        problem.loss,
+        mu=np.repeat(mu, K, axis=1),
+        tau=np.repeat(tau, K, axis=1),
         # (J, k, K, d) becomes (J, d, k K)
         linear=linear.transpose(0, 3, 1, 2).reshape(J, -1, k * K),
-        max_iter=problem.max_iter, parts=parts,
+        max_iter=problem.max_iter,
+        parts=parts,
     )
     W = W.reshape(J, -1, k, K).transpose(0, 2, 3, 1)
     return release(W, output[:, :, None, None] * noises[:, 1], step[:, :, None, None])
 
 
 def scores_of_splits(
-    trials: Sequence[Trial], score: Score, X: MatrixLike, y: npt.ArrayLike, parts: Parts,
+    trials: Sequence[Trial],
+    score: Score,
+    X: MatrixLike,
+    y: npt.ArrayLike,
+    parts: Parts,
 ) -> FloatArray:
     """Train on each split's training part and score on its other part, in one sweep.
 
@@ -86,9 +95,7 @@ def scores_of_splits(
     return scores
 
 
-def optimal_values(
-    trials: Sequence[Trial], X: MatrixLike, y: npt.ArrayLike, reach: float
-) -> FloatArray:
+def optimal_values(trials: Sequence[Trial], X: MatrixLike, y: npt.ArrayLike, reach: float) -> FloatArray:
     """Return the least regularised risks of linear models over their balls.
 
     Those that see the rows alike are solved together.

@@ -38,7 +38,8 @@ class Weights:
             class_weight = {label: float(weight) for label, weight in class_weight.items()}
             # labels that are not known yet may have no weight of their own
             largest *= max(
-                [1.0, *class_weight.values()] if classes is None
+                [1.0, *class_weight.values()]
+                if classes is None
                 else [class_weight.get(label, 1.0) for label in classes]
             )
             class_weight = tuple(class_weight.items())

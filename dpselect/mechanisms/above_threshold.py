@@ -137,9 +137,9 @@ class Comparisons:
         threshold_scale = test.threshold_scale + 2 * self.step / test.epsilon
         self.query_scale = test.query_scale + 4 * self.step / test.epsilon
         self.threshold = float(nearest_multiple(test.threshold, self.step))
-        self.threshold_noise = float(grid_noise(
-            as_generator(root.child("threshold")), (), threshold_scale, self.step
-        ))
+        self.threshold_noise = float(
+            grid_noise(as_generator(root.child("threshold")), (), threshold_scale, self.step)
+        )
 
     def accepts(self, loss):
         """Tell whether `loss` is, with noise, at most the noisy threshold."""

@@ -147,10 +147,15 @@ def tail_bounds(m, kappa, t, drift):
     distance = np.full((len(t), *along_x.shape), np.inf)
     for other in (0.0, 1.0):
         for a, b in ends:
-            mean = np.maximum(*(
-                drift / 4 * (x * x + other + 2 * rho * x * other) + 2 * kappa / m * x * (1 - x)
-                for x in (a, b)
-            )) + max(curvature, 0.0) * (b - a) ** 2 / 4
+            mean = (
+                np.maximum(
+                    *(
+                        drift / 4 * (x * x + other + 2 * rho * x * other) + 2 * kappa / m * x * (1 - x)
+                        for x in (a, b)
+                    )
+                )
+                + max(curvature, 0.0) * (b - a) ** 2 / 4
+            )
             # (never 0, so that nothing is divided by it)
             reach = np.maximum(np.maximum(a * along_x, b * along_x) + other * along_y, 1e-9)
             left = np.maximum(2 * t[:, None, None] / m - mean, 0.0)

@@ -51,8 +51,10 @@ def person_mu(epsilon, delta, n_problems=1, kappa=0.0, charge=0.0):
         Of theorem 2c or 2d, for losses of a margin.
     """
     if n_problems == 1:
-        return objective_mu(epsilon, delta) if charge == 0 else _tails_mu(
-            epsilon, delta, ((1.0, 1.0, charge),), 2.0
+        return (
+            objective_mu(epsilon, delta)
+            if charge == 0
+            else _tails_mu(epsilon, delta, ((1.0, 1.0, charge),), 2.0)
         )
     apart = person_mu(epsilon / n_problems, delta / n_problems, 1, kappa, charge / n_problems)
     if delta < LEAST_JOINT:
@@ -62,9 +64,7 @@ def person_mu(epsilon, delta, n_problems=1, kappa=0.0, charge=0.0):
     def log_spent(m):
         mean_excess = _mean_excess(m, kappa, n_problems)
         with np.errstate(divide="ignore"):
-            return _log_spent(
-                lambda s: np.log(mean_excess(s - charge)), epsilon, n_problems * m * m
-            )
+            return _log_spent(lambda s: np.log(mean_excess(s - charge)), epsilon, n_problems * m * m)
 
     # (the way leads downhill, but not below the charge)
     high = min(objective_mu(epsilon - charge, delta), math.sqrt(2 * (epsilon - charge) / n_problems))
@@ -152,6 +152,7 @@ def _mean_excess(m, kappa, n_problems):
 
 def _largest(log_spent, delta, least, high, xtol):
     """Return the largest m at which delta is not exceeded: `least`, which is known, or up to `high`."""
+
     def excess(log_m):
         return max(log_spent(math.exp(log_m)), -1e3) - math.log(delta)
 

@@ -54,7 +54,9 @@ def exponential_noise_scales(sensitivities: npt.ArrayLike, epsilon: float) -> Fl
 
 
 def noisy_argmax(
-    scores: npt.ArrayLike, sensitivities: npt.ArrayLike, epsilon: float,
+    scores: npt.ArrayLike,
+    sensitivities: npt.ArrayLike,
+    epsilon: float,
     random_state: RandomState = None,
 ) -> int:
     """Select an index with a large score, epsilon-differentially private.
@@ -110,7 +112,10 @@ def noisy_argmax(
 
 
 def exponential_mechanism(
-    scores: npt.ArrayLike, sensitivity: float, epsilon: float, random_state: RandomState = None,
+    scores: npt.ArrayLike,
+    sensitivity: float,
+    epsilon: float,
+    random_state: RandomState = None,
 ) -> int:
     """Select index i with probability proportional to exp(epsilon q_i / (2 Delta)).
 
@@ -143,8 +148,11 @@ def exponential_mechanism(
     """
     scores, epsilon = _check_scores(scores), _check_epsilon(epsilon)
     sensitivity = check_number(
-        "sensitivity", sensitivity, low_included=True,
-        why="the noise is proportional to it", instead="give how far one record can move a score",
+        "sensitivity",
+        sensitivity,
+        low_included=True,
+        why="the noise is proportional to it",
+        instead="give how far one record can move a score",
     )
     scale = float(_check_scales(2 * sensitivity / epsilon, epsilon))
     if scale == 0:
@@ -180,8 +188,12 @@ def largest_sum(values, noise):
 
 def _check_epsilon(epsilon, low_included=False):
     return check_number(
-        "epsilon", epsilon, low_included=low_included, high_included=True,
-        why="the noise is proportional to 1 / epsilon", instead="write a number greater than 0",
+        "epsilon",
+        epsilon,
+        low_included=low_included,
+        high_included=True,
+        why="the noise is proportional to 1 / epsilon",
+        instead="write a number greater than 0",
     )
 
 
@@ -207,7 +219,5 @@ def _check_sequence(name, values):
 def _check_scores(scores):
     scores = _check_sequence("scores", scores)
     if not np.isfinite(scores).all():
-        raise ValueError(
-            "scores holds NaN or infinity, which no noise can hide; give finite numbers."
-        )
+        raise ValueError("scores holds NaN or infinity, which no noise can hide; give finite numbers.")
     return scores

@@ -22,7 +22,8 @@ from .score import (
 def checked_range(target_range: tuple[float, float]) -> tuple[float, float]:
     """Return a public range of targets as two floats, or refuse it."""
     low, high = check_interval(
-        "target_range", target_range,
+        "target_range",
+        target_range,
         why="a target without bounds moves a mean of squares without limit",
         instead="write target_range=(low, high), between which nearly all targets lie by knowledge "
         "of the field",
@@ -81,7 +82,10 @@ class RangeScore(Score):
         return self._value(error, variance)
 
     def comparison(
-        self, estimator: Estimator, X: MatrixLike, y: npt.ArrayLike | None = None,
+        self,
+        estimator: Estimator,
+        X: MatrixLike,
+        y: npt.ArrayLike | None = None,
         **weight: npt.ArrayLike,
     ) -> float:
         return -self._moments(estimator, X, y, weight.get("sample_weight"))[0]
@@ -107,6 +111,7 @@ class RangeScore(Score):
         total, n = weighted_total(powers, sample_weight, predicted, y)
         error, mean, square = total / n
         return float(error), max(float(square - mean**2), 0.0)
+
 
 @dataclass(frozen=True)
 class R2Score(RangeScore, AtLeastScore):
@@ -142,7 +147,9 @@ class R2Score(RangeScore, AtLeastScore):
         super().__post_init__()
         std = self.bound**0.5 / 8 if self.target_std is None else self.target_std
         std = check_number(
-            "target_std", std, why="tests of an accuracy-first search are made for it",
+            "target_std",
+            std,
+            why="tests of an accuracy-first search are made for it",
             instead="write a guess of the targets' standard deviation, or None",
         )
         object.__setattr__(self, "target_std", std)

@@ -186,8 +186,11 @@ class RampScore(MarginScore):
     def __post_init__(self):
         for name, value in (("low", self.low), ("high", self.high)):
             number = check_number(
-                name, value, low=-np.inf,
-                why="the ramp runs between two margins", instead="write a number, such as 0.0",
+                name,
+                value,
+                low=-np.inf,
+                why="the ramp runs between two margins",
+                instead="write a number, such as 0.0",
             )
             object.__setattr__(self, name, number)
         if not 0 < self.high - self.low < np.inf or 1 / (self.high - self.low) == np.inf:

@@ -40,7 +40,9 @@ class LogLossScore(Score):
 
     def __post_init__(self):
         floor = check_number(
-            "floor", self.floor, high=1.0,
+            "floor",
+            self.floor,
+            high=1.0,
             why="it bounds what one record adds to the score",
             instead="write a probability, such as 0.001",
         )

@@ -41,7 +41,10 @@ class LabelScore(AtLeastScore):
 
     def __post_init__(self):
         share = check_number(
-            "class_share", self.class_share, high=0.5, high_included=True,
+            "class_share",
+            self.class_share,
+            high=0.5,
+            high_included=True,
             why="tests of an accuracy-first search are made for a class that is so rare",
             instead="write a guess of the rarest class's share, such as 0.25",
         )
@@ -101,7 +104,10 @@ class LabelScore(AtLeastScore):
         return self.constant / n
 
     def comparison(
-        self, estimator: Estimator, X: MatrixLike, y: npt.ArrayLike | None = None,
+        self,
+        estimator: Estimator,
+        X: MatrixLike,
+        y: npt.ArrayLike | None = None,
         **weight: npt.ArrayLike,
     ) -> float:
         sums = self._sums(estimator, X, y, weight.get("sample_weight"))

@@ -45,7 +45,10 @@ class Score(ABC):
         """Return the score of a fitted estimator on records, weighted or not; greater is better."""
 
     def comparison(
-        self, estimator: Estimator, X: MatrixLike, y: npt.ArrayLike | None = None,
+        self,
+        estimator: Estimator,
+        X: MatrixLike,
+        y: npt.ArrayLike | None = None,
         **weight: npt.ArrayLike,
     ) -> float:
         """Return a number that ranks models as the score does on the same records.

@@ -79,7 +79,10 @@ class TargetScore(Score):
         return -float(total / n)
 
     def total(
-        self, y: FloatArray, predicted: FloatArray, sample_weight: FloatArray | None = None,
+        self,
+        y: FloatArray,
+        predicted: FloatArray,
+        sample_weight: FloatArray | None = None,
     ) -> FloatArray:
         """Return the sums of the penalties over the rows.
 
@@ -105,7 +108,9 @@ class ClippedErrorScore(TargetScore):
 
     def __post_init__(self):
         bound = check_number(
-            "bound", self.bound, why="it limits what one record can add to the score",
+            "bound",
+            self.bound,
+            why="it limits what one record can add to the score",
             instead=f"write the largest {self.what} error that should count, such as 1.0",
         )
         object.__setattr__(self, "bound", bound)
@@ -231,7 +236,9 @@ class PoissonDevianceScore(TargetScore):
 
     def __post_init__(self):
         bound = check_number(
-            "target_bound", self.target_bound, why="it limits what one record can add to the score",
+            "target_bound",
+            self.target_bound,
+            why="it limits what one record can add to the score",
             instead="write a count that few records exceed, such as 10.0",
         )
         object.__setattr__(self, "target_bound", bound)
@@ -403,7 +410,10 @@ OF_RANGE: dict[str, Callable[[tuple[float, float]], Score]] = {
 
 
 def get_score(
-    scoring: str | Score, name: str = "scoring", others: tuple[str, ...] = (), model: Any = None,
+    scoring: str | Score,
+    name: str = "scoring",
+    others: tuple[str, ...] = (),
+    model: Any = None,
 ) -> Score:
     """Return the score for `scoring`, or refuse one that no proof covers.
 

@@ -41,9 +41,11 @@ class Shares:
         if not self.steps:
             return ()
         return (
-            f"{_listed(self.steps)} takes {self.steps_epsilon:.4g} of epsilon "
-            f"{self.total:.4g}; what else is said here is about the other {self.rest:.4g}, for the "
-            "choice and the model.",
+            (
+                f"{_listed(self.steps)} takes {self.steps_epsilon:.4g} of epsilon "
+                f"{self.total:.4g}; what else is said here is about the other {self.rest:.4g}, for the "
+                "choice and the model."
+            ),
         )
 
 
@@ -67,9 +69,12 @@ def steps_at_most(estimator, adjacency=Adjacency.REPLACE_RECORD):
     return [
         PrivacyLoss(
             check_epsilon(getattr(part, "epsilon", math.inf), f"epsilon of {type(part).__name__}"),
-            float(getattr(part, "delta", 0.0)), label=type(part).__name__, adjacency=adjacency,
+            float(getattr(part, "delta", 0.0)),
+            label=type(part).__name__,
+            adjacency=adjacency,
         )
-        for _, step in steps_before(estimator) for part in private_parts(step)
+        for _, step in steps_before(estimator)
+        for part in private_parts(step)
     ]
 
 
@@ -99,7 +104,8 @@ def loss_of_any_model(loss, candidates, n_samples, epsilon, learned):
     if delta > 0:  # without one no mechanism is known by more than its epsilon
         calibrations = [
             candidate.model.calibration(candidate.shape(n_samples), epsilon)
-            if isinstance(candidate.model, Calibrated) else None
+            if isinstance(candidate.model, Calibrated)
+            else None
             for candidate in candidates
         ]
         event = worst_event([event_of_fit(calibration, learned) for calibration in calibrations])
@@ -108,9 +114,7 @@ def loss_of_any_model(loss, candidates, n_samples, epsilon, learned):
                 float(getattr(calibration, "delta", parameters(candidate.model).get("delta", 0.0)))
                 for candidate, calibration in zip(candidates, calibrations)
             )
-    return replace(
-        loss, delta=max(loss.delta, delta), event=event, composition="release", parts=()
-    )
+    return replace(loss, delta=max(loss.delta, delta), event=event, composition="release", parts=())
 
 
 def without_events_of_models(loss):
@@ -126,5 +130,10 @@ def most_of(loss, most):
     Where the number of columns was learned, which parts there are follows from the records.
     """
     return replace(
-        most, label=loss.label, kind=loss.kind, seeded=loss.seeded, composition="release", parts=(),
+        most,
+        label=loss.label,
+        kind=loss.kind,
+        seeded=loss.seeded,
+        composition="release",
+        parts=(),
     )

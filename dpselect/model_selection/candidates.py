@@ -51,7 +51,8 @@ class Candidate:
         self._has_steps = isinstance(self.estimator, Pipeline)
         # values of a grid need not be comparable, and one value is one object in all candidates
         self._other_names = [
-            name for name in sorted(self.params)
+            name
+            for name in sorted(self.params)
             if not (self.belongs_to_model(name) and name.rpartition("__")[2] == "alpha")
         ]
         self.but_for_alpha = self._but_for_alpha(self.params)
@@ -229,9 +230,9 @@ def make_candidates(estimator, param_grid, *, trusted_steps, needs=None, search=
 
 def _but_for_numbers(params):
     """Return what the points of candidates of one kind share."""
-    return tuple([
-        (name, float if isinstance(value, float) else id(value)) for name, value in params.items()
-    ])
+    return tuple(
+        [(name, float if isinstance(value, float) else id(value)) for name, value in params.items()]
+    )
 
 
 def _bound(pipeline, params):
@@ -287,16 +288,20 @@ def seed_features(estimator, stream):
     params = estimator.get_params()
     secret = [name for name, value in params.items() if releases_privately(value)]
     secret = tuple(f"{owner}__" for owner in (*secret, estimator.steps[-1][0]))
-    return estimator.set_params(**{
-        name: stream.child(name).integer() for name, value in params.items()
-        if name.endswith("__random_state") and value is None and not name.startswith(secret)
-    })
+    return estimator.set_params(
+        **{
+            name: stream.child(name).integer()
+            for name, value in params.items()
+            if name.endswith("__random_state") and value is None and not name.startswith(secret)
+        }
+    )
 
 
 def set_classes(candidates, classes):
     """Give the labels to every model that has a parameter `classes` and no value for it."""
     unknown = {
-        candidate.kind for candidate in one_of_each_kind(candidates)
+        candidate.kind
+        for candidate in one_of_each_kind(candidates)
         if parameters(candidate.model).get("classes", 0) is None
     }
     for candidate in candidates:
@@ -310,7 +315,8 @@ def learn_classes(candidates, y, owner):
     Returns y, one label a record, and the classes; what was given, and None, if no model has labels.
     """
     given = [
-        candidate.model.classes for candidate in one_of_each_kind(candidates)
+        candidate.model.classes
+        for candidate in one_of_each_kind(candidates)
         if "classes" in parameters(candidate.model)
     ]
     if not given:

@@ -128,11 +128,17 @@ def dummy_records(n_samples, n_features, n_classes, example):
     """
     counts = [
         check_number(
-            name, value, integer=True, low=least, low_included=True, why=f"it counts {what}",
+            name,
+            value,
+            integer=True,
+            low=least,
+            low_included=True,
+            why=f"it counts {what}",
             instead=f"write an integer of {least} or more",
         )
         for name, value, least, what in (
-            ("n_samples", n_samples, 1, "records"), ("n_features", n_features, 1, "columns"),
+            ("n_samples", n_samples, 1, "records"),
+            ("n_features", n_features, 1, "columns"),
             ("n_classes", n_classes, 2, "labels"),
         )
     ]

@@ -313,7 +313,8 @@ class StabilityGridSearchCV(
             check_evaluation(self)
             groups = params.get("groups")
             loss = PrivacyLoss(
-                math.inf, adjacency=adjacency_of(groups is not None),
+                math.inf,
+                adjacency=adjacency_of(groups is not None),
                 label="exact scores and an exact choice",
             )
             with spending(self, loss):
@@ -417,7 +418,8 @@ class StabilityGridSearchCV(
                     )
                 losses.append(trained)
             loss = (
-                jointly(losses, label=type(self).__name__) if losses
+                jointly(losses, label=type(self).__name__)
+                if losses
                 else PrivacyLoss(0.0, label="nothing depends on the data", adjacency=adjacency)
             )
             if not keep_their_columns(step for _, step in steps_before(self.estimator)):
@@ -426,16 +428,20 @@ class StabilityGridSearchCV(
             refuse_overspent(loss, most, f"strategy={strategy.name!r}", charge)
             if held is not None:
                 progress.step("evaluating the model on what was set aside")
-            evaluated = evaluate_candidate(
-                self, winner, chosen, public, held, shares.total, stream
-            )
+            evaluated = evaluate_candidate(self, winner, chosen, public, held, shares.total, stream)
             loss = beside_evaluation(loss, evaluated, self)
             charge.commit(loss)
             self._forget()
             self._publish(
-                chosen if self.refit else None, best_index_=choice.best, best_params_=winner.params,
-                plan_=with_steps(plan, shares), cv_results_=plan.to_results(), scorer_=score,
-                n_splits_=len(splits), privacy_=loss, **evaluated,
+                chosen if self.refit else None,
+                best_index_=choice.best,
+                best_params_=winner.params,
+                plan_=with_steps(plan, shares),
+                cv_results_=plan.to_results(),
+                scorer_=score,
+                n_splits_=len(splits),
+                privacy_=loss,
+                **evaluated,
             )
         return self
 
@@ -474,10 +480,16 @@ class StabilityGridSearchCV(
             candidate.fitted_steps, candidate.output = first.fitted_steps, first.output
             candidate.n_features = first.output.n_columns
         return Problem(
-            candidates, score, splits, n_samples, n_features,
+            candidates,
+            score,
+            splits,
+            n_samples,
+            n_features,
             # low-precision numbers would weaken the noise
-            epsilon=shares.rest, delta=float(self.delta),
-            selection_fraction=self.selection_fraction, n_noise_samples=self.n_noise_samples,
+            epsilon=shares.rest,
+            delta=float(self.delta),
+            selection_fraction=self.selection_fraction,
+            n_noise_samples=self.n_noise_samples,
             random_state=self.random_state,
             jobs={"n_jobs": self.n_jobs, "pre_dispatch": self.pre_dispatch},
             progress=progress or Progress(),
@@ -573,7 +585,8 @@ another alpha is taken only if its score is better by about 22.
             cells = cells_before(candidates[0].model, n_classes)
             plan = with_forecast(plan, cells, n_held, shares.total, persons)
         return replace(
-            plan, messages=(*plan.messages, *self._ignored_scoring(strategy), *firsts.messages),
+            plan,
+            messages=(*plan.messages, *self._ignored_scoring(strategy), *firsts.messages),
             _compare=partial(compare_strategies, strategy.problem, kind),
         )
 
@@ -598,8 +611,11 @@ another alpha is taken only if its score is better by about 22.
         if self.scoring is None or strategy.compares_scores:
             return ()
         return (
-            f"scoring={self.scoring!r} has no part in the choice, because strategy={strategy.name!r} "
-            "compares no scores here; only the method score of the search uses it.",
+            (
+                f"scoring={self.scoring!r} has no part in the choice, because "
+                f"strategy={strategy.name!r} compares no scores here; only the method score "
+                "of the search uses it."
+            ),
         )
 
     @property

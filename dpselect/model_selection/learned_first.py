@@ -47,7 +47,8 @@ class FirstReleases:
         # of some models others are not worth it
         self.paying = {
             name: [
-                candidate for candidate in self.candidates[name]
+                candidate
+                for candidate in self.candidates[name]
                 if release.pays(candidate.model, candidate.shape(n_samples), epsilon)
             ]
             for name, release in self.releases.items()
@@ -60,7 +61,8 @@ class FirstReleases:
         """What a plan takes for them, in words."""
         return tuple(
             f'{name}="auto" is learned first; what is said here is about a public guess of it.'
-            for name, release in self.releases.items() if not release.optional
+            for name, release in self.releases.items()
+            if not release.optional
         )
 
     def losses(self, division, seeded=False, adjacency=Adjacency.REPLACE_RECORD):

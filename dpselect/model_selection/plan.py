@@ -17,8 +17,10 @@ from .candidates import one_of_each_kind
 RECORDS_PER_DIMENSION, HOPELESS_RECORDS = 30, 3
 # of the table of strategies
 LEGEND = (
-    "(detects: the smallest difference of scores that can be seen; of: the largest that there can be, "
-    "from a model that says nothing to a perfect one.",
+    (
+        "(detects: the smallest difference of scores that can be seen; of: the largest that there can "
+        "be, from a model that says nothing to a perfect one."
+    ),
     "random takes a candidate by chance; control, which is not private, the best one by exact scores.)",
 )
 # what GridSearchCV has, and a private search has not
@@ -162,11 +164,16 @@ class SelectionPlan:
                 column[i] = params.get(name)
             missing = [name not in params for params in self.params]
             results[f"param_{name}"] = np.ma.MaskedArray(column, missing)
-        results.update({
-            "params": list(self.params), "considered": self.considered,
-            "training_stability": self.training, "score_span": self.span,
-            "sensitivity": self.sensitivity, "noise_scale": self.noise_scale,
-        })
+        results.update(
+            {
+                "params": list(self.params),
+                "considered": self.considered,
+                "training_stability": self.training,
+                "score_span": self.span,
+                "sensitivity": self.sensitivity,
+                "noise_scale": self.noise_scale,
+            }
+        )
         return results
 
     def __str__(self):
@@ -179,23 +186,37 @@ class SelectionPlan:
             f"{self.selection_epsilon:.4g} to select."
         )
         # without a comparison of scores there is nothing to say of each candidate
-        scores = [] if math.isnan(self.minimum_detectable_difference) else _aligned([
-            ("candidate", "one record moves", "noise scale", "span of the score"),
-            *(
-                (describe(params), *(
-                    f"{value:.2g}" if considered else "-" for value in (moves, scale, span)
-                ))
-                for params, considered, moves, scale, span in zip(
-                    self.params, self.considered, self.sensitivity, self.noise_scale, self.span
-                )
-            ),
-        ])
+        scores = (
+            []
+            if math.isnan(self.minimum_detectable_difference)
+            else _aligned(
+                [
+                    ("candidate", "one record moves", "noise scale", "span of the score"),
+                    *(
+                        (
+                            describe(params),
+                            *(f"{value:.2g}" if considered else "-" for value in (moves, scale, span)),
+                        )
+                        for params, considered, moves, scale, span in zip(
+                            self.params, self.considered, self.sensitivity, self.noise_scale, self.span
+                        )
+                    ),
+                ]
+            )
+        )
         if scores and not all(self.considered):
             scores.append("(-: ruled out by public numbers, so no epsilon is spent on comparing it)")
-        strategies = [] if not self.comparison else _aligned([
-            ("strategy", "training epsilon", f"on {unit}", "selection epsilon", "detects", "of"),
-            *(planned.row() for planned in self.comparison),
-        ]) + [*LEGEND]
+        strategies = (
+            []
+            if not self.comparison
+            else _aligned(
+                [
+                    ("strategy", "training epsilon", f"on {unit}", "selection epsilon", "detects", "of"),
+                    *(planned.row() for planned in self.comparison),
+                ]
+            )
+            + [*LEGEND]
+        )
         return "\n".join([first, *scores, *self.messages, *strategies])
 
 
@@ -224,12 +245,17 @@ class PlannedStrategy:
         """Return the entries of a line of the table."""
         if self.refusal:
             return self.strategy, "does not serve here"
-        seen = ("-", "-") if math.isnan(self.minimum_detectable_difference) else (
-            f"{self.minimum_detectable_difference:.2g}", f"{self.stake:.2g}"
+        seen = (
+            ("-", "-")
+            if math.isnan(self.minimum_detectable_difference)
+            else (f"{self.minimum_detectable_difference:.2g}", f"{self.stake:.2g}")
         )
         return (
-            self.strategy, f"{self.training_epsilon:.4g}", f"{self.training_size}",
-            f"{self.selection_epsilon:.4g}", *seen,
+            self.strategy,
+            f"{self.training_epsilon:.4g}",
+            f"{self.training_size}",
+            f"{self.selection_epsilon:.4g}",
+            *seen,
         )
 
 
@@ -241,7 +267,8 @@ def _aligned(rows):
     widths[0] = max(len(row[0]) for row in rows)
     return [
         "  ".join([f"{row[0]:{widths[0]}}", *map(str.rjust, row[1:], widths[1:])]).rstrip()
-        if row in full else "  ".join(map(str.ljust, row, widths)).rstrip()
+        if row in full
+        else "  ".join(map(str.ljust, row, widths)).rstrip()
         for row in rows
     ]
 
@@ -249,7 +276,9 @@ def _aligned(rows):
 def with_steps(plan, shares):
     """Return a plan of what private steps leave of epsilon as one of the whole search."""
     return replace(
-        plan, epsilon=shares.total, steps_epsilon=shares.steps_epsilon,
+        plan,
+        epsilon=shares.total,
+        steps_epsilon=shares.steps_epsilon,
         messages=(*shares.messages, *plan.messages),
     )
 
@@ -267,10 +296,12 @@ def too_few_records(candidates, n_samples, epsilon):
         return ()
     needed = math.ceil(RECORDS_PER_DIMENSION * dimension / epsilon)
     return (
-        f"n epsilon / d = {n_samples * epsilon / dimension:.2g} is below "
-        f"{RECORDS_PER_DIMENSION}: noise takes much of what a model could learn, and below about "
-        f"{HOPELESS_RECORDS} it is no better than the base rate; use n_samples >= {needed}, a larger "
-        "epsilon, or fewer columns.",
+        (
+            f"n epsilon / d = {n_samples * epsilon / dimension:.2g} is below "
+            f"{RECORDS_PER_DIMENSION}: noise takes much of what a model could learn, and below about "
+            f"{HOPELESS_RECORDS} it is no better than the base rate; use n_samples >= {needed}, a "
+            "larger epsilon, or fewer columns."
+        ),
     )
 
 

@@ -1,6 +1,5 @@
 """Weights of records and ids of persons on their way through a search."""
 
-
 from sklearn import get_config
 from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
@@ -40,7 +39,8 @@ def _routed(search, params):
     steps, last = process_routing(search.estimator, "fit", **params), search.estimator.steps[-1][0]
     return {
         name if step == last else f"{step}__{name}": value
-        for step, methods in steps.items() for routed in methods.values()
+        for step, methods in steps.items()
+        for routed in methods.values()
         for name, value in routed.items()
     }
 

@@ -13,19 +13,27 @@ def check_parameters(search):
     """Refuse parameters under which a search with a finite epsilon would not keep its guarantee."""
     check_what_all_searches_have(search)
     check_number(
-        "delta", search.delta, low_included=True, high=1.0,
+        "delta",
+        search.delta,
+        low_included=True,
+        high=1.0,
         why="it is the probability with which the bound may fail",
         instead="write 0.0, which certifies the noise that was drawn",
     )
     strategy_class(search.strategy)
     if not (isinstance(search.selection_fraction, str) and search.selection_fraction == "auto"):
         check_number(
-            "selection_fraction", search.selection_fraction, high=1.0,
+            "selection_fraction",
+            search.selection_fraction,
+            high=1.0,
             why="selection and training share epsilon",
             instead='write a number between 0 and 1, or "auto"',
         )
     check_number(
-        "n_noise_samples", search.n_noise_samples, integer=True, why="scores are averaged over them",
+        "n_noise_samples",
+        search.n_noise_samples,
+        integer=True,
+        why="scores are averaged over them",
         instead="write an integer of 1 or more",
     )
     if not isinstance(search.refit, bool):
@@ -53,6 +61,9 @@ def check_what_all_searches_have(search):
     check_random_state(search.random_state)
     if not isinstance(search.verbose, bool):
         check_number(
-            "verbose", search.verbose, low_included=True,
-            why="it says whether progress is told", instead="write 0 for none, or 1",
+            "verbose",
+            search.verbose,
+            low_included=True,
+            why="it says whether progress is told",
+            instead="write 0 for none, or 1",
         )

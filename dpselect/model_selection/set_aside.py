@@ -32,7 +32,9 @@ def check_evaluation(search, models=()):
     if search.evaluation is None:
         return
     check_number(
-        "evaluation", search.evaluation, high=1.0,
+        "evaluation",
+        search.evaluation,
+        high=1.0,
         why="it is the share of the records on which the model is evaluated and not trained",
         instead="write a number between 0 and 1, such as 0.2, or None",
     )
@@ -127,7 +129,8 @@ class SetAside:
         n = n_rows(X)
         return {
             name: self.of_training(value)
-            if hasattr(value, "__len__") and not isinstance(value, str) and n_rows(value) == n else value
+            if hasattr(value, "__len__") and not isinstance(value, str) and n_rows(value) == n
+            else value
             for name, value in params.items()
         }
 

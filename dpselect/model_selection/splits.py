@@ -68,9 +68,14 @@ def make_splits(cv, n_samples, stream, persons=False):
         cv = copy(cv)
         cv.random_state = stream.integer()
     # (whoever sets attributes of a KFold evades its checks, and is refused where splits are made)
-    if type(cv) is KFold and 2 <= cv.get_n_splits() <= n_samples and (
-        cv.random_state is None
-        or isinstance(cv.random_state, numbers.Integral) and 0 <= cv.random_state < 2**32
+    if (
+        type(cv) is KFold
+        and 2 <= cv.get_n_splits() <= n_samples
+        and (
+            cv.random_state is None
+            or isinstance(cv.random_state, numbers.Integral)
+            and 0 <= cv.random_state < 2**32
+        )
     ):
         return Folds(cv, n_samples)
     if hasattr(cv, "split") and not isinstance(cv, (str, bytes)):
@@ -193,8 +198,10 @@ def _indices(part, n_samples):
             "cv must give one-dimensional arrays of record numbers, or masks; write a list of pairs "
             "of such arrays."
         )
-    if len(part) != n_samples if part.dtype.kind == "b" else not (
-        -n_samples <= part.min() and part.max() < n_samples
+    if (
+        len(part) != n_samples
+        if part.dtype.kind == "b"
+        else not (-n_samples <= part.min() and part.max() < n_samples)
     ):
         raise ValueError(
             f"cv names records beyond the n_samples={n_samples} that there are; write numbers "

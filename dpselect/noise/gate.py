@@ -23,7 +23,9 @@ FINENESS = 24
 
 
 def release(
-    values: npt.ArrayLike, noise: npt.ArrayLike, step: float | FloatArray,
+    values: npt.ArrayLike,
+    noise: npt.ArrayLike,
+    step: float | FloatArray,
     unit: float | None = None,
 ) -> FloatArray:
     """Put noise on values and return the sums, on a grid.
@@ -165,7 +167,10 @@ def release_step(scale: npt.ArrayLike) -> float:
 
 
 def scale_with_rounding(
-    scale: float | FloatArray, step: float, loss: float, dimension: int = 1,
+    scale: float | FloatArray,
+    step: float,
+    loss: float,
+    dimension: int = 1,
 ) -> Any:
     """Return the scale of noise that pays for rounding to the grid, too.
 
@@ -206,7 +211,10 @@ def scale_with_rounding(
 
 
 def grid_laplace(
-    generator: np.random.Generator, values: npt.ArrayLike, scales: npt.ArrayLike, epsilon: float,
+    generator: np.random.Generator,
+    values: npt.ArrayLike,
+    scales: npt.ArrayLike,
+    epsilon: float,
 ) -> FloatArray:
     """Round values to a grid and add Laplace noise on it.
 
@@ -249,9 +257,7 @@ def grid_laplace(
     if values.size == 0:
         return values.copy()
     if not np.isfinite(values).all():
-        raise ValueError(
-            "values holds NaN or infinity, which no noise hides; give finite numbers."
-        )
+        raise ValueError("values holds NaN or infinity, which no noise hides; give finite numbers.")
     scales = unquoted(np.asarray, scales, dtype=np.float64, what="scales")
     scales = unquoted(np.broadcast_to, scales, values.shape, what="scales")
     # beyond these the grid would leave the range of doubles
@@ -261,7 +267,12 @@ def grid_laplace(
             "values would be released with other noise than was meant; write a number there."
         )
     epsilon = check_number(
-        "epsilon", epsilon, low=1e-250, low_included=True, high=1e250, high_included=True,
+        "epsilon",
+        epsilon,
+        low=1e-250,
+        low_included=True,
+        high=1e250,
+        high_included=True,
         why="values would be released with other noise than was meant",
         instead="write a number between 1e-250 and 1e250",
     )

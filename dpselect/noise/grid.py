@@ -129,7 +129,9 @@ def _limits(rates, n_digits):
 
 
 def discrete_laplace(
-    generator: np.random.Generator, shape: Shape, ratio: npt.ArrayLike,
+    generator: np.random.Generator,
+    shape: Shape,
+    ratio: npt.ArrayLike,
 ) -> IntArray:
     """Draw independent integers k with probabilities proportional to ``ratio ** abs(k)``.
 
@@ -177,7 +179,10 @@ def noise_ratio(epsilon, sensitivity):
 
 
 def grid_noise(
-    generator: np.random.Generator, shape: Shape, scales: npt.ArrayLike, step: float,
+    generator: np.random.Generator,
+    shape: Shape,
+    scales: npt.ArrayLike,
+    step: float,
 ) -> FloatArray:
     """Draw independent Laplace variables on a grid.
 

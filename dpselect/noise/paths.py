@@ -140,13 +140,16 @@ class DiscreteLaplacePath(_JumpPath):
     """
 
     def __init__(
-        self, generator: np.random.Generator, shape: Shape, low: float, high: float,
+        self,
+        generator: np.random.Generator,
+        shape: Shape,
+        low: float,
+        high: float,
     ) -> None:
         low, high = _check_bounds(low, high)
         if low < LOWEST_DISCRETE_EPSILON:
             raise ValueError(
-                f"low={low} would need integers that do not fit; give {LOWEST_DISCRETE_EPSILON} "
-                "or more."
+                f"low={low} would need integers that do not fit; give {LOWEST_DISCRETE_EPSILON} or more."
             )
         # from exponential variables over epsilon itself: exp(-epsilon) would round a small one
         first = np.asarray(discrete_laplace_at_rate(generator, shape, high))
@@ -290,7 +293,11 @@ class SphericalLaplacePath:
     """
 
     def __init__(
-        self, generator: np.random.Generator, n_vectors: int, dimension: int, low: float,
+        self,
+        generator: np.random.Generator,
+        n_vectors: int,
+        dimension: int,
+        low: float,
         high: float,
     ) -> None:
         low, high = _check_bounds(low, high, power=2)
@@ -344,8 +351,13 @@ def _check_bounds(low, high, power=1):
     """Return the bounds as floats, whose inverses to a power are numbers of float64, too."""
     low, high = (
         check_number(
-            name, value, low=1e-300 ** (1 / power), low_included=True, high=1e300 ** (1 / power),
-            high_included=True, why="such numbers are not the ends of a range of epsilons",
+            name,
+            value,
+            low=1e-300 ** (1 / power),
+            low_included=True,
+            high=1e300 ** (1 / power),
+            high_included=True,
+            why="such numbers are not the ends of a range of epsilons",
             instead="write the smallest and the largest epsilon that will be read",
         )
         for name, value in (("low", low), ("high", high))

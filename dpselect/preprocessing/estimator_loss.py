@@ -82,8 +82,10 @@ def privacy_of(estimator: Estimator, trusted_steps: Collection[str | type] = ())
     if len(losses) == 1:
         return losses[0]
     # the noise of a model follows the number of its columns, and what came after a fit its results
-    fixed = isinstance(estimator, Pipeline) and not _fitted_apart(estimator) and keep_their_columns(
-        step for _, step in estimator.steps[:-1]
+    fixed = (
+        isinstance(estimator, Pipeline)
+        and not _fitted_apart(estimator)
+        and keep_their_columns(step for _, step in estimator.steps[:-1])
     )
     compose = jointly if fixed else PrivacyLoss.sequential
     return compose(losses, label=type(estimator).__name__)

@@ -133,21 +133,32 @@ def _wrong(step, label, columns):
         for (place, kind), known in zip(columns, step.categories):
             kinds = {_kind(value) for value in known} - {None}
             if not kinds:
-                yield label, (
-                    f"{said} has no category that is a number or a text for column {place}, so it takes "
-                    "either"
+                yield (
+                    label,
+                    (
+                        f"{said} has no category that is a number or a text for column {place}, so it "
+                        "takes either"
+                    ),
                 )
             elif kind is not None and kind not in kinds:
-                yield label, (
-                    f"{said} has categories that are {kinds.pop()}, and column {place} of X holds {kind}"
+                yield (
+                    label,
+                    (
+                        f"{said} has categories that are {kinds.pop()}, "
+                        f"and column {place} of X holds {kind}"
+                    ),
                 )
     elif isinstance(step, (SimpleImputer, MissingIndicator)):
         for name in ("fill_value", "missing_values"):
             if _kind(getattr(step, name, None)) == NUMBERS:
                 for place, kind in columns:
                     if kind == TEXT:
-                        yield label, (
-                            f"{said} has a {name} that is a number, and column {place} of X holds text"
+                        yield (
+                            label,
+                            (
+                                f"{said} has a {name} that is a number, and column {place} of X holds "
+                                "text"
+                            ),
                         )
     elif isinstance(step, VECTORIZERS) and [kind for _, kind in columns] == [NUMBERS]:
         yield label, f"{said} is made for text, and column {columns[0][0]} of X holds numbers"

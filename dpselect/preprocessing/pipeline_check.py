@@ -85,8 +85,7 @@ dpselect.preprocessing.BoundedScaler with bounds from knowledge of the field.
     steps = inner_parts(pipeline)
     if not steps:
         raise ValueError(
-            "The Pipeline has no steps, so there is no model to be private; write one as its last "
-            "step."
+            "The Pipeline has no steps, so there is no model to be private; write one as its last step."
         )
     for name, step in steps[:-1]:
         _check_step(name, step, trusted_steps)
@@ -246,7 +245,8 @@ def _check_columns(name, step):
             "releases the choice; write the names or numbers of the columns."
         )
     dense = all(
-        part == "drop" or type(part) in DENSE
+        part == "drop"
+        or type(part) in DENSE
         or (type(part) in (OneHotEncoder, SplineTransformer, TableEncoder) and not part.sparse_output)
         for _, part in inner_parts(step)
     )

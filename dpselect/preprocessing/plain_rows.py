@@ -50,8 +50,10 @@ def affine(centre, scale):
 def between(low, high, n_features=1):
     """Return a step that clips all columns to [low, high]; nan stays nan."""
     return having(
-        MinMaxScaler(feature_range=(low, high), clip=True), min_=np.zeros(n_features),
-        scale_=np.ones(n_features), n_features_in_=n_features,
+        MinMaxScaler(feature_range=(low, high), clip=True),
+        min_=np.zeros(n_features),
+        scale_=np.ones(n_features),
+        n_features_in_=n_features,
     )
 
 
@@ -59,8 +61,12 @@ def scaling(low, high, names):
     """Return steps that clip columns to [low, high] and map them to [-1, 1]."""
     n = len(low)
     return _fitted(
-        n, names, columns=known_columns(n), float64=as_float64(),
-        scale=affine(low / 2 + high / 2, high / 2 - low / 2), clip=between(-1.0, 1.0, n),
+        n,
+        names,
+        columns=known_columns(n),
+        float64=as_float64(),
+        scale=affine(low / 2 + high / 2, high / 2 - low / 2),
+        clip=between(-1.0, 1.0, n),
     )
 
 
@@ -82,12 +88,18 @@ def clipping(bounds, n_features, names=None):
         transformer_weights={**weights, "bound": unit},
     )
     rows = ColumnTransformer(
-        [("rows", "passthrough", slice(0, n_features))], transformer_weights={"rows": unit},
+        [("rows", "passthrough", slice(0, n_features))],
+        transformer_weights={"rows": unit},
         sparse_threshold=1.0,
     )
     return _fitted(
-        n_features, names, columns=known_columns(n_features), float64=as_float64(), norms=union,
-        largest=Normalizer("max"), rows=rows,
+        n_features,
+        names,
+        columns=known_columns(n_features),
+        float64=as_float64(),
+        norms=union,
+        largest=Normalizer("max"),
+        rows=rows,
     )
 
 

@@ -67,9 +67,7 @@ def _read(column):
     """Return the steps from cells to z, between 0 and 1, with nan for gaps."""
     transform = TRANSFORMS[column.transform]
     low, high = transform(column.low), transform(column.high)
-    steps = [
-        known_columns(1), _fit(as_float64(gaps=column.missing)), between(column.low, column.high)
-    ]
+    steps = [known_columns(1), _fit(as_float64(gaps=column.missing)), between(column.low, column.high)]
     if column.transform:
         steps.append(_fit(FunctionTransformer(transform)))
     return [*steps, affine(low, high - low), between(0.0, 1.0)]
@@ -130,7 +128,8 @@ def _category(term):
     other = column.levels.index("<unknown>") if column.unknown else -1
     return make_pipeline(
         _fit(FunctionTransformer(np.asarray, kw_args={"dtype": "U"})),
-        texts, *_coded(np.vstack([codes, nothing])[[*known.values(), other]]),
+        texts,
+        *_coded(np.vstack([codes, nothing])[[*known.values(), other]]),
     )
 
 
@@ -185,15 +184,21 @@ def spellings(column):
                 "cannot tell from a missing cell; call it something else in table and schema."
             )
         known[category.strip()] = i
-    return {f"{before}{text}{after}": i for text, i in known.items()
-            for before in ("", " ") for after in ("", " ")}
+    return {
+        f"{before}{text}{after}": i
+        for text, i in known.items()
+        for before in ("", " ")
+        for after in ("", " ")
+    }
 
 
 def _pair(term):
     return make_pipeline(
-        _read_all(term.parts, 0.5), affine([0.0, 0.0], [1 / np.pi, 1 / np.pi]),
+        _read_all(term.parts, 0.5),
+        affine([0.0, 0.0], [1 / np.pi, 1 / np.pi]),
         _fit(FunctionTransformer(np.cos)),
-        _fit(FunctionTransformer(np.prod, kw_args={"axis": 1, "keepdims": True})), affine(0.0, 2.0),
+        _fit(FunctionTransformer(np.prod, kw_args={"axis": 1, "keepdims": True})),
+        affine(0.0, 2.0),
     )
 
 
@@ -201,13 +206,17 @@ def _fourier(term):
     n, D = term.weights.shape
     sampler = _fit(RBFSampler(n_components=D, random_state=0), np.zeros((1, n)))
     return make_pipeline(
-        _read_all(term.parts, 0.5), affine(np.full(n, 0.5), np.full(n, 0.5)),
+        _read_all(term.parts, 0.5),
+        affine(np.full(n, 0.5), np.full(n, 0.5)),
         having(sampler, random_weights_=term.weights, random_offset_=term.offsets),
     )
 
 
 BRANCHES = {
-    CategoryTerm: _category, FourierTerm: _fourier, NumberTerm: _number, PairTerm: _pair,
+    CategoryTerm: _category,
+    FourierTerm: _fourier,
+    NumberTerm: _number,
+    PairTerm: _pair,
 }
 
 

@@ -143,11 +143,14 @@ class DPBoundsScaler(OneToOneFeatureMixin, TransformerMixin, PrivateEstimator):
     takes_groups = True
     parameter_checks = {
         "delta": number(
-            low_included=True, high=1.0, why="it is a probability",
+            low_included=True,
+            high=1.0,
+            why="it is a probability",
             instead="write 0.0, or a number such as 1e-6",
         ),
         "tail": number(
-            high=0.5, why="a bound is the value beyond which this share of the records lies",
+            high=0.5,
+            why="a bound is the value beyond which this share of the records lies",
             instead="write a number between 0 and 0.5, such as 0.02",
         ),
     }

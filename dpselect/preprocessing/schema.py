@@ -79,8 +79,11 @@ class NumberColumn:
     def entry(self) -> dict[str, Any]:
         """Return what a schema says of the column."""
         said = {
-            "bounds": [self.low, self.high], "transform": self.transform,
-            "missing": self.missing or None, "fill": self.fill, "unit": self.unit,
+            "bounds": [self.low, self.high],
+            "transform": self.transform,
+            "missing": self.missing or None,
+            "fill": self.fill,
+            "unit": self.unit,
         }
         return {key: value for key, value in said.items() if value is not None}
 

@@ -335,7 +335,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             return self.expansion, self._terms(schema, self.expansion)
         if self.n_epsilon is not None:
             terms = self._terms(schema, MORE)
-            if self.n_epsilon * _total(terms).typical_l2_squared**0.5 >= ENOUGH * _noise_length(terms):
+            if self.n_epsilon * _total(terms).typical_l2_squared ** 0.5 >= ENOUGH * _noise_length(terms):
                 return MORE, terms
         return FEWER, self._terms(schema, FEWER)
 
@@ -380,12 +380,17 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             )
         else:
             check_number(
-                "expansion", expansion, integer=True, why="it counts the cosines of each number",
+                "expansion",
+                expansion,
+                integer=True,
+                why="it counts the cosines of each number",
                 instead='write an integer of 1 or more, "linear" or "auto"',
             )
         if self.n_epsilon is not None:
             check_number(
-                "n_epsilon", self.n_epsilon, high_included=True,
+                "n_epsilon",
+                self.n_epsilon,
+                high_included=True,
                 why="noise is short or long beside the number of records times epsilon",
                 instead="write n_samples * epsilon, such as 1000.0, or None",
             )
@@ -393,15 +398,24 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             "categories", self.categories, ("auto", "simplex", "onehot"), why="these are known here"
         )
         check_number(
-            "n_fourier", self.n_fourier, integer=True, low_included=True,
-            why="it counts random features", instead="write 0 for none, or an integer",
+            "n_fourier",
+            self.n_fourier,
+            integer=True,
+            low_included=True,
+            why="it counts random features",
+            instead="write 0 for none, or an integer",
         )
         check_number(
-            "gamma", self.gamma, why="random features are drawn with variance 2 gamma",
+            "gamma",
+            self.gamma,
+            why="random features are drawn with variance 2 gamma",
             instead="write a number greater than 0, such as 1.0",
         )
         check_number(
-            "random_state", self.random_state, integer=True, low_included=True,
+            "random_state",
+            self.random_state,
+            integer=True,
+            low_included=True,
             why="random features are public, and come from a public seed",
             instead="write an integer of 0 or more, such as 0",
         )

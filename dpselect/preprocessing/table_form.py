@@ -90,10 +90,12 @@ class TableForm:
         if self.container == "documents":
             return [np.array([DUMMY_TEXT], dtype=object)]
         return [
-            self._table([
-                np.array([value]) if kind == NUMBERS else np.array([DUMMY_TEXT], dtype=object)
-                for kind in self.kinds
-            ])
+            self._table(
+                [
+                    np.array([value]) if kind == NUMBERS else np.array([DUMMY_TEXT], dtype=object)
+                    for kind in self.kinds
+                ]
+            )
             for value in DUMMY_NUMBERS
         ]
 
@@ -103,9 +105,9 @@ class TableForm:
             import pandas as pd
 
             # as it is: pandas would make a type of its own of text
-            table = pd.DataFrame({
-                j: pd.Series(column, dtype=column.dtype) for j, column in enumerate(values)
-            })
+            table = pd.DataFrame(
+                {j: pd.Series(column, dtype=column.dtype) for j, column in enumerate(values)}
+            )
             table.columns = self.columns
             if _frame(like) == "pandas":
                 table.index = like.index
@@ -119,18 +121,24 @@ class TableForm:
         if self.container == "arrow":
             import pyarrow as pa
 
-            return pa.Table.from_arrays([
-                pa.array(column, pa.float64()) if text is None else pa.array(text, pa.string())
-                for column, text in zip(values, texts)
-            ], names=self.columns)
+            return pa.Table.from_arrays(
+                [
+                    pa.array(column, pa.float64()) if text is None else pa.array(text, pa.string())
+                    for column, text in zip(values, texts)
+                ],
+                names=self.columns,
+            )
         if self.container == "polars":
             import polars as pl
 
-            return pl.DataFrame([
-                pl.Series(name, column, dtype=pl.Float64) if text is None
-                else pl.Series(name, text, dtype=pl.String)
-                for name, column, text in zip(self.columns, values, texts)
-            ])
+            return pl.DataFrame(
+                [
+                    pl.Series(name, column, dtype=pl.Float64)
+                    if text is None
+                    else pl.Series(name, text, dtype=pl.String)
+                    for name, column, text in zip(self.columns, values, texts)
+                ]
+            )
         table = np.empty(
             (len(values[0]) if values else 0, len(values)),
             dtype=object if TEXT in self.kinds else np.float64,
@@ -289,7 +297,7 @@ def _refused(name, kind):
             f"Column {name!r} of X has None or NA among numbers that are stored as objects, or among "
             "polars' booleans or Arrow's, which scikit-learn's steps do not take for missing; write "
             'nan, give the column a type (astype(float), or "Float64" for NA; cast(pl.Float64) in '
-            'polars), or begin with a TableEncoder.'
+            "polars), or begin with a TableEncoder."
         )
     return ValueError(
         f"Column {name!r} of X mixes numbers and text, or changes from one to the other, so one record "

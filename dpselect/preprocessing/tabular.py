@@ -108,7 +108,8 @@ class TabularPipeline(Pipeline):
             told = n_samples * check_epsilon(epsilon) / n_problems(model)
         encoder.set_params(**{TOLD: told})
         norms = {
-            "data_norm": encoder.typical_norm("l2"), "data_norm_l1": encoder.typical_norm("l1"),
+            "data_norm": encoder.typical_norm("l2"),
+            "data_norm_l1": encoder.typical_norm("l1"),
         }
         # (what is to be learned privately, is)
         free = {name for name, value in given.items() if not isinstance(value, str)}

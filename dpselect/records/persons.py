@@ -78,9 +78,7 @@ def check_one_label_a_row(X, y):
     X, y = as_lazy(X), as_lazy(y)
     shape = y.shape if hasattr(y, "shape") else unquoted(np.shape, y, what="y")
     if shape not in {(n_rows(X),), (n_rows(X), 1)}:
-        raise ValueError(
-            "y must have one label for each row of X; give an array of shape (n_samples,)."
-        )
+        raise ValueError("y must have one label for each row of X; give an array of shape (n_samples,).")
 
 
 def shares(records):
@@ -155,8 +153,10 @@ def _unit(step, n):
 def _numbered(groups, n):
     """Return the number of each row's person, and how many there are; errors quote no id."""
     # numpy would make one text of 1 and "1"
-    ids = np.empty(0) if groups is None else np.asarray(
-        groups, dtype=object if isinstance(groups, (list, tuple)) else None
+    ids = (
+        np.empty(0)
+        if groups is None
+        else np.asarray(groups, dtype=object if isinstance(groups, (list, tuple)) else None)
     )
     if ids.shape != (n,):
         raise ValueError(
@@ -248,7 +248,9 @@ def _texts(known):
         known = [
             # some marks are not seen, such as that with which files begin
             "".join(c for c in normalize("NFKC", text) if category(c) != "Cf").strip()
-            if not text.isascii() else text for text in known
+            if not text.isascii()
+            else text
+            for text in known
         ]
     known = [text.strip(BLANKS) for text in known]
     if ".0" in "\n".join(known):

@@ -90,8 +90,13 @@ def numeric_rows(estimator, X, y="no_validation", lazily=False, ensure_all_finit
     if is_lazy(X):
         reset, owner = checks.pop("reset", True), type(estimator).__name__
         unquoted(
-            validate_data, estimator, dummy_rows(X), dtype=np.float64, reset=reset,
-            ensure_all_finite=False, **checks,
+            validate_data,
+            estimator,
+            dummy_rows(X),
+            dtype=np.float64,
+            reset=reset,
+            ensure_all_finite=False,
+            **checks,
         )
         X = checked_rows(X, owner, ensure_all_finite, **checks)
         if not lazily:
@@ -221,10 +226,12 @@ class Weighted:
         return len(self.groups if self.y is None else self.y)
 
     def __getitem__(self, indices):
-        return Weighted(*(
-            part if part is None else take(part, indices)
-            for part in (self.y, self.weight, self.groups)
-        ))
+        return Weighted(
+            *(
+                part if part is None else take(part, indices)
+                for part in (self.y, self.weight, self.groups)
+            )
+        )
 
     def __array__(self, dtype=None, copy=None):
         # scores weigh all records alike

@@ -87,7 +87,8 @@ def warn_of_training_records(model, message):
 def model_not_counted(trained):
     """Say that a release about a model does not count the model's loss, and whether both add up."""
     return (
-        "the model was trained on the same records, so its own loss adds to this one" if trained
+        "the model was trained on the same records, so its own loss adds to this one"
+        if trained
         else "the model's own loss is not counted here"
     )
 
@@ -123,7 +124,8 @@ def warns_of_training_records(method: Function) -> Function:
             return method(self, X, *args, **kwargs)
         if holds_training_records(self, X):
             warn_of_training_records(
-                self, "X holds records that the model was trained on, and their score is a function "
+                self,
+                "X holds records that the model was trained on, and their score is a function "
                 "of them that the privacy loss does not cover; score records that took no part "
                 "in training.",
             )

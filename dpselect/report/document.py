@@ -128,6 +128,7 @@ class PrivacyReport:
             epsilon as "inf") and "sections", each a "title" and "blocks": texts, lists of texts, and
             objects with "head" and "rows".
         """
+
         def block(found):
             return {"head": found.head, "rows": found.rows} if isinstance(found, Table) else found
 
@@ -136,7 +137,9 @@ class PrivacyReport:
             for section in self.sections
         ]
         said = {
-            "title": self.title, "date": self.date, "privacy": _finite(self.privacy.to_dict()),
+            "title": self.title,
+            "date": self.date,
+            "privacy": _finite(self.privacy.to_dict()),
             "sections": sections,
         }
         return json.dumps(said, allow_nan=False, indent=1)

@@ -46,7 +46,8 @@ NEIGHBOURS = {
 }
 # why losses are put together as they are
 HOW = {
-    "sequential": " (on the same records)", "parallel": " (no {} is in two of them)",
+    "sequential": " (on the same records)",
+    "parallel": " (no {} is in two of them)",
     "joint": " (on the same records)",
 }
 # what the figures of evaluations are
@@ -78,17 +79,24 @@ FIGURES = {
 # of parameters that a search may have chosen
 CHOICES = {
     "expansion": 'into how many curves a number is turned; "linear" is a straight line',
-    "alpha": "the strength of the regularisation", "bin_width": "the width of a cell",
+    "alpha": "the strength of the regularisation",
+    "bin_width": "the width of a cell",
     "data_norm": "the length to which longer rows are scaled down",
 }
 NOT_COVERED = (
-    "How the public assumptions were found. A bound, a category, a grid or a norm that was looked up in "
-    "these records is a further release, which nothing here counts.",
+    (
+        "How the public assumptions were found. A bound, a category, a grid or a norm that was looked "
+        "up in these records is a further release, which nothing here counts."
+    ),
     "Other releases from the same records. Their losses add up, whoever makes them.",
-    "What is told of the records beside this release: scores of them, plots, counts, logs, and how long "
-    "the computation took.",
-    "What can be learned of people in general. A model may say something true of a person "
-    "whose record was never there.",
+    (
+        "What is told of the records beside this release: scores of them, plots, counts, logs, and how "
+        "long the computation took."
+    ),
+    (
+        "What can be learned of people in general. A model may say something true of a person "
+        "whose record was never there."
+    ),
 )
 
 
@@ -238,9 +246,15 @@ def _released(name, model, trained, loss, about):
         )
     blocks += _choice(trained, strategy)
     values = [
-        (where, ", ".join(names)) for where, part in _fitted_parts(model)
-        if (names := sorted(name for name in vars(part) if name.endswith("_") and name[0] != "_"
-                            and name not in NOT_RELEASED))
+        (where, ", ".join(names))
+        for where, part in _fitted_parts(model)
+        if (
+            names := sorted(
+                name
+                for name in vars(part)
+                if name.endswith("_") and name[0] != "_" and name not in NOT_RELEASED
+            )
+        )
     ]
     if values:
         blocks += [
@@ -311,8 +325,10 @@ def _meaning(model, loss):
     if loss.kind == KINDS[1]:
         whole = getattr(getattr(model, "plan_", None), "at_most", None)
         blocks = [
-            "This epsilon was not fixed in advance: it bounds the loss of the outcome that came out. "
-            f"Replacing one {one} changes its probability by a factor of at most {factor}."
+            (
+                "This epsilon was not fixed in advance: it bounds the loss of the outcome that came "
+                f"out. Replacing one {one} changes its probability by a factor of at most {factor}."
+            )
         ]
         if loss.delta:
             blocks.append(f"With a probability of at most delta = {loss.delta:.6g} the loss is larger.")
@@ -326,8 +342,10 @@ def _meaning(model, loss):
     else:
         besides = f", and by delta = {loss.delta:.6g} besides" if loss.delta else ""
         blocks = [
-            f"What can come out is about as likely, whatever one {one} says: replacing the {one} "
-            f"changes the probability of an event by a factor of at most {factor}{besides}."
+            (
+                f"What can come out is about as likely, whatever one {one} says: replacing the {one} "
+                f"changes the probability of an event by a factor of at most {factor}{besides}."
+            )
         ]
         if loss.delta:
             blocks.append(
@@ -336,11 +354,14 @@ def _meaning(model, loss):
                 "delta = 0, for which:"
             )
     blocks += [
-        f"Someone knows all other {one}s, and holds a statement about this one for true with some "
-        "probability. How probable can the release make it?",
-        Table(("Before", "After, at most"), tuple(
-            (f"{100 * prior:g} %", _percent(posterior(prior, loss.epsilon))) for prior in PRIORS
-        )),
+        (
+            f"Someone knows all other {one}s, and holds a statement about this one for true with some "
+            "probability. How probable can the release make it?"
+        ),
+        Table(
+            ("Before", "After, at most"),
+            tuple((f"{100 * prior:g} %", _percent(posterior(prior, loss.epsilon))) for prior in PRIORS),
+        ),
     ]
     if whole is not None:
         blocks.append(
@@ -348,9 +369,7 @@ def _meaning(model, loss):
             f"They tell which one in at most {_percent(success(whole.epsilon, whole.delta))} of all "
             "cases, and in 50 % by guessing."
         )
-    blocks.append(
-        "This holds whatever else they know, and whatever is computed from the release later."
-    )
+    blocks.append("This holds whatever else they know, and whatever is computed from the release later.")
     if loss.seeded:
         blocks.append(
             "It does not hold for those who know the seed: they can remove the noise, and nothing is "
@@ -386,15 +405,20 @@ def _factor(epsilon):
 
 def _public(model):
     rows = [
-        (where, name, _said(value)) for where, part in _given_parts(model)
+        (where, name, _said(value))
+        for where, part in _given_parts(model)
         for name, value in _params(part).items()
-        if name not in (*UNSAID, "schema") and not _estimators(value) and not _computed(part, name)
+        if name not in (*UNSAID, "schema")
+        and not _estimators(value)
+        and not _computed(part, name)
         and (not _is_default(part, name, value) or (part is model and name == "epsilon"))
     ]
     blocks = [
-        "Who signs this states that the following was known or decided without looking at the records, "
-        "or follows from private releases of them, whose losses count as well. All other parameters "
-        "have the defaults of the versions below."
+        (
+            "Who signs this states that the following was known or decided without looking at the "
+            "records, or follows from private releases of them, whose losses count as well. All other "
+            "parameters have the defaults of the versions below."
+        )
     ]
     computed = [(where, part) for where, part in _given_parts(model) if _computed(part, "threshold")]
     rows += [(where, *map(_said, part.threshold_target)) for where, part in computed]
@@ -429,8 +453,11 @@ def _schema(schema):
             holds = f"{column.low:g} to {column.high:g} {column.unit or ''}".strip()
         else:
             holds = _said(list(column.categories))
-        more = {key: value for key, value in column.entry().items()
-                if key not in ("bounds", "categories", "unit")}
+        more = {
+            key: value
+            for key, value in column.entry().items()
+            if key not in ("bounds", "categories", "unit")
+        }
         said = "; ".join(f"{key}: {_said(value)}" for key, value in more.items())
         rows.append((str(name), f"{holds}; {said}" if said else holds))
     return Table(("Column", "Holds"), tuple(rows))
@@ -441,26 +468,50 @@ def _not_covered(model, trained, loss, seeded):
     given, seed = _params(trained), "Whoever knows the seed (random_state) that the noise came from."
     items = [
         # a search gives its models the classes that it has learned
-        (any(_params(part).get("classes", 0) is None for _, part in _given_parts(model)),
-         "The labels: they were learned from the records, as classes=None asks."),
-        (given.get("trusted_steps"),
-         f"That {_said(given.get('trusted_steps'))} treats each row by itself: it was declared."),
+        (
+            any(_params(part).get("classes", 0) is None for _, part in _given_parts(model)),
+            "The labels: they were learned from the records, as classes=None asks.",
+        ),
+        (
+            given.get("trusted_steps"),
+            f"That {_said(given.get('trusted_steps'))} treats each row by itself: it was declared.",
+        ),
         (given.get("public_splits"), "That the splits do not depend on the records: it was declared."),
-        (loss.adjacency in (Adjacency.REPLACE_HOLDOUT_RECORD, Adjacency.REPLACE_HOLDOUT_PERSON),
-         "The training records; and that what is asked of the holdout treats each record by itself."),
-        (isinstance(model, CoefficientIntervals) and not known,
-         "The model that the intervals are about, and its training records."),
-        (isinstance(model, CoefficientIntervals), "That the model describes the records: a penalty, "
-         "rows that were brought within a norm, and what it leaves out move coefficients, and no "
-         "interval tells how far."),
-        (isinstance(model, Evaluation) and not known,
-         "The model that was evaluated, and its training records."),
-        (known, "The model that this is about, which was trained on the same records: its loss and this "
-         "one add up."),
+        (
+            loss.adjacency in (Adjacency.REPLACE_HOLDOUT_RECORD, Adjacency.REPLACE_HOLDOUT_PERSON),
+            "The training records; and that what is asked of the holdout treats each record by itself.",
+        ),
+        (
+            isinstance(model, CoefficientIntervals) and not known,
+            "The model that the intervals are about, and its training records.",
+        ),
+        (
+            isinstance(model, CoefficientIntervals),
+            (
+                "That the model describes the records: a penalty, "
+                "rows that were brought within a norm, and what it leaves out move coefficients, and no "
+                "interval tells how far."
+            ),
+        ),
+        (
+            isinstance(model, Evaluation) and not known,
+            "The model that was evaluated, and its training records.",
+        ),
+        (
+            known,
+            (
+                "The model that this is about, which was trained on the same records: its loss and this "
+                "one add up."
+            ),
+        ),
         (seeded, seed),
-        (accounts := _accounts(model),
-         "That models of other libraries keep to what these libraries state of them, which nothing here "
-         f"proves or tests: {'; '.join(accounts)}."),
+        (
+            accounts := _accounts(model),
+            (
+                "That models of other libraries keep to what these libraries state of them, which "
+                f"nothing here proves or tests: {'; '.join(accounts)}."
+            ),
+        ),
     ]
     return (NOT_COVERED + tuple(item for holds, item in items if holds),)
 
@@ -486,9 +537,11 @@ def _quality(model, evaluation, loss, apart):
     )
     positive = f" Positive is {evaluation.classes[1]}." if "recall" in evaluation.metrics else ""
     blocks += [
-        f"Measured on {evaluation.n_records:,} {_unit(own)}s. What was released are "
-        f"{evaluation.counts_.size} noisy counts, from which all figures are computed. Intervals of "
-        f"95 % cover sampling and noise.{positive}",
+        (
+            f"Measured on {evaluation.n_records:,} {_unit(own)}s. What was released are "
+            f"{evaluation.counts_.size} noisy counts, from which all figures are computed. Intervals of "
+            f"95 % cover sampling and noise.{positive}"
+        ),
         Table(("Figure", "Value [95 %]", "What it is"), rows),
     ]
     if evaluation.of_training_records:
@@ -534,15 +587,28 @@ def _budget(ledger, loss):
     rows = tuple((name, *(f"{amount:.6g}" for amount in both)) for name, both in amounts)
     blocks = [
         f"The ledger {os.path.basename(ledger.path)!r} counts for the adjacency: {ledger.adjacency}.",
-        Table(("", "epsilon", "delta"), rows), *filter(None, [how_losses_add_up(ledger)[0]]),
-        f"Entries: {len(entries)}. Reserved, not committed and counted in full: "
-        f"{sum(entry.committed_at is None for entry in entries)}.",
+        Table(("", "epsilon", "delta"), rows),
+        *filter(None, [how_losses_add_up(ledger)[0]]),
+        (
+            f"Entries: {len(entries)}. Reserved, not committed and counted in full: "
+            f"{sum(entry.committed_at is None for entry in entries)}."
+        ),
     ]
     if entries:
-        blocks.append(Table(("Entry", "Day", "epsilon", "delta"), tuple(
-            (entry.label, entry.reserved_at.date().isoformat(), f"{entry.epsilon:.6g}",
-             f"{entry.delta:.6g}") for entry in entries
-        )))
+        blocks.append(
+            Table(
+                ("Entry", "Day", "epsilon", "delta"),
+                tuple(
+                    (
+                        entry.label,
+                        entry.reserved_at.date().isoformat(),
+                        f"{entry.epsilon:.6g}",
+                        f"{entry.delta:.6g}",
+                    )
+                    for entry in entries
+                ),
+            )
+        )
     if ledger.adjacency != loss.adjacency:
         blocks.append("This release is for another adjacency, and cannot be one of its entries.")
     return tuple(blocks)
@@ -550,13 +616,17 @@ def _budget(ledger, loss):
 
 def _making(loss, seeded):
     noise = (
-        "There was no noise." if loss.epsilon in (0.0, math.inf)
-        else "The noise came from a seed: this is for tests, not for release." if seeded
+        "There was no noise."
+        if loss.epsilon in (0.0, math.inf)
+        else "The noise came from a seed: this is for tests, not for release."
+        if seeded
         else "The noise was drawn from the operating system's entropy, and no seed was given."
     )
     versions = [("Python", platform.python_version()), *((name, version(name)) for name in LIBRARIES)]
     return (
-        noise, "Versions where this report was written:", Table(("Library", "Version"), tuple(versions)),
+        noise,
+        "Versions where this report was written:",
+        Table(("Library", "Version"), tuple(versions)),
     )
 
 

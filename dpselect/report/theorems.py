@@ -79,11 +79,20 @@ PROOFS = (
     *(Proof("DPRidge: .*", "Theorem 3", "persons", delta, persons=True) for delta in (False, True)),
     Proof("(DPHistogramDensity|DPBoundsScaler): .*", "Theorem 4", "persons", persons=True),
     Proof("DPBoundsScaler: .*", "Theorem 4", "persons", True, persons=True),
-    Proof(r"\w+: (median l[12] norm of the rows|shares of the classes)", "Theorem 4", "persons",
-          persons=True),
+    Proof(
+        r"\w+: (median l[12] norm of the rows|shares of the classes)",
+        "Theorem 4",
+        "persons",
+        persons=True,
+    ),
     *(
-        Proof(r"(choice among|\d+ models of epsilon|the best of a random number of runs of) .*",
-              "Theorem 5", "persons", delta, persons=True)
+        Proof(
+            r"(choice among|\d+ models of epsilon|the best of a random number of runs of) .*",
+            "Theorem 5",
+            "persons",
+            delta,
+            persons=True,
+        )
         for delta in (False, True)
     ),
     Proof("evaluate: .*", "Theorem 6", "persons", persons=True),

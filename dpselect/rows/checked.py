@@ -39,8 +39,13 @@ def checked_rows(X, owner, ensure_all_finite=True, **checks):
 
 def _checked(owner, ensure_all_finite, checks, block):
     block = unquoted(
-        check_array, block, dtype=np.float64, ensure_all_finite=False, estimator=owner,
-        input_name="X", **checks,
+        check_array,
+        block,
+        dtype=np.float64,
+        ensure_all_finite=False,
+        estimator=owner,
+        input_name="X",
+        **checks,
     )
     if ensure_all_finite:
         unquoted(check_finite, block, "X", ensure_all_finite == "allow-nan")

@@ -52,7 +52,10 @@ class RowChunks:
     """
 
     def __init__(
-        self, read: Callable[[int], Any], lengths: Iterable[int], n_columns: int,
+        self,
+        read: Callable[[int], Any],
+        lengths: Iterable[int],
+        n_columns: int,
         feature_names: Sequence[str] | None = None,
     ) -> None:
         if not callable(read):
@@ -63,7 +66,10 @@ class RowChunks:
         self.read = read
         self.lengths = tuple(
             check_number(
-                "lengths", length, integer=True, why="each counts the rows of a chunk",
+                "lengths",
+                length,
+                integer=True,
+                why="each counts the rows of a chunk",
                 instead="write a list of integers of 1 or more",
             )
             for length in lengths
@@ -73,7 +79,10 @@ class RowChunks:
                 "lengths is empty, so there are no rows to learn from; list the rows of each chunk."
             )
         self.n_columns = check_number(
-            "n_columns", n_columns, integer=True, why="it counts the columns of each chunk",
+            "n_columns",
+            n_columns,
+            integer=True,
+            why="it counts the columns of each chunk",
             instead="write an integer of 1 or more",
         )
         self.feature_names = None if feature_names is None else list(feature_names)

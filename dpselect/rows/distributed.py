@@ -58,8 +58,8 @@ HELD = 0.3
 
 def is_dask(X):
     """Tell whether `X` is a Dask array, dataframe or series; imports nothing."""
-    return "dask" in sys.modules and sys.modules["dask"].is_dask_collection(X) and hasattr(
-        type(X), "ndim"
+    return (
+        "dask" in sys.modules and sys.modules["dask"].is_dask_collection(X) and hasattr(type(X), "ndim")
     )
 
 
@@ -70,9 +70,7 @@ def from_dask(X):
 
 def align_dask(X, y):
     """Return distributed rows, and labels (or None) cut at the same rows."""
-    open_ends = [
-        source for source in (X, y) if is_dask(source) and not _is_measured(source)
-    ]
+    open_ends = [source for source in (X, y) if is_dask(source) and not _is_measured(source)]
     known = dict(zip(map(id, open_ends), _measure(open_ends)))
     X = _rows(X, known.get(id(X)))
     if y is None:
@@ -114,9 +112,7 @@ class DistributedRows(RowSource):
         with np.errstate(all="ignore"):
             example = np.asarray(function(*dummy))
         parts = self._tasks(map_chunk, function, aligned, (row_elements, None, beside))
-        return DistributedRows(
-            parts, self.lengths, example.shape[1:], dtype=example.dtype
-        ).to_dask()
+        return DistributedRows(parts, self.lengths, example.shape[1:], dtype=example.dtype).to_dask()
 
     def hold(self, function, aligned, tails):
         if not 0 < 8 * len(self) * self.shape[1] <= HELD * memory_of_workers():
@@ -128,9 +124,9 @@ class DistributedRows(RowSource):
             wait(parts)
             groups = neighbours(parts, self._bytes)
             if len(groups) < len(parts):
-                parts = persisted(_in_groups(
-                    groups, lambda chunks: delayed(chain)([parts[i] for i in chunks])
-                ))
+                parts = persisted(
+                    _in_groups(groups, lambda chunks: delayed(chain)([parts[i] for i in chunks]))
+                )
         return self._with(parts, self.lengths, (self.shape[1:], *tails), groups)
 
     def reduce(self, function, combine):
@@ -169,16 +165,12 @@ class DistributedRows(RowSource):
                 lengths.append(int(high - low))
             start += length
         parts = self._tasks(take_chunk, None, (), requested, chosen)
-        return DistributedRows(
-            parts, tuple(lengths), self.shape[1:], self.names, self.dtype, Reading(0)
-        )
+        return DistributedRows(parts, tuple(lengths), self.shape[1:], self.names, self.dtype, Reading(0))
 
     def map(self, function, tail, names=None, dtype=np.float64):
         steps = (*self.reading.steps, (self.shape[1:], function))
         reading = replace(self.reading, steps=steps)
-        return DistributedRows(
-            self.parts, self.lengths, tail, names, dtype, reading, self.groups
-        )
+        return DistributedRows(self.parts, self.lengths, tail, names, dtype, reading, self.groups)
 
     def on_first_row(self, function):
         (first,) = self._tasks(take_chunk, None, (), [slice(0, 1)], [0])
@@ -193,12 +185,14 @@ class DistributedRows(RowSource):
         import dask.array as da
 
         as_read = self.reading == AS_IT_IS and self.groups is None
-        return da.concatenate([
-            da.from_delayed(part, (length, *self.shape[1:]), dtype=self.dtype)
-            for part, length in zip(
-                self.parts if as_read else self._tasks(on_chunk, same), self.lengths
-            )
-        ])
+        return da.concatenate(
+            [
+                da.from_delayed(part, (length, *self.shape[1:]), dtype=self.dtype)
+                for part, length in zip(
+                    self.parts if as_read else self._tasks(on_chunk, same), self.lengths
+                )
+            ]
+        )
 
     def _tasks(self, task, function, aligned=(), cut=None, chosen=None):
         """Return a task for each (or each chosen) chunk; a list for `cut` has an entry for each."""
@@ -214,21 +208,36 @@ class DistributedRows(RowSource):
         """Return a task for each group of chunks; a dict for `cut` has an entry for each chunk."""
         packed, sources = self._packed(function, aligned)
         task, n = delayed(task), len(self.lengths)
-        return _in_groups(groups, lambda chunks: task(
-            packed, [cut[i] for i in chunks] if isinstance(cut, dict) else [cut], chunks, n,
-            [self.lengths[i] for i in chunks], *(source._chunks(chunks) for source in sources),
-        ))
+        return _in_groups(
+            groups,
+            lambda chunks: task(
+                packed,
+                [cut[i] for i in chunks] if isinstance(cut, dict) else [cut],
+                chunks,
+                n,
+                [self.lengths[i] for i in chunks],
+                *(source._chunks(chunks) for source in sources),
+            ),
+        )
 
     def _packed(self, function, aligned):
         """Return the function with how its rows are read, and whose parts these are read of."""
         rows = [self, *map(self._cut, aligned)]
         # what is held together is one argument
         sources = list({id(array.parts): array for array in rows}.values())
-        return _pack((function, [
-            ([array.parts is source.parts for source in sources].index(True), array.shape[1:],
-             array.reading)
-            for array in rows
-        ])), sources
+        return _pack(
+            (
+                function,
+                [
+                    (
+                        [array.parts is source.parts for source in sources].index(True),
+                        array.shape[1:],
+                        array.reading,
+                    )
+                    for array in rows
+                ],
+            )
+        ), sources
 
     def _chunk(self, i):
         if self.groups is None:
@@ -249,7 +258,8 @@ class DistributedRows(RowSource):
     def _places(self):
         return {
             i: (part, place)
-            for part, group in enumerate(self.groups) for place, i in enumerate(group.chunks)
+            for part, group in enumerate(self.groups)
+            for place, i in enumerate(group.chunks)
         }
 
     @cached_property
@@ -269,7 +279,8 @@ class DistributedRows(RowSource):
         )
         return first, *(
             DistributedRows(parts, lengths, tail, reading=Reading(i), groups=groups)
-            for i, tail in enumerate(tails) if i
+            for i, tail in enumerate(tails)
+            if i
         )
 
     def _cut(self, array):
@@ -294,7 +305,10 @@ def _rows(X, lengths=None):
     dtype = getattr(X, "dtype", None)
     return DistributedRows(
         # an empty table has a chunk, too
-        [parts[i] for i in full or [0]], tuple(int(lengths[i]) for i in full or [0]), tail, names,
+        [parts[i] for i in full or [0]],
+        tuple(int(lengths[i]) for i in full or [0]),
+        tail,
+        names,
         dtype if isinstance(dtype, np.dtype) else np.dtype(np.float64 if names else object),
     )
 

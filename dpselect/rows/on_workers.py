@@ -69,9 +69,9 @@ def _on_each(task):
     """
 
     def on_each(packed, cuts, numbers, n, lengths, *sources):
-        chunks = zip(*(
-            part if places is None else [part[place] for place in places] for part, places in sources
-        ))
+        chunks = zip(
+            *(part if places is None else [part[place] for place in places] for part, places in sources)
+        )
         if len(cuts) == 1:
             cuts = cuts * len(lengths)
         for cut, length, own in zip(cuts, lengths, chunks):

@@ -6,6 +6,11 @@ from .strategies import check_strategy, strategy_checks
 from .tally import CheckReport, CheckResult
 
 __all__ = [
-    "CheckReport", "CheckResult", "ReleaseStatement", "check_private_estimator", "check_strategy",
-    "private_estimator_checks", "strategy_checks",
+    "CheckReport",
+    "CheckResult",
+    "ReleaseStatement",
+    "check_private_estimator",
+    "check_strategy",
+    "private_estimator_checks",
+    "strategy_checks",
 ]

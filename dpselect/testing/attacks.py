@@ -29,9 +29,9 @@ def _worst_neighbours(case, setting, bases, seeds):
     best = (0.0, None)
     for base in (edge[0], edge[-1])[:bases]:
         data = [as_records([record] * changed + [base] * (n - changed)) for record in edge]
-        found = np.array([
-            [case.numbers(case.fit(part, seed, **params)) for part in data] for seed in range(seeds)
-        ])
+        found = np.array(
+            [[case.numbers(case.fit(part, seed, **params)) for part in data] for seed in range(seeds)]
+        )
         spread = case.spread(data[0], range(10, 16), **params)
         moved = np.abs(found[:, :, None] - found[:, None]).mean(axis=0)
         size = moved.max(initial=0.0)
@@ -83,8 +83,11 @@ def check_the_stated_loss(case, n_trials):
         params, _, n, changed = setting
         epsilon = params["epsilon"] * changed
         result = guessing_game(
-            lambda data: case.numbers(case.fit(data, next(seeds), **params)), *pair, epsilon,
-            delta=min(0.5, changed * math.exp(epsilon) * stated_delta(case)), n_trials=n_trials,
+            lambda data: case.numbers(case.fit(data, next(seeds), **params)),
+            *pair,
+            epsilon,
+            delta=min(0.5, changed * math.exp(epsilon) * stated_delta(case)),
+            n_trials=n_trials,
             random_state=number,
         )
         require(

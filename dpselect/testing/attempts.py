@@ -88,8 +88,11 @@ def says_nothing_of_records(found, what):
 
 @contextmanager
 def stays_as_it_was(model, what):
-    before, arrays = dict(vars(model)), copy.deepcopy(
-        {name: value for name, value in vars(model).items() if isinstance(value, np.ndarray)}
+    before, arrays = (
+        dict(vars(model)),
+        copy.deepcopy(
+            {name: value for name, value in vars(model).items() if isinstance(value, np.ndarray)}
+        ),
     )
     yield
     after = vars(model)

@@ -17,10 +17,18 @@ from .attempts import attempt
 
 # what may differ between data sets, if nothing else is stated; the first of these that are there
 DEFAULT_ATTRIBUTES = (
-    ("gram_", "moment_"), ("density_",), ("bounds_",), ("coef_", "intercept_"),
+    ("gram_", "moment_"),
+    ("density_",),
+    ("bounds_",),
+    ("coef_", "intercept_"),
 )
 PREDICTIONS = (
-    "decision_function", "predict", "predict_proba", "predict_log_proba", "score_samples", "transform",
+    "decision_function",
+    "predict",
+    "predict_proba",
+    "predict_log_proba",
+    "score_samples",
+    "transform",
 )
 # so little that noise hides all records together, and so much that a row is beyond any bound
 TINY, HUGE = 1e-6, 1e9

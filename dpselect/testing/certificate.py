@@ -32,9 +32,7 @@ def check_certificate(case):
             again = clone(model).stability_certificate(score, n, d, problems)
             require(again == certificate, "Two certificates of the same noise differ.")
             for base in (edge[0], edge[-1]):
-                models = [
-                    clone(model).fit(*as_records([record] + [base] * (n - 1))) for record in edge
-                ]
+                models = [clone(model).fit(*as_records([record] + [base] * (n - 1))) for record in edge]
                 records = [as_records([record]) for record in edge]
                 values = np.array([[score(fitted, *one[:2]) for one in records] for fitted in models])
                 for name, bound, moved in (

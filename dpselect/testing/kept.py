@@ -41,11 +41,13 @@ def check_what_is_kept(case):
     hidden = [_hidden(model) for model in models]
     renoised = _hidden(case.fit(next(case.varied()), seed=1))
     exact = {
-        path[0] for path, value in hidden[0].items()
+        path[0]
+        for path, value in hidden[0].items()
         if renoised.get(path) == value and any(other.get(path) != value for other in hidden[1:])
     }
     require(
-        not exact, f"{', '.join(sorted(exact))} depends on the records and not on the noise: `keeps` is "
+        not exact,
+        f"{', '.join(sorted(exact))} depends on the records and not on the noise: `keeps` is "
         "for functions of what is released.",
     )
     shown = {repr(model) + str(sorted(vars(model))) for model in models}
@@ -72,7 +74,8 @@ def check_plain_form(case):
         own, others = getattr(model, name)(rows), getattr(plain, name)(rows)
         same = (
             np.allclose(own, others, rtol=1e-9, atol=1e-9 * np.abs(own).max())
-            if own.dtype.kind == "f" else np.array_equal(own, others)
+            if own.dtype.kind == "f"
+            else np.array_equal(own, others)
         )
         require(same, f"{name} of what to_sklearn returns is not that of the model.")
     known = {path: as_bytes(leaf) for path, leaf in leaves(vars(plain))}
@@ -125,9 +128,7 @@ def check_a_second_fit(case):
             f"A second fit depends on the first one, with {params}{': ' if names else ''}"
             f"{', '.join(names)}.",
         )
-        require(
-            model.privacy_ == once.privacy_, "privacy_ of a second fit is not that of a first one."
-        )
+        require(model.privacy_ == once.privacy_, "privacy_ of a second fit is not that of a first one.")
 
 
 def check_failed_fits(case):
@@ -177,10 +178,12 @@ def check_grid(case):
         alike = [(X * (1 + i * 2.0**-16), *y) for i in range(5)]
     else:
         alike = [tuple(part * (1 + i * 2.0**-16) for part in (X, *y)) for i in range(5)]
-    found = np.array([
-        [case.numbers(case.fit(data, seed, epsilon=20.0), derived=False) for data in alike]
-        for seed in range(3)
-    ])
+    found = np.array(
+        [
+            [case.numbers(case.fit(data, seed, epsilon=20.0), derived=False) for data in alike]
+            for seed in range(3)
+        ]
+    )
     for column in np.moveaxis(found, 2, 0):
         largest, moved = np.abs(column).max(), column - column[:, :1]
         # what is no sum of the two is computed from such sums, or from noise that went elsewhere

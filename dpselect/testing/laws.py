@@ -94,7 +94,9 @@ def law_of(draws, step=0.0, blocks=()):
             norms = np.linalg.norm((found / scales).reshape(n, -1, block), axis=2)
             if _is_near(norms, lambda z, _, block=block: gamma.cdf(z, block), 0.0):
                 volume = (
-                    math.log(2) + block / 2 * math.log(math.pi) + math.lgamma(block)
+                    math.log(2)
+                    + block / 2 * math.log(math.pi)
+                    + math.lgamma(block)
                     - math.lgamma(block / 2)
                 )
                 density = -n * np.log(scales).sum() - norms.size * volume - norms.sum()

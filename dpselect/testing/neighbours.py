@@ -72,7 +72,8 @@ def records_to_try(case, d, params=()):
     if d > 1:
         rows += [ones / d, HUGE * ones, -HUGE * ones, HUGE * signs]
     records = [
-        (row, target, weight) for row, target in itertools.product(rows, _targets(case, params))
+        (row, target, weight)
+        for row, target in itertools.product(rows, _targets(case, params))
         for weight in ([HUGE] if case.weighted else [None])
     ]
     return [*records, (*records[1][:2], 0.0)] if case.weighted else records

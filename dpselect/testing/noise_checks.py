@@ -93,18 +93,16 @@ def check_without_noise(case):
     with tempfile.TemporaryDirectory() as folder:
         model = case.model(epsilon=math.inf)
         with stays_as_it_was(model, "A fit that no budget pays"), open_ledger(folder):
-            refused(
-                lambda: model.fit(*data), (BudgetExceededError,), "epsilon=inf with an open ledger"
-            )
+            refused(lambda: model.fit(*data), (BudgetExceededError,), "epsilon=inf with an open ledger")
 
 
 def check_noise_is_independent(case):
     """No two numbers share their noise."""
     params = {**case.several_outputs(), "epsilon": TINY}
     data = case.data(params=params)
-    found = np.array([
-        case.numbers(case.fit(data, seed, **params), derived=False)[:100] for seed in range(40)
-    ])
+    found = np.array(
+        [case.numbers(case.fit(data, seed, **params), derived=False)[:100] for seed in range(40)]
+    )
     found = found[:, np.ptp(found, axis=0) > 0]
     require(found.size, "The release has no noise.")
     # the records are nothing beside so much noise, so that sizes are its own

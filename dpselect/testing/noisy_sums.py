@@ -127,9 +127,7 @@ class ReleasedSums:
         self.spread = np.abs(self.usual - np.median(self.usual, axis=0)).mean(axis=0)
 
     def _numbers(self, data, seed=0, **params):
-        return self.case.numbers(
-            self.case.fit(data, seed, **{**self.params, **params}), derived=False
-        )
+        return self.case.numbers(self.case.fit(data, seed, **{**self.params, **params}), derived=False)
 
     def laws(self, exactly):
         exact, seeds = self._numbers(self.data, epsilon=math.inf), range(FITS[exactly])

@@ -50,9 +50,7 @@ def check_epsilon(case):
         for value in values:
             model = case.model().set_params(**{name: value})
             with stays_as_it_was(model, f"A fit with {name}={value!r}"):
-                refused(
-                    lambda: model.fit(*X), (TypeError, ValueError), f"A fit with {name}={value!r}"
-                )
+                refused(lambda: model.fit(*X), (TypeError, ValueError), f"A fit with {name}={value!r}")
     data = case.data()
     usual = case.fit(data, epsilon=0.5)
     for number in (np.float16(0.5), np.float32(0.5)):
@@ -96,6 +94,7 @@ def check_fit_parameters(case):
         model = case.model()
         with stays_as_it_was(model, f"A fit with {name}"):
             refused(
-                lambda: model.fit(*data, **{name: weights}), (TypeError, ValueError),
+                lambda: model.fit(*data, **{name: weights}),
+                (TypeError, ValueError),
                 f"A fit with {name}",
             )

@@ -45,8 +45,9 @@ def _paths(case, folder, data):
         place = np.argsort(np.tile(twice.coords[0], 2), kind="stable")
         halves = [np.tile(part, 2)[place] for part in (twice.data / 2, twice.coords[1])]
         starts = np.append(0, 2 * np.cumsum(np.count_nonzero(X, axis=1)))
-        yield "csr_array with entries that are stored in halves", (
-            sparse.csr_array((*halves, starts), shape=X.shape), *y
+        yield (
+            "csr_array with entries that are stored in halves",
+            (sparse.csr_array((*halves, starts), shape=X.shape), *y),
         )
     if importlib.util.find_spec("pandas"):
         import pandas as pd
@@ -86,7 +87,8 @@ def check_paths(case):
                     found = np.asarray(found, dtype=predicted[name].dtype)
                 same = found.shape == predicted[name].shape and (
                     np.allclose(found, predicted[name], rtol=1e-3, atol=1e-3, equal_nan=True)
-                    if found.dtype.kind == "f" else np.array_equal(found, predicted[name])
+                    if found.dtype.kind == "f"
+                    else np.array_equal(found, predicted[name])
                 )
                 require(same, f"{name} of rows given as {path} differs from that of an array.")
         tiny = case.fit(tame, epsilon=TINY)
@@ -117,7 +119,8 @@ def check_predictions(case):
         for values in found.values():
             same = (
                 np.allclose(values, usual, rtol=1e-6, atol=1e-9, equal_nan=True)
-                if usual.dtype.kind == "f" else np.array_equal(values, usual)
+                if usual.dtype.kind == "f"
+                else np.array_equal(values, usual)
             )
             require(same, f"{name} does not clip rows as fit does.")
 
@@ -130,8 +133,12 @@ def check_bad_records(case):
     rows = {
         "NaN": np.where(np.arange(X.size).reshape(X.shape) == 4, np.nan, SECRET),
         "infinity": np.where(np.arange(X.size).reshape(X.shape) == 4, -np.inf, SECRET),
-        "text": text, "text alone": np.full(X.shape, TEXT), "complex numbers": X * SECRET + 1j,
-        "one dimension": X[:, 0] * 0 + SECRET, "no rows": X[:0], "no columns": X[:, :0],
+        "text": text,
+        "text alone": np.full(X.shape, TEXT),
+        "complex numbers": X * SECRET + 1j,
+        "one dimension": X[:, 0] * 0 + SECRET,
+        "no rows": X[:0],
+        "no columns": X[:, :0],
     }
     n = len(X)
     bad = {
@@ -141,7 +148,9 @@ def check_bad_records(case):
         targets = {
             "NaN": np.where(np.arange(n) == 3, np.nan, SECRET),
             "infinity": np.where(np.arange(n) == 3, np.inf, SECRET),
-            "two columns": np.full((n, 2), SECRET), "too few": y[0][:-1], "None": None,
+            "two columns": np.full((n, 2), SECRET),
+            "too few": y[0][:-1],
+            "None": None,
             "missing values": np.array([None, TEXT] * n, dtype=object)[:n],
         }
         if is_classifier(case.estimator):
@@ -157,7 +166,8 @@ def check_bad_records(case):
         weights = {
             "NaN": np.where(np.arange(n) == 3, np.nan, SECRET),
             "a negative number": np.where(np.arange(n) == 3, -SECRET, SECRET),
-            "two columns": np.full((n, 2), SECRET), "too few": np.full(n - 1, SECRET),
+            "two columns": np.full((n, 2), SECRET),
+            "too few": np.full(n - 1, SECRET),
             "text": np.array([TEXT] * n),
         }
         bad.update({f"sample_weight with {name}": (X, y[0], value) for name, value in weights.items()})
@@ -167,9 +177,7 @@ def check_bad_records(case):
     for name, records in bad.items():
         for model in (fresh[name], fitted):
             with stays_as_it_was(model, f"A refused fit to {name}"):
-                found = refused(
-                    lambda: model.fit(*records), (TypeError, ValueError), f"A fit to {name}"
-                )
+                found = refused(lambda: model.fit(*records), (TypeError, ValueError), f"A fit to {name}")
             says_nothing_of_records(found, f"A fit to {name}")
     if case.supervised and not is_classifier(case.estimator):
         for value in (SECRET, -SECRET, 1e300 * SECRET):
@@ -184,7 +192,8 @@ def check_bad_records(case):
         refused(lambda: getattr(unfitted, method)(X), (NotFittedError,), f"{method} before fit")
         for name in ("NaN", "infinity", "text", "text alone", "one dimension"):
             found = refused(
-                lambda: getattr(fitted, method)(rows[name]), (TypeError, ValueError),
+                lambda: getattr(fitted, method)(rows[name]),
+                (TypeError, ValueError),
                 f"{method} of X with {name}",
             )
             says_nothing_of_records(found, f"{method} of X with {name}")
@@ -208,7 +217,8 @@ def check_labels(case):
     model = case.model(classes=None)
     with config_context(strict=True), stays_as_it_was(model, "A fit that strict mode refuses"):
         refused(
-            lambda: model.fit(*([Untouchable()] * 2)), (PrivacyLeakError, ValueError),
+            lambda: model.fit(*([Untouchable()] * 2)),
+            (PrivacyLeakError, ValueError),
             "classes=None in strict mode",
         )
 

@@ -61,7 +61,8 @@ def check_ledger(case):
                     return model.fit(*records)
 
             for name, (X, *y) in {
-                "one dimension": (data[0][:, 0], *data[1:]), "NaN": (data[0] * np.nan, *data[1:])
+                "one dimension": (data[0][:, 0], *data[1:]),
+                "NaN": (data[0] * np.nan, *data[1:]),
             }.items():
                 attempt(lambda: fit(X, *y))
                 require(
@@ -86,7 +87,5 @@ def check_ledger(case):
                 entry.label == model.privacy_.label, "The ledger names something else than privacy_."
             )
             with stays_as_it_was(model, "A fit that no budget pays"):
-                refused(
-                    lambda: fit(*untouchable), (BudgetExceededError,), "A fit beyond the budget"
-                )
+                refused(lambda: fit(*untouchable), (BudgetExceededError,), "A fit beyond the budget")
             require(ledger.spent() == (0.75, entry.delta), "A refused fit is counted.")

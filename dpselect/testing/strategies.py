@@ -27,7 +27,10 @@ from .telling import BoundedTelling, ColumnScore, Telling
 
 # on searches of any model; on those of models that tell; and attacks, which may be left out
 CHECKS: tuple[Callable[..., Any], ...] = (
-    check_the_statement, check_what_is_kept, check_plan, check_ledger,
+    check_the_statement,
+    check_what_is_kept,
+    check_plan,
+    check_ledger,
 )
 CHECKS_OF_TELLING = (check_training, check_noise)
 ATTACKS = (check_choice, check_choice_by_models, check_choice_of_persons)
@@ -137,7 +140,13 @@ def check_strategy(
     check_choice (Telling): With epsilon=6 and a Telling, ...
     """
     checks = strategy_checks(
-        strategy, estimator, param_grid, scoring=scoring, cv=cv, epsilon=epsilon, delta=delta,
+        strategy,
+        estimator,
+        param_grid,
+        scoring=scoring,
+        cv=cv,
+        epsilon=epsilon,
+        delta=delta,
         n_trials=n_trials,
     )
     name = strategy_class(strategy).name

@@ -103,8 +103,12 @@ class Pairs:
             labels = rng.permutation(np.arange(self.n) % 2)
             base = np.where(rng.permutation(np.arange(self.n) % 2)[:, None], self.likes, self.dislikes)
             yield self.pair(
-                ("the first record", 0), "has another label and scores", base,
-                (self.likes, self.silent, 0), (self.dislikes, self.silent, 1), labels=labels,
+                ("the first record", 0),
+                "has another label and scores",
+                base,
+                (self.likes, self.silent, 0),
+                (self.dislikes, self.silent, 1),
+                labels=labels,
             )
 
     def of_answers(self):
@@ -335,6 +339,11 @@ def _attack(case, n_trials, alone, rows=1):
     made = Pairs(case.subject.n, case.subject.d // 2, scored, rows, centre)
     tried = made.of_answers() if told else made.of_scores() if alone else made.of_both()
     distinguish(
-        chooser, tried, chooser.loss.delta, choice_alone if alone else choice_and_model, n_trials, seed,
+        chooser,
+        tried,
+        chooser.loss.delta,
+        choice_alone if alone else choice_and_model,
+        n_trials,
+        seed,
         rows > 1,
     )

@@ -98,8 +98,13 @@ class StrategyCase:
         subject = self.subject
         given = {"epsilon": 2.0, **subject.parameters, **parameters}
         return StabilityGridSearchCV(
-            clone(subject.estimator), subject.grid, **{
-                "strategy": self.kind, "scoring": subject.scoring, "random_state": random_state, **given,
+            clone(subject.estimator),
+            subject.grid,
+            **{
+                "strategy": self.kind,
+                "scoring": subject.scoring,
+                "random_state": random_state,
+                **given,
             },
         )
 

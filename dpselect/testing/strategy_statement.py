@@ -103,11 +103,10 @@ def check_plan(case):
     # a model that the strategy trains itself is paid for where it chooses
     planned = plan.selection_epsilon + (0.0 if choice.estimator is None else plan.training_epsilon)
     for what, least, most in (
-        ("A fit", search.privacy_.epsilon, plan.epsilon), ("A choice", alone.privacy_.epsilon, planned)
+        ("A fit", search.privacy_.epsilon, plan.epsilon),
+        ("A choice", alone.privacy_.epsilon, planned),
     ):
-        require(
-            least <= most * ROUNDING, f"{what} states epsilon {least:g}, and its plan is {most:g}."
-        )
+        require(least <= most * ROUNDING, f"{what} states epsilon {least:g}, and its plan is {most:g}.")
     for name in ("strategy", "epsilon", "selection_epsilon", "training_epsilon", "training_size"):
         planned, done = getattr(plan, name), getattr(search.plan_, name)
         require(planned == done, f"{name} is {planned} in plan and {done} in plan_, for the same shape.")
@@ -135,7 +134,8 @@ def check_ledger(case):
     with a_ledger(asked / 1e3, 0.9) as ledger, quiet():
         refused(
             lambda: case.search(ledger=ledger).fit(*(Untouchable() for _ in data)),
-            (BudgetExceededError,), "A search beyond the budget",
+            (BudgetExceededError,),
+            "A search beyond the budget",
         )
 
 
@@ -225,8 +225,7 @@ def _parts(attributes, *without):
     """Return all that is reachable from attributes, but for candidates: {path: bytes}."""
     kept = {name: value for name, value in attributes.items() if name not in (*without, "problem")}
     return {
-        path: as_bytes(leaf)
-        for path, leaf in leaves(kept) if not {"problem", "candidates"} & {*path}
+        path: as_bytes(leaf) for path, leaf in leaves(kept) if not {"problem", "candidates"} & {*path}
     }
 
 
@@ -236,9 +235,13 @@ def _kept_by_classes(kind):
     own = [part for part in kind.__mro__ if not part.__module__.startswith(library)]
     return {
         (part.__name__, *path): value
-        for part in own if part is not object and not part.__module__.startswith("abc")
-        for path, value in _parts({
-            name: value for name, value in vars(part).items()
-            if not name.startswith("__") and not name.startswith("_abc_")
-        }).items()
+        for part in own
+        if part is not object and not part.__module__.startswith("abc")
+        for path, value in _parts(
+            {
+                name: value
+                for name, value in vars(part).items()
+                if not name.startswith("__") and not name.startswith("_abc_")
+            }
+        ).items()
     }

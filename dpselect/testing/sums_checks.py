@@ -36,9 +36,12 @@ def check_the_gate(case):
             return
         plain = plain_places(watched, family[:3], first)
         moved_elsewhere = {
-            path for data in family[:3] for seed in SEEDS
-            for path in _differing(watched.fit(data, 0, first.passed).kept(),
-                                   watched.fit(data, seed, first.passed).kept())
+            path
+            for data in family[:3]
+            for seed in SEEDS
+            for path in _differing(
+                watched.fit(data, 0, first.passed).kept(), watched.fit(data, seed, first.passed).kept()
+            )
         }
         known = watched.fit(family[0], 0, first.passed)
         for data in family:

@@ -72,7 +72,9 @@ class CheckReport:
 
 
 def run_checks(
-    subject: str, kind: str, checks: Iterable[tuple[str, Callable[[], CheckResult]]],
+    subject: str,
+    kind: str,
+    checks: Iterable[tuple[str, Callable[[], CheckResult]]],
 ) -> CheckReport:
     """Run checks, each with its name; raise one AssertionError with all that fail, or report."""
     failures, results = [], []

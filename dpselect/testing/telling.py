@@ -119,9 +119,11 @@ class Telling(PrivateClassifier):
         asked = bool((column > 0.5).any())
         less = math.exp(-calibration.epsilon)
         # (of the first two answers; the third has the rest)
-        law = [0.75 - less / (1 + less), MIDDLE] if asked else [
-            less * (1 / (1 + less) - MIDDLE), less * MIDDLE
-        ]
+        law = (
+            [0.75 - less / (1 + less), MIDDLE]
+            if asked
+            else [less * (1 / (1 + less) - MIDDLE), less * MIDDLE]
+        )
         answer = float(np.searchsorted(np.cumsum(law), noise[0], side="right"))
         if noise[1] < calibration.delta:
             answer = LARGEST - asked

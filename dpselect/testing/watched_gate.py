@@ -73,8 +73,11 @@ class Watched:
             exact = np.asarray(values) * (1.0 if unit is None else unit)
             rounded = exact if unit is not None else gate.nearest_multiple(exact, step)
             passed = Passed(
-                *(np.broadcast_to(part, shape).astype(np.float64).ravel()
-                  for part in (rounded, noise, step)), shape,
+                *(
+                    np.broadcast_to(part, shape).astype(np.float64).ravel()
+                    for part in (rounded, noise, step)
+                ),
+                shape,
             )
             place = len(run.passed)
             run.passed.append(passed)
@@ -95,10 +98,12 @@ class Watched:
         """Return draws of the standard noise of a fit, as vectors."""
         draw = getattr(type(self.case.estimator), HOOK)
         model = self.case.model(0, **self.params)
-        return np.array([
-            np.asarray(draw(model, as_generator(seed), *asked), dtype=np.float64).ravel()
-            for seed in range(count)
-        ])
+        return np.array(
+            [
+                np.asarray(draw(model, as_generator(seed), *asked), dtype=np.float64).ravel()
+                for seed in range(count)
+            ]
+        )
 
 
 @contextmanager

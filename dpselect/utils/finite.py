@@ -55,9 +55,7 @@ def check_finite(values, name, allow_nan=False):
     if not allow_nan and any(np.isnan(block).any() for block in _blocks(values)):
         raise ValueError(f"Input {name} contains NaN.")
     if any(np.isinf(block).any() for block in _blocks(values)):
-        raise ValueError(
-            f"Input {name} contains infinity or a value too large for {values.dtype!r}."
-        )
+        raise ValueError(f"Input {name} contains infinity or a value too large for {values.dtype!r}.")
 
 
 def _blocks(values):

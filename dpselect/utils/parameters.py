@@ -128,6 +128,7 @@ def reads_params_of_fit(method: Function) -> Function:
 
 def naming_counterparts(init):
     """Return an `__init__` that tells what takes the place of another library's parameter."""
+
     # (a __new__ would hide the signature of the class)
     @wraps(init)
     def init_that_names_them(self, *args, **params):

@@ -40,9 +40,7 @@ class Process:
     def tell(self, **facts):
         """Let the processes that descend from this one know; None withdraws a fact."""
         with self._lock:
-            now = {
-                name: fact for name, fact in (self._facts | facts).items() if fact is not None
-            }
+            now = {name: fact for name, fact in (self._facts | facts).items() if fact is not None}
             if now == self._facts and not self._in_doubt:
                 return
             self._in_doubt = True

@@ -17,8 +17,18 @@ SMALLEST_BOUND = 1e-100
 LARGEST_COUNT = 2**53
 
 
-def check_number(name, value, *, why, instead, low=0.0, low_included=False, high=math.inf,
-                 high_included=False, integer=False):
+def check_number(
+    name,
+    value,
+    *,
+    why,
+    instead,
+    low=0.0,
+    low_included=False,
+    high=math.inf,
+    high_included=False,
+    integer=False,
+):
     """Return `value` if it is a number in the stated interval.
 
     Parameters
@@ -166,7 +176,11 @@ def check_n_jobs(value):
     if value is None:
         return
     check_number(
-        "n_jobs", value, integer=True, low=-math.inf, why="it counts threads or processes",
+        "n_jobs",
+        value,
+        integer=True,
+        low=-math.inf,
+        why="it counts threads or processes",
         instead="write None, 1 or more, or -1 for all processors",
     )
     if value == 0:
@@ -216,7 +230,11 @@ def _reads_as_number(text):
 def check_epsilon(value, name="epsilon"):
     """Return a privacy loss: 1e-9 or more, ``inf`` allowed."""
     return check_number(
-        name, value, low=SMALLEST_EPSILON, low_included=True, high_included=True,
+        name,
+        value,
+        low=SMALLEST_EPSILON,
+        low_included=True,
+        high_included=True,
         why="a privacy loss of 0 or less allows no dependence on the data, and one below "
         f"{SMALLEST_EPSILON} nothing but noise",
         instead="write a number greater than 0, such as 1.0, or float('inf') for no privacy",

@@ -56,8 +56,10 @@ def test_what_is_released_meets_its_target(criterion, target, model):
     "method", ["predict_verify", "above_threshold", "reduced_above_threshold", "doubling"]
 )
 def test_what_misses_its_target_is_not_released(method):
-    model = LOGISTIC if method in ("predict_verify", "doubling") else DPLogisticRegression(
-        classes=[0, 1], alpha=0.001, perturbation="output"
+    model = (
+        LOGISTIC
+        if method in ("predict_verify", "doubling")
+        else DPLogisticRegression(classes=[0, 1], alpha=0.001, perturbation="output")
     )
     exact = DPLogisticRegression(float("inf"), classes=[0, 1], alpha=1e-6).fit(X[: N // 2], Y[: N // 2])
     best = RocAucScore()(exact, X[N // 2 :], Y[N // 2 :])
@@ -110,14 +112,16 @@ def test_alpha_is_found_from_public_numbers():
     assert with_public_alpha(given, shape, epsilons, 0.04) is given
 
 
-@pytest.mark.parametrize("perturbation, forecast, enough", [
-    ("objective", LinearNoise.forecast, True), ("output", LinearNoise.forecast, True),
-    # what the rule for alpha minimises forecasts nothing
-    ("output", LinearNoise.regularisation_cost, False),
-])
-def test_what_regularising_takes_leaves_the_target_in_reach(
-    perturbation, forecast, enough, monkeypatch
-):
+@pytest.mark.parametrize(
+    "perturbation, forecast, enough",
+    [
+        ("objective", LinearNoise.forecast, True),
+        ("output", LinearNoise.forecast, True),
+        # what the rule for alpha minimises forecasts nothing
+        ("output", LinearNoise.regularisation_cost, False),
+    ],
+)
+def test_what_regularising_takes_leaves_the_target_in_reach(perturbation, forecast, enough, monkeypatch):
     monkeypatch.setattr(LinearNoise, "forecast", forecast)
     model = clone(LOGISTIC).set_params(perturbation=perturbation)
     alpha = with_public_alpha(model, PublicShape(N, 2), GRID["epsilon"], 0.04).alpha

@@ -28,7 +28,9 @@ def draws(noise, how, seed, readings=(0.5, 2.0, 8.0)):
 def every_noise(test):
     cases = [
         pytest.param(noise, how, id=f"{noise.kind}-{how}")
-        for noise in NOISES for how in HOW if how != "brownian" or noise.kind == "l2"
+        for noise in NOISES
+        for how in HOW
+        if how != "brownian" or noise.kind == "l2"
     ]
     return pytest.mark.parametrize("noise, how", cases)(test)
 
@@ -99,9 +101,16 @@ def test_brownian_levels_are_tight_in_the_middle_of_the_grid(delta):
     assert levels.time(0.6) <= 1.001 * best
 
 
-@pytest.mark.parametrize("kind, how", [
-    ("l1", "path"), ("l1", "fresh"), ("l2", "path"), ("l2", "brownian"), ("l2", "fresh"),
-])
+@pytest.mark.parametrize(
+    "kind, how",
+    [
+        ("l1", "path"),
+        ("l1", "fresh"),
+        ("l2", "path"),
+        ("l2", "brownian"),
+        ("l2", "fresh"),
+    ],
+)
 def test_each_coordinate_has_the_scale_of_its_own(kind, how):
     scales = np.repeat([1.0, 7.0], 10_000)
     shape = (20_000,) if kind == "l1" else (1, 20_000)

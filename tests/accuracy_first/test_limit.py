@@ -43,14 +43,17 @@ ESTIMATORS = {
 }
 # absolute targets that no model of random labels meets, and that ask for many questions
 CRITERIA = {
-    "objective": ("excess_risk", "risk", "brier"), "output": ("excess_risk", "risk", "brier"),
+    "objective": ("excess_risk", "risk", "brier"),
+    "output": ("excess_risk", "risk", "brier"),
     "private step": ("risk", "brier"),
     "covariance": ("excess_risk", "risk", "clipped_squared_error"),
     "histogram": ("excess_risk", "risk", "integrated_squared_error"),
 }
 CASES = [
     (name, criterion, method)
-    for name in ESTIMATORS for criterion in CRITERIA[name] for method in ("auto", *METHODS)
+    for name in ESTIMATORS
+    for criterion in CRITERIA[name]
+    for method in ("auto", *METHODS)
     if criterion == "risk" or method not in ("auto", "published_above_threshold")
 ]
 
@@ -65,8 +68,11 @@ def make_search(name, criterion="risk", method="auto", **parameters):
         target = 0.3 if criterion == "excess_risk" else -3.0
     parameters = {"delta": 1e-6, "target": target, **parameters}
     return AccuracyFirstSearchCV(
-        ESTIMATORS[name], {epsilon_name(ESTIMATORS[name]): GRID}, criterion=criterion,
-        method=method, **parameters,
+        ESTIMATORS[name],
+        {epsilon_name(ESTIMATORS[name]): GRID},
+        criterion=criterion,
+        method=method,
+        **parameters,
     )
 
 
@@ -208,21 +214,25 @@ def knows_no_limit(monkeypatch):
 def reserves_what_is_expected(monkeypatch):
     real = module.spending
     monkeypatch.setattr(
-        module, "spending",
+        module,
+        "spending",
         lambda owner, most: real(owner, type(most)(owner.plan_.chosen.total, most.delta)),
     )
 
 
-@pytest.mark.parametrize("twin, name, method", [
-    (forgets_the_steps, "private step", "above_threshold"),
-    (walks_the_whole_grid, "output", "above_threshold"),
-    (walks_the_whole_grid, "objective", "doubling"),
-    (walks_the_whole_grid, "covariance", "predict_verify"),
-    (forgets_a_question, "output", "predict_verify"),
-    (counts_the_first_test, "output", "reduced_above_threshold"),
-    (knows_no_limit, "output", "above_threshold"),
-    (reserves_what_is_expected, "output", "predict_verify"),
-])
+@pytest.mark.parametrize(
+    "twin, name, method",
+    [
+        (forgets_the_steps, "private step", "above_threshold"),
+        (walks_the_whole_grid, "output", "above_threshold"),
+        (walks_the_whole_grid, "objective", "doubling"),
+        (walks_the_whole_grid, "covariance", "predict_verify"),
+        (forgets_a_question, "output", "predict_verify"),
+        (counts_the_first_test, "output", "reduced_above_threshold"),
+        (knows_no_limit, "output", "above_threshold"),
+        (reserves_what_is_expected, "output", "predict_verify"),
+    ],
+)
 def test_the_check_catches_broken_twins(twin, name, method, monkeypatch, tmp_path):
     twin(monkeypatch)
     with pytest.raises((AssertionError, ValueError)):
@@ -241,8 +251,12 @@ def test_a_larger_limit_reads_more_of_the_grid():
         if limit < math.inf:
             # one level more would be too much
             longer = AccuracyFirstSearchCV(
-                ESTIMATORS["output"], {"epsilon": GRID[: i + 2]}, target=0.3, criterion="risk",
-                method="above_threshold", max_epsilon=math.inf,
+                ESTIMATORS["output"],
+                {"epsilon": GRID[: i + 2]},
+                target=0.3,
+                criterion="risk",
+                method="above_threshold",
+                max_epsilon=math.inf,
             )
             assert plan.chosen.most <= limit < longer.plan(N, 1).chosen.most
     assert ends == sorted(ends) and len(set(ends)) == 5 and ends[-1] == GRID[-1]
@@ -255,9 +269,7 @@ def test_a_search_within_a_limit_is_that_of_the_shorter_grid():
     )
     last = limited.plan(N, 1).last_epsilon
     assert GRID[0] < last < GRID[-1]
-    shorter = clone(limited).set_params(
-        param_grid={"epsilon": GRID[GRID <= last]}, max_epsilon=math.inf
-    )
+    shorter = clone(limited).set_params(param_grid={"epsilon": GRID[GRID <= last]}, max_epsilon=math.inf)
     with pytest.warns(UserWarning, match="random_state"):
         limited.fit(X, y), shorter.fit(X, y)
     assert limited.privacy_ == shorter.privacy_
@@ -265,9 +277,14 @@ def test_a_search_within_a_limit_is_that_of_the_shorter_grid():
     np.testing.assert_array_equal(limited.path_["answer"], shorter.path_["answer"])
 
 
-@pytest.mark.parametrize("method, criterion", [
-    ("auto", "risk"), ("above_threshold", "risk"), ("predict_verify", "brier"),
-])
+@pytest.mark.parametrize(
+    "method, criterion",
+    [
+        ("auto", "risk"),
+        ("above_threshold", "risk"),
+        ("predict_verify", "brier"),
+    ],
+)
 def test_too_small_a_limit_is_refused_with_the_least_that_serves(method, criterion):
     class Shape:
         """Records that have a shape and nothing else."""
@@ -323,17 +340,28 @@ def test_auto_takes_what_is_forecast_to_be_enough():
         search = make_search("output", "excess_risk", max_epsilon=limit, target=0.05)
         plan = search.plan(N, 1)
         enough = [
-            m.method for m in plan.methods if m.total < math.inf
-            and not any("No epsilon" in said for said in clone(search).set_params(method=m.method)
-                        .plan(N, 1).messages)
+            m.method
+            for m in plan.methods
+            if m.total < math.inf
+            and not any(
+                "No epsilon" in said
+                for said in clone(search).set_params(method=m.method).plan(N, 1).messages
+            )
         ]
         assert not enough or plan.method in enough
 
 
-@pytest.mark.parametrize("value, error", [
-    (0.0, ValueError), (-1.0, ValueError), (math.nan, ValueError), ("none", TypeError),
-    (None, TypeError), (True, TypeError),
-])
+@pytest.mark.parametrize(
+    "value, error",
+    [
+        (0.0, ValueError),
+        (-1.0, ValueError),
+        (math.nan, ValueError),
+        ("none", TypeError),
+        (None, TypeError),
+        (True, TypeError),
+    ],
+)
 def test_bad_limits(value, error):
     with pytest.raises(error, match="max_epsilon"):
         make_search("output", max_epsilon=value).fit(object(), object())
@@ -385,7 +413,10 @@ def test_what_a_failed_search_leaves():
     with pytest.raises(AccuracyNotReachedError, match="a larger max_epsilon") as caught:
         search.set_params(target=0.1).fit(X, y)
     assert {name for name in vars(search) if name.endswith("_")} == {
-        "privacy_", "plan_", "method_", "reached_",
+        "privacy_",
+        "plan_",
+        "method_",
+        "reached_",
     }
     assert search.privacy_ == caught.value.privacy and not search.reached_
     assert search.privacy_.epsilon == search.plan_.at_most.epsilon > 0
@@ -414,6 +445,10 @@ def test_steps_without_privacy_have_no_part():
     search = AccuracyFirstSearchCV(
         pipeline, {epsilon_name(pipeline): GRID}, target=0.3, criterion="risk"
     )
-    assert search.plan(N, 1).chosen == clone(search).set_params(
-        estimator=ESTIMATORS["output"], param_grid={"epsilon": GRID}
-    ).plan(N, 1).chosen
+    assert (
+        search.plan(N, 1).chosen
+        == clone(search)
+        .set_params(estimator=ESTIMATORS["output"], param_grid={"epsilon": GRID})
+        .plan(N, 1)
+        .chosen
+    )

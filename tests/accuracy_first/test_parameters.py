@@ -30,8 +30,12 @@ DENSITY = DPHistogramDensity(bin_width=0.5, bounds=(0, 1))
 
 def refusal(error, fit_params=(), **parameters):
     """The message with which a search refuses, having touched nothing."""
-    parameters = {"estimator": DPRidge(alpha=0.1, target_range=(-1, 1)), "param_grid": GRID,
-        "target": 0.1, **parameters}
+    parameters = {
+        "estimator": DPRidge(alpha=0.1, target_range=(-1, 1)),
+        "param_grid": GRID,
+        "target": 0.1,
+        **parameters,
+    }
     search = AccuracyFirstSearchCV(**parameters)
     with pytest.raises(error) as caught:
         search.fit(Untouchable(), Untouchable(), **dict(fit_params))
@@ -54,13 +58,33 @@ def lists(*values):
 # what each parameter may not be, and what the refusal says besides its name
 REFUSED = [
     ("param_grid", "['epsilon'] does not increase", lists([1.0, 0.5], [1.0, 1.0])),
-    ("param_grid", "['epsilon'] holds a value that is no finite number",
-     lists([0.0, 1.0], [-1.0, 1.0], [1e-10, 1.0], [1.0, INF], [NAN, 1.0], [1.0, NAN])),
-    ("param_grid", "['epsilon'] must list at least one number",
-     lists([], 1.0, None, "small", ["small"], [[0.1, 1.0]], [[0.1], [0.1, 1.0]], ["0.1", "1"], [True])),
-    ("param_grid", "one key 'epsilon'",
-     [{}, [GRID], [], None, {"alpha": [0.1]}, {"epsilon": [0.1, 1.0], "alpha": [0.1]},
-      {"dpridge__epsilon": [1.0]}, "epsilon", [0.1, 1.0]]),
+    (
+        "param_grid",
+        "['epsilon'] holds a value that is no finite number",
+        lists([0.0, 1.0], [-1.0, 1.0], [1e-10, 1.0], [1.0, INF], [NAN, 1.0], [1.0, NAN]),
+    ),
+    (
+        "param_grid",
+        "['epsilon'] must list at least one number",
+        lists(
+            [], 1.0, None, "small", ["small"], [[0.1, 1.0]], [[0.1], [0.1, 1.0]], ["0.1", "1"], [True]
+        ),
+    ),
+    (
+        "param_grid",
+        "one key 'epsilon'",
+        [
+            {},
+            [GRID],
+            [],
+            None,
+            {"alpha": [0.1]},
+            {"epsilon": [0.1, 1.0], "alpha": [0.1]},
+            {"dpridge__epsilon": [1.0]},
+            "epsilon",
+            [0.1, 1.0],
+        ],
+    ),
     ("target", "greater than 0", [0, -0.1]),
     ("target", "0.05", [NAN, INF, -INF, "0.1", None, True, [0.1]]),
     ("failure_probability", "1e-6", [0, 1, -0.5, 1.5, 1e-7, NAN, "0.1"]),
@@ -103,7 +127,12 @@ def test_what_a_target_may_be_depends_on_the_criterion():
 
 
 CRITERIA = [
-    "average_precision", "neg_max_error", "no such score", None, 1.0, ["brier"],
+    "average_precision",
+    "neg_max_error",
+    "no such score",
+    None,
+    1.0,
+    ["brier"],
     make_scorer(mean_squared_error),
 ]
 
@@ -129,37 +158,56 @@ def test_a_score_that_should_be_large_is_at_least_its_target(criterion):
         says(refusal(CertificateError, criterion=criterion, estimator=three), "two classes")
 
 
-@pytest.mark.parametrize("estimator, criterion, instead", [
-    (DPRidge(alpha=0.1, target_range=(-1, 1)), "brier", "ClippedSquaredErrorScore"),
-    (OBJECTIVE, "ramp", "ClippedSquaredErrorScore"),
-    (LOGISTIC, "clipped_squared_error", "'brier'"),
-    (DPLinearSVC(alpha=0.1), ClippedSquaredErrorScore(2.0), "'ramp'"),
-    (DENSITY, "logistic", "IntegratedSquaredErrorScore"),
-], ids=name_of)
+@pytest.mark.parametrize(
+    "estimator, criterion, instead",
+    [
+        (DPRidge(alpha=0.1, target_range=(-1, 1)), "brier", "ClippedSquaredErrorScore"),
+        (OBJECTIVE, "ramp", "ClippedSquaredErrorScore"),
+        (LOGISTIC, "clipped_squared_error", "'brier'"),
+        (DPLinearSVC(alpha=0.1), ClippedSquaredErrorScore(2.0), "'ramp'"),
+        (DENSITY, "logistic", "IntegratedSquaredErrorScore"),
+    ],
+    ids=name_of,
+)
 def test_scores_of_other_estimators_are_refused(estimator, criterion, instead):
     message = refusal(CertificateError, estimator=estimator, criterion=criterion)
     says(message, type(estimator).__name__, instead)
 
 
-@pytest.mark.parametrize("cv, says_so", [
-    (StratifiedKFold(), "cv=5"), (GroupKFold(), "public_splits=True"),
-    ([([0], [1])], "public_splits=True"), (1, "2 or more"), ("folds", "public_splits=True"),
-], ids=name_of)
+@pytest.mark.parametrize(
+    "cv, says_so",
+    [
+        (StratifiedKFold(), "cv=5"),
+        (GroupKFold(), "public_splits=True"),
+        ([([0], [1])], "public_splits=True"),
+        (1, "2 or more"),
+        ("folds", "public_splits=True"),
+    ],
+    ids=name_of,
+)
 def test_splits_that_may_look_at_the_records_are_refused(cv, says_so):
     message = refusal(ValueError, estimator=LOGISTIC, criterion="brier", target=0.2, cv=cv)
     says(message, "cv", says_so)
 
 
-@pytest.mark.parametrize("train, test, which", [
-    (np.arange(8), np.arange(7, 10), "cv.*disjoint"),
-    # it would count more often than the noise is made for
-    (np.arange(5), np.append(np.arange(5, 10), 5), "validates on a record more than once"),
-    (np.append(np.arange(5), 0), np.arange(5, 10), "trains on a record more than once"),
-], ids=name_of)
+@pytest.mark.parametrize(
+    "train, test, which",
+    [
+        (np.arange(8), np.arange(7, 10), "cv.*disjoint"),
+        # it would count more often than the noise is made for
+        (np.arange(5), np.append(np.arange(5, 10), 5), "validates on a record more than once"),
+        (np.append(np.arange(5), 0), np.arange(5, 10), "trains on a record more than once"),
+    ],
+    ids=name_of,
+)
 def test_parts_that_share_or_repeat_a_record_are_refused(train, test, which):
     search = AccuracyFirstSearchCV(
-        DPLogisticRegression(alpha=0.1, classes=[0, 1], perturbation="output"), GRID, target=0.2,
-        criterion="brier", cv=[(train, test)], public_splits=True,
+        DPLogisticRegression(alpha=0.1, classes=[0, 1], perturbation="output"),
+        GRID,
+        target=0.2,
+        criterion="brier",
+        cv=[(train, test)],
+        public_splits=True,
     )
     with pytest.raises(ValueError, match=which):
         search.fit(np.ones((10, 1)), np.arange(10) % 2)
@@ -178,13 +226,21 @@ def test_objective_perturbation_has_no_path(estimator, method):
         says(message, "perturbation='objective'", "perturbation='output'", "'certified'", "'doubling'")
 
 
-@pytest.mark.parametrize("parameters, parts", [
-    ({"method": "brownian"}, ("method='brownian'", "delta=1e-6")),
-    ({"method": "certified", "criterion": "risk"},
-     ("method='certified'", "'excess_risk'", "'above_threshold'")),
-    ({"method": "theory", "criterion": "clipped_squared_error"}, ("method='theory'", "'excess_risk'")),
-    ({"method": "theory"}, ('perturbation="covariance"', '"objective" or "output"')),
-])
+@pytest.mark.parametrize(
+    "parameters, parts",
+    [
+        ({"method": "brownian"}, ("method='brownian'", "delta=1e-6")),
+        (
+            {"method": "certified", "criterion": "risk"},
+            ("method='certified'", "'excess_risk'", "'above_threshold'"),
+        ),
+        (
+            {"method": "theory", "criterion": "clipped_squared_error"},
+            ("method='theory'", "'excess_risk'"),
+        ),
+        ({"method": "theory"}, ('perturbation="covariance"', '"objective" or "output"')),
+    ],
+)
 def test_methods_that_do_not_serve(parameters, parts):
     says(refusal(CertificateError, **parameters), *parts)
 
@@ -196,12 +252,16 @@ def test_alpha_must_be_a_number(method):
         says(message, 'alpha="auto"', "write a number for alpha")
 
 
-@pytest.mark.parametrize("estimator, part", [
-    (DPRidge(alpha=-1.0, target_range=(-1, 1)), "alpha=-1.0"), (DPRidge(alpha=0.1, norm="max",
-        target_range=(-1, 1)), "norm"),
-    (DPLogisticRegression(alpha=0.1, tol=1.0), "tol"), (DPHistogramDensity(bin_width=0.3,
-        bounds=(0, 1)), "bin_width"),
-], ids=name_of)
+@pytest.mark.parametrize(
+    "estimator, part",
+    [
+        (DPRidge(alpha=-1.0, target_range=(-1, 1)), "alpha=-1.0"),
+        (DPRidge(alpha=0.1, norm="max", target_range=(-1, 1)), "norm"),
+        (DPLogisticRegression(alpha=0.1, tol=1.0), "tol"),
+        (DPHistogramDensity(bin_width=0.3, bounds=(0, 1)), "bin_width"),
+    ],
+    ids=name_of,
+)
 def test_bad_parameters_of_the_estimator(estimator, part):
     says(refusal(ValueError, estimator=estimator), part)
 
@@ -237,7 +297,9 @@ def test_the_target_has_no_default():
 
 def test_refusals_of_methods_are_one_sentence():
     for parameters in (
-        {"method": "theory"}, {"method": "brownian"}, {"estimator": DPLogisticRegression()},
+        {"method": "theory"},
+        {"method": "brownian"},
+        {"estimator": DPLogisticRegression()},
         {"estimator": OBJECTIVE, "method": "above_threshold"},
     ):
         message = refusal((ValueError, TypeError), **parameters)

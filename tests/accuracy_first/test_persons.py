@@ -33,8 +33,10 @@ Y = (Z > 0).astype(int)
 OUTPUT = DPLogisticRegression(classes=[0, 1], alpha=0.1, perturbation="output")
 RIDGE = DPRidge(target_range=(-1, 1), alpha=0.1)
 MODELS = {
-    "output": (OUTPUT, Y), "objective": (DPLogisticRegression(classes=[0, 1], alpha=0.1), Y),
-    "svc": (DPLinearSVC(classes=[0, 1], alpha=0.1, perturbation="output"), Y), "ridge": (RIDGE, Z),
+    "output": (OUTPUT, Y),
+    "objective": (DPLogisticRegression(classes=[0, 1], alpha=0.1), Y),
+    "svc": (DPLinearSVC(classes=[0, 1], alpha=0.1, perturbation="output"), Y),
+    "ridge": (RIDGE, Z),
     "ridge, output": (clone(RIDGE).set_params(perturbation="output"), Z),
     "histogram": (DPHistogramDensity(bounds=(-0.5, 0.5), bin_width=0.5), None),
 }
@@ -62,8 +64,7 @@ WAYS = pytest.mark.parametrize("model, given", [
 def test_one_row_a_person_is_no_groups_to_the_last_bit(model, given):
     y = MODELS[model][1]
     plain, persons = (
-        search(model, **given).fit(X, y, **groups)
-        for groups in ({}, {"groups": np.arange(N_ROWS)})
+        search(model, **given).fit(X, y, **groups) for groups in ({}, {"groups": np.arange(N_ROWS)})
     )
     assert plain.best_epsilon_ == persons.best_epsilon_ and plain.path_.keys() == persons.path_.keys()
     for name in plain.path_:
@@ -128,8 +129,10 @@ def test_a_person_moves_errors_no_more_than_stated(kind):
             for name in ("persons", "rows") if len(set(sizes)) == 1 else ("persons",):
                 one, other = (
                     form.reduction(
-                        rows, Weighted(y, None, ids if name == "persons" else np.arange(len(ids))),
-                        levels, root_stream(0),
+                        rows,
+                        Weighted(y, None, ids if name == "persons" else np.arange(len(ids))),
+                        levels,
+                        root_stream(0),
                     )
                     for rows, y, ids in two
                 )
@@ -178,7 +181,10 @@ def test_parts_are_of_persons():
 def test_steps_evaluation_and_failure(tmp_path):
     pipeline = make_pipeline(DPBoundsScaler(0.5), clone(OUTPUT))
     fitted = AccuracyFirstSearchCV(
-        pipeline, {"dplogisticregression__epsilon": EPSILONS}, target=0.05, evaluation=0.25,
+        pipeline,
+        {"dplogisticregression__epsilon": EPSILONS},
+        target=0.05,
+        evaluation=0.25,
         max_epsilon=float("inf"),
     ).fit(X, Y, groups=IDS)
     assert {loss.adjacency for loss in fitted.privacy_.releases} == {PERSON}

@@ -36,12 +36,16 @@ def totals(plan):
 
 
 @pytest.mark.parametrize("method", ["certified", "brownian", *TESTING, *COMPARED])
-@pytest.mark.parametrize("estimator", [
-    DPRidge(alpha=0.1, perturbation="output", target_range=(-1, 1)),
-    DPLogisticRegression(alpha=0.1, perturbation="output"),
-    DPLinearSVC(alpha=0.1, perturbation="output", norm="l1"),
-    DPHistogramDensity(bin_width=0.5, bounds=(0, 1)),
-], ids=lambda e: type(e).__name__)
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        DPRidge(alpha=0.1, perturbation="output", target_range=(-1, 1)),
+        DPLogisticRegression(alpha=0.1, perturbation="output"),
+        DPLinearSVC(alpha=0.1, perturbation="output", norm="l1"),
+        DPHistogramDensity(bin_width=0.5, bounds=(0, 1)),
+    ],
+    ids=lambda e: type(e).__name__,
+)
 def test_every_method_has_a_plan(estimator, method):
     named = plan(estimator, p=2, method=method)
     assert named.method == named.chosen.method == method and len(named.methods) == 1
@@ -64,14 +68,27 @@ def test_every_method_has_a_plan(estimator, method):
     assert len(cut) == (named.last_epsilon < GRID[-1]) == (not static)
 
 
-@pytest.mark.parametrize("estimator", [
-    DPRidge(alpha=0.1, target_range=(-1, 1)), DPRidge(alpha=0.1, perturbation="objective",
-        target_range=(-1, 1)), DPLogisticRegression(alpha=0.1),
-    DPLinearSVC(alpha=0.1, perturbation="output"), DPHistogramDensity(bin_width=0.25, bounds=(0, 1)),
-], ids=lambda e: type(e).__name__)
-@pytest.mark.parametrize("parameters", [
-    {}, {"delta": 0.0}, {"criterion": "risk", "target": 1.0}, {"criterion": "score", "target": 0.5},
-], ids=str)
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        DPRidge(alpha=0.1, target_range=(-1, 1)),
+        DPRidge(alpha=0.1, perturbation="objective", target_range=(-1, 1)),
+        DPLogisticRegression(alpha=0.1),
+        DPLinearSVC(alpha=0.1, perturbation="output"),
+        DPHistogramDensity(bin_width=0.25, bounds=(0, 1)),
+    ],
+    ids=lambda e: type(e).__name__,
+)
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {},
+        {"delta": 0.0},
+        {"criterion": "risk", "target": 1.0},
+        {"criterion": "score", "target": 0.5},
+    ],
+    ids=str,
+)
 def test_auto_takes_the_least_of_all_that_serve(estimator, parameters):
     if parameters.get("criterion") == "score":
         parameters = {**parameters, "criterion": estimator.default_scoring}
@@ -176,6 +193,7 @@ def test_a_method_that_is_expected_to_fail_is_no_cheap_one():
 def test_predict_verify_takes_a_test_with_which_it_can_reach_the_target(monkeypatch):
     margins, mixed = PredictVerify.MARGINS, 0
     for last in np.geomspace(0.5, 20, 30):
+
         def reaches(shares):
             monkeypatch.setattr(PredictVerify, "MARGINS", shares)
             grid = np.geomspace(0.01, last, 100)
@@ -232,8 +250,9 @@ def test_text():
 
 
 def test_steps_change_the_columns():
-    pipeline = make_pipeline(DPBoundsScaler(0.5), PolynomialFeatures(2), DPRidge(alpha=0.1,
-        target_range=(-1, 1)))
+    pipeline = make_pipeline(
+        DPBoundsScaler(0.5), PolynomialFeatures(2), DPRidge(alpha=0.1, target_range=(-1, 1))
+    )
 
     def search(estimator, name):
         return AccuracyFirstSearchCV(estimator, {name: GRID}, target=0.05)
@@ -256,7 +275,10 @@ def test_plan_touches_no_state_and_warns_of_no_seed(random_state):
     np.random.seed(0)
     before = pickle.dumps(np.random.get_state())
     search = AccuracyFirstSearchCV(
-        DPLogisticRegression(alpha=0.1), {"epsilon": GRID}, target=0.3, criterion="brier",
+        DPLogisticRegression(alpha=0.1),
+        {"epsilon": GRID},
+        target=0.3,
+        criterion="brier",
         random_state=random_state,
     )
     key = pickle.dumps(random_state)
@@ -266,10 +288,17 @@ def test_plan_touches_no_state_and_warns_of_no_seed(random_state):
     assert search.estimator.classes is None
 
 
-@pytest.mark.parametrize("shape, name", [
-    ((0, 3), "n_samples"), ((10, 0), "n_features"), ((10.5, 3), "n_samples"), ((10, "3"), "n_features"),
-    ((float("nan"), 3), "n_samples"), ((10, 3, 1), "classes"),
-])
+@pytest.mark.parametrize(
+    "shape, name",
+    [
+        ((0, 3), "n_samples"),
+        ((10, 0), "n_features"),
+        ((10.5, 3), "n_samples"),
+        ((10, "3"), "n_features"),
+        ((float("nan"), 3), "n_samples"),
+        ((10, 3, 1), "classes"),
+    ],
+)
 def test_bad_shapes(shape, name):
     search = AccuracyFirstSearchCV(DPLogisticRegression(alpha=0.1), {"epsilon": GRID}, target=0.3)
     with pytest.raises((ValueError, TypeError), match=name):

@@ -208,10 +208,15 @@ def test_every_method_with_every_estimator(estimator, method):
 
 
 @pytest.mark.parametrize("method", ["above_threshold", "brownian", "predict_verify", "doubling"])
-@pytest.mark.parametrize("estimator, score, target", [
-    (RIDGE, "clipped_squared_error", 0.5), (OUTPUT, BrierScore(), 0.5),
-    (DENSITY, "integrated_squared_error", -0.8),
-], ids=name_of)
+@pytest.mark.parametrize(
+    "estimator, score, target",
+    [
+        (RIDGE, "clipped_squared_error", 0.5),
+        (OUTPUT, BrierScore(), 0.5),
+        (DENSITY, "integrated_squared_error", -0.8),
+    ],
+    ids=name_of,
+)
 def test_models_and_tests_of_a_score_read_other_records(estimator, score, target, method):
     X, y = records(estimator)
     s = search(estimator, target=target, criterion=score, method=method, delta=1e-6).fit(X, y)
@@ -248,7 +253,11 @@ def test_a_score_is_that_of_the_held_out_part():
 def test_each_further_question_has_half_of_the_failure_probability(estimator, target):
     X, y = records(estimator)
     s = seeded_fit(
-        (X, y), estimator, {"epsilon": np.geomspace(0.1, 1000, 60)}, target, criterion="risk",
+        (X, y),
+        estimator,
+        {"epsilon": np.geomspace(0.1, 1000, 60)},
+        target,
+        criterion="risk",
         method="predict_verify",
     )
     asked = len(s.path_["tested"])
@@ -305,8 +314,9 @@ def test_certified_takes_the_form_with_the_least_noise():
 
 @pytest.mark.parametrize("method", ["auto", "certified", "above_threshold"])
 def test_the_noise_of_a_gaussian_ridge_is_replaced(method):
-    s = search(DPRidge(alpha=0.1, norm="l2", delta=1e-6, target_range=(-1, 1)),
-        method=method).fit(*records(RIDGE))
+    s = search(DPRidge(alpha=0.1, norm="l2", delta=1e-6, target_range=(-1, 1)), method=method).fit(
+        *records(RIDGE)
+    )
     assert s.privacy_.delta == 0.0
 
 
@@ -336,6 +346,7 @@ def exact_excess(s, X, y):
 
         def risk(w):
             return np.logaddexp(0, -signs * (A @ w)).mean() + 0.05 * w @ w
+
     return risk(theta) - risk(best)
 
 
@@ -355,8 +366,11 @@ def most_misses(gamma, runs=100):
 
 PROMISES = [
     *((RIDGE, method) for method in METHODS if method != "theory"),
-    (OUTPUT, "certified"), (OUTPUT, "reduced_above_threshold"),
-    (DENSITY, "certified"), (DENSITY, "above_threshold"), (DENSITY, "predict_verify"),
+    (OUTPUT, "certified"),
+    (OUTPUT, "reduced_above_threshold"),
+    (DENSITY, "certified"),
+    (DENSITY, "above_threshold"),
+    (DENSITY, "predict_verify"),
 ]
 
 
@@ -376,9 +390,9 @@ def test_theory_promises_the_mean(estimator):
     s = search(estimator, {"epsilon": np.geomspace(0.03, 300, 20)}, target=0.02, method="theory")
 
     def mean():
-        return np.mean([
-            exact_excess(s.set_params(random_state=seed).fit(X, y), X, y) for seed in range(15)
-        ])
+        return np.mean(
+            [exact_excess(s.set_params(random_state=seed).fit(X, y), X, y) for seed in range(15)]
+        )
 
     assert mean() < 0.02
     # the check is not idle
@@ -387,10 +401,16 @@ def test_theory_promises_the_mean(estimator):
 
 
 @pytest.mark.filterwarnings("ignore::dpselect.SeededNoiseWarning")
-@pytest.mark.parametrize("criterion, method", slow_but(
-    list(product(["risk", "clipped_squared_error"], ["above_threshold", "predict_verify", "doubling"])),
-    1, 5,
-))
+@pytest.mark.parametrize(
+    "criterion, method",
+    slow_but(
+        list(
+            product(["risk", "clipped_squared_error"], ["above_threshold", "predict_verify", "doubling"])
+        ),
+        1,
+        5,
+    ),
+)
 def test_the_promise_on_absolute_targets(criterion, method):
     X, y = records(RIDGE, SMALL)
     y = np.sign(y)
@@ -408,8 +428,13 @@ def test_the_promise_on_absolute_targets(criterion, method):
 
     def late(target, asked, runs):
         s = search(
-            grid={"epsilon": np.geomspace(0.03, 300, 20)}, target=asked, criterion=criterion,
-            cv=cv, public_splits=True, method=method, failure_probability=0.05,
+            grid={"epsilon": np.geomspace(0.03, 300, 20)},
+            target=asked,
+            criterion=criterion,
+            cv=cv,
+            public_splits=True,
+            method=method,
+            failure_probability=0.05,
         )
         return sum(
             s.set_params(random_state=seed).fit(X, y).reached_
@@ -428,9 +453,7 @@ def test_the_promise_on_absolute_targets(criterion, method):
 def test_the_last_model_can_be_had_if_none_is_found(method):
     estimator = ESTIMATORS[2]
     X, y = records(estimator)
-    s = search(
-        estimator, {"epsilon": [0.5, 1.0, 4.0]}, method=method, delta=1e-6, target=1e-9
-    ).fit(X, y)
+    s = search(estimator, {"epsilon": [0.5, 1.0, 4.0]}, method=method, delta=1e-6, target=1e-9).fit(X, y)
     assert s.reached_ is False and (s.best_epsilon_, s.best_index_) == (4.0, 2)
     assert np.isfinite(s.privacy_.epsilon) and s.predict(X).shape == (2000,)
     kind = "differential privacy" if method in STATIC else "ex-post"
@@ -448,9 +471,7 @@ def test_pipeline():
         BoundedScaler((-2, 2)), NormClipper(), RBFSampler(gamma=0.5, n_components=5), clone(OUTPUT)
     )
     for method in ("certified", "reduced_above_threshold", "doubling"):
-        s = search(
-            pipeline, {"dplogisticregression__epsilon": GRID["epsilon"]}, method=method
-        ).fit(X, y)
+        s = search(pipeline, {"dplogisticregression__epsilon": GRID["epsilon"]}, method=method).fit(X, y)
         assert s.best_params_ == {"dplogisticregression__epsilon": s.best_epsilon_}
         assert s.best_estimator_[-1].epsilon == s.best_epsilon_
         # five random features, whose seed is public and stays
@@ -608,8 +629,15 @@ def test_it_is_delegated_to_the_model():
     ):
         X, y = records(estimator)
         s = search(estimator)
-        every = {"predict", "predict_proba", "predict_log_proba", "decision_function",
-                 "score_samples", "transform", "inverse_transform"}
+        every = {
+            "predict",
+            "predict_proba",
+            "predict_log_proba",
+            "decision_function",
+            "score_samples",
+            "transform",
+            "inverse_transform",
+        }
         assert {name for name in every if hasattr(s, name)} == methods
         s.fit(X, y)
         assert {name for name in every if hasattr(s, name)} == methods
@@ -713,7 +741,11 @@ def test_grids_of_any_sizes(method, failure_probability):
     for epsilons in ([1.0], [1e-9, 1e9], [1.0, np.nextafter(1.0, 2.0), 1 + 1e-12]):
         for target in (1e-6, 1e6):
             s = search(
-                OUTPUT, {"epsilon": epsilons}, target, method=method, delta=1e-6,
+                OUTPUT,
+                {"epsilon": epsilons},
+                target,
+                method=method,
+                delta=1e-6,
                 failure_probability=failure_probability,
             ).fit(X, y)
             assert np.isfinite(s.privacy_.epsilon) and np.isfinite(s.best_estimator_.coef_).all()

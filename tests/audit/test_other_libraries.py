@@ -40,8 +40,13 @@ def test_whole_audits_agree(epsilon):
     # to choose an event on another: 40 % are left to count. Both are below the truth.
     without, with_record = map(iter, scores(epsilon))
     ours = epsilon_lower_bound(
-        lambda records: next(with_record if records else without), 0, 1, n_trials=N,
-        confidence=1 - SIGNIFICANCE, float_bits=False, random_state=0,
+        lambda records: next(with_record if records else without),
+        0,
+        1,
+        n_trials=N,
+        confidence=1 - SIGNIFICANCE,
+        float_bits=False,
+        random_state=0,
     ).epsilon
     without, with_record = scores(epsilon)
     theirs = auditing.CanaryScoreAuditor(with_record, without).epsilon_clopper_pearson(

@@ -43,7 +43,11 @@ def test_either_data_set_may_be_the_first():
 def test_nothing_is_found_where_nothing_is():
     found = [
         epsilon_lower_bound(
-            lambda records: rng.normal(size=2), ZEROS, ONE, n_trials=200, confidence=0.9,
+            lambda records: rng.normal(size=2),
+            ZEROS,
+            ONE,
+            n_trials=200,
+            confidence=0.9,
             random_state=seed,
         ).epsilon
         for seed, rng in ((seed, np.random.default_rng(seed)) for seed in range(40))

@@ -64,8 +64,12 @@ def all_samples(n_noise_samples):
 
 def test_the_winner_flips_in_the_published_interval_only():
     low, high = INTERVAL
-    for r0, flips in ((low - 1e-9, False), (low + 1e-9, True), (high - 1e-9, True),
-                      (high + 1e-9, False)):
+    for r0, flips in (
+        (low - 1e-9, False),
+        (low + 1e-9, True),
+        (high - 1e-9, True),
+        (high + 1e-9, False),
+    ):
         score_of = exponential_mechanism_first(r0, np.zeros(2))
         moved = abs(score_of(VOTES) - score_of(NEIGHBOUR))
         assert math.isclose(moved, 1 / 2 - 1 / n if flips else 1 / n)
@@ -140,23 +144,39 @@ COMMON = dict(classes=[0, 1], **NO_CLASSES)
     "estimator, score, draw, least",
     [
         pytest.param(
-            DPLogisticRegression(alpha=0.1, **COMMON), BrierScore(), draw_rows, (0.4, 0.7),
+            DPLogisticRegression(alpha=0.1, **COMMON),
+            BrierScore(),
+            draw_rows,
+            (0.4, 0.7),
             marks=pytest.mark.slow,
         ),
         pytest.param(
-            DPLogisticRegression(alpha=1.0, perturbation="output", **COMMON), RampScore(), draw_rows,
-            (0.4, 0.3), marks=pytest.mark.slow,
-        ),
-        pytest.param(
-            DPLinearSVC(alpha=0.1, **COMMON), RampScore(-1.0, 1.0), draw_rows, (0.9, 0.9),
+            DPLogisticRegression(alpha=1.0, perturbation="output", **COMMON),
+            RampScore(),
+            draw_rows,
+            (0.4, 0.3),
             marks=pytest.mark.slow,
         ),
         pytest.param(
-            DPPoissonRegressor(alpha=5.0, target_bound=1.0, **NO_CLASSES), PoissonDevianceScore(1.0),
-            draw_rows, (0.65, 0.65), marks=pytest.mark.slow,
+            DPLinearSVC(alpha=0.1, **COMMON),
+            RampScore(-1.0, 1.0),
+            draw_rows,
+            (0.9, 0.9),
+            marks=pytest.mark.slow,
         ),
-        (DPHistogramDensity(2.0, bin_width=0.25, random_state=root_stream(0), bounds=(0, 1)),
-         IntegratedSquaredErrorScore(), draw_numbers, (0.8, 0.3)),
+        pytest.param(
+            DPPoissonRegressor(alpha=5.0, target_bound=1.0, **NO_CLASSES),
+            PoissonDevianceScore(1.0),
+            draw_rows,
+            (0.65, 0.65),
+            marks=pytest.mark.slow,
+        ),
+        (
+            DPHistogramDensity(2.0, bin_width=0.25, random_state=root_stream(0), bounds=(0, 1)),
+            IntegratedSquaredErrorScore(),
+            draw_numbers,
+            (0.8, 0.3),
+        ),
     ],
     ids=lambda value: type(value).__name__,
 )
@@ -170,7 +190,13 @@ def test_the_bound_is_that_of_all_validation_records():
     estimator = DPHistogramDensity(2.0, bin_width=0.25, random_state=root_stream(0), bounds=(0, 1))
     parts = [
         attack_certificate(
-            estimator, IntegratedSquaredErrorScore(), draw_numbers, 20, m, random_state=0, n_trials=1,
+            estimator,
+            IntegratedSquaredErrorScore(),
+            draw_numbers,
+            20,
+            m,
+            random_state=0,
+            n_trials=1,
             n_steps=1,
         )
         for m in (1, 4)
@@ -234,9 +260,9 @@ def test_noise_from_the_records_is_caught():
     twin = NoiseFromTheRecords(alpha=0.1, **COMMON)
     honest = DPLogisticRegression(alpha=0.1, **COMMON)
     ratios = [
-        attack_certificate(
-            model, BrierScore(), draw_rows, 1000, n_trials=2, n_steps=5, random_state=0
-        )[0].ratio
+        attack_certificate(model, BrierScore(), draw_rows, 1000, n_trials=2, n_steps=5, random_state=0)[
+            0
+        ].ratio
         for model in (twin, honest)
     ]
     assert ratios[0] > 3 and ratios[1] < 1
@@ -244,7 +270,11 @@ def test_noise_from_the_records_is_caught():
 
 def test_a_certificate_of_half_the_size_is_caught():
     found = attack_certificate(
-        HalfACertificate(alpha=0.1, **COMMON), RampScore(-1.0, 1.0), draw_rows, 20, n_trials=5,
+        HalfACertificate(alpha=0.1, **COMMON),
+        RampScore(-1.0, 1.0),
+        draw_rows,
+        20,
+        n_trials=5,
         random_state=0,
     )
     assert all(part.ratio > 1.5 for part in found)
@@ -256,8 +286,13 @@ def test_a_certificate_of_half_the_size_is_caught():
 def test_an_int_repeats_the_search():
     changes = [
         attack_certificate(
-            DPLogisticRegression(alpha=0.1, **COMMON), BrierScore(), draw_rows, 10, n_trials=2,
-            n_steps=10, random_state=seed,
+            DPLogisticRegression(alpha=0.1, **COMMON),
+            BrierScore(),
+            draw_rows,
+            10,
+            n_trials=2,
+            n_steps=10,
+            random_state=seed,
         )[0]
         for seed in (0, 0, 1)
     ]
@@ -269,9 +304,7 @@ def test_an_int_repeats_the_search():
 def test_records_keep_their_form():
     bare = stability_violation(lambda X: X.sum(), draw_numbers, 5, n_trials=1, random_state=0)
     assert isinstance(bare.records, np.ndarray) and bare.records.shape == (5, 1)
-    pair = stability_violation(
-        lambda X, y: (X.T @ y).sum(), draw_rows, 5, n_trials=1, random_state=0
-    )
+    pair = stability_violation(lambda X, y: (X.T @ y).sum(), draw_rows, 5, n_trials=1, random_state=0)
     X, y = pair.neighbour
     assert X.shape == (5, 2) and y.dtype == draw_rows(np.random.default_rng(), 1)[1].dtype
     assert pair.bound is None and pair.ratio is None
@@ -302,9 +335,7 @@ def test_new_noise_at_each_call_is_refused():
     with pytest.raises(ValueError, match="not at fixed noise.*root_stream"):
         stability_violation(lambda X, y: BrierScore()(clone(model).fit(X, y), *V), draw_rows, 10)
     # attack_certificate takes one noise sample and keeps it
-    training, validation = attack_certificate(
-        model, BrierScore(), draw_rows, 10, n_trials=1, n_steps=5
-    )
+    training, validation = attack_certificate(model, BrierScore(), draw_rows, 10, n_trials=1, n_steps=5)
     assert max(training.ratio, validation.ratio) <= 1
 
 
@@ -353,7 +384,14 @@ class TakesRowsForPersons(DPLogisticRegression):
 def test_certificates_of_persons(kind):
     model = kind(alpha=0.5, classes=[0, 1], perturbation="output", epsilon=30.0)
     training, validation = attack_certificate(
-        model, BrierScore(), draw_persons, 12, persons=True, n_trials=1, n_steps=10, random_state=0,
+        model,
+        BrierScore(),
+        draw_persons,
+        12,
+        persons=True,
+        n_trials=1,
+        n_steps=10,
+        random_state=0,
     )
     assert 0.1 < validation.ratio <= 1
     assert 0.02 < training.ratio <= 1 if kind is DPLogisticRegression else training.ratio > 1

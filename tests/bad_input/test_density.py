@@ -25,7 +25,13 @@ def use(density):
     1200,
     params=changes(
         epsilon=(
-            1.0, np.float16(0.3), np.float32(3.0), np.int8(2), Fraction(1, 3), 1e-9, float("inf"),
+            1.0,
+            np.float16(0.3),
+            np.float32(3.0),
+            np.int8(2),
+            Fraction(1, 3),
+            1e-9,
+            float("inf"),
         ),
         bin_width=(0.5, [0.5, 0.25], np.float32(0.5), np.float16(0.25), Fraction(1, 2), [0.5], 1),
         bounds=((0, 1), [(0, 1), (-1, 1)], [[0, 2]], np.array([0.0, 3.0])),
@@ -37,8 +43,12 @@ def use(density):
 )
 def test_fit(params, X, again):
     return check_fit(
-        DPHistogramDensity(bin_width=0.5, random_state=0, bounds=(0, 1)), params, (X,),
-        good=(ROWS,) if again else None, use=use, loss=lambda model: float(model.epsilon),
+        DPHistogramDensity(bin_width=0.5, random_state=0, bounds=(0, 1)),
+        params,
+        (X,),
+        good=(ROWS,) if again else None,
+        use=use,
+        loss=lambda model: float(model.epsilon),
     )
 
 

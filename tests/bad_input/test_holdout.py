@@ -29,7 +29,10 @@ def same_lengths(kept):
 
 
 @cases(
-    700, params=changes(**ANSWERS), train=records(LABELS_OR_NONE), held=records(LABELS_OR_NONE),
+    700,
+    params=changes(**ANSWERS),
+    train=records(LABELS_OR_NONE),
+    held=records(LABELS_OR_NONE),
     again=st.booleans(),
 )
 def test_thresholdout(params, train, held, again):
@@ -37,8 +40,12 @@ def test_thresholdout(params, train, held, again):
         return holdout.fit(X, y, X_holdout=X_holdout, y_holdout=y_holdout)
 
     return check_fit(
-        Thresholdout(random_state=0), params, (*train, *held), fit=fit,
-        good=(ROWS, LABELS, ROWS, LABELS) if again else None, use=same_lengths,
+        Thresholdout(random_state=0),
+        params,
+        (*train, *held),
+        fit=fit,
+        good=(ROWS, LABELS, ROWS, LABELS) if again else None,
+        use=same_lengths,
         loss=lambda holdout: holdout._answers.epsilon,
     )
 
@@ -46,7 +53,11 @@ def test_thresholdout(params, train, held, again):
 @cases(500, params=changes(step=(None, 1, *ODD)), data=records(LABELS_OR_NONE), again=st.booleans())
 def test_ladder(params, data, again):
     return check_fit(
-        Ladder(), params, data, good=(ROWS, LABELS) if again else None, use=same_lengths,
+        Ladder(),
+        params,
+        data,
+        good=(ROWS, LABELS) if again else None,
+        use=same_lengths,
         loss=lambda ladder: float("inf"),
     )
 
@@ -59,24 +70,26 @@ def raising(kind):
 
 
 FUNCTIONS = st.one_of(
-    st.sampled_from([
-        lambda X, y: X[:, 1] > 0.5,
-        lambda X, y: X[:, 1] ** 2,
-        lambda X, y: X[:, 0],
-        lambda X, y: y,
-        lambda X, y: X[:, 0].tolist(),
-        lambda X, y: 1e300 * X[:, 1],
-        lambda X, y: X,
-        lambda X, y: X[:3, 0],
-        lambda X, y: float(X[0, 0]),
-        lambda X, y: X[:, 0] * np.nan,
-        lambda X, y: np.full(len(X), TEXT),
-        lambda X, y: X[:, 0] + 1j,
-        lambda X, y: None,
-        *map(raising, (ValueError, KeyError, RuntimeError, ZeroDivisionError, RecursionError)),
-        lambda X, y: np.exp(1e3 + X[:, 0]),
-        lambda X, y: print(X[0, 0]) or X[:, 0],
-    ]),
+    st.sampled_from(
+        [
+            lambda X, y: X[:, 1] > 0.5,
+            lambda X, y: X[:, 1] ** 2,
+            lambda X, y: X[:, 0],
+            lambda X, y: y,
+            lambda X, y: X[:, 0].tolist(),
+            lambda X, y: 1e300 * X[:, 1],
+            lambda X, y: X,
+            lambda X, y: X[:3, 0],
+            lambda X, y: float(X[0, 0]),
+            lambda X, y: X[:, 0] * np.nan,
+            lambda X, y: np.full(len(X), TEXT),
+            lambda X, y: X[:, 0] + 1j,
+            lambda X, y: None,
+            *map(raising, (ValueError, KeyError, RuntimeError, ZeroDivisionError, RecursionError)),
+            lambda X, y: np.exp(1e3 + X[:, 0]),
+            lambda X, y: print(X[0, 0]) or X[:, 0],
+        ]
+    ),
     junk().map(lambda value: lambda X, y: value),
     junk(),
 )

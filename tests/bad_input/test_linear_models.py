@@ -36,8 +36,12 @@ def predict(model):
     2000,
     kind=st.sampled_from([DPLogisticRegression, DPLinearSVC]),
     params=changes(
-        **SHARED | TWO_NORMS | DELTA, perturbation=("objective", "output"), intercept_scaling=ODD,
-        tol=(1e-10, 1e-12), max_iter=(0, 1, np.int8(100)), n_jobs=(None, 1, 2),
+        **SHARED | TWO_NORMS | DELTA,
+        perturbation=("objective", "output"),
+        intercept_scaling=ODD,
+        tol=(1e-10, 1e-12),
+        max_iter=(0, 1, np.int8(100)),
+        n_jobs=(None, 1, 2),
         classes=([0, 1], [0, 1, 2], (1, 0), np.array([0, 1]), None),
         class_weight=(None, {0: 0.5, 1: 2}, {1: Fraction(1, 3)}, {np.int8(0): np.float16(0.3)}, {}),
         max_sample_weight=(None, *ODD, 1e-100, 1e100),
@@ -47,25 +51,36 @@ def predict(model):
 )
 def test_classifiers(kind, params, data, again):
     return check_fit(
-        kind(classes=[0, 1], random_state=0), params, data, good=(ROWS, LABELS) if again else None,
-        use=predict, loss=lambda model: float(model.epsilon),
+        kind(classes=[0, 1], random_state=0),
+        params,
+        data,
+        good=(ROWS, LABELS) if again else None,
+        use=predict,
+        loss=lambda model: float(model.epsilon),
     )
 
 
 @cases(
     1500,
     params=changes(
-        **SHARED, perturbation=("covariance", "objective", "output"), delta=(0.0, 1e-6, 0.5),
+        **SHARED,
+        perturbation=("covariance", "objective", "output"),
+        delta=(0.0, 1e-6, 0.5),
         target_range=(*ODD, (-1e-100, 1e-100), (-1e100, 1e100), (2, 1)),
-        data_norm_l1=(None, *ODD), coef_bound=(None, *ODD),
+        data_norm_l1=(None, *ODD),
+        coef_bound=(None, *ODD),
     ),
     data=records({**GOOD_LABELS, **NUMBERS}),
     again=st.booleans(),
 )
 def test_ridge(params, data, again):
     return check_fit(
-        DPRidge(random_state=0, target_range=(-1, 1)), params, data,
-        good=(ROWS, ROWS[:, 0]) if again else None, use=predict, loss=lambda model: float(model.epsilon),
+        DPRidge(random_state=0, target_range=(-1, 1)),
+        params,
+        data,
+        good=(ROWS, ROWS[:, 0]) if again else None,
+        use=predict,
+        loss=lambda model: float(model.epsilon),
     )
 
 
@@ -78,8 +93,12 @@ def test_ridge(params, data, again):
         tol=(1e-10, 1e-12),
         max_sample_weight=(None, *ODD, 1e-100, 1e100),
         target_range=(
-            (0, 1), [-1e100, 1e100], np.array([-5, 5], np.int8), (np.float16(0.3), Fraction(1, 3)),
-            (0, 1e-99), (1e99, 1e100),
+            (0, 1),
+            [-1e100, 1e100],
+            np.array([-5, 5], np.int8),
+            (np.float16(0.3), Fraction(1, 3)),
+            (0, 1e-99),
+            (1e99, 1e100),
         ),
     ),
     data=records({**GOOD_LABELS, **NUMBERS}),
@@ -98,14 +117,17 @@ def test_huber(params, data, again):
 
 @cases(
     300,
-    model=st.sampled_from([
-        kind.fit(ROWS, LABELS)
-        for kind in (
-            DPLogisticRegression(classes=[0, 1]), DPRidge(target_range=(-1, 1)),
-            DPLinearSVC(classes=[0, 1]),
-            DPHuberRegressor(target_range=(0, 1)),
-        )
-    ]),
+    model=st.sampled_from(
+        [
+            kind.fit(ROWS, LABELS)
+            for kind in (
+                DPLogisticRegression(classes=[0, 1]),
+                DPRidge(target_range=(-1, 1)),
+                DPLinearSVC(classes=[0, 1]),
+                DPHuberRegressor(target_range=(0, 1)),
+            )
+        ]
+    ),
     data=records(),
 )
 def test_predict(model, data):

@@ -43,9 +43,7 @@ def test_selection(name, scores, sensitivities, epsilon, state):
             sensitivities = sensitivities[0]
         found = attempt(lambda: mechanism(scores, sensitivities, epsilon, state))
     if found.error is not None:
-        check_error(
-            found.error, ("scores", "sensitivities", "sensitivity", "epsilon", "random_state")
-        )
+        check_error(found.error, ("scores", "sensitivities", "sensitivity", "epsilon", "random_state"))
         return "error"
     if name == "exponential_noise_scales":
         assert np.isfinite(found.value).all() and (found.value >= 0).all()
@@ -59,10 +57,18 @@ def test_selection(name, scores, sensitivities, epsilon, state):
     state=st.one_of(
         junk(),
         st.integers(-10, 2**80),
-        st.sampled_from([
-            None, 0, np.uint8(3), 2**100, np.random.SeedSequence(1), np.random.default_rng(1),
-            np.random.RandomState(1), noise.InnerStream(bytes(32)),
-        ]),
+        st.sampled_from(
+            [
+                None,
+                0,
+                np.uint8(3),
+                2**100,
+                np.random.SeedSequence(1),
+                np.random.default_rng(1),
+                np.random.RandomState(1),
+                noise.InnerStream(bytes(32)),
+            ]
+        ),
     ),
 )
 def test_generators(state):
@@ -71,9 +77,7 @@ def test_generators(state):
     )
     if found.error is None:
         generator, stream, seeded = found.value
-        assert (
-            0 <= generator.random() < 1 and len(stream.key) == 32 and seeded == (state is not None)
-        )
+        assert 0 <= generator.random() < 1 and len(stream.key) == 32 and seeded == (state is not None)
         return "result"
     check_error(found.error, ("random_state",))
     return "error"
@@ -84,9 +88,7 @@ LAWS = {
     "geometric": dict(
         shape=COUNTS, rate=st.sampled_from([0.5, [0.5], 1e-3, np.float16(0.3), float("inf")])
     ),
-    "discrete_laplace": dict(
-        shape=COUNTS, ratio=st.sampled_from([0.0, 0.5, 0.999, np.float32(0.5)])
-    ),
+    "discrete_laplace": dict(shape=COUNTS, ratio=st.sampled_from([0.0, 0.5, 0.999, np.float32(0.5)])),
     "grid_laplace": dict(
         values=st.sampled_from([np.array([0.1, -1.0]), [0.5], 0.5, np.array([])]),
         scales=st.sampled_from([1.0, 1e-3, np.float16(0.3), 1e200]),
@@ -96,7 +98,9 @@ LAWS = {
         shape=COUNTS, low=st.sampled_from([0.1, 1e-9, 1]), high=st.sampled_from([1, 1e9])
     ),
     "SphericalLaplacePath": dict(
-        n_vectors=COUNTS, dimension=COUNTS, low=st.sampled_from([0.1, 1e-9, 1]),
+        n_vectors=COUNTS,
+        dimension=COUNTS,
+        low=st.sampled_from([0.1, 1e-9, 1]),
         high=st.sampled_from([1, 1e9]),
     ),
 }
@@ -105,9 +109,9 @@ LAWS = {
 def arguments(name):
     """Draw a law and its arguments, at most one of which is junk."""
     good = st.fixed_dictionaries(LAWS[name])
-    bad = st.tuples(
-        good, st.sampled_from([key for key in LAWS[name] if key not in SHAPES]), junk()
-    ).map(lambda drawn: {**drawn[0], drawn[1]: drawn[2]})
+    bad = st.tuples(good, st.sampled_from([key for key in LAWS[name] if key not in SHAPES]), junk()).map(
+        lambda drawn: {**drawn[0], drawn[1]: drawn[2]}
+    )
     return st.tuples(st.just(name), st.one_of(good, bad))
 
 
@@ -199,12 +203,21 @@ def test_epsilon_lower_bound(params):
         n_steps=(0, 3),
         random_state=(0, None),
         score_of=(
-            np.mean, lambda records: np.random.default_rng().random(), lambda records: "a text",
-            lambda records: np.nan, lambda records: None, lambda records: records, 5,
+            np.mean,
+            lambda records: np.random.default_rng().random(),
+            lambda records: "a text",
+            lambda records: np.nan,
+            lambda records: None,
+            lambda records: records,
+            5,
         ),
         draw_records=(
-            lambda rng, size: rng.random(size), lambda rng, size: rng.random(size + 1), 5,
-            lambda rng, size: (rng.random(size),), lambda rng, size: None, lambda rng, size: (),
+            lambda rng, size: rng.random(size),
+            lambda rng, size: rng.random(size + 1),
+            5,
+            lambda rng, size: (rng.random(size),),
+            lambda rng, size: None,
+            lambda rng, size: (),
             lambda rng, size: [0.5] * size,
         ),
     ),

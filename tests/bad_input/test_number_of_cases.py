@@ -13,8 +13,14 @@ from . import (
 from .properties import CASES
 
 FAMILIES = (
-    test_density, test_evaluation, test_holdout, test_linear_models, test_mechanisms, test_preprocessing,
-    test_searches, test_statements,
+    test_density,
+    test_evaluation,
+    test_holdout,
+    test_linear_models,
+    test_mechanisms,
+    test_preprocessing,
+    test_searches,
+    test_statements,
 )
 
 

@@ -41,9 +41,20 @@ def within(step):
     700,
     params=changes(
         bounds=(
-            (0, 1), [(0, 1), (-1, 1)], np.array([0.0, 3.0]), (-1e308, 1e308), (0.0, 5e-324),
-            (0, np.float16(3)), [(0, 1)], (-4e307, 4e307), (0, 10**400), ("0", "1"), (1e300, 2e300),
-            {"a": (0, 1), "b": (0, 2)}, {"a": (0, 1)}, {},
+            (0, 1),
+            [(0, 1), (-1, 1)],
+            np.array([0.0, 3.0]),
+            (-1e308, 1e308),
+            (0.0, 5e-324),
+            (0, np.float16(3)),
+            [(0, 1)],
+            (-4e307, 4e307),
+            (0, 10**400),
+            ("0", "1"),
+            (1e300, 2e300),
+            {"a": (0, 1), "b": (0, 2)},
+            {"a": (0, 1)},
+            {},
         )
     ),
     X=tables(),
@@ -78,20 +89,43 @@ def test_norm_clipper(params, X, again):
 )
 def test_private_bounds(params, X, again):
     return check_fit(
-        DPBoundsScaler(random_state=0), params, (X,), good=(ROWS,) if again else None, use=within,
+        DPBoundsScaler(random_state=0),
+        params,
+        (X,),
+        good=(ROWS,) if again else None,
+        use=within,
         loss=lambda step: float(step.epsilon),
     )
 
 
 BOTH = {"a": {"bounds": (0, 1), "missing": True}, "b": {"bounds": (-1, 1), "transform": "arcsinh"}}
 ENTRIES = (
-    (0, 1), [0.0, 5e-324], (-1e308, 1e308), (0, 10**400), [1, 2, 3], ["0", "1"], ["a", "a"], ["a", 1],
-    bool, "bool", np.dtype(bool), None, {}, {"bounds": 3}, {"bounds": (0, 1), "transform": "log1p"},
-    {"bounds": (-3, 1), "transform": "log1p"}, {"bounds": (0, 1), "transform": ["log1p"]},
-    {"bounds": (0, 1), "missing": True, "fill": 0.5}, {"bounds": (0, 1), "missing": 1, "fill": "x"},
-    {"bounds": (0, 1), "categories": ["a", "b"]}, {"categories": [0, 1.0, True]},
-    {"categories": ["a", None]}, {"categories": ["a"], "missing": True}, {"categories": 5},
-    {"categories": [0, "b"], "unknown": True, "unit": "m"}, {"bounds": (0, 1), "unit": 5},
+    (0, 1),
+    [0.0, 5e-324],
+    (-1e308, 1e308),
+    (0, 10**400),
+    [1, 2, 3],
+    ["0", "1"],
+    ["a", "a"],
+    ["a", 1],
+    bool,
+    "bool",
+    np.dtype(bool),
+    None,
+    {},
+    {"bounds": 3},
+    {"bounds": (0, 1), "transform": "log1p"},
+    {"bounds": (-3, 1), "transform": "log1p"},
+    {"bounds": (0, 1), "transform": ["log1p"]},
+    {"bounds": (0, 1), "missing": True, "fill": 0.5},
+    {"bounds": (0, 1), "missing": 1, "fill": "x"},
+    {"bounds": (0, 1), "categories": ["a", "b"]},
+    {"categories": [0, 1.0, True]},
+    {"categories": ["a", None]},
+    {"categories": ["a"], "missing": True},
+    {"categories": 5},
+    {"categories": [0, "b"], "unknown": True, "unit": "m"},
+    {"bounds": (0, 1), "unit": 5},
 )
 
 
@@ -111,7 +145,14 @@ def encode(step):
         n_epsilon=(None, 100, np.float32(1e4), float("inf"), 0, -1.0, float("nan"), "1", True),
         categories=("simplex", "onehot", "ordinal"),
         cut_points=(
-            None, {}, {"a": [0.5]}, {"b": (-0.5, 0)}, {"a": [0, 1]}, {"a": [0.7, 0.3]}, {"c": [1]}, 5
+            None,
+            {},
+            {"a": [0.5]},
+            {"b": (-0.5, 0)},
+            {"a": [0, 1]},
+            {"a": [0.7, 0.3]},
+            {"c": [1]},
+            5,
         ),
         pairs=((), [("a", "b")], [("a", "a")], [("a", "c")], ["ab"], [("a",)], [([], {})], 5),
         n_fourier=(0, 3, -1, 2.0),
@@ -144,11 +185,16 @@ def test_public_schema(entries, whole):
 
 @cases(
     300,
-    step=st.sampled_from([
-        BoundedScaler((0, 1)).fit(ROWS), NormClipper().fit(ROWS), NormClipper("l1", 0.5).fit(ROWS),
-        DPBoundsScaler().fit(ROWS), TableEncoder(BOTH).fit(ROWS),
-        TableEncoder(["0", "1"]).fit(ROWS),
-    ]),
+    step=st.sampled_from(
+        [
+            BoundedScaler((0, 1)).fit(ROWS),
+            NormClipper().fit(ROWS),
+            NormClipper("l1", 0.5).fit(ROWS),
+            DPBoundsScaler().fit(ROWS),
+            TableEncoder(BOTH).fit(ROWS),
+            TableEncoder(["0", "1"]).fit(ROWS),
+        ]
+    ),
     X=tables(),
 )
 def test_transform(step, X):
@@ -199,9 +245,7 @@ STEPS = [
     ),
 )
 def test_pipeline_check(steps, whole, trusted):
-    pipeline = (
-        whole if whole is not None else Pipeline([(str(i), step) for i, step in enumerate(steps)])
-    )
+    pipeline = whole if whole is not None else Pipeline([(str(i), step) for i, step in enumerate(steps)])
     found = attempt(lambda: check_pipeline_privacy(pipeline, trusted))
     if found.error is None:
         assert found.value is None

@@ -125,8 +125,16 @@ def test_an_honest_one_passes(again):
 @pytest.mark.parametrize(
     "kind",
     [
-        Quotes, QuotesInTheContext, Warns, Prints, Overflows, Stumbles, NamesNothing, HalfFitted,
-        Understates, NotFinite,
+        Quotes,
+        QuotesInTheContext,
+        Warns,
+        Prints,
+        Overflows,
+        Stumbles,
+        NamesNothing,
+        HalfFitted,
+        Understates,
+        NotFinite,
     ],
 )
 def test_a_broken_twin_is_caught(kind):

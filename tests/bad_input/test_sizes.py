@@ -36,7 +36,9 @@ MODELS = (
         for more in (*PERTURBATIONS, {}, {"delta": 1e-6})
     ),
     (DPHistogramDensity(bin_width=0.5, bounds=(0, 1)), None, {}),
-    (BoundedScaler((0, 1)), None, {}), (NormClipper(), None, {}), (DPBoundsScaler(), None, {}),
+    (BoundedScaler((0, 1)), None, {}),
+    (NormClipper(), None, {}),
+    (DPBoundsScaler(), None, {}),
 )
 NAMES = [f"{type(model).__name__} {more}" for model, _, more in MODELS]
 
@@ -73,7 +75,9 @@ def test_searches(model, y, more, strategy):
     for name in ("alpha", "data_norm"):
         for value in SIZES:
             search = StabilityGridSearchCV(
-                clone(model).set_params(**more), {name: [value, 1.0]}, strategy=strategy,
+                clone(model).set_params(**more),
+                {name: [value, 1.0]},
+                strategy=strategy,
                 epsilon=1.0,
             )
             try:

@@ -12,12 +12,24 @@ from .properties import attempt, cases, check_error
 from .values import GOOD_LABELS, NUMBERS, changes, junk, records
 
 NAMES = (
-    "epsilon", "delta", "kind", "adjacency", "label", "seeded", "composition", "parts", "losses",
+    "epsilon",
+    "delta",
+    "kind",
+    "adjacency",
+    "label",
+    "seeded",
+    "composition",
+    "parts",
+    "losses",
 )
 LOSSES = [
-    PrivacyLoss(0.5), PrivacyLoss(1e308), PrivacyLoss(float("inf")), PrivacyLoss(0.0, 0.6),
+    PrivacyLoss(0.5),
+    PrivacyLoss(1e308),
+    PrivacyLoss(float("inf")),
+    PrivacyLoss(0.0, 0.6),
     PrivacyLoss(0.1, kind="ex-post", seeded=True),
-    PrivacyLoss(0.1, adjacency="add or remove one record"), PrivacyLoss(np.float16(0.3)),
+    PrivacyLoss(0.1, adjacency="add or remove one record"),
+    PrivacyLoss(np.float16(0.3)),
 ]
 
 
@@ -41,7 +53,12 @@ def check_loss(loss):
         seeded=(True, False),
         composition=("sequential", "parallel", "release"),
         parts=(
-            (LOSSES[0], LOSSES[0]), (LOSSES[0],), (LOSSES[4],), (LOSSES[5],), [LOSSES[0]], (0.5,),
+            (LOSSES[0], LOSSES[0]),
+            (LOSSES[0],),
+            (LOSSES[4],),
+            (LOSSES[5],),
+            [LOSSES[0]],
+            (0.5,),
         ),
     ),
 )
@@ -80,9 +97,7 @@ def test_composition(how, losses, more):
     make=st.one_of(
         st.builds(
             lambda params: (metrics.RampScore, params),
-            changes(
-                low=(-1.0, 0, np.float16(0.3), Fraction(1, 3)), high=(2.0, np.float32(1.5), 10)
-            ),
+            changes(low=(-1.0, 0, np.float16(0.3), Fraction(1, 3)), high=(2.0, np.float32(1.5), 10)),
         ),
         st.builds(
             lambda params: (metrics.ClippedSquaredErrorScore, params),

@@ -23,12 +23,61 @@ JUNK = [
     *map(
         always,
         (
-            float("nan"), float("inf"), -float("inf"), -0.0, 0, 0.0, -1, -0.5, 1, 2, 0.5, 3.0,
-            1e308, -1e308, 1e-320, 5e-324, 1e-9, 1e-12, 1e100, 10**400, -(10**400), 2**62, 2**64,
-            Fraction(1, 3), Fraction(1, 10**400), Fraction(10**400), Decimal("0.5"), Decimal("NaN"),
-            True, False, np.True_, "", "auto", "a text", "0.5", "l1", "raise", b"bytes", None, 1j,
-            (), (0.5,), (0.0, 1.0), (1.0, 0.0), frozenset({1}), range(2), range(3), ..., object(),
-            type, len, np.nan, np.datetime64("2020-01-01"), pd.NA, pd.NaT,
+            float("nan"),
+            float("inf"),
+            -float("inf"),
+            -0.0,
+            0,
+            0.0,
+            -1,
+            -0.5,
+            1,
+            2,
+            0.5,
+            3.0,
+            1e308,
+            -1e308,
+            1e-320,
+            5e-324,
+            1e-9,
+            1e-12,
+            1e100,
+            10**400,
+            -(10**400),
+            2**62,
+            2**64,
+            Fraction(1, 3),
+            Fraction(1, 10**400),
+            Fraction(10**400),
+            Decimal("0.5"),
+            Decimal("NaN"),
+            True,
+            False,
+            np.True_,
+            "",
+            "auto",
+            "a text",
+            "0.5",
+            "l1",
+            "raise",
+            b"bytes",
+            None,
+            1j,
+            (),
+            (0.5,),
+            (0.0, 1.0),
+            (1.0, 0.0),
+            frozenset({1}),
+            range(2),
+            range(3),
+            ...,
+            object(),
+            type,
+            len,
+            np.nan,
+            np.datetime64("2020-01-01"),
+            pd.NA,
+            pd.NaT,
         ),
     ),
     *(
@@ -36,11 +85,7 @@ JUNK = [
         for kind in (np.float16, np.float32, np.float64, np.longdouble)
         for value in (0.3, 1e-5, 3.0, -1, 0, "nan", "inf")
     ),
-    *(
-        always(kind(value))
-        for kind in (np.int8, np.uint8, np.int64, np.uint64)
-        for value in (0, 1, 100)
-    ),
+    *(always(kind(value)) for kind in (np.int8, np.uint8, np.int64, np.uint64) for value in (0, 1, 100)),
     always(np.int8(-3)),
     list,
     dict,
@@ -275,15 +320,20 @@ def records(good_labels=GOOD_LABELS, width=2, sizes=(2, 7, 30)):
     pairs = [
         (good_tables, labels)
         for good_tables, labels in (
-            (GOOD_TABLES, good_labels), (GOOD_TABLES, good_labels), (BAD_TABLES, good_labels),
+            (GOOD_TABLES, good_labels),
+            (GOOD_TABLES, good_labels),
+            (BAD_TABLES, good_labels),
             (GOOD_TABLES, {**BAD_LABELS, **NUMBERS}),
         )
     ]
     return st.one_of(
         *(
             st.builds(
-                make, st.sampled_from(list(one.values())), st.sampled_from(list(other.values())),
-                st.sampled_from(sizes), st.integers(0, 99),
+                make,
+                st.sampled_from(list(one.values())),
+                st.sampled_from(list(other.values())),
+                st.sampled_from(sizes),
+                st.integers(0, 99),
             )
             for one, other in pairs
         )

@@ -18,10 +18,13 @@ MODEL = DPLogisticRegression(epsilon=5.0, classes=[0, 1])
 
 def table(seed, n=400):
     rng = np.random.default_rng(seed)
-    return pd.DataFrame({
-        "age": rng.integers(10, 100, n), "job": rng.choice(["clerk", "farmer", "pirate"], n),
-        "income": np.where(rng.random(n) < 0.1, np.nan, rng.lognormal(10, 1, n)),
-    })
+    return pd.DataFrame(
+        {
+            "age": rng.integers(10, 100, n),
+            "job": rng.choice(["clerk", "farmer", "pirate"], n),
+            "income": np.where(rng.random(n) < 0.1, np.nan, rng.lognormal(10, 1, n)),
+        }
+    )
 
 
 def pytest_collection_modifyitems(items):

@@ -12,9 +12,12 @@ def test_fairlearn(numbers):
     group = np.where(numbers.new[:, 1] > 0, "a", "b")
     own, plain = (
         metrics.MetricFrame(
-            metrics=accuracy_score, y_true=numbers.labels, y_pred=model.predict(numbers.new),
+            metrics=accuracy_score,
+            y_true=numbers.labels,
+            y_pred=model.predict(numbers.new),
             sensitive_features=group,
-        ).by_group for model in (numbers.model, numbers.plain)
+        ).by_group
+        for model in (numbers.model, numbers.plain)
     )
     assert own.equals(plain) and set(own.index) == {"a", "b"}
 

@@ -13,7 +13,6 @@ def test_joblib(people, tmp_path):
         loaded = joblib.load(tmp_path / "model.joblib")
         with joblib.parallel_config("loky", n_jobs=2):
             halves = joblib.Parallel()(
-                joblib.delayed(loaded.predict_proba)(part)
-                for part in (people.new[:50], people.new[50:])
+                joblib.delayed(loaded.predict_proba)(part) for part in (people.new[:50], people.new[50:])
             )
         np.testing.assert_allclose(np.vstack(halves), expected, atol=1e-12)

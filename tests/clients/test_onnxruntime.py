@@ -11,7 +11,8 @@ runtime = pytest.importorskip("onnxruntime")
 def test_onnxruntime(people):
     session = runtime.InferenceSession(to_onnx(people.model).SerializeToString())
     given = {
-        "age": people.new[["age"]].to_numpy(float), "income": people.new[["income"]].to_numpy(float),
+        "age": people.new[["age"]].to_numpy(float),
+        "income": people.new[["income"]].to_numpy(float),
         "job": people.new[["job"]].to_numpy(object),
     }
     found, label = session.run(["probabilities", "label"], given)

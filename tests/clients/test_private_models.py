@@ -21,7 +21,9 @@ from dpselect.testing.attempts import Untouchable, attempt
 from .conftest import table
 
 DECLARED = {
-    "adjacency": "add or remove one record", "conversion": "remove and add", "classes": [0, 1],
+    "adjacency": "add or remove one record",
+    "conversion": "remove and add",
+    "classes": [0, 1],
 }
 JOBS = ["clerk", "farmer", "pirate"]
 
@@ -36,13 +38,20 @@ def records(n=2000):
 def boosting():
     privacy = pytest.importorskip("interpret.privacy")
     estimator = privacy.DPExplainableBoostingClassifier(
-        feature_names=["age", "job"], feature_types=["continuous", JOBS], max_rounds=50, n_jobs=1,
+        feature_names=["age", "job"],
+        feature_types=["continuous", JOBS],
+        max_rounds=50,
+        n_jobs=1,
         privacy_bounds={"age": (0, 100)},
     )
     public = pd.DataFrame({"age": [0.0] * 3, "job": JOBS})
     return PrivateModel(
-        estimator, **DECLARED, delta=1e-6, delta_parameter="delta",
-        public_parameters=["feature_types", "privacy_bounds"], public_records=(public, [0, 1, 1]),
+        estimator,
+        **DECLARED,
+        delta=1e-6,
+        delta_parameter="delta",
+        public_parameters=["feature_types", "privacy_bounds"],
+        public_records=(public, [0, 1, 1]),
     )
 
 
@@ -50,7 +59,9 @@ def boosting():
 def forest():
     models = pytest.importorskip("diffprivlib.models")
     return PrivateModel(
-        models.RandomForestClassifier(bounds=(-1, 1)), **DECLARED, classes_parameter="classes",
+        models.RandomForestClassifier(bounds=(-1, 1)),
+        **DECLARED,
+        classes_parameter="classes",
         public_parameters=["bounds"],
     )
 
@@ -92,8 +103,10 @@ def test_a_search_over_kinds(other, request):
     theirs = clone(request.getfixturevalue(other))
     if other == "boosting":
         theirs.set_params(
-            estimator__feature_names=None, estimator__feature_types=["continuous"] * 3,
-            estimator__privacy_bounds=np.array([[-1.0, 1.0]] * 3), estimator__max_rounds=5,
+            estimator__feature_names=None,
+            estimator__feature_types=["continuous"] * 3,
+            estimator__privacy_bounds=np.array([[-1.0, 1.0]] * 3),
+            estimator__max_rounds=5,
             public_records=(np.zeros((2, 3)), [0, 1]),
         )
     ours = DPLogisticRegression(classes=[0, 1])
@@ -104,6 +117,6 @@ def test_a_search_over_kinds(other, request):
     assert fitted.privacy_.epsilon == 1.0 and fitted.score(*records(100)) < 0
     assert fitted.privacy_.delta == pytest.approx(1e-6 if other == "boosting" else 0.0)
     with pytest.raises(CertificateError, match="conversion='remove and add'"):
-        clone(search).set_params(
-            param_grid={"model": [ours, theirs.set_params(conversion=None)]}
-        ).fit(Untouchable(), Untouchable())
+        clone(search).set_params(param_grid={"model": [ours, theirs.set_params(conversion=None)]}).fit(
+            Untouchable(), Untouchable()
+        )

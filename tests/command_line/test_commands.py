@@ -179,8 +179,10 @@ def test_a_density_is_in_the_units_of_the_table(run, folder):
     _, out, _ = run("predict", TRUST, "model.pkl", "new.csv")
     found = np.exp(pd.read_csv(io.StringIO(out))["log_density"])
     area = 30 * 12.5
-    at = [table.query("`age from` == @age and `bmi from` == @bmi")["share"].item() / area
-          for age, bmi in ((30, 22.5), (90, 47.5))]
+    at = [
+        table.query("`age from` == @age and `bmi from` == @bmi")["share"].item() / area
+        for age, bmi in ((30, 22.5), (90, 47.5))
+    ]
     assert found.tolist() == pytest.approx([*at, 0])
     # noise of scale 0.002, so counts are nearly those of the records
     records = pd.read_csv(folder / "waits.csv")
@@ -243,11 +245,14 @@ def test_figures_of_a_model_that_was_made_in_python(run, folder, classes):
     assert (code, err) == (0, "") and strict(out)["figures"]["accuracy"]["low"] > 0.9
 
 
-@pytest.mark.parametrize("given, target, figures", [
-    (WAITING_TIME, ["--target", "wait"], ["r2", "rmse", "mae", "bias"]),
-    ([*WAITING_TIME, "--task", "counts"], ["--target", "wait"], ["r2", "rmse", "mae", "bias"]),
-    (WITHOUT_TARGET, [], ["integrated_squared_error", "log_gain", "zero_density"]),
-])
+@pytest.mark.parametrize(
+    "given, target, figures",
+    [
+        (WAITING_TIME, ["--target", "wait"], ["r2", "rmse", "mae", "bias"]),
+        ([*WAITING_TIME, "--task", "counts"], ["--target", "wait"], ["r2", "rmse", "mae", "bias"]),
+        (WITHOUT_TARGET, [], ["integrated_squared_error", "log_gain", "zero_density"]),
+    ],
+)
 def test_figures_of_other_models(run, folder, given, target, figures):
     # one that is outside of the bounds, for both
     rows = pd.read_csv(folder / "waits.csv").assign(person=np.arange(200) // 2)

@@ -55,7 +55,8 @@ def appears(run, folder, monkeypatch, argv, name):
 
 
 WRITES = [
-    ([*FULL, "--save", "new.skops"], "new.skops"), ([*FULL, "--report", "new.html"], "new.html"),
+    ([*FULL, "--save", "new.skops"], "new.skops"),
+    ([*FULL, "--report", "new.html"], "new.html"),
     (["predict", TRUST, "m.pkl", "data.csv", "--output", "new.csv"], "new.csv"),
     (["schema", "data.csv", "--output", "new.json"], "new.json"),
     (["report", TRUST, "m.pkl", "--output", "new.md"], "new.md"),
@@ -196,15 +197,31 @@ def is_replaced(run, argv, names):
     return found
 
 
-NAMES = ["l.ledger", "./l.ledger", "linked.csv", "l.ledger-wal", "l.ledger-SHM", "l.ledger-journal",
-         "linked.csv-wal", "copy-wal"]
+NAMES = [
+    "l.ledger",
+    "./l.ledger",
+    "linked.csv",
+    "l.ledger-wal",
+    "l.ledger-SHM",
+    "l.ledger-journal",
+    "linked.csv-wal",
+    "copy-wal",
+]
 
 
-@pytest.mark.parametrize("argv", [
-    ["predict", TRUST, "m.pkl", "data.csv", "--output"], ["schema", "data.csv", "--output"],
-    [*FULL, "--save"], [*FULL, "--report"], ["report", TRUST, "m.pkl", "--output"],
-    [*EVALUATE, "--report"], ["export", TRUST, "m.pkl", "--output"],
-], ids=lambda argv: f"{argv[0]} {argv[-1]}")
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["predict", TRUST, "m.pkl", "data.csv", "--output"],
+        ["schema", "data.csv", "--output"],
+        [*FULL, "--save"],
+        [*FULL, "--report"],
+        ["report", TRUST, "m.pkl", "--output"],
+        [*EVALUATE, "--report"],
+        ["export", TRUST, "m.pkl", "--output"],
+    ],
+    ids=lambda argv: f"{argv[0]} {argv[-1]}",
+)
 def test_no_ledger_is_replaced_whatever_is_forced(run, folder, ledger, model, argv):
     (folder / "copy-wal").write_bytes(b"\x37\x7f\x06\x82 of a ledger that was lost")
     names = NAMES
@@ -250,20 +267,29 @@ def test_only_files_are_replaced(refused, folder):
 # --- one file for two uses
 
 
-@pytest.mark.parametrize("argv, said", [
-    (["schema", "data.csv", "--output", "data.csv"], "FILE and --output"),
-    (["schema", "data.csv", "--output", "./data.csv"], "FILE and --output"),
-    (["schema", "data.csv", "--output", "link.csv"], "FILE and --output"),
-    (["schema", "data.csv", "--output", "hard.csv"], "FILE and --output"),
-    (["schema", "data.csv", "--check", "waits.json", "--output", "waits.json"], "--check and --output"),
-    ([*FULL, "--report", "folder/../schema.json"], "--schema and --report"),
-    ([*FULL, "--ledger", "new.md", "--report", "NEW.md"], "--ledger and --report"),
-    ([*FULL, "--save", "m.pkl", "--report", "m.pkl"], "--save and --report"),
-    (["predict", "m.skops", "data.csv", "--output", "m.skops"], "MODEL and --output"),
-    (["export", "m.skops", "--output", "M.skops"], "MODEL and --output"),
-    (["report", "m.skops", "--ledger", "l.md", "--output", "l.md"], "--ledger and --output"),
-    (["evaluate", "m.skops", "data.csv", "--epsilon", "1", "--report", "m.skops"], "MODEL and --report"),
-])
+@pytest.mark.parametrize(
+    "argv, said",
+    [
+        (["schema", "data.csv", "--output", "data.csv"], "FILE and --output"),
+        (["schema", "data.csv", "--output", "./data.csv"], "FILE and --output"),
+        (["schema", "data.csv", "--output", "link.csv"], "FILE and --output"),
+        (["schema", "data.csv", "--output", "hard.csv"], "FILE and --output"),
+        (
+            ["schema", "data.csv", "--check", "waits.json", "--output", "waits.json"],
+            "--check and --output",
+        ),
+        ([*FULL, "--report", "folder/../schema.json"], "--schema and --report"),
+        ([*FULL, "--ledger", "new.md", "--report", "NEW.md"], "--ledger and --report"),
+        ([*FULL, "--save", "m.pkl", "--report", "m.pkl"], "--save and --report"),
+        (["predict", "m.skops", "data.csv", "--output", "m.skops"], "MODEL and --output"),
+        (["export", "m.skops", "--output", "M.skops"], "MODEL and --output"),
+        (["report", "m.skops", "--ledger", "l.md", "--output", "l.md"], "--ledger and --output"),
+        (
+            ["evaluate", "m.skops", "data.csv", "--epsilon", "1", "--report", "m.skops"],
+            "MODEL and --report",
+        ),
+    ],
+)
 def test_one_file_for_two_uses_is_refused_before_anything_is_read(
     refused, folder, monkeypatch, argv, said
 ):

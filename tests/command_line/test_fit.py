@@ -61,12 +61,21 @@ run()
 
 def test_demo_as_a_process_that_has_no_pandas():
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", WITHOUT_PANDAS], capture_output=True, text=True,
+        [sys.executable, "-W", "error", "-c", WITHOUT_PANDAS],
+        capture_output=True,
+        text=True,
         env=ENVIRONMENT,
     )
     assert done.returncode == 0 and done.stderr == ""
-    expected = ["Plan for 455 records and 10 columns", "Chosen parameters", "alpha = ",
-              "(epsilon = 3, delta = 0) differential privacy", "Not released", "AUC", "only because"]
+    expected = [
+        "Plan for 455 records and 10 columns",
+        "Chosen parameters",
+        "alpha = ",
+        "(epsilon = 3, delta = 0) differential privacy",
+        "Not released",
+        "AUC",
+        "only because",
+    ]
     places = [done.stdout.index(text) for text in expected]
     assert places == sorted(places)
 
@@ -93,8 +102,17 @@ def test_the_demo_plans_before_it_loads_the_records(monkeypatch, capsys):
 def test_text(run):
     code, out, err = run(*FULL, "--lines", "--alpha", "0.03", "0.3")
     assert (code, err) == (0, "")
-    expected = ["Plan for 200 records and 3 columns", "Chosen parameters", "towards well",
-              "intercept", "  age ", "smoker_never, ever", "bmi", "epsilon = 2", "Not released"]
+    expected = [
+        "Plan for 200 records and 3 columns",
+        "Chosen parameters",
+        "towards well",
+        "intercept",
+        "  age ",
+        "smoker_never, ever",
+        "bmi",
+        "epsilon = 2",
+        "Not released",
+    ]
     places = [out.index(text) for text in expected]
     assert places == sorted(places)
     assert SECRET not in out and "the scores of the candidates" not in out
@@ -105,15 +123,17 @@ def test_text(run):
     (["--target", "gap", "--task", "counts"], "the log of the count"),
 ])  # fmt: skip
 def test_the_text_of_curves_adds_up_to_predictions(run, folder, more, unit):
-    (folder / "data.csv").write_text(as_csv(
-        [[*row, "NA" if i % 9 == 0 else i % 7, i % 5] for i, row in enumerate(records())],
-        [*HEADER, "visits", "gap"],
-    ))
+    (folder / "data.csv").write_text(
+        as_csv(
+            [[*row, "NA" if i % 9 == 0 else i % 7, i % 5] for i, row in enumerate(records())],
+            [*HEADER, "visits", "gap"],
+        )
+    )
     visits = {"visits": {"bounds": [0, 8], "missing": True, "transform": "log1p"}, "gap": [0, 6]}
     (folder / "schema.json").write_text(json.dumps(SCHEMA | visits))
     code, out, err = run(*FULL, *more, "--save", "model.pkl")
     assert (code, err) == (0, "") and f"what values add to {unit}\n" in out and SECRET not in out
-    shown = out[out.index(unit):out.index("Privacy loss")]
+    shown = out[out.index(unit) : out.index("Privacy loss")]
     added = {k: float(v) for k, v in re.findall(r"^  (\S.*?) +(\S+)$", shown, re.MULTILINE)}
     search = pickle.loads((folder / "model.pkl").read_bytes())
     row = {"age": 60, "smoker": "no", "bmi": 35, "visits": None, "gap": 3, "out come": "well"}
@@ -155,10 +175,23 @@ TASKS = {
     "lines": ([*FULL, "--lines"], "DPLogisticRegression"),
     "numbers": (["fit", "waits.csv", *WAITING_TIME], "DPHuberRegressor"),
     "counts": (["fit", "waits.csv", *WAITING_TIME, "--task", "counts"], "DPPoissonRegressor"),
-    "density": (["fit", "waits.csv", *WAITING_TIME[2:], "--task", "density", "--drop", "wait", "--bins",
-                 "4"], "DPHistogramDensity"),
-    "accuracy first": (["fit", "waits.csv", *WAITING_TIME[:2], "--epsilon", "1e6", *WAITING_TIME[4:],
-                        "--excess-risk", "20"], "DPHuberRegressor"),
+    "density": (
+        ["fit", "waits.csv", *WAITING_TIME[2:], "--task", "density", "--drop", "wait", "--bins", "4"],
+        "DPHistogramDensity",
+    ),
+    "accuracy first": (
+        [
+            "fit",
+            "waits.csv",
+            *WAITING_TIME[:2],
+            "--epsilon",
+            "1e6",
+            *WAITING_TIME[4:],
+            "--excess-risk",
+            "20",
+        ],
+        "DPHuberRegressor",
+    ),
 }
 
 
@@ -214,7 +247,7 @@ def test_model_and_evaluation_in_one_loss(run, folder, task):
         assert planned["n_samples"] == 150 and PrivacyLedger("l.ledger").spent()[0] == 2.0
         assert "there are 200" in text
     code, out, _ = run(*argv)
-    assert code == 0 and list(found["figures"])[0] in out[out.index("How good it is"):]
+    assert code == 0 and list(found["figures"])[0] in out[out.index("How good it is") :]
     assert "How good it is" not in run(*argv[:-2])[1]
 
 
@@ -304,8 +337,9 @@ def test_what_else_a_schema_says(run, folder):
     code, out, err = run(*FULL, "--lines", "--json", "--save", "model.pkl")
     assert (code, err) == (0, "")
     encoder = pickle.loads((folder / "model.pkl").read_bytes()).best_estimator_[0]
-    strange = pd.DataFrame([[None, None, 10], [120, "a pipe", 10], [0, 1, 10]],
-                           columns=["age", "smoker", "bmi"])
+    strange = pd.DataFrame(
+        [[None, None, 10], [120, "a pipe", 10], [0, 1, 10]], columns=["age", "smoker", "bmi"]
+    )
     gap, pipe, one = encoder.transform(strange)
     assert gap.tolist() == [2 * np.arcsinh(50) / np.arcsinh(120) - 1, 1, 0, 0, 0, 0, 0, 1, -1]
     assert pipe.tolist() == [1, 0, 0, 0, 0, 0, 1, 0, -1]
@@ -475,6 +509,8 @@ CALLS = {STAGES["writing"]: 3}
 # until then nothing has come out that depends on a record
 FREE = ("reading", "planning")
 needs_forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks here")
+
+
 def disturbed(folder, place, disturb, argv):
     """Run the command in a process that something happens to at a place.
 
@@ -545,18 +581,28 @@ def fill_the_disk():
 
 
 SAYS = {
-    "reading": "set TMPDIR", "planning": "set TMPDIR", "training": "disk of the ledger",
-    "committing": "disk of the ledger", "saving": "could not be written (File too large), and the",
+    "reading": "set TMPDIR",
+    "planning": "set TMPDIR",
+    "training": "disk of the ledger",
+    "committing": "disk of the ledger",
+    "saving": "could not be written (File too large), and the",
     # what was on the disk by then has its name
-    "writing": "disk of the ledger", "naming": "disk of the ledger", "reporting": "disk of the ledger",
+    "writing": "disk of the ledger",
+    "naming": "disk of the ledger",
+    "reporting": "disk of the ledger",
 }
 
 
 @needs_forks
-@pytest.mark.parametrize("stage", [
-    pytest.param(stage, marks=[] if stage in ("committing", "saving", "reporting") else pytest.mark.slow)
-    for stage in STAGES
-])
+@pytest.mark.parametrize(
+    "stage",
+    [
+        pytest.param(
+            stage, marks=[] if stage in ("committing", "saving", "reporting") else pytest.mark.slow
+        )
+        for stage in STAGES
+    ],
+)
 def test_a_disk_that_is_full_leaves_no_half_model_and_no_uncounted_loss(run, folder, stage):
     assert run("ledger", "create", "l.ledger", "--epsilon", "3")[0] == 0
     code, said = disturbed(folder, STAGES[stage], fill_the_disk, ALL_FILES)
@@ -613,8 +659,11 @@ def test_an_output_on_a_full_disk(run, folder, more):
     assert run("ledger", "create", "l.ledger", "--epsilon", "3")[0] == 0
     code, said = disturbed(folder, STAGES["reading"], fill_the_output, [*ALL_FILES, *more])
     assert (code, said) == (
-        2, "error: The output could not be printed, or a temporary file written, to its end (No space "
-        "left on device).\n"
+        2,
+        (
+            "error: The output could not be printed, or a temporary file written, to its end (No space "
+            "left on device).\n"
+        ),
     )
     # a plan is printed first, and without it nothing is spent
     check_what_is_left(folder, "printing", free=not more)
@@ -631,8 +680,10 @@ def test_steps_are_told_where_a_person_looks_on(run, monkeypatch):
     lines = [line.partition(" s] ")[2] for line in err.splitlines()]
     assert code == 0 and "s]" not in out and SECRET not in err
     assert lines == [
-        "reading 'data.csv'", "choosing among 2 candidates by 'auto'",
-        "training the chosen model on 160 records", "evaluating the model on what was set aside",
+        "reading 'data.csv'",
+        "choosing among 2 candidates by 'auto'",
+        "training the chosen model on 160 records",
+        "evaluating the model on what was set aside",
         "writing 'm.pkl'",
     ]
     code, _, err = run("predict", TRUST, "m.pkl", "data.csv")
@@ -685,17 +736,26 @@ def test_no_warning_of_a_library_is_quoted(capsys):
         assert (SECRET in "".join(capsys.readouterr())) == issubclass(kind, PrivacyLeakWarning), kind
 
 
-@pytest.mark.parametrize("argv, code, said", [
-    (FULL, 2, "error: The output could not be printed to its end (Broken pipe).\n"),
-    # which costs nothing, and is often piped to head
-    (["schema", "data.csv"], 141, ""),
-])
+@pytest.mark.parametrize(
+    "argv, code, said",
+    [
+        (FULL, 2, "error: The output could not be printed to its end (Broken pipe).\n"),
+        # which costs nothing, and is often piped to head
+        (["schema", "data.csv"], 141, ""),
+    ],
+)
 def test_an_output_that_nobody_reads(folder, argv, code, said):
     reader, writer = os.pipe()
     os.close(reader)
     with os.fdopen(writer, "w") as stdout:
-        done = subprocess.run([sys.executable, "-m", "dpselect", *argv], stdout=stdout, text=True,
-                              stderr=subprocess.PIPE, cwd=folder, env=ENVIRONMENT)
+        done = subprocess.run(
+            [sys.executable, "-m", "dpselect", *argv],
+            stdout=stdout,
+            text=True,
+            stderr=subprocess.PIPE,
+            cwd=folder,
+            env=ENVIRONMENT,
+        )
     assert (done.returncode, done.stderr) == (code, said)
 
 

@@ -28,9 +28,12 @@ from dpselect.preprocessing import tabular_pipeline
 from .conftest import SCHEMA, records
 
 sio = pytest.importorskip("skops.io")
-COMMANDS = (["predict", "model.skops", "data.csv"], ["report", "model.skops"],
-            ["export", "model.skops", "--output", "plain.skops"],
-            ["evaluate", "model.skops", "data.csv", "--target", "out come", "--epsilon", "1"])
+COMMANDS = (
+    ["predict", "model.skops", "data.csv"],
+    ["report", "model.skops"],
+    ["export", "model.skops", "--output", "plain.skops"],
+    ["evaluate", "model.skops", "data.csv", "--target", "out come", "--epsilon", "1"],
+)
 
 
 def part(loader, name, number=0, **more):
@@ -64,10 +67,18 @@ def packed(root, protocol=2, files=()):
 def runs_a_command(mark):
     """A file that calls ``os.system``, which a module of the library has under its own name."""
     module = part("FunctionNode", "dpselect._command_line.files.os", 1)
-    method = part("MethodNode", "dpselect._command_line.files.os", 2,
-                  content={"func": "system", "obj": module})
-    return packed(part("DictNode", "builtins.dict", 3, key_types=listed(method, number=4),
-                       content={f"echo > {mark}": text(1, 5)}))
+    method = part(
+        "MethodNode", "dpselect._command_line.files.os", 2, content={"func": "system", "obj": module}
+    )
+    return packed(
+        part(
+            "DictNode",
+            "builtins.dict",
+            3,
+            key_types=listed(method, number=4),
+            content={f"echo > {mark}": text(1, 5)},
+        )
+    )
 
 
 def prefix_rule(content):
@@ -79,6 +90,7 @@ def prefix_rule(content):
 @pytest.fixture
 def prefixes(monkeypatch):
     """The loader with the broken rule."""
+
     def install(content):
         monkeypatch.setattr(models, "foreign_part", prefix_rule)
         monkeypatch.setattr(models, "TRUSTED_TYPES", sio.get_untrusted_types(data=content))
@@ -108,10 +120,13 @@ def attributes():
             continue
         values = vars(import_module(found.name)).items()
         for kind in (ismodule, isfunction, isclass):
-            names |= {*[
-                f"{found.name}.{name}" for name, value in values
-                if kind(value) and getattr(value, "__module__", "") != found.name
-            ][:1]}
+            names |= {
+                *[
+                    f"{found.name}.{name}"
+                    for name, value in values
+                    if kind(value) and getattr(value, "__module__", "") != found.name
+                ][:1]
+            }
     return sorted(names - {*TRUSTED_TYPES})
 
 
@@ -122,16 +137,28 @@ def kinds_of_parts():
 def files_with(loader):
     """Files with an attribute of a module of the library in the place of a type of a model."""
     content = {
-        "DictNode": {}, "DefaultDictNode": {"main": text(1, 1), "default_factory": text(1, 2)},
-        "MethodNode": {"func": "x"}, "MaskedArrayNode": {"data": text(1, 1), "mask": text(1, 2)},
+        "DictNode": {},
+        "DefaultDictNode": {"main": text(1, 1), "default_factory": text(1, 2)},
+        "MethodNode": {"func": "x"},
+        "MaskedArrayNode": {"data": text(1, 1), "mask": text(1, 2)},
         "PartialNode": dict.fromkeys(("func", "args", "kwds", "namespace"), text(1, 1)),
-        "SliceNode": dict.fromkeys(("start", "stop", "step")), "JsonNode": "1",
+        "SliceNode": dict.fromkeys(("start", "stop", "step")),
+        "JsonNode": "1",
         "ConstructorFromReduceNode": listed(number=1, loader="TupleNode", name="builtins.tuple"),
         "ObjectNode": named(9),
     }.get(loader, [])
     for name in attributes():
-        found = part(loader, name, 20, content=content, attrs=text([], 5), type="json", file="none",
-                     key_types=listed(number=6), shape=text([0], 7))
+        found = part(
+            loader,
+            name,
+            20,
+            content=content,
+            attrs=text([], 5),
+            type="json",
+            file="none",
+            key_types=listed(number=6),
+            shape=text([0], 7),
+        )
         if loader == "MethodNode":
             found["content"] = {"func": "x", "obj": part("FunctionNode", name, 8)}
         yield name, packed(found)
@@ -163,8 +190,16 @@ def test_a_twin_that_trusts_all_names_of_the_library_is_caught():
 
 
 def test_every_kind_of_part_is_tried():
-    assert {"ObjectNode", "MethodNode", "FunctionNode", "TypeNode", "OperatorFuncNode", "PartialNode",
-            "CachedNode", "ConstructorFromReduceNode"} <= {*LOADERS}
+    assert {
+        "ObjectNode",
+        "MethodNode",
+        "FunctionNode",
+        "TypeNode",
+        "OperatorFuncNode",
+        "PartialNode",
+        "CachedNode",
+        "ConstructorFromReduceNode",
+    } <= {*LOADERS}
     assert len(attributes()) > 300
 
 
@@ -173,20 +208,30 @@ def test_every_kind_of_part_is_tried():
 
 def in_an_array(**attributes):
     """A file with an object as an item of an array, which numpy looks into."""
-    item = part("ObjectNode", "dpselect.preprocessing.schema.PublicSchema", 1,
-                content=named(4, **attributes))
+    item = part(
+        "ObjectNode", "dpselect.preprocessing.schema.PublicSchema", 1, content=named(4, **attributes)
+    )
     shape = listed(text(1, 10), text(3, 11), loader="TupleNode", name="builtins.tuple", number=12)
     return packed(part("NdArrayNode", "numpy.ndarray", 13, type="json", content=[item], shape=shape))
 
 
 def test_no_object_is_taken_for_an_address_in_memory():
     memory = (ctypes.c_double * 3)(2.0, 3.0, 5.0)
-    address = named(30, **{
-        "shape": listed(text(3, 31), loader="TupleNode", name="builtins.tuple", number=32),
-        "typestr": text("<f8", 33), "version": text(3, 34),
-        "data": listed(text(ctypes.addressof(memory), 35), text(False, 36), loader="TupleNode",
-                       name="builtins.tuple", number=37),
-    })
+    address = named(
+        30,
+        **{
+            "shape": listed(text(3, 31), loader="TupleNode", name="builtins.tuple", number=32),
+            "typestr": text("<f8", 33),
+            "version": text(3, 34),
+            "data": listed(
+                text(ctypes.addressof(memory), 35),
+                text(False, 36),
+                loader="TupleNode",
+                name="builtins.tuple",
+                number=37,
+            ),
+        },
+    )
     content = in_an_array(__array_interface__=address)
     with pytest.raises(ValueError, match="attributes that no model has"):
         models.foreign_part(content)
@@ -194,11 +239,15 @@ def test_no_object_is_taken_for_an_address_in_memory():
     assert np.array_equal(sio.loads(content, trusted=TRUSTED_TYPES), [[2.0, 3.0, 5.0]])
 
 
-@pytest.mark.parametrize("attributes", [
-    # a list of pairs becomes attributes, too
-    listed(listed(text("__array_interface__", 40), text(1, 41), number=42), number=43),
-    text({"__array_interface__": 1}, 44), named(50, **{"a b": text(1, 51)}),
-])
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        # a list of pairs becomes attributes, too
+        listed(listed(text("__array_interface__", 40), text(1, 41), number=42), number=43),
+        text({"__array_interface__": 1}, 44),
+        named(50, **{"a b": text(1, 51)}),
+    ],
+)
 def test_attributes_that_no_model_has(attributes):
     loss = part("ObjectNode", "dpselect.accounting.privacy_loss.PrivacyLoss", 60, content=attributes)
     with pytest.raises(ValueError, match="attributes that no model has"):
@@ -219,9 +268,12 @@ def test_a_call_that_has_the_name_of_a_type():
     """skops does not look at the names of these, or calls them with what the file says."""
     for name in ("numpy.clip", "dpselect.accounting.privacy_loss.PrivacyLoss"):
         made = part("ConstructorFromReduceNode", name, 1, content=listed(number=2))
-        later = part("PartialNode", name, 3, content=dict.fromkeys(
-            ("func", "args", "kwds", "namespace"), text(None, 4)
-        ))
+        later = part(
+            "PartialNode",
+            name,
+            3,
+            content=dict.fromkeys(("func", "args", "kwds", "namespace"), text(None, 4)),
+        )
         for found in (made, later):
             assert models.foreign_part(packed(found)) == name
             assert sio.get_untrusted_types(data=packed(found)) == [name]  # and the name is trusted

@@ -16,10 +16,14 @@ PAGE = (Path(__file__).parents[2] / "doc" / "command_line.rst").read_text()
 
 def test_every_command_of_the_page_runs(run, folder):
     rng, n = np.random.default_rng(0), 400
-    table = pd.DataFrame({
-        "age": rng.integers(18, 91, n), "income": np.where(rng.random(n) < 0.1, np.nan, 3e4),
-        "work": rng.choice(["private", "public", "none"], n), "ill": rng.choice(["no", "yes"], n),
-    })
+    table = pd.DataFrame(
+        {
+            "age": rng.integers(18, 91, n),
+            "income": np.where(rng.random(n) < 0.1, np.nan, 3e4),
+            "work": rng.choice(["private", "public", "none"], n),
+            "ill": rng.choice(["no", "yes"], n),
+        }
+    )
     table.to_csv("data.csv", index=False)
     for name in ("visits.csv", "held_out.csv"):
         table.assign(patient=rng.integers(100, size=n)).to_csv(name, index=False)
@@ -44,8 +48,9 @@ def test_python_runs_no_file_beside_the_records_if_it_is_told_so(folder):
         (folder / f"{name}.py").write_text("open('ran', 'w')")
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     argv = ["-m", "dpselect", "schema", "data.csv"]
-    said = subprocess.run([sys.executable, "-P", *argv], capture_output=True, text=True, cwd=folder,
-                          env=environment)
+    said = subprocess.run(
+        [sys.executable, "-P", *argv], capture_output=True, text=True, cwd=folder, env=environment
+    )
     assert said.returncode == 0 and "out come" in said.stdout and not (folder / "ran").exists()
     subprocess.run([sys.executable, *argv], capture_output=True, cwd=folder, env=environment)
     assert (folder / "ran").exists()

@@ -70,20 +70,27 @@ def test_losses_of_rows_are_counted_for_persons(run, folder, rows, delta):
     assert own.spent() > (0.5, delta) or (rows or 1) == 1
 
 
-@pytest.mark.parametrize("argv, says", [
-    ([*FULL, "--person", "age"], "The column 'age' (--person) says whose row it is"),
-    ([*FULL, "--person", "out come"], "The column 'out come' (--person)"),
-    ([*FULL, "--person", "nobody"], "it lacks the column 'nobody'"),
-    ([*FULL, "--person", "gaps"], "its column 'gaps' names the persons and has missing values"),
-    ([*FULL, "--person", "few"], "has fewer than 5 persons"),
-    ([*FULL, "--person", "patient", "--drop", "patient"], "the schema lacks its column"),
-    ([*FULL, "--person", "patient", "--ledger", "rows"], "made with --persons go together"),
-    ([*FULL, "--ledger", "persons"], "made with --persons go together"),
-    (["ledger", "spend", "rows", "--epsilon", "1", "--label", "a", "--rows-per-person", "2"],
-     "means nothing to a budget of records"),
-    (["ledger", "spend", "persons", "--epsilon", "1", "--label", "a", "--rows-per-person", "0"],
-     "--rows-per-person must be"),
-])
+@pytest.mark.parametrize(
+    "argv, says",
+    [
+        ([*FULL, "--person", "age"], "The column 'age' (--person) says whose row it is"),
+        ([*FULL, "--person", "out come"], "The column 'out come' (--person)"),
+        ([*FULL, "--person", "nobody"], "it lacks the column 'nobody'"),
+        ([*FULL, "--person", "gaps"], "its column 'gaps' names the persons and has missing values"),
+        ([*FULL, "--person", "few"], "has fewer than 5 persons"),
+        ([*FULL, "--person", "patient", "--drop", "patient"], "the schema lacks its column"),
+        ([*FULL, "--person", "patient", "--ledger", "rows"], "made with --persons go together"),
+        ([*FULL, "--ledger", "persons"], "made with --persons go together"),
+        (
+            ["ledger", "spend", "rows", "--epsilon", "1", "--label", "a", "--rows-per-person", "2"],
+            "means nothing to a budget of records",
+        ),
+        (
+            ["ledger", "spend", "persons", "--epsilon", "1", "--label", "a", "--rows-per-person", "0"],
+            "--rows-per-person must be",
+        ),
+    ],
+)
 def test_refusals(refused, folder, argv, says):
     rows = [[*row, f"id{i % N}", "" if i == 3 else i, i % 2] for i, row in enumerate(records())]
     drop = [name for name in ("gaps", "few", "patient") if name not in argv]

@@ -20,7 +20,7 @@ EVALUATE = ["evaluate", TRUST, "model.pkl", "data.csv", "--target", "out come", 
 
 def without(argv, option):
     at = argv.index(option)
-    return argv[:at] + argv[at + 2:]
+    return argv[:at] + argv[at + 2 :]
 
 
 @pytest.mark.parametrize("argv, says", [
@@ -78,8 +78,8 @@ def without(argv, option):
     (["schema"], "required: FILE"),
     (["schema", "lost.csv"], "cannot be read (No such file"),
     (["schema", "data.csv", "--check", "waits.json"],
-     "lacks the columns 'out come' and 'smoker', which --drop leaves out; the records lack its column "
-     "'wait'"),
+     ("lacks the columns 'out come' and 'smoker', which --drop leaves out; the records lack its column "
+     "'wait'")),
     (["schema", "data.csv", "--output", "schema.json"], "is there already"),
     (["predict"], "required: MODEL, FILE"),
     (["predict", TRUST, "lost.pkl", "data.csv"], "The model 'lost.pkl' cannot be read"),
@@ -174,61 +174,79 @@ def test_skops_is_asked_for_before_the_fit(refused, monkeypatch):
 # --- schemas
 
 
-@pytest.mark.parametrize("text, says", [
-    ("{", "not valid JSON (line 1)"),
-    ("[" * 100_000, "not valid JSON"),
-    (b"\xff\xfe", "not valid JSON"),
-    ("[1, 2]", "no JSON object"),
-    ('{"age": [0, 1], "age": [0, 2]}', "of 'age' (it is there twice)"),
-    ('{"age": [0, 1], "age ": [0, 2]}', "of 'age' (it is there twice)"),
-    ('{"age": {"bounds": [0, 1], "bounds": [0, 2]}}', "of 'bounds' (it is there twice)"),
-    ('{"age": [0, Infinity]}', "two finite numbers"),
-    ('{"age": [0, NaN]}', "two finite numbers"),
-    ('{"age": [0, 1e999]}', "two finite numbers"),
-    (f'{{"age": [0, 1{"0" * 400}]}}', "two finite numbers"),
-    (f'{{"age": [0, 1{"0" * 5000}]}}', "not valid JSON"),
-    ('{"age": [5, 5]}', "low < high"),
-    ('{"age": [9, 5]}', "low < high"),
-    ('{"age": [1, 2, 3]}', "categories are written as texts"),
-    ('{"age": [1]}', "not two bounds"),
-    ('{"age": [true, 1]}', "two finite numbers"),
-    ('{"age": [0, "120"]}', "two finite numbers"),
-    ('{"age": []}', "neither bounds nor a list of categories"),
-    ('{"age": 3}', "neither bounds nor a list of categories"),
-    ('{"age": null}', "not filled in"),
-    ('{"smoker": ["yes"]}', "fewer than two categories"),
-    ('{"smoker": ["yes", "yes "]}', "categories that mean the same"),
-    ('{"age": [5, 5], "bmi": null, "bmi": 3, "smoker": {"categories": ["a"], "fill": 1}}',
-     "of 'bmi' (it is there twice), of column 'age' (its bounds are not two finite numbers low < high), "
-     "of column 'bmi' (it is neither bounds nor a list of categories), of column 'smoker' (it has fewer "
-     "than two categories, so it tells nothing, and it has 'fill', which means nothing there); write"),
-])
-@pytest.mark.parametrize("argv", [FULL, ["schema", "data.csv", "--check", "schema.json"]],
-                         ids=lambda argv: argv[0])
+@pytest.mark.parametrize(
+    "text, says",
+    [
+        ("{", "not valid JSON (line 1)"),
+        ("[" * 100_000, "not valid JSON"),
+        (b"\xff\xfe", "not valid JSON"),
+        ("[1, 2]", "no JSON object"),
+        ('{"age": [0, 1], "age": [0, 2]}', "of 'age' (it is there twice)"),
+        ('{"age": [0, 1], "age ": [0, 2]}', "of 'age' (it is there twice)"),
+        ('{"age": {"bounds": [0, 1], "bounds": [0, 2]}}', "of 'bounds' (it is there twice)"),
+        ('{"age": [0, Infinity]}', "two finite numbers"),
+        ('{"age": [0, NaN]}', "two finite numbers"),
+        ('{"age": [0, 1e999]}', "two finite numbers"),
+        (f'{{"age": [0, 1{"0" * 400}]}}', "two finite numbers"),
+        (f'{{"age": [0, 1{"0" * 5000}]}}', "not valid JSON"),
+        ('{"age": [5, 5]}', "low < high"),
+        ('{"age": [9, 5]}', "low < high"),
+        ('{"age": [1, 2, 3]}', "categories are written as texts"),
+        ('{"age": [1]}', "not two bounds"),
+        ('{"age": [true, 1]}', "two finite numbers"),
+        ('{"age": [0, "120"]}', "two finite numbers"),
+        ('{"age": []}', "neither bounds nor a list of categories"),
+        ('{"age": 3}', "neither bounds nor a list of categories"),
+        ('{"age": null}', "not filled in"),
+        ('{"smoker": ["yes"]}', "fewer than two categories"),
+        ('{"smoker": ["yes", "yes "]}', "categories that mean the same"),
+        (
+            '{"age": [5, 5], "bmi": null, "bmi": 3, "smoker": {"categories": ["a"], "fill": 1}}',
+            (
+                "of 'bmi' (it is there twice), of column 'age' (its bounds are not two finite numbers "
+                "low < high), of column 'bmi' (it is neither bounds nor a list of categories), of "
+                "column 'smoker' (it has fewer than two categories, so it tells nothing, and it has "
+                "'fill', which means nothing there); write"
+            ),
+        ),
+    ],
+)
+@pytest.mark.parametrize(
+    "argv", [FULL, ["schema", "data.csv", "--check", "schema.json"]], ids=lambda argv: argv[0]
+)
 def test_malformed_schemas(refused, folder, argv, text, says):
     (folder / "schema.json").write_bytes(text if isinstance(text, bytes) else text.encode())
     assert says in refused(*argv)
 
 
-@pytest.mark.parametrize("change, says", [
-    ({"out come": [0, 1]}, "its column 'out come' has numeric bounds, but holds"),
-    ({"out come": {"categories": ["ill", "well"], "missing": True}}, "its classes in the schema"),
-    ({"out come": {"bounds": [0, 1], "missing": True}}, "no gaps"),
-    ({"height": [0, 3]}, "it lacks the column 'height'"),
-    ({"bmi": None}, "the schema lacks its column 'bmi'"),
-    ({"bmi": ["low", "high"]}, "its column 'bmi' holds something that the schema does not list"),
-    ({"smoker": [0, 1]}, "its column 'smoker' has numeric bounds, but holds"),
-    ({"smoker": ["yes", "no"]}, "its column 'smoker' holds something"),
-    ({"out come": ["ill", "dead"]}, "its column 'out come' holds something"),
-    ({"bmi": ["low", "high"], "smoker": [0, 1]},
-     "its column 'smoker' has numeric bounds, but holds something that is not a finite number (of a "
-     "date write the days since a public one); its column 'bmi' holds"),
-    ({"height": [0, 3], "bmi": None},
-     "it lacks the column 'height'; the schema lacks its column 'bmi', which --drop leaves out"),
-    ({**dict.fromkeys("abcdefghijklmnop", [0, 1])}, "'l' and 4 more."),
-    ({"height": [0, 3], "nose": [0, 1]}, "it lacks the columns 'height' and 'nose'."),
-    ({"out come": {"bounds": [0, 1], "transform": "log1p"}}, "has a transform in the schema"),
-])
+@pytest.mark.parametrize(
+    "change, says",
+    [
+        ({"out come": [0, 1]}, "its column 'out come' has numeric bounds, but holds"),
+        ({"out come": {"categories": ["ill", "well"], "missing": True}}, "its classes in the schema"),
+        ({"out come": {"bounds": [0, 1], "missing": True}}, "no gaps"),
+        ({"height": [0, 3]}, "it lacks the column 'height'"),
+        ({"bmi": None}, "the schema lacks its column 'bmi'"),
+        ({"bmi": ["low", "high"]}, "its column 'bmi' holds something that the schema does not list"),
+        ({"smoker": [0, 1]}, "its column 'smoker' has numeric bounds, but holds"),
+        ({"smoker": ["yes", "no"]}, "its column 'smoker' holds something"),
+        ({"out come": ["ill", "dead"]}, "its column 'out come' holds something"),
+        (
+            {"bmi": ["low", "high"], "smoker": [0, 1]},
+            (
+                "its column 'smoker' has numeric bounds, but holds something that is not a finite "
+                "number (of a date write the days since a public one); its column 'bmi' holds"
+            ),
+        ),
+        (
+            {"height": [0, 3], "bmi": None},
+            "it lacks the column 'height'; the schema lacks its column 'bmi', which --drop leaves out",
+        ),
+        ({**dict.fromkeys("abcdefghijklmnop", [0, 1])}, "'l' and 4 more."),
+        ({"height": [0, 3], "nose": [0, 1]}, "it lacks the columns 'height' and 'nose'."),
+        ({"out come": {"bounds": [0, 1], "transform": "log1p"}}, "has a transform in the schema"),
+    ],
+)
 def test_schemas_that_do_not_fit(refused, folder, change, says):
     schema = {name: value for name, value in {**SCHEMA, **change}.items() if value is not None}
     (folder / "schema.json").write_text(json.dumps(schema))
@@ -262,7 +280,8 @@ SPOILT = {
     "no UTF-8": lambda cells: ["\xff", *cells[1:]],
 } | {
     f"{cell!r} in column {j}": lambda cells, j=j, cell=cell: [*cells[:j], cell, *cells[j + 1 :]]
-    for cell in ("", "inf", "other") for j in range(3)
+    for cell in ("", "inf", "other")
+    for j in range(3)
 }
 
 

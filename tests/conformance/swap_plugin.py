@@ -32,7 +32,11 @@ class GridSearchCV(StabilityGridSearchCV):
 # The very same constructor, code and all, but for one default.
 _init = StabilityGridSearchCV.__init__
 GridSearchCV.__init__ = FunctionType(
-    _init.__code__, _init.__globals__, "__init__", _init.__defaults__, _init.__closure__,
+    _init.__code__,
+    _init.__globals__,
+    "__init__",
+    _init.__defaults__,
+    _init.__closure__,
 )
 GridSearchCV.__init__.__kwdefaults__ = {**_init.__kwdefaults__, "epsilon": float("inf")}
 

@@ -71,7 +71,9 @@ ESTIMATORS = [
     StabilityGridSearchCV(DPLogisticRegression(), {"alpha": [0.01, 0.1]}),
     StabilityGridSearchCV(DPRidge(target_range=(-1, 1)), {"alpha": [0.01, 0.1]}),
     PrivateModel(
-        SignedSum(), adjacency="add or remove one record", conversion="remove and add",
+        SignedSum(),
+        adjacency="add or remove one record",
+        conversion="remove and add",
         classes_parameter="labels",
     ),
     selector(LogisticRegression(), "accuracy"),
@@ -125,10 +127,17 @@ WEIGHTS = {
     "check_sample_weight_equivalence_on_sparse_data": "the mean is over all records",
     "check_all_zero_sample_weights_error": "an error would tell that no record weighs more",
 }
-UNBOUNDED_WEIGHTS = dict.fromkeys([
-    *WEIGHTS, "check_sample_weights_pandas_series", "check_sample_weights_not_an_array",
-    "check_sample_weights_list", "check_sample_weights_shape", "check_sample_weights_not_overwritten",
-], "refused without max_sample_weight")
+UNBOUNDED_WEIGHTS = dict.fromkeys(
+    [
+        *WEIGHTS,
+        "check_sample_weights_pandas_series",
+        "check_sample_weights_not_an_array",
+        "check_sample_weights_list",
+        "check_sample_weights_shape",
+        "check_sample_weights_not_overwritten",
+    ],
+    "refused without max_sample_weight",
+)
 
 
 def expected_failures(estimator):

@@ -29,8 +29,11 @@ EXPECTED_FAILURES = {
     **{
         f"test_search_callbacks_{name}": CALLBACKS
         for name in (
-            "no_propagation[search0-True]", "no_propagation[search0-False]",
-            "propagation[search0-True]", "propagation[search0-False]", "receive_sample_weight",
+            "no_propagation[search0-True]",
+            "no_propagation[search0-False]",
+            "propagation[search0-True]",
+            "propagation[search0-False]",
+            "receive_sample_weight",
             "with_partial_fit_failures",
         )
     },
@@ -48,7 +51,9 @@ EXPECTED_FAILURES = {
 RUNS = {
     # (those of RandomizedSearchCV meet nothing of ours)
     "sklearn.model_selection.tests.test_search": (
-        "not random_search and not RandomizedSearchCV and not estimator1", 100, 70
+        "not random_search and not RandomizedSearchCV and not estimator1",
+        100,
+        70,
     ),
     "sklearn.tests.test_metaestimators": (None, 25, 5),
     "sklearn.tests.test_metaestimators_metadata_routing": ("[GridSearchCV]", 7, 6),
@@ -83,19 +88,18 @@ def run_swapped(module, selection, tmp_path):
         for child in case:
             if child.tag in ("failure", "error", "skipped"):
                 outcome, message = child.tag, child.get("message", "")
-        fits = sum(
-            int(p.get("value"))
-            for p in case.iter("property")
-            if p.get("name") == "swapped_fits"
-        )
+        fits = sum(int(p.get("value")) for p in case.iter("property") if p.get("name") == "swapped_fits")
         results[case.get("name")] = (outcome, message, fits)
     return results
 
 
-@pytest.mark.parametrize("module", [
-    module if module.endswith("routing") else pytest.param(module, marks=pytest.mark.slow)
-    for module in RUNS
-])
+@pytest.mark.parametrize(
+    "module",
+    [
+        module if module.endswith("routing") else pytest.param(module, marks=pytest.mark.slow)
+        for module in RUNS
+    ],
+)
 def test_sklearn_own_tests(module, tmp_path):
     selection, least_passed, least_fitted = RUNS[module]
     results = run_swapped(module, selection, tmp_path)

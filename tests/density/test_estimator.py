@@ -97,8 +97,9 @@ def test_nothing_left_is_uniform():
 
 
 def test_discrete_laplace_noise_has_the_smaller_variance():
-    draws = DPHistogramDensity(5.0, noise="discrete_laplace", bin_width=1e-5, bounds=(0,
-        1)).standard_noise(1)
+    draws = DPHistogramDensity(
+        5.0, noise="discrete_laplace", bin_width=1e-5, bounds=(0, 1)
+    ).standard_noise(1)
     ratio = math.exp(-2.5)
     assert math.isclose(draws.var(), 2 * ratio / (1 - ratio) ** 2, rel_tol=0.1)
     assert draws.var() < 8 / 5.0**2
@@ -212,7 +213,8 @@ def test_the_widths_that_an_error_names_are_accepted():
             number_of_bins(0.0, high, width)
         named = str(caught.value).rpartition("write ")[2].rstrip(".").split(" or ")
         assert [number_of_bins(0.0, high, float(text)) for text in named] == [
-            math.ceil(high / width), math.floor(high / width)
+            math.ceil(high / width),
+            math.floor(high / width),
         ]
 
 
@@ -341,9 +343,7 @@ def test_validation_certificate_is_attained():
 
 
 def sums(calibration, size):
-    return np.array([
-        calibration.standard_noise(np.random.default_rng(i)).sum() for i in range(size)
-    ])
+    return np.array([calibration.standard_noise(np.random.default_rng(i)).sum() for i in range(size)])
 
 
 def calibrated(epsilon, n_cells, noise="laplace"):
@@ -392,8 +392,9 @@ def test_certificate_knows_listed_columns():
     # a search asks before it knows the shape of X
     model = DPHistogramDensity(bin_width=[0.1, 0.2], bounds=[(0, 1), (0, 2)])
     assert model.stability_certificate(ISE, 10, 1).span == pytest.approx(2 / 0.02)
-    assert DPHistogramDensity(bounds=(0, 1)).stability_certificate(ISE, 10,
-        2).span == pytest.approx(2 / 0.1**2)
+    assert DPHistogramDensity(bounds=(0, 1)).stability_certificate(ISE, 10, 2).span == pytest.approx(
+        2 / 0.1**2
+    )
 
 
 def test_other_scores_are_refused_with_the_pair():

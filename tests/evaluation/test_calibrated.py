@@ -69,7 +69,8 @@ def test_calibration_is_nearly_scikit_learns(method, evaluation):
 
 def test_without_a_method_probabilities_stay():
     np.testing.assert_allclose(
-        calibrated(MODEL, NOISY, method=None).predict_proba(TEST[0]), MODEL.predict_proba(TEST[0]),
+        calibrated(MODEL, NOISY, method=None).predict_proba(TEST[0]),
+        MODEL.predict_proba(TEST[0]),
         atol=1e-12,
     )
 
@@ -131,11 +132,21 @@ def test_what_it_costs():
 
 @pytest.mark.parametrize("method", METHODS)
 def test_it_is_a_function_of_what_was_released(method):
-    again = type(NOISY)(**{name: getattr(NOISY, name) for name in (
-        "counts_", "n_records", "privacy_", "classes", "calibrated_scores",
-    )})
-    for one, other in zip(calibrated(MODEL, NOISY, method=method).curve_,
-                          calibrated(MODEL, again, method=method).curve_):
+    again = type(NOISY)(
+        **{
+            name: getattr(NOISY, name)
+            for name in (
+                "counts_",
+                "n_records",
+                "privacy_",
+                "classes",
+                "calibrated_scores",
+            )
+        }
+    )
+    for one, other in zip(
+        calibrated(MODEL, NOISY, method=method).curve_, calibrated(MODEL, again, method=method).curve_
+    ):
         np.testing.assert_array_equal(one, other)
 
 
@@ -189,15 +200,25 @@ def test_groups():
     assert np.mean(found.predict(TEST[0][here]) == "ill") > 0.76
 
 
-@pytest.mark.parametrize("bad, said", [
-    (dict(method="beta"), "method"), (dict(method=3), "method"), (dict(recall=0.0), "recall"),
-    (dict(recall=1.0), "recall"), (dict(precision="a"), "precision"), (dict(rate=True), "rate"),
-    (dict(rate=0.1, recall=0.9), "recall and rate"), (dict(model=LogisticRegression()), "classes_"),
-    (dict(model=LogisticRegression), "classes_"), (dict(model=None), "classes_"),
-    (dict(model=LogisticRegression().fit(X[:99], np.arange(99) % 3)), "classes_"),
-    (dict(evaluation=None), "evaluation"), (dict(evaluation=5), "evaluation"),
-    (dict(precision=0.9999), "precision=0.9999 is not known"),
-])
+@pytest.mark.parametrize(
+    "bad, said",
+    [
+        (dict(method="beta"), "method"),
+        (dict(method=3), "method"),
+        (dict(recall=0.0), "recall"),
+        (dict(recall=1.0), "recall"),
+        (dict(precision="a"), "precision"),
+        (dict(rate=True), "rate"),
+        (dict(rate=0.1, recall=0.9), "recall and rate"),
+        (dict(model=LogisticRegression()), "classes_"),
+        (dict(model=LogisticRegression), "classes_"),
+        (dict(model=None), "classes_"),
+        (dict(model=LogisticRegression().fit(X[:99], np.arange(99) % 3)), "classes_"),
+        (dict(evaluation=None), "evaluation"),
+        (dict(evaluation=5), "evaluation"),
+        (dict(precision=0.9999), "precision=0.9999 is not known"),
+    ],
+)
 def test_bad_input(bad, said):
     given = dict(model=MODEL, evaluation=NOISY) | bad
     with pytest.raises((ValueError, TypeError), match=said):

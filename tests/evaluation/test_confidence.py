@@ -113,21 +113,28 @@ def test_displays_name_what_is_counted():
     assert "'right'" in EvaluationCalibrationDisplay.from_evaluation(NOISY).unit
 
 
-@pytest.mark.parametrize("model, said", [
-    (LogisticRegression().fit(X[:99], Y[:99] == "a"), "three or more classes"),
-    (LinearSVC().fit(X[:99], Y[:99]), "predict_proba"),
-    (LinearRegression().fit(X[:99], X[:99, 0]), "three or more classes"),
-])
+@pytest.mark.parametrize(
+    "model, said",
+    [
+        (LogisticRegression().fit(X[:99], Y[:99] == "a"), "three or more classes"),
+        (LinearSVC().fit(X[:99], Y[:99]), "predict_proba"),
+        (LinearRegression().fit(X[:99], X[:99, 0]), "three or more classes"),
+    ],
+)
 def test_models_without_confidences_are_refused(model, said):
     with pytest.raises(ValueError, match=f"confidence=True .*{said}"):
         evaluate(model, *HELD, epsilon=1.0, confidence=True)
 
 
-@pytest.mark.parametrize("bad, said", [
-    (dict(recall=0.5), "recall was given for 3 classes"), (dict(rate=0.1), "rate was given"),
-    (dict(evaluation=evaluate(MODEL, *HELD, epsilon=1.0)), "MulticlassEvaluation has no scores"),
-    (dict(model=LogisticRegression().fit(X[:99], X[:99, 0] > 0)), "classes_"),
-])
+@pytest.mark.parametrize(
+    "bad, said",
+    [
+        (dict(recall=0.5), "recall was given for 3 classes"),
+        (dict(rate=0.1), "rate was given"),
+        (dict(evaluation=evaluate(MODEL, *HELD, epsilon=1.0)), "MulticlassEvaluation has no scores"),
+        (dict(model=LogisticRegression().fit(X[:99], X[:99, 0] > 0)), "classes_"),
+    ],
+)
 def test_bad_input(bad, said):
     given = dict(model=MODEL, evaluation=NOISY) | bad
     with pytest.raises((ValueError, TypeError), match=said):

@@ -31,10 +31,16 @@ def density(width, stream=0, **given):
 
 def exact(model, X):
     logarithms = model.score_samples(X)
-    return dict(zip(NAMES, (
-        IntegratedSquaredErrorScore()(model, X), np.mean(np.maximum(logarithms, np.log(LEAST_SHARE))),
-        np.mean(logarithms == -np.inf),
-    )))
+    return dict(
+        zip(
+            NAMES,
+            (
+                IntegratedSquaredErrorScore()(model, X),
+                np.mean(np.maximum(logarithms, np.log(LEAST_SHARE))),
+                np.mean(logarithms == -np.inf),
+            ),
+        )
+    )
 
 
 @pytest.mark.parametrize("width", [0.5, 0.1, 0.02])

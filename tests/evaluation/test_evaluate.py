@@ -144,8 +144,11 @@ def test_every_figure_lies_within_its_interval(model, epsilon):
         recall = evaluation.metric("recall", roc["threshold"][i])
         kept = evaluation.metric("specificity", roc["threshold"][i])
         expected = {
-            "recall": recall.value, "recall_low": recall.low, "recall_high": recall.high,
-            "false_positive_rate": 1 - kept.value, "false_positive_rate_low": 1 - kept.high,
+            "recall": recall.value,
+            "recall_low": recall.low,
+            "recall_high": recall.high,
+            "false_positive_rate": 1 - kept.value,
+            "false_positive_rate_low": 1 - kept.high,
             "false_positive_rate_high": 1 - kept.low,
         }
         np.testing.assert_equal({name: roc[name][i] for name in expected}, expected)
@@ -201,18 +204,29 @@ def test_what_a_model_says_of_records_is_not_repeated():
     assert "SECRET" not in str(caught.value) and caught.value.__context__ is None
 
 
-@pytest.mark.parametrize("bad, error", [
-    (dict(epsilon=0.0), ValueError), (dict(epsilon="1"), TypeError), (dict(epsilon=np.nan), ValueError),
-    (dict(random_state=-1), ValueError), (dict(random_state="a"), TypeError),
-    (dict(ledger=5), TypeError), (dict(model=LogisticRegression), TypeError),
-    (dict(model=LogisticRegression()), NotFittedError),
-    (dict(model=Ridge().fit(X, X[:, 0])), ValueError),
-    (dict(model=None), TypeError),
-    (dict(X=X[:7]), ValueError), (dict(X=None), TypeError), (dict(X=X[1000:] * np.nan), ValueError),
-    (dict(X=X[1000:, :1]), ValueError), (dict(y=None), ValueError),
-    (dict(y=np.full(3000, "SECRET-42")), ValueError),
-    (dict(X=X[:0], y=Y[:0]), ValueError), (dict(y=X[1000:, 0]), ValueError),
-])
+@pytest.mark.parametrize(
+    "bad, error",
+    [
+        (dict(epsilon=0.0), ValueError),
+        (dict(epsilon="1"), TypeError),
+        (dict(epsilon=np.nan), ValueError),
+        (dict(random_state=-1), ValueError),
+        (dict(random_state="a"), TypeError),
+        (dict(ledger=5), TypeError),
+        (dict(model=LogisticRegression), TypeError),
+        (dict(model=LogisticRegression()), NotFittedError),
+        (dict(model=Ridge().fit(X, X[:, 0])), ValueError),
+        (dict(model=None), TypeError),
+        (dict(X=X[:7]), ValueError),
+        (dict(X=None), TypeError),
+        (dict(X=X[1000:] * np.nan), ValueError),
+        (dict(X=X[1000:, :1]), ValueError),
+        (dict(y=None), ValueError),
+        (dict(y=np.full(3000, "SECRET-42")), ValueError),
+        (dict(X=X[:0], y=Y[:0]), ValueError),
+        (dict(y=X[1000:, 0]), ValueError),
+    ],
+)
 def test_bad_input(bad, error):
     given = dict(model=MODEL, X=X[1000:], y=Y[1000:], epsilon=1.0) | bad
     with pytest.raises(error) as caught, warnings.catch_warnings():
@@ -221,10 +235,17 @@ def test_bad_input(bad, error):
     assert "SECRET" not in str(caught.value)
 
 
-@pytest.mark.parametrize("call", [
-    lambda e: e.metric("auc"), lambda e: e.metric(None), lambda e: e.metric("recall", 1.5),
-    lambda e: e.metric("recall", "a"), lambda e: e.confusion_matrix(-1), lambda e: e.to_frame(np.nan),
-])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda e: e.metric("auc"),
+        lambda e: e.metric(None),
+        lambda e: e.metric("recall", 1.5),
+        lambda e: e.metric("recall", "a"),
+        lambda e: e.confusion_matrix(-1),
+        lambda e: e.to_frame(np.nan),
+    ],
+)
 def test_bad_questions(call):
     with pytest.raises((ValueError, TypeError), match=r"name|threshold"):
         call(evaluate(MODEL, *SET_ASIDE, epsilon=1.0))
@@ -232,6 +253,7 @@ def test_bad_questions(call):
 
 def test_a_model_that_leaves_records_out_is_refused():
     """Labels would be counted beside the predictions of other records, and one record move them all."""
+
     class Dropping(LogisticRegression):
         def predict_proba(self, X):
             return super().predict_proba(X[np.abs(X[:, 0]) < 1.0])

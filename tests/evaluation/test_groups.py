@@ -45,9 +45,9 @@ def test_exact_figures_are_those_of_the_records(kind):
     if kind != "regression":
         parts = [both.group(level).confusion_matrix() for level in ("young", "old")]
         total = [[cell.value for cell in row] for row in whole.confusion_matrix()]
-        np.testing.assert_allclose(sum(
-            np.array([[cell.value for cell in row] for row in part]) for part in parts
-        ), total)
+        np.testing.assert_allclose(
+            sum(np.array([[cell.value for cell in row] for row in part]) for part in parts), total
+        )
         np.testing.assert_allclose([[c.value for c in row] for row in both.confusion_matrix()], total)
 
 
@@ -115,8 +115,12 @@ def test_differences_cover():
 
     def gap(counts, m, epsilon):
         evaluation = BinaryEvaluation(
-            counts_=counts.reshape(2, 32, 2), n_records=m, privacy_=PrivacyLoss(epsilon, label=""),
-            levels=(0, 1), classes=np.arange(2), calibrated_scores=True,
+            counts_=counts.reshape(2, 32, 2),
+            n_records=m,
+            privacy_=PrivacyLoss(epsilon, label=""),
+            levels=(0, 1),
+            classes=np.arange(2),
+            calibrated_scores=True,
         )
         return evaluation.group(0).metric("accuracy") - evaluation.group(1).metric("accuracy")
 
@@ -130,14 +134,25 @@ def test_differences_cover():
     assert right > 0.87 * 300
 
 
-@pytest.mark.parametrize("bad, said", [
-    (dict(by=None), "levels was given without by"), (dict(levels=None), "by was given without levels"),
-    (dict(levels=["young"]), "levels"), (dict(levels="young"), "levels"), (dict(levels=5), "levels"),
-    (dict(levels=["young", "young"]), "levels"), (dict(levels=[["young"], ["old"]]), "levels"),
-    (dict(levels=[None, "old"]), "levels"), (dict(levels=["young", "aged"]), "by holds a group"),
-    (dict(by=BY[:7]), "by"), (dict(by=np.column_stack([BY, BY])), "by"), (dict(by=5), "by"),
-    (dict(by=np.arange(5000)), "by holds"), (dict(by=["SECRET"] * 5000), "by holds"),
-])
+@pytest.mark.parametrize(
+    "bad, said",
+    [
+        (dict(by=None), "levels was given without by"),
+        (dict(levels=None), "by was given without levels"),
+        (dict(levels=["young"]), "levels"),
+        (dict(levels="young"), "levels"),
+        (dict(levels=5), "levels"),
+        (dict(levels=["young", "young"]), "levels"),
+        (dict(levels=[["young"], ["old"]]), "levels"),
+        (dict(levels=[None, "old"]), "levels"),
+        (dict(levels=["young", "aged"]), "by holds a group"),
+        (dict(by=BY[:7]), "by"),
+        (dict(by=np.column_stack([BY, BY])), "by"),
+        (dict(by=5), "by"),
+        (dict(by=np.arange(5000)), "by holds"),
+        (dict(by=["SECRET"] * 5000), "by holds"),
+    ],
+)
 def test_bad_input(bad, said):
     with pytest.raises((ValueError, TypeError), match=said) as caught:
         evaluate(MODEL, X[1000:], Y[1000:], epsilon=1.0, **(GIVEN | bad))

@@ -87,7 +87,9 @@ def test_counts_below_0_stay_so_that_means_are_not_biased(name):
     )
     np.testing.assert_array_equal(values[0], metric.read(counts, POSITIVE)[0])
     g = {
-        "accuracy": POSITIVE == LABEL, "positive_rate": LABEL, "brier": (LABEL - SCORE) ** 2,
+        "accuracy": POSITIVE == LABEL,
+        "positive_rate": LABEL,
+        "brier": (LABEL - SCORE) ** 2,
         "log_loss": -np.log(np.where(LABEL == 1, SCORE, 1 - SCORE)),
     }[name] * 1.0
 
@@ -125,9 +127,9 @@ def coverage(name, counts, cells=CELLS):
     return told.mean(), inside[told].mean()
 
 
-@pytest.mark.parametrize("name", [
-    name if name in ("accuracy", "brier") else slow(name) for name in METRICS
-])
+@pytest.mark.parametrize(
+    "name", [name if name in ("accuracy", "brier") else slow(name) for name in METRICS]
+)
 def test_intervals_cover(name):
     told = 0
     for m, epsilon in CASES:

@@ -112,7 +112,10 @@ def drawn(m, epsilon, cells, scale=1.0, repetitions=1000):
 
 def of_counts(counts):
     evaluation = MulticlassEvaluation(
-        counts_=np.zeros(54), n_records=1, privacy_=PrivacyLoss(1.0, label=""), classes=np.arange(3),
+        counts_=np.zeros(54),
+        n_records=1,
+        privacy_=PrivacyLoss(1.0, label=""),
+        classes=np.arange(3),
         calibrated_scores=True,
     )
     return {name: metric(counts) for name, metric in evaluation._readers.items()}
@@ -137,11 +140,17 @@ def test_noise_that_is_longer_than_stated_is_caught():
     assert all(covered < 0.91 for _, told, covered in coverage(5000, 0.3, 2.0) if told > 0.5)
 
 
-@pytest.mark.parametrize("call", [
-    lambda e: e.metric("recall"), lambda e: e.class_metric("accuracy", "a"),
-    lambda e: e.class_metric("recall", "d"), lambda e: e.class_metric("recall", ["a"]),
-    lambda e: e.class_metric("recall", ({},)), lambda e: e.class_metric("recall", None),
-])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda e: e.metric("recall"),
+        lambda e: e.class_metric("accuracy", "a"),
+        lambda e: e.class_metric("recall", "d"),
+        lambda e: e.class_metric("recall", ["a"]),
+        lambda e: e.class_metric("recall", ({},)),
+        lambda e: e.class_metric("recall", None),
+    ],
+)
 def test_bad_questions(call):
     with pytest.raises(ValueError, match="name|label"):
         call(evaluate(MODEL, *TEST, epsilon=1.0))

@@ -38,9 +38,10 @@ def evaluated(kind, rows=X, y=None, epsilon=INF, **given):
 @pytest.mark.parametrize("kind", MODELS)
 def test_counts_are_of_persons_each_the_mean_of_their_rows(kind):
     found = evaluated(kind, groups=IDS)
-    expected = np.mean([
-        evaluated(kind, X[IDS == u], TARGETS[kind][IDS == u]).counts_ / SIZES[u] for u in range(120)
-    ], axis=0)
+    expected = np.mean(
+        [evaluated(kind, X[IDS == u], TARGETS[kind][IDS == u]).counts_ / SIZES[u] for u in range(120)],
+        axis=0,
+    )
     assert found.n_records == 120 and found.privacy_.adjacency == PERSON
     np.testing.assert_allclose(found.counts_ / 120, expected, atol=1e-7)
     name = "rmse" if kind == "regression" else "accuracy"
@@ -67,8 +68,10 @@ def test_a_replaced_person_moves_the_counts_by_two(size):
     for _ in range(3):
         for kind, y in TARGETS.items():
             plan = EvaluationPlan(
-                cells_of(MODELS[kind], *RANGE.values() if kind == "regression" else ()), 1.0,
-                tuple(levels), persons=True,
+                cells_of(MODELS[kind], *RANGE.values() if kind == "regression" else ()),
+                1.0,
+                tuple(levels),
+                persons=True,
             )
             counts = []
             for m in (size, int(rng.integers(1, 40))):
@@ -162,12 +165,16 @@ def test_the_ledger_counts_persons(tmp_path):
         evaluated("two", epsilon=0.4, ledger=ledger)
 
 
-@pytest.mark.parametrize("given, said", [
-    (dict(groups=IDS[:-1]), "groups must have one id"), (dict(groups=5), "groups must have one id"),
-    (dict(groups=np.where(IDS > 3, np.nan, IDS)), "missing id"),
-    (dict(groups=IDS, y=Y[:-1]), "y must have one label"),
-    (dict(groups=IDS, y=np.stack([Y, Y], axis=1)), "y must have one label"),
-])
+@pytest.mark.parametrize(
+    "given, said",
+    [
+        (dict(groups=IDS[:-1]), "groups must have one id"),
+        (dict(groups=5), "groups must have one id"),
+        (dict(groups=np.where(IDS > 3, np.nan, IDS)), "missing id"),
+        (dict(groups=IDS, y=Y[:-1]), "y must have one label"),
+        (dict(groups=IDS, y=np.stack([Y, Y], axis=1)), "y must have one label"),
+    ],
+)
 def test_bad_input_tells_no_number_of_rows(given, said):
     with pytest.raises(ValueError, match=said) as caught:
         evaluated("two", epsilon=1.0, **given)

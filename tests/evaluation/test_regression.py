@@ -1,6 +1,5 @@
 """Regressions: a cell for every record, and figures near the exact ones although cells are wide."""
 
-
 import numpy as np
 import pytest
 from sklearn import metrics
@@ -26,8 +25,10 @@ INF = float("inf")
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(42_000, 2))
 ERRORS = {
-    "normal": RNG.normal(size=42_000), "laplace": RNG.laplace(size=42_000),
-    "tails": RNG.standard_t(3, size=42_000), "skewed": RNG.exponential(1.5, size=42_000),
+    "normal": RNG.normal(size=42_000),
+    "laplace": RNG.laplace(size=42_000),
+    "tails": RNG.standard_t(3, size=42_000),
+    "skewed": RNG.exponential(1.5, size=42_000),
 }
 NAMES = "r2", "rmse", "mae", "bias"
 
@@ -35,8 +36,10 @@ NAMES = "r2", "rmse", "mae", "bias"
 def exact(y, predicted, ends):
     y, predicted = np.clip(y, *ends), np.clip(predicted, *ends)
     return {
-        "r2": metrics.r2_score(y, predicted), "rmse": metrics.root_mean_squared_error(y, predicted),
-        "mae": metrics.mean_absolute_error(y, predicted), "bias": np.mean(y - predicted),
+        "r2": metrics.r2_score(y, predicted),
+        "rmse": metrics.root_mean_squared_error(y, predicted),
+        "mae": metrics.mean_absolute_error(y, predicted),
+        "bias": np.mean(y - predicted),
     }
 
 
@@ -118,8 +121,9 @@ def test_corrections_for_slopes_matter():
     values, ends = moments()["squared"], ERROR_EDGES[table()[0]]
     assert ends.shape == values.shape
     errors = np.random.default_rng(0).normal(size=100_000) / 12
-    counts = np.bincount(RegressionCells((0.0, 1.0)).index(np.full(100_000, 0.5), 0.5 + errors),
-                         minlength=len(values))
+    counts = np.bincount(
+        RegressionCells((0.0, 1.0)).index(np.full(100_000, 0.5), 0.5 + errors), minlength=len(values)
+    )
     assert (counts @ values / counts.sum()) == pytest.approx(np.mean(errors**2), rel=0.006)
     # a twin without them is more than 2 % off
     low, high = ERROR_EDGES[table()[0]], ERROR_EDGES[table()[0] + 1]
@@ -153,9 +157,15 @@ def coverage(m, epsilon, scale=1.0, law="normal", repetitions=500):
         yield name, told.mean(), right[told].mean() if told.any() else np.nan
 
 
-@pytest.mark.parametrize("m, epsilon, law", [
-    (1000, 1.0, "normal"), (5000, 0.3, "tails"), (20_000, 3.0, "normal"), (20_000, 1.0, "tails"),
-])
+@pytest.mark.parametrize(
+    "m, epsilon, law",
+    [
+        (1000, 1.0, "normal"),
+        (5000, 0.3, "tails"),
+        (20_000, 3.0, "normal"),
+        (20_000, 1.0, "tails"),
+    ],
+)
 def test_intervals_cover(m, epsilon, law):
     found = list(coverage(m, epsilon, law=law))
     # 0.89 of 500 and more has a probability below 1e-7 at 0.95
@@ -165,9 +175,12 @@ def test_intervals_cover(m, epsilon, law):
 
 def test_noise_never_says_that_the_root_mean_square_is_less_than_the_mean_size():
     """Without the comparison it does so in a third of these releases."""
-    counts = np.bincount(RegressionCells((0.0, 1.0)).index(
-        np.full(1000, 0.5), 0.5 + np.random.default_rng(0).uniform(-0.1, 0.1, size=1000)
-    ), minlength=714)
+    counts = np.bincount(
+        RegressionCells((0.0, 1.0)).index(
+            np.full(1000, 0.5), 0.5 + np.random.default_rng(0).uniform(-0.1, 0.1, size=1000)
+        ),
+        minlength=714,
+    )
     noise = discrete_laplace(as_generator(0), (500, 714), noise_ratio(1.0, 2))
     noisy = NoisyCounts.of(1.0 * (counts + noise), 1000, noise_variance(1.0))
     found = of_counts(noisy)
@@ -196,11 +209,18 @@ def test_a_range_that_is_too_wide_says_so():
     assert found.metric("rmse").high < 1.2 * 100 / 64
 
 
-@pytest.mark.parametrize("bad", [
-    dict(target_range=None), dict(target_range=3.0), dict(target_range=(1, 0)),
-    dict(target_range=(0, INF)), dict(target_range=("a", 1)), dict(y=np.full(10, np.nan)),
-    dict(y=np.array(["SECRET"] * 10)),
-])
+@pytest.mark.parametrize(
+    "bad",
+    [
+        dict(target_range=None),
+        dict(target_range=3.0),
+        dict(target_range=(1, 0)),
+        dict(target_range=(0, INF)),
+        dict(target_range=("a", 1)),
+        dict(y=np.full(10, np.nan)),
+        dict(y=np.array(["SECRET"] * 10)),
+    ],
+)
 def test_bad_input(bad):
     given = dict(y=np.arange(10.0), target_range=(0.0, 10.0)) | bad
     with pytest.raises((ValueError, TypeError), match="target_range|y") as caught:

@@ -19,12 +19,14 @@ X, LONG = cases.rows(), np.geomspace(1e-200, 1e100, 30)[:, np.newaxis]
 ROWS = np.vstack([X, 100 * X[:20], 0 * X[:1], LONG * X[:30]])
 
 SCHEMA = {
-    "age": (18, 90), "job": ["farmer", " clerk", "other"],
+    "age": (18, 90),
+    "job": ["farmer", " clerk", "other"],
     "income": {"bounds": (0, 1e6), "transform": "log1p", "missing": True},
     "debt": {"bounds": (-1e4, 1e4), "transform": "arcsinh", "missing": True, "fill": 0},
     "grade": {"categories": ["1", "2", "x"], "missing": True},
     "code": {"categories": [0, 1, 2.5], "unknown": True, "missing": True},
-    "smoker": [False, True], "hours": {"bounds": (0, 24), "missing": True},
+    "smoker": [False, True],
+    "hours": {"bounds": (0, 24), "missing": True},
     "kind": {"categories": ["a", "b", "nil"], "unknown": True},
 }
 SETTINGS = [
@@ -32,8 +34,10 @@ SETTINGS = [
     {"expansion": "linear", "categories": "simplex"},
     {"expansion": 3, "categories": "onehot", "sparse_output": True},
     {
-        "expansion": 2, "cut_points": {"age": [30, 50], "hours": [3, 8], "income": [1e3, 1e5]},
-        "pairs": [("income", "debt"), ("age", "hours")], "n_fourier": 7,
+        "expansion": 2,
+        "cut_points": {"age": [30, 50], "hours": [3, 8], "income": [1e3, 1e5]},
+        "pairs": [("income", "debt"), ("age", "hours")],
+        "n_fourier": 7,
     },
     {"categories": "simplex", "cut_points": {"debt": [0]}, "expansion": 5},
 ]
@@ -49,10 +53,18 @@ def table(n=300, seed=0):
     def gaps(values):
         return np.where(rng.random(n) < 0.2, np.nan, values)
 
-    return pd.DataFrame({
-        "age": rng.integers(0, 120, n), "job": drawn("farmer", " clerk ", "clerk", "pirate", "?", None),
-        "income": gaps(rng.lognormal(10, 3, n) - 5), "debt": gaps(rng.normal(0, 1e4, n)),
-        "grade": drawn(1, 2.0, "1", "2", "1.0", "x", None, np.nan, "NA", "na", "zzz", "", True, "TRUE"),
-        "code": rng.choice([0.0, -0.0, 1, 2.5, np.nan, 7], n), "smoker": rng.choice([True, False], n),
-        "hours": drawn(None, 3, 4.5, 30, -1, "8"), "kind": pd.Categorical(drawn("a", "b", "z", None)),
-    })
+    return pd.DataFrame(
+        {
+            "age": rng.integers(0, 120, n),
+            "job": drawn("farmer", " clerk ", "clerk", "pirate", "?", None),
+            "income": gaps(rng.lognormal(10, 3, n) - 5),
+            "debt": gaps(rng.normal(0, 1e4, n)),
+            "grade": drawn(
+                1, 2.0, "1", "2", "1.0", "x", None, np.nan, "NA", "na", "zzz", "", True, "TRUE"
+            ),
+            "code": rng.choice([0.0, -0.0, 1, 2.5, np.nan, 7], n),
+            "smoker": rng.choice([True, False], n),
+            "hours": drawn(None, 3, 4.5, 30, -1, "8"),
+            "kind": pd.Categorical(drawn("a", "b", "z", None)),
+        }
+    )

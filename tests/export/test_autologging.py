@@ -32,9 +32,13 @@ def patched(module="mlflow.utils.autologging_utils.safety"):
     return namespace["patched"]
 
 
-@pytest.mark.parametrize("estimator", [
-    PIPELINE, StabilityGridSearchCV(MODEL, {"alpha": [0.1, 1.0]}, strategy="data_independent"),
-])
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        PIPELINE,
+        StabilityGridSearchCV(MODEL, {"alpha": [0.1, 1.0]}, strategy="data_independent"),
+    ],
+)
 def test_a_fit_that_is_logged_warns(estimator):
     with pytest.warns(PrivacyLeakWarning) as caught:
         patched()(clone(estimator).fit, X, Y)
@@ -44,11 +48,14 @@ def test_a_fit_that_is_logged_warns(estimator):
         patched()(clone(estimator).fit, X, Y)
 
 
-@pytest.mark.parametrize("call", [
-    lambda: clone(PIPELINE).fit(X, Y),
-    lambda: patched("mlflow.utils.autologging_utilities")(clone(PIPELINE).fit, X, Y),
-    lambda: patched()(clone(MODEL).set_params(epsilon=float("inf")).fit, X, Y),
-])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: clone(PIPELINE).fit(X, Y),
+        lambda: patched("mlflow.utils.autologging_utilities")(clone(PIPELINE).fit, X, Y),
+        lambda: patched()(clone(MODEL).set_params(epsilon=float("inf")).fit, X, Y),
+    ],
+)
 def test_others_do_not(call):
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -28,11 +28,19 @@ from ..glue import cases
 from .rows import MODELS, SCHEMA, X, table
 
 sio = pytest.importorskip("skops.io")
-NAMES = ("logistic-objective-l1-3 classes-1", "capped-objective-l2-2 classes-1",
-         "svc-output-l2-2 classes-1", "huber-objective-l2-1", "ridge-covariance-l1-1-ball None",
-         "poisson 3.0")
+NAMES = (
+    "logistic-objective-l1-3 classes-1",
+    "capped-objective-l2-2 classes-1",
+    "svc-output-l2-2 classes-1",
+    "huber-objective-l2-1",
+    "ridge-covariance-l1-1-ball None",
+    "poisson 3.0",
+)
 EVERYTHING = {
-    "pairs": [("age", "debt")], "n_fourier": 3, "cut_points": {"income": [100.0]}, "expansion": 2,
+    "pairs": [("age", "debt")],
+    "n_fourier": 3,
+    "cut_points": {"income": [100.0]},
+    "expansion": 2,
 }
 DENSITY = DPHistogramDensity(bounds=(-4, 4), bin_width=4.0)
 
@@ -59,7 +67,14 @@ def searches():
     model = DPLogisticRegression(classes=[0, 1])
     grid, given = {"alpha": [0.1, 1.0]}, {"epsilon": 20.0, "evaluation": 0.3}
     for score in (
-        "accuracy", "balanced_accuracy", "roc_auc", "f1", "brier", "ramp", "logistic", "hinge",
+        "accuracy",
+        "balanced_accuracy",
+        "roc_auc",
+        "f1",
+        "brier",
+        "ramp",
+        "logistic",
+        "hinge",
         metrics.LogLossScore(),
     ):
         yield StabilityGridSearchCV(model, grid, scoring=score, epsilon=20.0), X, two

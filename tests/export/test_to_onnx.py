@@ -104,29 +104,45 @@ def test_models(name):
     same(model, np.vstack([ROWS, 1e300 * X[:3]]))
 
 
-@pytest.mark.parametrize("labels", [
-    ["yes", "no"], ["a", "b", "é"], [-1, 1], [False, True], [0.5, 1.5, 2.5],
-    np.array(["x", "y"], dtype=object), np.array([3, 7], dtype=np.uint8),
-])
+@pytest.mark.parametrize(
+    "labels",
+    [
+        ["yes", "no"],
+        ["a", "b", "é"],
+        [-1, 1],
+        [False, True],
+        [0.5, 1.5, 2.5],
+        np.array(["x", "y"], dtype=object),
+        np.array([3, 7], dtype=np.uint8),
+    ],
+)
 def test_labels_of_all_types(labels):
     labels = np.asarray(labels)
     y = labels[cases.labels(len(labels), X)]
     same(DPLogisticRegression(classes=labels).fit(X, y), ROWS)
 
 
-@pytest.mark.parametrize("steps", [
-    (BoundedScaler([(-1, 2), (0, 1e-3), (1e9, 1e9 + 1)]),),
-    (BoundedScaler((-1, 2)), NormClipper("l1", 0.7)),
-    (DPBoundsScaler(), NormClipper(bound=0.5), "passthrough"), (make_pipeline(BoundedScaler((0, 1))),),
-])
+@pytest.mark.parametrize(
+    "steps",
+    [
+        (BoundedScaler([(-1, 2), (0, 1e-3), (1e9, 1e9 + 1)]),),
+        (BoundedScaler((-1, 2)), NormClipper("l1", 0.7)),
+        (DPBoundsScaler(), NormClipper(bound=0.5), "passthrough"),
+        (make_pipeline(BoundedScaler((0, 1))),),
+    ],
+)
 def test_steps(steps):
     same(clone(make_pipeline(*steps, MODEL)).fit(X, Y), ROWS)
 
 
 @pytest.mark.parametrize("setting", SETTINGS, ids=str)
-@pytest.mark.parametrize("model", [
-    DPLogisticRegression(50.0, classes=[0, 1, 2]), DPHuberRegressor(50.0, target_range=(0, 2)),
-])
+@pytest.mark.parametrize(
+    "model",
+    [
+        DPLogisticRegression(50.0, classes=[0, 1, 2]),
+        DPHuberRegressor(50.0, target_range=(0, 2)),
+    ],
+)
 def test_tables(setting, model):
     frame = table()
     y = np.digitize(frame["age"], [30, 60])
@@ -186,12 +202,15 @@ def test_the_graph_is_a_function_of_what_was_released():
 # ---- what is refused
 
 
-@pytest.mark.parametrize("estimator, error, said", [
-    (DPHistogramDensity(bounds=(-4, 4), bin_width=2.0), TypeError, "DPHistogramDensity"),
-    (make_pipeline(PolynomialFeatures(2), MODEL), TypeError, "PolynomialFeatures has no operators"),
-    (make_pipeline(StandardScaler(), MODEL), ValueError, "learns from the data"),
-    (BoundedScaler((0, 1)), ValueError, "states a privacy loss"),
-])
+@pytest.mark.parametrize(
+    "estimator, error, said",
+    [
+        (DPHistogramDensity(bounds=(-4, 4), bin_width=2.0), TypeError, "DPHistogramDensity"),
+        (make_pipeline(PolynomialFeatures(2), MODEL), TypeError, "PolynomialFeatures has no operators"),
+        (make_pipeline(StandardScaler(), MODEL), ValueError, "learns from the data"),
+        (BoundedScaler((0, 1)), ValueError, "states a privacy loss"),
+    ],
+)
 def test_what_is_unknown_is_refused(estimator, error, said):
     with pytest.raises(error, match=said):
         to_onnx(clone(estimator).fit(X, Y))

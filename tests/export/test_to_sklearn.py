@@ -43,6 +43,8 @@ from ..glue import cases
 from .rows import MODELS, ROWS, SCHEMA, SETTINGS, X, table
 
 METHODS = ("decision_function", "predict", "predict_proba", "transform")
+
+
 def same(model, plain, rows, others=None):
     """Whether two models predict the same of rows, to 1e-12 of the largest number."""
     others = rows if others is None else others
@@ -82,7 +84,9 @@ def test_models(name):
 def test_models_with_large_coefficients(n_classes, max_derivative, norms, middle):
     """They predict the same of the rows for which all classes are unlikely, or are refused."""
     model = DPLogisticRegression(
-        classes=list(range(n_classes)), max_derivative=max_derivative, **norms,
+        classes=list(range(n_classes)),
+        max_derivative=max_derivative,
+        **norms,
     )
     model.fit(X, np.arange(len(X)) % n_classes)
     direction, same_at, refused_at = np.random.default_rng(0).normal(size=model.coef_.shape), [], []
@@ -103,29 +107,48 @@ def test_models_with_large_coefficients(n_classes, max_derivative, norms, middle
     assert bool(refused_at) == (n_classes > 2 and middle > 0) and max(same_at) > 100
 
 
-@pytest.mark.parametrize("step", [
-    BoundedScaler([(-1, 2), (0, 1e-3), (1e9, 1e9 + 1)]), NormClipper("l1", 0.7), NormClipper(bound=2.0),
-    DPBoundsScaler(), BoundedScaler((-4e307, 4e307)),
-    ColumnTransformer(
-        [("scaled", BoundedScaler((0, 1)), [2, 0]), ("rest", "passthrough", [1])], sparse_threshold=0,
-    ),
-    make_union(BoundedScaler((-1, 1)), make_pipeline(NormClipper(), DPBoundsScaler(), memory=None)),
-])
+@pytest.mark.parametrize(
+    "step",
+    [
+        BoundedScaler([(-1, 2), (0, 1e-3), (1e9, 1e9 + 1)]),
+        NormClipper("l1", 0.7),
+        NormClipper(bound=2.0),
+        DPBoundsScaler(),
+        BoundedScaler((-4e307, 4e307)),
+        ColumnTransformer(
+            [("scaled", BoundedScaler((0, 1)), [2, 0]), ("rest", "passthrough", [1])],
+            sparse_threshold=0,
+        ),
+        make_union(BoundedScaler((-1, 1)), make_pipeline(NormClipper(), DPBoundsScaler(), memory=None)),
+    ],
+)
 def test_steps(step):
     step = clone(step).fit(X)
     same(step, to_sklearn(step), ROWS)
     assert b"dpselect" not in pickle.dumps(to_sklearn(step))
 
 
-@pytest.mark.parametrize("container", [
-    lambda rows: np.clip(rows, -1e30, 1e30).astype(np.float32), sparse.csr_matrix, sparse.csr_array,
-    list, pd.DataFrame,
-    lambda rows: pl.DataFrame(rows.tolist(), schema=["x0", "x1", "x2"], orient="row"),
-    lambda rows: pd.DataFrame(np.clip(rows, -1e9, 1e9)).convert_dtypes().rename(columns="x{}".format),
-])
-@pytest.mark.parametrize("name", [
-    "logistic-objective-l1-3 classes-1", "ridge-covariance-l1-1-ball None",
-])
+@pytest.mark.parametrize(
+    "container",
+    [
+        lambda rows: np.clip(rows, -1e30, 1e30).astype(np.float32),
+        sparse.csr_matrix,
+        sparse.csr_array,
+        list,
+        pd.DataFrame,
+        lambda rows: pl.DataFrame(rows.tolist(), schema=["x0", "x1", "x2"], orient="row"),
+        lambda rows: (
+            pd.DataFrame(np.clip(rows, -1e9, 1e9)).convert_dtypes().rename(columns="x{}".format)
+        ),
+    ],
+)
+@pytest.mark.parametrize(
+    "name",
+    [
+        "logistic-objective-l1-3 classes-1",
+        "ridge-covariance-l1-1-ball None",
+    ],
+)
 def test_containers(container, name):
     model, rows = clone(MODELS[name]), container(ROWS)
     model.fit(rows[: cases.N], cases.records_for(model)[1])
@@ -147,15 +170,17 @@ def test_what_scikit_learn_sets_is_of_no_account():
 
 # ---- tables
 
+
 def polars(frame):
     def plain(value):
         return None if value is None or value != value else str(value)
 
     texts = ("job", "grade", "kind")
     frame = frame.assign(hours=frame["hours"].astype(float))
-    return pl.DataFrame({
-        name: [plain(cell) if name in texts else cell for cell in frame[name]] for name in frame
-    }, strict=False)
+    return pl.DataFrame(
+        {name: [plain(cell) if name in texts else cell for cell in frame[name]] for name in frame},
+        strict=False,
+    )
 
 
 CONTAINERS = {
@@ -177,9 +202,7 @@ def test_tables(setting, container):
     rows = CONTAINERS[container](table())
     encoder = TableEncoder(SCHEMA, **setting).fit(rows)
     plain = to_sklearn(encoder)
-    np.testing.assert_allclose(
-        plain.transform(rows), dense(encoder.transform(rows)), rtol=0, atol=1e-14
-    )
+    np.testing.assert_allclose(plain.transform(rows), dense(encoder.transform(rows)), rtol=0, atol=1e-14)
     assert b"dpselect" not in pickle.dumps(plain)
 
 
@@ -224,11 +247,14 @@ Y = cases.labels(2, X)
 ONEHOT = OneHotEncoder(categories=[[-1, 0, 1]] * 3, handle_unknown="ignore", sparse_output=False)
 
 
-@pytest.mark.parametrize("pipeline", [
-    tabular_pipeline(SCHEMA, DPLogisticRegression(classes=[0, 1])),
-    tabular_pipeline(SCHEMA, DPLogisticRegression(classes=[0, 1]), pairs=[("age", "debt")]),
-    tabular_pipeline(SCHEMA, DPLogisticRegression(classes=[0, 1], data_norm="auto")),
-])
+@pytest.mark.parametrize(
+    "pipeline",
+    [
+        tabular_pipeline(SCHEMA, DPLogisticRegression(classes=[0, 1])),
+        tabular_pipeline(SCHEMA, DPLogisticRegression(classes=[0, 1]), pairs=[("age", "debt")]),
+        tabular_pipeline(SCHEMA, DPLogisticRegression(classes=[0, 1], data_norm="auto")),
+    ],
+)
 def test_tabular_pipelines(pipeline):
     frame = table()
     y = (frame["age"] > 60).astype(int)
@@ -239,12 +265,15 @@ def test_tabular_pipelines(pipeline):
         assert b"dpselect" not in pickle.dumps(plain)
 
 
-@pytest.mark.parametrize("steps", [
-    (PolynomialFeatures(2), NormClipper(bound=3.0)),
-    (DPBoundsScaler(), "passthrough"),
-    (make_pipeline(BoundedScaler((-1, 1)), PolynomialFeatures(2)),),
-    (BoundedScaler((-1, 1)), ONEHOT),
-])
+@pytest.mark.parametrize(
+    "steps",
+    [
+        (PolynomialFeatures(2), NormClipper(bound=3.0)),
+        (DPBoundsScaler(), "passthrough"),
+        (make_pipeline(BoundedScaler((-1, 1)), PolynomialFeatures(2)),),
+        (BoundedScaler((-1, 1)), ONEHOT),
+    ],
+)
 def test_pipelines_and_searches(steps, tmp_path):
     ledger = PrivacyLedger(tmp_path / "ledger.json", epsilon=100.0)
     model = make_pipeline(*map(clone, steps[:-1]), steps[-1], DPLogisticRegression(classes=[0, 1]))
@@ -280,27 +309,44 @@ def test_a_change_of_what_was_handed_over_changes_nothing():
 MODEL = DPLogisticRegression(classes=[0, 1])
 
 
-@pytest.mark.parametrize("estimator, error, said", [
-    (DPHistogramDensity(bounds=(-4, 4), bin_width=2.0), TypeError, "keep dpselect where it predicts"),
-    (make_pipeline(BoundedScaler((-1, 1)), LogisticRegression()), TypeError, "LogisticRegression"),
-    (LogisticRegression(), TypeError, "paid for"),
-    (GridSearchCV(MODEL, {"alpha": [1.0]}, cv=KFold(2)), TypeError, "GridSearchCV"),
-    (VotingRegressor([("a", DPRidge(target_range=(0, 1)))]), TypeError, "VotingRegressor"),
-    (make_pipeline(StandardScaler(), MODEL), ValueError, "learns from the data"),
-    (make_union(BoundedScaler((0, 1)), StandardScaler()), ValueError, "learns from the data"),
-    (StabilityGridSearchCV(MODEL, {"alpha": [1.0]}, refit=False), AttributeError, "refit"),
-])
+@pytest.mark.parametrize(
+    "estimator, error, said",
+    [
+        (
+            DPHistogramDensity(bounds=(-4, 4), bin_width=2.0),
+            TypeError,
+            "keep dpselect where it predicts",
+        ),
+        (make_pipeline(BoundedScaler((-1, 1)), LogisticRegression()), TypeError, "LogisticRegression"),
+        (LogisticRegression(), TypeError, "paid for"),
+        (GridSearchCV(MODEL, {"alpha": [1.0]}, cv=KFold(2)), TypeError, "GridSearchCV"),
+        (VotingRegressor([("a", DPRidge(target_range=(0, 1)))]), TypeError, "VotingRegressor"),
+        (make_pipeline(StandardScaler(), MODEL), ValueError, "learns from the data"),
+        (make_union(BoundedScaler((0, 1)), StandardScaler()), ValueError, "learns from the data"),
+        (StabilityGridSearchCV(MODEL, {"alpha": [1.0]}, refit=False), AttributeError, "refit"),
+    ],
+)
 def test_what_has_no_equal_is_refused(estimator, error, said):
     estimator = clone(estimator).fit(X, Y)
     with pytest.raises(error, match=said):
         to_sklearn(estimator)
 
 
-@pytest.mark.parametrize("estimator", [
-    MODEL, DPRidge(), BoundedScaler((0, 1)), NormClipper(), DPBoundsScaler(), TableEncoder(SCHEMA),
-    make_pipeline(BoundedScaler((0, 1)), MODEL), make_union(NormClipper()),
-    tabular_pipeline(SCHEMA, MODEL), StabilityGridSearchCV(MODEL, {"alpha": [1.0]}),
-])
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        MODEL,
+        DPRidge(),
+        BoundedScaler((0, 1)),
+        NormClipper(),
+        DPBoundsScaler(),
+        TableEncoder(SCHEMA),
+        make_pipeline(BoundedScaler((0, 1)), MODEL),
+        make_union(NormClipper()),
+        tabular_pipeline(SCHEMA, MODEL),
+        StabilityGridSearchCV(MODEL, {"alpha": [1.0]}),
+    ],
+)
 def test_before_a_fit(estimator):
     with pytest.raises(NotFittedError):
         to_sklearn(clone(estimator))

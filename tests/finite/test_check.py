@@ -60,10 +60,16 @@ def test_opposite_infinities_and_a_gap_that_comes_last():
     assert "infinity" in said(check_finite, table, "X", allow_nan=True)
 
 
-@pytest.mark.parametrize(("dtype", "number"), [
-    (np.float64, 1.7e308), (np.float32, 3.4e38), (np.float16, 65504.0), (np.longdouble, "1.1e4932"),
-    (np.complex128, 1.7e308 + 1.7e308j),
-])
+@pytest.mark.parametrize(
+    ("dtype", "number"),
+    [
+        (np.float64, 1.7e308),
+        (np.float32, 3.4e38),
+        (np.float16, 65504.0),
+        (np.longdouble, "1.1e4932"),
+        (np.complex128, 1.7e308 + 1.7e308j),
+    ],
+)
 def test_finite_numbers_pass_whose_sum_is_not(dtype, number):
     table = np.full((1000, 3), dtype(number))
     with np.errstate(all="ignore"):
@@ -118,11 +124,19 @@ def targets(value, dtype=object):
 
 
 @pytest.mark.parametrize("make", REGRESSIONS.values(), ids=REGRESSIONS)
-@pytest.mark.parametrize("y", [
-    targets(np.inf), targets(-np.inf), targets(np.nan), targets(None),
-    targets("nan").astype(str).astype(object), targets("-inf").astype(str).astype(object),
-    targets(np.longdouble("1e400"), np.longdouble),
-], ids=["inf", "-inf", "nan", "None", "text nan", "text inf", "long double"])
+@pytest.mark.parametrize(
+    "y",
+    [
+        targets(np.inf),
+        targets(-np.inf),
+        targets(np.nan),
+        targets(None),
+        targets("nan").astype(str).astype(object),
+        targets("-inf").astype(str).astype(object),
+        targets(np.longdouble("1e400"), np.longdouble),
+    ],
+    ids=["inf", "-inf", "nan", "None", "text nan", "text inf", "long double"],
+)
 def test_targets_are_finite_once_they_are_numbers(make, y):
     model = make()
     with pytest.raises((TypeError, ValueError), match=r"\by\b"):

@@ -17,16 +17,19 @@ BAD = (np.nan, np.inf, -np.inf)
 
 
 @pytest.mark.parametrize("bad", BAD)
-@pytest.mark.parametrize("put", [
-    lambda bad: bad,
-    np.float32,
-    lambda bad: complex(0.0, bad),
-    lambda bad: np.array([[0.5, bad]]),
-    lambda bad: np.array([0.5, bad], dtype=np.float16),
-    lambda bad: np.array(["a", bad], dtype=object),
-    lambda bad: {"coef_": [np.zeros(2), (1.0, bad)]},
-    lambda bad: {"coef_": sparse.csr_array(np.array([[0.0, bad]]))},
-])
+@pytest.mark.parametrize(
+    "put",
+    [
+        lambda bad: bad,
+        np.float32,
+        lambda bad: complex(0.0, bad),
+        lambda bad: np.array([[0.5, bad]]),
+        lambda bad: np.array([0.5, bad], dtype=np.float16),
+        lambda bad: np.array(["a", bad], dtype=object),
+        lambda bad: {"coef_": [np.zeros(2), (1.0, bad)]},
+        lambda bad: {"coef_": sparse.csr_array(np.array([[0.0, bad]]))},
+    ],
+)
 def test_what_is_not_finite_is_found(put, bad):
     with np.errstate(all="raise"), pytest.raises(ValueError, match=REFUSAL) as caught:
         all_finite(put(bad))
@@ -36,8 +39,13 @@ def test_what_is_not_finite_is_found(put, bad):
 
 def test_all_else_passes():
     given = {
-        "classes_": np.array(["a", "nan"]), "n_": 3, "name_": None, "flag_": True,
-        "edges_": [np.arange(3)], "big_": 1.7e308, "many_": np.full(10, 1.7e308),
+        "classes_": np.array(["a", "nan"]),
+        "n_": 3,
+        "name_": None,
+        "flag_": True,
+        "edges_": [np.arange(3)],
+        "big_": 1.7e308,
+        "many_": np.full(10, 1.7e308),
     }
     assert all_finite(given) is given
 

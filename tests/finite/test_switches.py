@@ -55,10 +55,13 @@ def seeds_are_meant():
         yield
 
 
-@pytest.mark.parametrize("switch", [
-    pytest.param(name, marks=() if name in ("numpy raises", "all") else pytest.mark.slow)
-    for name in SWITCHES
-])
+@pytest.mark.parametrize(
+    "switch",
+    [
+        pytest.param(name, marks=() if name in ("numpy raises", "all") else pytest.mark.slow)
+        for name in SWITCHES
+    ],
+)
 @pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 @pytest.mark.parametrize("value", [0.25, 1e-200, 1e200])
 def test_the_same_is_released(switch, model, value):
@@ -112,8 +115,12 @@ def test_nor_does_a_hook_of_numpy_hear_of_a_record(monkeypatch):
 
 def leaking(bound=None):
     return PrivateModel(
-        SignedSum(bound=bound), epsilon_parameter="epsilon", classes_parameter="labels", classes=[0, 1],
-        adjacency="add or remove one record", conversion="remove and add",
+        SignedSum(bound=bound),
+        epsilon_parameter="epsilon",
+        classes_parameter="labels",
+        classes=[0, 1],
+        adjacency="add or remove one record",
+        conversion="remove and add",
     )
 
 
@@ -144,7 +151,9 @@ with dpselect.config_context(strict=True):
 
 def test_nor_do_filters_of_the_environment():
     run = subprocess.run(
-        [sys.executable, "-OO", "-W", "ignore", "-c", SCRIPT], capture_output=True, text=True,
+        [sys.executable, "-OO", "-W", "ignore", "-c", SCRIPT],
+        capture_output=True,
+        text=True,
         cwd=Path(dpselect.__file__).parents[1],
     )
     assert run.stdout == "refused\n", run.stderr
@@ -193,8 +202,11 @@ def test_scikit_learn_is_not_relied_on_for_finite_numbers():
 
 def refused(backend, rows):
     search = StabilityGridSearchCV(
-        DPLogisticRegression(classes=[0, 1]), {"alpha": [0.1, 1.0]}, strategy="stability",
-        scoring="brier", n_jobs=2,
+        DPLogisticRegression(classes=[0, 1]),
+        {"alpha": [0.1, 1.0]},
+        strategy="stability",
+        scoring="brier",
+        n_jobs=2,
     )
     with parallel_config(backend), sklearn.config_context(assume_finite=True), np.errstate(all="raise"):
         try:

@@ -43,7 +43,8 @@ def reads_records(thing):
 def without_a_case(things):
     walked = {entry.public for entry in ENTRIES.values()}
     return [
-        name for name, thing in things.items()
+        name
+        for name, thing in things.items()
         if reads_records(thing) and name not in walked and name not in OTHERS
     ]
 
@@ -58,9 +59,10 @@ def test_every_public_name_that_takes_records_is_walked():
     assert without_a_case(names) == ["DPNew", "new"]
 
 
-@pytest.mark.parametrize("switch", [
-    pytest.param(name, marks=() if name in ("none", "all") else pytest.mark.slow) for name in SWITCHES
-])
+@pytest.mark.parametrize(
+    "switch",
+    [pytest.param(name, marks=() if name in ("none", "all") else pytest.mark.slow) for name in SWITCHES],
+)
 def test_records_that_are_finite_are_taken(switch):
     with switched(switch):
         found = {name: outcome(entry, None, None, entry.forms[0]) for name, entry in ENTRIES.items()}
@@ -72,7 +74,8 @@ def test_finite_records_are_taken_in_every_form():
     with switched("none"):
         found = {
             (name, form): outcome(entry, None, None, form)
-            for name, entry in ENTRIES.items() for form in entry.forms
+            for name, entry in ENTRIES.items()
+            for form in entry.forms
         }
     assert set(found.values()) == {"released"} and {form for _, form in found} == set(ALL)
 
@@ -95,10 +98,15 @@ def test_the_others_are_refused_in_every_form(switch):
 def in_another_process(*arguments, **environment):
     place = Path(dpselect.__file__).parents[1]
     run = subprocess.run(
-        [sys.executable, "-m", "tests.finite.walk", *arguments], capture_output=True, text=True,
+        [sys.executable, "-m", "tests.finite.walk", *arguments],
+        capture_output=True,
+        text=True,
         cwd=Path(__file__).parents[2],
-        env={**os.environ, "PYTHONPATH": f"{place}{os.pathsep}{os.environ.get('PYTHONPATH', '')}",
-             **environment},
+        env={
+            **os.environ,
+            "PYTHONPATH": f"{place}{os.pathsep}{os.environ.get('PYTHONPATH', '')}",
+            **environment,
+        },
     )
     assert run.returncode == 0, run.stderr[-2000:]
     return json.loads(run.stdout)
@@ -106,7 +114,10 @@ def in_another_process(*arguments, **environment):
 
 def test_the_environment_decides_nothing():
     found = in_another_process(
-        "few", SKLEARN_ASSUME_FINITE="1", PYTHONOPTIMIZE="2", PYTHONWARNINGS="ignore",
+        "few",
+        SKLEARN_ASSUME_FINITE="1",
+        PYTHONOPTIMIZE="2",
+        PYTHONWARNINGS="ignore",
         SKLEARN_WORKING_MEMORY="1",
     )
     assert found["assume_finite"] and found["docs"] is None
@@ -114,16 +125,19 @@ def test_the_environment_decides_nothing():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "value"), [
-    ("SKLEARN_ASSUME_FINITE", "1"),
-    ("SKLEARN_WORKING_MEMORY", "1"),
-    ("PYTHONOPTIMIZE", "1"),
-    ("PYTHONOPTIMIZE", "2"),
-    ("PYTHONWARNINGS", "ignore"),
-    ("PYTHONWARNINGS", "error::RuntimeWarning"),
-    ("SCIPY_ARRAY_API", "1"),
-    ("POLARS_MAX_THREADS", "1"),
-])
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("SKLEARN_ASSUME_FINITE", "1"),
+        ("SKLEARN_WORKING_MEMORY", "1"),
+        ("PYTHONOPTIMIZE", "1"),
+        ("PYTHONOPTIMIZE", "2"),
+        ("PYTHONWARNINGS", "ignore"),
+        ("PYTHONWARNINGS", "error::RuntimeWarning"),
+        ("SCIPY_ARRAY_API", "1"),
+        ("POLARS_MAX_THREADS", "1"),
+    ],
+)
 def test_no_variable_of_the_environment_decides(name, value):
     found = in_another_process(**{name: value})
     assert found["released"] == [] and found["n"] > 900
@@ -137,16 +151,20 @@ def without_the_check(monkeypatch, *names):
                 monkeypatch.setattr(module, name, lambda released, *args, **kwargs: released)
 
 
-@pytest.mark.parametrize(("taken", "least"), [
-    # the gate is still there: what is left are answers that are finite, and transformed rows
-    pytest.param(["check_finite"], 5, marks=pytest.mark.slow),
-    (["check_finite", "all_finite"], 12),
-])
+@pytest.mark.parametrize(
+    ("taken", "least"),
+    [
+        # the gate is still there: what is left are answers that are finite, and transformed rows
+        pytest.param(["check_finite"], 5, marks=pytest.mark.slow),
+        (["check_finite", "all_finite"], 12),
+    ],
+)
 def test_without_its_own_check_the_walk_sees_releases(monkeypatch, taken, least):
     without_the_check(monkeypatch, *taken)
     with switched("assume_finite"):
         found = [
-            outcome(ENTRIES[name], place, value, form) for name, place, value, form in cells(few=True)
+            outcome(ENTRIES[name], place, value, form)
+            for name, place, value, form in cells(few=True)
             if form == "array"
         ]
     assert found.count("released") >= least

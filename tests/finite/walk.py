@@ -158,9 +158,7 @@ def held_out(rows, y, weight):
 
 
 def private_bounds():
-    return make_pipeline(
-        preprocessing.DPBoundsScaler(), dpselect.DPLogisticRegression(classes=[0, 1])
-    )
+    return make_pipeline(preprocessing.DPBoundsScaler(), dpselect.DPLogisticRegression(classes=[0, 1]))
 
 
 def linear(kind, weighs=True, **params):
@@ -179,7 +177,9 @@ ENTRIES = {
     "logistic, learns norms": Entry(
         "DPLogisticRegression",
         linear(dpselect.DPLogisticRegression, classes=[0, 1], data_norm="auto", base_rate="auto"),
-        LABELS, ALL, True,
+        LABELS,
+        ALL,
+        True,
     ),
     "svc": Entry("DPLinearSVC", linear(dpselect.DPLinearSVC, classes=[0, 1]), LABELS, ALL, True),
     "huber": Entry("DPHuberRegressor", linear(dpselect.DPHuberRegressor, **RANGE), TARGETS, ALL, True),
@@ -193,56 +193,78 @@ ENTRIES = {
     ),
     "model of another library": Entry(
         "PrivateModel",
-        fitted(lambda: dpselect.PrivateModel(
-            SignedSum(), epsilon_parameter="epsilon", classes_parameter="labels", classes=[0, 1],
-            adjacency="add or remove one record", conversion="remove and add",
-        )),
-        LABELS, tuple(form for form in DENSE if form not in ("dask", "arrow")),
+        fitted(
+            lambda: dpselect.PrivateModel(
+                SignedSum(),
+                epsilon_parameter="epsilon",
+                classes_parameter="labels",
+                classes=[0, 1],
+                adjacency="add or remove one record",
+                conversion="remove and add",
+            )
+        ),
+        LABELS,
+        tuple(form for form in DENSE if form not in ("dask", "arrow")),
     ),
     "stability": Entry(
         "StabilityGridSearchCV",
         searched(dpselect.StabilityGridSearchCV, strategy="stability", scoring="brier"),
-        LABELS, ALL, True,
+        LABELS,
+        ALL,
+        True,
     ),
     "search of one model, evaluated": Entry(
-        "StabilityGridSearchCV", searched(dpselect.StabilityGridSearchCV, evaluation=0.2), LABELS,
+        "StabilityGridSearchCV",
+        searched(dpselect.StabilityGridSearchCV, evaluation=0.2),
+        LABELS,
     ),
     "search with steps": Entry("StabilityGridSearchCV", fitted(steps_searched), LABELS),
     "accuracy first": Entry("AccuracyFirstSearchCV", accuracy_first(), LABELS, ALL, True),
     "selector": Entry(
         "ThresholdoutFeatureSelector",
-        fitted(lambda: dpselect.ThresholdoutFeatureSelector(
-            dpselect.DPLogisticRegression(classes=[0, 1]), n_features_to_select=1
-        )),
-        LABELS, ("array", "float32", "csr", "pandas"),
+        fitted(
+            lambda: dpselect.ThresholdoutFeatureSelector(
+                dpselect.DPLogisticRegression(classes=[0, 1]), n_features_to_select=1
+            )
+        ),
+        LABELS,
+        ("array", "float32", "csr", "pandas"),
     ),
     "holdout": Entry("Thresholdout", held_out, None, ("array", "csr", "pandas")),
     "evaluate, labels": Entry(
-        "evaluate", lambda rows, y, weight: dpselect.evaluate(CLASSIFIER, rows, y, epsilon=1.0),
-        LABELS, ALL,
+        "evaluate",
+        lambda rows, y, weight: dpselect.evaluate(CLASSIFIER, rows, y, epsilon=1.0),
+        LABELS,
+        ALL,
     ),
     "evaluate, targets": Entry(
         "evaluate",
         lambda rows, y, weight: dpselect.evaluate(REGRESSION, rows, y, epsilon=1.0, **RANGE),
-        TARGETS, ALL,
+        TARGETS,
+        ALL,
     ),
     "evaluate, density": Entry(
-        "evaluate", lambda rows, y, weight: dpselect.evaluate(DENSITY, rows, epsilon=1.0),
+        "evaluate",
+        lambda rows, y, weight: dpselect.evaluate(DENSITY, rows, epsilon=1.0),
     ),
     "intervals": Entry("coef_interval", intervals, LABELS, ALL, True),
     "private bounds": Entry("DPBoundsScaler", fitted(preprocessing.DPBoundsScaler)),
     "private bounds and a model": Entry(
-        "DPBoundsScaler", fitted(private_bounds), LABELS, ("array", "float32", "pandas"),
+        "DPBoundsScaler",
+        fitted(private_bounds),
+        LABELS,
+        ("array", "float32", "pandas"),
     ),
     "bounds": Entry("BoundedScaler", transformed(lambda: preprocessing.BoundedScaler((-1, 1)))),
     "norms": Entry("NormClipper", transformed(preprocessing.NormClipper), forms=ALL),
     "encoder": Entry("TableEncoder", transformed(lambda: preprocessing.TableEncoder((-1, 1)))),
     "tabular pipeline": Entry(
         "TabularPipeline",
-        fitted(lambda: preprocessing.tabular_pipeline(
-            SCHEMA, dpselect.DPLogisticRegression(classes=[0, 1])
-        )),
-        LABELS, TABLES,
+        fitted(
+            lambda: preprocessing.tabular_pipeline(SCHEMA, dpselect.DPLogisticRegression(classes=[0, 1]))
+        ),
+        LABELS,
+        TABLES,
     ),
 }
 

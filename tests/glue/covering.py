@@ -35,14 +35,18 @@ def covering_array(axes, meet, seed=0):
             if axis in row:
                 continue
             fits = [
-                value for value in axes[axis]
+                value
+                for value in axes[axis]
                 if not any(((axis, value), item) in apart for item in row.items())
             ]
             if not fits:
                 return None
             gains = [
-                sum(((axis, value), item) in missing or (item, (axis, value)) in missing
-                    for item in row.items()) + order.random()
+                sum(
+                    ((axis, value), item) in missing or (item, (axis, value)) in missing
+                    for item in row.items()
+                )
+                + order.random()
                 for value in fits
             ]
             row[axis] = fits[gains.index(max(gains))]

@@ -34,14 +34,20 @@ from dpselect.rows import cutting
 from .covering import covering_array
 
 KINDS = {
-    "logistic": DPLogisticRegression, "svc": DPLinearSVC, "huber": DPHuberRegressor,
-    "poisson": DPPoissonRegressor, "ridge": DPRidge,
+    "logistic": DPLogisticRegression,
+    "svc": DPLinearSVC,
+    "huber": DPHuberRegressor,
+    "poisson": DPPoissonRegressor,
+    "ridge": DPRidge,
     "capped": partial(DPLogisticRegression, max_derivative=0.6),
 }
 CLASSIFIERS = ("logistic", "svc", "capped")
 # labels of the classes as they are written, and never in ascending order but for two
 LABELS = {
-    "two": [0, 1], "two texts": ["yes", "no"], "three": [3, -7, 1], "four texts": ["d", "b", "a", "c"],
+    "two": [0, 1],
+    "two texts": ["yes", "no"],
+    "three": [3, -7, 1],
+    "four texts": ["d", "b", "a", "c"],
 }
 N = 120
 # how long rows may be: of raw columns, and of scaled ones
@@ -64,7 +70,17 @@ FIT_AXES = {
     # with many of them, and enough records, shares of classes are learned
     "columns": [2, 5, 80],
     "container": [
-        "C", "F", "float32", "int16", "csr", "frame", "types", "list", "memory map", "chunks", "coo",
+        "C",
+        "F",
+        "float32",
+        "int16",
+        "csr",
+        "frame",
+        "types",
+        "list",
+        "memory map",
+        "chunks",
+        "coo",
     ],
     "step": ["none", "bounds", "private"],
     "ledger": ["none", "given", "open"],
@@ -74,12 +90,21 @@ FIT_AXES = {
 # what a kind takes, where that is not all
 TAKES = {
     **dict.fromkeys(CLASSIFIERS, {"labels": {*LABELS}, "where": {"objective", "output"}}),
-    **dict.fromkeys(("huber", "poisson"), {
-        "labels": {"-"}, "where": {"objective", "output"}, "class_weight": {"none"},
-    }),
+    **dict.fromkeys(
+        ("huber", "poisson"),
+        {
+            "labels": {"-"},
+            "where": {"objective", "output"},
+            "class_weight": {"none"},
+        },
+    ),
     "ridge": {
-        "labels": {"-"}, "class_weight": {"none"}, "sample_weight": {"none"}, "base_rate": {"none"},
-        "alpha": {0.05, 1e-4}, "intercept": {0.0, 1.0},
+        "labels": {"-"},
+        "class_weight": {"none"},
+        "sample_weight": {"none"},
+        "base_rate": {"none"},
+        "alpha": {0.05, 1e-4},
+        "intercept": {0.0, 1.0},
     },
 }
 TAKES["svc"] = {**TAKES["svc"], "base_rate": {"none"}}
@@ -90,7 +115,8 @@ REFUSED = [
     ("intercept", {0.0}, "base_rate", {"given"}),
     ("ledger", {"given", "open"}, "epsilon", {np.inf}),
     # where shares are never worth their price
-    ("base_rate", {"auto"}, "columns", {2, 5}), ("base_rate", {"auto"}, "epsilon", {0.5}),
+    ("base_rate", {"auto"}, "columns", {2, 5}),
+    ("base_rate", {"auto"}, "epsilon", {0.5}),
     ("intercept", {0.0}, "base_rate", {"auto"}),
     # scalers take no sparse rows
     ("container", {"csr", "coo", "chunks"}, "step", {"bounds", "private"}),
@@ -102,11 +128,15 @@ def work_in_pieces(monkeypatch, row):
     if row["pieces"] == "whole":
         return
     for module, name, size in (
-        (cutting, "BLOCK_ELEMENTS", 25 * row["columns"]), (evaluation, "MOST_SPLITS", 2),
-        (solver, "GROUP_ELEMENTS", 2 * (row["columns"] + 1) ** 2), (solver, "SAMPLE_ROWS", 16),
-        (solver, "SAMPLE_ROWS_PER_COEFFICIENT", 1), (ridge_noise, "MOST_KEPT", 0),
+        (cutting, "BLOCK_ELEMENTS", 25 * row["columns"]),
+        (evaluation, "MOST_SPLITS", 2),
+        (solver, "GROUP_ELEMENTS", 2 * (row["columns"] + 1) ** 2),
+        (solver, "SAMPLE_ROWS", 16),
+        (solver, "SAMPLE_ROWS_PER_COEFFICIENT", 1),
+        (ridge_noise, "MOST_KEPT", 0),
         (decomposition, "LARGE", 1),
-        (methods, "CHUNK", 3), (accuracy, "CHUNK", 4),
+        (methods, "CHUNK", 3),
+        (accuracy, "CHUNK", 4),
     ):
         monkeypatch.setattr(module, name, size)
 
@@ -130,8 +160,14 @@ def meet_in_a_fit(axis, value, other_axis, other, refused=REFUSED):
 
 SEARCH_AXES = {
     "strategy": [
-        "stability", "optimal_risk", "data_independent", "budget_split", "data_split",
-        "random_stopping", "random", "auto",
+        "stability",
+        "optimal_risk",
+        "data_independent",
+        "budget_split",
+        "data_split",
+        "random_stopping",
+        "random",
+        "auto",
     ],
     "kind": [*KINDS],
     "labels": ["-", *LABELS],
@@ -164,7 +200,8 @@ REFUSED_BY_SEARCHES = [
     ("strategy", {"stability", "data_independent"}, "where", {"covariance"}),
     ("vary", {"data_norm", "features", "dicts"}, "where", {"covariance"}),
     ("vary", {"data_norm", "dicts"}, "data_norm", {"auto"}),
-    ("vary", {"features"}, "data_norm", {"auto"}), ("vary", {"features"}, "data_norm_l1", {"auto"}),
+    ("vary", {"features"}, "data_norm", {"auto"}),
+    ("vary", {"features"}, "data_norm_l1", {"auto"}),
     ("vary", {"features"}, "columns", {40}),
     ("vary", {"features"}, "container", {"csr", "chunks"}),
     ("evaluation", {0.3}, "refit", {False}),
@@ -184,12 +221,23 @@ DENSITY_AXES = {
 
 def density_rows(seed=0):
     """Return rows of settings of histograms by their names, with their place among them."""
-    rows = covering_array(DENSITY_AXES, lambda axis, value, other_axis, other: not (
-        # parts of persons are no integers
-        value == "discrete_laplace" and other_axis == "groups" and other != "none"
-        or (axis, other_axis) == ("ledger", "epsilon") and value != "none" and other == np.inf
-        or (axis, value) == ("container", "csr") or (axis, value) == ("container", "coo")
-    ), seed)
+    rows = covering_array(
+        DENSITY_AXES,
+        lambda axis, value, other_axis, other: (
+            not (
+                # parts of persons are no integers
+                value == "discrete_laplace"
+                and other_axis == "groups"
+                and other != "none"
+                or (axis, other_axis) == ("ledger", "epsilon")
+                and value != "none"
+                and other == np.inf
+                or (axis, value) == ("container", "csr")
+                or (axis, value) == ("container", "coo")
+            )
+        ),
+        seed,
+    )
     return {f"{i} {row['noise']}": row | {"place": i} for i, row in enumerate(rows)}
 
 
@@ -197,24 +245,46 @@ def density_of(row, **parameters):
     """Return the histogram of a row of settings."""
     p = row["columns"]
     return DPHistogramDensity(
-        epsilon=row["epsilon"], noise=row["noise"],
+        epsilon=row["epsilon"],
+        noise=row["noise"],
         bounds=(-4, 6) if row["bounds"] == "one" else [(-4, 6), (-2, 2), (0, 4)][:p],
-        bin_width=1.0 if row["bin_width"] == "one" else [2.5, 1.0, 4.0][:p] if row["bounds"] == "each"
-        else [2.5, 1.0, 5.0][:p], **parameters,
+        bin_width=1.0
+        if row["bin_width"] == "one"
+        else [2.5, 1.0, 4.0][:p]
+        if row["bounds"] == "each"
+        else [2.5, 1.0, 5.0][:p],
+        **parameters,
     )
 
 
 ACCURACY_AXES = {
     "method": [
-        "certified", "reduced_above_threshold", "above_threshold", "predict_verify", "brownian",
+        "certified",
+        "reduced_above_threshold",
+        "above_threshold",
+        "predict_verify",
+        "brownian",
         "doubling",
     ],
     "criterion": ["excess_risk", "risk", "score"],
     "hard": [True, False],
     **{
-        axis: SEARCH_AXES[axis] for axis in (
-            "kind", "labels", "norm", "class_weight", "sample_weight", "groups", "step",
-            "intercept", "container", "cv", "evaluation", "ledger", "state", "pieces",
+        axis: SEARCH_AXES[axis]
+        for axis in (
+            "kind",
+            "labels",
+            "norm",
+            "class_weight",
+            "sample_weight",
+            "groups",
+            "step",
+            "intercept",
+            "container",
+            "cv",
+            "evaluation",
+            "ledger",
+            "state",
+            "pieces",
         )
     },
     "where": ["output", "objective", "covariance"],
@@ -253,10 +323,17 @@ def search_rows(seed=0):
     """Return rows of settings of searches by their names."""
     rows = covering_array(SEARCH_AXES, meet_in_a_search, seed)
     # a base rate is worth its price for some candidates, and not for others
-    rows.append({axis: values[0] for axis, values in SEARCH_AXES.items()} | {
-        "labels": "four texts", "vary": "features", "base_rate": "auto", "epsilon": 4.0, "columns": 6,
-        "step": "bounds",
-    })
+    rows.append(
+        {axis: values[0] for axis, values in SEARCH_AXES.items()}
+        | {
+            "labels": "four texts",
+            "vary": "features",
+            "base_rate": "auto",
+            "epsilon": 4.0,
+            "columns": 6,
+            "step": "bounds",
+        }
+    )
     return {
         f"{i} {row['strategy']} {row['kind']}": row | {"alpha": 0.1, "place": i}
         for i, row in enumerate(rows)
@@ -350,8 +427,13 @@ def contained(X, container, names=None):
         frame = pd.DataFrame(X, columns=names)
         return frame.astype({names[0]: np.int32, names[-1]: np.float32})
     return {
-        "C": np.ascontiguousarray, "F": np.asfortranarray, "float32": np.float32, "int16": np.int16,
-        "csr": sparse.csr_matrix, "coo": sparse.coo_array, "list": lambda X: X.tolist(),
+        "C": np.ascontiguousarray,
+        "F": np.asfortranarray,
+        "float32": np.float32,
+        "int16": np.int16,
+        "csr": sparse.csr_matrix,
+        "coo": sparse.coo_array,
+        "list": lambda X: X.tolist(),
         "frame": functools.partial(pd.DataFrame, columns=names),
     }[container](X)
 
@@ -360,7 +442,9 @@ def labels_in(y, container):
     if container == "chunks":
         return contained(y, "chunks") if y.dtype.kind in "fi" else y
     return {
-        "list": np.ndarray.tolist, "frame": pd.Series, "types": pd.Series,
+        "list": np.ndarray.tolist,
+        "frame": pd.Series,
+        "types": pd.Series,
     }.get(container, np.asarray)(y)
 
 
@@ -391,8 +475,12 @@ def model_of(row, **parameters):
     """Return the private model of a row of settings."""
     unit, kind = UNITS[row["step"]], row["kind"]
     given = {
-        "epsilon": row["epsilon"], "delta": row["delta"], "alpha": row["alpha"], "norm": row["norm"],
-        "perturbation": row["where"], "fit_intercept": row["intercept"] > 0,
+        "epsilon": row["epsilon"],
+        "delta": row["delta"],
+        "alpha": row["alpha"],
+        "norm": row["norm"],
+        "perturbation": row["where"],
+        "fit_intercept": row["intercept"] > 0,
         "data_norm": {"given": unit, "auto": "auto"}[row["data_norm"]],
         "data_norm_l1": {"none": None, "given": 1.3 * unit, "auto": "auto"}[row["data_norm_l1"]],
     }
@@ -410,8 +498,10 @@ def model_of(row, **parameters):
     if kind in CLASSIFIERS:
         given |= {"classes": LABELS[row["labels"]], "class_weight": class_weights_of(row)}
     if kind in ("logistic", "capped", "poisson"):
-        given["base_rate"] = shares_of(row) if row["base_rate"] == "given" else (
-            "auto" if row["base_rate"] == "auto" else None
+        given["base_rate"] = (
+            shares_of(row)
+            if row["base_rate"] == "given"
+            else ("auto" if row["base_rate"] == "auto" else None)
         )
     return KINDS[kind](**given | parameters)
 
@@ -425,7 +515,9 @@ def estimator_of(row, random_state, **parameters):
         return make_pipeline(BoundedScaler((-4, 6)), model)
     ledger = parameters.get("ledger")
     scaler = DPBoundsScaler(
-        3.0 if np.isfinite(row["epsilon"]) else np.inf, random_state=random_state, ledger=ledger,
+        3.0 if np.isfinite(row["epsilon"]) else np.inf,
+        random_state=random_state,
+        ledger=ledger,
         delta=row["delta"],
     )
     return make_pipeline(scaler, model)
@@ -465,11 +557,18 @@ def accuracy_search_of(row, n, random_state, **parameters):
     cv = {"cv": splits_of(n), "public_splits": True} if row["cv"] == "list" else {"cv": row["cv"]}
     cv = cv if row["criterion"] == "score" else {}
     return AccuracyFirstSearchCV(
-        estimator, {"model__epsilon" if steps else "epsilon": LEVELS}, method=row["method"],
-        criterion=score if row["criterion"] == "score" else row["criterion"], **cv,
-        target=0.01 * target if row["hard"] else target, max_epsilon=np.inf, on_failure="last",
-        delta=1e-4 if row["method"] == "brownian" else 0.0, evaluation=row["evaluation"],
-        random_state=random_state, **parameters,
+        estimator,
+        {"model__epsilon" if steps else "epsilon": LEVELS},
+        method=row["method"],
+        criterion=score if row["criterion"] == "score" else row["criterion"],
+        **cv,
+        target=0.01 * target if row["hard"] else target,
+        max_epsilon=np.inf,
+        on_failure="last",
+        delta=1e-4 if row["method"] == "brownian" else 0.0,
+        evaluation=row["evaluation"],
+        random_state=random_state,
+        **parameters,
     )
 
 
@@ -497,8 +596,18 @@ def search_of(row, n, random_state, **parameters):
         grid = grids if isinstance(grid, list) else grids[0]
     cv = {"cv": splits_of(n), "public_splits": True} if row["cv"] == "list" else {"cv": row["cv"]}
     delta = 0.05 if row["strategy"] == "random_stopping" and row["delta"] else 0.0
-    return StabilityGridSearchCV(model, grid, **{
-        "epsilon": row["epsilon"], "delta": delta, "strategy": row["strategy"], **cv,
-        "evaluation": row["evaluation"], "refit": row["refit"], "n_noise_samples": row["samples"],
-        "random_state": random_state, **parameters,
-    })
+    return StabilityGridSearchCV(
+        model,
+        grid,
+        **{
+            "epsilon": row["epsilon"],
+            "delta": delta,
+            "strategy": row["strategy"],
+            **cv,
+            "evaluation": row["evaluation"],
+            "refit": row["refit"],
+            "n_noise_samples": row["samples"],
+            "random_state": random_state,
+            **parameters,
+        },
+    )

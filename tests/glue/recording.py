@@ -79,7 +79,8 @@ class Recorder:
     def keys(self):
         """Return the keys of the generators that were made, with the calls that made them."""
         return [
-            (call.result.key, call) for call in self.of("root_stream")
+            (call.result.key, call)
+            for call in self.of("root_stream")
             if call.within and call.within[-1].name == "as_generator"
         ]
 
@@ -140,8 +141,10 @@ def _places_of(function):
     ]
     places += [
         (kind, name, value)
-        for label, module in sorted(sys.modules.items()) if label.startswith(f"{package}.")
-        for kind in vars(module).values() if isinstance(kind, type)
+        for label, module in sorted(sys.modules.items())
+        if label.startswith(f"{package}.")
+        for kind in vars(module).values()
+        if isinstance(kind, type)
         for name, value in vars(kind).items()
         if isinstance(value, staticmethod) and value.__func__ is function
     ]

@@ -192,7 +192,8 @@ def constants_of(model):
     kind, h, W = kind_of(model), getattr(model, "huber_width", 0.5), largest_weight(model)
     if kind != POISSON:
         pull, curvature = {
-            LOGISTIC: (0.2784645427610738, 0.25), HUBER: (math.inf, 1.0),
+            LOGISTIC: (0.2784645427610738, 0.25),
+            HUBER: (math.inf, 1.0),
             CAPPED: (0.2784645427610738, 0.25),
             HINGE: ((1 + h) ** 2 / (8 * h) if h >= 1 / 3 else 1 - h, 0.5 / h),
         }[kind]
@@ -205,6 +206,7 @@ def constants_of(model):
 
 def gaussian_root(epsilon, delta):
     """Solve the exact condition of the Gaussian mechanism."""
+
     def excess(m):
         other = math.exp(epsilon + norm.logcdf(-m / 2 - epsilon / m))
         return norm.cdf(m / 2 - epsilon / m) - other - delta
@@ -353,11 +355,19 @@ def linear_release(model, X, y, unit, weight=1.0, groups=None):
         w = minimiser(kind_of(model), A, mu, linear, width, weights)
         return w + output * unit[1], 0.02 * output
     signs = signs_of(y, np.unique(model.classes))
-    w = np.array([
-        minimiser(kind_of(model), A * signs[:, k : k + 1], mu, linear * unit[0, k] - mu * origin[k],
-                  width_of(model), weights)
-        for k in range(K)
-    ])
+    w = np.array(
+        [
+            minimiser(
+                kind_of(model),
+                A * signs[:, k : k + 1],
+                mu,
+                linear * unit[0, k] - mu * origin[k],
+                width_of(model),
+                weights,
+            )
+            for k in range(K)
+        ]
+    )
     return w + output * unit[1], 0.02 * output
 
 

@@ -45,21 +45,33 @@ RELEASE_AXES = {
     "pieces": ["whole", "small"],
 }
 OF_DENSITIES = {
-    "release": {"evaluation"}, "labels": {"-"}, "where": {"objective"}, "norm": {"l2"},
-    "data_norm": {"given"}, "data_norm_l1": {"none"}, "intercept": {1.0}, "base_rate": {"none"},
-    "class_weight": {"none"}, "sample_weight": {"none"}, "alpha": {0.05}, "delta": {0.0},
-    "step": {"none"}, "container": {*RELEASE_AXES["container"]} - {"csr"},
+    "release": {"evaluation"},
+    "labels": {"-"},
+    "where": {"objective"},
+    "norm": {"l2"},
+    "data_norm": {"given"},
+    "data_norm_l1": {"none"},
+    "intercept": {1.0},
+    "base_rate": {"none"},
+    "class_weight": {"none"},
+    "sample_weight": {"none"},
+    "alpha": {0.05},
+    "delta": {0.0},
+    "step": {"none"},
+    "container": {*RELEASE_AXES["container"]} - {"csr"},
 }
 CALIBRATED = {"confidence", "sigmoid", "isotonic", "threshold"}
 REFUSED = [
     *pairs.REFUSED,
     ("release", CALIBRATED, "kind", {"svc", "huber", "poisson", "ridge", "density"}),
-    ("release", CALIBRATED, "labels", {"-"}), ("release", CALIBRATED, "where", {"covariance"}),
+    ("release", CALIBRATED, "labels", {"-"}),
+    ("release", CALIBRATED, "where", {"covariance"}),
     ("release", {"confidence"}, "labels", {"two", "two texts"}),
     ("release", {"threshold"}, "labels", {"three", "four texts"}),
     # noise hides where a threshold should be
     ("release", {"threshold"}, "epsilon", {1.0}),
-    ("release", {"intervals"}, "levels", {2, 3, 8}), ("release", {"intervals"}, "kind", {"density"}),
+    ("release", {"intervals"}, "levels", {2, 3, 8}),
+    ("release", {"intervals"}, "kind", {"density"}),
 ]
 
 
@@ -67,7 +79,8 @@ def meet(axis, value, other_axis, other):
     """Tell whether some release takes two values."""
     for a, values, b, others in REFUSED:
         for (one, first), (two, second) in (
-            ((axis, value), (other_axis, other)), ((other_axis, other), (axis, value)),
+            ((axis, value), (other_axis, other)),
+            ((other_axis, other), (axis, value)),
         ):
             if (one, two) == (a, b) and first in values and second in others:
                 return False
@@ -91,8 +104,10 @@ def other_ends(kind):
     """Return the parameters that set a loss or a range, in another way than usual, and the solver's."""
     solver = {"tol": 1e-11, "max_iter": 5000}
     return {
-        "logistic": {**solver, "max_derivative": 0.8}, "capped": {**solver, "max_derivative": 0.7},
-        "svc": {**solver, "huber_width": 1.5}, "huber": {**solver, "target_range": (-2.0, 0.5)},
+        "logistic": {**solver, "max_derivative": 0.8},
+        "capped": {**solver, "max_derivative": 0.7},
+        "svc": {**solver, "huber_width": 1.5},
+        "huber": {**solver, "target_range": (-2.0, 0.5)},
         "poisson": {**solver, "target_bound": 6.0},
         "ridge": {"target_range": (0.1, 0.7), "coef_bound": 0.3},
         "density": {"bounds": (-6, 8), "noise": "laplace"},
@@ -201,9 +216,11 @@ LAW_AXES = {
 def law_rows(seed=0):
     """Return rows of settings of searches by their names."""
     rows = covering_array(LAW_AXES, pairs.meet_in_a_search, seed)
-    usual = {
-        axis: values[0] for axis, values in SEARCH_AXES.items() if axis not in LAW_AXES
-    } | {"alpha": 0.1, "ledger": "given", "base_rate": "none"}
+    usual = {axis: values[0] for axis, values in SEARCH_AXES.items() if axis not in LAW_AXES} | {
+        "alpha": 0.1,
+        "ledger": "given",
+        "base_rate": "none",
+    }
     return {
         f"{i} {row['strategy']} {row['kind']}": usual | row | {"place": i} for i, row in enumerate(rows)
     }
@@ -216,7 +233,7 @@ def search_of(row, n, state, **parameters):
         search.estimator.set_params(**other_ends(row["kind"]))
     score = get_score(search.estimator.default_scoring, model=search.estimator)
     return search.set_params(
-        selection_fraction=row["fraction"], scoring=score if row["scoring"] == "given" else None,
+        selection_fraction=row["fraction"],
+        scoring=score if row["scoring"] == "given" else None,
         **{name: row[name] for name in ("n_jobs", "error_score")},
     )
-

@@ -59,9 +59,7 @@ MODELS = {
     "logistic, output, weighted": clone(LOGISTIC).set_params(
         perturbation="output", class_weight={0: 0.5, 1: 4.0, 2: 1.5}
     ),
-    "logistic, output, two classes": clone(LOGISTIC).set_params(
-        perturbation="output", classes=[0, 1]
-    ),
+    "logistic, output, two classes": clone(LOGISTIC).set_params(perturbation="output", classes=[0, 1]),
     "svc, objective": SVC,
     "svc, output": clone(SVC).set_params(perturbation="output"),
     "ridge, sums l1": RIDGE,
@@ -248,10 +246,12 @@ def test_the_noise_of_a_path_is_that_of_the_documented_sensitivity(name, how):
 def test_vectors_that_move_together_share_the_loss(how):
     levels, noise = NoiseLevels(how, 0.5, 8.0, DELTA), SensitivityNoise("l2", (3, 2), 0.7)
     for epsilon in (0.5, 3.0):
-        samples = np.array([
-            noise.start(levels, key("law", how, epsilon, i))(np.zeros((3, 2)), epsilon)
-            for i in range(300)
-        ])
+        samples = np.array(
+            [
+                noise.start(levels, key("law", how, epsilon, i))(np.zeros((3, 2)), epsilon)
+                for i in range(300)
+            ]
+        )
         if how == "brownian":
             lengths = np.square(samples).sum(axis=2) / (3 * 0.7**2 * levels.time(epsilon))
             law = gamma(1, scale=2).cdf
@@ -360,14 +360,27 @@ def test_a_forecast_reads_what_is_released_and_no_records(name, how):
 
 CRITERIA = ("excess_risk", "risk", "score")
 TARGETS = {
-    ("density", "excess_risk"): 0.02, ("density", "risk"): -0.3, ("density", "score"): -0.3,
-    ("ridge", "excess_risk"): 0.01, ("ridge", "risk"): 0.2, ("ridge", "score"): 0.2,
-    ("logistic", "excess_risk"): 0.02, ("logistic", "risk"): 0.68, ("logistic", "score"): 0.24,
-    ("svc", "excess_risk"): 0.05, ("svc", "risk"): 0.95, ("svc", "score"): 0.24,
+    ("density", "excess_risk"): 0.02,
+    ("density", "risk"): -0.3,
+    ("density", "score"): -0.3,
+    ("ridge", "excess_risk"): 0.01,
+    ("ridge", "risk"): 0.2,
+    ("ridge", "score"): 0.2,
+    ("logistic", "excess_risk"): 0.02,
+    ("logistic", "risk"): 0.68,
+    ("logistic", "score"): 0.24,
+    ("svc", "excess_risk"): 0.05,
+    ("svc", "risk"): 0.95,
+    ("svc", "score"): 0.24,
 }
 SEARCHED = (
-    "logistic, objective", "logistic, output", "ridge, sums l1", "ridge, output",
-    "ridge, objective l2", "density, laplace", "density, discrete_laplace",
+    "logistic, objective",
+    "logistic, output",
+    "ridge, sums l1",
+    "ridge, output",
+    "ridge, objective l2",
+    "density, laplace",
+    "density, discrete_laplace",
 )
 SCORES = {"density": "integrated_squared_error", "ridge": "clipped_squared_error"}
 
@@ -394,9 +407,12 @@ def accuracy_search(name, method, criterion, **parameters):
         model.set_params(alpha=0.5)
     usual = {"target": TARGETS[kind, criterion], "max_epsilon": math.inf, "on_failure": "last"}
     return AccuracyFirstSearchCV(
-        model, {"epsilon": LEVELS}, method=method,
+        model,
+        {"epsilon": LEVELS},
+        method=method,
         criterion=SCORES.get(kind, "brier") if criterion == "score" else criterion,
-        delta=DELTA if method == "brownian" else 0.0, **{**usual, **parameters},
+        delta=DELTA if method == "brownian" else 0.0,
+        **{**usual, **parameters},
     )
 
 
@@ -500,7 +516,8 @@ def test_what_is_stated_is_what_was_spent(case):
 def test_no_key_draws_two_noises(case):
     run = run_of(*case)
     keys = [
-        k for k, call in run.recorder.keys()
+        k
+        for k, call in run.recorder.keys()
         if not any(c.name == "fit" and c.noted[1] <= 10 for c in call.within)
     ]
     assert keys and len(set(keys)) == len(keys)
@@ -657,9 +674,7 @@ class Stop(Exception):
 
 
 @pytest.mark.parametrize("where", ["test", "read"])
-@pytest.mark.parametrize(
-    "case", [case for case in WALKS if case[2] == "excess_risk"], ids=", ".join
-)
+@pytest.mark.parametrize("case", [case for case in WALKS if case[2] == "excess_risk"], ids=", ".join)
 def test_a_search_that_fails_on_the_way_has_spent(case, where, monkeypatch, tmp_path):
     def stops(function):
         def wrapper(*args, **kwargs):
@@ -708,7 +723,9 @@ def test_private_steps_before_the_model_are_paid_for(reached, tmp_path):
     ledger = PrivacyLedger(tmp_path / "records.ledger", epsilon=1e9)
     search = AccuracyFirstSearchCV(
         make_pipeline(DPBoundsScaler(epsilon=3.0), clone(RIDGE)),
-        {"dpridge__epsilon": LEVELS}, target=0.05 if reached else 1e-9, method="above_threshold",
+        {"dpridge__epsilon": LEVELS},
+        target=0.05 if reached else 1e-9,
+        method="above_threshold",
         ledger=ledger,
     )
     if reached:

@@ -24,30 +24,67 @@ IRRELEVANT = {
         "failure_probability": "tests/accuracy_first/test_forms.py tries several",
         "max_epsilon": "a limit: tests/accuracy_first/test_limit.py",
         "on_failure": "raises in place of a release: tests/accuracy_first/test_search.py",
-        "verbose": TOLD, "trusted_steps": OF_STEPS,
+        "verbose": TOLD,
+        "trusted_steps": OF_STEPS,
     },
     "StabilityGridSearchCV": {
-        "verbose": TOLD, "trusted_steps": OF_STEPS, "pre_dispatch": "of joblib's queue",
+        "verbose": TOLD,
+        "trusted_steps": OF_STEPS,
+        "pre_dispatch": "of joblib's queue",
         "return_train_score": "True is refused",
     },
     "DPBoundsScaler": {"tail": "tests/preprocessing/test_private_bounds.py tries several"},
     "BoundedScaler": {"bounds": TABLES},
     "Ladder": {"step": HOLDOUT},
     "Thresholdout": dict.fromkeys(("threshold", "noise_rate", "budget", "random_state"), HOLDOUT),
-    "ThresholdoutFeatureSelector": dict.fromkeys((
-        "estimator", "n_features_to_select", "scoring", "threshold", "noise_rate", "budget", "cv",
-        "public_splits", "n_jobs", "random_state",
-    ), HOLDOUT),
-    "PrivateModel": dict.fromkeys((
-        "estimator", "epsilon", "adjacency", "conversion", "delta", "epsilon_parameter",
-        "delta_parameter", "classes", "classes_parameter", "public_parameters", "public_records",
-        "random_state",
-    ), "wraps models of others: tests/private_model"),
+    "ThresholdoutFeatureSelector": dict.fromkeys(
+        (
+            "estimator",
+            "n_features_to_select",
+            "scoring",
+            "threshold",
+            "noise_rate",
+            "budget",
+            "cv",
+            "public_splits",
+            "n_jobs",
+            "random_state",
+        ),
+        HOLDOUT,
+    ),
+    "PrivateModel": dict.fromkeys(
+        (
+            "estimator",
+            "epsilon",
+            "adjacency",
+            "conversion",
+            "delta",
+            "epsilon_parameter",
+            "delta_parameter",
+            "classes",
+            "classes_parameter",
+            "public_parameters",
+            "public_records",
+            "random_state",
+        ),
+        "wraps models of others: tests/private_model",
+    ),
     "NormClipper": dict.fromkeys(("norm", "bound"), "of each row by itself: tests/preprocessing"),
-    "TableEncoder": dict.fromkeys((
-        "schema", "expansion", "n_epsilon", "categories", "cut_points", "pairs", "n_fourier", "gamma",
-        "random_state", "sparse_output",
-    ), TABLES),
+    "TableEncoder": dict.fromkeys(
+        (
+            "schema",
+            "expansion",
+            "n_epsilon",
+            "categories",
+            "cut_points",
+            "pairs",
+            "n_fourier",
+            "gamma",
+            "random_state",
+            "sparse_output",
+        ),
+        TABLES,
+    ),
     "TabularPipeline": dict.fromkeys(("steps", "transform_input", "memory", "verbose"), TABLES),
     "tabular_pipeline": dict.fromkeys(("schema", "model", "encoder_params"), TABLES),
     "schema_template": {"columns": TABLES},
@@ -62,28 +99,50 @@ IRRELEVANT = {
 # fit's own, where they are not those of all
 OF_A_FIT = {
     "Thresholdout": dict.fromkeys(("X_holdout", "y_holdout", "groups", "groups_holdout"), HOLDOUT),
-    "ThresholdoutFeatureSelector": {"groups": HOLDOUT}, "Ladder": {"groups": HOLDOUT},
+    "ThresholdoutFeatureSelector": {"groups": HOLDOUT},
+    "Ladder": {"groups": HOLDOUT},
     "DPBoundsScaler": {"groups": "given with those of the model: axis groups, step private"},
-    **dict.fromkeys(("StabilityGridSearchCV", "AccuracyFirstSearchCV"), {
-        "params": "weights and ids: axes sample_weight and groups",
-    }),
+    **dict.fromkeys(
+        ("StabilityGridSearchCV", "AccuracyFirstSearchCV"),
+        {
+            "params": "weights and ids: axes sample_weight and groups",
+        },
+    ),
     "TabularPipeline": {"params": TABLES},
 }
 # what arrays hand to functions and fits, by the axes that decide it
 AXES_OF = {
     "evaluate": {
-        "model": "kind", "X": "container", "y": "labels", "epsilon": "epsilon", "target_range": "ends",
-        "confidence": "release", "by": "levels", "levels": "levels", "groups": "groups",
-        "ledger": "ledger", "random_state": "state",
+        "model": "kind",
+        "X": "container",
+        "y": "labels",
+        "epsilon": "epsilon",
+        "target_range": "ends",
+        "confidence": "release",
+        "by": "levels",
+        "levels": "levels",
+        "groups": "groups",
+        "ledger": "ledger",
+        "random_state": "state",
     },
     "coef_interval": {
-        "model": "kind", "X": "container", "y": "labels", "epsilon": "epsilon", "n_samples": "groups",
-        "sample_weight": "sample_weight", "groups": "groups", "ledger": "ledger",
+        "model": "kind",
+        "X": "container",
+        "y": "labels",
+        "epsilon": "epsilon",
+        "n_samples": "groups",
+        "sample_weight": "sample_weight",
+        "groups": "groups",
+        "ledger": "ledger",
         "random_state": "state",
     },
     "calibrated": {
-        "model": "kind", "evaluation": "epsilon", "method": "release", "recall": "release",
-        "precision": "release", "rate": "release",
+        "model": "kind",
+        "evaluation": "epsilon",
+        "method": "release",
+        "recall": "release",
+        "precision": "release",
+        "rate": "release",
     },
 }
 FIT_PARAMETERS = {"sample_weight": "sample_weight", "groups": "groups"}
@@ -95,7 +154,8 @@ def public():
         name: getattr(module, name) for module in (dpselect, preprocessing) for name in module.__all__
     }
     return {
-        name: thing for name, thing in found.items()
+        name: thing
+        for name, thing in found.items()
         if inspect.isfunction(thing) or (inspect.isclass(thing) and hasattr(thing, "get_params"))
     }
 
@@ -105,7 +165,8 @@ def estimators():
     for row in pairs.fit_rows().values():
         yield pairs.estimator_of(row, 7 if row["state"] == "integer" else None)
     for rows, make in (
-        (pairs.search_rows(), pairs.search_of), (pairs.accuracy_rows(), pairs.accuracy_search_of),
+        (pairs.search_rows(), pairs.search_of),
+        (pairs.accuracy_rows(), pairs.accuracy_search_of),
         (release_pairs.law_rows(), release_pairs.search_of),
     ):
         for row in rows.values():
@@ -143,7 +204,8 @@ def met():
 def rows_of(name):
     rows = release_pairs.release_rows().values()
     kinds = {
-        "evaluate": {*release_pairs.AT_ONCE}, "coef_interval": {"intervals"},
+        "evaluate": {*release_pairs.AT_ONCE},
+        "coef_interval": {"intervals"},
         "calibrated": {"sigmoid", "isotonic", "threshold"},
     }[name]
     return [row for row in rows if row["release"] in kinds]
@@ -197,7 +259,9 @@ def test_new_parameters_are_noticed(met):
         check_all_met("DPLogisticRegression", DPLogisticRegression, met)
     with pytest.raises(AssertionError, match="offsets"):
         check_all_met(
-            "DPLogisticRegression", DPLogisticRegression, met,
+            "DPLogisticRegression",
+            DPLogisticRegression,
+            met,
             {"DPLogisticRegression": {"shuffled": "for this test"}},
         )
     with pytest.raises(AssertionError, match="by="):

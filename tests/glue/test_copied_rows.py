@@ -43,7 +43,8 @@ KINDS = {
 }
 SERVED = {
     name: ("numbers" if "error" in name else "classes", score)
-    for name, score in SCORES.items() if math.isfinite(score.sensitivity(1))
+    for name, score in SCORES.items()
+    if math.isfinite(score.sensitivity(1))
 }
 SERVED["r2"] = "numbers", R2Score((-1, 1))
 SERVED["root"] = "numbers", RootMeanSquaredErrorScore((-1, 1))
@@ -77,8 +78,14 @@ def choice(kind, score):
 
 def first(kind, criterion, target):
     search = AccuracyFirstSearchCV(
-        KINDS[kind][0], {"epsilon": [0.5, 1.0, 4.0]}, target=target, criterion=criterion,
-        max_epsilon=math.inf, on_failure="last", method="doubling", **GIVEN,
+        KINDS[kind][0],
+        {"epsilon": [0.5, 1.0, 4.0]},
+        target=target,
+        criterion=criterion,
+        max_epsilon=math.inf,
+        on_failure="last",
+        method="doubling",
+        **GIVEN,
     )
     return lambda X, y, ids: search.fit(X, y, groups=ids)
 
@@ -88,7 +95,11 @@ def holdout(kind, score):
         train = ids % 2 == 0
         model = clone(KINDS[kind][0]).set_params(**GIVEN).fit(X[train], y[train], groups=ids[train])
         Thresholdout(0.0, **GIVEN).fit(
-            X[train], y[train], groups=ids[train], X_holdout=X[~train], y_holdout=y[~train],
+            X[train],
+            y[train],
+            groups=ids[train],
+            X_holdout=X[~train],
+            y_holdout=y[~train],
             groups_holdout=ids[~train],
         ).score(model, score)
 
@@ -113,7 +124,8 @@ for _name, (_kind, _score) in SERVED.items():
 
 # what mechanisms are given that follows from records
 READ = {
-    "exponential_mechanism": ["scores"], "grid_laplace": ["values"],
+    "exponential_mechanism": ["scores"],
+    "grid_laplace": ["values"],
     "answer": ["train_value", "holdout_value"],
 }
 

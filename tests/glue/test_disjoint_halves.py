@@ -29,8 +29,11 @@ OBJECTIVE = PrivacyLoss(0.5, 1e-6, event=ObjectiveEvent(0.1, 0.03))
 JOINT = jointly([gaussian(0.5)] * 4, label="one fit")
 HALVES = PrivacyLoss.parallel([gaussian(0.5), PrivacyLoss(0.2)])
 TREES = {
-    "plain": PrivacyLoss(0.5), "a delta": PrivacyLoss(0.5, 1e-7), "Gaussian": gaussian(0.5),
-    "choice": CHOICE, "choices": PrivacyLoss(0.9, event=ChoiceEvent(0.3, times=3)),
+    "plain": PrivacyLoss(0.5),
+    "a delta": PrivacyLoss(0.5, 1e-7),
+    "Gaussian": gaussian(0.5),
+    "choice": CHOICE,
+    "choices": PrivacyLoss(0.9, event=ChoiceEvent(0.3, times=3)),
     "objective": OBJECTIVE,
     "sum": PrivacyLoss.sequential([gaussian(0.5), PrivacyLoss(0.2)]),
     "joint": JOINT,
@@ -58,9 +61,7 @@ def test_every_composition_and_every_event_is_there():
     there = set().union(*map(compositions_of, TREES.values()))
     events = {"GaussianEvent", "ChoiceEvent", "ObjectiveEvent", "NoneType"}
     assert there == {"release", "sequential", "parallel", "joint"} | events
-    inside = {
-        (outer.composition, part.composition) for outer in TREES.values() for part in outer.parts
-    }
+    inside = {(outer.composition, part.composition) for outer in TREES.values() for part in outer.parts}
     several = {"sequential", "joint"}
     assert inside >= {("parallel", a) for a in several} | {(a, "parallel") for a in several}
 
@@ -186,9 +187,9 @@ def test_the_largest_part_of_one_fit_is_no_total(place, name, monkeypatch):
 @pytest.mark.parametrize("twin", [sum_of_blocks, least_of_blocks])
 def test_other_totals_of_blocks_are_caught(twin, monkeypatch, tmp_path):
     usual = composition.RenyiFilter.amounts
-    monkeypatch.setattr(composition.RenyiFilter, "amounts", lambda law, loss: twin(
-        lambda loss: usual(law, loss), loss
-    ))
+    monkeypatch.setattr(
+        composition.RenyiFilter, "amounts", lambda law, loss: twin(lambda loss: usual(law, loss), loss)
+    )
     blocks = TREES["blocks" if twin is least_of_blocks else "joint"]
     with pytest.raises(AssertionError):
         check_a_ledger(blocks, "renyi", tmp_path)
@@ -198,8 +199,10 @@ def test_a_fit_that_forgets_what_is_not_known_of_blocks_is_caught(monkeypatch):
     from dpselect.accounting import joint as module
 
     usual = module.added_losses
-    monkeypatch.setattr(module, "added_losses", lambda loss: [
-        part for part in usual(loss) if part.composition != "parallel"
-    ])
+    monkeypatch.setattr(
+        module,
+        "added_losses",
+        lambda loss: [part for part in usual(loss) if part.composition != "parallel"],
+    )
     with pytest.raises(AssertionError):
         check_beside(TREES["Gaussian"])

@@ -38,17 +38,18 @@ REGRESSORS = {
     "huber": DPHuberRegressor(target_range=(-3, 3), alpha=0.1),
     "ridge": DPRidge(target_range=(-3, 3), alpha=0.2, perturbation="objective"),
     "ridge, output": DPRidge(target_range=(-3, 3), alpha=0.2, perturbation="output"),
-    "sums": DPRidge(target_range=(-3, 3), alpha=0.2), "sums, l1": DPRidge(
-        target_range=(-3, 3), alpha=0.2, norm="l1", data_norm_l1=1.5
-    ),
+    "sums": DPRidge(target_range=(-3, 3), alpha=0.2),
+    "sums, l1": DPRidge(target_range=(-3, 3), alpha=0.2, norm="l1", data_norm_l1=1.5),
     "sums, Gaussian": DPRidge(target_range=(-3, 3), alpha=0.2, norm="l2", delta=1e-5),
 }
 MODELS = {
     **REGRESSORS,
     **{
         f"{name}, {K} classes": clone(model).set_params(classes=[*range(K)], alpha=0.1)
-        for K in (2, 3, 5) for name, model in {
-            "logistic": DPLogisticRegression(), "output": DPLogisticRegression(perturbation="output"),
+        for K in (2, 3, 5)
+        for name, model in {
+            "logistic": DPLogisticRegression(),
+            "output": DPLogisticRegression(perturbation="output"),
             "svc": DPLinearSVC(huber_width=2.0),
             "Gaussian": DPLogisticRegression(delta=0.02, norm="l2"),
             "no constant": DPLinearSVC(huber_width=2.0, fit_intercept=False),
@@ -132,9 +133,9 @@ def check_coefficients(name, persons=False, draws=100, twin=lambda model: model)
     n = len(set(GROUPS)) if persons else N
     told = coef_interval(known, X, targets_of(model), epsilon=math.inf, n_samples=n, **params)
     stated = told.noise_share * told.errors.var(axis=0)
-    found = np.array([
-        coefficients(fitted(twin(model), seed, persons)[0]) for seed in range(1, draws + 1)
-    ])
+    found = np.array(
+        [coefficients(fitted(twin(model), seed, persons)[0]) for seed in range(1, draws + 1)]
+    )
     shares = found.var(axis=0) / stated
     assert math.sqrt(shares.mean()) == pytest.approx(1.0, abs=0.25), shares
     assert ((shares > 0.35) & (shares < 2.2)).all(), shares

@@ -120,10 +120,13 @@ def test_every_split_has_two_parts_with_records(place, bad):
 
 
 @pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("part, chosen, match", [
-    (BoundedScaler((0, 1)), lambda X: [0], "chooses columns by a function of the data"),
-    (PolynomialFeatures(), [0], "sparse_threshold=0"),
-])
+@pytest.mark.parametrize(
+    "part, chosen, match",
+    [
+        (BoundedScaler((0, 1)), lambda X: [0], "chooses columns by a function of the data"),
+        (PolynomialFeatures(), [0], "sparse_threshold=0"),
+    ],
+)
 def test_a_part_that_looks_at_the_data_is_refused_wherever_it_stands(place, part, chosen, match):
     named = [
         (f"p{i}", part if i == place else BoundedScaler((0, 1)), chosen if i == place else [i])
@@ -138,8 +141,9 @@ def test_a_part_that_looks_at_the_data_is_refused_wherever_it_stands(place, part
 
 @pytest.mark.parametrize("place", PLACES)
 def test_a_grid_over_a_step_before_the_last_private_one_is_refused(place):
-    steps = chain([BoundedScaler((0, 1)), BoundedScaler((0, 1)), BoundedScaler((0, 1)),
-        DPBoundsScaler()]).steps
+    steps = chain(
+        [BoundedScaler((0, 1)), BoundedScaler((0, 1)), BoundedScaler((0, 1)), DPBoundsScaler()]
+    ).steps
     estimator = Pipeline([*steps, ("model", DPLogisticRegression(classes=[0, 1]))])
     usual = {"model__data_norm": 1.0}
     points = one_at(place, {**usual, f"p{place}": "passthrough"}, lambda: usual)
@@ -200,8 +204,9 @@ def test_all_private_parts_draw_their_noise_from_the_seed_of_a_search(container)
 def test_results_name_all_parameters():
     grid = {"alpha": [0.1, 1.0], "data_norm": [2.0], "target_range": [(-0.5, 0.5)], "norm": ["l2"]}
     X = rows(40, 2)
-    search = StabilityGridSearchCV(DPRidge(target_range=(-1, 1)), grid, strategy="random").fit(X,
-        X[:, 0])
+    search = StabilityGridSearchCV(DPRidge(target_range=(-1, 1)), grid, strategy="random").fit(
+        X, X[:, 0]
+    )
     assert {name for name in search.cv_results_ if name.startswith("param_")} == {
         f"param_{name}" for name in grid
     }
@@ -214,7 +219,8 @@ def test_the_losses_of_all_private_parts_are_counted(container):
     steps = container(parts)
     assert private_parts(steps) == parts
     for estimator in (
-        model_after(steps), Pipeline([*chain(parts).steps, ("model", DPLogisticRegression(4.0))]),
+        model_after(steps),
+        Pipeline([*chain(parts).steps, ("model", DPLogisticRegression(4.0))]),
     ):
         assert [loss.epsilon for loss in steps_at_most(estimator)] == EPSILONS
         shares = divide(8.0, estimator)
@@ -249,8 +255,9 @@ def test_the_losses_of_all_members_add_up():
 def test_the_delta_of_any_candidate_is_reserved(place, tmp_path):
     ledger = PrivacyLedger(tmp_path / "records.ledger", epsilon=100.0, delta=0.1)
     X, grid = rows(60, 2), {"delta": one_at(place, 1e-6, lambda: 0.0)}
-    StabilityGridSearchCV(DPRidge(norm="l2", target_range=(-1, 1)), grid, strategy="random",
-        ledger=ledger).fit(X, X[:, 0])
+    StabilityGridSearchCV(
+        DPRidge(norm="l2", target_range=(-1, 1)), grid, strategy="random", ledger=ledger
+    ).fit(X, X[:, 0])
     (entry,) = ledger.history()
     assert entry.reserved_delta == 1e-6
 
@@ -356,8 +363,11 @@ def test_every_column_of_a_selection_is_checked(first, n_columns):
         return
     encoder = OneHotEncoder(categories=[[0, 1]] * n_columns)
     selections = [
-        slice(names[first], names[last]), slice(first, last + 1), names[first : last + 1],
-        list(range(first, last + 1)), [first <= i <= last for i in PLACES],
+        slice(names[first], names[last]),
+        slice(first, last + 1),
+        names[first : last + 1],
+        list(range(first, last + 1)),
+        [first <= i <= last for i in PLACES],
     ]
     if last == 3:
         selections.append(slice(names[first], None))
@@ -374,10 +384,12 @@ def test_every_column_of_a_selection_is_checked(first, n_columns):
 
 @pytest.mark.parametrize("container", [columns, with_remainder])
 def test_names_of_integer_categories_are_integers_wherever_they_stand(container):
-    steps = container([
-        OneHotEncoder(categories=[[0, 1]], sparse_output=False, handle_unknown="ignore")
-        for _ in PLACES
-    ])
+    steps = container(
+        [
+            OneHotEncoder(categories=[[0, 1]], sparse_output=False, handle_unknown="ignore")
+            for _ in PLACES
+        ]
+    )
     fit(steps, public_rows(np.zeros((3, 4))))
     names = steps.get_feature_names_out().tolist()
     assert [name.rpartition("_")[2] for name in names] == ["0", "1"] * 4
@@ -412,8 +424,10 @@ def test_histograms_are_counted_together_only_if_all_columns_allow_it(place):
 
 
 WEAKER = {
-    "a longer loss": PrivacyLoss(0.75, 0.0), "a delta": PrivacyLoss(0.5, 1e-6),
-    "a seed": PrivacyLoss(0.5, seeded=True), "ex-post": PrivacyLoss(0.5, kind="ex-post"),
+    "a longer loss": PrivacyLoss(0.75, 0.0),
+    "a delta": PrivacyLoss(0.5, 1e-6),
+    "a seed": PrivacyLoss(0.5, seeded=True),
+    "ex-post": PrivacyLoss(0.5, kind="ex-post"),
 }
 
 
@@ -436,7 +450,8 @@ def test_a_composition_states_what_weakens_any_of_its_parts(what, place, compose
     assert (nested.delta, nested.seeded, nested.kind) == (part.delta, part.seeded, part.kind)
     plain = PrivacyLoss(0.5)
     better = [
-        {name: getattr(plain, name)} for name in ("delta", "seeded", "kind")
+        {name: getattr(plain, name)}
+        for name in ("delta", "seeded", "kind")
         if getattr(plain, name) != getattr(whole, name)
     ]
     for promise in better or [{"epsilon": together([0.5] * 4)}]:
@@ -504,8 +519,12 @@ def test_all_entries_of_a_ledger_count_when_it_is_read_again(place, tmp_path):
     assert again.spent() == ledger.spent() == (math.fsum(EPSILONS), 4e-5)
     assert again.history() == ledger.history()
     for name, change in (
-        ("id", 0), ("id", 2**53), ("reserved_epsilon", 9.0), ("reserved_delta", 1.0),
-        ("label", None), ("reserved_epsilon", "1"),
+        ("id", 0),
+        ("id", 2**53),
+        ("reserved_epsilon", 9.0),
+        ("reserved_delta", 1.0),
+        ("label", None),
+        ("reserved_epsilon", "1"),
     ):
         spoilt = json.loads(json.dumps(text))
         entry = spoilt["entries"][place]

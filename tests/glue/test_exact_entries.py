@@ -39,7 +39,8 @@ from .cases import ALL, records_for
 N, SEEDS = 60, 4
 # whose rows they are: two to each of 20 persons and 20 more of one, one each, and nearly all of one
 OWNERS = [
-    np.r_[np.repeat(np.arange(20), 2), np.zeros(20)], np.r_[np.arange(20), np.arange(40) % 7],
+    np.r_[np.repeat(np.arange(20), 2), np.zeros(20)],
+    np.r_[np.arange(20), np.arange(40) % 7],
     np.r_[np.arange(20), np.full(40, 19)],
 ]
 
@@ -100,7 +101,8 @@ def exact(release, records):
             found.append(dict(numbers_of(release(*records, root_stream(26).child(seed)))))
     places = set(found[0]).intersection(*found)
     return {
-        place: found[0][place] for place in places
+        place: found[0][place]
+        for place in places
         # (not a number is what it is)
         if all(repr(numbers[place]) == repr(found[0][place]) for numbers in found)
     }
@@ -126,11 +128,19 @@ def fitted(model, X, y, params, stream):
 
 MODELS = {
     **ALL,
-    "poisson": DPPoissonRegressor(target_bound=3.0), "poisson, learned rate": DPPoissonRegressor(
-        epsilon=30.0, target_bound=3.0, base_rate="auto", data_norm="auto",
+    "poisson": DPPoissonRegressor(target_bound=3.0),
+    "poisson, learned rate": DPPoissonRegressor(
+        epsilon=30.0,
+        target_bound=3.0,
+        base_rate="auto",
+        data_norm="auto",
     ),
     "learned norms": DPLogisticRegression(
-        epsilon=0.2, classes=[0, 1, 2], data_norm="auto", data_norm_l1="auto", delta=0.02,
+        epsilon=0.2,
+        classes=[0, 1, 2],
+        data_norm="auto",
+        data_norm_l1="auto",
+        delta=0.02,
     ),
     "learned norm of sums": DPRidge(0.2, target_range=(-1, 1), data_norm="auto"),
 }
@@ -139,14 +149,21 @@ TAKES_PERSONS = [
 ]
 CASES = [*((name, False) for name in MODELS), *((name, True) for name in TAKES_PERSONS)]
 FAST = {
-    "logistic-output-l1-3 classes-0", "huber-objective-gaussian-0.05", "ridge-covariance-l1-1-ball None",
-    "density-laplace", "poisson, learned rate", "learned norm of sums",
+    "logistic-output-l1-3 classes-0",
+    "huber-objective-gaussian-0.05",
+    "ridge-covariance-l1-1-ball None",
+    "density-laplace",
+    "poisson, learned rate",
+    "learned norm of sums",
 }
 
 
-@pytest.mark.parametrize("name, persons", slow_but(
-    CASES, *(i for i, (name, persons) in enumerate(CASES) if name in FAST and (i % 2 or persons))
-))
+@pytest.mark.parametrize(
+    "name, persons",
+    slow_but(
+        CASES, *(i for i, (name, persons) in enumerate(CASES) if name in FAST and (i % 2 or persons))
+    ),
+)
 def test_no_estimator_keeps_what_has_no_noise(name, persons):
     model = MODELS[name]
     check_exact(partial(fitted, model), model, persons)
@@ -196,30 +213,72 @@ RELEASES = {
     "evaluation of three classes": (THREE, partial(evaluated, of=public(THREE))),
     "confidence": (THREE, partial(evaluated, of=public(THREE), confidence=True)),
     "evaluation of a regression": (
-        RIDGE, partial(evaluated, of=public(RIDGE), target_range=(-2.0, 2.0))
+        RIDGE,
+        partial(evaluated, of=public(RIDGE), target_range=(-2.0, 2.0)),
     ),
     "evaluation of a density": (DENSITY, partial(evaluated, of=public(DENSITY))),
-    "intervals": (BINARY, with_intervals), "intervals of three classes": (THREE, with_intervals),
+    "intervals": (BINARY, with_intervals),
+    "intervals of three classes": (THREE, with_intervals),
     "intervals of sums": (RIDGE, with_intervals),
-    "calibration": (BINARY, with_calibration), "calibration of three classes": (THREE, with_calibration),
+    "calibration": (BINARY, with_calibration),
+    "calibration of three classes": (THREE, with_calibration),
     "bounds": (DPBoundsScaler(0.2), fitted),
     "bounds with a delta": (DPBoundsScaler(0.2, delta=0.01), fitted),
     **{
-        f"search, {strategy}": (BINARY, partial(searched, search=StabilityGridSearchCV(
-            BINARY, GRID, epsilon=2.0, strategy=strategy, cv=2, evaluation=0.3,
-        ))) for strategy in ("stability", "budget_split", "data_split", "random_stopping", "random")
+        f"search, {strategy}": (
+            BINARY,
+            partial(
+                searched,
+                search=StabilityGridSearchCV(
+                    BINARY,
+                    GRID,
+                    epsilon=2.0,
+                    strategy=strategy,
+                    cv=2,
+                    evaluation=0.3,
+                ),
+            ),
+        )
+        for strategy in ("stability", "budget_split", "data_split", "random_stopping", "random")
     },
-    "search, optimal_risk, learned": (BINARY, partial(searched, search=StabilityGridSearchCV(
-        clone(BINARY).set_params(delta=0.01), {"data_norm": [0.5, 1.0]}, epsilon=3.0,
-        strategy="optimal_risk",
-    ))),
-    "search of sums": (RIDGE, partial(searched, search=StabilityGridSearchCV(
-        RIDGE, {"alpha": [0.1, 1.0]}, epsilon=1.0, cv=2,
-    ))),
-    "accuracy-first": (BINARY, partial(searched, search=AccuracyFirstSearchCV(
-        BINARY, {"epsilon": np.geomspace(1, 100, 5)}, target=0.3, evaluation=0.3, on_failure="last",
-        max_epsilon=math.inf,
-    ))),
+    "search, optimal_risk, learned": (
+        BINARY,
+        partial(
+            searched,
+            search=StabilityGridSearchCV(
+                clone(BINARY).set_params(delta=0.01),
+                {"data_norm": [0.5, 1.0]},
+                epsilon=3.0,
+                strategy="optimal_risk",
+            ),
+        ),
+    ),
+    "search of sums": (
+        RIDGE,
+        partial(
+            searched,
+            search=StabilityGridSearchCV(
+                RIDGE,
+                {"alpha": [0.1, 1.0]},
+                epsilon=1.0,
+                cv=2,
+            ),
+        ),
+    ),
+    "accuracy-first": (
+        BINARY,
+        partial(
+            searched,
+            search=AccuracyFirstSearchCV(
+                BINARY,
+                {"epsilon": np.geomspace(1, 100, 5)},
+                target=0.3,
+                evaluation=0.3,
+                on_failure="last",
+                max_epsilon=math.inf,
+            ),
+        ),
+    ),
 }
 RELEASED = [(name, persons) for name in RELEASES for persons in (False, True)]
 
@@ -270,8 +329,10 @@ def test_whatever_is_kept_is_found(monkeypatch):
     with pytest.raises(AssertionError, match="_seen"):
         check_exact(partial(fitted, model), model, False)
     usual = EvaluationPlan.standard_noise
-    monkeypatch.setattr(EvaluationPlan, "standard_noise", partialmethod(
-        lambda plan, size: half_without_noise(usual, plan, size)
-    ))
+    monkeypatch.setattr(
+        EvaluationPlan,
+        "standard_noise",
+        partialmethod(lambda plan, size: half_without_noise(usual, plan, size)),
+    )
     with pytest.raises(AssertionError, match="counts_"):
         check_release("evaluation of a density", False)

@@ -52,7 +52,9 @@ def targets_by_point(predicted, targets):
 
 def exact_figures(errors, targets):
     return {
-        "bias": errors.mean(), "mae": np.abs(errors).mean(), "rmse": np.sqrt((errors**2).mean()),
+        "bias": errors.mean(),
+        "mae": np.abs(errors).mean(),
+        "rmse": np.sqrt((errors**2).mean()),
         "r2": 1 - (errors**2).mean() / targets.var(),
     }
 
@@ -135,7 +137,10 @@ def test_mean_targets_as_if_they_were_are_caught(monkeypatch):
 
 
 PROBABILITIES = {
-    "near 0": (1e-5, 1e-3), "near 1": (0.999, 1.0), "in one bin": (0.4, 0.401), "spread": (0, 1),
+    "near 0": (1e-5, 1e-3),
+    "near 1": (0.999, 1.0),
+    "in one bin": (0.4, 0.401),
+    "spread": (0, 1),
 }
 
 

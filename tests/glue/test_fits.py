@@ -163,11 +163,16 @@ def test_the_law_of_each_problem_s_noise(name):
 
 
 BOTH = DPLogisticRegression(
-    epsilon=1.7, alpha=0.05, data_norm=0.8, classes=[0, 1, 2], base_rate={0: 0.1, 1: 0.3, 2: 0.6},
+    epsilon=1.7,
+    alpha=0.05,
+    data_norm=0.8,
+    classes=[0, 1, 2],
+    base_rate={0: 0.1, 1: 0.3, 2: 0.6},
     class_weight={0: 0.5, 1: 4.0, 2: 1.5},
 )
 WRITTEN = {"logistic-both": BOTH} | {
-    name: model for name, model in LINEAR.items()
+    name: model
+    for name, model in LINEAR.items()
     if any(isinstance(value, (dict, list)) for value in model.get_params().values())
 }
 
@@ -297,4 +302,3 @@ def test_scores_of_histograms_on_splits(name):
             seen = reference.histogram_counts(model, kept) if len(kept) else 0
             squared = (density**2).sum() * model.bin_width**2
             assert value == pytest.approx(2 * (seen * density).sum() / len(test) - squared, abs=1e-5)
-

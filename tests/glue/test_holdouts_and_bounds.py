@@ -103,7 +103,10 @@ def test_a_score_that_is_not_finite_reaches_no_mechanism(where, bad, monkeypatch
     assert not recorder.calls and holdout.uses_ == 0
     X = np.r_[np.zeros((20, 2)), np.full((20, 2), 99.0)]
     selector = ThresholdoutFeatureSelector(
-        LinearRegression(), n_features_to_select=1, scoring=Spoilt(bad, where), public_splits=True,
+        LinearRegression(),
+        n_features_to_select=1,
+        scoring=Spoilt(bad, where),
+        public_splits=True,
         cv=[(np.arange(20), np.arange(20, 40))],
     )
     with pytest.raises(ValueError, match="not finite"):
@@ -157,8 +160,15 @@ def test_a_selector_asks_about_its_holdout_with_the_width_of_a_difference(monkey
         tmp_path / "records.ledger", epsilon=1e9, adjacency="replace one holdout record"
     )
     selector = ThresholdoutFeatureSelector(
-        LinearRegression(), n_features_to_select=2, scoring=ClippedSquaredErrorScore(2.0),
-        noise_rate=0.02, budget=20, public_splits=True, cv=[parts], ledger=ledger, random_state=0,
+        LinearRegression(),
+        n_features_to_select=2,
+        scoring=ClippedSquaredErrorScore(2.0),
+        noise_rate=0.02,
+        budget=20,
+        public_splits=True,
+        cv=[parts],
+        ledger=ledger,
+        random_state=0,
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SeededNoiseWarning)
@@ -179,15 +189,17 @@ def test_a_selector_asks_about_its_holdout_with_the_width_of_a_difference(monkey
     assert alone == pytest.approx(sorted(score_of([c], parts[1]) for c in range(3)))
     first = selector.order_[0]
     gains = sorted(call["holdout_value"] for call in calls[3:])
-    assert gains == pytest.approx(sorted(
-        score_of([first, c], parts[1]) - score_of([first], parts[1])
-        for c in range(3) if c != first
-    ))
+    assert gains == pytest.approx(
+        sorted(
+            score_of([first, c], parts[1]) - score_of([first], parts[1]) for c in range(3) if c != first
+        )
+    )
     gains = sorted(call["train_value"] for call in calls[3:])
-    assert gains == pytest.approx(sorted(
-        score_of([first, c], parts[0]) - score_of([first], parts[0])
-        for c in range(3) if c != first
-    ))
+    assert gains == pytest.approx(
+        sorted(
+            score_of([first, c], parts[0]) - score_of([first], parts[0]) for c in range(3) if c != first
+        )
+    )
 
 
 @pytest.mark.parametrize("seed", [None, 0])

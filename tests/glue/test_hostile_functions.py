@@ -202,9 +202,13 @@ class Hostile(ClassifierMixin, RegressorMixin, BaseEstimator):
 
 
 BOUNDED = {
-    name: score for name, score in {
-        **SCORES, "a ramp": RampScore(-3, 2), "clipped": ClippedSquaredErrorScore(4.0),
-    }.items() if math.isfinite(score.width)
+    name: score
+    for name, score in {
+        **SCORES,
+        "a ramp": RampScore(-3, 2),
+        "clipped": ClippedSquaredErrorScore(4.0),
+    }.items()
+    if math.isfinite(score.width)
 }
 
 
@@ -239,8 +243,13 @@ def test_columns_are_not_chosen_by_such_predictions(persons, value):
         X = rng.normal(size=(200, 3))
         X[marked] = MARK
         selector = ThresholdoutFeatureSelector(
-            Hostile(value), n_features_to_select=2, scoring=ClippedSquaredErrorScore(1.0),
-            threshold=0.0, noise_rate=1e-3, budget=50, random_state=root_stream(4),
+            Hostile(value),
+            n_features_to_select=2,
+            scoring=ClippedSquaredErrorScore(1.0),
+            threshold=0.0,
+            noise_rate=1e-3,
+            budget=50,
+            random_state=root_stream(4),
         )
         found.append(quietly(selector.fit, X, y, **groups).improvements_)
     # within the range of the score, and the noise of 20 answers

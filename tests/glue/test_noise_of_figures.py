@@ -186,8 +186,12 @@ def covered(kind, n_groups, m, repetitions=600, seed=0):
 
 
 COVERED = [
-    ("two classes", 2, 20_000), ("two classes", 8, 20_000), ("density", 5, 20_000),
-    ("three classes", 3, 40_000), ("confidence", 4, 20_000), ("two classes, decisions", 3, 20_000),
+    ("two classes", 2, 20_000),
+    ("two classes", 8, 20_000),
+    ("density", 5, 20_000),
+    ("three classes", 3, 40_000),
+    ("confidence", 4, 20_000),
+    ("two classes, decisions", 3, 20_000),
 ]
 
 

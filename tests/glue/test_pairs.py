@@ -82,9 +82,7 @@ class Fit:
         self.y = targets_of(row, self.X, seed)
         self.weight, self.groups = weights_of(row, N, seed), groups_of(row, N, 0)
         state = 7 if row["state"] == "integer" else None
-        self.unfitted = estimator_of(
-            row, state, ledger=ledger if row["ledger"] == "given" else None
-        )
+        self.unfitted = estimator_of(row, state, ledger=ledger if row["ledger"] == "given" else None)
         with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
             entropy_for_a_test(patch, seed, row["place"])
@@ -149,7 +147,8 @@ class Fit:
     def learned(self):
         """dict : What the fit learned first, by the names of the parameters."""
         names = [
-            name for name in ("data_norm", "data_norm_l1", "base_rate")
+            name
+            for name in ("data_norm", "data_norm_l1", "base_rate")
             if self.model.get_params().get(name) == "auto"
         ]
         return {name: getattr(self.model, f"{name}_") for name in names}
@@ -395,7 +394,8 @@ def test_bounds_are_learned_from_the_columns_of_the_records(name):
 # of what they serve
 ALONE = {"groups": "none", "sample_weight": "none", "columns": 5, "ledger": "none"}
 TOLD = {
-    name: row | ALONE for name, row in ROWS.items()
+    name: row | ALONE
+    for name, row in ROWS.items()
     if row["labels"] in ("-", "two", "two texts") and row["step"] != "private"
 }
 
@@ -454,8 +454,11 @@ def test_intervals_are_told_from_the_derivatives_of_the_model_that_was_fitted(na
         L = reference.ridge_target(known)[1] + b + reach
     (public,) = fits_of(model, N)
     assert public.bounds == pytest.approx((W * c * R**2, (W * L * R) ** 2))
-    mu = (reference.ridge_scales(known, N, fit.rows.shape[1]) if fit.row["kind"] == "ridge"
-        else reference.linear_scales(known, N, fit.rows.shape[1], 1))[0]
+    mu = (
+        reference.ridge_scales(known, N, fit.rows.shape[1])
+        if fit.row["kind"] == "ridge"
+        else reference.linear_scales(known, N, fit.rows.shape[1], 1)
+    )[0]
     if known.get_params().get("perturbation") != "covariance":
         assert public.mu == pytest.approx(mu, rel=1e-6)
 

@@ -76,7 +76,8 @@ def ball_of(known, X):
     L, width = 1.0, getattr(known, "huber_width", 0.5)
     L = known.max_derivative if kind == reference.CAPPED else L
     pull = {
-        reference.LOGISTIC: 0.2784645427610738, reference.HUBER: math.inf,
+        reference.LOGISTIC: 0.2784645427610738,
+        reference.HUBER: math.inf,
         reference.CAPPED: 0.2784645427610738,
         reference.HINGE: (1 + width) ** 2 / (8 * width),
     }.get(kind)
@@ -139,15 +140,22 @@ def test_models_are_the_documented_functions_of_records_and_noise(name):
     if isinstance(known, DPRidge):
         _, _, scale = reference.ridge_scales(one, n, p)
         bare, _ = reference.ridge_release(
-            clone(known).set_params(epsilon=math.inf), X[rows], run.y[rows],
-            np.zeros(p + bool(known.fit_intercept)), run.part(run.groups, rows),
+            clone(known).set_params(epsilon=math.inf),
+            X[rows],
+            run.y[rows],
+            np.zeros(p + bool(known.fit_intercept)),
+            run.part(run.groups, rows),
         )
     else:
         _, _, scale = reference.linear_scales(one, n, p, 1)
         K, weight = n_problems(known), 1.0 if run.weight is None else run.weight[rows]
         bare, _ = reference.linear_release(
-            clone(known).set_params(epsilon=math.inf), X[rows], run.y[rows],
-            np.zeros((2, K, p + bool(known.fit_intercept))), weight, run.part(run.groups, rows),
+            clone(known).set_params(epsilon=math.inf),
+            X[rows],
+            run.y[rows],
+            np.zeros((2, K, p + bool(known.fit_intercept))),
+            weight,
+            run.part(run.groups, rows),
         )
     assert noise.sensitivity == pytest.approx(scale, rel=1e-5)
     assert noise.shape[0] == n_problems(known)
@@ -158,8 +166,9 @@ def test_models_are_the_documented_functions_of_records_and_noise(name):
 
 
 def coefficients_of(known, model):
-    return (reference.ridge_coefficients if isinstance(known, DPRidge) else
-        reference.linear_coefficients)(model)
+    return (
+        reference.ridge_coefficients if isinstance(known, DPRidge) else reference.linear_coefficients
+    )(model)
 
 
 def risk_of(run, known, X, rows, w):
@@ -272,7 +281,8 @@ def test_the_statement_is_that_of_what_was_done(name):
 def test_no_key_draws_two_noises(name):
     run = run_of(name)
     keys = [
-        key for key, call in run.recorder.keys()
+        key
+        for key, call in run.recorder.keys()
         if not any(c.name == "fit" and n_rows(c["X"]) <= 3 for c in call.within)
     ]
     assert keys and len(set(keys)) == len(keys)

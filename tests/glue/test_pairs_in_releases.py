@@ -42,8 +42,7 @@ SEARCHES = law_rows()
 # intervals take long to simulate
 INTERVALS = [name for name, row in ROWS.items() if row["release"] == "intervals"]
 FAST = [
-    i for i, name in enumerate(ROWS)
-    if name == INTERVALS[1] or (name not in INTERVALS and i % 9 == 0)
+    i for i, name in enumerate(ROWS) if name == INTERVALS[1] or (name not in INTERVALS and i % 9 == 0)
 ]
 each_row = pytest.mark.parametrize("name", slow_but([*ROWS], *FAST))
 
@@ -117,11 +116,11 @@ def check_neighbours(name):
     # (intervals take long to simulate)
     for seed in range(1 if row["release"] == "intervals" else 3):
         records = neighbours(row, seed)
-        one, other = (
-            numbers_of(model_of(name), part, released(row, name, part)) for part in records
-        )
-        moved = np.abs(one - other).sum() if row["release"] != "intervals" else (
-            np.linalg.norm(one - other) / math.sqrt(len(fits(name)))
+        one, other = (numbers_of(model_of(name), part, released(row, name, part)) for part in records)
+        moved = (
+            np.abs(one - other).sum()
+            if row["release"] != "intervals"
+            else (np.linalg.norm(one - other) / math.sqrt(len(fits(name))))
         )
         worst = max(worst, moved)
     # a record leaves a cell and enters another; and so do two matrices of each class
@@ -199,9 +198,7 @@ def test_sums_that_are_longer_than_their_bounds_are_caught(monkeypatch):
 def test_a_container_changes_nothing(name):
     row = ROWS[name] | {"ledger": "none", "state": "integer"}
     records, model = Records(row, 0), model_of(name)
-    one, other = (
-        released(row, name, records, container) for container in ("C", row["container"])
-    )
+    one, other = (released(row, name, records, container) for container in ("C", row["container"]))
     for found in (one, other):
         assert type(found) is type(one) and str(found.privacy_) == str(one.privacy_)
     numbers = [numbers_of(model, records, found) for found in (one, other)]

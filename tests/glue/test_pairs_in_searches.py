@@ -68,7 +68,9 @@ class Run:
         held = 0 if row["evaluation"] is None else round(row["evaluation"] * self.n_all)
         self.n = self.n_all - held
         self.search = self.search_of(
-            row, self.n, 7 if row["state"] == "integer" else None,
+            row,
+            self.n,
+            7 if row["state"] == "integer" else None,
             ledger=ledger if row["ledger"] == "given" else None,
         )
         with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings(record=True) as said:
@@ -265,7 +267,8 @@ class Run:
     def calls(self, name):
         """Return the calls of a name that were made on records, and not to try the search out."""
         return [
-            call for call in self.recorder.of(name)
+            call
+            for call in self.recorder.of(name)
             if not any(n_rows(c["X"]) <= 3 for c in (*call.within, call) if c.name == "fit")
         ]
 
@@ -350,8 +353,9 @@ def test_the_released_model_is_the_documented_function_of_its_records(name):
         w, precision = run.release(known, X, rows, call["noise"], run.training_epsilon)
         model = clone(known)
         vars(model).update(call.result)
-        coefficients = reference.ridge_coefficients if isinstance(known, DPRidge) \
-            else reference.linear_coefficients
+        coefficients = (
+            reference.ridge_coefficients if isinstance(known, DPRidge) else reference.linear_coefficients
+        )
         assert coefficients(model) == pytest.approx(w, abs=precision, rel=0)
     if not run.row["refit"]:
         return
@@ -359,10 +363,14 @@ def test_the_released_model_is_the_documented_function_of_its_records(name):
     whole = "gram_" if hasattr(model, "gram_") else "coef_"
     (own,) = [i for i, call in releases if call.result[whole] is vars(model)[whole]] or [None]
     assert own == best or run.strategy == "one_release"
-    assert model.get_params().items() >= {
-        name.removeprefix("model__"): value for name, value in run.params[best].items()
-        if "powers" not in name
-    }.items()
+    assert (
+        model.get_params().items()
+        >= {
+            name.removeprefix("model__"): value
+            for name, value in run.params[best].items()
+            if "powers" not in name
+        }.items()
+    )
     assert model.random_state is None and model.epsilon == pytest.approx(run.training_epsilon, rel=1e-12)
     counts = {"budget_split": len(run.params), "data_split": len(run.params)}
     if run.strategy != "random_stopping":
@@ -445,9 +453,11 @@ def check_stability(run, call, considered):
                 w, _ = run.release(known, X, run.rows_of(train), unit, training)
                 found.append(run.score(known, w, X, run.rows_of(test)))
                 model = clone(known).set_params(random_state=state)
-                bounds.append(model.stability_certificate(
-                    run.search.scorer_, len(train), X.shape[1], K, persons=persons
-                ))
+                bounds.append(
+                    model.stability_certificate(
+                        run.search.scorer_, len(train), X.shape[1], K, persons=persons
+                    )
+                )
             a, span, rest = (
                 np.mean([getattr(b, part) for b in bounds]) for part in ("training", "span", "residual")
             )
@@ -622,8 +632,13 @@ def test_the_plan_tells_what_was_done(name):
     K = 2 if run.row["labels"] == "-" else len(np.unique(run.last(search.estimator).classes))
     told = search.plan(run.n_all, run.row["columns"], K, persons=run.groups is not None)
     for attribute in (
-        "strategy", "training_epsilon", "selection_epsilon", "training_size", "n_samples",
-        "params", "epsilon",
+        "strategy",
+        "training_epsilon",
+        "selection_epsilon",
+        "training_size",
+        "n_samples",
+        "params",
+        "epsilon",
     ):
         assert getattr(told, attribute) == getattr(plan, attribute), attribute
     assert (told.considered == plan.considered).all() and plan.n_samples == run.n
@@ -641,9 +656,7 @@ def test_the_plan_tells_what_was_done(name):
 @each_row
 def test_no_key_draws_two_noises(name):
     run = run_of(name)
-    held = {
-        trial.random_state.key for call in run.calls("split_scores") for trial in call["trials"]
-    }
+    held = {trial.random_state.key for call in run.calls("split_scores") for trial in call["trials"]}
     drawn = {}
     for key, call in run.recorder.keys():
         if not any(c.name == "fit" and n_rows(c["X"]) <= 3 for c in call.within):

@@ -22,7 +22,9 @@ from dpselect.linear_model.gaussian_noise import gaussian_sharpness
 from .cases import LINEAR, P, n_problems, records_for
 
 PUBLIC = {
-    name: kind for module in (dpselect, preprocessing) for name, kind in vars(module).items()
+    name: kind
+    for module in (dpselect, preprocessing)
+    for name, kind in vars(module).items()
     if inspect.isclass(kind) and hasattr(kind, "fit") and kind.__module__.startswith("dpselect")
 }
 ATTACKED = LINEAR | {
@@ -42,9 +44,17 @@ def test_what_takes_no_groups_refuses_them():
     taken |= {"Thresholdout", "Ladder", "ThresholdoutFeatureSelector"}
     assert {"DPLogisticRegression", "DPLinearSVC", "DPHuberRegressor", "DPPoissonRegressor"} <= taken
     required = {
-        "estimator": dpselect.DPLogisticRegression(classes=[0, 1]), "param_grid": {"alpha": [1.0]},
-        "target_bound": 1.0, "target_range": (-1, 1), "target": 0.5, "bounds": (0, 1),
-        "n_features_to_select": 1, "scoring": "brier", "epsilon": 1.0, "schema": None, "model": None,
+        "estimator": dpselect.DPLogisticRegression(classes=[0, 1]),
+        "param_grid": {"alpha": [1.0]},
+        "target_bound": 1.0,
+        "target_range": (-1, 1),
+        "target": 0.5,
+        "bounds": (0, 1),
+        "n_features_to_select": 1,
+        "scoring": "brier",
+        "epsilon": 1.0,
+        "schema": None,
+        "model": None,
         "adjacency": "replace one record",
     }
     checked = set()
@@ -128,9 +138,7 @@ def test_a_person_moves_a_gradient_no_more_than_the_noise_hides(name):
     elif model.perturbation == "output":
         hidden, norm = s.output_scale * s.mu * epsilon, 2
     else:
-        part = noise_epsilon(
-            problem.loss, N, R, s.mu, (1 - RESIDUAL_SHARE) * epsilon, largest_rank(d)
-        )
+        part = noise_epsilon(problem.loss, N, R, s.mu, (1 - RESIDUAL_SHARE) * epsilon, largest_rank(d))
         hidden = s.linear_scale * part
     worst = {}
     for size in SIZES:
@@ -153,7 +161,9 @@ def test_what_takes_groups_has_an_attack():
     """Here, in tests/test_persons.py and in tests/linear_model/ridge/test_persons.py."""
     assert {name for name, kind in PUBLIC.items() if getattr(kind, "takes_groups", False)} == {
         *(type(model).__name__ for model in ATTACKED.values()),
-        "DPRidge", "DPHistogramDensity", "DPBoundsScaler",
+        "DPRidge",
+        "DPHistogramDensity",
+        "DPBoundsScaler",
     }
 
 
@@ -171,8 +181,13 @@ def test_no_message_tells_how_many_rows_there_are(name):
         ),
     }.get(name, model.fit)
     bad = [
-        (X, y[:-1], ids), (X[:-1], y, ids), (X, y, ids[:-1]), (X, np.column_stack([y, y, y]), ids),
-        (X, y, np.column_stack([ids, ids])), (X[:, 0], y, ids), (X, y[:5], ids),
+        (X, y[:-1], ids),
+        (X[:-1], y, ids),
+        (X, y, ids[:-1]),
+        (X, np.column_stack([y, y, y]), ids),
+        (X, y, np.column_stack([ids, ids])),
+        (X[:, 0], y, ids),
+        (X, y[:5], ids),
     ]
     for given in bad if name != "holdout" else bad[:5]:
         with pytest.raises((TypeError, ValueError)) as caught:

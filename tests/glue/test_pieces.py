@@ -51,7 +51,9 @@ SEARCHES = {
         "stability", DPLogisticRegression(classes=[0, 1, 2]), ALPHAS, FIXED
     ),
     "stability, density": Case(
-        "stability", DPHistogramDensity(bounds=(-1, 1)), {"bin_width": [0.25, 0.4, 0.5]},
+        "stability",
+        DPHistogramDensity(bounds=(-1, 1)),
+        {"bin_width": [0.25, 0.4, 0.5]},
         {**FIXED, "n_noise_samples": 1},
     ),
     "stability, ridge": Case(
@@ -64,12 +66,15 @@ SEARCHES = {
         "optimal_risk", DPRidge(perturbation="objective", norm="l2", alpha=0.5, target_range=(-1, 1))
     ),
     "processed, ridge": Case(
-        "stability", DPRidge(norm="l2", target_range=(-1, 1)), ALPHAS, {"cv": SPLITS[:1],
-            "public_splits": True}
+        "stability",
+        DPRidge(norm="l2", target_range=(-1, 1)),
+        ALPHAS,
+        {"cv": SPLITS[:1], "public_splits": True},
     ),
 }
 WALKS = [
-    (name, method) for name in ("logistic, output", "ridge, sums l1", "density, laplace")
+    (name, method)
+    for name in ("logistic, output", "ridge, sums l1", "density, laplace")
     for method in ("above_threshold", "reduced_above_threshold")
 ] + [("logistic, objective", "doubling"), ("ridge, sums l2", "predict_verify")]
 
@@ -89,7 +94,9 @@ def search_numbers(name):
 def walk_numbers(name, method):
     """Return what was read and asked on a path that no model ends."""
     search = accuracy_search(
-        name, method, "excess_risk" if method == "predict_verify" else "risk",
+        name,
+        method,
+        "excess_risk" if method == "predict_verify" else "risk",
         target=1e-9 if method == "predict_verify" else -5.0 if "density" in name else 1e-6,
         random_state=0,
     )
@@ -131,10 +138,15 @@ def numbers_at_once(name):
     return compute(*arguments)
 
 
-@pytest.mark.parametrize("pieces, name", [
-    (pieces, name) for pieces, (*_, words) in PIECES.items() for name in NUMBERS
-    if any(word in name for word in words)
-])
+@pytest.mark.parametrize(
+    "pieces, name",
+    [
+        (pieces, name)
+        for pieces, (*_, words) in PIECES.items()
+        for name in NUMBERS
+        if any(word in name for word in words)
+    ],
+)
 def test_pieces_change_nothing(pieces, name, monkeypatch):
     expected, said = numbers_at_once(name)
     monkeypatch.setattr(*PIECES[pieces][:3])

@@ -84,9 +84,7 @@ def test_all_that_tells_probabilities_tells_the_same(K, max_derivative):
     assert np.array_equal(plain.predict(rows), model.predict(rows))
     if K == 2:
         evaluation = evaluate(model, X, y, epsilon=math.inf)
-        assert evaluation.metric("brier").value == pytest.approx(
-            ((p[:, 1] - y) ** 2).mean(), abs=1e-3
-        )
+        assert evaluation.metric("brier").value == pytest.approx(((p[:, 1] - y) ** 2).mean(), abs=1e-3)
         better = calibrated(model, evaluation)
         np.testing.assert_allclose(better.predict_proba(X)[:, 1], p[:, 1], atol=0.03)
         np.testing.assert_allclose(
@@ -104,9 +102,15 @@ def test_in_graphs(K):
         rows = np.vstack([X[::500], 30 * X[::500]])
         session = runtime.InferenceSession(to_onnx(model).SerializeToString())
         names = ("label", "decision", "probabilities")
-        for name, found, own in zip(names, session.run(names, {"X": rows}), (
-            model.predict(rows), model.decision_function(rows), model.predict_proba(rows),
-        )):
+        for name, found, own in zip(
+            names,
+            session.run(names, {"X": rows}),
+            (
+                model.predict(rows),
+                model.decision_function(rows),
+                model.predict_proba(rows),
+            ),
+        ):
             size = 1e-12 * max(1, abs(own).max())
             np.testing.assert_allclose(found, own, rtol=0, atol=size, err_msg=name)
 

@@ -44,7 +44,10 @@ MODELS = {
 AXES = {
     "model": list(MODELS),
     "learned": [
-        ("data_norm",), ("data_norm_l1",), ("data_norm", "data_norm_l1"), ("base_rate",),
+        ("data_norm",),
+        ("data_norm_l1",),
+        ("data_norm", "data_norm_l1"),
+        ("base_rate",),
         ("data_norm", "base_rate"),
     ],
     "norm": ["auto", "l2", "l1"],
@@ -54,8 +57,15 @@ AXES = {
     "delta": [0.0, 1e-5],
     "step": [None, "pure", "delta"],
     "place": [
-        "fit", "auto", "stability", "optimal_risk", "data_independent", "budget_split", "data_split",
-        "random_stopping", "random",
+        "fit",
+        "auto",
+        "stability",
+        "optimal_risk",
+        "data_independent",
+        "budget_split",
+        "data_split",
+        "random_stopping",
+        "random",
     ],
     "grid": ["none", "alpha", "own"],
     "search_delta": [0.0, 1e-6],
@@ -66,7 +76,10 @@ AXES = {
 }
 # the same public shape, and everything else as different as it can be
 DATA = [
-    (1e-6, "even"), (1.0, "short but for some"), (1.0, "even"), (40.0, "one entry a row"),
+    (1e-6, "even"),
+    (1.0, "short but for some"),
+    (1.0, "even"),
+    (40.0, "one entry a row"),
     (1e5, "long tail"),
 ]
 
@@ -104,8 +117,14 @@ def model_of(row):
     kind, own, _ = MODELS[row["model"]]
     given = {name: "auto" for name in row["learned"]}
     return kind(
-        row["epsilon"], **own, **given, norm=row["norm"], fit_intercept=row["intercept"],
-        perturbation=row["perturbation"], alpha=row["alpha"], delta=row["delta"],
+        row["epsilon"],
+        **own,
+        **given,
+        norm=row["norm"],
+        fit_intercept=row["intercept"],
+        perturbation=row["perturbation"],
+        alpha=row["alpha"],
+        delta=row["delta"],
     )
 
 
@@ -123,8 +142,13 @@ def search_of(row, step=None):
         return model
     grid = {"none": {}, "alpha": {"alpha": [0.01, 0.5]}, "own": grid}[row["grid"]]
     return StabilityGridSearchCV(
-        model, {f"{name}{key}": values for key, values in grid.items()}, epsilon=row["epsilon"],
-        delta=row["search_delta"], strategy=row["place"], cv=2, evaluation=row["evaluation"],
+        model,
+        {f"{name}{key}": values for key, values in grid.items()},
+        epsilon=row["epsilon"],
+        delta=row["search_delta"],
+        strategy=row["place"],
+        cv=2,
+        evaluation=row["evaluation"],
         scoring="clipped_squared_error" if row["model"] in ("huber", "ridge") else None,
     )
 
@@ -134,7 +158,7 @@ def records_of(scale, kind, p, n_classes):
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, size=(N, p))
     if kind == "short but for some":
-        X[N // 10:] *= 1e-6
+        X[N // 10 :] *= 1e-6
     if kind == "one entry a row":
         X *= np.arange(N)[:, None] % p == np.arange(p)
     if kind == "long tail":
@@ -158,8 +182,12 @@ def statements(row, folder, data=DATA, step=None):
         fitted = search_of(row, step)
         if groups and row["place"] == "fit" and row["step"]:
             groups = {f"{name}__groups": ids for name, _ in fitted.steps for ids in groups.values()}
-        ledger = PrivacyLedger(folder / f"{number}", epsilon=100.0, delta=0.5, adjacency=(
-            "replace all rows of one person" if row["persons"] else "replace one record"))
+        ledger = PrivacyLedger(
+            folder / f"{number}",
+            epsilon=100.0,
+            delta=0.5,
+            adjacency=("replace all rows of one person" if row["persons"] else "replace one record"),
+        )
         with ledger, warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
@@ -216,9 +244,21 @@ class FewColumns(TransformerMixin, BaseEstimator):
 
 
 BASE = {
-    "model": "svc", "learned": ("data_norm",), "norm": "l2", "intercept": False, "delta": 1e-5,
-    "perturbation": "objective", "alpha": 0.5, "step": None, "place": "auto", "grid": "own",
-    "search_delta": 1e-6, "evaluation": None, "persons": False, "epsilon": 4.0, "n_features": 30,
+    "model": "svc",
+    "learned": ("data_norm",),
+    "norm": "l2",
+    "intercept": False,
+    "delta": 1e-5,
+    "perturbation": "objective",
+    "alpha": 0.5,
+    "step": None,
+    "place": "auto",
+    "grid": "own",
+    "search_delta": 1e-6,
+    "evaluation": None,
+    "persons": False,
+    "epsilon": 4.0,
+    "n_features": 30,
 }
 
 
@@ -245,13 +285,23 @@ def state_all_parts(patch):
 TWINS = {
     decide_anew: (BASE, None),
     state_what_was_used: (
-        BASE | {"model": "logistic", "norm": "auto", "learned": ("data_norm", "data_norm_l1"),
-                "place": "random"},
+        BASE
+        | {
+            "model": "logistic",
+            "norm": "auto",
+            "learned": ("data_norm", "data_norm_l1"),
+            "place": "random",
+        },
         None,
     ),
     state_what_models_used: (
-        BASE | {"model": "logistic", "norm": "auto", "learned": ("data_norm", "data_norm_l1"),
-                "place": "data_split"},
+        BASE
+        | {
+            "model": "logistic",
+            "norm": "auto",
+            "learned": ("data_norm", "data_norm_l1"),
+            "place": "data_split",
+        },
         None,
     ),
     state_all_parts: (BASE | {"learned": ("data_norm",), "grid": "none"}, FewColumns()),

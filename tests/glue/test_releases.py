@@ -115,8 +115,14 @@ def released(model):
 
 
 OTHERS = {
-    "epsilon": 50.0, "delta": 0.1, "random_state": 0, "data_norm": 9.0, "target_bound": 9.0,
-    "target_range": (-9, 9), "noise": "discrete_laplace", "tail": 0.4,
+    "epsilon": 50.0,
+    "delta": 0.1,
+    "random_state": 0,
+    "data_norm": 9.0,
+    "target_bound": 9.0,
+    "target_range": (-9, 9),
+    "noise": "discrete_laplace",
+    "tail": 0.4,
 }
 
 

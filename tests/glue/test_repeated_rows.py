@@ -40,7 +40,11 @@ RIDGE = DPRidge(target_range=(-1, 1), alpha=0.5)
 HISTOGRAM = DPHistogramDensity(bounds=(-1, 1), bin_width=1.0)
 ESTIMATORS = {
     "logistic": DPLogisticRegression(
-        0.3, classes=[0, 1], data_norm="auto", data_norm_l1="auto", base_rate="auto",
+        0.3,
+        classes=[0, 1],
+        data_norm="auto",
+        data_norm_l1="auto",
+        base_rate="auto",
     ),
     "norms": DPLogisticRegression(30.0, classes=[0, 1], data_norm="auto", data_norm_l1="auto"),
     "output": DPLogisticRegression(classes=[0, 1, 2], perturbation="output", class_weight={0: 2.0}),
@@ -53,7 +57,8 @@ ESTIMATORS = {
 for how in ("covariance", "objective", "output"):
     ESTIMATORS[f"ridge, {how}"] = clone(RIDGE).set_params(perturbation=how, data_norm="auto")
 CHOSEN = {
-    "logistic": (LOGISTIC, {"alpha": [0.1, 1.0]}), "histogram": (HISTOGRAM, {"bin_width": [1.0, 0.5]}),
+    "logistic": (LOGISTIC, {"alpha": [0.1, 1.0]}),
+    "histogram": (HISTOGRAM, {"bin_width": [1.0, 0.5]}),
     "ridge": (ESTIMATORS["ridge, objective"], {"alpha": [0.1, 1.0]}),
 }
 READ = {"logistic": clone(LOGISTIC).set_params(perturbation="output"), "histogram": HISTOGRAM} | {
@@ -64,14 +69,21 @@ SEARCHES = {
     f"{strategy}, {name}": StabilityGridSearchCV(
         model, grid, strategy=strategy, evaluation=None if name == "histogram" else 0.25
     )
-    for strategy in STRATEGIES for name, (model, grid) in CHOSEN.items()
+    for strategy in STRATEGIES
+    for name, (model, grid) in CHOSEN.items()
 } | {
     # whose answers are risks with noise
     f"{method}, {criterion}, {name}": AccuracyFirstSearchCV(
-        model, {"epsilon": np.geomspace(10, 1e4, 5)}, target=0.01, method=method, criterion=criterion,
-        max_epsilon=float("inf"), on_failure="last",
+        model,
+        {"epsilon": np.geomspace(10, 1e4, 5)},
+        target=0.01,
+        method=method,
+        criterion=criterion,
+        max_epsilon=float("inf"),
+        on_failure="last",
     )
-    for method in ("predict_verify", "doubling") for criterion in ("risk", "excess_risk")
+    for method in ("predict_verify", "doubling")
+    for criterion in ("risk", "excess_risk")
     for name, model in READ.items()
 }
 ALL = ESTIMATORS | SEARCHES
@@ -81,7 +93,8 @@ def released(thing):
     """Return what was released, by name."""
     if isinstance(thing, BaseEstimator):
         thing = {
-            name: value for name, value in vars(thing).items()
+            name: value
+            for name, value in vars(thing).items()
             if name[-1] == "_" != name[0] and not callable(value)
         }
     elif is_dataclass(thing):
@@ -130,11 +143,15 @@ def test_questions_about_persons_whose_rows_are_repeated():
             X, y, X_holdout=part, y_holdout=labels, groups=np.arange(N), groups_holdout=ids
         )
         evaluation = evaluate(model, part, labels, epsilon=1.0, groups=ids, random_state=state)
-        answers.append({
-            "holdout": holdout.query(lambda X, y: y), "loss": holdout.privacy_, "uses": holdout.uses_,
-            "ladder": Ladder(0.01).fit(part, labels, groups=ids).query(lambda X, y: y),
-            "evaluation": released(evaluation),
-        })
+        answers.append(
+            {
+                "holdout": holdout.query(lambda X, y: y),
+                "loss": holdout.privacy_,
+                "uses": holdout.uses_,
+                "ladder": Ladder(0.01).fit(part, labels, groups=ids).query(lambda X, y: y),
+                "evaluation": released(evaluation),
+            }
+        )
     assert_same(*answers)
 
 

@@ -71,8 +71,13 @@ CASES = [
 def fitted(name, where, delta, persons, alpha, W):
     """Return a model of weights up to W, of which alpha is W times as large."""
     model = clone(KINDS[name]).set_params(
-        epsilon=0.6 if delta else 1.5, delta=delta, perturbation=where, max_sample_weight=W,
-        alpha=alpha if alpha == "auto" else W * alpha, random_state=3, norm="l2",
+        epsilon=0.6 if delta else 1.5,
+        delta=delta,
+        perturbation=where,
+        max_sample_weight=W,
+        alpha=alpha if alpha == "auto" else W * alpha,
+        random_state=3,
+        norm="l2",
     )
     params = {"groups": GROUPS} if persons else {}
     with warnings.catch_warnings():
@@ -101,10 +106,7 @@ def check_weights(*case, W=8.0):
         assert getattr(scales[1], attribute) == pytest.approx(expected, rel=max(slack, 1e-6))
 
 
-FAST = [
-    i for i, case in enumerate(CASES) if case[4] == [0.05, 1e-4, "auto"][i // 3 % 3]
-    and i % 8 == 0
-]
+FAST = [i for i, case in enumerate(CASES) if case[4] == [0.05, 1e-4, "auto"][i // 3 % 3] and i % 8 == 0]
 
 
 @pytest.mark.parametrize("name, where, delta, persons, alpha", slow_but(CASES, *FAST))
@@ -121,10 +123,18 @@ def test_intervals_know_no_unit_of_weights(name, persons):
         n = len(set(GROUPS)) if persons else N
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SeededNoiseWarning)
-            found.append(coef_interval(
-                model, X, targets_of(model), epsilon=1000.0, n_samples=n, random_state=1,
-                sample_weight=W * WEIGHTS, **params,
-            ))
+            found.append(
+                coef_interval(
+                    model,
+                    X,
+                    targets_of(model),
+                    epsilon=1000.0,
+                    n_samples=n,
+                    random_state=1,
+                    sample_weight=W * WEIGHTS,
+                    **params,
+                )
+            )
     one, other = found
     scale = np.abs(one.coef).max()
     assert not one.empty
@@ -148,24 +158,36 @@ class Unscaled(WeightedLoss):
 
 TWINS = {
     "how far a minimiser moves": (
-        calibration, "minimiser_sensitivity", bound_of_a_record_without_weight,
+        calibration,
+        "minimiser_sensitivity",
+        bound_of_a_record_without_weight,
         ("logistic", "output", 0.0, False, 0.05),
     ),
     "and with Gaussian noise": (
-        gaussian_noise, "minimiser_sensitivity", bound_of_a_record_without_weight,
+        gaussian_noise,
+        "minimiser_sensitivity",
+        bound_of_a_record_without_weight,
         ("svc", "output", 0.02, False, 0.05),
     ),
     "curvature with Gaussian noise": (
-        gaussian_noise, "_weight", lambda loss: 1.0, ("three classes", "objective", 0.02, False, 1e-4),
+        gaussian_noise,
+        "_weight",
+        lambda loss: 1.0,
+        ("three classes", "objective", 0.02, False, 1e-4),
     ),
     "and of persons": (
-        gaussian_noise, "_weight", lambda loss: 1.0, ("three classes", "objective", 0.02, True, 1e-4),
+        gaussian_noise,
+        "_weight",
+        lambda loss: 1.0,
+        ("three classes", "objective", 0.02, True, 1e-4),
     ),
     "curvature that is added": (
-        calibration, "extra_regularisation",
+        calibration,
+        "extra_regularisation",
         lambda loss, n, R, alpha, epsilon, rank=None: max(
             0.0, loss.unweighted.curvature * R**2 / (n * math.expm1(epsilon / 2)) - alpha
-        ), ("svc", "objective", 0.0, False, 1e-4),
+        ),
+        ("svc", "objective", 0.0, False, 1e-4),
     ),
 }
 
@@ -189,7 +211,8 @@ def losses_of(name):
 
 
 LOSSES = {
-    f"{name} {weight}": loss for name in ("logistic", "capped", "svc", "poisson", "huber")
+    f"{name} {weight}": loss
+    for name in ("logistic", "capped", "svc", "poisson", "huber")
     for loss, weight in zip(losses_of(name), ("", "of weight 4", "of weight 1/4"))
 }
 
@@ -203,12 +226,14 @@ def check_events(name, persons, learned=False):
         one, many = (
             gaussian_noise.gaussian_event(
                 "objective", LOSSES[name], scales, learned=False, n_problems=k, **given
-            ) for k in (1, K)
+            )
+            for k in (1, K)
         )
         # the residual is hidden once for all problems
         residual = gaussian_mu(RESIDUAL_SHARE * 2.0, RESIDUAL_SHARE * 1e-6)
         for k_times, once, own in (
-            (many.mu**2, one.mu**2, residual**2), (many.shift, one.shift, residual**2 / 2),
+            (many.mu**2, one.mu**2, residual**2),
+            (many.shift, one.shift, residual**2 / 2),
         ):
             assert k_times - own == pytest.approx(K * (once - own), rel=1e-6)
 
@@ -229,7 +254,8 @@ def check_learned(name, persons):
         known, learned = (
             gaussian_noise.gaussian_event(
                 "objective", LOSSES[name], scales, learned=learned, n_problems=K, **given
-            ) for learned in (False, True)
+            )
+            for learned in (False, True)
         )
         slack = 1e-3 if persons else 1e-9
         assert learned.mu >= known.mu * (1 - slack) and learned.shift >= known.shift * (1 - slack)
@@ -249,9 +275,10 @@ def check_noise(name, persons):
     for where, K in itertools.product(("objective", "output"), (3, 5)):
         # an epsilon that is divided without rounding decides nothing
         pure = [
-            model.set_params(perturbation=where, delta=0.0, alpha=0.05, norm="l2").calibration(
-                PublicShape(1000, 3, k, persons), epsilon
-            ).scales for k, epsilon in ((K, 1.5 * K), (1, 1.5))
+            model.set_params(perturbation=where, delta=0.0, alpha=0.05, norm="l2")
+            .calibration(PublicShape(1000, 3, k, persons), epsilon)
+            .scales
+            for k, epsilon in ((K, 1.5 * K), (1, 1.5))
         ]
         for attribute in ("mu", "linear_scale", "output_scale"):
             found, expected = (getattr(scales, attribute) for scales in pure)

@@ -57,9 +57,7 @@ EPSILON = 40.0
 MODELS = {
     "logistic": DPLogisticRegression(classes=[0, 1], alpha=0.05),
     "logistic, three classes": DPLogisticRegression(classes=[0, 1, 2], alpha=0.05),
-    "svc by output, three classes": DPLinearSVC(
-        classes=[0, 1, 2], alpha=0.05, perturbation="output"
-    ),
+    "svc by output, three classes": DPLinearSVC(classes=[0, 1, 2], alpha=0.05, perturbation="output"),
     "ridge": DPRidge(perturbation="objective", norm="l2", alpha=0.5, target_range=(-1, 1)),
     "ridge by output": DPRidge(perturbation="output", norm="l2", alpha=0.5, target_range=(-1, 1)),
 }
@@ -83,7 +81,10 @@ class Case:
     def search(self, random_state=0, **parameters):
         parameters = {"epsilon": EPSILON, **self.parameters, **parameters}
         return StabilityGridSearchCV(
-            clone(self.model), self.grid, strategy=self.strategy, random_state=random_state,
+            clone(self.model),
+            self.grid,
+            strategy=self.strategy,
+            random_state=random_state,
             **parameters,
         )
 
@@ -109,7 +110,9 @@ def splits(n=N):
     """
     order = np.random.default_rng(3).permutation(n)
     return [
-        (order[: n // 2], order[n // 2 + 40 :]), (order[90:], order[:70]), (order[:80], order[110:120])
+        (order[: n // 2], order[n // 2 + 40 :]),
+        (order[90:], order[:70]),
+        (order[:80], order[110:120]),
     ]
 
 
@@ -121,8 +124,9 @@ def _cases():
     for name, model in MODELS.items():
         yield f"stability, {name}, splits", Case("stability", model, parameters=unequal)
         if hasattr(model, "classes"):
-            yield f"data_independent, {name}", Case(
-                "data_independent", model, {"alpha": [0.01, 0.1, 1.0]}
+            yield (
+                f"data_independent, {name}",
+                Case("data_independent", model, {"alpha": [0.01, 0.1, 1.0]}),
             )
             yield f"stability, {name}, alpha", Case("stability", model, {"alpha": [0.01, 0.1, 1.0]})
     held_out = {"cv": splits()[1:2], "public_splits": True}
@@ -132,46 +136,57 @@ def _cases():
     widths = {"bin_width": [0.25, 0.5, 1.0]}
     for strategy in ("stability", "random"):
         yield f"{strategy}, density", Case(strategy, density, widths, {"epsilon": 1.0})
-    yield "stability, density, splits", Case(
-        "stability", density, widths, {**unequal, "epsilon": 1.0}
-    )
+    yield "stability, density, splits", Case("stability", density, widths, {**unequal, "epsilon": 1.0})
     for norm in ("l1", "l2"):
         covariance = DPRidge(norm=norm, target_range=(-1, 1), data_norm_l1=1.0 if norm == "l1" else None)
-        yield f"stability, processed {norm}", Case(
-            "stability", covariance, {"alpha": [0.01, 0.1, 1.0]}, held_out
+        yield (
+            f"stability, processed {norm}",
+            Case("stability", covariance, {"alpha": [0.01, 0.1, 1.0]}, held_out),
         )
     yield "auto, processed", Case("auto", DPRidge(target_range=(-1, 1)), {"alpha": [0.01, 0.1, 1.0]})
     gaussian = DPRidge(norm="l2", delta=1e-6, target_range=(-1, 1))
-    yield "budget_split, delta of the models", Case(
-        "budget_split", gaussian, ROWS, {"delta": 1e-6, "epsilon": 1.0}
+    yield (
+        "budget_split, delta of the models",
+        Case("budget_split", gaussian, ROWS, {"delta": 1e-6, "epsilon": 1.0}),
     )
-    yield "budget_split, delta", Case(
-        "budget_split", MODELS["logistic"], {"data_norm": [0.5 + i / 10 for i in range(MANY)]},
-        {"delta": 0.01, "epsilon": 1.0},
+    yield (
+        "budget_split, delta",
+        Case(
+            "budget_split",
+            MODELS["logistic"],
+            {"data_norm": [0.5 + i / 10 for i in range(MANY)]},
+            {"delta": 0.01, "epsilon": 1.0},
+        ),
     )
-    yield "stability, delta", Case(
-        "stability", MODELS["logistic, three classes"], ROWS, {"delta": 1e-3, "n_noise_samples": 2}
+    yield (
+        "stability, delta",
+        Case(
+            "stability", MODELS["logistic, three classes"], ROWS, {"delta": 1e-3, "n_noise_samples": 2}
+        ),
     )
-    yield "stability, delta, density", Case(
-        "stability", density, widths, {"delta": 1e-3, "n_noise_samples": 2, "epsilon": 1.0}
+    yield (
+        "stability, delta, density",
+        Case("stability", density, widths, {"delta": 1e-3, "n_noise_samples": 2, "epsilon": 1.0}),
     )
     scaled = make_pipeline(DPBoundsScaler(epsilon=3.0), MODELS["logistic"])
     for strategy in ("stability", "optimal_risk", "budget_split", "random_stopping", "random"):
-        yield f"{strategy}, private step", Case(
-            strategy, scaled, {"dplogisticregression__data_norm": [0.5, 1.0, 2.0]}
+        yield (
+            f"{strategy}, private step",
+            Case(strategy, scaled, {"dplogisticregression__data_norm": [0.5, 1.0, 2.0]}),
         )
-    several = Pipeline([
-        ("first", DPBoundsScaler(epsilon=3.0)),
-        ("both", FeatureUnion([("a", DPBoundsScaler(epsilon=2.0)), ("b", DPBoundsScaler())])),
-        ("model", MODELS["logistic"]),
-    ])
-    yield "stability, private steps", Case(
-        "stability", several, {"model__data_norm": [0.5, 1.0, 2.0]}
+    several = Pipeline(
+        [
+            ("first", DPBoundsScaler(epsilon=3.0)),
+            ("both", FeatureUnion([("a", DPBoundsScaler(epsilon=2.0)), ("b", DPBoundsScaler())])),
+            ("model", MODELS["logistic"]),
+        ]
     )
+    yield "stability, private steps", Case("stability", several, {"model__data_norm": [0.5, 1.0, 2.0]})
     yield "random, delta of the models", Case("random", gaussian, ROWS)
     yield "data_split, delta of the models", Case("data_split", gaussian, ROWS)
-    yield "stability, processed, delta of the models", Case(
-        "stability", gaussian, {"alpha": [0.01, 0.1, 1.0]}
+    yield (
+        "stability, processed, delta of the models",
+        Case("stability", gaussian, {"alpha": [0.01, 0.1, 1.0]}),
     )
 
 
@@ -196,7 +211,8 @@ def each_of(names):
 STABLE = {name: case for name, case in CASES.items() if "stability" in name and "processed" not in name}
 CERTAIN = {name: case for name, case in STABLE.items() if "delta" not in name}
 HELD_OUT = {
-    name: case for name, case in CASES.items()
+    name: case
+    for name, case in CASES.items()
     if "processed" in name or case.strategy in ("budget_split", "data_split", "random_stopping")
 }
 
@@ -225,7 +241,8 @@ def note_trials(call):
     trials = call["trials"] if "trials" in call.arguments else [call["self"]]
     return [
         {
-            **trial.model.get_params(deep=False), "epsilon": trial.epsilon,
+            **trial.model.get_params(deep=False),
+            "epsilon": trial.epsilon,
             "random_state": getattr(trial.random_state, "key", None),
         }
         for trial in trials
@@ -255,7 +272,8 @@ class Run:
     def calls(self, *names):
         """Return the calls that were made on records, and not to try the search out."""
         return [
-            call for call in self.recorder.of(*names)
+            call
+            for call in self.recorder.of(*names)
             if not any(other.name == "fit" and len(other["X"]) <= 10 for other in call.within)
         ]
 
@@ -277,8 +295,7 @@ class Run:
     def held(self):
         """set of bytes : The keys of the noise samples that train candidates on all splits."""
         return {
-            model["random_state"] for call in self.recorder.of("split_scores")
-            for model in call.noted
+            model["random_state"] for call in self.recorder.of("split_scores") for model in call.noted
         }
 
     @property
@@ -301,7 +318,8 @@ class Run:
     def generators(self):
         """list of (bytes, Call) : Keys of all generators but those that try the search out."""
         return [
-            (key, call) for key, call in self.recorder.keys()
+            (key, call)
+            for key, call in self.recorder.keys()
             if not any(c.name == "fit" and len(c.noted.rows) <= 10 for c in call.within)
         ]
 
@@ -396,12 +414,16 @@ def test_the_model_that_is_released_is_one_that_was_paid_for(name):
     model = model[-1] if hasattr(model, "steps") else model
     assert model.random_state is None
     chosen = {key.rpartition("__")[2]: v for key, v in run.search.best_params_.items()}
-    processed = isinstance(model, DPRidge) and model.perturbation == "covariance" and (
-        run.case.parameter == "alpha"
+    processed = (
+        isinstance(model, DPRidge)
+        and model.perturbation == "covariance"
+        and (run.case.parameter == "alpha")
     )
     own = [
-        call for call in run.calls("fit")
-        if len(call.noted.rows) > 10 and call.noted.kind == type(model).__name__
+        call
+        for call in run.calls("fit")
+        if len(call.noted.rows) > 10
+        and call.noted.kind == type(model).__name__
         and (processed or all(call.noted.params[key] == v for key, v in chosen.items()))
     ]
     assert own
@@ -417,7 +439,9 @@ def test_the_model_that_is_released_is_one_that_was_paid_for(name):
         # the records of this fit, with the noise of its key
         again = clone(model).set_params(random_state=InnerStream(call.noted.key))
         expected, precision = reference.linear_release(
-            again, call.noted.rows, np.asarray(call["y"]),
+            again,
+            call.noted.rows,
+            np.asarray(call["y"]),
             standard_noise(again, call.noted.rows.shape[1]),
         )
         apart = np.abs(reference.linear_coefficients(model) - expected).max()
@@ -426,9 +450,11 @@ def test_the_model_that_is_released_is_one_that_was_paid_for(name):
 
 
 ASKED = [
-    name for name, case in CASES.items()
+    name
+    for name, case in CASES.items()
     if case.strategy not in ("random", "random_stopping", "data_independent")
-    and "splits" not in name and name.split(", ", 1)[1] not in SLOW
+    and "splits" not in name
+    and name.split(", ", 1)[1] not in SLOW
 ]
 
 
@@ -512,9 +538,7 @@ def test_without_a_seed_a_search_spends_the_same_from_a_ledger_and_keeps_no_key(
     stated = sorted(release.epsilon for release in run_of(name).search.privacy_.releases)
     assert sorted(release.epsilon for release in loss.releases) == pytest.approx(stated)
     assert {fit.key for fit in run.fits} == {None}
-    others, seeded = (
-        [key for key, _ in r.generators if key not in r.held] for r in (run, run_of(name))
-    )
+    others, seeded = ([key for key, _ in r.generators if key not in r.held] for r in (run, run_of(name)))
     assert len(set(others)) == len(others) and not set(others) & set(seeded)
     for call in run.choices:
         assert call["random_state"].key not in run.held
@@ -550,10 +574,13 @@ def test_the_sensitivities_of_a_choice_by_stability(name):
         moved = np.zeros(N)
         for train, test in parts:
             bounds = [
-                clone(case.model).set_params(
-                    **{case.parameter: value}, epsilon=run.training_epsilon,
+                clone(case.model)
+                .set_params(
+                    **{case.parameter: value},
+                    epsilon=run.training_epsilon,
                     random_state=InnerStream(key),
-                ).stability_certificate(
+                )
+                .stability_certificate(
                     search.scorer_, len(train), P, 1 if K == 2 else K, failure_probability=tail
                 )
                 for key in keys
@@ -591,7 +618,8 @@ def test_the_scores_of_a_choice_by_stability_are_the_candidates_own(name):
         found = []
         for key, (train, test) in itertools.product(keys, parts):
             model = clone(run.case.model).set_params(
-                **{run.case.parameter: value}, epsilon=run.training_epsilon,
+                **{run.case.parameter: value},
+                epsilon=run.training_epsilon,
                 random_state=InnerStream(key),
             )
             model.fit(X[train], None if y is None else y[train])
@@ -604,7 +632,8 @@ def test_the_scores_of_a_choice_by_stability_are_the_candidates_own(name):
         # detectable difference
         K = len(run.case.model.classes)
         costs = [
-            clone(run.case.model).set_params(alpha=value, epsilon=run.training_epsilon)
+            clone(run.case.model)
+            .set_params(alpha=value, epsilon=run.training_epsilon)
             .regularisation_cost(N, P, 1 if K == 2 else K)
             for value in run.noise_keys
         ]
@@ -613,7 +642,8 @@ def test_the_scores_of_a_choice_by_stability_are_the_candidates_own(name):
 
 
 BOUNDED = [
-    name for name, case in CASES.items()
+    name
+    for name, case in CASES.items()
     if case.strategy in ("optimal_risk", "auto") and "processed" not in name and "step" not in name
 ]
 
@@ -647,7 +677,8 @@ def test_a_choice_on_held_out_records_compares_each_candidate_s_own_score(name):
     (values,) = run.case.grid.values()
     found = {
         getattr(call["estimator"], run.case.parameter): call.result
-        for call in run.recorder.of("__call__") if len(call.noted) > 10
+        for call in run.recorder.of("__call__")
+        if len(call.noted) > 10
     }
     (choice,) = run.choices
     assert choice["scores"] == pytest.approx([found[value] for value in values], abs=0)
@@ -722,7 +753,8 @@ def test_no_key_stays_with_what_is_released(name):
     assert not any(isinstance(value, InnerStream) for value in vars(run.search).values())
     parameters = run.search.best_estimator_.get_params()
     assert not [
-        name for name, value in parameters.items()
+        name
+        for name, value in parameters.items()
         if name.rpartition("__")[2] == "random_state" and value is not None
     ]
 
@@ -769,17 +801,18 @@ def test_candidates_are_certified_for_the_rows_that_they_see(model):
         assert search.best_estimator_[-1].n_features_in_ == width
         trained = {
             m["random_state"]: call["X"].shape[1]
-            for call in recorder.of("split_scores") for m in call.noted
+            for call in recorder.of("split_scores")
+            for m in call.noted
         }
         certified = {
             (m["random_state"], call["shape"].n_features)
-            for call in recorder.of("certificate") for m in call.noted
+            for call in recorder.of("certificate")
+            for m in call.noted
             if m["random_state"] is not None
         }
         assert certified == set(trained.items())
         solved = sorted(
-            call["X"].shape[1] for call in recorder.of("optimal_values")
-            for _ in call["trials"]
+            call["X"].shape[1] for call in recorder.of("optimal_values") for _ in call["trials"]
         )
         shapes = [call["self"].shape for call in recorder.of("risk_bound")]
         bounded = [shape.n_features for shape in shapes if shape.n_samples == N]
@@ -795,10 +828,7 @@ class Stop(Exception):
     pass
 
 
-LATE = [
-    name for name in CASES
-    if "splits" not in name and "logistic" not in name and "svc" not in name
-]
+LATE = [name for name in CASES if "splits" not in name and "logistic" not in name and "svc" not in name]
 
 
 @each_of(cases(LATE))

@@ -54,8 +54,14 @@ N = 40
 
 def svc(K, norm="l2", intercept=False, **parameters):
     return DPLinearSVC(
-        alpha=8.0, norm=norm, fit_intercept=intercept, data_norm=0.8, intercept_scaling=0.5,
-        classes=list(range(K)), perturbation="output", **parameters,
+        alpha=8.0,
+        norm=norm,
+        fit_intercept=intercept,
+        data_norm=0.8,
+        intercept_scaling=0.5,
+        classes=list(range(K)),
+        perturbation="output",
+        **parameters,
     )
 
 
@@ -93,10 +99,14 @@ def test_output_perturbation_charges_what_one_record_moves(K, intercept, norm):
     assert scales_of(model, N, 2).output_scale == pytest.approx(moved.max(), rel=1e-4)
 
 
-@pytest.mark.parametrize("kind, loss", [
-    (DPLogisticRegression, LogisticLoss()), (DPLinearSVC, HuberHingeLoss(0.5)),
-    (partial(DPLogisticRegression, max_derivative=0.6), CappedLogisticLoss(0.6)),
-])
+@pytest.mark.parametrize(
+    "kind, loss",
+    [
+        (DPLogisticRegression, LogisticLoss()),
+        (DPLinearSVC, HuberHingeLoss(0.5)),
+        (partial(DPLogisticRegression, max_derivative=0.6), CappedLogisticLoss(0.6)),
+    ],
+)
 @pytest.mark.parametrize("norm", ["l2", "l1"])
 def test_objective_perturbation_charges_what_one_record_moves_the_gradient(norm, kind, loss):
     # as long as a row may be, in both norms: a + b = 1 and a^2 + b^2 = 0.8^2
@@ -105,8 +115,15 @@ def test_objective_perturbation_charges_what_one_record_moves_the_gradient(norm,
     change = derivatives[0] * row + derivatives[1] * row  # of the labels 1 and -1
     longest = np.abs(change).sum() if norm == "l1" else np.linalg.norm(change)
     # so strong a regularisation that all of epsilon goes to the noise
-    model = kind(alpha=1e6, epsilon=1.0, norm=norm, data_norm=0.8, data_norm_l1=1.0,
-                 intercept_scaling=0.5, classes=[0, 1])
+    model = kind(
+        alpha=1e6,
+        epsilon=1.0,
+        norm=norm,
+        data_norm=0.8,
+        data_norm_l1=1.0,
+        intercept_scaling=0.5,
+        classes=[0, 1],
+    )
     scale = scales_of(model, N, 2).linear_scale
     assert scale * N * (1 - reference.RESIDUAL_SHARE) == pytest.approx(longest, rel=1e-4)
 
@@ -118,8 +135,10 @@ def test_a_certificate_of_margins_is_attained(K):
     (X, y), (X2, y2) = neighbours(K, False)
     model = svc(K, epsilon=5.0, random_state=key("certificate", K))
     certificate = model.stability_certificate(score, N, 2, 1 if K == 2 else K)
-    models = [clone(model).set_params(random_state=model.random_state).fit(*records)
-              for records in ((X, y), (X2, y2))]
+    models = [
+        clone(model).set_params(random_state=model.random_state).fit(*records)
+        for records in ((X, y), (X2, y2))
+    ]
     test = np.array([[0.8, 0.0]])
     apart = models[0].decision_function(test) - models[1].decision_function(test)
     # the margins of all one-vs-rest problems move in the direction of their own labels
@@ -162,9 +181,10 @@ def test_a_certificate_with_a_tail_holds_for_all_problems_at_once(norm, share, p
     score = LogisticScore()
     bound = model.stability_certificate(score, N, 2, problems, failure_probability=share)
     own = [
-        clone(model).set_params(random_state=root_stream(i)).stability_certificate(
-            score, N, 2, problems
-        ).span
+        clone(model)
+        .set_params(random_state=root_stream(i))
+        .stability_certificate(score, N, 2, problems)
+        .span
         for i in range(200)
     ]
     # binomial: more than this many failures have a probability below 1e-7
@@ -183,19 +203,32 @@ def test_a_certificate_with_a_tail_holds_for_all_problems_at_once(norm, share, p
 
 
 @pytest.mark.parametrize("Y, B", [(0.9, 0.7), (0.01, 1.0), (1.0, 0.01)])
-@pytest.mark.parametrize("norm, r, g, s, attained", [
-    # in l2 norm the terms of the targets and of the ball are attained, but not by the same records
-    ("l2", 0.8, None, 0.0, (0.86, 0.99, 0.99)), ("l2", 0.8, None, 1.0, (0.83, 0.94, 0.98)),
-    ("l1", 1.5, 1.5, 0.0, (0.999, 0.999, 0.999)), ("l1", 1.5, 1.5, 1.0, (0.999, 0.999, 0.999)),
-    ("l1", 0.4, 0.4, 1.0, (0.9, 0.88, 0.99)),
-    # in two columns there are no rows as long as may be in both norms, and apart from each other
-    ("l1", 1.1, 1.5, 0.0, (0.7, 0.6, 0.99)), ("l1", 1.1, 1.5, 1.0, (0.7, 0.6, 0.99)),
-    ("l1", 1.0, None, 0.0, (0.7, 0.6, 0.99)),
-])
+@pytest.mark.parametrize(
+    "norm, r, g, s, attained",
+    [
+        # in l2 norm the terms of the targets and of the ball are attained, but not by the same records
+        ("l2", 0.8, None, 0.0, (0.86, 0.99, 0.99)),
+        ("l2", 0.8, None, 1.0, (0.83, 0.94, 0.98)),
+        ("l1", 1.5, 1.5, 0.0, (0.999, 0.999, 0.999)),
+        ("l1", 1.5, 1.5, 1.0, (0.999, 0.999, 0.999)),
+        ("l1", 0.4, 0.4, 1.0, (0.9, 0.88, 0.99)),
+        # in two columns there are no rows as long as may be in both norms, and apart from each other
+        ("l1", 1.1, 1.5, 0.0, (0.7, 0.6, 0.99)),
+        ("l1", 1.1, 1.5, 1.0, (0.7, 0.6, 0.99)),
+        ("l1", 1.0, None, 0.0, (0.7, 0.6, 0.99)),
+    ],
+)
 def test_the_change_of_the_gradients_of_ridge(norm, r, g, s, attained, Y, B):
     model = DPRidge(
-        alpha=1e-6, norm=norm, data_norm=r, fit_intercept=bool(s), target_range=(1 - Y, 1 + Y),
-        coef_bound=B, perturbation="objective", epsilon=1.0, data_norm_l1=g,
+        alpha=1e-6,
+        norm=norm,
+        data_norm=r,
+        fit_intercept=bool(s),
+        target_range=(1 - Y, 1 + Y),
+        coef_bound=B,
+        perturbation="objective",
+        epsilon=1.0,
+        data_norm_l1=g,
     )
     if s:
         assert s == 1.0  # the constant of the estimator
@@ -207,9 +240,7 @@ def test_the_change_of_the_gradients_of_ridge(norm, r, g, s, attained, Y, B):
         directions /= np.linalg.norm(directions, axis=1, keepdims=True)
     else:
         g = math.sqrt(2) * r if g is None else g
-        rows = np.array([
-            [x, side * (g - abs(x))] for x in np.linspace(-g, g, 41) for side in (-1, 1)
-        ])
+        rows = np.array([[x, side * (g - abs(x))] for x in np.linspace(-g, g, 41) for side in (-1, 1)])
         lengths = np.linalg.norm(rows, axis=1, keepdims=True)
         rows = rows * np.minimum(1, r / np.maximum(lengths, 1e-9))
         directions = np.array(list(itertools.product((-1, 1), repeat=d)))
@@ -238,6 +269,7 @@ def opposed_gradients(r, g, x):
     Each has one long entry and very many short ones. A share `x` of r is the entry of the second
     row where the first is long, against its sign.
     """
+
     def row(*long):
         rest = g - np.abs(long).sum()
         return np.concatenate([long, np.full(10**5, rest / 10**5)])
@@ -253,8 +285,14 @@ def opposed_gradients(r, g, x):
 @pytest.mark.parametrize("r, g", [(1.0, 1.8), (1.0, 3.2), (1.0, 10.0), (0.3, 9.0)])
 def test_the_change_of_the_gradients_of_rows_that_are_short_in_l2_norm(r, g):
     model = DPRidge(
-        alpha=1e-24, norm="l1", data_norm=r, data_norm_l1=g, fit_intercept=False, coef_bound=1.0,
-        target_range=(-1e-9, 1e-9), perturbation="objective",
+        alpha=1e-24,
+        norm="l1",
+        data_norm=r,
+        data_norm_l1=g,
+        fit_intercept=False,
+        coef_bound=1.0,
+        target_range=(-1e-9, 1e-9),
+        perturbation="objective",
     )
     change = model.problem().gradient_change("l1", 10**5 + 2)
     longest = max(opposed_gradients(r, g, x) for x in np.linspace(0, 1, 101))
@@ -266,8 +304,13 @@ def test_the_change_of_the_gradients_of_rows_that_are_short_in_l2_norm(r, g):
 @pytest.mark.parametrize("norm", ["l1", "l2"])
 @pytest.mark.parametrize("intercept", [False, True])
 def test_the_sensitivity_of_released_sums_is_attained(norm, intercept):
-    model = DPRidge(epsilon=1.0, norm=norm, fit_intercept=intercept, target_range=(-1, 1),
-        data_norm_l1=1.0 if norm == "l1" else None)
+    model = DPRidge(
+        epsilon=1.0,
+        norm=norm,
+        fit_intercept=intercept,
+        target_range=(-1, 1),
+        data_norm_l1=1.0 if norm == "l1" else None,
+    )
     scales = reference.statistic_scales(model, 2)
     upper = np.nonzero(np.triu(scales))
     longest = 0.0
@@ -290,8 +333,13 @@ def test_the_sensitivity_of_released_sums_is_attained(norm, intercept):
 def test_the_certificate_of_ridge_is_what_one_record_moves():
     for perturbation, norm in itertools.product(("objective", "output"), ("l1", "l2")):
         model = DPRidge(
-            epsilon=2.0, alpha=4.0, perturbation=perturbation, norm=norm, data_norm=0.8,
-            target_range=(-0.9, 0.9), data_norm_l1=0.8 if norm == "l1" else None,
+            epsilon=2.0,
+            alpha=4.0,
+            perturbation=perturbation,
+            norm=norm,
+            data_norm=0.8,
+            target_range=(-0.9, 0.9),
+            data_norm_l1=0.8 if norm == "l1" else None,
         )
         score = ClippedSquaredErrorScore(3.0)
         mu = reference.ridge_scales(model, N, 2)[0]
@@ -312,7 +360,8 @@ STRONG = {
     if "auto" not in name.split("-")[-1] and "0.2" not in name
 } | {
     f"{name}-{where}": clone(model).set_params(alpha=100.0, perturbation=where)
-    for where in ("objective", "output") for name, model in {
+    for where in ("objective", "output")
+    for name, model in {
         "poisson": DPPoissonRegressor(target_bound=3.0),
         "huber, long units": DPHuberRegressor(target_range=(-30, 50)),
     }.items()
@@ -432,8 +481,9 @@ def test_the_noise_of_few_cells_is_bounded_by_its_exact_law(probability):
 @pytest.mark.parametrize("kind", [DPLogisticRegression, DPLinearSVC])
 @pytest.mark.parametrize("K", [2, 3])
 def test_the_bound_of_a_classifier_s_risk_is_attained(kind, K):
-    model = kind(alpha=0.05, data_norm=0.8, fit_intercept=False, classes=list(range(K)),
-                 perturbation="output")
+    model = kind(
+        alpha=0.05, data_norm=0.8, fit_intercept=False, classes=list(range(K)), perturbation="output"
+    )
     form = model.accuracy_form()
     problems = 1 if K == 2 else K
     bounds = form.bounds(PublicShape(N, 2, problems))
@@ -455,8 +505,14 @@ def test_the_bound_of_a_classifier_s_risk_is_attained(kind, K):
 
 
 def test_the_bound_of_a_regression_s_risk_is_attained():
-    model = DPRidge(alpha=0.3, data_norm=0.8, target_range=(-0.9, 0.9), norm="l2", fit_intercept=False,
-                    perturbation="output")
+    model = DPRidge(
+        alpha=0.3,
+        data_norm=0.8,
+        target_range=(-0.9, 0.9),
+        norm="l2",
+        fit_intercept=False,
+        perturbation="output",
+    )
     form = model.accuracy_form()
     bounds, B = form.bounds(PublicShape(N, 2)), 0.9 / (2 * math.sqrt(0.3))
     X, y = np.zeros((N, 2)), np.zeros(N)
@@ -490,8 +546,7 @@ def test_the_root_of_an_excess_moves_as_far_as_stated():
 @pytest.mark.parametrize("reach", [0.5, 100.0])
 def test_the_sensitivity_of_an_optimal_value(kind, K, reach):
     n, problems = 5000, 1 if K == 2 else K
-    model = kind(alpha=0.05, epsilon=3.0, data_norm=0.8, fit_intercept=False,
-                 classes=list(range(K)))
+    model = kind(alpha=0.05, epsilon=3.0, data_norm=0.8, fit_intercept=False, classes=list(range(K)))
     bound = model.risk_bound(n, 2, problems, reach)
     mu = reference.linear_scales(model, n, 2, problems)[0]
     logistic = kind is DPLogisticRegression
@@ -505,8 +560,9 @@ def test_the_sensitivity_of_an_optimal_value(kind, K, reach):
 @pytest.mark.parametrize("perturbation", ["objective", "output", "covariance"])
 def test_the_sensitivity_of_an_optimal_value_of_ridge(perturbation):
     n, Y = 5000, 0.9
-    model = DPRidge(alpha=0.3, epsilon=3.0, data_norm=0.8, target_range=(-Y, Y), norm="l2",
-                    perturbation=perturbation)
+    model = DPRidge(
+        alpha=0.3, epsilon=3.0, data_norm=0.8, target_range=(-Y, Y), norm="l2", perturbation=perturbation
+    )
     bound, R = model.risk_bound(n, 2, reach=0.3), math.hypot(0.8, 1.0)
     # predictions reach 0.3 Y: (u^2 - 2 u y) / 2 spans 2 Y u
     assert bound.sensitivity == pytest.approx(2 * Y * 0.3 * Y / n, rel=2e-2)
@@ -557,8 +613,13 @@ class Fixed:
 @pytest.mark.parametrize("bad", BAD)
 @pytest.mark.parametrize("place", ["prediction", "target"])
 @pytest.mark.parametrize(
-    "score", [s for s in (*SCORES.values(), RampScore(-3, 2), ClippedSquaredErrorScore(4.0))
-              if math.isfinite(s.width)], ids=repr,
+    "score",
+    [
+        s
+        for s in (*SCORES.values(), RampScore(-3, 2), ClippedSquaredErrorScore(4.0))
+        if math.isfinite(s.width)
+    ],
+    ids=repr,
 )
 def test_no_record_adds_more_than_the_width(score, place, bad):
     m = 8

@@ -43,8 +43,13 @@ def data():
 
 
 def selector(estimator=None, **parameters):
-    parameters = {"n_features_to_select": 2, "threshold": 0.2, "noise_rate": 0.001,
-                  "random_state": SEED, **parameters}
+    parameters = {
+        "n_features_to_select": 2,
+        "threshold": 0.2,
+        "noise_rate": 0.001,
+        "random_state": SEED,
+        **parameters,
+    }
     return ThresholdoutFeatureSelector(estimator or LogisticRegression(), **parameters)
 
 
@@ -120,8 +125,17 @@ def test_the_selector_shuffles(data):
     X = np.zeros((50, 10))
     y = np.arange(50) % 2
     first = {
-        int(selector(n_features_to_select=1, random_state=SEED.child(i), threshold=1.0,
-                     noise_rate=1e-5, cv=KFold(2)).fit(X, y).order_[0])
+        int(
+            selector(
+                n_features_to_select=1,
+                random_state=SEED.child(i),
+                threshold=1.0,
+                noise_rate=1e-5,
+                cv=KFold(2),
+            )
+            .fit(X, y)
+            .order_[0]
+        )
         for i in range(20)
     }
     assert len(first) > 4
@@ -213,9 +227,9 @@ def test_sparse_rows_and_text_labels(data):
 
 def test_regression(data):
     X, y = data
-    found = selector(
-        LinearRegression(), scoring=ClippedSquaredErrorScore(2.0), threshold=0.3
-    ).fit(X, X[:, 6] + X[:, 1] / 2)
+    found = selector(LinearRegression(), scoring=ClippedSquaredErrorScore(2.0), threshold=0.3).fit(
+        X, X[:, 6] + X[:, 1] / 2
+    )
     assert found.order_.tolist() == [6, 1]
     with pytest.raises(CertificateError, match="no finite width"):
         selector(scoring="logistic").fit(X, y)
@@ -229,8 +243,10 @@ def test_more_processes_change_nothing(data):
 
 def test_seeds(data):
     with pytest.warns(SeededNoiseWarning):
-        found = [selector(random_state=7, noise_rate=0.01, threshold=0.0, budget=50).fit(*data)
-                 for _ in range(2)]
+        found = [
+            selector(random_state=7, noise_rate=0.01, threshold=0.0, budget=50).fit(*data)
+            for _ in range(2)
+        ]
     assert found[0].improvements_.tolist() == found[1].improvements_.tolist()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -266,15 +282,18 @@ def test_nothing_but_what_was_released_depends_on_a_holdout_record(data):
     # the first fold of KFold is held out
     other[7], labels[7] = 123.456789, 0
     fits = [
-        selector(n_features_to_select=6, cv=KFold(2), threshold=0.0, noise_rate=0.001, budget=99)
-        .fit(*part)
+        selector(n_features_to_select=6, cv=KFold(2), threshold=0.0, noise_rate=0.001, budget=99).fit(
+            *part
+        )
         for part in ((X, y), (other, labels))
     ]
     one, two = ({path: leaf for path, leaf in leaves(found)} for found in fits)
     differing = {str(path[0]) for path in one.keys() | two.keys() if one.get(path) != two.get(path)}
     assert differing <= RELEASED and "improvements_" in differing
     assert vars(fits[0]).keys() - set(fits[0].get_params(deep=False)) == RELEASED | {
-        "privacy_", "n_features_in_", KEPT
+        "privacy_",
+        "n_features_in_",
+        KEPT,
     }
 
 

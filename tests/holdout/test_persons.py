@@ -52,10 +52,12 @@ def test_a_replaced_person_moves_a_mean_by_one_of_them(size):
                 labels = np.append(y, np.full(m, int(own)))
                 groups = whose if name == "persons" else np.arange(len(whose))
                 held = HeldRecords(table, labels, groups)
-                found.append((
-                    held.values(lambda X, y: y).mean(),
-                    both_scores(AccuracyScore(), Constant(), held, held)[1],
-                ))
+                found.append(
+                    (
+                        held.values(lambda X, y: y).mean(),
+                        both_scores(AccuracyScore(), Constant(), held, held)[1],
+                    )
+                )
             worst[name] = max(worst[name], np.abs(np.subtract(*found)).max() * 21)
     assert worst["persons"] == pytest.approx(1, abs=1e-9)
     assert size == 1 or worst["rows"] > 2

@@ -86,7 +86,9 @@ def test_a_score_of_another_width(data):
 def test_privacy(data):
     holdout = held(data, noise_rate=0.01, budget=7)
     assert holdout.privacy_ == PrivacyLoss(
-        2 * 7 / (0.01 * 2000), adjacency="replace one holdout record", seeded=True,
+        2 * 7 / (0.01 * 2000),
+        adjacency="replace one holdout record",
+        seeded=True,
         label="Thresholdout: at most 7 noisy answers from 2000 holdout records; training records "
         "are not protected",
     )

@@ -99,9 +99,12 @@ def test_a_search_that_is_not_private_has_no_noise(data):
 
 
 METHODS = [
-    ("certified", "excess_risk"), ("above_threshold", "excess_risk"),
-    ("predict_verify", "excess_risk"), ("predict_verify", "risk"),
-    ("doubling", "excess_risk"), ("doubling", "clipped_squared_error"),
+    ("certified", "excess_risk"),
+    ("above_threshold", "excess_risk"),
+    ("predict_verify", "excess_risk"),
+    ("predict_verify", "risk"),
+    ("doubling", "excess_risk"),
+    ("doubling", "clipped_squared_error"),
 ]
 
 
@@ -114,7 +117,9 @@ def test_a_path_shows_what_was_released(method, criterion, n_steps):
     search = AccuracyFirstSearchCV(
         make_pipeline(*steps, DPRidge(alpha=0.1, perturbation="output", target_range=(-1, 1))),
         {"dpridge__epsilon": np.geomspace(0.01, 50, 60)},
-        target=0.1 if criterion == "excess_risk" else 0.2, method=method, criterion=criterion,
+        target=0.1 if criterion == "excess_risk" else 0.2,
+        method=method,
+        criterion=criterion,
         on_failure="last",
     ).fit(X, X[:, 0])
     display = AccuracyFirstDisplay.from_search(search)

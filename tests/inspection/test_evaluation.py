@@ -97,11 +97,18 @@ def test_what_cannot_be_told_is_left_out():
     assert EvaluationConfusionDisplay.from_evaluation(noise).plot().texts_
 
 
-@pytest.mark.parametrize("display, evaluation", [
-    (EvaluationRocDisplay, MANY), (EvaluationRocDisplay, REGRESSION), (EvaluationRocDisplay, None),
-    (EvaluationCalibrationDisplay, MANY), (EvaluationCalibrationDisplay, "a"),
-    (EvaluationConfusionDisplay, REGRESSION), (EvaluationConfusionDisplay, 5),
-])
+@pytest.mark.parametrize(
+    "display, evaluation",
+    [
+        (EvaluationRocDisplay, MANY),
+        (EvaluationRocDisplay, REGRESSION),
+        (EvaluationRocDisplay, None),
+        (EvaluationCalibrationDisplay, MANY),
+        (EvaluationCalibrationDisplay, "a"),
+        (EvaluationConfusionDisplay, REGRESSION),
+        (EvaluationConfusionDisplay, 5),
+    ],
+)
 def test_other_kinds_are_refused(display, evaluation):
     with pytest.raises(TypeError, match="evaluation"):
         display.from_evaluation(evaluation)

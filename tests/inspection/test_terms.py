@@ -46,11 +46,16 @@ def close_figures():
 @pytest.fixture(scope="module")
 def table():
     rng = np.random.default_rng(0)
-    X = pd.DataFrame({
-        "age": rng.uniform(0, 100, N), "income": rng.lognormal(9, 2, N), "debt": rng.normal(0, 1e4, N),
-        "dose": rng.uniform(0, 10, N), "job": rng.choice(["farmer", "cook", "smith"], N),
-        "region": rng.integers(1, 3, N),
-    })
+    X = pd.DataFrame(
+        {
+            "age": rng.uniform(0, 100, N),
+            "income": rng.lognormal(9, 2, N),
+            "debt": rng.normal(0, 1e4, N),
+            "dose": rng.uniform(0, 10, N),
+            "job": rng.choice(["farmer", "cook", "smith"], N),
+            "region": rng.integers(1, 3, N),
+        }
+    )
     return X.mask(rng.random(X.shape) < 0.1).fillna({"age": 50.0, "dose": 3.0, "region": 1})
 
 
@@ -84,10 +89,12 @@ def test_a_prediction_is_the_offset_and_one_value_of_each_term(
     assert [drawn.name for drawn in display.terms] == list(SCHEMA) and display.unit == unit
     rng = np.random.default_rng(1)
     places = [rng.integers(0, len(drawn.effect), 50) for drawn in display.terms]
-    records = pd.DataFrame({
-        drawn.name: pd.Series(drawn.values[0][place], dtype=object)
-        for drawn, place in zip(display.terms, places)
-    })
+    records = pd.DataFrame(
+        {
+            drawn.name: pd.Series(drawn.values[0][place], dtype=object)
+            for drawn, place in zip(display.terms, places)
+        }
+    )
     found = display.offset + sum(d.effect[place] for d, place in zip(display.terms, places))
     if hasattr(model, "classes"):
         margins = pipeline.decision_function(records)
@@ -110,9 +117,7 @@ def test_pairs_are_part_of_the_sum(table):
     moved = [record.assign(age=100.0, income=1e6), record.assign(age=100.0, income=0.0)]
     whole_effect = np.subtract(*(pipeline.decision_function(row) for row in moved))
     income = TermsDisplay.from_estimator(pipeline, ["income"]).terms[0]
-    corners = [
-        mixed.effect[(mixed.values[0] == 100) & (mixed.values[1] == end)] for end in (1e6, 0)
-    ]
+    corners = [mixed.effect[(mixed.values[0] == 100) & (mixed.values[1] == end)] for end in (1e6, 0)]
     ends = income.effect[[-2, 0]]  # the last one is the gap
     np.testing.assert_allclose(whole_effect, np.subtract(*corners) + ends[0] - ends[1], atol=1e-9)
 
@@ -142,9 +147,13 @@ SLOWER = [
 ]
 
 
-@pytest.mark.parametrize("kind, params", [
-    *KINDS, *(pytest.param(*each, marks=pytest.mark.slow) for each in SLOWER),
-])
+@pytest.mark.parametrize(
+    "kind, params",
+    [
+        *KINDS,
+        *(pytest.param(*each, marks=pytest.mark.slow) for each in SLOWER),
+    ],
+)
 def test_noise_stays_within_its_bands_and_reaches_them(kind, params):
     """Of records that tell nothing, whose rows are 0, a model holds nothing but noise."""
     n, n_classes = 120, 60
@@ -199,20 +208,32 @@ def test_the_bound_counts_every_part_of_the_noise():
     assert noise.deviation() > noise.scales.linear_scale / noise.scales.mu * 6**0.5
 
 
-@pytest.mark.parametrize("columns, said", [
-    (["age", "weight"], "weight"), ([("age", "income")], "age"), ([], "columns"),
-])
+@pytest.mark.parametrize(
+    "columns, said",
+    [
+        (["age", "weight"], "weight"),
+        ([("age", "income")], "age"),
+        ([], "columns"),
+    ],
+)
 def test_columns_without_a_term_are_refused(columns, said, table):
     pipeline = whole(DPLogisticRegression(classes=[0, 1])).fit(table, np.arange(N) % 2)
     with pytest.raises(ValueError, match=f"columns=.*{said}.*write some of"):
         TermsDisplay.from_estimator(pipeline, columns)
 
 
-@pytest.mark.parametrize("model, target, said", [
-    (DPLogisticRegression(classes=[0, 1, 2]), None, r"target=None is none of the classes \[0, 1, 2\]"),
-    (DPLogisticRegression(classes=[0, 1]), 5, "target=5 is none"),
-    (DPHuberRegressor(target_range=(0, 3)), 1, "leave it out"),
-])
+@pytest.mark.parametrize(
+    "model, target, said",
+    [
+        (
+            DPLogisticRegression(classes=[0, 1, 2]),
+            None,
+            r"target=None is none of the classes \[0, 1, 2\]",
+        ),
+        (DPLogisticRegression(classes=[0, 1]), 5, "target=5 is none"),
+        (DPHuberRegressor(target_range=(0, 3)), 1, "leave it out"),
+    ],
+)
 def test_targets(model, target, said, table):
     y = np.arange(N) % len(getattr(model, "classes", "012"))
     with pytest.raises(ValueError, match=said):
@@ -258,9 +279,8 @@ def test_bands_are_refused_where_noise_chose(table):
         for method in ("certified", "doubling")
     ]
     chosen.extend(
-        StabilityGridSearchCV(
-            pipeline, {"encoder__expansion": [1, 2]}, epsilon=50.0, strategy=strategy
-        ) for strategy in ("random_stopping", "data_split")
+        StabilityGridSearchCV(pipeline, {"encoder__expansion": [1, 2]}, epsilon=50.0, strategy=strategy)
+        for strategy in ("random_stopping", "data_split")
     )
     fixed, *noisy = (search.fit(table, y).best_estimator_ for search in chosen)
     assert TermsDisplay.from_estimator(fixed, n_samples=N).terms[0].noise.any()
@@ -286,7 +306,11 @@ def test_a_picture(table):
     assert age.get_ylim() == job.get_xlim() and age.get_ylabel() == "log odds of 1"
     np.testing.assert_array_equal(age.lines[0].get_ydata(), display.terms[0].effect)
     assert [label.get_text() for label in job.get_yticklabels()] == [
-        "farmer", "clerk", "cook", "unknown", "missing"
+        "farmer",
+        "clerk",
+        "cook",
+        "unknown",
+        "missing",
     ]
     assert income.get_xticklabels()[-1].get_text() == "missing"
     # a curve of log(1 + x) is drawn evenly

@@ -15,10 +15,15 @@ from dpselect.ledger.access import LedgerAccessError
 from dpselect.ledger.budget_file import BudgetFile, transaction
 
 READ = {
-    "spent": lambda ledger: ledger.spent(), "remaining": lambda ledger: ledger.remaining(),
-    "history": lambda ledger: ledger.history(), "total": lambda ledger: ledger.total(1e-6),
-    "print": str, "budget": lambda ledger: ledger.budget, "json": lambda ledger: ledger.to_json(),
-    "open": lambda ledger: PrivacyLedger(ledger.path), "law": lambda ledger: ledger.composition,
+    "spent": lambda ledger: ledger.spent(),
+    "remaining": lambda ledger: ledger.remaining(),
+    "history": lambda ledger: ledger.history(),
+    "total": lambda ledger: ledger.total(1e-6),
+    "print": str,
+    "budget": lambda ledger: ledger.budget,
+    "json": lambda ledger: ledger.to_json(),
+    "open": lambda ledger: PrivacyLedger(ledger.path),
+    "law": lambda ledger: ledger.composition,
     "adjacency": lambda ledger: ledger.adjacency,
 }
 
@@ -49,8 +54,10 @@ def test_nobody_who_reads_waits_for_who_writes(name, ledger, monkeypatch):
         writer.execute("BEGIN IMMEDIATE")
         assert READ[name](ledger) == expected
         # the twin that reads as it would write
-        with pytest.raises(LedgerAccessError, match="Another process has held"), \
-                transaction(ledger.path):
+        with (
+            pytest.raises(LedgerAccessError, match="Another process has held"),
+            transaction(ledger.path),
+        ):
             raise AssertionError
         with pytest.raises(LedgerAccessError, match="nothing was written; try again"):
             ledger.spend(0.25)
@@ -174,7 +181,8 @@ def test_a_folder_that_takes_no_file_is_named():
 ])  # fmt: skip
 def test_a_label_that_cannot_be_kept_is_refused(label, error, ledger):
     for give in (
-        lambda: ledger.spend(0.25, label=label), lambda: ledger.reserve(0.25, label=label),
+        lambda: ledger.spend(0.25, label=label),
+        lambda: ledger.reserve(0.25, label=label),
         lambda: PrivacyLedger(ledger.path, label=label),
         lambda: PrivacyLedger(ledger.path, user=3 if label is None else label),
     ):
@@ -199,14 +207,19 @@ def test_only_a_loss_is_committed(ledger):
 # ---- files that were changed from outside
 
 CHANGES = {
-    "less": "UPDATE budget SET spent = '0'", "negative": "UPDATE budget SET spent = '-7'",
-    "nan": "UPDATE budget SET spent = 'nan'", "text": "UPDATE budget SET spent = 'much'",
-    "division": "UPDATE budget SET spent = '1/0'", "more": "UPDATE budget SET spent = '1'",
+    "less": "UPDATE budget SET spent = '0'",
+    "negative": "UPDATE budget SET spent = '-7'",
+    "nan": "UPDATE budget SET spent = 'nan'",
+    "text": "UPDATE budget SET spent = 'much'",
+    "division": "UPDATE budget SET spent = '1/0'",
+    "more": "UPDATE budget SET spent = '1'",
     "by little": "UPDATE budget SET spent = '2499999999999999/10000000000000000'",
     "delta": "UPDATE budget SET spent_delta = '1/1000000'",
-    "budget": "UPDATE budget SET epsilon = '5'", "law": "UPDATE budget SET law = '{}'",
+    "budget": "UPDATE budget SET epsilon = '5'",
+    "law": "UPDATE budget SET law = '{}'",
     "budget that is none": "UPDATE budget SET epsilon = '-1'",
-    "entry": "UPDATE entries SET counted = 0.125", "blob": "UPDATE entries SET counted = x'00'",
+    "entry": "UPDATE entries SET counted = 0.125",
+    "blob": "UPDATE entries SET counted = x'00'",
     "entry of less than nothing": "UPDATE entries SET counted = -0.25",
     "no entries": "DELETE FROM entries",
     "no entries and nothing spent": "DELETE FROM entries; UPDATE budget SET spent = '0'",
@@ -223,8 +236,14 @@ def changed(ledger, how):
 @pytest.mark.parametrize("how", CHANGES)
 def test_a_file_that_was_changed_is_refused(how, ledger, tmp_path):
     changed(ledger, how)
-    for use in (PrivacyLedger, lambda path: PrivacyLedger(path, 1.0), lambda _: ledger.spent(),
-                lambda _: ledger.remaining(), lambda _: ledger.spend(0.25), lambda _: str(ledger)):
+    for use in (
+        PrivacyLedger,
+        lambda path: PrivacyLedger(path, 1.0),
+        lambda _: ledger.spent(),
+        lambda _: ledger.remaining(),
+        lambda _: ledger.spend(0.25),
+        lambda _: str(ledger),
+    ):
         with pytest.raises(ValueError, match="was changed from outside"):
             use(ledger.path)
     ledger.history()  # may be looked at

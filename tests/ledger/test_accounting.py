@@ -16,6 +16,7 @@ pytest.importorskip("dp_accounting")
 
 def optimal(epsilon, k, delta):
     """Return the epsilon of k randomised responses (Kairouz, Oh and Viswanath 2015, theorem 3.3)."""
+
     def delta_at(i):
         terms = [
             math.comb(k, m) * (math.exp((k - m) * epsilon) - math.exp((k - 2 * i + m) * epsilon))
@@ -126,7 +127,8 @@ def exact_delta(epsilon, mus=(), pures=(), choices=(), own=0.0):
         event = GaussianEvent(math.hypot(*mus))
         # the profile at a negative epsilon is that of the reverse
         values = np.where(
-            left > 0, event.profile(abs(left)),
+            left > 0,
+            event.profile(abs(left)),
             -np.expm1(np.minimum(left, 0)) + np.exp(np.minimum(left, 0)) * event.profile(abs(left)),
         )
     else:
@@ -175,9 +177,7 @@ def test_totals_that_no_grid_reaches():
 def test_every_choice_between_two_is_covered():
     losses = [gaussian_loss(0.5, 1e-6), PrivacyLoss(0.4, event=ChoiceEvent(0.4))]
     mus = [gaussian_mu(0.5, 1e-6)]
-    exact = [
-        exact_epsilon(1e-6, mus=mus, choices=[(0.4, t)]) for t in np.linspace(0.01, 0.39, 20)
-    ]
+    exact = [exact_epsilon(1e-6, mus=mus, choices=[(0.4, t)]) for t in np.linspace(0.01, 0.39, 20)]
     assert max(exact) <= composed_epsilon(losses, 1e-6) <= 1.01 * max(exact)
 
 
@@ -221,8 +221,10 @@ def test_no_total_exceeds_the_sum_and_one_release_costs_what_it_states(accountan
 @pytest.mark.parametrize("accountant", BOTH)
 def test_blocks_cost_what_the_worst_of_them_does(accountant):
     blocks = [gaussian_loss(0.3, 1e-6), PrivacyLoss(0.3), PrivacyLoss(0.2, event=ChoiceEvent(0.2))]
+
     def total(losses):
         return composed_epsilon(losses, 2e-5, accountant=accountant)
+
     together = total([PrivacyLoss.parallel(blocks)] * 10)
     assert together >= max(total([block] * 10) for block in blocks) * (1 - 1e-9)
     assert together <= total([PrivacyLoss(0.3)] * 10) + 1e-3 < total(blocks * 10)
@@ -250,12 +252,17 @@ def test_a_ledger_keeps_what_was_released(tmp_path):
     assert copy.history() == entries and copy.total(1e-5) == ledger.total(1e-5)
 
 
-@pytest.mark.parametrize("epsilon, delta, event", [
-    (0.4, 1e-6, GaussianEvent(gaussian_mu(0.5, 1e-6))),
-    (0.5, 1e-7, GaussianEvent(gaussian_mu(0.5, 1e-6))),
-    (0.5, 0.0, GaussianEvent(0.1)), (0.4, 0.0, ChoiceEvent(0.5)), (0.9, 0.0, ChoiceEvent(0.5, times=2)),
-    (0.4, 1e-9, ChoiceEvent(0.5)),
-])
+@pytest.mark.parametrize(
+    "epsilon, delta, event",
+    [
+        (0.4, 1e-6, GaussianEvent(gaussian_mu(0.5, 1e-6))),
+        (0.5, 1e-7, GaussianEvent(gaussian_mu(0.5, 1e-6))),
+        (0.5, 0.0, GaussianEvent(0.1)),
+        (0.4, 0.0, ChoiceEvent(0.5)),
+        (0.9, 0.0, ChoiceEvent(0.5, times=2)),
+        (0.4, 1e-9, ChoiceEvent(0.5)),
+    ],
+)
 def test_an_event_that_spends_more_than_is_said_is_refused(epsilon, delta, event, tmp_path):
     ledger = PrivacyLedger(tmp_path / "l.ledger", epsilon=3.0, delta=1e-5)
     with pytest.raises(ValueError, match="count less than is spent"):
@@ -287,8 +294,10 @@ def test_statements_of_an_export_are_checked(tmp_path):
     ledger.spend(0.5, 1e-6, event=GaussianEvent(0.1))
     text = ledger.to_json()
     for old, new in (
-        ('"mu": 0.1', '"mu": -0.1'), ('"mu": 0.1', '"mu": 0.1, "sigma": 1'),
-        ('"kind": "gaussian"', '"kind": "none"'), ('"parts": []', '"parts": [1]'),
+        ('"mu": 0.1', '"mu": -0.1'),
+        ('"mu": 0.1', '"mu": 0.1, "sigma": 1'),
+        ('"kind": "gaussian"', '"kind": "none"'),
+        ('"parts": []', '"parts": [1]'),
     ):
         assert text.count(old) == 1
         with pytest.raises(ValueError, match="not what to_json of a ledger returned"):

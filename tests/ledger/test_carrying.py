@@ -133,7 +133,8 @@ def backend(request):
 
 def on(*names, slow=("dask",)):
     return pytest.mark.parametrize(
-        "backend", [pytest.param(name, marks=[pytest.mark.slow] * (name in slow)) for name in names],
+        "backend",
+        [pytest.param(name, marks=[pytest.mark.slow] * (name in slow)) for name in names],
         indirect=True,
     )
 
@@ -195,7 +196,9 @@ def test_other_tools_send_estimators_too(backend, data, ledger):
     with ledger:
         GridSearchCV(
             make_pipeline(DPBoundsScaler(epsilon=0.25), quarter),
-            {"dplogisticregression__alpha": [0.1, 1.0]}, cv=KFold(2), n_jobs=2,
+            {"dplogisticregression__alpha": [0.1, 1.0]},
+            cv=KFold(2),
+            n_jobs=2,
         ).fit(X, y)
         assert ledger.spent() == (5 * 0.5, 0.0)
         OneVsRestClassifier(quarter, n_jobs=2).fit(*three_classes(data))
@@ -482,7 +485,9 @@ def private_classes():
     """All classes of the library that have a `fit` which spends from a ledger."""
     modules = [dpselect, dpselect.preprocessing, dpselect.holdout, dpselect.linear_model]
     found = {
-        kind for module in modules for name in module.__all__
+        kind
+        for module in modules
+        for name in module.__all__
         if inspect.isclass(kind := getattr(module, name)) and issubclass(kind, BaseEstimator)
     }
     return {kind for kind in found if "ledger" in inspect.signature(kind).parameters} | {Ladder}

@@ -68,10 +68,13 @@ def largest_delta(epsilon, step, releases, amounts, limit):
     return best((0,) * len(releases), 0)
 
 
-@pytest.mark.parametrize("epsilon, delta, step, kinds", [
-    (1.0, 0.1, 0.125, [(responses, 2), (responses, 4), (choices, 4)]),
-    (2.0, 0.02, 0.25, [(responses, 1), (responses, 2), (responses, 4)]),
-])
+@pytest.mark.parametrize(
+    "epsilon, delta, step, kinds",
+    [
+        (1.0, 0.1, 0.125, [(responses, 2), (responses, 4), (choices, 4)]),
+        (2.0, 0.02, 0.25, [(responses, 1), (responses, 2), (responses, 4)]),
+    ],
+)
 def test_amounts_may_follow_outcomes(epsilon, delta, step, kinds):
     law, releases = RenyiFilter.of_budget(epsilon, delta), [make(step, k) for make, k in kinds]
     amounts = [law.amounts(loss)[0] for loss, _ in releases]
@@ -96,9 +99,14 @@ def test_gaussian_releases_up_to_the_limit(epsilon, delta):
     assert law.limit + conversion(law.order, law.delta) <= epsilon
     assert law.is_of_budget(epsilon, delta)
     for wrong in (
-        replace(law, limit=law.limit * 1.001), replace(law, delta=law.delta / 2),
-        replace(law, order=law.order / 2), replace(law, other_delta=delta), replace(law, order=1.0),
-        replace(law, limit=math.nan), replace(law, other_delta=-1.0), Sum(epsilon, 2 * delta),
+        replace(law, limit=law.limit * 1.001),
+        replace(law, delta=law.delta / 2),
+        replace(law, order=law.order / 2),
+        replace(law, other_delta=delta),
+        replace(law, order=1.0),
+        replace(law, limit=math.nan),
+        replace(law, other_delta=-1.0),
+        Sum(epsilon, 2 * delta),
     ):
         assert not wrong.is_of_budget(epsilon, delta)
 
@@ -120,7 +128,8 @@ def test_amounts_of_losses():
     law = RenyiFilter.of_budget(3.0, 1e-5)
     pure, plain = PrivacyLoss(0.3), PrivacyLoss(0.3, 1e-6)
     known = [
-        replace(plain, event=GAUSSIAN), replace(pure, event=ChoiceEvent(0.3)),
+        replace(plain, event=GAUSSIAN),
+        replace(pure, event=ChoiceEvent(0.3)),
         replace(plain, event=ObjectiveEvent(0.05, shift=0.04)),
     ]
     for loss in known:
@@ -216,8 +225,12 @@ def test_fits_count_for_their_events(ledger):
 
 def test_persons_count_for_all_their_rows(tmp_path):
     people = PrivacyLedger(
-        tmp_path / "p.ledger", 3.0, 1e-5, adjacency="replace all rows of one person",
-        composition="renyi", rows_per_person=2,
+        tmp_path / "p.ledger",
+        3.0,
+        1e-5,
+        adjacency="replace all rows of one person",
+        composition="renyi",
+        rows_per_person=2,
     )
     people.spend(0.1, event=ChoiceEvent(0.1))
     law = RenyiFilter.of_budget(3.0, 1e-5)
@@ -261,9 +274,7 @@ def test_text_and_back(ledger, tmp_path):
 def test_processes_share_one_limit(ledger):
     context = multiprocessing.get_context("fork")
     queue = context.Queue()
-    workers = [
-        context.Process(target=lambda: queue.put(fill(ledger, event=GAUSSIAN))) for _ in range(3)
-    ]
+    workers = [context.Process(target=lambda: queue.put(fill(ledger, event=GAUSSIAN))) for _ in range(3)]
     for worker in workers:
         worker.start()
     done = [queue.get(timeout=300) for _ in workers]

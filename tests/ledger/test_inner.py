@@ -63,8 +63,11 @@ WHOLES = {
         classifier(ledger=ledger), n_features_to_select=1, noise_rate=0.1, budget=10
     ),
     "private model": lambda ledger: PrivateModel(
-        Kept(ledger=ledger), adjacency="replace one record", classes=[0, 1],
-        classes_parameter="labels", public_parameters=["ledger"] if ledger else [],
+        Kept(ledger=ledger),
+        adjacency="replace one record",
+        classes=[0, 1],
+        classes_parameter="labels",
+        public_parameters=["ledger"] if ledger else [],
     ),
 }
 

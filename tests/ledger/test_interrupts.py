@@ -65,8 +65,11 @@ def places(code):
 
     found, before = set(), None
     for instruction in parsed:
-        after_call = before is not None and before.opname.startswith("CALL") \
+        after_call = (
+            before is not None
+            and before.opname.startswith("CALL")
             and handler(before.offset) == handler(instruction.offset)
+        )
         if after_call or instruction.opname in ("RESUME", "JUMP_BACKWARD"):
             found.add(instruction.offset)
         before = instruction
@@ -115,6 +118,7 @@ def interrupts(run, step=1):
 
 def first_fault(ledger, child, step=1):
     """Interrupt a block at each `step`-th place; return where it, or the next, is wrong first."""
+
     def run():
         with ledger:
             pass

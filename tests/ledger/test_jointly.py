@@ -43,17 +43,20 @@ def test_sums_become_the_exact_losses():
     for others, exact in (
         ([PrivacyLoss(0.1)], exact_epsilon(DELTA, mus=[mu], pures=[0.1])),
         ([PrivacyLoss(0.1), PrivacyLoss(0.2)], exact_epsilon(DELTA, mus=[mu], pures=[0.1, 0.2])),
-        ([gaussian_loss(0.3, DELTA)],
-         exact_epsilon(2 * DELTA, mus=[mu, gaussian_mu(0.3, DELTA)])),
-        ([choice(0.1)], max(
-            exact_epsilon(DELTA, mus=[mu], choices=[(0.1, t)]) for t in np.linspace(0.01, 0.09, 9)
-        )),
+        ([gaussian_loss(0.3, DELTA)], exact_epsilon(2 * DELTA, mus=[mu, gaussian_mu(0.3, DELTA)])),
+        (
+            [choice(0.1)],
+            max(exact_epsilon(DELTA, mus=[mu], choices=[(0.1, t)]) for t in np.linspace(0.01, 0.09, 9)),
+        ),
         ([PrivacyLoss(0.1, 2e-7)], exact_epsilon(1.2e-6, mus=[mu], pures=[0.1], own=2e-7)),
     ):
         for losses in ([model, *others], [*others, model]):
             found = jointly(losses, "both")
-            assert exact * (1 - 1e-9) <= found.epsilon <= 1.002 * exact < 0.99 * (
-                math.fsum(loss.epsilon for loss in losses)
+            assert (
+                exact * (1 - 1e-9)
+                <= found.epsilon
+                <= 1.002 * exact
+                < 0.99 * (math.fsum(loss.epsilon for loss in losses))
             )
             assert found.parts == tuple(losses) and found.composition == "joint"
             assert found.delta == math.fsum(loss.delta for loss in losses)
@@ -113,9 +116,7 @@ def test_what_is_known_only_in_the_tail_serves_there():
     found = jointly([objective, PrivacyLoss(0.1)], "")
     gaussian = jointly([gaussian_loss(0.9, DELTA), PrivacyLoss(0.1)], "")
     assert gaussian.epsilon - 1e-3 <= found.epsilon < gaussian.epsilon + 3e-3
-    for event in (
-        replace(objective.event, tail_from=0.99), ObjectiveEvent(0.22, 0.2), None
-    ):
+    for event in (replace(objective.event, tail_from=0.99), ObjectiveEvent(0.22, 0.2), None):
         assert jointly([replace(objective, event=event), PrivacyLoss(0.1)], "").epsilon == 1.0
 
 
@@ -124,14 +125,17 @@ def test_equal_losses_count_twice():
     assert 0.5 < jointly(losses, "").epsilon < 1
 
 
-@pytest.mark.parametrize("losses", [
-    [PrivacyLoss(0.5), PrivacyLoss(0.5)],
-    [PrivacyLoss(0.5, DELTA), PrivacyLoss(0.5)],
-    [gaussian_loss(0.5, DELTA), PrivacyLoss(0.5, kind="ex-post")],
-    [gaussian_loss(0.5, DELTA), PrivacyLoss(math.inf)],
-    [PrivacyLoss(0.5, DELTA, event=ObjectiveEvent(0.3, 0.3))] * 2,
-    [PrivacyLoss.parallel([gaussian_loss(0.5, DELTA), PrivacyLoss(0.5)]), PrivacyLoss(0.1)],
-])
+@pytest.mark.parametrize(
+    "losses",
+    [
+        [PrivacyLoss(0.5), PrivacyLoss(0.5)],
+        [PrivacyLoss(0.5, DELTA), PrivacyLoss(0.5)],
+        [gaussian_loss(0.5, DELTA), PrivacyLoss(0.5, kind="ex-post")],
+        [gaussian_loss(0.5, DELTA), PrivacyLoss(math.inf)],
+        [PrivacyLoss(0.5, DELTA, event=ObjectiveEvent(0.3, 0.3))] * 2,
+        [PrivacyLoss.parallel([gaussian_loss(0.5, DELTA), PrivacyLoss(0.5)]), PrivacyLoss(0.1)],
+    ],
+)
 def test_otherwise_losses_add_up(losses):
     assert jointly(losses, "sum") == PrivacyLoss.sequential(losses, "sum")
 
@@ -185,7 +189,8 @@ def test_records_decide_nothing_of_what_is_stated():
     several = {"huber_width": [0.5, 0.05], "alpha": [0.1, 1.0]}
     svc = DPLinearSVC(classes=[0, 1], delta=DELTA)
     for model, grid, strategy, scoring in (
-        (learned, {"tol": [1e-10, 1e-11]}, "optimal_risk", None), (svc, several, "stability", "ramp"),
+        (learned, {"tol": [1e-10, 1e-11]}, "optimal_risk", None),
+        (svc, several, "stability", "ramp"),
     ):
         search = StabilityGridSearchCV(model, grid, strategy=strategy, scoring=scoring)
         found = {search.fit(factor * X, Y).privacy_ for factor in (1.0, 0.1, 3.0, 10.0)}

@@ -50,8 +50,10 @@ def test_every_entry_says_who_and_what_for(path, monkeypatch):
     monkeypatch.setattr("getpass.getuser", nameless)
     plain.spend(0.25)
     assert [(entry.user, entry.label) for entry in plain.history()] == [
-        ("ada", "counts"), ("bo", "March model: DPHistogramDensity: histogram with laplace noise"),
-        ("bo", "March model: a path"), ("unknown", "release"),
+        ("ada", "counts"),
+        ("bo", "March model: DPHistogramDensity: histogram with laplace noise"),
+        ("bo", "March model: a path"),
+        ("unknown", "release"),
     ]
     assert plain == named == copied
 
@@ -176,14 +178,16 @@ def test_other_files_are_left_alone(tmp_path):
 
 
 def test_copies_are_the_same_ledger(ledger, path):
-    for other in (copy.deepcopy(ledger), pickle.loads(pickle.dumps(ledger)),
-                  clone(ledger, safe=False), PrivacyLedger(str(path))):
+    for other in (
+        copy.deepcopy(ledger),
+        pickle.loads(pickle.dumps(ledger)),
+        clone(ledger, safe=False),
+        PrivacyLedger(str(path)),
+    ):
         assert other == ledger and hash(other) == hash(ledger)
         other.spend(0.125)
     assert ledger.remaining()[0] == 0.5
-    assert vars(ledger) == {
-        "path": str(path), "label": "", "user": None, "rows_per_person": None
-    }
+    assert vars(ledger) == {"path": str(path), "label": "", "user": None, "rows_per_person": None}
     assert repr(ledger) == f"PrivacyLedger({str(path)!r})"
     assert ledger != PrivacyLedger(path.with_name("other"), epsilon=1.0)
 

@@ -270,9 +270,7 @@ def test_forked_processes_spend_from_what_was_open(data, ledger):
 def test_copies_in_workers_spend_from_the_ledger_they_were_given(data, ledger, backend):
     with Parallel(n_jobs=2, backend=backend) as parallel:
         parallel(delayed(fit_one)(*data, ledger) for _ in range(4))
-    grid = GridSearchCV(
-        classifier(epsilon=0.125, ledger=ledger), {"alpha": [0.1, 1.0]}, cv=3, n_jobs=2
-    )
+    grid = GridSearchCV(classifier(epsilon=0.125, ledger=ledger), {"alpha": [0.1, 1.0]}, cv=3, n_jobs=2)
     grid.fit(*data)
     # six fits on folds, and the last one: none is free
     assert ledger.spent() == (4 * 0.125 + 7 * 0.125, 0.0)
@@ -307,8 +305,10 @@ def test_a_control_cannot_spend(data, ledger):
 @pytest.mark.parametrize("strategy", ["budget_split", "data_split", "random", "auto"])
 def test_deltas_of_models_are_covered(strategy, data, ledger):
     search = StabilityGridSearchCV(
-        DPRidge(delta=1e-6, norm="l2", target_range=(-1, 1)), {"data_norm": [0.5, 1.0]},
-        strategy=strategy, ledger=ledger
+        DPRidge(delta=1e-6, norm="l2", target_range=(-1, 1)),
+        {"data_norm": [0.5, 1.0]},
+        strategy=strategy,
+        ledger=ledger,
     ).fit(data[0], data[1].astype(float))
     assert ledger.spent() == (search.privacy_.epsilon, search.privacy_.delta)
     assert search.privacy_.delta > 0
@@ -336,8 +336,10 @@ def test_steps_that_learn_are_paid_for_with_the_search(data, ledger):
 def test_steps_spend_whoever_fits_them(n_jobs, seed, data, ledger):
     parts = [(str(j), DPBoundsScaler(epsilon=0.25), [j]) for j in range(2)]
     search = StabilityGridSearchCV(
-        make_pipeline(ColumnTransformer(parts, n_jobs=n_jobs), classifier(alpha=0.1)), {},
-        epsilon=1.0, random_state=seed,
+        make_pipeline(ColumnTransformer(parts, n_jobs=n_jobs), classifier(alpha=0.1)),
+        {},
+        epsilon=1.0,
+        random_state=seed,
     )
     with parallel_config(backend="threading"), ledger:
         search.fit(*data)
@@ -354,7 +356,10 @@ def test_steps_spend_whoever_fits_them(n_jobs, seed, data, ledger):
 def test_seeded_steps_are_told(data, ledger):
     AccuracyFirstSearchCV(
         make_pipeline(DPBoundsScaler(epsilon=0.25), classifier(alpha=0.1)),
-        {"dplogisticregression__epsilon": [0.125, 0.5]}, target=5.0, ledger=ledger, random_state=0,
+        {"dplogisticregression__epsilon": [0.125, 0.5]},
+        target=5.0,
+        ledger=ledger,
+        random_state=0,
     ).fit(*data)
     assert [entry.seeded for entry in ledger.history()] == [True]
 

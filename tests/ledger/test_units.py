@@ -99,7 +99,10 @@ def test_what_could_not_be_committed_is_refused_before_it_is_released(ledger):
     """An ex-post loss with a delta has no statement for persons, in whichever unit it was reserved."""
     search = AccuracyFirstSearchCV(
         DPLogisticRegression(classes=[0, 1], alpha=0.1, perturbation="output"),
-        {"epsilon": np.geomspace(0.01, 0.1, 5)}, target=0.9, method="brownian", delta=1e-7,
+        {"epsilon": np.geomspace(0.01, 0.1, 5)},
+        target=0.9,
+        method="brownian",
+        delta=1e-7,
     )
     X = np.random.default_rng(0).uniform(-1, 1, size=(200, 2))
     with pytest.raises(ValueError, match="ex-post loss with a delta"):
@@ -119,6 +122,7 @@ def test_epsilons_are_never_rounded_down(epsilon):
 @pytest.mark.parametrize("epsilon", [0.3, 1.0])
 def test_the_delta_holds_for_a_group_of_gaussian_noise(size, epsilon):
     """Of a Gaussian release each row moves by one standard deviation; delta is its exact one."""
+
     def exact(epsilon, moved):
         less, more = (norm.cdf(sign * moved / 2 - epsilon / moved) for sign in (1, -1))
         return less - math.exp(epsilon) * more
@@ -144,7 +148,8 @@ def test_deltas_add_up_for_a_release_that_spends_them_all():
 
 def test_what_has_no_rule_is_refused():
     for loss in (
-        PrivacyLoss(1.0, adjacency=PERSON), PrivacyLoss(1.0, adjacency="add or remove one record"),
+        PrivacyLoss(1.0, adjacency=PERSON),
+        PrivacyLoss(1.0, adjacency="add or remove one record"),
         PrivacyLoss(1.0, 1e-6, kind="ex-post"),
     ):
         with pytest.raises(ValueError, match="add up"):

@@ -32,7 +32,8 @@ GRID = list(itertools.product((200, 24_534, 1_000_000), (1, 20), (0.3, 30.0), (1
 SHARE = 0.1**2
 CASES = [
     (name, perturbation, delta, persons)
-    for name in MODELS for perturbation in ("objective", "output")
+    for name in MODELS
+    for perturbation in ("objective", "output")
     for delta, persons in ((0.0, False), (1e-6, False), (0.0, True))
     if name != "laplace" or not delta
 ]
@@ -46,9 +47,11 @@ def calibrations(name, perturbation, delta, persons, **parameters):
             continue
         if K > 1 and delta and (n, p, epsilon) != (24_534, 20, 30.0):
             continue
-        model = MODELS[name].set_params(
-            perturbation=perturbation, delta=delta, epsilon=epsilon, alpha="auto"
-        ).set_params(**parameters)
+        model = (
+            MODELS[name]
+            .set_params(perturbation=perturbation, delta=delta, epsilon=epsilon, alpha="auto")
+            .set_params(**parameters)
+        )
         yield model, (n, p, K, persons), model.calibration(PublicShape(n, p, K, persons))
 
 
@@ -116,18 +119,26 @@ def test_the_same_by_the_formulas_of_the_page(name):
             assert s.output_scale == pytest.approx(output, rel=1e-2)
 
 
-@pytest.mark.parametrize("case", [
-    case for case in CASES if case[1] == "objective" and case[0] in ("logistic", "huber", "laplace")
-], ids=str)
+@pytest.mark.parametrize(
+    "case",
+    [case for case in CASES if case[1] == "objective" and case[0] in ("logistic", "huber", "laplace")],
+    ids=str,
+)
 def test_a_solver_without_regard_to_what_hides_it_is_caught(case, monkeypatch):
     monkeypatch.setattr(tolerance, "HARMLESS", math.inf)
     assert excesses(case)[0] > 10
 
 
-@pytest.mark.parametrize("case", [
-    ("logistic", "output", 0.0, False), ("huber", "objective", 0.0, False),
-    ("huber", "output", 1e-6, False), ("huber", "objective", 0.0, True),
-], ids=str)
+@pytest.mark.parametrize(
+    "case",
+    [
+        ("logistic", "output", 0.0, False),
+        ("huber", "objective", 0.0, False),
+        ("huber", "output", 1e-6, False),
+        ("huber", "objective", 0.0, True),
+    ],
+    ids=str,
+)
 def test_an_alpha_without_regard_to_it_is_caught(case, monkeypatch):
     monkeypatch.setattr(noise, "larger_alpha", lambda alpha, share: alpha)
     assert excesses(case)[1] > 100
@@ -149,11 +160,17 @@ def test_a_share_is_that_of_the_worst_curvature():
     assert shares[-1] < 0.5
 
 
-@pytest.mark.parametrize("case", [
-    ("logistic", "objective", 0.0, False), ("huber", "objective", 0.0, False),
-    ("huber", "objective", 1e-6, False), ("logistic", "output", 0.0, False),
-    ("poisson", "output", 0.0, True),
-], ids=str)
+@pytest.mark.parametrize(
+    "case",
+    [
+        ("logistic", "objective", 0.0, False),
+        ("huber", "objective", 0.0, False),
+        ("huber", "objective", 1e-6, False),
+        ("logistic", "output", 0.0, False),
+        ("poisson", "output", 0.0, True),
+    ],
+    ids=str,
+)
 def test_a_grid_is_chosen_from_alike(case):
     for model, (n, p, K, _), found in calibrations(*case):
         alphas = found.alpha * 2.0 ** np.arange(-4, 5)
@@ -229,9 +246,7 @@ def losses(name, persons):
         # what sums round may come on top where the solver works harder than it was asked to
         moved = 2 * (s.solved + (1e-11 * largest if s.solved < 1e-10 * largest else 0.0)) / s.mu
         residual = (moved + s.rounding) / s.output_scale
-        left = noise_epsilon(
-            loss, n, R, s.mu, epsilon - residual, largest_rank(d) if persons else None
-        )
+        left = noise_epsilon(loss, n, R, s.mu, epsilon - residual, largest_rank(d) if persons else None)
         spent = 2 * loss.lipschitz * problem.noise_radius(found.law, p) / (n * s.linear_scale)
         yield spent / left, residual / epsilon
 
@@ -246,7 +261,8 @@ def test_both_kinds_of_noise_share_epsilon(name, persons):
 
 def test_a_share_that_is_spent_twice_is_caught(monkeypatch):
     monkeypatch.setattr(
-        calibration, "noise_epsilon",
+        calibration,
+        "noise_epsilon",
         lambda loss, n, R, mu, epsilon, rank: noise_epsilon(loss, n, R, mu, epsilon / 0.99, rank),
     )
     assert max(losses("huber", False))[0] > 1.01

@@ -106,9 +106,12 @@ class SteepPseudoHuberLoss(PseudoHuberLoss):
 PSEUDO_HUBER = PseudoHuberLoss(centre=0.0, unit=1.0)
 
 CASES = [
-    (LogisticLoss(), 1, 1.0, 0.5, 1), (LogisticLoss(), 10, 10.0, 0.01, 2),
-    (LogisticLoss(), 3, 100.0, 0.1, 2), (LogisticLoss(), 200, 1.0, 0.2, 2),
-    (HuberHingeLoss(), 1, 1.0, 0.5, 1), (HuberHingeLoss(0.1), 10, 10.0, 0.01, 2),
+    (LogisticLoss(), 1, 1.0, 0.5, 1),
+    (LogisticLoss(), 10, 10.0, 0.01, 2),
+    (LogisticLoss(), 3, 100.0, 0.1, 2),
+    (LogisticLoss(), 200, 1.0, 0.2, 2),
+    (HuberHingeLoss(), 1, 1.0, 0.5, 1),
+    (HuberHingeLoss(0.1), 10, 10.0, 0.01, 2),
     (HuberHingeLoss(), 3, 100.0, 0.1, 2),
 ]
 
@@ -125,8 +128,9 @@ def test_exact_loss_stays_under_epsilon(loss, n, R, alpha, d, epsilon):
 def huber_edge(h, mu, linear_scale):
     """The case that attains the bound: n = R = 1, records 1 and -1, w just above (1 - h)."""
     loss, w = HuberHingeLoss(h), np.array([1 - h + 1e-12])
-    return (log_density(w, np.array([[1.0]]), loss, mu, linear_scale)
-            - log_density(w, np.array([[-1.0]]), loss, mu, linear_scale))
+    return log_density(w, np.array([[1.0]]), loss, mu, linear_scale) - log_density(
+        w, np.array([[-1.0]]), loss, mu, linear_scale
+    )
 
 
 @pytest.mark.parametrize("h", [0.1, 0.5])
@@ -220,8 +224,7 @@ def poisson_edge(loss, R, n, mu, linear_scale):
     """Records R and -R of count 0, w just below the corner; the others stand at x = 0."""
     w, others = np.array([math.log(loss.target_bound) / R * (1 + 1e-9)]), np.zeros((n - 1, 1))
     first, second = (
-        log_density(w, np.vstack([[[x]], others]), loss, mu, linear_scale, targets=0.0)
-        for x in (R, -R)
+        log_density(w, np.vstack([[[x]], others]), loss, mu, linear_scale, targets=0.0) for x in (R, -R)
     )
     return first - second
 
@@ -286,9 +289,9 @@ def test_pseudo_huber_attains_epsilon(share, epsilon):
     assert worst_pseudo_huber_edge(mu, 2 * e) > 1.6 * epsilon
 
 
-@pytest.mark.parametrize("epsilon, share, least", [
-    (0.1, 0.42, 1.015), (0.1, 0.5, 1.06), (1.0, 0.6, 1.06), (8.0, 1.5, 1.06)
-])
+@pytest.mark.parametrize(
+    "epsilon, share, least", [(0.1, 0.42, 1.015), (0.1, 0.5, 1.06), (1.0, 0.6, 1.06), (8.0, 1.5, 1.06)]
+)
 def test_curvature_that_costs_nothing_beyond_its_bound_is_caught(epsilon, share, least):
     mu = 1 / (share * epsilon)
     mu += extra_regularisation(PSEUDO_HUBER, 1, 1.0, mu, epsilon)
@@ -304,9 +307,16 @@ def test_a_steeper_pseudo_huber_loss_has_no_discount():
     assert worst_pseudo_huber_edge(mu, with_discount, loss) > 1.1 * epsilon
 
 
-@pytest.mark.parametrize("loss", [
-    LogisticLoss(), SteepLogisticLoss(), HuberHingeLoss(), PSEUDO_HUBER, SteepPseudoHuberLoss(0.0, 1.0)
-])
+@pytest.mark.parametrize(
+    "loss",
+    [
+        LogisticLoss(),
+        SteepLogisticLoss(),
+        HuberHingeLoss(),
+        PSEUDO_HUBER,
+        SteepPseudoHuberLoss(0.0, 1.0),
+    ],
+)
 @pytest.mark.parametrize("kappa", [0.01, 0.4, 10.0])
 def test_a_loss_pays_for_its_own_curvature(loss, kappa):
     mu = 1 / (1000 * kappa)
@@ -326,8 +336,9 @@ def test_norm_in_place_of_its_square_is_caught(R):
 
     def edge(mu, e):
         w = np.array([(1 - h) / R * (1 + 1e-9)])
-        return (log_density(w, np.array([[R]]), loss, mu, 2 * R / e)
-                - log_density(w, np.array([[-R]]), loss, mu, 2 * R / e))
+        return log_density(w, np.array([[R]]), loss, mu, 2 * R / e) - log_density(
+            w, np.array([[-R]]), loss, mu, 2 * R / e
+        )
 
     assert edge(right, noise_epsilon(loss, n, R, right, epsilon)) <= epsilon * (1 + 1e-9)
     assert edge(wrong, noise_epsilon(loss, n, math.sqrt(R), wrong, epsilon)) > 1.5 * epsilon
@@ -346,16 +357,25 @@ def test_an_intercept_without_penalty_is_caught():
     D, E = (np.vstack([[[x, 1.0]], others]) for x in (-1.5, 0.0))
 
     def loss(penalty):
-        return (log_density(w, D, LogisticLoss(), penalty, scale)
-                - log_density(w, E, LogisticLoss(), penalty, scale))
+        return log_density(w, D, LogisticLoss(), penalty, scale) - log_density(
+            w, E, LogisticLoss(), penalty, scale
+        )
 
     assert loss(mu) <= epsilon
     assert loss(np.array([mu, 0.0])) > 10 * epsilon
 
 
 def test_residual_noise_hides_the_solver():
-    s = calibrate("objective", LogisticLoss(), n_samples=50, dimension=3, radius=2.0, alpha=0.1,
-                  epsilon=0.7, tol=1e-10)
+    s = calibrate(
+        "objective",
+        LogisticLoss(),
+        n_samples=50,
+        dimension=3,
+        radius=2.0,
+        alpha=0.1,
+        epsilon=0.7,
+        tol=1e-10,
+    )
     # two computed minimisers lie within 2 tau / mu of each other when the exact ones agree
     # and the grid adds what rounding may move them apart
     moved = 2 * s.tau / s.mu + s.rounding
@@ -365,15 +385,24 @@ def test_residual_noise_hides_the_solver():
 
 
 def test_output_perturbation_charges_the_residual():
-    s = calibrate("output", LogisticLoss(), n_samples=50, dimension=3, radius=2.0, alpha=0.1,
-                  epsilon=0.7, tol=1e-3)
+    s = calibrate(
+        "output", LogisticLoss(), n_samples=50, dimension=3, radius=2.0, alpha=0.1, epsilon=0.7, tol=1e-3
+    )
     moved = (2 * 2.0 / 50 + 2 * s.tau) / 0.1 + s.rounding
     assert math.isclose(moved / s.output_scale, 0.7, rel_tol=1e-12)
 
 
 def test_no_noise_without_privacy():
-    s = calibrate("objective", LogisticLoss(), n_samples=50, dimension=3, radius=2.0, alpha=0.1,
-                  epsilon=math.inf, tol=1e-10)
+    s = calibrate(
+        "objective",
+        LogisticLoss(),
+        n_samples=50,
+        dimension=3,
+        radius=2.0,
+        alpha=0.1,
+        epsilon=math.inf,
+        tol=1e-10,
+    )
     assert (s.mu, s.linear_scale, s.output_scale) == (0.1, 0.0, 0.0)
 
 
@@ -387,9 +416,17 @@ def test_huge_epsilon_does_not_overflow():
 
 
 @pytest.mark.parametrize("loss", [LogisticLoss(), HuberHingeLoss()], ids=repr)
-@pytest.mark.parametrize("n, factor", [
-    (50, 3.0), (200, 3.0), (550, 2.0), (2200, 1.0), (8800, 0.5), (1_000_000, 0.5),
-])
+@pytest.mark.parametrize(
+    "n, factor",
+    [
+        (50, 3.0),
+        (200, 3.0),
+        (550, 2.0),
+        (2200, 1.0),
+        (8800, 0.5),
+        (1_000_000, 0.5),
+    ],
+)
 def test_public_alpha(loss, n, factor):
     told = n * 0.5 / 11
     assert math.isclose(factor, min(max((100 / told) ** 0.5, 0.5), 3.0))

@@ -65,21 +65,22 @@ MODELS = {
     "sums gauss": (DPRidge(target_range=(-2, 2), alpha=0.01, norm="l2", delta=1e-6), TARGETS),
     "objective": (DPRidge(target_range=(-2, 2), alpha=0.1, perturbation="objective"), TARGETS),
     "output": (DPRidge(target_range=(-2, 2), alpha=0.1, perturbation="output"), TARGETS),
-    "logistic output": (
-        DPLogisticRegression(classes=[0, 1], alpha=0.1, perturbation="output"), LABELS
-    ),
+    "logistic output": (DPLogisticRegression(classes=[0, 1], alpha=0.1, perturbation="output"), LABELS),
     "no intercept": (DPLogisticRegression(classes=[0, 1], fit_intercept=False, alpha=0.01), LABELS),
     "weights of classes": (
-        DPLogisticRegression(classes=[0, 1], class_weight={0: 0.25, 1: 0.5}, alpha=0.01), LABELS
+        DPLogisticRegression(classes=[0, 1], class_weight={0: 0.25, 1: 0.5}, alpha=0.01),
+        LABELS,
     ),
     # (together they cost less than their sum)
     "learned norm, gauss": (
-        DPRidge(target_range=(-2, 2), norm="l2", delta=1e-3, epsilon=3.0, data_norm="auto"), TARGETS
+        DPRidge(target_range=(-2, 2), norm="l2", delta=1e-3, epsilon=3.0, data_norm="auto"),
+        TARGETS,
     ),
     "learned norm": (DPLogisticRegression(classes=[0, 1], data_norm="auto", alpha=0.01), LABELS),
     # whose parts cost less together than their sum
     "learned, and gauss": (
-        DPRidge(target_range=(-2, 2), alpha=0.01, data_norm="auto", delta=1e-6), TARGETS
+        DPRidge(target_range=(-2, 2), alpha=0.01, data_norm="auto", delta=1e-6),
+        TARGETS,
     ),
 }
 
@@ -89,9 +90,9 @@ def fitted(name, epsilon=INF):
     return model.set_params(epsilon=epsilon).fit(X, y), y
 
 
-@pytest.mark.parametrize("name", [
-    "logistic", "huber", "poisson", "sums", "no intercept", "weights of classes"
-])
+@pytest.mark.parametrize(
+    "name", ["logistic", "huber", "poisson", "sums", "no intercept", "weights of classes"]
+)
 def test_without_noise_they_are_those_of_the_sandwich(name):
     model, y = fitted(name)
     found = coef_interval(model, X, y, epsilon=INF, n_samples=N)
@@ -131,10 +132,13 @@ def vector(fits, X, y, m=None, matrices=None):
     if matrices is None:
         matrices = released_matrices(IntervalPlan(fits, INF), [fit.sums(X, y) for fit in fits], m)
     rows, columns, share = upper(len(fits[0].w))
-    return np.concatenate([
-        share * (np.outer(fit.weights, fit.weights) * matrix)[rows, columns] / bound
-        for fit, pair in zip(fits, matrices) for matrix, bound in zip(pair, fit.bounds)
-    ])
+    return np.concatenate(
+        [
+            share * (np.outer(fit.weights, fit.weights) * matrix)[rows, columns] / bound
+            for fit, pair in zip(fits, matrices)
+            for matrix, bound in zip(pair, fit.bounds)
+        ]
+    )
 
 
 @pytest.mark.parametrize(
@@ -181,7 +185,11 @@ def test_an_audit_does_not_tell_records_apart(share, monkeypatch):
         return lambda: np.ravel(released_matrices(plan, sums, 1))
 
     found = epsilon_lower_bound(
-        lambda release: release(), told([1.0, 0.0]), told([0.0, 1.0]), n_trials=1500, random_state=0,
+        lambda release: release(),
+        told([1.0, 0.0]),
+        told([0.0, 1.0]),
+        n_trials=1500,
+        random_state=0,
     )
     # a fifth of the noise is caught
     assert (found.epsilon < 3.0) == (share == 1)
@@ -299,7 +307,8 @@ def worst_move(fits, kinds):
     for rows, label, weight in kinds:
         y = np.append(LABELS[:3], [label] * len(rows))
         given = Weighted.of(
-            y, None if weight is None else np.append([1.0] * 3, [weight] * len(rows)),
+            y,
+            None if weight is None else np.append([1.0] * 3, [weight] * len(rows)),
             np.append(np.arange(3), [3] * len(rows)) if len(rows) > 1 else None,
         )
         vectors.append(vector(fits, np.vstack([rest, rows]), given, m))
@@ -406,9 +415,7 @@ def test_it_is_refused_before_noise_where_no_records_could_say_anything(name, K,
     for m, told in ((enough - 1, False), (enough, True)):
         plan = IntervalPlan(fits_of(model, N), 0.125)
         # as if all directions were curved alike, in the units of the release
-        best = [
-            (np.eye(3) * fit.bounds[0] / 3 / fit.weights**2, np.eye(3)) for fit in plan.fits
-        ]
+        best = [(np.eye(3) * fit.bounds[0] / 3 / fit.weights**2, np.eye(3)) for fit in plan.fits]
         if told:
             plan.check_size(m)
         else:
@@ -544,27 +551,38 @@ def test_models_whose_noise_has_no_known_law_are_refused(make, match):
 def test_the_winner_of_an_exact_choice_is_refused():
     with pytest.warns(PrivacyLeakWarning, match="exact scores"):
         search = StabilityGridSearchCV(
-            DPLogisticRegression(classes=[0, 1]), {"alpha": [0.1, 1.0]}, strategy="control",
+            DPLogisticRegression(classes=[0, 1]),
+            {"alpha": [0.1, 1.0]},
+            strategy="control",
         ).fit(X, LABELS)
     with pytest.raises(ValueError, match="looked at its noise"):
         coef_interval(search.best_estimator_, X, LABELS, epsilon=1.0, n_samples=N)
 
 
-@pytest.mark.parametrize("name, given, match", [
-    ("logistic", {"groups": PERSONS}, "groups is given, and model was trained on records"),
-    ("logistic", {"sample_weight": WEIGHTS}, "sample_weight is given, and .*=None, so"),
-    ("sums", {"sample_weight": WEIGHTS}, "sample_weight is given"),
-])
+@pytest.mark.parametrize(
+    "name, given, match",
+    [
+        ("logistic", {"groups": PERSONS}, "groups is given, and model was trained on records"),
+        ("logistic", {"sample_weight": WEIGHTS}, "sample_weight is given, and .*=None, so"),
+        ("sums", {"sample_weight": WEIGHTS}, "sample_weight is given"),
+    ],
+)
 def test_records_are_of_the_kind_of_the_fit(name, given, match):
     model, _ = fitted(name)
     with pytest.raises(ValueError, match=match):
         coef_interval(model, Untouchable(), Untouchable(), epsilon=1.0, n_samples=N, **given)
 
 
-@pytest.mark.parametrize("changed, match", [
-    ({"epsilon": 0.0}, "epsilon"), ({"n_samples": 0}, "n_samples"), ({"n_samples": 1.5}, "n_samples"),
-    ({"random_state": "a"}, "random_state"), ({"ledger": 3}, "ledger"),
-])
+@pytest.mark.parametrize(
+    "changed, match",
+    [
+        ({"epsilon": 0.0}, "epsilon"),
+        ({"n_samples": 0}, "n_samples"),
+        ({"n_samples": 1.5}, "n_samples"),
+        ({"random_state": "a"}, "random_state"),
+        ({"ledger": 3}, "ledger"),
+    ],
+)
 def test_parameters_are_refused_before_the_data(changed, match):
     model, _ = fitted("logistic")
     with pytest.raises((TypeError, ValueError), match=match):

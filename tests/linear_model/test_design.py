@@ -39,8 +39,9 @@ def test_many_passes_see_what_one_does(kind, block, monkeypatch):
 
     seen, sums = [], design.sums(G, columns=3)
     for _ in range(2):
-        for one, other in zip(sums(products, 3, dense=True), design.sum(
-                products, G, columns=3, dense=True)):
+        for one, other in zip(
+            sums(products, 3, dense=True), design.sum(products, G, columns=3, dense=True)
+        ):
             if block > 256 and not design.sparse:
                 # a clipped copy is made, whose products round in another way
                 assert one == pytest.approx(other, rel=1e-13, abs=1e-13)
@@ -93,7 +94,9 @@ def test_sparse_rows_agree_with_dense_ones(dtype):
         )
         np.testing.assert_allclose(thin.coef_, dense.coef_, rtol=1e-6)
         np.testing.assert_allclose(
-            dense.decision_function(sparse.csc_array(X)), dense.decision_function(X), rtol=1e-10,
+            dense.decision_function(sparse.csc_array(X)),
+            dense.decision_function(X),
+            rtol=1e-10,
             atol=1e-12,
         )
 

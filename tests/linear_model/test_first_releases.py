@@ -52,7 +52,8 @@ def small_data_sets(n=3):
 
 def neighbours(data):
     return [
-        (i, j) for i, j in itertools.combinations(range(len(data)), 2)
+        (i, j)
+        for i, j in itertools.combinations(range(len(data)), 2)
         if (data[i] != data[j]).any(axis=1).sum() == 1
     ]
 
@@ -203,9 +204,7 @@ def test_a_mean_is_near_and_no_smaller_than_its_noise():
 
 def test_a_mean_is_bought_where_it_will_be_known():
     model = DPPoissonRegressor(target_bound=10.0)
-    pays = {
-        n: MeanCount(10.0).pays(model, PublicShape(n, 30), 0.1) for n in (1000, 5000, 7000, 10**6)
-    }
+    pays = {n: MeanCount(10.0).pays(model, PublicShape(n, 30), 0.1) for n in (1000, 5000, 7000, 10**6)}
     assert pays == {1000: False, 5000: False, 7000: True, 10**6: True}
     model.set_params(fit_intercept=False)
     assert not MeanCount(10.0).pays(model, PublicShape(7000, 30), 0.1)
@@ -231,7 +230,11 @@ def test_a_model_that_learned_nothing_predicts_the_base_rate(rate, max_derivativ
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(90, 2)), np.arange(90) % K
     model = DPLogisticRegression(
-        float("inf"), alpha=1e9, base_rate=rate, classes=list(range(K)), intercept_scaling=0.5,
+        float("inf"),
+        alpha=1e9,
+        base_rate=rate,
+        classes=list(range(K)),
+        intercept_scaling=0.5,
         max_derivative=max_derivative,
     ).fit(X, y)
     expected = [0.02] if K == 2 else list(rate.values())
@@ -248,9 +251,15 @@ def test_a_base_rate_moves_no_record_s_influence(perturbation, rate):
     # at fixed noise: the sensitivity of the minimiser, and that of the noise which explains a model
     models = [
         DPLogisticRegression(
-            alpha=1.0, data_norm=1.0, fit_intercept=True, perturbation=perturbation, classes=[0, 1],
-            base_rate=base, random_state=5,
-        ) for base in (None, rate)
+            alpha=1.0,
+            data_norm=1.0,
+            fit_intercept=True,
+            perturbation=perturbation,
+            classes=[0, 1],
+            base_rate=base,
+            random_state=5,
+        )
+        for base in (None, rate)
     ]
     shape = PublicShape(20, 1)
     plain, moved = (model.calibration(shape).scales for model in models)
@@ -281,23 +290,29 @@ def test_the_least_risk_is_that_of_the_penalty_from_the_base_rate():
     assert value == pytest.approx(loss + mu / 2 * apart @ apart, abs=1e-6)
 
 
-@pytest.mark.parametrize("parameters, said", [
-    ({"base_rate": 0.0}, "neither 0 nor 1"),
-    ({"base_rate": {0: 0.5, 1: 1.5}}, "neither 0 nor 1"),
-    ({"base_rate": 0.2, "classes": [0, 1, 2]}, "each of 3 classes"),
-    ({"base_rate": {0: 0.2, 2: 0.8}}, "each of 2 classes"),
-    ({"base_rate": 0.2, "fit_intercept": False}, "fit_intercept=True"),
-])
+@pytest.mark.parametrize(
+    "parameters, said",
+    [
+        ({"base_rate": 0.0}, "neither 0 nor 1"),
+        ({"base_rate": {0: 0.5, 1: 1.5}}, "neither 0 nor 1"),
+        ({"base_rate": 0.2, "classes": [0, 1, 2]}, "each of 3 classes"),
+        ({"base_rate": {0: 0.2, 2: 0.8}}, "each of 2 classes"),
+        ({"base_rate": 0.2, "fit_intercept": False}, "fit_intercept=True"),
+    ],
+)
 def test_shares_that_cannot_be(parameters, said):
     with pytest.raises(ValueError, match=said):
         DPLogisticRegression(**{"classes": [0, 1], **parameters}).fit("no records", None)
 
 
-@pytest.mark.parametrize("parameters, said", [
-    ({"base_rate": 0.0}, "counts from its logarithm"),
-    ({"base_rate": np.float32(2.0), "fit_intercept": False}, "fit_intercept=True"),
-    ({"base_rate": "auto", "target_bound": None}, "target_bound must be a number"),
-])
+@pytest.mark.parametrize(
+    "parameters, said",
+    [
+        ({"base_rate": 0.0}, "counts from its logarithm"),
+        ({"base_rate": np.float32(2.0), "fit_intercept": False}, "fit_intercept=True"),
+        ({"base_rate": "auto", "target_bound": None}, "target_bound must be a number"),
+    ],
+)
 def test_means_that_cannot_be(parameters, said):
     with pytest.raises((TypeError, ValueError), match=said):
         DPPoissonRegressor(**{"target_bound": 9.0, **parameters}).fit("no records", None)
@@ -311,8 +326,12 @@ def test_weights_of_classes_change_the_base_rate_as_they_change_counts(weights, 
     y = np.repeat(np.arange(K), counts)
     shares = counts / counts.sum()
     model = DPLogisticRegression(
-        float("inf"), alpha=1e9, class_weight=weights, classes=list(range(K)),
-        base_rate=dict(enumerate(shares.tolist())), max_derivative=max_derivative,
+        float("inf"),
+        alpha=1e9,
+        class_weight=weights,
+        classes=list(range(K)),
+        base_rate=dict(enumerate(shares.tolist())),
+        max_derivative=max_derivative,
     ).fit(np.zeros((len(y), 1)), y)
     weighted = counts * np.array(list(weights.values()))
     expected = weighted / weighted.sum()

@@ -88,8 +88,16 @@ def spent(loss, data, neighbour, s, epsilon, size=81, reach=7.0):
 
 def calibrated(loss, n, alpha, epsilon, delta, dimension=2, n_problems=1):
     return calibrate_gaussian(
-        "objective", loss, n_samples=n, dimension=dimension, radius=1.0, alpha=alpha, epsilon=epsilon,
-        delta=delta, n_problems=n_problems, tol=1e-10,
+        "objective",
+        loss,
+        n_samples=n,
+        dimension=dimension,
+        radius=1.0,
+        alpha=alpha,
+        epsilon=epsilon,
+        delta=delta,
+        n_problems=n_problems,
+        tol=1e-10,
     )
 
 
@@ -122,7 +130,7 @@ def test_the_logistic_loss_spends_what_is_stated_and_comes_close(epsilon, delta,
 def test_half_the_noise_and_too_much_curvature_are_caught(broken, epsilon, delta, share, least):
     n = MANY if "linear_scale" in broken else 1e6
     s = calibrated(LOGISTIC, n, 1e-300, epsilon, delta)
-    (name, factor), = broken.items()
+    ((name, factor),) = broken.items()
     s = replace(s, **{name: factor * getattr(s, name)})
     assert spent(LOGISTIC, *opposed(share, n), s, epsilon, size=61) > 5 * delta
 
@@ -157,23 +165,32 @@ def test_one_record_of_several_classes_spends_a_joint_budget():
 
 
 @pytest.mark.parametrize("epsilon, delta", [(1.0, 1e-3), (1.0, 1e-6), (0.1, 1e-6)])
-@pytest.mark.parametrize("loss, alpha, data, least", [
-    # at 0 both slopes are 1, and nothing curves
-    (HINGE, 100.0, [([[1.0]], 1.0), ([[-1.0]], 1.0)], 0.8),
-    # (noise of half of delta on either side of 0)
-    (HUBER, 100.0, [([[1.0]], FAR), ([[1.0]], -FAR)], 0.4),
-    (HUBER, 1e-3, [([[1.0]], 0.0), ([[1.0]], -FAR)], 0.0),
-    (HINGE, 1e-3, [([[1.0]], 1.0), ([[-1.0]], 1.0)], 0.0),
-    (PoissonLoss(1.0), 1e-3, [([[1.0]], 0.0), ([[1.0]], 1.0)], 0.0),
-])
+@pytest.mark.parametrize(
+    "loss, alpha, data, least",
+    [
+        # at 0 both slopes are 1, and nothing curves
+        (HINGE, 100.0, [([[1.0]], 1.0), ([[-1.0]], 1.0)], 0.8),
+        # (noise of half of delta on either side of 0)
+        (HUBER, 100.0, [([[1.0]], FAR), ([[1.0]], -FAR)], 0.4),
+        (HUBER, 1e-3, [([[1.0]], 0.0), ([[1.0]], -FAR)], 0.0),
+        (HINGE, 1e-3, [([[1.0]], 1.0), ([[-1.0]], 1.0)], 0.0),
+        (PoissonLoss(1.0), 1e-3, [([[1.0]], 0.0), ([[1.0]], 1.0)], 0.0),
+    ],
+)
 def test_other_losses_spend_what_is_stated(loss, alpha, data, least, epsilon, delta):
     s = calibrated(loss, 10.0, alpha, epsilon, delta, dimension=1)
     values, twin = [
         [
-            spent(loss, *(
-                (np.vstack([rows, np.zeros((1, 1))]), np.array([target, 0.0]), np.array([1.0, 9.0]))
-                for rows, target in pair
-            ), scales, epsilon, size=2001)
+            spent(
+                loss,
+                *(
+                    (np.vstack([rows, np.zeros((1, 1))]), np.array([target, 0.0]), np.array([1.0, 9.0]))
+                    for rows, target in pair
+                ),
+                scales,
+                epsilon,
+                size=2001,
+            )
             for pair in (data, data[::-1])
         ]
         for scales in (s, replace(s, linear_scale=s.linear_scale / 2.5))
@@ -282,8 +299,16 @@ def test_the_residual_is_hidden_by_a_thousandth_of_both():
 
 def test_output_noise_hides_how_far_the_minimiser_moves():
     s = calibrate_gaussian(
-        "output", LOGISTIC, n_samples=50, dimension=30, radius=2.0, alpha=0.1, epsilon=1.0, delta=1e-6,
-        n_problems=3, tol=1e-10,
+        "output",
+        LOGISTIC,
+        n_samples=50,
+        dimension=30,
+        radius=2.0,
+        alpha=0.1,
+        epsilon=1.0,
+        delta=1e-6,
+        n_problems=3,
+        tol=1e-10,
     )
     moved = (2 * 2.0 / 50 + 2 * s.tau) / 0.1 + math.sqrt(30) * s.step
     spent_delta = math.exp(gaussian_log_delta(1.0, math.sqrt(3) * moved / s.output_scale))
@@ -296,7 +321,11 @@ def test_what_is_released_solves_the_perturbed_problem(perturbation, K):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(200, 30)) / 8, np.arange(200) % K
     model = DPLogisticRegression(
-        delta=1e-6, alpha=0.1, perturbation=perturbation, classes=list(range(K)), fit_intercept=False,
+        delta=1e-6,
+        alpha=0.1,
+        perturbation=perturbation,
+        classes=list(range(K)),
+        fit_intercept=False,
         random_state=root_stream(1),
     )
     K = 1 if K == 2 else K
@@ -318,7 +347,14 @@ def test_events_hold_at_every_epsilon_and_for_the_reverse(share, n):
     # one fit, whose loss is looked at where it is likely and composes with others
     s = calibrated(LOGISTIC, n, 1e-300 if n == MANY else 0.5, 1.0, 1e-3)
     event = gaussian_event(
-        "objective", LOGISTIC, s, n_samples=n, radius=1.0, epsilon=1.0, delta=1e-3, n_problems=1,
+        "objective",
+        LOGISTIC,
+        s,
+        n_samples=n,
+        radius=1.0,
+        epsilon=1.0,
+        delta=1e-3,
+        n_problems=1,
         learned=False,
     )
     data, neighbour = opposed(share, n)

@@ -26,8 +26,17 @@ INF = float("inf")
 
 def calibrated(loss, n, alpha, epsilon, delta, dimension=2, n_problems=1, persons=True):
     return calibrate_gaussian(
-        "objective", loss, n_samples=n, dimension=dimension, radius=1.0, alpha=alpha, epsilon=epsilon,
-        delta=delta, n_problems=n_problems, tol=1e-10, persons=persons,
+        "objective",
+        loss,
+        n_samples=n,
+        dimension=dimension,
+        radius=1.0,
+        alpha=alpha,
+        epsilon=epsilon,
+        delta=delta,
+        n_problems=n_problems,
+        tol=1e-10,
+        persons=persons,
     )
 
 
@@ -48,7 +57,9 @@ def fan(shares, n):
 
 # epsilon, delta, how far each row pulls against the others, and the share of delta that is spent
 FANS = [
-    (1.0, 1e-3, (0.05, 0.15), 0.15), (1.0, 1e-6, (0.2, 0.2, 0.2), 0.5), (3.0, 1e-3, (0.15, 0.45), 0.4),
+    (1.0, 1e-3, (0.05, 0.15), 0.15),
+    (1.0, 1e-6, (0.2, 0.2, 0.2), 0.5),
+    (3.0, 1e-3, (0.15, 0.45), 0.4),
 ]
 
 
@@ -69,15 +80,18 @@ def test_several_rows_spend_what_is_stated(epsilon, delta, shares, least):
     assert spent(LOGISTIC, *summed, s, epsilon, size=41) > 5 * delta
 
 
-@pytest.mark.parametrize("loss, alpha, one, other, least", [
-    # nothing curves at 0, and both slopes are 1
-    (HINGE, 100.0, [([[1.0, 0.0]] * 3, 1.0)], [([[-1.0, 0.0]], 1.0)], 0.8),
-    (HUBER, 100.0, [([[1.0, 0.0]] * 2, FAR)], [([[1.0, 0.0]] * 3, -FAR)], 0.4),
-    # two rows at a right angle curve in two directions
-    (HINGE, 1e-3, [([[0.7, 0.7], [0.7, -0.7]], 1.0)], [([[-1.0, 0.0]], 1.0)], 0.0),
-    (HUBER, 1e-3, [([[0.7, 0.7], [0.7, -0.7]], [0.0, FAR])], [([[1.0, 0.0]], -FAR)], 0.0),
-    (PseudoHuberLoss(0.0, 1.0), 0.02, [([[1.0, 0.0]] * 2, [0.0, FAR])], [([[1.0, 0.0]], -FAR)], 0.0),
-])
+@pytest.mark.parametrize(
+    "loss, alpha, one, other, least",
+    [
+        # nothing curves at 0, and both slopes are 1
+        (HINGE, 100.0, [([[1.0, 0.0]] * 3, 1.0)], [([[-1.0, 0.0]], 1.0)], 0.8),
+        (HUBER, 100.0, [([[1.0, 0.0]] * 2, FAR)], [([[1.0, 0.0]] * 3, -FAR)], 0.4),
+        # two rows at a right angle curve in two directions
+        (HINGE, 1e-3, [([[0.7, 0.7], [0.7, -0.7]], 1.0)], [([[-1.0, 0.0]], 1.0)], 0.0),
+        (HUBER, 1e-3, [([[0.7, 0.7], [0.7, -0.7]], [0.0, FAR])], [([[1.0, 0.0]], -FAR)], 0.0),
+        (PseudoHuberLoss(0.0, 1.0), 0.02, [([[1.0, 0.0]] * 2, [0.0, FAR])], [([[1.0, 0.0]], -FAR)], 0.0),
+    ],
+)
 @pytest.mark.parametrize("epsilon, delta", [(1.0, 1e-3), (0.1, 1e-6)])
 def test_other_losses_spend_what_is_stated(loss, alpha, one, other, least, epsilon, delta):
     s = calibrated(loss, 10.0, alpha, epsilon, delta)
@@ -192,7 +206,8 @@ def test_one_row_a_person_is_a_record(name, perturbation):
 @pytest.mark.parametrize("kind", KINDS)
 def test_calibrations_of_persons_and_of_records(kind):
     public = {
-        DPHuberRegressor: {"target_range": (-4, 4)}, DPPoissonRegressor: {"target_bound": 5.0}
+        DPHuberRegressor: {"target_range": (-4, 4)},
+        DPPoissonRegressor: {"target_bound": 5.0},
     }.get(kind, {"classes": [0, 1]})
     model = kind(delta=1e-6, **public)
     person, record = (model.calibration(PublicShape(1000, 50, persons=p)) for p in (True, False))
@@ -220,10 +235,18 @@ def test_twins_of_fits_are_as_wrong_as_without_a_delta():
     rows, y, ids = np.full((49, 12), 0.2), np.ones(49, dtype=int), np.minimum(np.arange(49), 9)
 
     def fitted(kind, epsilon, i=0, rows=rows):
-        return kind(
-            classes=[0, 1], fit_intercept=False, delta=1e-3, epsilon=epsilon, alpha=1.0,
-            random_state=root_stream(i),
-        ).fit(rows, y, groups=ids).coef_
+        return (
+            kind(
+                classes=[0, 1],
+                fit_intercept=False,
+                delta=1e-3,
+                epsilon=epsilon,
+                alpha=1.0,
+                random_state=root_stream(i),
+            )
+            .fit(rows, y, groups=ids)
+            .coef_
+        )
 
     other = np.where(ids[:, None] == 9, -rows, rows)  # all 40 rows of one of ten persons
     moved = {

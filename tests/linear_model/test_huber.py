@@ -49,7 +49,10 @@ def table(n, d, seed=0):
 def test_without_privacy_it_agrees_with_a_generic_optimiser(constant, alpha):
     X, y = table(500, 3)
     model = DPHuberRegressor(
-        INF, target_range=RANGE, alpha=alpha, fit_intercept=constant is not None,
+        INF,
+        target_range=RANGE,
+        alpha=alpha,
+        fit_intercept=constant is not None,
         intercept_scaling=constant or 1.0,
     ).fit(X, y)
     A = X if constant is None else np.column_stack([X, np.full(len(X), constant)])
@@ -60,7 +63,10 @@ def test_without_privacy_it_agrees_with_a_generic_optimiser(constant, alpha):
         return 100 * (root - 1).mean() + alpha / 2 * w @ w, -A.T @ (r / root) / len(A) + alpha * w
 
     theirs = minimize(
-        objective, np.zeros(A.shape[1]), jac=True, method="L-BFGS-B",
+        objective,
+        np.zeros(A.shape[1]),
+        jac=True,
+        method="L-BFGS-B",
         options={"ftol": 0, "gtol": 1e-12, "maxiter": 10_000},
     ).x
     np.testing.assert_allclose(model.coef_, theirs[:3], rtol=0, atol=1e-6)
@@ -91,7 +97,8 @@ def test_targets_may_be_any_size_and_nothing_is_said_of_it(convert):
         far = fitted(model, convert(X), y)
     # a million units away the derivative is 1, but for 1e-12
     near = fitted(
-        model, X / np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1),
+        model,
+        X / np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1),
         y.clip(60 - 1e7, 60 + 1e7),
     )
     np.testing.assert_allclose(far.coef_, near.coef_, rtol=1e-7)
@@ -101,9 +108,16 @@ def test_targets_may_be_any_size_and_nothing_is_said_of_it(convert):
 # --- public numbers
 
 
-@pytest.mark.parametrize("n, factor", [
-    (3_000_000, 1.0), (300_000, 1.0), (75_000, 2.0), (33_000, 3.0), (900, 3.0),
-])
+@pytest.mark.parametrize(
+    "n, factor",
+    [
+        (3_000_000, 1.0),
+        (300_000, 1.0),
+        (75_000, 2.0),
+        (33_000, 3.0),
+        (900, 3.0),
+    ],
+)
 def test_the_public_alpha(n, factor):
     model = DPHuberRegressor(0.5, target_range=RANGE, fit_intercept=False, data_norm=3.0)
     assert math.isclose(
@@ -117,16 +131,32 @@ def test_the_public_alpha_has_the_least_regularisation_cost(n):
     model = DPHuberRegressor(0.5, target_range=RANGE, fit_intercept=False, data_norm=3.0)
     alpha = model.calibration(PublicShape(n, 500)).alpha
     costs = [
-        model.set_params(alpha=factor * alpha).regularisation_cost(n, 500)
-        for factor in (0.5, 1.0, 2.0)
+        model.set_params(alpha=factor * alpha).regularisation_cost(n, 500) for factor in (0.5, 1.0, 2.0)
     ]
     assert costs[1] == min(costs)
 
 
-@pytest.mark.parametrize("target_range", [
-    None, 5.0, "ab", (1,), (1, 2, 3), (1.0, 1.0), (2, 1), (0, INF), (-INF, 0), (math.nan, 1),
-    (0, 5e-324), (-1e200, 1e200), (0, True), (0, "1"), ([0], [1, 2]), {0, 1},
-])
+@pytest.mark.parametrize(
+    "target_range",
+    [
+        None,
+        5.0,
+        "ab",
+        (1,),
+        (1, 2, 3),
+        (1.0, 1.0),
+        (2, 1),
+        (0, INF),
+        (-INF, 0),
+        (math.nan, 1),
+        (0, 5e-324),
+        (-1e200, 1e200),
+        (0, True),
+        (0, "1"),
+        ([0], [1, 2]),
+        {0, 1},
+    ],
+)
 def test_a_range_has_to_be_named(target_range):
     with pytest.raises((TypeError, ValueError), match=r"target_range.*write target_range=\(low, high\)"):
         DPHuberRegressor(target_range=target_range).fit(*table(10, 2))
@@ -205,9 +235,14 @@ def test_the_loss_stays_under_the_claim_and_comes_close(d, alpha, least):
 
 
 @pytest.mark.parametrize("d", [1, 2])
-@pytest.mark.parametrize("twin, alpha", [
-    (HalfTheNoise, 100.0), (CurvatureForgotten, 1e-3), (UnclippedRows, 100.0),
-])
+@pytest.mark.parametrize(
+    "twin, alpha",
+    [
+        (HalfTheNoise, 100.0),
+        (CurvatureForgotten, 1e-3),
+        (UnclippedRows, 100.0),
+    ],
+)
 def test_broken_twins_are_caught(twin, alpha, d):
     assert largest_loss(twin, d, alpha) > 1.5
 
@@ -225,12 +260,22 @@ def test_what_is_released_is_what_the_density_is_about():
     np.testing.assert_allclose(noise[0], drawn[0, 0], rtol=1e-6)
 
 
-@pytest.mark.parametrize("kind, low, high", [
-    (DPHuberRegressor, 0.98, 1), (HalfTheNoise, 1.9, 2), (UnclippedRows, 4, 6),
-])
+@pytest.mark.parametrize(
+    "kind, low, high",
+    [
+        (DPHuberRegressor, 0.98, 1),
+        (HalfTheNoise, 1.9, 2),
+        (UnclippedRows, 4, 6),
+    ],
+)
 def test_one_record_moves_the_minimiser_by_as_much_as_output_noise_hides(kind, low, high):
-    model = kind(target_range=RANGE, alpha=10.0, fit_intercept=False, perturbation="output",
-                 random_state=root_stream(0))
+    model = kind(
+        target_range=RANGE,
+        alpha=10.0,
+        fit_intercept=False,
+        perturbation="output",
+        random_state=root_stream(0),
+    )
     X, y = np.zeros((10, 1)), np.full(10, 60.0)
     X[0], y[0] = 5.0, FAR
     s = DPHuberRegressor(**model.get_params()).calibration(PublicShape(10, 1)).scales
@@ -267,14 +312,17 @@ class InOtherUnits(DPHuberRegressor):
 ABSOLUTE = ClippedAbsoluteErrorScore(12.0)
 
 
-@pytest.mark.parametrize("kind, score, low, high", [
-    (DPHuberRegressor, ABSOLUTE, 0.9, 1), (HalfACertificate, ABSOLUTE, 1.8, 2),
-    (InOtherUnits, ABSOLUTE, 2.7, 3), (DPHuberRegressor, ClippedSquaredErrorScore(144.0), 0.8, 1),
-])
+@pytest.mark.parametrize(
+    "kind, score, low, high",
+    [
+        (DPHuberRegressor, ABSOLUTE, 0.9, 1),
+        (HalfACertificate, ABSOLUTE, 1.8, 2),
+        (InOtherUnits, ABSOLUTE, 2.7, 3),
+        (DPHuberRegressor, ClippedSquaredErrorScore(144.0), 0.8, 1),
+    ],
+)
 def test_certificates_hold_and_come_close(kind, score, low, high):
-    model = kind(
-        target_range=(-12, 12), alpha=5.0, fit_intercept=False, random_state=root_stream(0)
-    )
+    model = kind(target_range=(-12, 12), alpha=5.0, fit_intercept=False, random_state=root_stream(0))
     training, validation = attack_certificate(
         model, score, draw_records, 10, n_trials=3, n_steps=20, random_state=0
     )
@@ -342,9 +390,7 @@ def test_optimal_values_are_the_least_risks_on_the_ball():
 
 def test_risks_and_excesses_move_as_far_as_is_charged():
     n, levels = 40, NoiseLevels("path", 0.1, 1.0)
-    model = DPHuberRegressor(
-        target_range=RANGE, alpha=2.0, perturbation="output", fit_intercept=False
-    )
+    model = DPHuberRegressor(target_range=RANGE, alpha=2.0, perturbation="output", fit_intercept=False)
     form = model.accuracy_form()
     bounds = form.bounds(PublicShape(n, 2))
     rng = np.random.default_rng(0)
@@ -365,7 +411,9 @@ def test_risks_and_excesses_move_as_far_as_is_charged():
 def test_other_scores_have_no_certificate():
     with pytest.raises(CertificateError, match="ClippedAbsoluteErrorScore"):
         StabilityGridSearchCV(
-            DPHuberRegressor(target_range=RANGE), {"alpha": [0.1, 1.0]}, scoring="brier",
+            DPHuberRegressor(target_range=RANGE),
+            {"alpha": [0.1, 1.0]},
+            scoring="brier",
             strategy="stability",
         ).fit(*table(100, 2))
 
@@ -377,8 +425,11 @@ def test_other_scores_have_no_certificate():
 def test_every_strategy_chooses_among_its_models(strategy):
     X, y = table(20_000, 2)
     search = StabilityGridSearchCV(
-        DPHuberRegressor(target_range=RANGE), {"alpha": [0.01, 30.0]}, epsilon=4.0,
-        strategy=strategy, random_state=root_stream(0),
+        DPHuberRegressor(target_range=RANGE),
+        {"alpha": [0.01, 30.0]},
+        epsilon=4.0,
+        strategy=strategy,
+        random_state=root_stream(0),
     )
     search.fit(X[:15_000], y[:15_000])
     assert search.privacy_.epsilon <= 4.0
@@ -387,16 +438,26 @@ def test_every_strategy_chooses_among_its_models(strategy):
         assert search.best_estimator_.score(X[15_000:], y[15_000:]) > 0.9
 
 
-@pytest.mark.parametrize("perturbation, method", [
-    ("output", "above_threshold"), ("output", "predict_verify"), ("objective", "certified"),
-    ("objective", "doubling"),
-])
+@pytest.mark.parametrize(
+    "perturbation, method",
+    [
+        ("output", "above_threshold"),
+        ("output", "predict_verify"),
+        ("objective", "certified"),
+        ("objective", "doubling"),
+    ],
+)
 def test_accuracy_first_keeps_its_promise(perturbation, method):
     X, y = table(20_000, 2)
     model = DPHuberRegressor(target_range=RANGE, alpha=0.3, perturbation=perturbation)
     search = AccuracyFirstSearchCV(
-        model, {"epsilon": np.geomspace(0.01, 50, 40)}, target=0.05, method=method,
-        failure_probability=1e-6, max_epsilon=INF, random_state=root_stream(0),
+        model,
+        {"epsilon": np.geomspace(0.01, 50, 40)},
+        target=0.05,
+        method=method,
+        failure_probability=1e-6,
+        max_epsilon=INF,
+        random_state=root_stream(0),
     ).fit(X, y)
     exact = DPHuberRegressor(INF, target_range=RANGE, alpha=0.3).fit(X, y)
 

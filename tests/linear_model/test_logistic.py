@@ -53,9 +53,7 @@ def test_one_vs_rest_without_noise():
     other = OneVsRestClassifier(
         LogisticRegression(C=1 / (len(X) * 0.01), fit_intercept=False, tol=1e-10)
     ).fit(X, y)
-    np.testing.assert_allclose(
-        model.coef_, np.vstack([e.coef_ for e in other.estimators_]), atol=1e-6
-    )
+    np.testing.assert_allclose(model.coef_, np.vstack([e.coef_ for e in other.estimators_]), atol=1e-6)
     np.testing.assert_allclose(model.predict_proba(X), other.predict_proba(X), atol=1e-6)
     assert (model.predict(X) == other.predict(X)).all()
 
@@ -73,10 +71,15 @@ def log_density(loss, z, offset, scales, w):
 
 def largest_loss(loss, scales):
     w, rows = np.linspace(-20, 20, 4001), [-1.0, -0.5, 0.0, 0.5, 1.0]
-    densities = np.array([
-        [[log_density(loss, np.array([z, other]), offset, scales, w) for z in rows] for other in rows]
-        for offset in (-30.0, -1.0, -0.4, 0.0)
-    ])
+    densities = np.array(
+        [
+            [
+                [log_density(loss, np.array([z, other]), offset, scales, w) for z in rows]
+                for other in rows
+            ]
+            for offset in (-30.0, -1.0, -0.4, 0.0)
+        ]
+    )
     return np.ptp(densities, axis=2).max()
 
 
@@ -98,8 +101,13 @@ def test_the_law_of_a_less_steep_loss(epsilon, alpha):
 def test_a_less_steep_loss_moves_no_further(monkeypatch):
     # all records are far on the wrong side, by the base rate
     model = DPLogisticRegression(
-        alpha=1e3, max_derivative=0.6, base_rate=0.999, perturbation="output", intercept_scaling=0.1,
-        classes=[0, 1], random_state=root_stream(0),
+        alpha=1e3,
+        max_derivative=0.6,
+        base_rate=0.999,
+        perturbation="output",
+        intercept_scaling=0.1,
+        classes=[0, 1],
+        random_state=root_stream(0),
     )
     rows, labels = np.zeros((10, 1)), np.zeros(10, dtype=int)
     rows[0] = 1.0
@@ -200,23 +208,27 @@ def test_all_but_the_noise_of_the_objective_goes_by_the_l2_norm():
 
 def test_auto_is_the_shorter_noise_by_public_numbers():
     for parameters, p, expected in (
-        ({}, 4, "l2"), ({}, 1000, "l2"),
+        ({}, 4, "l2"),
+        ({}, 1000, "l2"),
         # a constant that outweighs the rows
-        ({"data_norm": 0.01}, 100, "l1"), ({"data_norm": 0.01, "fit_intercept": False}, 100, "l2"),
+        ({"data_norm": 0.01}, 100, "l1"),
+        ({"data_norm": 0.01, "fit_intercept": False}, 100, "l2"),
         # sqrt(3) and 3 of three categories: 2 * 101 against 4 * sqrt(2 * 101) and fewer
         ({"data_norm": 3**0.5, "data_norm_l1": 3}, 100, "l1"),
         ({"data_norm": 3**0.5, "data_norm_l1": 3}, 5, "l2"),
         ({"data_norm": 3**0.5, "data_norm_l1": 3}, 8, "l1"),
         # a bound that no row can exceed
         ({"data_norm_l1": 1e9}, 100, "l2"),
-        ({"data_norm_l1": 0.5}, 1, "l2"), ({"data_norm_l1": 0.5, "fit_intercept": False}, 1, "l2"),
+        ({"data_norm_l1": 0.5}, 1, "l2"),
+        ({"data_norm_l1": 0.5, "fit_intercept": False}, 1, "l2"),
     ):
         model = DPLogisticRegression(random_state=0, **parameters)
         named = clone(model).set_params(norm=expected)
         noise, shape = model.calibration(PublicShape(100, p)), PublicShape(100, p)
         assert noise.law == expected
         assert (noise.scales, noise.alpha) == (
-            named.calibration(shape).scales, named.calibration(shape).alpha
+            named.calibration(shape).scales,
+            named.calibration(shape).alpha,
         )
         np.testing.assert_array_equal(model.standard_noise(p), named.standard_noise(p))
 
@@ -239,7 +251,12 @@ def test_excess_bound(norm, perturbation, tightness):
     """On rows of 0 the noise of the objective meets nothing but the penalty: the bound is attained."""
     n, d, runs = 2000, 3, 500
     model = DPLogisticRegression(
-        1.0, alpha=0.1, perturbation=perturbation, norm=norm, fit_intercept=False, classes=[0, 1],
+        1.0,
+        alpha=0.1,
+        perturbation=perturbation,
+        norm=norm,
+        fit_intercept=False,
+        classes=[0, 1],
         tol=1e-12,
     )
     form, rng = model.accuracy_form(), np.random.default_rng(0)
@@ -336,8 +353,13 @@ def test_one_class_without_classes(data):
 def test_extreme_parameters_stay_finite(data):
     X, y = data
     for parameters in (
-        {"epsilon": 1e-9}, {"epsilon": 1e9}, {"alpha": 1e-15}, {"alpha": 1e15},
-        {"data_norm": 1e-50}, {"data_norm": 1e50}, {"alpha": 1e-15, "epsilon": float("inf")},
+        {"epsilon": 1e-9},
+        {"epsilon": 1e9},
+        {"alpha": 1e-15},
+        {"alpha": 1e15},
+        {"data_norm": 1e-50},
+        {"data_norm": 1e50},
+        {"alpha": 1e-15, "epsilon": float("inf")},
     ):
         for perturbation in ("objective", "output"):
             model = fit(X, y, perturbation=perturbation, **parameters)

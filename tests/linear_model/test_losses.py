@@ -11,10 +11,16 @@ from dpselect.linear_model.losses import (
     PseudoHuberLoss,
 )
 
-LOSSES = [LogisticLoss(), *map(CappedLogisticLoss, (0.5, 0.6, 0.9)), HuberHingeLoss(),
-          HuberHingeLoss(0.1), HuberHingeLoss(1 / 3), HuberHingeLoss(2.0),
-          *map(PoissonLoss, (0.05, 0.7, 1.0, 3.0, 40.0)),
-          PseudoHuberLoss(50.0, 10.0)]
+LOSSES = [
+    LogisticLoss(),
+    *map(CappedLogisticLoss, (0.5, 0.6, 0.9)),
+    HuberHingeLoss(),
+    HuberHingeLoss(0.1),
+    HuberHingeLoss(1 / 3),
+    HuberHingeLoss(2.0),
+    *map(PoissonLoss, (0.05, 0.7, 1.0, 3.0, 40.0)),
+    PseudoHuberLoss(50.0, 10.0),
+]
 Z = np.linspace(-40, 40, 200_001)
 
 
@@ -45,7 +51,9 @@ def test_derivatives(loss):
 def test_constants_are_bounds_and_tight(loss):
     first, second = (on_grid(f, loss) for f in (loss.derivative, loss.second_derivative))
     for bound, found in [
-        (loss.lipschitz, np.abs(first)), (loss.curvature, second), (loss.pull, -Z * first)
+        (loss.lipschitz, np.abs(first)),
+        (loss.curvature, second),
+        (loss.pull, -Z * first),
     ]:
         assert bound == np.inf or 0.999 * bound <= found.max() <= bound
     assert second.min() >= 0 and (on_grid(loss.value, loss).min() >= 0) == loss.nonnegative

@@ -122,8 +122,13 @@ def test_neither_the_order_of_rows_nor_the_names_count(name):
     model, y = model_and_targets(name)
     expected = model.fit(X, y, groups=IDS).coef_
     order = np.random.default_rng(3).permutation(N_ROWS)
-    for ids in (IDS * 7 - 100, np.array([f"{i:03d}" for i in IDS]), (IDS + 0.5).tolist(),
-                [uuid.UUID(int=int(i)) for i in IDS], np.array([str(i) for i in IDS], dtype=object)):
+    for ids in (
+        IDS * 7 - 100,
+        np.array([f"{i:03d}" for i in IDS]),
+        (IDS + 0.5).tolist(),
+        [uuid.UUID(int=int(i)) for i in IDS],
+        np.array([str(i) for i in IDS], dtype=object),
+    ):
         found = model.fit(X[order], y[order], groups=np.asarray(ids)[order]).coef_
         assert found == pytest.approx(expected, rel=1e-7)
 
@@ -266,9 +271,9 @@ class WeightsForgotten(DPLogisticRegression):
         records = super()._records(X, y)
         if records.persons is None:
             return records
-        return replace(records, persons=replace(
-            records.persons, weight=np.ones(len(records.persons.number))
-        ))
+        return replace(
+            records, persons=replace(records.persons, weight=np.ones(len(records.persons.number)))
+        )
 
 
 class RowsCounted(DPLogisticRegression):
@@ -282,12 +287,15 @@ class RowsCounted(DPLogisticRegression):
 def moved(kind, n_rows, n=10):
     """How far a person's rows, replaced by as many others, move coefficients, in units of the bound."""
     model = kind(
-        alpha=50.0, classes=[0, 1], fit_intercept=False, perturbation="output",
+        alpha=50.0,
+        classes=[0, 1],
+        fit_intercept=False,
+        perturbation="output",
         random_state=root_stream(0),
     )
     rows, y = np.zeros((n - 1 + n_rows, 1)), np.ones(n - 1 + n_rows, dtype=int)
     ids = np.append(np.arange(1, n), np.zeros(n_rows, dtype=int))
-    rows[n - 1:] = 5.0  # clipped row by row
+    rows[n - 1 :] = 5.0  # clipped row by row
     # of very short models the derivative is nearly 1/2, and other targets have the other half
     one = model.fit(rows, y, groups=ids).coef_
     other = clone(model).fit(-rows, y, groups=ids).coef_
@@ -306,10 +314,12 @@ def test_output_noise_hides_a_person_with_any_number_of_rows(n_rows):
     ids = np.append(np.arange(1, 100), np.zeros(n_rows, dtype=int))
     rows, y = np.full((len(ids), 1), 0.5), np.ones(len(ids), dtype=int)
     spread = [
-        np.std([
-            clone(model).set_params(random_state=root_stream(i)).fit(rows, y, groups=ids).coef_
-            for i in range(40)
-        ])
+        np.std(
+            [
+                clone(model).set_params(random_state=root_stream(i)).fit(rows, y, groups=ids).coef_
+                for i in range(40)
+            ]
+        )
         for model in (right, counted)
     ]
     # the same noise, but for its scale
@@ -341,7 +351,9 @@ def test_rows_beyond_memory_belong_to_persons_alike(name, tmp_path):
         return RowChunks(lambda i: values[parts[i]], [N_ROWS // 4] * 4, width)
 
     ways = [
-        (mapped, y, IDS), (chunks(X, 3), chunks(y, 1), chunks(IDS, 1)), (chunks(X, 3), y, IDS.tolist()),
+        (mapped, y, IDS),
+        (chunks(X, 3), chunks(y, 1), chunks(IDS, 1)),
+        (chunks(X, 3), y, IDS.tolist()),
     ]
     try:
         import dask.array as da
@@ -394,8 +406,13 @@ def test_pandas_ids():
     model, y = model_and_targets("logistic")
     expected = model.fit(X, y, groups=IDS).coef_
     texts = np.array([f"{i:03d}" for i in IDS])
-    for ids in (pd.Series(IDS, index=IDS), pd.Series(texts), pd.Series(texts).astype("category"),
-                pd.Series(IDS, dtype="Int64"), pd.Series(texts, dtype="string")):
+    for ids in (
+        pd.Series(IDS, index=IDS),
+        pd.Series(texts),
+        pd.Series(texts).astype("category"),
+        pd.Series(IDS, dtype="Int64"),
+        pd.Series(texts, dtype="string"),
+    ):
         assert np.array_equal(model.fit(X, y, groups=ids).coef_, expected)
     missing = pd.Series([*texts[:-1], None], dtype="string")
     for ids in (missing, missing.astype("category"), pd.Series([*IDS[:-1], None], dtype="Int64")):

@@ -43,7 +43,10 @@ def test_without_privacy_it_agrees_with_scikit_learn(constant, alpha):
     """Where no bound is reached; an intercept is scikit-learn's coefficient of a constant column."""
     X, y = counts(3000, 4)
     model = DPPoissonRegressor(
-        INF, alpha=alpha, target_bound=40.0, fit_intercept=constant is not None,
+        INF,
+        alpha=alpha,
+        target_bound=40.0,
+        fit_intercept=constant is not None,
         intercept_scaling=constant or 1.0,
     ).fit(X, y)
     A = X if constant is None else np.column_stack([X, np.full(len(X), constant)])
@@ -121,9 +124,7 @@ def test_the_loss_stays_under_the_claim_and_comes_close(perturbation):
 
 
 @pytest.mark.parametrize("perturbation", ["objective", "output"])
-@pytest.mark.parametrize(
-    "twin, records", [(HalfTheNoise, ZERO_COUNTS), (UnclippedCounts, LARGE_COUNTS)]
-)
+@pytest.mark.parametrize("twin, records", [(HalfTheNoise, ZERO_COUNTS), (UnclippedCounts, LARGE_COUNTS)])
 def test_broken_twins_are_caught(twin, records, perturbation):
     assert loss_of(twin, perturbation, records) > 1.5
 
@@ -131,8 +132,9 @@ def test_broken_twins_are_caught(twin, records, perturbation):
 @pytest.mark.parametrize("perturbation", ["objective", "output"])
 def test_the_sampler_is_the_estimator(perturbation):
     X, y = counts(10, 2)
-    model = DPPoissonRegressor(perturbation=perturbation, alpha=0.1, fit_intercept=False,
-        random_state=7, target_bound=10.0)
+    model = DPPoissonRegressor(
+        perturbation=perturbation, alpha=0.1, fit_intercept=False, random_state=7, target_bound=10.0
+    )
     s = scales_of(model, *X.shape)
     w = sample(model, s, X, y.astype(float), 1, seed=7)
     np.testing.assert_allclose(fitted(model, X, y).coef_, w[0], rtol=1e-9, atol=s.step)
@@ -164,9 +166,7 @@ def test_the_least_risk_moves_as_far_as_is_charged(reach):
 
 def test_risks_and_excesses_move_as_far_as_is_charged():
     n, levels = 40, NoiseLevels("path", 0.1, 1.0)
-    model = DPPoissonRegressor(
-        alpha=2.0, target_bound=5.0, perturbation="output", fit_intercept=False
-    )
+    model = DPPoissonRegressor(alpha=2.0, target_bound=5.0, perturbation="output", fit_intercept=False)
     form = model.accuracy_form()
     bounds = form.bounds(PublicShape(n, 2))
     rng = np.random.default_rng(0)
@@ -188,8 +188,10 @@ def test_risks_and_excesses_move_as_far_as_is_charged():
 def test_other_scores_have_no_certificate():
     with pytest.raises(CertificateError, match="PoissonDevianceScore"):
         StabilityGridSearchCV(
-            DPPoissonRegressor(target_bound=10.0), {"alpha": [0.1, 1.0]}, scoring="brier",
-            strategy="stability"
+            DPPoissonRegressor(target_bound=10.0),
+            {"alpha": [0.1, 1.0]},
+            scoring="brier",
+            strategy="stability",
         ).fit(*counts(100, 2))
 
 
@@ -200,7 +202,10 @@ def test_other_scores_have_no_certificate():
 def test_every_strategy_chooses_among_its_models(strategy):
     X, y = counts(20_000, 2)
     search = StabilityGridSearchCV(
-        DPPoissonRegressor(target_bound=10.0), {"alpha": [0.01, 30.0]}, epsilon=4.0, strategy=strategy,
+        DPPoissonRegressor(target_bound=10.0),
+        {"alpha": [0.01, 30.0]},
+        epsilon=4.0,
+        strategy=strategy,
         random_state=root_stream(0),
     )
     search.fit(X[:15_000], y[:15_000])
@@ -210,16 +215,26 @@ def test_every_strategy_chooses_among_its_models(strategy):
         assert search.best_estimator_.score(X[15_000:], y[15_000:]) > 0.3
 
 
-@pytest.mark.parametrize("perturbation, method", [
-    ("output", "above_threshold"), ("output", "predict_verify"), ("objective", "certified"),
-    ("objective", "doubling"),
-])
+@pytest.mark.parametrize(
+    "perturbation, method",
+    [
+        ("output", "above_threshold"),
+        ("output", "predict_verify"),
+        ("objective", "certified"),
+        ("objective", "doubling"),
+    ],
+)
 def test_accuracy_first_keeps_its_promise(perturbation, method):
     X, y = counts(20_000, 2)
     model = DPPoissonRegressor(alpha=0.3, target_bound=5.0, perturbation=perturbation)
     search = AccuracyFirstSearchCV(
-        model, {"epsilon": np.geomspace(0.01, 50, 40)}, target=0.2, method=method,
-        failure_probability=1e-6, max_epsilon=INF, random_state=root_stream(0),
+        model,
+        {"epsilon": np.geomspace(0.01, 50, 40)},
+        target=0.2,
+        method=method,
+        failure_probability=1e-6,
+        max_epsilon=INF,
+        random_state=root_stream(0),
     ).fit(X, y)
     exact = DPPoissonRegressor(INF, alpha=0.3, target_bound=5.0).fit(X, y)
 

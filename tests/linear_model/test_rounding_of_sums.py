@@ -46,7 +46,12 @@ def test_the_true_gradient_is_hidden_where_all_rows_are_alike(tol):
     for b in np.random.default_rng(0).normal(size=10) * s.linear_scale:
         design = Design(sparse.csr_array(np.full((N, 1), v)), 1.0, None)
         w = minimise(
-            design, np.ones((N, 1)), np.array([0]), LogisticLoss(), np.array([s.mu]), np.array([[b]]),
+            design,
+            np.ones((N, 1)),
+            np.array([0]),
+            LogisticLoss(),
+            np.array([s.mu]),
+            np.array([[b]]),
             np.array([s.solved]),
         )
         x, w = np.longdouble(v), np.longdouble(w[0, 0])
@@ -60,7 +65,11 @@ def test_sums_over_sparse_rows_of_many_columns_round_as_little():
     n, p, v, worst = 2**20, 2**18, 0.9, 0.0
     X = sparse.csr_array((np.full(n, v), np.zeros(n, np.int32), np.arange(n + 1)), shape=(n, p))
     problems = Problems(
-        Design(X, 1.0, None), np.ones((n, 1)), np.array([0]), LogisticLoss(), np.array([[1e-30]]),
+        Design(X, 1.0, None),
+        np.ones((n, 1)),
+        np.array([0]),
+        LogisticLoss(),
+        np.array([[1e-30]]),
         np.zeros((1, p, 1)),
     )
     for u in -np.random.default_rng(0).uniform(2, 6, size=5):

@@ -25,8 +25,15 @@ from .tables import gradient_norms, problem
 
 @pytest.mark.parametrize(
     "loss",
-    [LogisticLoss(), HuberHingeLoss(), HuberHingeLoss(0.01), PoissonLoss(0.2), PoissonLoss(30.0),
-     PseudoHuberLoss(5.0, 0.1), CappedLogisticLoss(0.6)],
+    [
+        LogisticLoss(),
+        HuberHingeLoss(),
+        HuberHingeLoss(0.01),
+        PoissonLoss(0.2),
+        PoissonLoss(30.0),
+        PseudoHuberLoss(5.0, 0.1),
+        CappedLogisticLoss(0.6),
+    ],
     ids=repr,
 )
 @pytest.mark.parametrize("R", [0.01, 1.0, 100.0])
@@ -47,9 +54,9 @@ def test_agrees_with_a_generic_optimiser():
     A = np.hstack([p["design"].factor * p["design"].X, np.ones((300, 1))])
     y = p["targets"][:, 0]
     for k in range(2):
+
         def J(w, k=k):
-            return (np.logaddexp(0, -y * (A @ w)).mean() + p["mu"][k] / 2 * w @ w
-                    + p["linear"][:, k] @ w)
+            return np.logaddexp(0, -y * (A @ w)).mean() + p["mu"][k] / 2 * w @ w + p["linear"][:, k] @ w
 
         best = minimize(J, np.zeros(4), method="BFGS", options={"gtol": 1e-9})
         np.testing.assert_allclose(W[:, k], best.x, atol=1e-5)
@@ -109,8 +116,9 @@ def test_a_start_where_nothing_curves_takes_no_halving(known, monkeypatch):
     )
     if not known:
         second = problems._Terms.second_derivatives
-        monkeypatch.setattr(problems._Terms, "second_derivatives", lambda self, W, *args: second(
-            self, W + 1e-300, *args))
+        monkeypatch.setattr(
+            problems._Terms, "second_derivatives", lambda self, W, *args: second(self, W + 1e-300, *args)
+        )
     p, loss = problem(400, 5, 1, seed=5), HuberHingeLoss()
     p["mu"], p["linear"] = np.array([1e-3]), 0.0 * p["linear"]
     W = minimise(loss=loss, tau=np.array([1e-10]), **p)
@@ -121,8 +129,13 @@ def test_a_start_where_nothing_curves_takes_no_halving(known, monkeypatch):
 def test_cycling_start_does_not_trap_newton():
     # undamped Newton diverges here: a huge linear term throws the first step far out
     design = Design(np.array([[1.0], [-1.0]]), 1.0, None)
-    p = dict(design=design, targets=np.array([[1], [1]], np.int8), which=np.array([0]),
-             mu=np.array([1e-9]), linear=np.array([[0.49]]))
+    p = dict(
+        design=design,
+        targets=np.array([[1], [1]], np.int8),
+        which=np.array([0]),
+        mu=np.array([1e-9]),
+        linear=np.array([[0.49]]),
+    )
     tau = np.array([1e-10])
     W = minimise(loss=LogisticLoss(), tau=tau, **p)
     u = np.array([1.0, -1.0]) * W[0, 0]
@@ -131,9 +144,7 @@ def test_cycling_start_does_not_trap_newton():
 
 
 @pytest.mark.parametrize("alpha, epsilon, norm", [(1e-8, 100.0, 5.0), (1e-5, 30.0, 10.0)])
-def test_newton_suffices_far_out_where_losses_curve_in_narrow_strips(
-    alpha, epsilon, norm, monkeypatch
-):
+def test_newton_suffices_far_out_where_losses_curve_in_narrow_strips(alpha, epsilon, norm, monkeypatch):
     """Weak regularisation and a large linear term: models of length 10^5, margins to match."""
     from dpselect import DPLogisticRegression
 
@@ -158,19 +169,30 @@ def hinge_problem(n, d, J, loss, seed=1):
     mu = np.full((J, 1), 1e-6)
     R = np.sqrt(2)
     return dict(
-        design=Design(X, 1.0, 1.0), which=np.array([0]), loss=loss, mu=mu,
+        design=Design(X, 1.0, 1.0),
+        which=np.array([0]),
+        loss=loss,
+        mu=mu,
         targets=np.where(X @ rng.normal(size=d) + 0.3 * rng.logistic(size=n) > 0, 1, -1)[:, None],
-        linear=np.zeros((J, d + 1, 1)), tau=np.full((J, 1), attainable(loss, R, 1e-6, 0.0, 1e-10)),
+        linear=np.zeros((J, d + 1, 1)),
+        tau=np.full((J, 1), attainable(loss, R, 1e-6, 0.0, 1e-10)),
         parts=None if J == 1 else Parts.from_splits(list(KFold(J).split(X)), X),
     )
 
 
-@pytest.mark.parametrize("n, d, J, loss", [
-    (100, 100, 1, HuberHingeLoss()), (100, 100, 5, HuberHingeLoss()),
-    (100, 100, 5, HuberHingeLoss(0.1)), (1000, 50, 1, HuberHingeLoss(0.01)),
-], ids=repr)
+@pytest.mark.parametrize(
+    "n, d, J, loss",
+    [
+        (100, 100, 1, HuberHingeLoss()),
+        (100, 100, 5, HuberHingeLoss()),
+        (100, 100, 5, HuberHingeLoss(0.1)),
+        (1000, 50, 1, HuberHingeLoss(0.01)),
+    ],
+    ids=repr,
+)
 def test_stragglers_are_solved_by_newtons_method(n, d, J, loss, monkeypatch):
     """Not by accelerated descent, which takes 10^5 passes here; and the sample needs neither."""
+
     def fall_back(*args):
         raise AssertionError("Newton's method was given up")
 
@@ -180,8 +202,11 @@ def test_stragglers_are_solved_by_newtons_method(n, d, J, loss, monkeypatch):
     for j, w in enumerate(W):
         rows = slice(None) if J == 1 else in_part(p["parts"].train, j)
         part = {
-            "design": Design(p["design"].X[rows], 1.0, 1.0), "targets": p["targets"][rows],
-            "which": p["which"], "mu": p["mu"][j], "linear": p["linear"][j],
+            "design": Design(p["design"].X[rows], 1.0, 1.0),
+            "targets": p["targets"][rows],
+            "which": p["which"],
+            "mu": p["mu"][j],
+            "linear": p["linear"][j],
         }
         assert (gradient_norms(part, loss, w) <= 2 * p["tau"][j]).all()
 
@@ -194,8 +219,13 @@ def test_a_large_constant_hides_no_curvature(monkeypatch):
     rng = np.random.default_rng(1)
     X = rng.normal(size=(300, 5)) / 3
     design = Design(X, 1.0, 1e7)
-    p = dict(design=design, targets=np.where(X[:, :1] + X[:, 1:2] > 0, 1, -1), which=np.array([0]),
-             mu=np.array([1e-3]), linear=np.zeros((6, 1)))
+    p = dict(
+        design=design,
+        targets=np.where(X[:, :1] + X[:, 1:2] > 0, 1, -1),
+        which=np.array([0]),
+        mu=np.array([1e-3]),
+        linear=np.zeros((6, 1)),
+    )
     tau = np.array([attainable(LogisticLoss(), design.radius, 1e-3, 0.0, 1e-10)])
     W = minimise(loss=LogisticLoss(), tau=tau, **p)
     assert (gradient_norms(p, LogisticLoss(), W) <= 2 * tau).all()
@@ -233,6 +263,7 @@ def test_the_last_resort_in_small_units():
 @pytest.fixture
 def guessing(monkeypatch):
     """Every problem counts as wide: no matrix of its curvature is made."""
+
     def refuse(*args):
         raise AssertionError("a curvature matrix was made")
 
@@ -264,8 +295,11 @@ def test_parts_share_the_steps_of_a_sample(guessing):
     for j, w in enumerate(minimise(**p)):
         rows = in_part(p["parts"].train, j)
         part = {
-            "design": Design(p["design"].X[rows], 1.0, 1.0), "targets": p["targets"][rows],
-            "which": p["which"], "mu": p["mu"][j], "linear": p["linear"][j],
+            "design": Design(p["design"].X[rows], 1.0, 1.0),
+            "targets": p["targets"][rows],
+            "which": p["which"],
+            "mu": p["mu"][j],
+            "linear": p["linear"][j],
         }
         assert (gradient_norms(part, p["loss"], w) <= 2 * p["tau"][j]).all()
 
@@ -286,9 +320,14 @@ def wide(n, d, container=np.asarray, seed=0, **more):
     design = Design(container(X), 1.0, 1.0)
     mu = np.array([0.05, 0.2])
     return X, dict(
-        design=design, targets=np.where(X[:, :1] + X[:, 1:2] > 0, 1, -1).astype(np.int8),
-        which=np.zeros(2, dtype=int), mu=mu, tau=np.full(2, 1e-10), loss=LogisticLoss(),
-        linear=0.01 * rng.normal(size=(d + 1, 2)), **more,
+        design=design,
+        targets=np.where(X[:, :1] + X[:, 1:2] > 0, 1, -1).astype(np.int8),
+        which=np.zeros(2, dtype=int),
+        mu=mu,
+        tau=np.full(2, 1e-10),
+        loss=LogisticLoss(),
+        linear=0.01 * rng.normal(size=(d + 1, 2)),
+        **more,
     )
 
 
@@ -324,9 +363,13 @@ def test_what_a_sample_tells_of_the_columns_is_worth_its_place(forgotten, monkey
     rng = np.random.default_rng(3)
     X = (rng.random((n, d)) < 1 / np.arange(1, d + 1)).astype(float)
     p = dict(
-        design=Design(sparse.csr_array(X), 3.0, 1.0), which=np.array([0]), loss=LogisticLoss(),
+        design=Design(sparse.csr_array(X), 3.0, 1.0),
+        which=np.array([0]),
+        loss=LogisticLoss(),
         targets=np.where(rng.random((n, 1)) < X[:, :1] * 0.6 + 0.2, 1, -1).astype(np.int8),
-        mu=np.array([1e-2]), tau=np.array([1e-10]), linear=np.zeros((d + 1, 1)),
+        mu=np.array([1e-2]),
+        tau=np.array([1e-10]),
+        linear=np.zeros((d + 1, 1)),
     )
     minimise(**p)
     good, kept = len(asked), problems.IndependentColumns.__init__
@@ -352,9 +395,13 @@ def directions(n_directions, n=8000, d=300):
     X /= np.linalg.norm(X, axis=1).max()
     scores = X @ rng.normal(size=(d, 1))
     return dict(
-        design=Design(X, 1.0, 1.0), which=np.array([0]), loss=LogisticLoss(),
+        design=Design(X, 1.0, 1.0),
+        which=np.array([0]),
+        loss=LogisticLoss(),
         targets=np.where(scores + scores.std() * rng.normal(size=(n, 1)) > 0, 1, -1).astype(np.int8),
-        mu=np.array([1e-4]), tau=np.array([1e-9]), linear=np.zeros((d + 1, 1)),
+        mu=np.array([1e-4]),
+        tau=np.array([1e-9]),
+        linear=np.zeros((d + 1, 1)),
     )
 
 
@@ -416,8 +463,12 @@ def few_coefficients(scale, mu, n=20_000, d=20):
     X /= np.linalg.norm(X, axis=1, keepdims=True)
     labels = np.where(X @ rng.normal(size=(d, 1)) + 0.2 * rng.normal(size=(n, 1)) > 0, 1, -1)
     return dict(
-        design=Design(X, 1.0, 1.0), which=np.array([0]), loss=LogisticLoss(),
-        targets=labels.astype(np.int8), mu=np.array([mu]), tau=np.array([1e-9]),
+        design=Design(X, 1.0, 1.0),
+        which=np.array([0]),
+        loss=LogisticLoss(),
+        targets=labels.astype(np.int8),
+        mu=np.array([mu]),
+        tau=np.array([1e-9]),
         linear=np.zeros((d + 1, 1)),
     )
 

@@ -60,7 +60,8 @@ def test_kernel_method_of_random_features():
     """Chaudhuri, Monteleoni and Sarwate 2011, section 5, as a Pipeline."""
     X, y = make_circles(20_000, noise=0.05, factor=0.4, random_state=0)
     kernel = make_pipeline(
-        RBFSampler(gamma=2.0, n_components=30), NormClipper(bound=2**0.5),
+        RBFSampler(gamma=2.0, n_components=30),
+        NormClipper(bound=2**0.5),
         DPLinearSVC(data_norm=2**0.5, classes=[0, 1]),
     )
     search = StabilityGridSearchCV(

@@ -57,8 +57,7 @@ def run(method, problems, tau, steps):
 
 METHODS = [solver._accelerated_descent, solver._ellipsoids]
 CASES = [
-    (kind, d, loss) for kind in ("one", "some", "spread", "none") for d in (1, 2, 5)
-    for loss in LOSSES
+    (kind, d, loss) for kind in ("one", "some", "spread", "none") for d in (1, 2, 5) for loss in LOSSES
 ]
 
 
@@ -120,8 +119,10 @@ def draw(k):
     data_norm = float(10.0 ** rng.choice([-8, -3, 0, 0, 0, 2, 6]))
     constant = float(10.0 ** rng.choice([-6, -2, 0, 0, 3, 7, 8]))
     intercept = bool(rng.integers(2))
-    alpha = "auto" if rng.integers(2) else float(
-        np.hypot(data_norm, constant * intercept) ** 2 * 10.0 ** rng.integers(-14, 3)
+    alpha = (
+        "auto"
+        if rng.integers(2)
+        else float(np.hypot(data_norm, constant * intercept) ** 2 * 10.0 ** rng.integers(-14, 3))
     )
     X = rng.normal(size=(n, d)) * data_norm * 10.0 ** rng.choice([-12, -3, 0, 3, 100])
     kind = rng.integers(4)
@@ -134,9 +135,15 @@ def draw(k):
     hinge = {"huber_width": float(10.0 ** rng.choice([-4, -2, -0.3, 1]))}
     cls, extra = [(DPLogisticRegression, {}), (DPLinearSVC, hinge)][rng.integers(2)]
     model = cls(
-        float(10.0 ** rng.choice([-6, -3, -1, 0, 1, 3, 6])), alpha=alpha, data_norm=data_norm,
-        fit_intercept=intercept, intercept_scaling=constant, classes=[0, 1], random_state=k,
-        perturbation=str(rng.choice(["objective", "output"])), **extra,
+        float(10.0 ** rng.choice([-6, -3, -1, 0, 1, 3, 6])),
+        alpha=alpha,
+        data_norm=data_norm,
+        fit_intercept=intercept,
+        intercept_scaling=constant,
+        classes=[0, 1],
+        random_state=k,
+        perturbation=str(rng.choice(["objective", "output"])),
+        **extra,
     )
     return model, X, rng.integers(0, 2, n)
 
@@ -158,9 +165,7 @@ def exact_residual(design, signs, loss, mu, linear, w):
     return float(np.sqrt((G * G).sum()))
 
 
-def passes_and_residuals(
-    monkeypatch, cases, max_iter, looser=1.0, a_step=153, most=2 * MAX_STEPS
-):
+def passes_and_residuals(monkeypatch, cases, max_iter, looser=1.0, a_step=153, most=2 * MAX_STEPS):
     """Solve random cases; return passes over their public bound, and residuals over tau.
 
     Cases that may need more than `most` steps in the end are left out.
@@ -190,8 +195,14 @@ def passes_and_residuals(
             continue
         del asked[:]
         W = minimise(
-            design, signs, np.array([0]), loss, mu=np.array([s.mu]), linear=linear,
-            tau=np.array([looser * s.tau]), max_iter=max_iter,
+            design,
+            signs,
+            np.array([0]),
+            loss,
+            mu=np.array([s.mu]),
+            linear=linear,
+            tau=np.array([looser * s.tau]),
+            max_iter=max_iter,
         )
         rest = exact_residual(design, signs, loss, s.mu, linear, W[:, 0])
         found.append((len(asked) / (7 + a_step * max_iter + steps), rest / s.tau))
@@ -209,9 +220,7 @@ def test_random_search_without_curvature_matrices(max_iter, monkeypatch):
     for module in (solver, tolerance):
         monkeypatch.setattr(module, "MOST_SQUARE", 0)
     monkeypatch.setattr(solver, "CHEAP", 0)
-    passes, residuals, _ = passes_and_residuals(
-        monkeypatch, range(250), max_iter, a_step=595, most=2000
-    )
+    passes, residuals, _ = passes_and_residuals(monkeypatch, range(250), max_iter, a_step=595, most=2000)
     assert len(passes) > 40
     assert residuals.max() <= 1.01 and passes.max() <= 1
 
@@ -244,8 +253,13 @@ def test_problems_with_a_large_constant_or_a_narrow_hinge_do_not_crawl(
     if alike:
         X = X[:1] * rng.choice([-1, 1], (100, 1))
     model = DPLinearSVC(
-        1.0, alpha=1e-3, perturbation="output", intercept_scaling=constant, huber_width=width,
-        classes=[False, True], random_state=0,
+        1.0,
+        alpha=1e-3,
+        perturbation="output",
+        intercept_scaling=constant,
+        huber_width=width,
+        classes=[False, True],
+        random_state=0,
     )
     fitted(model, X, y)
     assert len(asked) < 1000  # (at most 690 for 12 such tables)
@@ -257,10 +271,17 @@ def refused(epsilon=1.0, n=1000, d=300, **parameters):
     return str(caught.value)
 
 
-@pytest.mark.parametrize("parameters", [
-    {"alpha": 1e-9}, {"huber_width": 1e-9}, {"intercept_scaling": 1e5, "alpha": 1e-3},
-    {"alpha": 1e-12, "data_norm": 1e3}, {"alpha": 1e-30},
-], ids=str)
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"alpha": 1e-9},
+        {"huber_width": 1e-9},
+        {"intercept_scaling": 1e5, "alpha": 1e-3},
+        {"alpha": 1e-12, "data_norm": 1e3},
+        {"alpha": 1e-30},
+    ],
+    ids=str,
+)
 def test_what_the_refusal_says_to_write_is_taken(parameters):
     message = refused(**parameters)
     for name in ("alpha", "huber_width", "intercept_scaling", "data_norm"):
@@ -301,8 +322,14 @@ def test_the_public_choice_of_alpha_is_never_refused(loss, perturbation):
             for epsilon in (1e-3, 0.1, 1.0, 10.0):
                 alpha = public_alpha(loss, perturbation, n, d, math.sqrt(2), epsilon)
                 calibrate(
-                    perturbation, loss, n_samples=n, dimension=d, radius=math.sqrt(2), alpha=alpha,
-                    epsilon=epsilon, tol=1e-10,
+                    perturbation,
+                    loss,
+                    n_samples=n,
+                    dimension=d,
+                    radius=math.sqrt(2),
+                    alpha=alpha,
+                    epsilon=epsilon,
+                    tol=1e-10,
                 )
 
 

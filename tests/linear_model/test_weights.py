@@ -137,13 +137,20 @@ def test_a_weight_of_1_costs_nothing(name):
 @pytest.mark.parametrize("K", [2, 3])
 def test_output_perturbation_charges_what_one_record_moves(kind, W, K):
     model = DPLinearSVC(
-        alpha=8.0 * W, fit_intercept=False, data_norm=0.8, classes=list(range(K)), epsilon=INF,
+        alpha=8.0 * W,
+        fit_intercept=False,
+        data_norm=0.8,
+        classes=list(range(K)),
+        epsilon=INF,
         perturbation="output",
     )
-    model.set_params(**(
-        {"class_weight": {0: W, 1: W / 4, 2: W / 4} if K == 3 else {0: W, 1: W / 4}}
-        if kind == "classes" else {"max_sample_weight": W}
-    ))
+    model.set_params(
+        **(
+            {"class_weight": {0: W, 1: W / 4, 2: W / 4} if K == 3 else {0: W, 1: W / 4}}
+            if kind == "classes"
+            else {"max_sample_weight": W}
+        )
+    )
     rows, y = np.full((40, 1), 0.8), np.arange(40) % K
     other = rows.copy()
     other[0] = -0.8  # of label 0, which weighs most
@@ -189,9 +196,7 @@ def test_noise_and_certificates_grow_with_the_largest_weight():
     for perturbation in ("objective", "output"):
         models = [
             kind(alpha=1.0, max_sample_weight=W, perturbation=perturbation, classes=[0, 1], epsilon=2.0)
-            for kind, W in (
-                (DPLogisticRegression, None), (DPLogisticRegression, 7.0), (Forgets, 7.0)
-            )
+            for kind, W in ((DPLogisticRegression, None), (DPLogisticRegression, 7.0), (Forgets, 7.0))
         ]
         one, seven, broken = (scales_of(model, N, 3) for model in models)
         for name in ("linear_scale", "output_scale", "tau"):
@@ -223,7 +228,10 @@ def pairs_of_records(K, W, n=20):
 def test_risks_move_as_far_as_stated(K, kind):
     W = 5.0
     model = kind(
-        alpha=0.5, perturbation="output", fit_intercept=False, classes=list(range(K)),
+        alpha=0.5,
+        perturbation="output",
+        fit_intercept=False,
+        classes=list(range(K)),
         max_sample_weight=W,
     )
     form, problems = model.accuracy_form(), 1 if K == 2 else K
@@ -238,10 +246,12 @@ def test_risks_move_as_far_as_stated(K, kind):
     levels, shares = NoiseLevels("fresh", 1.0, 2.0), []
     for pair in pairs_of_records(K, W):
         one, other = (form.reduction(*records, levels, root_stream(0)) for records in pair)
-        shares.append((
-            np.abs(one.risks(models) - other.risks(models)).max() / bounds.risk,
-            abs(one.minimum - other.minimum) / bounds.minimum,
-        ))
+        shares.append(
+            (
+                np.abs(one.risks(models) - other.risks(models)).max() / bounds.risk,
+                abs(one.minimum - other.minimum) / bounds.minimum,
+            )
+        )
     moved = np.max(shares, axis=0)
     if kind is Forgets:
         assert (moved > 1).all()
@@ -274,8 +284,10 @@ def test_optimal_values_move_as_far_as_stated():
     )
     bound, moved = model.risk_bound(n, 2, reach=2.0), []
     for pair in pairs_of_records(2, W, n):
-        values = [DPLogisticRegression.optimal_values([Trial(model, 3.0)], *records, 2.0)[0]
-                  for records in pair]
+        values = [
+            DPLogisticRegression.optimal_values([Trial(model, 3.0)], *records, 2.0)[0]
+            for records in pair
+        ]
         moved.append(abs(values[0] - values[1]))
     assert 0.2 * bound.sensitivity < max(moved) <= bound.sensitivity
 
@@ -297,8 +309,10 @@ def test_records_beyond_memory_are_weighted_alike(name, tmp_path):
         return RowChunks(lambda i: values[thirds[i]], [N // 3] * 3, width)
 
     ways = [
-        (mapped, y, weight), (mapped, y, weight.tolist()),
-        (chunks(X, 3), chunks(y, 1), chunks(weight, 1)), (chunks(X, 3), y, weight),
+        (mapped, y, weight),
+        (mapped, y, weight.tolist()),
+        (chunks(X, 3), chunks(y, 1), chunks(weight, 1)),
+        (chunks(X, 3), y, weight),
     ]
     try:
         import dask.array as da

@@ -31,9 +31,7 @@ def laplace_cdf(x):
 def smoothed(values, scale, step):
     """Return E[values(. + Laplace noise)] on a grid, constant beyond its ends."""
     a = math.exp(-step / scale)
-    up, down = (
-        lfilter([1.0], [1.0, -a], v, zi=[a * v[0] / (1 - a)])[0] for v in (values, values[::-1])
-    )
+    up, down = (lfilter([1.0], [1.0, -a], v, zi=[a * v[0] / (1 - a)])[0] for v in (values, values[::-1]))
     return (1 - a) / (1 + a) * (up + down[::-1] - values)
 
 
@@ -77,8 +75,11 @@ def worst_excess(law_of_losses, epsilons, sensitivity, unit, rng, cases=60):
     allowed = np.append(epsilons, epsilons[-1])
     worst = -np.inf
     # the cut-off of the threshold's noise is sharpest behind losses that were all much too small
-    steep = [np.r_[np.full(k, -depth * unit), (3 - depth) * unit * np.ones(n - k)]
-             for k in range(n) for depth in (4, 8, 14)]
+    steep = [
+        np.r_[np.full(k, -depth * unit), (3 - depth) * unit * np.ones(n - k)]
+        for k in range(n)
+        for depth in (4, 8, 14)
+    ]
     for losses in [*steep, *(rng.normal(scale=8 * unit, size=(cases, n)))]:
         for signs in itertools.product([-1.0, 1.0], repeat=n):
             shift = sensitivity * np.array(signs)
@@ -134,7 +135,8 @@ def test_no_noise():
 def test_losses_are_taken_one_by_one():
     tests = reduced_tests(ALPHA, 1e-9, 3, 0.1)
     for find, with_tests in [
-        (above_threshold, tighter_test(ALPHA, 1e-9, 3, 0.1)), (reduced_above_threshold, tests)
+        (above_threshold, tighter_test(ALPHA, 1e-9, 3, 0.1)),
+        (reduced_above_threshold, tests),
     ]:
         losses = iter([1e3, -1e3, 7.0])
         assert find(losses, with_tests) == 1 and next(losses) == 7.0

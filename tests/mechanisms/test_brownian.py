@@ -53,8 +53,7 @@ def test_log_ratio_of_a_path_is_that_of_its_last_point(dimension):
     path = multivariate_normal.rvs(cov=covariance, size=dimension, random_state=rng).T
     path = path.reshape(len(times), dimension)
     law = multivariate_normal(cov=covariance)
-    ratio = sum(law.logpdf(path[:, j]) - law.logpdf(path[:, j] + shift[j])
-                for j in range(dimension))
+    ratio = sum(law.logpdf(path[:, j]) - law.logpdf(path[:, j] + shift[j]) for j in range(dimension))
     last = path[-1]
     expected = ((last + shift) @ (last + shift) - last @ last) / (2 * times[-1])
     assert ratio == pytest.approx(expected)

@@ -28,7 +28,8 @@ def budgets(seed, size):
 
 def spends_too_much(solve, seed, size=150):
     return [
-        (epsilon, delta) for epsilon, delta in budgets(seed, size)
+        (epsilon, delta)
+        for epsilon, delta in budgets(seed, size)
         if delta_spent(epsilon, solve(epsilon, delta)) > mpmath.mpf(delta)
     ]
 
@@ -55,8 +56,16 @@ def test_the_step_back_is_many_times_the_error(monkeypatch):
     assert spends_too_much(gaussian_mu, seed=2) == []
 
 
-@pytest.mark.parametrize("epsilon, delta", [
-    (1e-300, 1e-300), (1e-12, 1e-9), (1e9, 1e-9), (1e20, 1e-9), (1e300, 1e-9), (1.0, 0.9),
-])
+@pytest.mark.parametrize(
+    "epsilon, delta",
+    [
+        (1e-300, 1e-300),
+        (1e-12, 1e-9),
+        (1e9, 1e-9),
+        (1e20, 1e-9),
+        (1e300, 1e-9),
+        (1.0, 0.9),
+    ],
+)
 def test_beyond_the_range(epsilon, delta):
     assert 0 < delta_spent(epsilon, gaussian_mu(epsilon, delta)) <= mpmath.mpf(delta)

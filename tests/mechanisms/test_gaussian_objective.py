@@ -81,9 +81,9 @@ def test_a_large_delta_does_not_leave_the_lemma():
 def test_tails_hold_for_every_correlation(m, kappa):
     t = np.linspace(0, max(2 * kappa, 2 * m + m * m / 2), 7)[1:]
     bounds = tail_bounds(m, kappa, t, m)
-    exact = np.array([
-        [exceeds(m, kappa, level, rho) for level in t] for rho in np.cos(np.linspace(0, np.pi, 13))
-    ])
+    exact = np.array(
+        [[exceeds(m, kappa, level, rho) for level in t] for rho in np.cos(np.linspace(0, np.pi, 13))]
+    )
     assert (exact <= bounds).all()
     # and they are of use, but for the smallest losses, which do not matter
     assert (bounds[2:] <= 1.25 * exact.max(axis=0)[2:]).all()
@@ -167,9 +167,18 @@ def test_theorem_4(epsilon, delta, share):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("epsilon, delta", [
-    (0.05, 1e-9), (0.05, 1e-3), (0.2, 1e-7), (0.5, 1e-5), (2.0, 1e-9), (6.0, 1e-9), (6.0, 1e-3),
-])
+@pytest.mark.parametrize(
+    "epsilon, delta",
+    [
+        (0.05, 1e-9),
+        (0.05, 1e-3),
+        (0.2, 1e-7),
+        (0.5, 1e-5),
+        (2.0, 1e-9),
+        (6.0, 1e-9),
+        (6.0, 1e-3),
+    ],
+)
 def test_both_theorems_on_a_grid_of_budgets(epsilon, delta):
     m = objective_mu(epsilon, delta)
     assert max(spent(m, largest_kappa(epsilon), epsilon, rho) for rho in CORRELATIONS) <= delta * 1.001

@@ -79,9 +79,15 @@ def test_the_straight_way_of_a_gaussian_mechanism_loses_nothing(epsilon, delta):
     assert _log_spent(log_excess, epsilon, 0.0) > gaussian_log_delta(epsilon, m)
 
 
-@pytest.mark.parametrize("epsilon, delta, share", [
-    (0.1, 1e-6, 0.0), (1.0, 1e-6, 0.1), (1.0, 1e-3, 0.5), (3.0, 1e-4, 0.1),
-])
+@pytest.mark.parametrize(
+    "epsilon, delta, share",
+    [
+        (0.1, 1e-6, 0.0),
+        (1.0, 1e-6, 0.1),
+        (1.0, 1e-3, 0.5),
+        (3.0, 1e-4, 0.1),
+    ],
+)
 def test_other_losses_pay_for_what_curves(epsilon, delta, share):
     kappa = share * epsilon
     ends = [i / 8 for i in range(9)]

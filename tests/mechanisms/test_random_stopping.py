@@ -114,8 +114,10 @@ def test_loss_stays_under_the_total_and_comes_close(law, epsilon):
 def test_total_is_close_to_the_published_one_if_there_are_many_runs(eta):
     for epsilon in EPSILONS:
         published = (2 + eta) * epsilon
-        totals = [total_epsilon(epsilon, TruncatedNegativeBinomial(eta, g))
-                  for g in (0.9, 0.5, 0.1, 1e-3, 1e-9)]
+        totals = [
+            total_epsilon(epsilon, TruncatedNegativeBinomial(eta, g))
+            for g in (0.9, 0.5, 0.1, 1e-3, 1e-9)
+        ]
         assert (np.diff(totals) > 0).all() and epsilon < totals[0] and totals[-1] < published
         assert totals[-1] == pytest.approx(published, rel=1e-4)
 
@@ -174,7 +176,8 @@ def with_delta(case, delta, rng):
     zero = np.array([0.0])
     return (
         np.concatenate([(1 - delta) * q, [delta], zero]),
-        np.concatenate([(1 - delta) * q_neighbour, zero, [delta]]), np.concatenate([scores, place]),
+        np.concatenate([(1 - delta) * q_neighbour, zero, [delta]]),
+        np.concatenate([scores, place]),
     )
 
 

@@ -142,7 +142,8 @@ def law(q, scales, center=1.0, nodes=20_000):
         value = q[i] + scales[i] * (-np.log(u) - center)
         others = [
             -np.expm1(-np.maximum(0.0, (value - q[j]) / scales[j] + center))
-            for j in range(len(q)) if j != i
+            for j in range(len(q))
+            if j != i
         ]
         probabilities.append(np.prod(others, axis=0).mean())
     return np.array(probabilities)
@@ -183,7 +184,5 @@ def test_scaling_each_candidate_by_its_own_sensitivity_is_caught(neighbouring_sc
 
 
 def test_halving_the_noise_is_caught(neighbouring_scores):
-    broken = worst_loss(
-        neighbouring_scores, lambda s, epsilon: exponential_noise_scales(s, 2 * epsilon)
-    )
+    broken = worst_loss(neighbouring_scores, lambda s, epsilon: exponential_noise_scales(s, 2 * epsilon))
     assert broken > 1.8

@@ -44,7 +44,9 @@ def test_masses_are_those_of_known_laws():
     for gamma in (0.9, 0.3, 0.01):
         negative = nbinom.pmf(k, 2.5, gamma) / nbinom.sf(0, 2.5, gamma)
         for eta, expected in [
-            (1.0, geom.pmf(k, gamma)), (0.0, logser.pmf(k, 1 - gamma)), (2.5, negative)
+            (1.0, geom.pmf(k, gamma)),
+            (0.0, logser.pmf(k, 1 - gamma)),
+            (2.5, negative),
         ]:
             expected[0] = 0
             law = TruncatedNegativeBinomial(eta, gamma)
@@ -67,8 +69,11 @@ def test_laws_from_their_means(mean, eta):
     [
         lambda: TruncatedNegativeBinomial(-1.0, 0.5),
         lambda: TruncatedNegativeBinomial(math.nan, 0.5),
-        lambda: TruncatedNegativeBinomial(1.0, 0.0), lambda: TruncatedNegativeBinomial(1.0, 1.0),
-        lambda: geometric(1.0), lambda: geometric(math.inf), lambda: with_shape(1e6, -0.9999),
+        lambda: TruncatedNegativeBinomial(1.0, 0.0),
+        lambda: TruncatedNegativeBinomial(1.0, 1.0),
+        lambda: geometric(1.0),
+        lambda: geometric(math.inf),
+        lambda: with_shape(1e6, -0.9999),
     ],
 )
 def test_laws_that_do_not_exist_are_refused(make):

@@ -146,7 +146,9 @@ def worst_ratio(problem, n, dimension, draws, steps, **options):
     starts = rng.normal(size=(draws, size + 1 + dimension)) * np.exp(rng.normal(size=(draws, 1)))
     start = max(starts, key=ratio)
     found = minimize(
-        lambda numbers: -ratio(numbers), start, method="Nelder-Mead",
+        lambda numbers: -ratio(numbers),
+        start,
+        method="Nelder-Mead",
         options={"maxfev": steps, "adaptive": True},
     )
     return -found.fun

@@ -74,9 +74,7 @@ def test_agrees_with_dp_accounting(rho):
     dp_event = pytest.importorskip("dp_accounting.dp_event")
     rdp_accountant = pytest.importorskip("dp_accounting.rdp.rdp_privacy_accountant")
     orders = list(1 + np.geomspace(0.05, 1e4, 3000))
-    for event in (
-        dp_event.ZCDpEvent(rho), dp_event.ComposedDpEvent([dp_event.ZCDpEvent(rho / 2)] * 2)
-    ):
+    for event in (dp_event.ZCDpEvent(rho), dp_event.ComposedDpEvent([dp_event.ZCDpEvent(rho / 2)] * 2)):
         accountant = rdp_accountant.RdpAccountant(orders=orders).compose(event)
         for delta in (1e-9, 1e-4):
             expected = accountant.get_epsilon(delta)
@@ -100,8 +98,11 @@ def worst_delta(rho, epsilon):
     rows, bounds = np.vstack([powers, Y / unit]), np.append(np.ones(len(s)), rho / unit)
     largest = np.maximum(rows.max(axis=1), 1.0)
     found = linprog(
-        -np.maximum(0.0, -np.expm1(epsilon - Y)), A_ub=rows / largest[:, None], b_ub=bounds / largest,
-        A_eq=np.ones((1, len(Y))), b_eq=[1.0],
+        -np.maximum(0.0, -np.expm1(epsilon - Y)),
+        A_ub=rows / largest[:, None],
+        b_ub=bounds / largest,
+        A_eq=np.ones((1, len(Y))),
+        b_eq=[1.0],
     )
     # the solver allows small errors in rows of large numbers: with so much of the law, and the rest at
     # the least loss, none is left

@@ -25,8 +25,8 @@ EXACT = {
     BalancedAccuracyScore(): lambda y, score, **w: metrics.balanced_accuracy_score(y, score > 0, **w),
     F1Score(): lambda y, score, **w: metrics.f1_score(y, score > 0, **w),
     R2Score(RANGE): lambda y, score, **w: metrics.r2_score(y, np.clip(score, *RANGE), **w),
-    RootMeanSquaredErrorScore(RANGE): lambda y, score, **w: -metrics.root_mean_squared_error(
-        y, np.clip(score, *RANGE), **w
+    RootMeanSquaredErrorScore(RANGE): lambda y, score, **w: (
+        -metrics.root_mean_squared_error(y, np.clip(score, *RANGE), **w)
     ),
 }
 CLASSIFIERS = [score for score in EXACT if not isinstance(score, RangeScore)]
@@ -91,7 +91,7 @@ def largest_movement(score, kinds, m, model, target=None):
     worst = 0.0
     for table, value in found.items():
         for i, other in itertools.product(range(m), range(len(kinds))):
-            neighbour = tuple(sorted((*table[:i], *table[i + 1:], other)))
+            neighbour = tuple(sorted((*table[:i], *table[i + 1 :], other)))
             worst = max(worst, abs(found[neighbour] - value))
     return worst
 
@@ -199,12 +199,18 @@ def test_one_class_alone_says_nothing():
     assert F1Score()(Given(), -X, 0 * y) == F1Score().comparison(Given(), -X, 0 * y) == 0
 
 
-@pytest.mark.parametrize("make, match", [
-    (lambda: LogLossScore(0.0), "floor"), (lambda: LogLossScore(1.0), "floor"),
-    (lambda: RocAucScore(class_share=0.6), "class_share"), (lambda: F1Score(0.0), "class_share"),
-    (lambda: R2Score(RANGE, target_std=0.0), "target_std"),
-    (lambda: R2Score((1, 1)), "target_range"), (lambda: R2Score(None), "target_range"),
-])
+@pytest.mark.parametrize(
+    "make, match",
+    [
+        (lambda: LogLossScore(0.0), "floor"),
+        (lambda: LogLossScore(1.0), "floor"),
+        (lambda: RocAucScore(class_share=0.6), "class_share"),
+        (lambda: F1Score(0.0), "class_share"),
+        (lambda: R2Score(RANGE, target_std=0.0), "target_std"),
+        (lambda: R2Score((1, 1)), "target_range"),
+        (lambda: R2Score(None), "target_range"),
+    ],
+)
 def test_parameters_are_checked(make, match):
     with pytest.raises(ValueError, match=match):
         make()

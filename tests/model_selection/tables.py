@@ -146,12 +146,15 @@ STEPS = {
         make_pipeline(IMPUTER, MissingIndicator(features="all")),
         make_union(make_pipeline(IMPUTER, Normalizer()), MissingIndicator(features="all")),
         ColumnTransformer(
-            [("a", make_pipeline(IMPUTER, BoundedScaler((0, 2))), [0]),
-             ("b", OneHotEncoder(categories=[[0, 1]], **ANY), slice(1, 2))],
+            [
+                ("a", make_pipeline(IMPUTER, BoundedScaler((0, 2))), [0]),
+                ("b", OneHotEncoder(categories=[[0, 1]], **ANY), slice(1, 2)),
+            ],
             sparse_threshold=0,
         ),
         ColumnTransformer(
-            [("a", make_pipeline(IMPUTER, PolynomialFeatures(2)), [1])], remainder=IMPUTER,
+            [("a", make_pipeline(IMPUTER, PolynomialFeatures(2)), [1])],
+            remainder=IMPUTER,
             sparse_threshold=0,
         ),
         table_encoder(GRADE_NUMBER, VISITS_NUMBER, expansion=3, n_fourier=2, cut_points={"grade": [1]}),
@@ -164,11 +167,14 @@ STEPS = {
         make_pipeline(FILL_TEXT, OneHotEncoder(categories=[["a", "none"], ["none", "x"]], **ANY)),
         MissingIndicator(features="all"),
         ColumnTransformer(
-            [("words", HashingVectorizer(n_features=4), 0), ("no", "drop", [1])], sparse_threshold=0,
+            [("words", HashingVectorizer(n_features=4), 0), ("no", "drop", [1])],
+            sparse_threshold=0,
         ),
         ColumnTransformer(
-            [("words", CountVectorizer(vocabulary=["longer", "text"]), 0),
-             ("more", TfidfVectorizer(vocabulary=["text"], use_idf=False), 0)],
+            [
+                ("words", CountVectorizer(vocabulary=["longer", "text"]), 0),
+                ("more", TfidfVectorizer(vocabulary=["text"], use_idf=False), 0),
+            ],
             sparse_threshold=0,
         ),
         table_encoder({"categories": ["a", "c"], "unknown": True, "missing": True}, ["x", "y"]),
@@ -178,8 +184,10 @@ STEPS = {
         OrdinalEncoder(categories=[[0, 1, 2], ["x", "y"]], **ORDINAL),
         MissingIndicator(features="all"),
         ColumnTransformer(
-            [("n", make_pipeline(IMPUTER, BoundedScaler((0, 2))), [0]),
-             ("t", OneHotEncoder(categories=[["x", "y"]], **ANY), [1])],
+            [
+                ("n", make_pipeline(IMPUTER, BoundedScaler((0, 2))), [0]),
+                ("t", OneHotEncoder(categories=[["x", "y"]], **ANY), [1]),
+            ],
             sparse_threshold=0,
         ),
         ColumnTransformer([("n", IMPUTER, [0]), ("t", "drop", [1])], sparse_threshold=0),

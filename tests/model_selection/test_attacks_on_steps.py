@@ -74,9 +74,14 @@ def released(search):
         for name, value in vars(model).items()
     }
     return [
-        pickle.dumps(steps), forms, steps.get_feature_names_out().tolist(),
-        sorted(vars(search)), repr(getattr(search, "cv_results_", None)), search.n_features_in_,
-        getattr(search, "feature_names_in_", np.array([])).tolist(), str(search.privacy_),
+        pickle.dumps(steps),
+        forms,
+        steps.get_feature_names_out().tolist(),
+        sorted(vars(search)),
+        repr(getattr(search, "cv_results_", None)),
+        search.n_features_in_,
+        getattr(search, "feature_names_in_", np.array([])).tolist(),
+        str(search.privacy_),
     ]
 
 
@@ -84,15 +89,19 @@ ROWS = [[i % 3, "xy"[i % 2]] for i in range(120)]
 TARGETS = np.tile([0, 1], 60)
 OTHERS = [[2, "x"], [2.0, "x"], [1.5, "a longer text"], [None, "x"]]
 SAFE = ColumnTransformer(
-    [("n", make_pipeline(IMPUTER, BoundedScaler((0, 2))), [0]),
-     ("c", OneHotEncoder(categories=[[0, 1, 2]], **ANY), [0]),
-     ("t", OneHotEncoder(categories=[["x", "y"]], **ANY), [1])],
+    [
+        ("n", make_pipeline(IMPUTER, BoundedScaler((0, 2))), [0]),
+        ("c", OneHotEncoder(categories=[[0, 1, 2]], **ANY), [0]),
+        ("t", OneHotEncoder(categories=[["x", "y"]], **ANY), [1]),
+    ],
     sparse_threshold=0,
 )
 BESIDE = ColumnTransformer(
-    [("n", make_pipeline(IMPUTER, DPBoundsScaler(epsilon=1.0)), [0]),
-     ("c", OrdinalEncoder(categories=[[0, 1, 2]], **ORDINAL), [0]),
-     ("t", OneHotEncoder(categories=[["x", "y"]], **ANY), [1])],
+    [
+        ("n", make_pipeline(IMPUTER, DPBoundsScaler(epsilon=1.0)), [0]),
+        ("c", OrdinalEncoder(categories=[[0, 1, 2]], **ORDINAL), [0]),
+        ("t", OneHotEncoder(categories=[["x", "y"]], **ANY), [1]),
+    ],
     sparse_threshold=0,
 )
 GRID = {"model__data_norm": [1.0, 2.0]}
@@ -105,7 +114,11 @@ def pipeline(*steps, model=MODEL):
 
 def stability(strategy, estimator=None, grid=GRID):
     return StabilityGridSearchCV(
-        estimator or pipeline(SAFE), grid, strategy=strategy, epsilon=2.0, random_state=0,
+        estimator or pipeline(SAFE),
+        grid,
+        strategy=strategy,
+        epsilon=2.0,
+        random_state=0,
         scoring="brier" if grid is GRID else None,
     )
 
@@ -114,17 +127,27 @@ SEARCHES = {
     "one candidate": stability("auto", grid={}),
     "behind a private step": stability("auto", pipeline(SAFE, DPBoundsScaler(epsilon=1.0)), {}),
     "beside a private step": stability("auto", pipeline(BESIDE, BoundedScaler((-2, 2))), {}),
-    **{name: stability(name) for name in (
-        "stability", "budget_split", "data_split", "random_stopping", "random", "optimal_risk",
-    )},
+    **{
+        name: stability(name)
+        for name in (
+            "stability",
+            "budget_split",
+            "data_split",
+            "random_stopping",
+            "random",
+            "optimal_risk",
+        )
+    },
     "processed": stability(
-        "stability", pipeline(SAFE, model=DPRidge(target_range=(-1.0, 1.0))),
-        {"model__alpha": [0.1, 1.0]}
+        "stability",
+        pipeline(SAFE, model=DPRidge(target_range=(-1.0, 1.0))),
+        {"model__alpha": [0.1, 1.0]},
     ),
     "accuracy first": AccuracyFirstSearchCV(
         pipeline(SAFE, model=DPRidge(alpha=1.0, target_range=(-1.0, 1.0))),
         {"model__epsilon": [0.1, 1.0, 10.0]},
-        target=100.0, random_state=0,
+        target=100.0,
+        random_state=0,
     ),
 }
 
@@ -201,11 +224,15 @@ def ages(missing):
 KNOWN = [np.arange(18, 90), np.arange(5)]
 
 
-@pytest.mark.parametrize("step", [
-    make_pipeline(SimpleImputer(strategy="constant", fill_value=0, keep_empty_features=True)),
-    OneHotEncoder(categories=KNOWN, **ANY),
-    OrdinalEncoder(categories=KNOWN, **ORDINAL),
-], ids=["imputer", "one-hot", "ordinal"])
+@pytest.mark.parametrize(
+    "step",
+    [
+        make_pipeline(SimpleImputer(strategy="constant", fill_value=0, keep_empty_features=True)),
+        OneHotEncoder(categories=KNOWN, **ANY),
+        OrdinalEncoder(categories=KNOWN, **ORDINAL),
+    ],
+    ids=["imputer", "one-hot", "ordinal"],
+)
 def test_the_type_of_a_column_does_not_tell_of_a_gap(step, broken):
     def fitted(missing):
         search = StabilityGridSearchCV(pipeline(step, NormClipper()), {}, epsilon=0.001)
@@ -248,9 +275,7 @@ def test_a_part_that_was_replaced_after_a_fit_is_checked():
     with pytest.raises(ValueError, match="'num' \\(StandardScaler\\) learns"):
         StabilityGridSearchCV(stale, {}).fit(X, TARGETS[:60])
     # what the check is for: without it, the part learns
-    np.testing.assert_allclose(
-        stale.fit(X, TARGETS[:60])[0].transformers_[0][1].mean_, X.mean(axis=0)
-    )
+    np.testing.assert_allclose(stale.fit(X, TARGETS[:60])[0].transformers_[0][1].mean_, X.mean(axis=0))
     # what was learned before counts, too
     stale.set_params(step0__num=BoundedScaler((-3, 3)))
     with pytest.raises(ValueError, match="StandardScaler"):
@@ -267,11 +292,15 @@ def visits(word):
 GRADES = OneHotEncoder(categories=[[0, 1, 2]], **ANY)
 
 
-@pytest.mark.parametrize("step", [
-    make_pipeline(ColumnTransformer([("kept", "passthrough", ["grade"])]), GRADES),
-    make_pipeline(FunctionTransformer(), ColumnTransformer([("part", GRADES, ["grade"])])),
-    ColumnTransformer([("part", MissingIndicator(missing_values=1, features="all"), ["grade"])]),
-], ids=["columns", "function", "indicator"])
+@pytest.mark.parametrize(
+    "step",
+    [
+        make_pipeline(ColumnTransformer([("kept", "passthrough", ["grade"])]), GRADES),
+        make_pipeline(FunctionTransformer(), ColumnTransformer([("part", GRADES, ["grade"])])),
+        ColumnTransformer([("part", MissingIndicator(missing_values=1, features="all"), ["grade"])]),
+    ],
+    ids=["columns", "function", "indicator"],
+)
 @pytest.mark.parametrize("checked", [True, False], ids=["search", "broken twin"])
 def test_one_word_does_not_move_other_records(step, checked, monkeypatch):
     if not checked:
@@ -349,7 +378,8 @@ FRAMES = {
     "inside": [beside(make_pipeline(IMPUTER, ONE_HOT, NormClipper()), NormClipper())],
     "behind": [ON_GRADE, NormClipper()],
     "by name": [
-        ON_GRADE, ColumnTransformer([("b", BoundedScaler((0, 1)), ["c__grade_0", "c__grade_2"])]),
+        ON_GRADE,
+        ColumnTransformer([("b", BoundedScaler((0, 1)), ["c__grade_0", "c__grade_2"])]),
     ],
     "private behind": [ON_GRADE, DPBoundsScaler()],
     "private inside": [beside(make_pipeline(ONE_HOT, DPBoundsScaler()), NormClipper())],

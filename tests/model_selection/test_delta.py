@@ -26,7 +26,12 @@ MODELS = {
 }
 # which of the released models have a delta, as multiples of it
 SPENT = {
-    "auto": 1, "data_independent": 1, "random": 1, "optimal_risk": 1, "stability": 1, "budget_split": 2,
+    "auto": 1,
+    "data_independent": 1,
+    "random": 1,
+    "optimal_risk": 1,
+    "stability": 1,
+    "budget_split": 2,
     "data_split": 1,
 }
 
@@ -40,9 +45,7 @@ def records(n_features, n=400):
 @pytest.mark.parametrize("name", MODELS)
 def test_a_search_states_the_delta_that_its_models_used(name, strategy, times, tmp_path):
     ledger = PrivacyLedger(tmp_path / "records.ledger", epsilon=10.0, delta=0.5)
-    search = StabilityGridSearchCV(
-        MODELS[name], {"alpha": [0.1, 1.0]}, strategy=strategy, ledger=ledger
-    )
+    search = StabilityGridSearchCV(MODELS[name], {"alpha": [0.1, 1.0]}, strategy=strategy, ledger=ledger)
     search.fit(*records(40))
     loss = search.privacy_
     assert loss.delta == pytest.approx(times * DELTA)
@@ -65,9 +68,9 @@ def test_a_budget_without_a_delta_pays_for_no_model_that_may_use_one(tmp_path):
 
 def test_random_stopping_refuses_a_delta_that_it_was_not_given_before_the_data():
     with pytest.raises(CertificateError, match="divides the delta of the search"):
-        StabilityGridSearchCV(
-            MODELS["logistic"], {"alpha": [0.1, 1.0]}, strategy="random_stopping"
-        ).fit("not even records", None)
+        StabilityGridSearchCV(MODELS["logistic"], {"alpha": [0.1, 1.0]}, strategy="random_stopping").fit(
+            "not even records", None
+        )
 
 
 def test_what_is_learned_first_leaves_the_delta_charged():
@@ -101,7 +104,10 @@ def test_certificates_for_nearly_all_noise_hold_for_nearly_all(failure_probabili
 def accuracy_first(method, **parameters):
     return AccuracyFirstSearchCV(
         DPLogisticRegression(delta=DELTA, alpha=0.5, classes=[0, 1], **parameters),
-        {"epsilon": np.geomspace(0.1, 1000, 20)}, target=0.05, method=method, on_failure="last",
+        {"epsilon": np.geomspace(0.1, 1000, 20)},
+        target=0.05,
+        method=method,
+        on_failure="last",
     )
 
 
@@ -154,7 +160,11 @@ def test_a_delta_does_not_depend_on_what_was_learned(strategy, tmp_path):
         ledger = PrivacyLedger(tmp_path / f"{scale}", epsilon=10.0, delta=1e-3)
         model = DPLogisticRegression(delta=DELTA, data_norm="auto", classes=[0, 1])
         search = StabilityGridSearchCV(
-            model, {"max_iter": [99, 100]}, epsilon=1.0, strategy=strategy, ledger=ledger,
+            model,
+            {"max_iter": [99, 100]},
+            epsilon=1.0,
+            strategy=strategy,
+            ledger=ledger,
             scoring="ramp" if strategy == "stability" else None,
         ).fit(scale * 30**0.5 * X, y)
         assert ledger.spent()[1] == search.privacy_.delta
@@ -166,7 +176,10 @@ def test_a_delta_does_not_depend_on_what_was_learned(strategy, tmp_path):
 def test_nor_on_the_choice(strategy):
     X, y = records(30, 2000)
     search = StabilityGridSearchCV(
-        DPLogisticRegression(classes=[0, 1], alpha=0.05), {"delta": [0.0, DELTA]}, epsilon=1.0,
-        strategy=strategy, scoring="ramp" if strategy == "stability" else None,
+        DPLogisticRegression(classes=[0, 1], alpha=0.05),
+        {"delta": [0.0, DELTA]},
+        epsilon=1.0,
+        strategy=strategy,
+        scoring="ramp" if strategy == "stability" else None,
     )
     assert {search.fit(X, y).privacy_.delta for _ in range(6)} == {DELTA}

@@ -22,7 +22,8 @@ LABELS = np.tile([0, 1], 60)
 DOCUMENTS = [f"{WORDS[i % 3 + label]} and {WORDS[i % 5]}" for i, label in enumerate(LABELS)]
 MODEL = DPLogisticRegression(classes=[0, 1])
 VECTORIZERS = [
-    HashingVectorizer(n_features=64), CountVectorizer(vocabulary=WORDS),
+    HashingVectorizer(n_features=64),
+    CountVectorizer(vocabulary=WORDS),
     TfidfVectorizer(vocabulary=WORDS, use_idf=False),
 ]
 ALPHA = {"dplogisticregression__alpha": [0.1, 1.0]}
@@ -37,14 +38,22 @@ def polars(documents):
 
 
 CONTAINERS = [
-    list, tuple, np.array, lambda documents: np.array(documents, dtype=object), series, polars,
+    list,
+    tuple,
+    np.array,
+    lambda documents: np.array(documents, dtype=object),
+    series,
+    polars,
 ]
 
 
 def search(steps, grid=ALPHA, **params):
     return StabilityGridSearchCV(
-        clone(make_pipeline(*steps, MODEL)), grid, random_state=root_stream(0),
-        cv=KFold(3, shuffle=True, random_state=0), **params,
+        clone(make_pipeline(*steps, MODEL)),
+        grid,
+        random_state=root_stream(0),
+        cv=KFold(3, shuffle=True, random_state=0),
+        **params,
     )
 
 

@@ -55,7 +55,9 @@ CLASSIFIERS = {
     "rows seen differently": (
         [
             clone(LOGISTIC).set_params(alpha=0.1, data_norm=R, perturbation=kind, fit_intercept=b)
-            for R in (0.3, 3.0) for kind in ("objective", "output") for b in (True, False)
+            for R in (0.3, 3.0)
+            for kind in ("objective", "output")
+            for b in (True, False)
         ],
         RampScore(),
     ),
@@ -180,17 +182,35 @@ def test_the_plan_charges_for_the_residual():
 
 
 RIDGES = {
-    "objective": [DPRidge(2.0, alpha=a, perturbation="objective", target_range=(-1,
-        1)) for a in (1e-3, 0.1, 10.0)],
+    "objective": [
+        DPRidge(2.0, alpha=a, perturbation="objective", target_range=(-1, 1)) for a in (1e-3, 0.1, 10.0)
+    ],
     "output": [
-        DPRidge(2.0, alpha=a, perturbation="output", norm=norm, fit_intercept=b, target_range=(-1,
-            1), data_norm_l1=1.0 if norm == "l1" else None)
-        for a in (1e-3, 1.0) for norm in ("l1", "l2") for b in (True, False)
+        DPRidge(
+            2.0,
+            alpha=a,
+            perturbation="output",
+            norm=norm,
+            fit_intercept=b,
+            target_range=(-1, 1),
+            data_norm_l1=1.0 if norm == "l1" else None,
+        )
+        for a in (1e-3, 1.0)
+        for norm in ("l1", "l2")
+        for b in (True, False)
     ],
     "covariance": [
-        DPRidge(2.0, alpha=a, norm=norm, data_norm=R, target_range=(-1, 1),
-            data_norm_l1=R if norm == "l1" else None)
-        for a in (1e-3, 1.0) for norm in ("l1", "l2") for R in (0.5, 2.0)
+        DPRidge(
+            2.0,
+            alpha=a,
+            norm=norm,
+            data_norm=R,
+            target_range=(-1, 1),
+            data_norm_l1=R if norm == "l1" else None,
+        )
+        for a in (1e-3, 1.0)
+        for norm in ("l1", "l2")
+        for R in (0.5, 2.0)
     ],
     "all": [
         DPRidge(50.0, norm="l2", perturbation=kind, coef_bound=0.3, target_range=(-1, 1))
@@ -241,17 +261,33 @@ BASES = {
     "huber": [DPHuberRegressor(**LINEAR, **norm, target_range=(-1.0, 1.0)) for norm in ({}, L1)],
     "ridge": [
         DPRidge(**LINEAR, **norm, perturbation=kind, target_range=(-1.0, 1.0), coef_bound=0.1)
-        for norm in ({"norm": "l2"}, L1) for kind in ("covariance", "output", "objective")
+        for norm in ({"norm": "l2"}, L1)
+        for kind in ("covariance", "output", "objective")
     ],
     "histogram": [DPHistogramDensity(2.0, bin_width=0.25, bounds=(-1.0, 1.0))],
 }
 OTHERS = {
-    "epsilon": [1.0], "alpha": [0.3], "perturbation": ["objective", "output", "covariance"],
-    "norm": ["l1", "l2"], "data_norm": [0.3], "data_norm_l1": [0.4], "fit_intercept": [False],
-    "intercept_scaling": [0.5], "max_sample_weight": [0.5], "class_weight": [{0: 0.5, 1: 2.0}],
-    "base_rate": [0.2], "huber_width": [0.1], "max_derivative": [0.6], "target_bound": [0.5],
-    "target_range": [(-0.5, 0.7)], "coef_bound": [0.05], "delta": [1e-3], "tol": [1e-12],
-    "bin_width": [0.5], "bounds": [(-0.5, 1.0)], "noise": ["discrete_laplace"],
+    "epsilon": [1.0],
+    "alpha": [0.3],
+    "perturbation": ["objective", "output", "covariance"],
+    "norm": ["l1", "l2"],
+    "data_norm": [0.3],
+    "data_norm_l1": [0.4],
+    "fit_intercept": [False],
+    "intercept_scaling": [0.5],
+    "max_sample_weight": [0.5],
+    "class_weight": [{0: 0.5, 1: 2.0}],
+    "base_rate": [0.2],
+    "huber_width": [0.1],
+    "max_derivative": [0.6],
+    "target_bound": [0.5],
+    "target_range": [(-0.5, 0.7)],
+    "coef_bound": [0.05],
+    "delta": [1e-3],
+    "tol": [1e-12],
+    "bin_width": [0.5],
+    "bounds": [(-0.5, 1.0)],
+    "noise": ["discrete_laplace"],
 }
 # a search's records have one set of labels; the others say how a model is computed, or paid
 NOT_VARIED = {"classes", "ledger", "random_state", "n_jobs", "max_iter"}
@@ -301,9 +337,7 @@ def test_widths_that_are_multiples_are_counted_once(records, monkeypatch):
     monkeypatch.setattr(
         density_splits, "_counts", lambda *args: seen.append(args[1].size) or count(*args)
     )
-    models = [
-        DPHistogramDensity(bin_width=w, bounds=(0.0, 1.0)) for w in (1.0, 0.5, 0.25, 0.125, 0.2)
-    ]
+    models = [DPHistogramDensity(bin_width=w, bounds=(0.0, 1.0)) for w in (1.0, 0.5, 0.25, 0.125, 0.2)]
     splits = list(CV["uneven"].split(X))
     compare(models, IntegratedSquaredErrorScore(), X, None, splits)
     assert seen == [8, 5]
@@ -316,8 +350,10 @@ def test_widths_that_are_multiples_are_counted_once(records, monkeypatch):
 def test_splits_that_repeat_a_record_are_trained_one_by_one(records):
     X, y = records
     rng = np.random.default_rng(1)
-    splits = [(rng.integers(2000, size=1500), np.arange(2000, 3000)),
-              (np.arange(2000), np.r_[2000:2500, 2000:2500])]
+    splits = [
+        (rng.integers(2000, size=1500), np.arange(2000, 3000)),
+        (np.arange(2000), np.r_[2000:2500, 2000:2500]),
+    ]
     assert Parts.from_splits(splits[:1], X) is None
     assert Parts.from_splits(splits[1:], X) is None
     compare([clone(LOGISTIC).set_params(alpha=0.1)], BrierScore(), X, y, splits)
@@ -328,14 +364,22 @@ def test_more_splits_than_are_worked_on_together(records, monkeypatch):
     sizes = []
     original = Parts.from_splits
     monkeypatch.setattr(
-        Parts, "from_splits",
+        Parts,
+        "from_splits",
         lambda splits, *given: sizes.append(len(splits)) or original(splits, *given),
     )
     candidates = make_candidates(LOGISTIC, {"alpha": [0.1, 1.0]}, trusted_steps=())
     trials = [[Trial(c.model, 2.0, root_stream(i))] for i, c in enumerate(candidates)]
     splits = list(LeaveOneOut().split(X))
     scores = evaluation.exact_scores(
-        candidates, trials, BrierScore(), X, y, splits, n_jobs=1, pre_dispatch="all",
+        candidates,
+        trials,
+        BrierScore(),
+        X,
+        y,
+        splits,
+        n_jobs=1,
+        pre_dispatch="all",
         progress=Progress(),
     )
     assert sum(sizes) == 40 and max(sizes) <= MOST_SPLITS

@@ -51,7 +51,9 @@ GRID = {"alpha": [0.05, 0.5]}
 
 def search(strategy="stability", model=LOGISTIC, grid=GRID, **parameters):
     return StabilityGridSearchCV(
-        model, grid, strategy=strategy,
+        model,
+        grid,
+        strategy=strategy,
         **{"epsilon": 2.0, "random_state": root_stream(0), **parameters},
     )
 
@@ -127,7 +129,8 @@ MODELS = {
 def test_scores_are_means_over_persons(name):
     model, score, y = MODELS[name]
     splits = [
-        split for seed in range(2)
+        split
+        for seed in range(2)
         for split in ShuffleSplit(1, test_size=0.3, random_state=seed).split(np.zeros(N))
     ]
     trial = Trial(model, 3.0, root_stream(1))
@@ -136,9 +139,7 @@ def test_scores_are_means_over_persons(name):
     (together,) = type(model).split_scores([trial], score, X, persons, parts).T
     for found, (train, test) in zip(together, splits):
         fitted = trial.fitted(*take_part(X, persons, train))
-        each = [
-            score(fitted, X[IDS == u], None if y is None else y[IDS == u]) for u in test
-        ]
+        each = [score(fitted, X[IDS == u], None if y is None else y[IDS == u]) for u in test]
         # (a release on a grid may be one step off)
         assert found == pytest.approx(np.mean(each), rel=1e-5, abs=1e-6)
         assert score_on(score, fitted, *take_part(X, persons, test)) == pytest.approx(np.mean(each))
@@ -163,9 +164,9 @@ def moved(name, size, splits_of, groups):
         other[11:] = -rows[11]
         shape = replace(trial.records(rows, y).shape, n_samples=len(splits[0][0]), persons=groups)
         certificate = trial.certificate(score, shape)
-        (bound,) = SplitPatterns.from_splits(splits, n).sensitivities(*(
-            np.full((1, 3), getattr(certificate, part)) for part in ("training", "span", "residual")
-        ))
+        (bound,) = SplitPatterns.from_splits(splits, n).sensitivities(
+            *(np.full((1, 3), getattr(certificate, part)) for part in ("training", "span", "residual"))
+        )
         parts = Parts.from_splits(splits, rows, ids if groups else None)
         labels = Weighted.of(y, None, ids if groups else None)
         one, two = (

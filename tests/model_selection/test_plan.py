@@ -27,7 +27,9 @@ ALONE = DPLogisticRegression(fit_intercept=False)
 
 def plan(grid, n=17_118, d=10, scoring="ramp", estimator=ALONE, **parameters):
     search = StabilityGridSearchCV(
-        estimator, {"alpha": grid}, scoring=scoring,
+        estimator,
+        {"alpha": grid},
+        scoring=scoring,
         **{"strategy": "stability", **parameters},
     )
     return search.plan(n, d)
@@ -142,17 +144,25 @@ def test_every_strategy_is_planned_beside_the_others():
             grid["alpha"], scoring=None, strategy=planned.strategy, estimator=DPLogisticRegression()
         )
         for name in (
-            "training_epsilon", "training_size", "selection_epsilon",
-            "minimum_detectable_difference", "stake",
+            "training_epsilon",
+            "training_size",
+            "selection_epsilon",
+            "minimum_detectable_difference",
+            "stake",
         ):
             np.testing.assert_equal(getattr(planned, name), getattr(own, name))
         assert planned.refusal == ""
-    *lines, seen, others = str(whole).splitlines()[-2 - len(names):]
+    *lines, seen, others = str(whole).splitlines()[-2 - len(names) :]
     assert [line.split()[0] for line in lines] == names
     assert seen.startswith("(detects: the smallest difference") and "not private" in others
     assert json.loads(json.dumps(whole.to_dict(), allow_nan=False))["comparison"][-1] == {
-        "strategy": "control", "training_epsilon": 1.0, "training_size": 13_694,
-        "selection_epsilon": "inf", "minimum_detectable_difference": 0.0, "stake": 0.25, "refusal": "",
+        "strategy": "control",
+        "training_epsilon": 1.0,
+        "training_size": 13_694,
+        "selection_epsilon": "inf",
+        "minimum_detectable_difference": 0.0,
+        "stake": 0.25,
+        "refusal": "",
     }
 
 

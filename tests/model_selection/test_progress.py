@@ -32,14 +32,16 @@ class Recorder:
     def teardown(self, estimator, context):
         self.ended += 1
 
-    def on_fit_task_begin(self, estimator, context, *, X=None, y=None, metadata=None,
-                          fitted_estimator=None):
+    def on_fit_task_begin(
+        self, estimator, context, *, X=None, y=None, metadata=None, fitted_estimator=None
+    ):
         self.tasks.append((context.task_name, context.max_subtasks))
         self.given += [X, y, metadata, fitted_estimator]
         self.given += [value for name, value in vars(estimator).items() if name.endswith("_")]
 
-    def on_fit_task_end(self, estimator, context, *, X=None, y=None, metadata=None,
-                        fitted_estimator=None):
+    def on_fit_task_end(
+        self, estimator, context, *, X=None, y=None, metadata=None, fitted_estimator=None
+    ):
         self.given += [X, y, metadata, fitted_estimator]
         return True  # which must not stop a search
 
@@ -67,11 +69,17 @@ def test_lines_and_callbacks_tell_which_candidates_are_done(strategy, data, caps
     choice = f"choosing among 2 candidates by '{strategy}'"
     training = ["training the chosen model on 300 records"] * (strategy in ("stability", "optimal_risk"))
     assert capsys.readouterr().out.splitlines() == [
-        choice, *(f"group of candidates {i} of 2: done" for i in (1, 2)), *training
+        choice,
+        *(f"group of candidates {i} of 2: done" for i in (1, 2)),
+        *training,
     ]
     assert recorder.tasks == [
-        ("fit", None), (choice, 0), ("group of candidates", 2), ("group of candidates 1", 0),
-        ("group of candidates 2", 0), *((step, 0) for step in training),
+        ("fit", None),
+        (choice, 0),
+        ("group of candidates", 2),
+        ("group of candidates 1", 0),
+        ("group of candidates 2", 0),
+        *((step, 0) for step in training),
     ]
     assert recorder.given == [None] * len(recorder.given) and recorder.ended == 1
     assert fitted.best_index_ in (0, 1)
@@ -112,17 +120,28 @@ def test_nothing_is_told_without_a_search(capsys):
 def accuracy_first(method, **parameters):
     model = DPLogisticRegression(classes=[0, 1], alpha=0.1, perturbation="output")
     return AccuracyFirstSearchCV(
-        model, {"epsilon": np.geomspace(0.1, 1000, 12)}, target=0.05, method=method,
-        max_epsilon=float("inf"), on_failure="last", **parameters
+        model,
+        {"epsilon": np.geomspace(0.1, 1000, 12)},
+        target=0.05,
+        method=method,
+        max_epsilon=float("inf"),
+        on_failure="last",
+        **parameters,
     )
 
 
 SEARCHES = {
-    **{name: lambda name=name, **given: StabilityGridSearchCV(
-        DPLogisticRegression(classes=[0, 1]), {"alpha": [0.01, 1.0]}, strategy=name, **given)
-       for name in STRATEGIES if name not in ("auto", "control")},
-    **{name: lambda name=name, **given: accuracy_first(name, **given)
-       for name in ("certified", "above_threshold", "predict_verify", "doubling")},
+    **{
+        name: lambda name=name, **given: StabilityGridSearchCV(
+            DPLogisticRegression(classes=[0, 1]), {"alpha": [0.01, 1.0]}, strategy=name, **given
+        )
+        for name in STRATEGIES
+        if name not in ("auto", "control")
+    },
+    **{
+        name: lambda name=name, **given: accuracy_first(name, **given)
+        for name in ("certified", "above_threshold", "predict_verify", "doubling")
+    },
 }
 
 

@@ -46,9 +46,14 @@ def test_a_model_has_its_own_loss_and_noise_and_keeps_no_key(data, states):
     assert len(np.unique(found, axis=0)) == 4
 
 
-@pytest.mark.parametrize("steps", [
-    None, [("model", clone(MODEL))], [("s", BoundedScaler((-2, 2))), ("model", clone(MODEL))],
-])
+@pytest.mark.parametrize(
+    "steps",
+    [
+        None,
+        [("model", clone(MODEL))],
+        [("s", BoundedScaler((-2, 2))), ("model", clone(MODEL))],
+    ],
+)
 def test_a_candidate_stays_in_its_pipeline(steps, data, states):
     estimator = clone(MODEL) if steps is None else Pipeline(steps)
     (candidate,) = make_candidates(estimator, {}, trusted_steps=())

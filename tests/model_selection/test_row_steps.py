@@ -129,6 +129,7 @@ def test_the_first_dummy_row_that_steps_take_is_enough():
 
 def test_a_refusal_of_a_table_names_the_column_and_what_to_write():
     """As the encoder does by itself: a column is public, and its cells are not told."""
+
     def steps():
         return make_pipeline(TableEncoder({"age": (0, 100), "job": ["a", "b"]}))
 
@@ -144,11 +145,16 @@ def divided_by_zero(rows):
     return rows / 0
 
 
-@pytest.mark.parametrize("encoder, params", [
-    (OneHotEncoder(categories=[["a", "b"]] * 2), {"handle_unknown": "error"}),
-    (OrdinalEncoder(categories=[["a", "b"]] * 2, dtype=np.uint8),
-     {"handle_unknown": "error", "unknown_value": None}),
-])
+@pytest.mark.parametrize(
+    "encoder, params",
+    [
+        (OneHotEncoder(categories=[["a", "b"]] * 2), {"handle_unknown": "error"}),
+        (
+            OrdinalEncoder(categories=[["a", "b"]] * 2, dtype=np.uint8),
+            {"handle_unknown": "error", "unknown_value": None},
+        ),
+    ],
+)
 def test_strict_encoders_stay_strict(encoder, params):
     """They take the dummy row, and refuse an unknown category of a record."""
     known, unknown = [["a", "b"], ["b", "b"]], [["a", "b"], ["b", "c"]]
@@ -167,8 +173,10 @@ def test_strict_encoders_stay_strict(encoder, params):
 def test_private_parts_beside_others_are_fitted_on_the_records_and_the_others_are_not():
     table = np.column_stack([np.arange(100.0), X[:, 0]])
     beside = ColumnTransformer(
-        [("bounds", make_pipeline(SpyStep(), DPBoundsScaler(epsilon=float("inf"))), [0]),
-         ("other", SpyStep(), [1])],
+        [
+            ("bounds", make_pipeline(SpyStep(), DPBoundsScaler(epsilon=float("inf"))), [0]),
+            ("other", SpyStep(), [1]),
+        ],
         remainder="drop",
     )
     public = public_rows(table)

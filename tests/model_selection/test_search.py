@@ -87,9 +87,7 @@ def test_candidates_that_differ_in_numbers_are_models_of_their_own(grid):
 
 
 def test_a_model_that_is_asked_for_late_knows_nothing_of_others():
-    first, second, third = make_candidates(
-        clone(MODEL), {"alpha": [0.1, 0.2, 0.3]}, trusted_steps=()
-    )
+    first, second, third = make_candidates(clone(MODEL), {"alpha": [0.1, 0.2, 0.3]}, trusted_steps=())
     first.model.set_params(alpha=7.0, classes=[7, 8], max_iter=7).fit([[0.0], [1.0]], [7, 8])
     assert [c.alpha for c in (second, third)] == [0.2, 0.3]
     for candidate, alpha in ((pickle.loads(pickle.dumps(second)), 0.2), (third, 0.3)):
@@ -107,8 +105,12 @@ def test_numbers_do_not_hide_what_a_grid_may_not_vary():
 def test_candidates_that_see_rows_differently_are_trained_apart(data):
     """A grid over the norm, the intercept and the perturbation, against one-by-one fits."""
     X, y = data
-    grid = {"data_norm": [0.3, 3.0], "fit_intercept": [True, False],
-            "perturbation": ["objective", "output"], "max_iter": [3, 100]}
+    grid = {
+        "data_norm": [0.3, 3.0],
+        "fit_intercept": [True, False],
+        "perturbation": ["objective", "output"],
+        "max_iter": [3, 100],
+    }
     stream = root_stream(0)
     candidates = make_candidates(clone(MODEL).set_params(alpha=0.1), grid, trusted_steps=())
     noise_streams = [[stream.child("draw", i)] for i in range(len(candidates))]
@@ -157,8 +159,11 @@ def test_numpy_global_state_is_untouched(data):
 
 def test_pipeline(data):
     pipeline = make_pipeline(BoundedScaler((-2, 2)), RBFSampler(n_components=10), clone(MODEL))
-    grid = {"rbfsampler__gamma": [0.1, 1.0], "dplogisticregression__alpha": [0.01, 0.1],
-            "boundedscaler": [BoundedScaler((-1, 1)), "passthrough"]}
+    grid = {
+        "rbfsampler__gamma": [0.1, 1.0],
+        "dplogisticregression__alpha": [0.01, 0.1],
+        "boundedscaler": [BoundedScaler((-1, 1)), "passthrough"],
+    }
     s = search(pipeline, grid).fit(*data)
     assert s.best_estimator_[-1].privacy_.epsilon == 0.5 and s.privacy_.epsilon == 1.0
     assert len(s.cv_results_["params"]) == 8
@@ -172,8 +177,10 @@ def test_models_as_candidates(data):
     pipeline = make_pipeline(BoundedScaler((-2, 2)), "passthrough")
     pipeline.steps[-1] = ("model", clone(MODEL))
     grid = [
-        {"model": [DPLogisticRegression(classes=["ill", "well"], perturbation="output")],
-         "model__alpha": [0.1, 1.0]},
+        {
+            "model": [DPLogisticRegression(classes=["ill", "well"], perturbation="output")],
+            "model__alpha": [0.1, 1.0],
+        },
         {"model__data_norm": [0.5, 2.0]},
     ]
     s = search(pipeline, grid).fit(*data)
@@ -222,21 +229,26 @@ def test_refit_after_inf_forgets_exact_scores(data):
 NESTED = FeatureUnion([("a", make_pipeline(DPBoundsScaler(0.1))), ("b", DPBoundsScaler(0.2))])
 
 
-@pytest.mark.parametrize("estimator, grid", [
-    (MODEL, {"alpha": [0.1, 1.0]}),
-    (make_pipeline(DPBoundsScaler(0.1), MODEL), {"dplogisticregression__alpha": [0.1, 1.0]}),
-    (Pipeline([("s", NESTED), ("m", MODEL)]), {"m__alpha": [0.1]}),
-    (Pipeline([("s", "passthrough"), ("m", MODEL)]),
-     {"m": [clone(MODEL).set_params(epsilon=0.01)], "s": [NESTED, DPBoundsScaler(0.01)]}),
-    (MultiOutputClassifier(MODEL), {"estimator__alpha": [0.1]}),
-], ids=["model", "step", "nested steps", "brought in by the grid", "wrapped"])
+@pytest.mark.parametrize(
+    "estimator, grid",
+    [
+        (MODEL, {"alpha": [0.1, 1.0]}),
+        (make_pipeline(DPBoundsScaler(0.1), MODEL), {"dplogisticregression__alpha": [0.1, 1.0]}),
+        (Pipeline([("s", NESTED), ("m", MODEL)]), {"m__alpha": [0.1]}),
+        (
+            Pipeline([("s", "passthrough"), ("m", MODEL)]),
+            {"m": [clone(MODEL).set_params(epsilon=0.01)], "s": [NESTED, DPBoundsScaler(0.01)]},
+        ),
+        (MultiOutputClassifier(MODEL), {"estimator__alpha": [0.1]}),
+    ],
+    ids=["model", "step", "nested steps", "brought in by the grid", "wrapped"],
+)
 def test_inf_takes_the_noise_out_of_every_part(estimator, grid, data):
     X, y = data
     if isinstance(estimator, MultiOutputClassifier):
         y = y[:, None]
     first, again = (
-        StabilityGridSearchCV(clone(estimator), grid, epsilon=math.inf, cv=3).fit(X, y)
-        for _ in range(2)
+        StabilityGridSearchCV(clone(estimator), grid, epsilon=math.inf, cv=3).fit(X, y) for _ in range(2)
     )
     parts = first.best_estimator_.get_params()
     assert {value for name, value in parts.items() if name.endswith("epsilon")} == {math.inf}
@@ -299,8 +311,15 @@ def test_threads_do_not_share_models(data, monkeypatch):
     def scores(n_jobs):
         with parallel_config(backend="threading"):
             return evaluation.exact_scores(
-                candidates, trials, BrierScore(), X[order], y[order], list(cv.split(X)),
-                n_jobs=n_jobs, pre_dispatch="all", progress=Progress(),
+                candidates,
+                trials,
+                BrierScore(),
+                X[order],
+                y[order],
+                list(cv.split(X)),
+                n_jobs=n_jobs,
+                pre_dispatch="all",
+                progress=Progress(),
             )
 
     together = scores(1)
@@ -376,8 +395,11 @@ def test_two_feature_maps_are_independent(data):
         ({"grid": {"epsilon": [0.1, 1]}}, ValueError, "'epsilon'.*budget"),
         ({"grid": {"random_state": [0, 1]}}, ValueError, "'random_state'.*budget"),
         ({"grid": {"no_such": [1]}}, ValueError, "no_such"),
-        ({"estimator": LogisticRegression(), "grid": {"C": [1.0]}}, CertificateError,
-         "LogisticRegression.*epsilon"),
+        (
+            {"estimator": LogisticRegression(), "grid": {"C": [1.0]}},
+            CertificateError,
+            "LogisticRegression.*epsilon",
+        ),
         ({"random_state": "seed"}, TypeError, "random_state"),
     ],
 )
@@ -472,10 +494,19 @@ def test_a_users_own_estimator_joins(data):
 # --- a score that is not used
 
 
-@pytest.mark.parametrize("strategy, ignored", [
-    ("data_independent", True), ("optimal_risk", True), ("random", True), ("auto", True),
-    ("stability", False), ("budget_split", False), ("data_split", False), ("random_stopping", False),
-])
+@pytest.mark.parametrize(
+    "strategy, ignored",
+    [
+        ("data_independent", True),
+        ("optimal_risk", True),
+        ("random", True),
+        ("auto", True),
+        ("stability", False),
+        ("budget_split", False),
+        ("data_split", False),
+        ("random_stopping", False),
+    ],
+)
 def test_a_score_that_takes_no_part_in_the_choice_is_said(strategy, ignored, data):
     text = f"scoring='ramp' has no part in the choice, because strategy={strategy!r}"
     s = search(strategy=strategy, scoring="ramp")

@@ -43,8 +43,10 @@ EPSILONS = np.geomspace(0.1, 10, 20)
 def stability(model=None, epsilon=1.0, grid=None, **given):
     model = DPLogisticRegression(classes=[0, 1]) if model is None else model
     return StabilityGridSearchCV(
-        model, {"alpha": [0.01, 0.1]} if grid is None else grid, epsilon=epsilon,
-        **({"evaluation": 0.25} | given)
+        model,
+        {"alpha": [0.01, 0.1]} if grid is None else grid,
+        epsilon=epsilon,
+        **({"evaluation": 0.25} | given),
     )
 
 
@@ -61,11 +63,19 @@ SEARCHES = {
     "ridge": (lambda **given: stability(DPRidge(target_range=(-1, 1)), **given), Z),
     "counts": (lambda **given: stability(DPPoissonRegressor(target_bound=3.0), **given), Y),
     "certified": (accuracy_first, Y),
-    "tested": (lambda **given: accuracy_first(
-        criterion="brier", target=0.24, max_epsilon=INF, **given), Y),
-    "path": (lambda **given: accuracy_first(
-        DPLogisticRegression(alpha=0.1, classes=[0, 1], perturbation="output"),
-        method="above_threshold", max_epsilon=INF, **given), Y),
+    "tested": (
+        lambda **given: accuracy_first(criterion="brier", target=0.24, max_epsilon=INF, **given),
+        Y,
+    ),
+    "path": (
+        lambda **given: accuracy_first(
+            DPLogisticRegression(alpha=0.1, classes=[0, 1], perturbation="output"),
+            method="above_threshold",
+            max_epsilon=INF,
+            **given,
+        ),
+        Y,
+    ),
 }
 
 
@@ -112,9 +122,11 @@ def test_figures_are_of_the_pipeline_that_is_released(strategy):
         model = make_pipeline(
             DPBoundsScaler(50.0), Binarizer(), DPLogisticRegression(alpha=0.01, classes=[0, 1])
         )
-        varied = {"dplogisticregression__alpha": [0.01, 0.1]} if strategy == "data_independent" else {
-            "binarizer__threshold": thresholds
-        }
+        varied = (
+            {"dplogisticregression__alpha": [0.01, 0.1]}
+            if strategy == "data_independent"
+            else {"binarizer__threshold": thresholds}
+        )
         search = stability(model, 1000.0, varied, strategy=strategy, random_state=3)
         with pytest.warns(SeededNoiseWarning):
             search.fit(X[:n], Y[:n], **groups)
@@ -157,7 +169,9 @@ def test_pipelines_classes_and_rows_in_pieces():
     pipeline = make_pipeline(PolynomialFeatures(2), DPLogisticRegression(classes=[0, 1, 2]))
     grid = {"dplogisticregression__alpha": [0.01, 0.1]}
     chunks = RowChunks(
-        lambda i: X[1000 * i : 1000 * (i + 1)], lengths=[1000] * 4, n_columns=2,
+        lambda i: X[1000 * i : 1000 * (i + 1)],
+        lengths=[1000] * 4,
+        n_columns=2,
     )
     for rows in (X, chunks):
         found = stability(pipeline, grid=grid).fit(rows, Y + (X[:, 1] > 0)).evaluation_
@@ -202,11 +216,16 @@ def test_plans_forecast_how_well_the_model_will_be_known():
     assert "tell nothing (too few records at this epsilon for accuracy and roc_auc)." in small
 
 
-@pytest.mark.parametrize("cells", [
-    BinaryCells(np.arange(2), True), MulticlassCells(np.arange(4), True),
-    MulticlassCells(np.array(["a", "b", "c"]), False), RegressionCells((-3.0, 5.0)),
-    DensityCells.invented(),
-])
+@pytest.mark.parametrize(
+    "cells",
+    [
+        BinaryCells(np.arange(2), True),
+        MulticlassCells(np.arange(4), True),
+        MulticlassCells(np.array(["a", "b", "c"]), False),
+        RegressionCells((-3.0, 5.0)),
+        DensityCells.invented(),
+    ],
+)
 def test_forecasts_shrink_with_epsilon_and_records(cells):
     def reach(n, epsilon):
         return [e.high - e.low for e in forecast(cells, n, epsilon).values()]
@@ -266,10 +285,13 @@ def test_a_density_that_cannot_be_evaluated_is_refused_before_it_is_paid(tmp_pat
         cells_before(Normal(), 2)
 
 
-@pytest.mark.parametrize("search", [
-    stability(DPHistogramDensity(bounds=(-0.5, 0.5)), grid={"bin_width": [0.1, 0.2]}),
-    accuracy_first(DPHistogramDensity(bounds=(-0.5, 0.5), bin_width=0.5), target=0.1),
-])
+@pytest.mark.parametrize(
+    "search",
+    [
+        stability(DPHistogramDensity(bounds=(-0.5, 0.5)), grid={"bin_width": [0.1, 0.2]}),
+        accuracy_first(DPHistogramDensity(bounds=(-0.5, 0.5), bin_width=0.5), target=0.1),
+    ],
+)
 def test_densities(search):
     assert "log_gain" in search.plan(N, 2).messages[-1]
     found = search.fit(X).evaluation_

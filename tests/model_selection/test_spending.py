@@ -52,8 +52,9 @@ def test_the_steps_and_the_rest_add_up_to_epsilon():
     for _ in range(2_000):
         epsilon = rng.choice([round(rng.uniform(0.1, 5), 2), 10 ** rng.uniform(-6, 6)])
         steps = [epsilon * rng.choice([0.25, 0.1, rng.random() / 4, 1e-3]) for _ in range(3)]
-        shares = divide(epsilon, make_pipeline(*map(DPBoundsScaler, steps),
-            DPRidge(target_range=(-1, 1))))
+        shares = divide(
+            epsilon, make_pipeline(*map(DPBoundsScaler, steps), DPRidge(target_range=(-1, 1)))
+        )
         assert [loss.epsilon for loss in shares.steps] == steps and shares.total == epsilon
         total = math.fsum([*steps, shares.rest])
         assert math.nextafter(epsilon, 0.0) <= total <= epsilon
@@ -72,8 +73,11 @@ def test_epsilons_that_add_up_above_by_rounding(tmp_path):
     for i in range(12):
         epsilon = 2.48 if i == 0 else round(rng.uniform(0.01, 3), 2)
         search = StabilityGridSearchCV(
-            DPLinearSVC(classes=[0, 1]), {"alpha": ALPHAS[:2]}, epsilon=epsilon,
-            strategy="stability", cv=2,
+            DPLinearSVC(classes=[0, 1]),
+            {"alpha": ALPHAS[:2]},
+            epsilon=epsilon,
+            strategy="stability",
+            cv=2,
         )
         committed(search, tmp_path, str(i))
         assert search.privacy_.epsilon == epsilon
@@ -84,8 +88,11 @@ def test_steps_and_model_are_one_sum(epsilon, steps, tmp_path):
     # the parts add up to more than epsilon and the steps, by the last bit, if a tenth is for the choice
     steps = [DPBoundsScaler(epsilon=step) for step in steps]
     search = StabilityGridSearchCV(
-        make_pipeline(*steps, DPLinearSVC(classes=[0, 1])), {"dplinearsvc__alpha": ALPHAS[:2]},
-        epsilon=epsilon, strategy="stability", selection_fraction=0.1,
+        make_pipeline(*steps, DPLinearSVC(classes=[0, 1])),
+        {"dplinearsvc__alpha": ALPHAS[:2]},
+        epsilon=epsilon,
+        strategy="stability",
+        selection_fraction=0.1,
     )
     committed(search, tmp_path)
 
@@ -94,7 +101,8 @@ def test_steps_and_model_are_one_sum(epsilon, steps, tmp_path):
 def test_many_deltas_are_one_sum(delta, k, tmp_path):
     assert sum([delta] * k) < k * delta  # in floating point, one by one
     search = StabilityGridSearchCV(
-        DPRidge(delta=delta, norm="l2", target_range=(-1, 1)), {"alpha": np.geomspace(0.1, 1, k)},
+        DPRidge(delta=delta, norm="l2", target_range=(-1, 1)),
+        {"alpha": np.geomspace(0.1, 1, k)},
         strategy="budget_split",
     )
     committed(search, tmp_path)
@@ -103,7 +111,10 @@ def test_many_deltas_are_one_sum(delta, k, tmp_path):
 @pytest.mark.parametrize("epsilon, delta, k", [(2e-9, 2e-7, 5), (1e-5, 1e-10, 3), (1.0, 1e-6, 4)])
 def test_concentrated_shares_are_rounded_down(epsilon, delta, k, tmp_path):
     search = StabilityGridSearchCV(
-        DPLogisticRegression(classes=[0, 1]), {"alpha": np.geomspace(0.1, 1, k)},
-        epsilon=epsilon, delta=delta, strategy="budget_split",
+        DPLogisticRegression(classes=[0, 1]),
+        {"alpha": np.geomspace(0.1, 1, k)},
+        epsilon=epsilon,
+        delta=delta,
+        strategy="budget_split",
     )
     committed(search, tmp_path)

@@ -74,9 +74,13 @@ def test_folds_are_made_when_they_are_asked_for(cv, monkeypatch):
 
     splits, made = make_splits(cv, 20, STREAM), Split.__init__
     known = splits.cv
-    eager = make_splits(
-        Eager(known.n_splits, shuffle=known.shuffle, random_state=known.random_state), 20, STREAM
-    ) if known.shuffle else make_splits(list(known.split(np.zeros(20))), 20, STREAM)
+    eager = (
+        make_splits(
+            Eager(known.n_splits, shuffle=known.shuffle, random_state=known.random_state), 20, STREAM
+        )
+        if known.shuffle
+        else make_splits(list(known.split(np.zeros(20))), 20, STREAM)
+    )
     assert isinstance(eager, list) and len(splits) == len(eager)
     asked = []
     monkeypatch.setattr(Split, "__init__", lambda *args: asked.append(1) or made(*args))
@@ -93,9 +97,14 @@ def test_more_folds_than_records_are_refused_at_once():
         make_splits(5, 4, STREAM)
 
 
-@pytest.mark.parametrize(("attribute", "value", "message"), [
-    ("n_splits", 1, "empty part"), ("random_state", -1, "Seed"), ("random_state", 2**32, "Seed"),
-])
+@pytest.mark.parametrize(
+    ("attribute", "value", "message"),
+    [
+        ("n_splits", 1, "empty part"),
+        ("random_state", -1, "Seed"),
+        ("random_state", 2**32, "Seed"),
+    ],
+)
 def test_folds_that_there_cannot_be_are_refused_at_once(attribute, value, message):
     cv = KFold(3, shuffle=True, random_state=0)
     setattr(cv, attribute, value)
@@ -136,9 +145,13 @@ def test_no_part_may_name_a_person_twice():
             make_splits(split, 4, root_stream(0), persons=True)
 
 
-@pytest.mark.parametrize("cv", [
-    KFold(4, shuffle=True, random_state=0), ShuffleSplit(3, random_state=0),
-])
+@pytest.mark.parametrize(
+    "cv",
+    [
+        KFold(4, shuffle=True, random_state=0),
+        ShuffleSplit(3, random_state=0),
+    ],
+)
 def test_folds_are_kept_as_bits_and_give_the_same_indices(cv):
     n = 1001
     expected = list(cv.split(np.zeros((n, 1))))

@@ -38,30 +38,41 @@ NAME = "dplogisticregression__sample_weight"
 def search(estimator=MODEL, name="data_norm", **params):
     prefix = "dplogisticregression__" if estimator is PIPE else ""
     return StabilityGridSearchCV(
-        estimator, {f"{prefix}{name}": [1.0, 2.0]}, epsilon=5.0,
-        random_state=root_stream(0), **params,
+        estimator,
+        {f"{prefix}{name}": [1.0, 2.0]},
+        epsilon=5.0,
+        random_state=root_stream(0),
+        **params,
     )
 
 
 def accuracy_first(method, criterion):
     how = "output" if "above" in method else "objective"
-    model = DPLogisticRegression(
-        classes=[0, 1], alpha=0.1, max_sample_weight=1.2, perturbation=how
-    )
+    model = DPLogisticRegression(classes=[0, 1], alpha=0.1, max_sample_weight=1.2, perturbation=how)
     return AccuracyFirstSearchCV(
-        model, {"epsilon": [1.0, 10.0]}, target=0.4, method=method, criterion=criterion,
-        on_failure="last", random_state=root_stream(0),
+        model,
+        {"epsilon": [1.0, 10.0]},
+        target=0.4,
+        method=method,
+        criterion=criterion,
+        on_failure="last",
+        random_state=root_stream(0),
     )
 
 
 CASES = {
     **{name: search(strategy=name) for name in sorted(set(STRATEGIES) - {"data_independent"})},
     "data_independent": search(strategy="data_independent", name="alpha"),
-    **{f"{name} of a Pipeline": search(PIPE, strategy=name)
-       for name in ("stability", "data_split", "auto")},
-    **{f"{method} {criterion}": accuracy_first(method, criterion)
-       for method in ("certified", "doubling", "reduced_above_threshold", "predict_verify")
-       for criterion in ("excess_risk", "brier") if (method, criterion) != ("certified", "brier")},
+    **{
+        f"{name} of a Pipeline": search(PIPE, strategy=name)
+        for name in ("stability", "data_split", "auto")
+    },
+    **{
+        f"{method} {criterion}": accuracy_first(method, criterion)
+        for method in ("certified", "doubling", "reduced_above_threshold", "predict_verify")
+        for criterion in ("excess_risk", "brier")
+        if (method, criterion) != ("certified", "brier")
+    },
 }
 
 
@@ -115,9 +126,9 @@ def test_split_scores_are_those_of_models_alone(model, y, score):
         score = model.default_scoring
     splits = [(np.arange(200, N), np.arange(200)), (np.arange(0, N, 2), np.arange(1, N, 2))]
     one = trial(model.set_params(random_state=root_stream(1)))
-    (found,) = type(model).split_scores(
-        [one], score, X, Weighted(y, WEIGHT), Parts.from_splits(splits, X)
-    ).T
+    (found,) = (
+        type(model).split_scores([one], score, X, Weighted(y, WEIGHT), Parts.from_splits(splits, X)).T
+    )
     for value, (train, test) in zip(found, splits):
         fitted = one.fitted(X[train], Weighted(y[train], WEIGHT[train]))
         assert value == pytest.approx(score(fitted, X[test], y[test]), abs=1e-9)
@@ -176,9 +187,7 @@ def test_what_is_refused(estimator, params, error, said):
     if not isinstance(estimator, DPRidge):
         accuracy = AccuracyFirstSearchCV(estimator, {"epsilon": [1.0]}, target=1.0)
         prefix = "dplogisticregression__" if estimator is PIPE else ""
-        accuracy.set_params(
-            param_grid={f"{prefix}epsilon": [1.0]}, **{f"estimator__{prefix}alpha": 0.1}
-        )
+        accuracy.set_params(param_grid={f"{prefix}epsilon": [1.0]}, **{f"estimator__{prefix}alpha": 0.1})
         with pytest.raises(error, match=said):
             accuracy.fit(X, Y, **params)
 

@@ -67,9 +67,7 @@ def ridge_scales(model, n, d):
     if model.perturbation == "covariance":
         loss = gaussian_mu(EPSILON, model.delta) if model.delta else EPSILON
         rows, columns = np.nonzero(released_entries(d - 1, d + 1))
-        weights = statistic_noise(
-            d - 1, fit_intercept=True, norm="l2", epsilon=1.0, delta=0.0
-        ).weights
+        weights = statistic_noise(d - 1, fit_intercept=True, norm="l2", epsilon=1.0, delta=0.0).weights
         scale = statistic_sensitivity(True, "l2") / loss * np.where(rows == columns, 1, 0.5**0.5)
         return scale / weights[rows] / weights[columns], loss
     s = scales_of(model, n, d - 1)
@@ -81,14 +79,23 @@ def ridge_scales(model, n, d):
 
 
 MODELS = [
-    *(kind(EPSILON, perturbation=perturbation, classes=classes, alpha=0.1)
-      for kind in (DPLogisticRegression, DPLinearSVC)
-      for perturbation in ("output", "objective") for classes in ([0, 1], [0, 1, 2])),
-    *(DPRidge(EPSILON, perturbation=perturbation, norm="l2", alpha=0.1, delta=delta,
-        target_range=(-1, 1))
-      for perturbation, delta in (
-          ("output", 0), ("objective", 0), ("covariance", 0), ("covariance", 1e-5)
-      )),
+    *(
+        kind(EPSILON, perturbation=perturbation, classes=classes, alpha=0.1)
+        for kind in (DPLogisticRegression, DPLinearSVC)
+        for perturbation in ("output", "objective")
+        for classes in ([0, 1], [0, 1, 2])
+    ),
+    *(
+        DPRidge(
+            EPSILON, perturbation=perturbation, norm="l2", alpha=0.1, delta=delta, target_range=(-1, 1)
+        )
+        for perturbation, delta in (
+            ("output", 0),
+            ("objective", 0),
+            ("covariance", 0),
+            ("covariance", 1e-5),
+        )
+    ),
 ]
 
 
@@ -104,7 +111,7 @@ def test_noise_pays_for_rounding_in_every_place(model, fineness, released, monke
     rng, n, d = np.random.default_rng(0), 50, 4
     X, y = rng.normal(size=(n, d - 1)), rng.integers(len(getattr(model, "classes", [0, 1])), size=n)
     fitted(with_noise(model, np.ones_like), X, y)
-    (noise, step), = released
+    ((noise, step),) = released
     ridge, k = isinstance(model, DPRidge), 1 if y.max() == 1 else 3
     scales, loss = ridge_scales(model, n, d) if ridge else linear_scales(model, n, d, k)
     step = float(np.ravel(step)[0])
@@ -118,7 +125,8 @@ def test_noise_pays_for_rounding_in_every_place(model, fineness, released, monke
 def test_noise_of_all_levels_pays_for_one_rounding(how, fineness, released, monkeypatch):
     monkeypatch.setattr(gate, "FINENESS", fineness)
     monkeypatch.setattr(
-        SensitivityNoise, "_standard",
+        SensitivityNoise,
+        "_standard",
         lambda self, generator, levels: lambda epsilon: np.ones(self.shape),
     )
     k, scales = 3, np.array([5.0, 1.0, 2.0, 0.7])
@@ -150,10 +158,17 @@ def test_certificates_count_what_rounding_moves(kind, perturbation, monkeypatch)
     All coordinates are equal, so that they move together.
     """
     n, d, ridge = 40, 4, kind is DPRidge
-    model = with_noise(kind(
-        10.0, perturbation=perturbation, norm="l2", alpha=1.0, fit_intercept=False,
-        **({"target_range": (-1, 1)} if ridge else {"classes": [0, 1]}),
-    ), np.zeros_like)
+    model = with_noise(
+        kind(
+            10.0,
+            perturbation=perturbation,
+            norm="l2",
+            alpha=1.0,
+            fit_intercept=False,
+            **({"target_range": (-1, 1)} if ridge else {"classes": [0, 1]}),
+        ),
+        np.zeros_like,
+    )
     bare = (model.problem().gradient_change() if ridge else 2.0) / n / scales_of(model, n, d).mu
     for fineness in range(0, -40, -1):
         monkeypatch.setattr(gate, "FINENESS", fineness)
@@ -206,7 +221,8 @@ def test_bounds_on_the_excess_count_rounding(kind, perturbation, monkeypatch):
     assert 0 < excess <= form.excess_bound(PublicShape(n, 1), 1e6)
     whole = Perturbation.on_grid
     monkeypatch.setattr(
-        Perturbation, "on_grid",
+        Perturbation,
+        "on_grid",
         lambda *scales, **public: replace(whole(*scales, **public), rounding=0.0),
     )
     assert excess > form.excess_bound(PublicShape(n, 1), 1e6)
@@ -216,6 +232,6 @@ def test_models_that_are_solved_together_have_steps_of_their_own(released):
     X, y = np.random.default_rng(0).normal(size=(50, 3)), np.arange(50) % 2
     models = [DPLogisticRegression(epsilon, classes=[0, 1], random_state=0) for epsilon in (1e-3, 1e3)]
     solved(models, X, y)
-    (_, steps), = released
+    ((_, steps),) = released
     own = [scales_of(model, 50, 3).step for model in models]
     assert np.ravel(steps).tolist() == own and own[0] > own[1]

@@ -12,10 +12,19 @@ def draw(random_state=None):
     return as_generator(random_state).standard_normal(4).tolist()
 
 
-@pytest.mark.parametrize("make", [
-    int, lambda: 7, lambda: 2**80, lambda: np.int64(3), lambda: np.random.SeedSequence(5),
-    lambda: InnerStream(bytes(32)), lambda: np.random.RandomState(5), lambda: np.random.default_rng(5),
-])
+@pytest.mark.parametrize(
+    "make",
+    [
+        int,
+        lambda: 7,
+        lambda: 2**80,
+        lambda: np.int64(3),
+        lambda: np.random.SeedSequence(5),
+        lambda: InnerStream(bytes(32)),
+        lambda: np.random.RandomState(5),
+        lambda: np.random.default_rng(5),
+    ],
+)
 def test_seeds_repeat_and_what_has_a_state_advances(make):
     assert draw(make()) == draw(make())
     given = make()

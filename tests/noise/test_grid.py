@@ -146,7 +146,7 @@ def test_the_grid_is_a_power_of_two_from_public_numbers():
 def test_the_law_is_that_of_laplace_noise():
     noisy = grid_laplace(as_generator(3), np.full(N, 0.1), 0.7, 1.0)
     # 100,000 values on the grid cost some scale, which this states
-    wider = 0.7 * (1 + N * 2.0 ** -FINENESS / 0.7)
+    wider = 0.7 * (1 + N * 2.0**-FINENESS / 0.7)
     assert stats.kstest(noisy - 0.1, stats.laplace(scale=wider).cdf).pvalue > ALARM
     unequal = grid_laplace(as_generator(3), np.zeros((N, 2)), [0.1, 10.0], 1.0)
     assert np.median(np.abs(unequal), axis=0) == pytest.approx(np.log(2) * np.array([0.1, 10]), rel=0.03)
@@ -215,9 +215,12 @@ def test_batches_of_digits_do_not_matter(monkeypatch):
 def test_few_and_many_rates_give_the_same_digits(rates, monkeypatch):
     rates = np.random.default_rng(1).choice(rates, size=3000)
     together = geometric(as_generator(1), 3000, rates)
-    monkeypatch.setattr("dpselect.noise.grid._limits_of", lambda different, which, n_digits: (
-        lambda part: (_limits(different[which[part]], n_digits), slice(None))
-    ))
+    monkeypatch.setattr(
+        "dpselect.noise.grid._limits_of",
+        lambda different, which, n_digits: (
+            lambda part: (_limits(different[which[part]], n_digits), slice(None))
+        ),
+    )
     np.testing.assert_array_equal(geometric(as_generator(1), 3000, rates), together)
 
 
@@ -243,8 +246,10 @@ def two_values(scales=1.0, epsilon=1.0):
 
 
 BAD = {
-    "rate": (lambda rate: geometric(as_generator(), np.shape(rate), rate),
-             [np.nan, 0.0, -1.0, 2.0**-62, [0.1, np.nan]]),
+    "rate": (
+        lambda rate: geometric(as_generator(), np.shape(rate), rate),
+        [np.nan, 0.0, -1.0, 2.0**-62, [0.1, np.nan]],
+    ),
     "ratio": (lambda ratio: discrete_laplace(as_generator(), 3, ratio), [np.nan, -0.5, 1.0, 1.5]),
     "scales": (two_values, [np.nan, 0.0, [1.0, -1.0], 1e-310]),
     "epsilon": (lambda epsilon: two_values(epsilon=epsilon), [np.nan, -1.0, 0.0]),

@@ -71,23 +71,36 @@ DRAW = {
     "DPBoundsScaler": partial(fits, DPBoundsScaler()),
     "DPBoundsScaler in a search": step_of_a_search,
     "StabilityGridSearchCV": partial(fits, StabilityGridSearchCV(MODEL, {"alpha": [0.1, 1.0]})),
-    "AccuracyFirstSearchCV": partial(fits, AccuracyFirstSearchCV(
-        clone(MODEL).set_params(alpha=0.1), {"epsilon": [1.0, 2.0]}, target=0.9, on_failure="last",
-    )),
+    "AccuracyFirstSearchCV": partial(
+        fits,
+        AccuracyFirstSearchCV(
+            clone(MODEL).set_params(alpha=0.1),
+            {"epsilon": [1.0, 2.0]},
+            target=0.9,
+            on_failure="last",
+        ),
+    ),
     "Thresholdout": lambda seed: Thresholdout(random_state=seed).fit(X, X_holdout=HELD),
-    "ThresholdoutFeatureSelector": partial(fits, ThresholdoutFeatureSelector(
-        DPLogisticRegression(np.inf, classes=[0, 1]), n_features_to_select=1, noise_rate=0.05
-    )),
+    "ThresholdoutFeatureSelector": partial(
+        fits,
+        ThresholdoutFeatureSelector(
+            DPLogisticRegression(np.inf, classes=[0, 1]), n_features_to_select=1, noise_rate=0.05
+        ),
+    ),
     "evaluate": lambda seed: evaluate(FITTED, HELD, Y, epsilon=1.0, random_state=seed),
     "coef_interval": lambda seed: coef_interval(
         FITTED, HELD, Y, epsilon=1.0, n_samples=200, random_state=seed
     ),
 }
 SEEDS = {
-    "int": lambda: 0, "RandomState": lambda: np.random.RandomState(0),
-    "root_stream(0)": lambda: root_stream(0), "root_stream()": root_stream,
-    "child": lambda: root_stream(0).child("a"), "for_release": lambda: root_stream(0).for_release(),
-    "key": lambda: InnerStream(bytes(32)), "released key": lambda: InnerStream(bytes(32), True),
+    "int": lambda: 0,
+    "RandomState": lambda: np.random.RandomState(0),
+    "root_stream(0)": lambda: root_stream(0),
+    "root_stream()": root_stream,
+    "child": lambda: root_stream(0).child("a"),
+    "for_release": lambda: root_stream(0).for_release(),
+    "key": lambda: InnerStream(bytes(32)),
+    "released key": lambda: InnerStream(bytes(32), True),
     "grandchild": lambda: root_stream(root_stream(0)).for_release().child("a", 1),
 }
 # they draw no noise of their own for a release
@@ -103,7 +116,9 @@ def takes_random_state(found):
 
 def test_no_class_or_function_is_forgotten():
     found = {
-        name for module in (dpselect, dpselect.preprocessing) for name in module.__all__
+        name
+        for module in (dpselect, dpselect.preprocessing)
+        for name in module.__all__
         if takes_random_state(getattr(module, name))
     }
     assert found - OTHERS == {name for name in DRAW if " " not in name}

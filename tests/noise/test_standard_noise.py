@@ -23,10 +23,15 @@ def test_spherical_laplace(d):
         assert stats.kstest((cosine + 1) / 2, law.cdf).pvalue > ALARM
 
 
-@pytest.mark.parametrize("noise_sample, law", [
-    (laplace, stats.laplace()), (exponential, stats.expon()), (gaussian, stats.norm()),
-    (gumbel, stats.gumbel_r()),
-])
+@pytest.mark.parametrize(
+    "noise_sample, law",
+    [
+        (laplace, stats.laplace()),
+        (exponential, stats.expon()),
+        (gaussian, stats.norm()),
+        (gumbel, stats.gumbel_r()),
+    ],
+)
 def test_laws(noise_sample, law):
     r = noise_sample(as_generator(1), (N // 2, 2))
     assert r.shape == (N // 2, 2)

@@ -78,11 +78,14 @@ def test_one_transform_and_remembered(dimension, largest, monkeypatch):
     assert len(sizes) == 1 and sizes[0] <= largest
 
 
-@pytest.mark.parametrize("norm, unit", [
-    ("l1", lambda n, d: laplace(as_generator(0), (n, d))),
-    ("l2", lambda n, d: spherical_laplace(as_generator(0), n, d)),
-    ("gaussian", lambda n, d: gaussian(as_generator(0), (n, d))),
-])
+@pytest.mark.parametrize(
+    "norm, unit",
+    [
+        ("l1", lambda n, d: laplace(as_generator(0), (n, d))),
+        ("l2", lambda n, d: spherical_laplace(as_generator(0), n, d)),
+        ("gaussian", lambda n, d: gaussian(as_generator(0), (n, d))),
+    ],
+)
 @pytest.mark.parametrize("dimension", [1, 2, 7, 40])
 def test_noise_length_is_that_of_the_samples(norm, unit, dimension):
     if norm == "l2":

@@ -57,9 +57,7 @@ def by_processes(kind, source, n_tasks):
     with context.Pool(1) as early:
         found = [batch(source) for _ in range(share)]
         with context.Pool(1) as amid:
-            waiting = [
-                pool.map_async(batch, [source] * share, chunksize=1) for pool in (early, amid)
-            ]
+            waiting = [pool.map_async(batch, [source] * share, chunksize=1) for pool in (early, amid)]
             # both draw at the same time as the parent
             found += [batch(source) for _ in range(share)]
             with context.Pool(1) as late:
@@ -90,7 +88,8 @@ def by_threads(source, n_tasks):
 
     # one patch for all threads: of several, the last one to end would leave another's in place
     with (
-        ThreadPoolExecutor(2) as early, ThreadPoolExecutor(2) as late,
+        ThreadPoolExecutor(2) as early,
+        ThreadPoolExecutor(2) as late,
         mock.patch.object(secrets, "token_bytes", token_bytes),
     ):
         found = list(early.map(task, range(share)))

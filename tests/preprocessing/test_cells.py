@@ -11,13 +11,31 @@ import pytest
 from dpselect.preprocessing.table_cells import GAP, UNLISTED, as_number, read_codes, read_numbers
 
 
-@pytest.mark.parametrize("cell, number", [
-    (1, 1), (1.0, 1), (True, 1), (np.bool_(True), 1), ("1", 1), (" 1.0", 1), ("True", 1), ("FALSE", 0),
-    (Decimal("1.5"), 1.5), (Fraction(1, 2), 0.5), ("1e3", 1000), (10**400, math.inf),
-    (-(10**400), -math.inf), (2**53 + 1, 2**53),
-    ("a", None), ("1_000", None), (b"1", None), ([1], None), (1j, None),
-    (datetime.date(2020, 1, 1), None),
-])
+@pytest.mark.parametrize(
+    "cell, number",
+    [
+        (1, 1),
+        (1.0, 1),
+        (True, 1),
+        (np.bool_(True), 1),
+        ("1", 1),
+        (" 1.0", 1),
+        ("True", 1),
+        ("FALSE", 0),
+        (Decimal("1.5"), 1.5),
+        (Fraction(1, 2), 0.5),
+        ("1e3", 1000),
+        (10**400, math.inf),
+        (-(10**400), -math.inf),
+        (2**53 + 1, 2**53),
+        ("a", None),
+        ("1_000", None),
+        (b"1", None),
+        ([1], None),
+        (1j, None),
+        (datetime.date(2020, 1, 1), None),
+    ],
+)
 def test_numbers(cell, number):
     assert as_number(cell) == number
 

@@ -30,10 +30,22 @@ def on(step, columns):
     return ColumnTransformer([("part", step, columns)])
 
 
-@pytest.mark.parametrize("columns", [
-    ["n"], "n", [0], 0, slice(0, 1), slice("n", "n"), slice(None, "n"), [True, False, False], [-3],
-    np.array(["n"]), [],
-])
+@pytest.mark.parametrize(
+    "columns",
+    [
+        ["n"],
+        "n",
+        [0],
+        0,
+        slice(0, 1),
+        slice("n", "n"),
+        slice(None, "n"),
+        [True, False, False],
+        [-3],
+        np.array(["n"]),
+        [],
+    ],
+)
 def test_a_selection_of_columns(columns):
     check_kinds(on(NUMBER, columns), FORM)
     check_kinds(on(FILL, columns), FORM)
@@ -42,37 +54,49 @@ def test_a_selection_of_columns(columns):
             check_kinds(on(TEXT, columns), FORM)
 
 
-@pytest.mark.parametrize("step", [
-    on(NUMBER, ["t"]),
-    on(NUMBER, slice("t", None)),
-    on(on(NUMBER, ["u"]), ["t", "u"]),
-    on(OrdinalEncoder(categories=[[0], [0, np.nan]]), ["n", "u"]),
-    on(FILL, ["n", "t"]),
-    make_pipeline(SimpleImputer(strategy="constant", fill_value="none"), on(NUMBER, [2])),
-    make_pipeline("passthrough", FeatureUnion([("part", OneHotEncoder(categories=[[0], [0], ["a"]]))])),
-    ColumnTransformer([("part", "drop", ["n", "t"])], remainder=NUMBER),
-    MissingIndicator(features="all", missing_values=-1),
-    SimpleImputer(strategy="constant", fill_value="none", missing_values=0),
-])
+@pytest.mark.parametrize(
+    "step",
+    [
+        on(NUMBER, ["t"]),
+        on(NUMBER, slice("t", None)),
+        on(on(NUMBER, ["u"]), ["t", "u"]),
+        on(OrdinalEncoder(categories=[[0], [0, np.nan]]), ["n", "u"]),
+        on(FILL, ["n", "t"]),
+        make_pipeline(SimpleImputer(strategy="constant", fill_value="none"), on(NUMBER, [2])),
+        make_pipeline(
+            "passthrough", FeatureUnion([("part", OneHotEncoder(categories=[[0], [0], ["a"]]))])
+        ),
+        ColumnTransformer([("part", "drop", ["n", "t"])], remainder=NUMBER),
+        MissingIndicator(features="all", missing_values=-1),
+        SimpleImputer(strategy="constant", fill_value="none", missing_values=0),
+    ],
+)
 def test_numbers_for_text_are_refused(step):
     with pytest.raises(ValueError, match="Step '.*' .*number.*holds text.*ColumnTransformer"):
         check_kinds(step, FORM)
 
 
-@pytest.mark.parametrize("step", [
-    OneHotEncoder(categories=[[0, np.nan], ["a", None], [1, "a"]]),
-    on(NUMBER, ["unknown"]),  # scikit-learn says so
-    on(NUMBER, [7]),
-    make_pipeline(on(PolynomialFeatures(), ["n"]), OneHotEncoder(categories=[[1], [1]])),
-    "passthrough",
-])
+@pytest.mark.parametrize(
+    "step",
+    [
+        OneHotEncoder(categories=[[0, np.nan], ["a", None], [1, "a"]]),
+        on(NUMBER, ["unknown"]),  # scikit-learn says so
+        on(NUMBER, [7]),
+        make_pipeline(on(PolynomialFeatures(), ["n"]), OneHotEncoder(categories=[[1], [1]])),
+        "passthrough",
+    ],
+)
 def test_others_pass(step):
     check_kinds(step, FORM)
 
 
-@pytest.mark.parametrize("step", [
-    OneHotEncoder(categories=[[np.nan]]), OrdinalEncoder(categories=[[None]]),
-])
+@pytest.mark.parametrize(
+    "step",
+    [
+        OneHotEncoder(categories=[[np.nan]]),
+        OrdinalEncoder(categories=[[None]]),
+    ],
+)
 def test_an_encoder_that_takes_either_kind_is_refused(step):
     for column in "nt":
         with pytest.raises(ValueError, match="no category that is a number or a text"):
@@ -117,9 +141,7 @@ def test_steps_behind_new_columns_are_watched(place):
         fit(step, PublicRows(form.dummies(), form))
 
 
-CODES = OrdinalEncoder(
-    categories=[["a", "b"]], handle_unknown="use_encoded_value", unknown_value=-1
-)
+CODES = OrdinalEncoder(categories=[["a", "b"]], handle_unknown="use_encoded_value", unknown_value=-1)
 
 
 def test_what_a_step_is_given_is_what_those_before_it_make():
@@ -139,6 +161,12 @@ def test_steps_before_a_private_one_are_checked():
 
 def test_all_are_named():
     with pytest.raises(ValueError, match="'first' .*; Step 'second' "):
-        check_kinds(FeatureUnion([
-            ("first", OneHotEncoder(categories=[["a"], ["a"], ["a"]])), ("second", FILL),
-        ]), FORM)
+        check_kinds(
+            FeatureUnion(
+                [
+                    ("first", OneHotEncoder(categories=[["a"], ["a"], ["a"]])),
+                    ("second", FILL),
+                ]
+            ),
+            FORM,
+        )

@@ -80,8 +80,10 @@ SAFE = [
     make_pipeline(BoundedScaler((0, 1)), PolynomialFeatures()),
     FeatureUnion([("one", RBFSampler(gamma=1.0)), ("two", "passthrough"), ("three", "drop")]),
     ColumnTransformer(
-        [("n", BoundedScaler((0, 1)), ["n"]),
-         ("c", OneHotEncoder(categories=[["a"]], handle_unknown="ignore"), ["c"])],
+        [
+            ("n", BoundedScaler((0, 1)), ["n"]),
+            ("c", OneHotEncoder(categories=[["a"]], handle_unknown="ignore"), ["c"]),
+        ],
         sparse_threshold=0,
     ),
 ]
@@ -109,8 +111,10 @@ UNSAFE = [
     (TfidfTransformer(), "write use_idf=False"),
     (SplineTransformer(), "give knots="),
     (SplineTransformer(knots="quantile"), "give knots="),
-    (ColumnTransformer([("s", SplineTransformer(knots=[[0.0], [1.0]], sparse_output=True), [0])]),
-     "sparse_threshold=0"),
+    (
+        ColumnTransformer([("s", SplineTransformer(knots=[[0.0], [1.0]], sparse_output=True), [0])]),
+        "sparse_threshold=0",
+    ),
     (OwnStep(), "trusted_steps=\\[OwnStep\\]"),
     (make_pipeline(BoundedScaler((0, 1)), StandardScaler()), "standardscaler"),
     (FeatureUnion([("p", PCA())]), "Step 'p'"),
@@ -132,8 +136,10 @@ UNSAFE = [
     (ColumnTransformer([("n", MissingIndicator(features="all"), [0])]), "sparse_threshold=0"),
     (OwnUnion([("one", BoundedScaler((0, 1)))]), "container of its own kind"),
     (FrozenEstimator(BoundedScaler((0, 1))), "trusted_steps"),
-    (ColumnTransformer([("c", OneHotEncoder(categories=[["a"]], handle_unknown="ignore"), [0])]),
-     "sparse_threshold=0"),
+    (
+        ColumnTransformer([("c", OneHotEncoder(categories=[["a"]], handle_unknown="ignore"), [0])]),
+        "sparse_threshold=0",
+    ),
 ]
 
 

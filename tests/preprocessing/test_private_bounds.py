@@ -25,10 +25,14 @@ from dpselect.preprocessing.private_bounds import bound_grid, cell_utility, rank
 @pytest.fixture(scope="module")
 def X():
     rng = np.random.default_rng(0)
-    return np.column_stack([
-        rng.uniform(18, 90, 30_000), rng.lognormal(10, 1, 30_000), -rng.uniform(0, 1e-6, 30_000),
-        np.full(30_000, 7.0),
-    ])
+    return np.column_stack(
+        [
+            rng.uniform(18, 90, 30_000),
+            rng.lognormal(10, 1, 30_000),
+            -rng.uniform(0, 1e-6, 30_000),
+            np.full(30_000, 7.0),
+        ]
+    )
 
 
 def seeded(X, seed=0, **parameters):
@@ -167,7 +171,8 @@ def test_it_is_fitted_once(records, monkeypatch):
         DPBoundsScaler, "fit", lambda self, X, y=None: (fits.append(len(X)), original(self, X, y))[1]
     )
     pipeline = make_pipeline(
-        ColumnTransformer([("n", DPBoundsScaler(0.5), [0, 1])]), PolynomialFeatures(2),
+        ColumnTransformer([("n", DPBoundsScaler(0.5), [0, 1])]),
+        PolynomialFeatures(2),
         DPLogisticRegression(classes=[0, 1]),
     )
     search = StabilityGridSearchCV(
@@ -194,20 +199,40 @@ ALPHAS = {"dplogisticregression__alpha": [0.1, 1.0]}
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("search", [
-    *(StabilityGridSearchCV(None, ALPHAS, strategy=strategy, epsilon=2.0) for strategy in STRATEGIES),
-    *(AccuracyFirstSearchCV(None, {"dplogisticregression__epsilon": [1.0, 10.0]}, target=0.5,
-                            method=method, max_epsilon=np.inf, on_failure="last")
-      for method in ("certified", "doubling")),
-], ids=lambda search: getattr(search, "strategy", "accuracy first"))
+@pytest.mark.parametrize(
+    "search",
+    [
+        *(
+            StabilityGridSearchCV(None, ALPHAS, strategy=strategy, epsilon=2.0)
+            for strategy in STRATEGIES
+        ),
+        *(
+            AccuracyFirstSearchCV(
+                None,
+                {"dplogisticregression__epsilon": [1.0, 10.0]},
+                target=0.5,
+                method=method,
+                max_epsilon=np.inf,
+                on_failure="last",
+            )
+            for method in ("certified", "doubling")
+        ),
+    ],
+    ids=lambda search: getattr(search, "strategy", "accuracy first"),
+)
 def test_labels_that_are_learned_are_those_that_are_given(search):
     """Each of them is one problem more for the noise."""
     X = np.random.default_rng(0).normal(size=(1000, 3))
     y = np.argmax(np.c_[X, -X.sum(axis=1)], axis=1)
     learned, given = (
-        clone(search).set_params(random_state=0, estimator=make_pipeline(
-            DPBoundsScaler(0.5), DPLogisticRegression(alpha=0.1, classes=classes)
-        )).fit(X, y)
+        clone(search)
+        .set_params(
+            random_state=0,
+            estimator=make_pipeline(
+                DPBoundsScaler(0.5), DPLogisticRegression(alpha=0.1, classes=classes)
+            ),
+        )
+        .fit(X, y)
         for classes in (None, range(4))
     )
     for name, column in getattr(given, "cv_results_", {}).items():
@@ -251,9 +276,7 @@ def test_plan_needs_no_bounds():
 @pytest.mark.parametrize("epsilon, delta, p", [(1.0, 1e-6, 10), (0.1, 1e-9, 40), (3.0, 1e-4, 4)])
 def test_with_a_delta_all_choices_together_cost_what_is_stated(epsilon, delta, p):
     shape = PublicShape(1000, p)
-    calibration, pure = (
-        DPBoundsScaler(epsilon, delta=d).calibration(shape) for d in (delta, 0.0)
-    )
+    calibration, pure = (DPBoundsScaler(epsilon, delta=d).calibration(shape) for d in (delta, 0.0))
     assert calibration.delta == delta and calibration.scale < 0.95 * pure.scale
     event = calibration.event()
     # a cell that misses by a record more is exp(epsilon / 2) times less likely

@@ -64,8 +64,13 @@ WRONG = {
     "empty": (None, "it is not filled in"),
     "a number": (3, "it is neither bounds nor a list of categories"),
     "upside down": ((1, 0), "its bounds are not two finite numbers low < high"),
-    "dates": ((datetime.date.min, datetime.date.max), "its bounds are not two finite numbers "
-              "low < high, and of dates these are the days since a public one"),
+    "dates": (
+        (datetime.date.min, datetime.date.max),
+        (
+            "its bounds are not two finite numbers "
+            "low < high, and of dates these are the days since a public one"
+        ),
+    ),
     "flat": ((1e16, 1e16 + 1), "its bounds are not"),
     "endless": ((0, float("inf")), "its bounds are not"),
     "text": ((0, "1"), "its bounds are not"),
@@ -80,9 +85,11 @@ WRONG = {
     "both": ({"bounds": (0, 1), "categories": ["a", "b"]}, "it needs either bounds or categories"),
     "much": (
         {"bounds": (0, 1), "transform": "sqrt", "fill": 3, "unit": 5, "missing": "no", "loud": 1},
-        "its transform is not one of [None, 'log1p', 'arcsinh'], and its 'missing' is neither True nor "
-        "False, and its fill is no number between the bounds, and its unit is no text, and it has "
-        "'loud', which means nothing there",
+        (
+            "its transform is not one of [None, 'log1p', 'arcsinh'], and its 'missing' is neither True "
+            "nor False, and its fill is no number between the bounds, and its unit is no text, and it "
+            "has 'loud', which means nothing there"
+        ),
     ),
     "fill": ({"bounds": (0, 1), "fill": 0.5}, "it has a fill, and no 'missing': True"),
     "unit": ({"categories": ["a", "b"], "unit": "m"}, "it has 'unit', which means nothing there"),
@@ -103,14 +110,17 @@ def test_all_mistakes_at_once():
     assert not any(name in str(caught.value) for name in KNOWN if name not in ("fill", "age"))
 
 
-@pytest.mark.parametrize("text, said", [
-    ("{", r"is not valid JSON \(line 1\)"),
-    (b"\xff\xfe", "is not valid JSON,"),
-    ("[1]", "no JSON object"),
-    ("{}", "is empty"),
-    ('{"a": [0, 1], "a ": [1, 0]}', r"of 'a' \(it is there twice\), of column 'a' \(its bounds"),
-    (None, "cannot be read"),
-])
+@pytest.mark.parametrize(
+    "text, said",
+    [
+        ("{", r"is not valid JSON \(line 1\)"),
+        (b"\xff\xfe", "is not valid JSON,"),
+        ("[1]", "no JSON object"),
+        ("{}", "is empty"),
+        ('{"a": [0, 1], "a ": [1, 0]}', r"of 'a' \(it is there twice\), of column 'a' \(its bounds"),
+        (None, "cannot be read"),
+    ],
+)
 def test_files_that_say_nothing(text, said, tmp_path):
     path = tmp_path / "schema.json"
     if text is not None:

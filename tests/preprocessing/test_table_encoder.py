@@ -45,13 +45,24 @@ def test_features_and_their_names():
         "pay": {"bounds": (0, 1e6), "transform": "log1p", "missing": True},
     }
     encoder = TableEncoder(
-        schema, expansion=2, categories="onehot", cut_points={"age": [18, 65]}, pairs=[("age", "pay")],
+        schema,
+        expansion=2,
+        categories="onehot",
+        cut_points={"age": [18, 65]},
+        pairs=[("age", "pay")],
     )
     rows = encoder.fit_transform([[17, "b", None], [200, "a", 1e6], [65, "c", 0]])
     names = encoder.get_feature_names_out().tolist()
     assert names == [
-        "age_0 to 18", "age_18 to 65", "age_65 to 120", "job_a", "job_b", "pay_cos1", "pay_cos2",
-        "pay_missing", "age*pay",
+        "age_0 to 18",
+        "age_18 to 65",
+        "age_65 to 120",
+        "job_a",
+        "job_b",
+        "pay_cos1",
+        "pay_cos2",
+        "pay_missing",
+        "age*pay",
     ]
     expected = [
         [1, 0, 0, 0, 1, 0, 0, 1, 0],
@@ -103,10 +114,13 @@ def test_schemas_of_every_kind(tmp_path):
     assert every.max_norm("l1") == 2 * (1 + 0.5**0.5)
 
 
-@pytest.mark.parametrize("columns, code", [
-    ({f"c{j}": (0, 1) for j in range(20)}, "simplex"),  # spherical noise is the shorter one
-    ({"age": (0, 9), "place": [str(i) for i in range(200)]}, "onehot"),  # independent noise is
-])
+@pytest.mark.parametrize(
+    "columns, code",
+    [
+        ({f"c{j}": (0, 1) for j in range(20)}, "simplex"),  # spherical noise is the shorter one
+        ({"age": (0, 9), "place": [str(i) for i in range(200)]}, "onehot"),  # independent noise is
+    ],
+)
 def test_the_expansion_follows_the_records_times_epsilon(columns, code):
     X = [[0] * len(columns)]
 
@@ -160,9 +174,7 @@ def test_sparse_output():
 
 def test_features_of_one_name_are_refused():
     with pytest.raises(ValueError, match=r"features of one name, \['a_b_c'\]"):
-        TableEncoder(
-            {"a": ["x", "b_c"], "a_b": ["c", "d"]}, categories="onehot"
-        ).fit([["x", "c"]])
+        TableEncoder({"a": ["x", "b_c"], "a_b": ["c", "d"]}, categories="onehot").fit([["x", "c"]])
 
 
 # --- no record reaches another's row
@@ -170,7 +182,15 @@ def test_features_of_one_name_are_refused():
 WHOLE = [[i % 3, i % 2] for i in range(12)]
 # what the record that differs may hold
 OTHERS = [
-    [2, 1], [1.5, 1], [None, 1], [True, 0], [10**12, 1], [2, 0.5], [2, None], ["a text", 1], ["?", 1],
+    [2, 1],
+    [1.5, 1],
+    [None, 1],
+    [True, 0],
+    [10**12, 1],
+    [2, 0.5],
+    [2, None],
+    ["a text", 1],
+    ["?", 1],
 ]
 
 
@@ -204,14 +224,13 @@ def test_no_record_changes_anothers_row_or_what_is_kept(container, encoder):
 
 def test_the_broken_twin_compares_cells_as_they_are_stored(monkeypatch):
     """A gap makes "1.0" of 1, and is caught where containers convert whole columns."""
+
     def as_stored(value, texts, numbers):
         return texts.get(str(value), cells.UNLISTED)
 
     assert reached("pandas objects", SEARCHED[0])[1] == 0
     monkeypatch.setattr(cells, "_code", as_stored)
-    monkeypatch.setattr(
-        cells, "as_number", lambda value: value if isinstance(value, float) else np.nan
-    )
+    monkeypatch.setattr(cells, "as_number", lambda value: value if isinstance(value, float) else np.nan)
     assert reached("list", SEARCHED[0])[1] > 0
 
 
@@ -274,10 +293,13 @@ def test_refused_cells_are_not_quoted(cell):
 # --- norms
 
 
-@pytest.mark.parametrize("encoder", [
-    *SEARCHED,
-    TableEncoder({**SCHEMA, "age": (0, 9)}, expansion=4, pairs=[("visits", "age")], n_fourier=5),
-])
+@pytest.mark.parametrize(
+    "encoder",
+    [
+        *SEARCHED,
+        TableEncoder({**SCHEMA, "age": (0, 9)}, expansion=4, pairs=[("visits", "age")], n_fourier=5),
+    ],
+)
 def test_norms_are_public_and_hold(encoder):
     width = len(encoder.schema)
     rng = np.random.default_rng(0)

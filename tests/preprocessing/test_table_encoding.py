@@ -14,10 +14,14 @@ from dpselect.rows import cutting
 LABELS = [0.5, 0.0, 3.0, 2.0, 1.0, 7.0, 0.25]
 TEXTS = ["a", " b", None, "1", "c", "?", "a"]
 NUMBERS = [0.0, 2.0, None, 1.0, 3.0, 7.0, 2.0]
+
+
 def pandas(dtype, labels=None):
     """One column of a type, with labels of rows that are no places."""
+
     def made(cells):
         return pd.DataFrame({"c": pd.Series(cells, dtype=dtype)}).set_axis(labels or range(len(cells)))
+
     return made
 
 
@@ -27,9 +31,11 @@ def polars(dtype):
 
 def arrow(kind, pieces=(slice(None),)):
     """One column of a type, in pieces."""
+
     def made(cells):
         column = pa.chunked_array([pa.array(cells[piece], kind) for piece in pieces])
         return pa.table({"c": column})
+
     return made
 
 
@@ -56,20 +62,37 @@ OF_NUMBERS = {
     "pandas texts": lambda x: pandas(pd.CategoricalDtype(["2", "0", "1", "7", "3", "x"]))(
         [None if v is None else str(int(v)) for v in x]
     ),
-    **{f"Arrow {kind}": arrow(kind, pieces=PIECES) for kind in (
-        pa.int8(), pa.uint8(), pa.int16(), pa.uint16(), pa.int32(), pa.uint32(), pa.int64(), pa.uint64(),
-        pa.float32(), pa.float64(), pa.dictionary(pa.int8(), pa.int64()),
-    )},
+    **{
+        f"Arrow {kind}": arrow(kind, pieces=PIECES)
+        for kind in (
+            pa.int8(),
+            pa.uint8(),
+            pa.int16(),
+            pa.uint16(),
+            pa.int32(),
+            pa.uint32(),
+            pa.int64(),
+            pa.uint64(),
+            pa.float32(),
+            pa.float64(),
+            pa.dictionary(pa.int8(), pa.int64()),
+        )
+    },
     "Arrow half": lambda x: arrow(pa.float16())([v if v is None else np.float16(v) for v in x]),
     "Arrow decimals": lambda x: arrow(pa.decimal128(9, 3))([v if v is None else Decimal(v) for v in x]),
     # of which "x" is no number, and is not there
-    "Arrow texts": lambda x: pa.table({"c": pa.DictionaryArray.from_arrays(
-        pa.array([None if v is None else int(v) for v in x]), [*"0123456", "7", "x"]
-    )}),
+    "Arrow texts": lambda x: pa.table(
+        {
+            "c": pa.DictionaryArray.from_arrays(
+                pa.array([None if v is None else int(v) for v in x]), [*"0123456", "7", "x"]
+            )
+        }
+    ),
     "polars chunks": lambda x: pl.concat([polars(pl.Float32)(x[:3]), polars(pl.Float32)(x[3:])]),
 }
 SCHEMAS = [
-    {"c": {"categories": ["b", "a", 1], "missing": True, "unknown": True}}, {"c": ["1", "a"]},
+    {"c": {"categories": ["b", "a", 1], "missing": True, "unknown": True}},
+    {"c": ["1", "a"]},
 ]
 OF_BOTH = [{"c": {"bounds": (0, 4), "missing": True}}, {"c": {"categories": [2, 0, 7]}}]
 
@@ -78,10 +101,16 @@ def rows_of(schema, table):
     return TableEncoder(schema, expansion=3).fit(table).transform(table)
 
 
-@pytest.mark.parametrize("cells, container, schemas", [
-    *(pytest.param(TEXTS, made, SCHEMAS, id=f"texts-{name}") for name, made in OF_TEXTS.items()),
-    *(pytest.param(NUMBERS, made, OF_BOTH, id=f"numbers-{name}") for name, made in OF_NUMBERS.items()),
-])
+@pytest.mark.parametrize(
+    "cells, container, schemas",
+    [
+        *(pytest.param(TEXTS, made, SCHEMAS, id=f"texts-{name}") for name, made in OF_TEXTS.items()),
+        *(
+            pytest.param(NUMBERS, made, OF_BOTH, id=f"numbers-{name}")
+            for name, made in OF_NUMBERS.items()
+        ),
+    ],
+)
 def test_columns_of_any_container_are_encoded_as_their_cells(cells, container, schemas, monkeypatch):
     monkeypatch.setattr(cutting, "BLOCK_ELEMENTS", 8)  # two or three records
     for schema in schemas:
@@ -98,10 +127,14 @@ def test_booleans_of_arrow(cells):
 
 def test_numbers_of_arrow_are_those_of_pandas_to_the_last_bit():
     rng = np.random.default_rng(0)
-    table = pd.DataFrame({
-        "a": rng.normal(size=500), "b": rng.normal(size=500).astype(np.float32),
-        "c": rng.integers(-(2**62), 2**62, 500), "d": rng.integers(2**63, 2**64, 500, dtype=np.uint64),
-    })
+    table = pd.DataFrame(
+        {
+            "a": rng.normal(size=500),
+            "b": rng.normal(size=500).astype(np.float32),
+            "c": rng.integers(-(2**62), 2**62, 500),
+            "d": rng.integers(2**63, 2**64, 500, dtype=np.uint64),
+        }
+    )
     schema = {"a": (-1, 1), "b": (-1, 1), "c": (-(2.0**62), 2.0**62), "d": (2.0**62, 2.0**64)}
     found = pa.concat_tables(
         [pa.Table.from_pandas(part, preserve_index=False) for part in (table[:70], table[70:])]

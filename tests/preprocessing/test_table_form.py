@@ -16,18 +16,21 @@ from dpselect.rows import as_lazy, block_map, is_lazy
 NAN = float("nan")
 
 
-@pytest.mark.parametrize("X, kinds", [
-    (np.ones((2, 2), dtype=bool), "nn"),
-    (np.ones((2, 1), dtype=np.float32), "n"),
-    ([[1, 2.5], [2, NAN]], "nn"),
-    ([[1, "a"], [2.5, None]], "nt"),
-    ([[1, "a"], [NAN, "b"]], "nt"),
-    ([["a", NAN], ["b", "c"]], "tt"),
-    (np.array([["a"], ["b"]]), "t"),
-    (np.array([[Decimal("1.5"), True]], dtype=object), "nn"),
-    (sparse.csr_array((3, 4), dtype=int), "nnnn"),
-    (np.empty((0, 2), dtype=object), "nn"),
-])
+@pytest.mark.parametrize(
+    "X, kinds",
+    [
+        (np.ones((2, 2), dtype=bool), "nn"),
+        (np.ones((2, 1), dtype=np.float32), "n"),
+        ([[1, 2.5], [2, NAN]], "nn"),
+        ([[1, "a"], [2.5, None]], "nt"),
+        ([[1, "a"], [NAN, "b"]], "nt"),
+        ([["a", NAN], ["b", "c"]], "tt"),
+        (np.array([["a"], ["b"]]), "t"),
+        (np.array([[Decimal("1.5"), True]], dtype=object), "nn"),
+        (sparse.csr_array((3, 4), dtype=int), "nnnn"),
+        (np.empty((0, 2), dtype=object), "nn"),
+    ],
+)
 def test_columns_hold_numbers_or_text(X, kinds):
     form = read_form(X)
     assert "".join(kind[0] for kind in form.kinds) == kinds
@@ -41,16 +44,19 @@ def test_columns_hold_numbers_or_text(X, kinds):
     assert all(dummy.shape == (1, len(kinds)) for dummy in form.dummies())
 
 
-@pytest.mark.parametrize("column, said", [
-    ([1, "SECRET"], "mixes numbers and text"),
-    ([0.5, "SECRET", NAN], "mixes numbers and text"),
-    ([None, NAN], "no value and no type"),
-    ([1, None], "None or NA among numbers"),
-    ([datetime.date(2020, 1, 1)], "neither numbers nor text"),
-    ([b"SECRET"], "neither numbers nor text"),
-    ([{"SECRET": 1}], "neither numbers nor text"),
-    ([1j], "neither numbers nor text"),
-])
+@pytest.mark.parametrize(
+    "column, said",
+    [
+        ([1, "SECRET"], "mixes numbers and text"),
+        ([0.5, "SECRET", NAN], "mixes numbers and text"),
+        ([None, NAN], "no value and no type"),
+        ([1, None], "None or NA among numbers"),
+        ([datetime.date(2020, 1, 1)], "neither numbers nor text"),
+        ([b"SECRET"], "neither numbers nor text"),
+        ([{"SECRET": 1}], "neither numbers nor text"),
+        ([1j], "neither numbers nor text"),
+    ],
+)
 def test_what_one_record_could_decide_is_refused(column, said):
     X = np.array([[0, value] for value in column], dtype=object)
     with pytest.raises(ValueError, match=f"Column 1 .*{said}.*;") as caught:
@@ -242,7 +248,8 @@ def test_columns_are_known_by_name_in_whatever_order_they_stand(step, container)
     for order in itertools.permutations("abcd"):
         X = np.column_stack([CELLS[name] for name in order])
         table = (
-            RowChunks(lambda i, X=X: X[[i]], [1, 1], 4, feature_names=order) if frame is None
+            RowChunks(lambda i, X=X: X[[i]], [1, 1], 4, feature_names=order)
+            if frame is None
             else frame({name: CELLS[name] for name in order})
         )
         found = make({name: PUBLIC[name] for name in "dacb"}).fit(table).transform(table)

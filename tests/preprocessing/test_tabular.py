@@ -60,16 +60,22 @@ def bounds(model):
     return {name: value for name, value in model.get_params().items() if name.startswith("data_norm")}
 
 
-@pytest.mark.parametrize("model", [
-    DPLogisticRegression(classes=[0, 1]), DPLinearSVC(classes=[0, 1]),
-    DPPoissonRegressor(target_bound=10.0), DPRidge(target_range=(-1, 1)),
-])
+@pytest.mark.parametrize(
+    "model",
+    [
+        DPLogisticRegression(classes=[0, 1]),
+        DPLinearSVC(classes=[0, 1]),
+        DPPoissonRegressor(target_bound=10.0),
+        DPRidge(target_range=(-1, 1)),
+    ],
+)
 @pytest.mark.parametrize("expansion", ["linear", 3])
 def test_a_fit_reads_bounds_from_the_encoder(model, expansion, table):
     pipeline = tabular_pipeline(SCHEMA, model, expansion=expansion).fit(*table)
     encoder = TableEncoder(SCHEMA, expansion=expansion)
     assert bounds(pipeline[-1]) == {
-        "data_norm": encoder.typical_norm("l2"), "data_norm_l1": encoder.typical_norm("l1"),
+        "data_norm": encoder.typical_norm("l2"),
+        "data_norm_l1": encoder.typical_norm("l1"),
     }
     assert privacy_of(pipeline).epsilon == 1.0
     assert model.data_norm == 1.0  # it was cloned
@@ -111,11 +117,15 @@ def test_a_histogram_is_refused_because_it_counts_in_units_of_the_columns():
         tabular_pipeline(SCHEMA, DPHistogramDensity(bounds=(0, 1)))
 
 
-@pytest.mark.parametrize("name, meant", [
-    ("alpha", "write 'model__alpha'."), ("dplogisticregression__alpha", "write 'model__alpha'."),
-    ("tableencoder__expansion", "write 'encoder__expansion'."),
-    ("alhpa", r"write 'encoder__\.\.\.' or 'model__\.\.\.'."),
-])
+@pytest.mark.parametrize(
+    "name, meant",
+    [
+        ("alpha", "write 'model__alpha'."),
+        ("dplogisticregression__alpha", "write 'model__alpha'."),
+        ("tableencoder__expansion", "write 'encoder__expansion'."),
+        ("alhpa", r"write 'encoder__\.\.\.' or 'model__\.\.\.'."),
+    ],
+)
 def test_a_name_that_says_no_step_is_told_which_one_is_meant(name, meant):
     model = tabular_pipeline(SCHEMA, DPLogisticRegression(classes=[0, 1]))
     with pytest.raises(ValueError, match=meant) as raised:
@@ -174,9 +184,9 @@ def test_a_fit_tells_the_encoder_how_many_records_times_epsilon(told, expansion)
         fitted = clone(pipeline).fit(*data)
         assert fitted[0].expansion_ == expansion and fitted[0].n_epsilon == pytest.approx(told)
         assert fitted[1].n_features_in_ == fitted[0].transform(numbers(3)[0]).shape[1]
-        assert bounds(fitted[1])["data_norm"] == TableEncoder(
-            NUMBERS, expansion=expansion
-        ).typical_norm()
+        assert (
+            bounds(fitted[1])["data_norm"] == TableEncoder(NUMBERS, expansion=expansion).typical_norm()
+        )
     # the next fit has other records
     assert clone(fitted).fit(*numbers(5))[0].expansion_ == fitted.fit(*numbers(5))[0].expansion_ == 2
     assert pipeline.get_params()["encoder__n_epsilon"] is None
@@ -193,10 +203,19 @@ def test_more_classes_and_no_noise():
     assert search.best_estimator_[0].expansion_ == 4
 
 
-@pytest.mark.parametrize("strategy", [
-    "auto", "data_independent", "random", "optimal_risk", "stability", "budget_split", "data_split",
-    "random_stopping",
-])
+@pytest.mark.parametrize(
+    "strategy",
+    [
+        "auto",
+        "data_independent",
+        "random",
+        "optimal_risk",
+        "stability",
+        "budget_split",
+        "data_split",
+        "random_stopping",
+    ],
+)
 def test_the_map_of_a_search_is_that_of_what_trains_its_model(strategy):
     kind = {"encoder__categories": ["simplex", "onehot"]}
     grid = {"model__alpha": [0.1, 1.0]} if strategy == "data_independent" else kind
@@ -264,7 +283,8 @@ def test_rows_that_are_encoded_in_each_pass_give_the_same_models(container, tabl
     model = DPLogisticRegression(classes=[0, 1], random_state=root_stream(0))
     pipeline = tabular_pipeline(SCHEMA, model, expansion=3)
     estimators = [
-        pipeline, tabular_pipeline(SCHEMA, DPRidge(target_range=(0, 1), random_state=root_stream(0))),
+        pipeline,
+        tabular_pipeline(SCHEMA, DPRidge(target_range=(0, 1), random_state=root_stream(0))),
         StabilityGridSearchCV(pipeline, {"model__alpha": [1e-3, 1e-2]}, random_state=root_stream(0)),
     ]
     monkeypatch.setattr(cutting, "BLOCK_ELEMENTS", 4000)
@@ -290,7 +310,8 @@ def test_rows_that_are_encoded_in_each_pass_give_the_same_models(container, tabl
         # a twin that reads the first row in place of others
         for kind in kinds:
             monkeypatch.setattr(
-                kind, "load",
+                kind,
+                "load",
                 lambda rows, part: loads[type(rows)](rows, slice(0, part.stop - part.start)),
             )
         for estimator, expected in zip(estimators, stored):
@@ -407,8 +428,11 @@ def with_gaps(n=300, first_age=None):
     """Records as lists, with gaps, None for each; the first one may differ."""
     rng = np.random.default_rng(0)
     columns = [
-        rng.integers(18, 100, n), rng.choice([0.0, 2174.0, 99999.0], n),
-        rng.choice([*GAPS["job"]["categories"], None], n), rng.integers(1, 5, n), rng.random(n) < 0.5,
+        rng.integers(18, 100, n),
+        rng.choice([0.0, 2174.0, 99999.0], n),
+        rng.choice([*GAPS["job"]["categories"], None], n),
+        rng.integers(1, 5, n),
+        rng.random(n) < 0.5,
     ]
     rows = [list(row) for row in np.array(columns, dtype=object).T]
     for i in range(0, n, 7):
@@ -489,8 +513,10 @@ def test_a_gap_reaches_no_step(container):
     search = StabilityGridSearchCV(pipeline, {}, epsilon=1.0)
     kept = []
     for age in (30, 30.5, None):
-        rows = [[50 if cell is None and j == 0 else cell for j, cell in enumerate(row)]
-                for row in with_gaps()]
+        rows = [
+            [50 if cell is None and j == 0 else cell for j, cell in enumerate(row)]
+            for row in with_gaps()
+        ]
         rows[0][0] = age
         fitted = search.fit(STORED[container](rows), np.arange(300) % 2).best_estimator_
         kept.append(pickle.dumps(fitted[:-1]))

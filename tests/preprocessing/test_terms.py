@@ -79,7 +79,9 @@ def test_random_features_approximate_the_kernel():
 TERMS = [
     *(NumberTerm((part,), expansion=k) for part in (AGE, GAPS, FILLED) for k in ("linear", 1, 4)),
     *(CategoryTerm((JOB,), code=code) for code in ("simplex", "onehot")),
-    CategoryTerm((GAPS,), cuts=(0.3, 0.6)), PairTerm((AGE, GAPS)), fourier(AGE, n=1000),
+    CategoryTerm((GAPS,), cuts=(0.3, 0.6)),
+    PairTerm((AGE, GAPS)),
+    fourier(AGE, n=1000),
 ]
 
 

@@ -63,7 +63,13 @@ class SumWithDelta(SignedSum):
     """The same with a delta, of which nothing comes."""
 
     def __init__(
-        self, epsilon=1.0, bound=1.0, labels=None, gain=10.0, random_state=None, delta=1e-5,
+        self,
+        epsilon=1.0,
+        bound=1.0,
+        labels=None,
+        gain=10.0,
+        random_state=None,
+        delta=1e-5,
     ):
         super().__init__(epsilon, bound, labels, gain, random_state)
         self.delta = delta

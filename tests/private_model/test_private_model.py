@@ -35,8 +35,12 @@ from dpselect.testing.attempts import Untouchable, attempt
 from .other_library import STEPS, NoisyMean, SignedSum, SumWithDelta
 
 OTHER = PrivateModel(
-    SignedSum(), adjacency="add or remove one record", conversion="remove and add", classes=[0, 1],
-    classes_parameter="labels", public_parameters=["bound"],
+    SignedSum(),
+    adjacency="add or remove one record",
+    conversion="remove and add",
+    classes=[0, 1],
+    classes_parameter="labels",
+    public_parameters=["bound"],
 )
 WITH_DELTA = clone(OTHER).set_params(estimator=SumWithDelta(), delta=1e-6, delta_parameter="delta")
 
@@ -66,7 +70,8 @@ def test_two_steps_of_the_model_cost_what_is_stated_and_hardly_less(epsilon, del
         two = math.exp(e) * one + d
         assert (1 - 1e-9) * delta < two - math.exp(epsilon) * least <= delta * (1 + 1e-15)
     assert declared(WITH_DELTA, adjacency="replace one record", delta=delta)._share(epsilon) == (
-        epsilon, delta
+        epsilon,
+        delta,
     )
 
 
@@ -107,7 +112,8 @@ def test_a_forgotten_conversion_or_epsilon_is_caught(twin, epsilon, found):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "model, check", private_estimator_checks(OTHER, ReleaseStatement(("estimator_",))),
+    "model, check",
+    private_estimator_checks(OTHER, ReleaseStatement(("estimator_",))),
     ids=lambda value: getattr(value, "__name__", ""),
 )
 def test_it_keeps_what_private_estimators_promise(model, check):
@@ -132,8 +138,11 @@ def test_what_is_given_reaches_the_model():
 
 def test_parts_of_a_pipeline_are_checked_and_named():
     inner = make_pipeline("passthrough", SignedSum())
-    named = {"epsilon_parameter": "signedsum__epsilon", "classes_parameter": "signedsum__labels",
-             "public_parameters": ["signedsum__bound"]}
+    named = {
+        "epsilon_parameter": "signedsum__epsilon",
+        "classes_parameter": "signedsum__labels",
+        "public_parameters": ["signedsum__bound"],
+    }
     model = declared(estimator=inner, **named).fit(*records())
     assert model.estimator_[-1].epsilon == 0.5
     assert model.account == OTHER.account
@@ -147,8 +156,11 @@ def test_parts_of_a_pipeline_are_checked_and_named():
 def test_the_epsilon_is_that_of_the_whole():
     """Here each of three labels would train a model with all of it."""
     model = declared(
-        estimator=OneVsRestClassifier(SignedSum()), epsilon_parameter="estimator__epsilon",
-        classes=[0, 1, 2], classes_parameter=None, public_parameters=(),
+        estimator=OneVsRestClassifier(SignedSum()),
+        epsilon_parameter="estimator__epsilon",
+        classes=[0, 1, 2],
+        classes_parameter=None,
+        public_parameters=(),
     )
     with pytest.raises(CertificateError, match="'estimator__epsilon' is of a part of OneVsRest"):
         model.fit(Untouchable(), Untouchable())
@@ -180,26 +192,41 @@ def test_public_records_join_those_of_a_fit():
 # What is refused before a record is read
 
 
-@pytest.mark.parametrize("params, error, match", [
-    ({"conversion": None}, CertificateError, "two steps.*conversion='remove and add'"),
-    ({"conversion": "half"}, ValueError, "conversion='half'.*write one of 'remove and add'"),
-    ({"adjacency": "replace all rows of one person"}, ValueError, "adjacency=.*write one of"),
-    ({"adjacency": "bounded"}, ValueError, "adjacency='bounded'"),
-    ({"estimator": SignedSum(bound=None)}, ValueError, "SignedSum reads bound from.*write bound=..."),
-    ({"estimator": SignedSum(random_state=0)}, ValueError, "random_state of SignedSum.*PrivateModel"),
-    ({"delta": 1e-6}, CertificateError, "delta_parameter=None.*give both"),
-    ({"estimator": SumWithDelta(), "delta_parameter": "delta"}, CertificateError, "give both"),
-    ({"epsilon_parameter": "eps"}, ValueError, "epsilon_parameter='eps' is no parameter of SignedSum"),
-    ({"epsilon_parameter": None}, ValueError, "epsilon_parameter=None"),
-    ({"classes_parameter": "classes"}, ValueError, "classes_parameter='classes'"),
-    ({"public_parameters": "bound"}, TypeError, r"write public_parameters=\['bound'\]"),
-    ({"public_parameters": ["bounds"]}, ValueError, "public_parameters='bounds'"),
-    ({"public_records": np.zeros((2, 2))}, TypeError, "must be a pair"),
-    ({"epsilon": 0.0}, ValueError, "epsilon=0.0"),
-    ({"delta": 1.5}, ValueError, "delta=1.5"),
-    ({"classes": [0]}, ValueError, "classes must list"),
-    ({"estimator": SignedSum}, TypeError, "not the class SignedSum"),
-])
+@pytest.mark.parametrize(
+    "params, error, match",
+    [
+        ({"conversion": None}, CertificateError, "two steps.*conversion='remove and add'"),
+        ({"conversion": "half"}, ValueError, "conversion='half'.*write one of 'remove and add'"),
+        ({"adjacency": "replace all rows of one person"}, ValueError, "adjacency=.*write one of"),
+        ({"adjacency": "bounded"}, ValueError, "adjacency='bounded'"),
+        (
+            {"estimator": SignedSum(bound=None)},
+            ValueError,
+            "SignedSum reads bound from.*write bound=...",
+        ),
+        (
+            {"estimator": SignedSum(random_state=0)},
+            ValueError,
+            "random_state of SignedSum.*PrivateModel",
+        ),
+        ({"delta": 1e-6}, CertificateError, "delta_parameter=None.*give both"),
+        ({"estimator": SumWithDelta(), "delta_parameter": "delta"}, CertificateError, "give both"),
+        (
+            {"epsilon_parameter": "eps"},
+            ValueError,
+            "epsilon_parameter='eps' is no parameter of SignedSum",
+        ),
+        ({"epsilon_parameter": None}, ValueError, "epsilon_parameter=None"),
+        ({"classes_parameter": "classes"}, ValueError, "classes_parameter='classes'"),
+        ({"public_parameters": "bound"}, TypeError, r"write public_parameters=\['bound'\]"),
+        ({"public_parameters": ["bounds"]}, ValueError, "public_parameters='bounds'"),
+        ({"public_records": np.zeros((2, 2))}, TypeError, "must be a pair"),
+        ({"epsilon": 0.0}, ValueError, "epsilon=0.0"),
+        ({"delta": 1.5}, ValueError, "delta=1.5"),
+        ({"classes": [0]}, ValueError, "classes must list"),
+        ({"estimator": SignedSum}, TypeError, "not the class SignedSum"),
+    ],
+)
 def test_what_does_not_go_together_is_refused_before_the_data(params, error, match):
     model = declared(**params)
     with pytest.raises(error, match=match):
@@ -304,9 +331,9 @@ def test_a_ledger_pays_and_a_fit_that_fails_late_counts(tmp_path):
         model.set_params(classes=[0, 5]).fit(*records())
     assert ledger.remaining()[0] == 1.5
     with pytest.raises(PrivacyLeakError):
-        model.set_params(
-            classes=[0, 1], public_parameters=(), estimator=SumWithDelta(bound=None)
-        ).fit(*records())
+        model.set_params(classes=[0, 1], public_parameters=(), estimator=SumWithDelta(bound=None)).fit(
+            *records()
+        )
     assert ledger.remaining()[0] == 0.5
     with pytest.raises(BudgetExceededError):
         model.fit(Untouchable(), Untouchable())

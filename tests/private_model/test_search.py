@@ -71,9 +71,13 @@ def test_accuracy_first_is_refused_before_the_data():
         AccuracyFirstSearchCV(OTHER, grid, target=0.2).fit(Untouchable(), Untouchable())
 
 
-@pytest.mark.parametrize("params, match", [
-    ({"conversion": None}, "two steps"), ({"estimator": SignedSum(bound=None)}, "write bound="),
-])
+@pytest.mark.parametrize(
+    "params, match",
+    [
+        ({"conversion": None}, "two steps"),
+        ({"estimator": SignedSum(bound=None)}, "write bound="),
+    ],
+)
 def test_a_candidate_that_is_not_declared_is_refused_before_the_data(params, match):
     grid = {"model": [OURS, declared(**params)]}
     with pytest.raises(ValueError, match=match):
@@ -162,7 +166,9 @@ def test_a_search_that_fails_after_a_model_was_trained_is_counted(strategy, tmp_
     """Wherever it fails: something may have come out, although no noise was drawn here."""
     X, y = records(60)
     model = PrivateModel(
-        Elsewhere(), adjacency="replace one record", classes=[0, 1],
+        Elsewhere(),
+        adjacency="replace one record",
+        classes=[0, 1],
         public_records=(np.zeros((2, 2)), np.arange(2)),
     )
     for fails_at in range(1, 4):

@@ -11,7 +11,9 @@ from dpselect.report import PrivacyReport, Section, Table
 
 EVIL = "<script>alert('a')</script> & \"b\" | `c` *d* [e](f) \n# g \x1b[31m \u202e"
 REPORT = PrivacyReport(
-    EVIL, "2030-01-31", PrivacyLoss(float("inf")),
+    EVIL,
+    "2030-01-31",
+    PrivacyLoss(float("inf")),
     (Section(EVIL, (EVIL, (EVIL, "second"), Table((EVIL, "head"), ((EVIL, "1"), ("2", ""))))),),
 )
 

@@ -82,13 +82,13 @@ def not_found(method):
 
 RELEASES = {
     "classifier": lambda: clone(MODEL).fit(X, Y),
-    "classifier, gaussian": lambda: DPLogisticRegression(
-        classes=[0, 1], delta=1e-6, data_norm=2.0
-    ).fit(WIDE, Y),
+    "classifier, gaussian": lambda: DPLogisticRegression(classes=[0, 1], delta=1e-6, data_norm=2.0).fit(
+        WIDE, Y
+    ),
     "huber, gaussian": lambda: DPHuberRegressor(target_range=(-1, 1), delta=1e-6).fit(WIDE, T),
-    "svc, gaussian output": lambda: DPLinearSVC(
-        classes=[0, 1], perturbation="output", delta=1e-6
-    ).fit(WIDE, Y),
+    "svc, gaussian output": lambda: DPLinearSVC(classes=[0, 1], perturbation="output", delta=1e-6).fit(
+        WIDE, Y
+    ),
     "persons": lambda: clone(MODEL).fit(X, Y, groups=PERSONS),
     "persons, output": lambda: DPPoissonRegressor(target_bound=3.0, perturbation="output").fit(
         X, Y, groups=PERSONS
@@ -135,17 +135,21 @@ RELEASES = {
     "accuracy first, failed": lambda: not_found("doubling"),
     "accuracy first, nothing tried": lambda: not_found("certified"),
     "holdout": lambda: Thresholdout(budget=2).fit(X, Y, **HELD_OUT),
-    "columns": lambda: ThresholdoutFeatureSelector(
-        LogisticRegression(), n_features_to_select=1
-    ).fit(X, Y),
+    "columns": lambda: ThresholdoutFeatureSelector(LogisticRegression(), n_features_to_select=1).fit(
+        X, Y
+    ),
     "ladder": lambda: Ladder(0.1).fit(X, Y),
     "evaluation": lambda: evaluate(PUBLIC, X[:EVALUATED], Y[:EVALUATED], epsilon=1.0),
     "evaluation of a density": lambda: evaluate(
-        DPHistogramDensity(bounds=[(-1, 1)] * 2, bin_width=0.5).fit(X[EVALUATED:]), X[:EVALUATED],
+        DPHistogramDensity(bounds=[(-1, 1)] * 2, bin_width=0.5).fit(X[EVALUATED:]),
+        X[:EVALUATED],
         epsilon=1.0,
     ),
     "intervals": lambda: coef_interval(
-        clone(MODEL).fit(X[EVALUATED:], Y[EVALUATED:]), X[:EVALUATED], Y[:EVALUATED], epsilon=100.0,
+        clone(MODEL).fit(X[EVALUATED:], Y[EVALUATED:]),
+        X[:EVALUATED],
+        Y[:EVALUATED],
+        epsilon=100.0,
         n_samples=N - EVALUATED,
     ),
     "seeded": lambda: DPLogisticRegression(classes=[0, 1], random_state=0).fit(X, Y),
@@ -332,14 +336,25 @@ def test_what_is_public_is_what_was_given_and_not_what_was_chosen(released):
     assert f"{chosen} (expansion: into how many" in texts(privacy_report(model), "What was released")
 
 
-@pytest.mark.parametrize("y, confidence", [
-    (Y, False), (np.arange(N) % 3, False), (np.arange(N) % 3, True), (T, False), (None, False),
-])
+@pytest.mark.parametrize(
+    "y, confidence",
+    [
+        (Y, False),
+        (np.arange(N) % 3, False),
+        (np.arange(N) % 3, True),
+        (T, False),
+        (None, False),
+    ],
+)
 def test_every_figure_is_explained(y, confidence):
     model = LinearRegression() if y is T else LogisticRegression()
     model = DPHistogramDensity(bounds=[(-1, 1)] * 2).fit(X) if y is None else model.fit(X, y)
     found = evaluate(
-        model, X.copy(), y, epsilon=float("inf"), confidence=confidence,
+        model,
+        X.copy(),
+        y,
+        epsilon=float("inf"),
+        confidence=confidence,
         target_range=(-1.0, 1.0) if y is T else None,
     )
     (table,) = tables(privacy_report(found), "How good it is")
@@ -383,7 +398,10 @@ def test_intervals_of_coefficients(released):
     assert table.rows[0][1] == f"{intervals.coef[0]:.4g} [{low[0]:.4g}, {high[0]:.4g}]"
     assert "The model that the intervals are about" in texts(report, "What is not covered")
     lost = coef_interval(
-        clone(MODEL).fit(X[EVALUATED:], Y[EVALUATED:]), X[:EVALUATED], Y[:EVALUATED], epsilon=0.2,
+        clone(MODEL).fit(X[EVALUATED:], Y[EVALUATED:]),
+        X[:EVALUATED],
+        Y[:EVALUATED],
+        epsilon=0.2,
         n_samples=N - EVALUATED,
     )
     (table,) = tables(privacy_report(lost), "How well the coefficients are known")
@@ -402,7 +420,8 @@ def test_the_state_of_a_ledger(tmp_path, released):
     day = datetime.datetime.now(datetime.UTC).date()
     days = {(day - datetime.timedelta(days=k)).isoformat() for k in (0, 1)}
     assert [(row[0], *row[2:]) for row in entries.rows] == [
-        ("counts of wards", "0.5", "0.0001"), (ledger.history()[1].label, "0.25", "0"),
+        ("counts of wards", "0.5", "0.0001"),
+        (ledger.history()[1].label, "0.25", "0"),
     ]
     assert {row[1] for row in entries.rows} <= days
     assert [row[1:] for row in table.rows] == [("3", "0.001"), ("0.75", "0.0001"), ("2.25", "0.0009")]
@@ -430,15 +449,20 @@ def test_theorems_stand_on_the_pages():
         assert stands
         for name in stands:
             assert (name if kind == "Section" else f"**Theorem {name}") in page, proof
-    assert statement.FREE_PROOF.startswith("Proposition 1") and "**Proposition 1.**" in (
-        DOC / "selection_strategies.rst"
-    ).read_text()
+    assert (
+        statement.FREE_PROOF.startswith("Proposition 1")
+        and "**Proposition 1.**" in (DOC / "selection_strategies.rst").read_text()
+    )
 
 
 @pytest.mark.parametrize("groups", [None, PERSONS])
-@pytest.mark.parametrize("model", [
-    DPBoundsScaler(delta=1e-6), DPPoissonRegressor(1e3, target_bound=3.0, base_rate="auto"),
-])
+@pytest.mark.parametrize(
+    "model",
+    [
+        DPBoundsScaler(delta=1e-6),
+        DPPoissonRegressor(1e3, target_bound=3.0, base_rate="auto"),
+    ],
+)
 def test_what_is_learned_has_a_proof(model, groups):
     loss = clone(model).fit(np.tile(X, 4), Y, groups=groups).privacy_
     assert len(loss.releases) + (loss.delta > 0) == 2

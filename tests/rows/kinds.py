@@ -76,8 +76,10 @@ def in_pieces(X, cancelling=False):
     """
     X = sparse.csr_array(X)
     k = 2 if cancelling else 8
-    pieces = np.stack([X.data + 64.0, np.full(len(X.data), -64.0)], axis=1) if cancelling else (
-        np.repeat(X.data[:, None] / 8, 8, axis=1)
+    pieces = (
+        np.stack([X.data + 64.0, np.full(len(X.data), -64.0)], axis=1)
+        if cancelling
+        else (np.repeat(X.data[:, None] / 8, 8, axis=1))
     )
     parts = pieces.ravel(), np.repeat(X.indices, k), X.indptr * k
     return sparse.csr_array(parts, shape=X.shape)
@@ -90,15 +92,15 @@ def sparse_forms(X, y, sizes=(25, 35)):
 
     found = {}
     for name, kind in (
-        ("csr", sparse.csr_array), ("csr matrix", sparse.csr_matrix), ("in pieces", in_pieces),
+        ("csr", sparse.csr_array),
+        ("csr matrix", sparse.csr_matrix),
+        ("in pieces", in_pieces),
         ("in pieces that cancel", partial(in_pieces, cancelling=True)),
         ("in pieces, as a coo", lambda X: sparse.coo_array(in_pieces(X))),
     ):
         parts = [kind(part) for part in np.split(X, np.cumsum(sizes)[:-1])]
         found[name] = kind(X), y
         found[f"chunks, {name}"] = dpselect.RowChunks(parts.__getitem__, sizes, X.shape[1]), y
-        arrays = [
-            da.from_delayed(dask.delayed(part), part.shape, dtype=float) for part in parts
-        ]
+        arrays = [da.from_delayed(dask.delayed(part), part.shape, dtype=float) for part in parts]
         found[f"dask, {name}"] = da.concatenate(arrays), da.from_array(y, chunks=(sizes,))
     return found

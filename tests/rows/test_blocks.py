@@ -122,10 +122,15 @@ def test_integers_are_added_exactly():
     assert total.dtype == np.float64 and total == 0.75
 
 
-@pytest.mark.parametrize("kinds", [
-    (np.asarray,) * 3, (sparse.csr_matrix,) * 3, (np.asarray, sparse.csr_matrix, np.asarray),
-    (sparse.csc_array, np.asarray, np.asarray),
-])
+@pytest.mark.parametrize(
+    "kinds",
+    [
+        (np.asarray,) * 3,
+        (sparse.csr_matrix,) * 3,
+        (np.asarray, sparse.csr_matrix, np.asarray),
+        (sparse.csc_array, np.asarray, np.asarray),
+    ],
+)
 def test_blocks_are_joined_in_their_order(kinds):
     """Dense and sparse ones, too: files of one data set may be read so."""
     X = np.arange(12.0).reshape(6, 2)

@@ -11,11 +11,17 @@ from dpselect.rows import block_map, block_sum, in_memory
 from .kinds import LENGTHS, Parts, chunked
 
 
-@pytest.mark.parametrize("arguments, error", [
-    ({"read": 3}, TypeError), ({"lengths": []}, ValueError), ({"lengths": [0]}, ValueError),
-    ({"lengths": [2.5]}, TypeError), ({"n_columns": 0}, ValueError),
-    ({"feature_names": ["a"]}, ValueError),
-])
+@pytest.mark.parametrize(
+    "arguments, error",
+    [
+        ({"read": 3}, TypeError),
+        ({"lengths": []}, ValueError),
+        ({"lengths": [0]}, ValueError),
+        ({"lengths": [2.5]}, TypeError),
+        ({"n_columns": 0}, ValueError),
+        ({"feature_names": ["a"]}, ValueError),
+    ],
+)
 def test_parameters(arguments, error):
     with pytest.raises(error, match=next(iter(arguments))):
         RowChunks(**({"read": len, "lengths": [1], "n_columns": 2} | arguments))
@@ -37,13 +43,19 @@ def with_chunk(X, chunk):
 SECRET = 98765.4321
 
 
-@pytest.mark.parametrize("spoil, message", [
-    (lambda X: np.where(X == X.max(), np.nan, X * SECRET), "Input X contains NaN"),
-    (lambda X: np.where(X == X.max(), str(SECRET) + "x", X.astype(str)), "text that is not a number"),
-    (lambda X: X[1:], r"read\(2\) returned rows of another shape"),
-    (lambda X: X[:, 1:], r"read\(2\) returned rows of another shape"),
-    (lambda X: X.tolist()[:-1] + [[SECRET]], "rows of different lengths"),
-])
+@pytest.mark.parametrize(
+    "spoil, message",
+    [
+        (lambda X: np.where(X == X.max(), np.nan, X * SECRET), "Input X contains NaN"),
+        (
+            lambda X: np.where(X == X.max(), str(SECRET) + "x", X.astype(str)),
+            "text that is not a number",
+        ),
+        (lambda X: X[1:], r"read\(2\) returned rows of another shape"),
+        (lambda X: X[:, 1:], r"read\(2\) returned rows of another shape"),
+        (lambda X: X.tolist()[:-1] + [[SECRET]], "rows of different lengths"),
+    ],
+)
 def test_errors_hold_no_records(records, spoil, message):
     X, labels, _ = records
     spoilt = with_chunk(X, spoil(Parts(X).parts[2]))
@@ -83,8 +95,10 @@ def test_errors_of_the_reading_function(records):
 RNG = np.random.default_rng(0)
 # each holds numbers, or texts, that those before it do not
 KINDS = [
-    RNG.integers(2, size=(9, 2)).astype(bool), RNG.integers(-9, 9, size=(7, 2)).astype(np.int8),
-    RNG.uniform(-1, 1, size=(8, 2)).astype(np.float32), RNG.uniform(-1, 1, size=(6, 2)),
+    RNG.integers(2, size=(9, 2)).astype(bool),
+    RNG.integers(-9, 9, size=(7, 2)).astype(np.int8),
+    RNG.uniform(-1, 1, size=(8, 2)).astype(np.float32),
+    RNG.uniform(-1, 1, size=(6, 2)),
 ]
 TEXTS = [RNG.choice(["1", "12", "1234"][:k], size=9 - k).astype(f"U{2 ** (k - 1)}") for k in (1, 2, 3)]
 TEXTS.append(np.array(["1", "a long text"], dtype=object))
@@ -129,8 +143,9 @@ def test_sparse_chunks(records):
     read = Parts(X)
     read.parts = [sparse.csc_array(part) for part in read.parts]
     model = DPRidge(epsilon=float("inf"), target_range=(-1, 1)).fit(RowChunks(read, LENGTHS, 4), targets)
-    np.testing.assert_allclose(model.coef_, DPRidge(epsilon=float("inf"), target_range=(-1,
-        1)).fit(X, targets).coef_)
+    np.testing.assert_allclose(
+        model.coef_, DPRidge(epsilon=float("inf"), target_range=(-1, 1)).fit(X, targets).coef_
+    )
 
 
 def test_threads_do_not_change_a_bit(records):

@@ -71,7 +71,8 @@ def fitted(estimator, X, y):
 def released(model, X):
     """What is released, and what is made of other rows."""
     found = {
-        name: value for name, value in vars(getattr(model, "best_estimator_", model)).items()
+        name: value
+        for name, value in vars(getattr(model, "best_estimator_", model)).items()
         if name.endswith("_") and name != "privacy_"
     }
     asked = ("transform", "predict", "decision_function", "score_samples")
@@ -100,7 +101,8 @@ def test_the_broken_twin_reads_slices_by_labels(data, monkeypatch):
     X, y = data
     load = columns.ColumnRows.load
     monkeypatch.setattr(
-        columns.ColumnRows, "load",
+        columns.ColumnRows,
+        "load",
         lambda rows, part: load(rows, slice(0, part.stop - part.start)),
     )
     found = fitted(LOGISTIC, polars(X), y).coef_
@@ -123,14 +125,17 @@ def test_gaps_and_infinity_are_refused(data, container, bad):
         fitted(LOGISTIC, table, y)
 
 
-@pytest.mark.parametrize("table", [
-    pd.DataFrame(np.zeros((4, 2))),  # one array already
-    pd.DataFrame({"a": [1, 2], "b": ["1", "2"]}),
-    pl.DataFrame({"a": [1.0, 2.0], "b": [True, None]}),
-    pa.table({"a": [1.0, 2.0], "b": [True, None]}),
-    pl.DataFrame({"a": [1.0, 2.0], "b": ["1", "2"]}),
-    [[1.0], [2.0]],
-])
+@pytest.mark.parametrize(
+    "table",
+    [
+        pd.DataFrame(np.zeros((4, 2))),  # one array already
+        pd.DataFrame({"a": [1, 2], "b": ["1", "2"]}),
+        pl.DataFrame({"a": [1.0, 2.0], "b": [True, None]}),
+        pa.table({"a": [1.0, 2.0], "b": [True, None]}),
+        pl.DataFrame({"a": [1.0, 2.0], "b": ["1", "2"]}),
+        [[1.0], [2.0]],
+    ],
+)
 def test_other_tables_stay_as_they_are(data, table):
     assert columns.by_columns(table) is table
 

@@ -52,9 +52,12 @@ def client():
         "distributed.deploy.lost-worker-timeout": "1h",
     }
     with dask.config.set(settings):
-        with distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0"
-        ) as cluster, distributed.Client(cluster) as client:
+        with (
+            distributed.LocalCluster(
+                n_workers=2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0"
+            ) as cluster,
+            distributed.Client(cluster) as client,
+        ):
             yield client
 
 
@@ -93,17 +96,27 @@ def spread(array, size=500):
 
 
 SEARCH = StabilityGridSearchCV(
-    DPLogisticRegression(classes=[0, 1]), {"alpha": [0.1, 1.0]}, strategy="stability", cv=2,
+    DPLogisticRegression(classes=[0, 1]),
+    {"alpha": [0.1, 1.0]},
+    strategy="stability",
+    cv=2,
     random_state=0,
 )
 FIRST = AccuracyFirstSearchCV(
-    DPRidge(alpha=0.1, target_range=(-1, 1)), {"epsilon": np.geomspace(0.1, 10, 10)}, target=0.4,
+    DPRidge(alpha=0.1, target_range=(-1, 1)),
+    {"epsilon": np.geomspace(0.1, 10, 10)},
+    target=0.4,
     criterion="risk",
-    method="above_threshold", on_failure="last", random_state=0,
+    method="above_threshold",
+    on_failure="last",
+    random_state=0,
 )
 MODELS = [
-    DPRidge(random_state=0, target_range=(-1, 1)), DPLogisticRegression(classes=[0, 1], random_state=0),
-    DPHistogramDensity(bounds=(-1, 1), bin_width=1.0, random_state=0), SEARCH, FIRST,
+    DPRidge(random_state=0, target_range=(-1, 1)),
+    DPLogisticRegression(classes=[0, 1], random_state=0),
+    DPHistogramDensity(bounds=(-1, 1), bin_width=1.0, random_state=0),
+    SEARCH,
+    FIRST,
 ]
 
 
@@ -258,6 +271,7 @@ def test_workers_with_copies_share_the_work(client, records):
 @pytest.mark.parametrize("twin", [False, True])
 def test_tasks_go_to_the_rows(client, records, monkeypatch, twin):
     """Not the rows to the tasks, though these are so few that Dask takes them for reading a source."""
+
     class Elsewhere(distributed.SchedulerPlugin):
         name, tasks, moved = "elsewhere", 0, 0
 
@@ -266,7 +280,8 @@ def test_tasks_go_to_the_rows(client, records, monkeypatch, twin):
                 task = scheduler.tasks[key]
                 self.tasks += 1
                 self.moved += any(
-                    task.processing_on not in rows.who_has for rows in task.dependencies
+                    task.processing_on not in rows.who_has
+                    for rows in task.dependencies
                     if rows.nbytes > 5000  # (chunks of labels may be elsewhere)
                 )
 
@@ -305,7 +320,8 @@ def killed_worker(client, after):
     known = client.cluster.scheduler.workers
     while lost in known or not all(
         nanny.status == nanny.process.status == distributed.Status.running
-        and nanny.worker_address in known for nanny in nannies(client)
+        and nanny.worker_address in known
+        for nanny in nannies(client)
     ):
         time.sleep(0.05)
 
@@ -343,6 +359,7 @@ def test_labels_in_memory_survive_a_killed_worker(client, records):
 
 def spoilt(array, value, dtype):
     """A Dask array with `value` in its third chunk."""
+
     def spoil(block, block_info=None):
         block = block.astype(dtype)
         if block_info[0]["chunk-location"][0] == 2:
@@ -356,11 +373,14 @@ def fail(block):
     raise KeyError(SECRET)
 
 
-@pytest.mark.parametrize("value, dtype, message", [
-    (np.nan, float, "Input X contains NaN"),
-    (f"{SECRET}x", object, "text that is not a number"),
-    ({SECRET: 1}, object, "no number"),
-])
+@pytest.mark.parametrize(
+    "value, dtype, message",
+    [
+        (np.nan, float, "Input X contains NaN"),
+        (f"{SECRET}x", object, "text that is not a number"),
+        ({SECRET: 1}, object, "no number"),
+    ],
+)
 def test_errors_hold_no_records(client, records, value, dtype, message):
     X, labels, _ = records
     X = spoilt(X * SECRET, value, dtype)
@@ -371,19 +391,22 @@ def test_errors_hold_no_labels(client, records):
     X, labels, targets = records
     strange = spoilt(labels * 1.0, SECRET, float)
     check_error(
-        client, lambda: DPLogisticRegression(classes=[0, 1]).fit(spread(X), strange),
+        client,
+        lambda: DPLogisticRegression(classes=[0, 1]).fit(spread(X), strange),
         "label that is not in classes",
     )
     words = spoilt(targets, f"{SECRET}x", "U20")
-    check_error(client, lambda: DPRidge(target_range=(-1, 1)).fit(spread(X), words),
-        "y must hold numbers")
+    check_error(
+        client, lambda: DPRidge(target_range=(-1, 1)).fit(spread(X), words), "y must hold numbers"
+    )
     search = StabilityGridSearchCV(DPLogisticRegression(classes=[0, 1]), {"alpha": [0.1, 1.0]})
     check_error(client, lambda: search.fit(spread(X), strange), "label that is not in classes")
     # last: what other people's tasks raise is in the logs
     check_error(
-        client, lambda: DPRidge(target_range=(-1, 1)).fit(spread(X).map_blocks(fail, dtype=float),
-            targets),
-        r"could not be computed \(KeyError\)", logs=False,
+        client,
+        lambda: DPRidge(target_range=(-1, 1)).fit(spread(X).map_blocks(fail, dtype=float), targets),
+        r"could not be computed \(KeyError\)",
+        logs=False,
     )
 
 

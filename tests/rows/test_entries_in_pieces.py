@@ -55,16 +55,23 @@ MODELS = {
     "ridge": (DPRidge(target_range=(-1, 1), alpha=0.1, perturbation="objective"), TARGETS),
 }
 SEARCH = StabilityGridSearchCV(
-    DPLogisticRegression(classes=[0, 1]), {"alpha": [0.01, 0.1], "data_norm": [0.5, 1.0]},
-    epsilon=50.0, strategy="stability", evaluation=0.3, cv=2,
+    DPLogisticRegression(classes=[0, 1]),
+    {"alpha": [0.01, 0.1], "data_norm": [0.5, 1.0]},
+    epsilon=50.0,
+    strategy="stability",
+    evaluation=0.3,
+    cv=2,
 )
 
 
 @pytest.fixture(scope="module")
 def client():
-    with distributed.LocalCluster(
-        n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None
-    ) as cluster, distributed.Client(cluster) as client:
+    with (
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
         yield client
 
 
@@ -79,7 +86,8 @@ def serial():
 def forms_of(X, y, cluster, few=False):
     """Return the forms that a place has: of a cluster those that are lazy. A few are in pieces."""
     return {
-        name: form for name, form in sparse_forms(X, y).items()
+        name: form
+        for name, form in sparse_forms(X, y).items()
         if ("dask" in name or not cluster) and (not few or name.endswith("in pieces"))
     }
 
@@ -88,7 +96,9 @@ def numbers_of(model, X, y):
     """Return all that is told of records by a model that was fitted on them, in numbers."""
     params = {"target_range": (-1.0, 4.0)} if not hasattr(model, "classes_") else {}
     found = {
-        "coef": model.coef_, "intercept": model.intercept_, "score": model.score(X, y),
+        "coef": model.coef_,
+        "intercept": model.intercept_,
+        "score": model.score(X, y),
         "predict": model.predict(X),
         "evaluation": evaluate(model, X, y, epsilon=INF, **params).counts_,
     }
@@ -111,7 +121,10 @@ def check_model(name, cluster, few=False):
         for what, number in expected.items():
             number = np.asarray(number)
             np.testing.assert_allclose(
-                np.asarray(found[what]), number, rtol=1e-6, atol=1e-7 * np.abs(number).max(),
+                np.asarray(found[what]),
+                number,
+                rtol=1e-6,
+                atol=1e-7 * np.abs(number).max(),
                 err_msg=f"{what} of {form}",
             )
 
@@ -155,9 +168,15 @@ def test_searches_on_a_cluster():
 
 
 @pytest.mark.usefixtures("serial")
-@pytest.mark.parametrize("step", [
-    DPHistogramDensity(bounds=(-1, 1), bin_width=0.5), DPBoundsScaler(), NormClipper(),
-], ids=repr)
+@pytest.mark.parametrize(
+    "step",
+    [
+        DPHistogramDensity(bounds=(-1, 1), bin_width=0.5),
+        DPBoundsScaler(),
+        NormClipper(),
+    ],
+    ids=repr,
+)
 def test_other_estimators_take_sparse_rows_in_all_forms_or_in_none(step):
     found = {}
     for form, (rows, _) in sparse_forms(X, LABELS).items():

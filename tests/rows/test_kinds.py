@@ -26,14 +26,23 @@ pytestmark = [
 ]
 
 RIDGES = [
-    DPRidge(perturbation=kind, norm=norm, delta=1e-6 if (kind, norm) == ("covariance",
-        "l2") else 0, target_range=(-1, 1), data_norm_l1=1.0 if norm == "l1" else None)
+    DPRidge(
+        perturbation=kind,
+        norm=norm,
+        delta=1e-6 if (kind, norm) == ("covariance", "l2") else 0,
+        target_range=(-1, 1),
+        data_norm_l1=1.0 if norm == "l1" else None,
+    )
     for kind, norm in (
-        ("covariance", "l1"), ("covariance", "l2"), ("objective", "l2"), ("output", "l1"),
+        ("covariance", "l1"),
+        ("covariance", "l2"),
+        ("objective", "l2"),
+        ("output", "l1"),
     )
 ]
 CLASSIFIERS = [
-    DPLogisticRegression(classes=[0, 1]), DPLinearSVC(classes=[0, 1]),
+    DPLogisticRegression(classes=[0, 1]),
+    DPLinearSVC(classes=[0, 1]),
     DPLogisticRegression(classes=[0, 1, 2], perturbation="output"),
     DPLogisticRegression(classes=[0, 1], data_norm_l1=1.2),
 ]
@@ -78,9 +87,13 @@ def test_samples_are_spread_and_keep_labels(records, tmp_path):
         rows, y = sample(200, *align(*records))
         (low, high, count, apart) = block_sum(
             lambda X, y: (
-                np.array((X[:, 3] < 700).sum()), np.array((X[:, 3] > 1300).sum()),
-                np.array(len(y)), np.abs(X[:, 3] - y).sum(),
-            ), rows, y,
+                np.array((X[:, 3] < 700).sum()),
+                np.array((X[:, 3] > 1300).sum()),
+                np.array(len(y)),
+                np.abs(X[:, 3] - y).sum(),
+            ),
+            rows,
+            y,
         )
         assert 150 <= count <= 300 and low >= 40 and high >= 40 and apart == 0, name
 

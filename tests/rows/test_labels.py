@@ -34,8 +34,10 @@ def test_labels_of_another_length_are_refused(records, tmp_path):
 
 def test_two_columns_of_labels_are_refused_whatever_keeps_them(records, tmp_path):
     X, labels, targets = records
-    for model, y in ((DPLogisticRegression(classes=[0, 1]), labels), (DPRidge(target_range=(-1,
-        1)), targets)):
+    for model, y in (
+        (DPLogisticRegression(classes=[0, 1]), labels),
+        (DPRidge(target_range=(-1, 1)), targets),
+    ):
         both = np.column_stack([y, y])
         for name, (rows, kept) in (few_forms(X, both, tmp_path) | {"memory": (X, both)}).items():
             with pytest.raises(ValueError):
@@ -96,8 +98,11 @@ def test_targets_that_are_no_numbers_reach_no_sum(records, tmp_path, bad):
     X, _, y = records
     y = np.where(np.arange(len(y)) == 900, bad, y.astype(float))
     for name, (rows, targets) in forms(X, y, tmp_path).items():
-        for model in (DPRidge(target_range=(-1, 1)), DPRidge(perturbation="output",
-            target_range=(-1, 1)), DPLogisticRegression(classes=[0, 1])):
+        for model in (
+            DPRidge(target_range=(-1, 1)),
+            DPRidge(perturbation="output", target_range=(-1, 1)),
+            DPLogisticRegression(classes=[0, 1]),
+        ):
             with pytest.raises(ValueError) as refused:
                 model.fit(rows, targets)
             assert not hasattr(model, "coef_"), name

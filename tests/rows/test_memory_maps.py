@@ -48,7 +48,10 @@ def test_a_gigabyte_takes_no_memory(tmp_path, mode):
         file.truncate(n * 200 * 8)
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", GROWTH, str(path), str(n), mode],
-        capture_output=True, text=True, check=True, env=os.environ,
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ,
     )
     assert float(done.stdout) < 300  # MB
 
@@ -129,7 +132,7 @@ def test_private_maps_are_not_given_back(table, tmp_path, mode, is_given, monkey
     module.release_pages(mapped[100:200])
     assert bool(calls) == is_given
     if is_given:
-        (low, high), = calls
+        ((low, high),) = calls
         assert low % mmap.PAGESIZE == 0 and low <= 10**6 and high >= 10**6 + 100 * N_COLUMNS * 8
 
 

@@ -27,15 +27,24 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::dpselect.PrivacyLeakWarning"),
 ]
 
-STRATEGIES = ["auto", "stability", "data_independent", "optimal_risk", "budget_split", "data_split",
-              "random", "control"]
+STRATEGIES = [
+    "auto",
+    "stability",
+    "data_independent",
+    "optimal_risk",
+    "budget_split",
+    "data_split",
+    "random",
+    "control",
+]
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_searches(records, tmp_path, strategy):
     X, labels, _ = records
     model = make_pipeline(
-        PolynomialFeatures(interaction_only=True), BoundedScaler((-1, 1)),
+        PolynomialFeatures(interaction_only=True),
+        BoundedScaler((-1, 1)),
         DPLogisticRegression(classes=[0, 1]),
     )
     grid = {"dplogisticregression__alpha": [0.01, 1.0]}
@@ -84,7 +93,9 @@ def test_all_candidates_share_the_passes(records, monkeypatch, model, grid):
 def test_random_stopping(records):
     X, labels, _ = records
     search = StabilityGridSearchCV(
-        DPLogisticRegression(classes=[0, 1]), {"alpha": [0.1]}, strategy="random_stopping",
+        DPLogisticRegression(classes=[0, 1]),
+        {"alpha": [0.1]},
+        strategy="random_stopping",
         random_state=0,
     )
     expected = clone(search).fit(X, labels).best_estimator_.coef_
@@ -107,7 +118,8 @@ def test_one_release_that_is_read(records, tmp_path):
 def test_private_steps(records, tmp_path):
     X, labels, _ = records
     model = make_pipeline(
-        PolynomialFeatures(include_bias=False), DPBoundsScaler(0.5),
+        PolynomialFeatures(include_bias=False),
+        DPBoundsScaler(0.5),
         DPLogisticRegression(classes=[0, 1]),
     )
     grid = {"dplogisticregression__alpha": [0.01, 1.0]}
@@ -126,12 +138,16 @@ def test_private_steps(records, tmp_path):
         StabilityGridSearchCV(hidden, {}, random_state=0).fit(chunked(X), labels)
 
 
-@pytest.mark.parametrize("model, criterion, target", [
-    (DPLogisticRegression(alpha=0.1, classes=[0, 1], perturbation="output"), "brier", 0.4),
-    (DPLogisticRegression(alpha=0.1, classes=[0, 1]), "excess_risk", 0.1),
-    (DPRidge(alpha=0.1, target_range=(-1, 1)), "risk", 0.4),
-    (DPHistogramDensity(bounds=(-1, 1), bin_width=1.0), "excess_risk", 0.1),
-], ids=repr)
+@pytest.mark.parametrize(
+    "model, criterion, target",
+    [
+        (DPLogisticRegression(alpha=0.1, classes=[0, 1], perturbation="output"), "brier", 0.4),
+        (DPLogisticRegression(alpha=0.1, classes=[0, 1]), "excess_risk", 0.1),
+        (DPRidge(alpha=0.1, target_range=(-1, 1)), "risk", 0.4),
+        (DPHistogramDensity(bounds=(-1, 1), bin_width=1.0), "excess_risk", 0.1),
+    ],
+    ids=repr,
+)
 def test_accuracy_first(records, tmp_path, model, criterion, target):
     X, labels, targets = records
     y = targets if isinstance(model, DPRidge) else labels
@@ -139,7 +155,11 @@ def test_accuracy_first(records, tmp_path, model, criterion, target):
     search = AccuracyFirstSearchCV(
         make_pipeline(BoundedScaler((-1, 1)), model),
         {f"{type(model).__name__.lower()}__epsilon": np.geomspace(0.01, 10, 20)},
-        target=target, criterion=criterion, method=method, random_state=0, on_failure="last",
+        target=target,
+        criterion=criterion,
+        method=method,
+        random_state=0,
+        on_failure="last",
     )
     expected = clone(search).fit(X, y)
     for name, given in few_forms(X, y, tmp_path).items():
@@ -148,7 +168,8 @@ def test_accuracy_first(records, tmp_path, model, criterion, target):
         attribute = "density_" if "Histogram" in repr(model) else "coef_"
         np.testing.assert_allclose(
             getattr(search.best_estimator_[-1], attribute),
-            getattr(expected.best_estimator_[-1], attribute), atol=1e-9,
+            getattr(expected.best_estimator_[-1], attribute),
+            atol=1e-9,
         )
 
 
@@ -165,7 +186,8 @@ def test_steps_that_want_names_and_categories(records):
     )
     search = StabilityGridSearchCV(
         make_pipeline(steps, DPLogisticRegression(classes=[0, 1])),
-        {"dplogisticregression__norm": ["l1", "l2"]}, random_state=0,
+        {"dplogisticregression__norm": ["l1", "l2"]},
+        random_state=0,
     )
     expected = clone(search).fit(frame, labels).best_estimator_[-1].coef_
     parts = [frame[:800], frame[800:]]

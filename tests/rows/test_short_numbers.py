@@ -26,8 +26,11 @@ ESTIMATORS = [
     DPBoundsScaler(),
 ]
 STEPS = [
-    BoundedScaler((-1, 1)), NormClipper("l1", 2.0), NormClipper(),
-    TableEncoder((-3, 3)), TableEncoder((-3, 3), sparse_output=True),
+    BoundedScaler((-1, 1)),
+    NormClipper("l1", 2.0),
+    NormClipper(),
+    TableEncoder((-3, 3)),
+    TableEncoder((-3, 3), sparse_output=True),
 ]
 
 

@@ -99,8 +99,12 @@ def worst_ratios(model, n, p, seed, starts=4, steps=100):
     values = np.array([evaluate(v) for v in designed + random])
     for k in (2, 3):
         for index in np.argsort(values[:, k])[::-1][: starts // 2]:
-            minimize(lambda v: -evaluate(v)[k], (designed + random)[index], method="Nelder-Mead",
-                     options={"maxfev": steps})
+            minimize(
+                lambda v: -evaluate(v)[k],
+                (designed + random)[index],
+                method="Nelder-Mead",
+                options={"maxfev": steps},
+            )
     return worst
 
 
@@ -112,26 +116,67 @@ SVC = DPLinearSVC(alpha=0.1, classes=[-1, 1], fit_intercept=False, huber_width=0
 # the least that is found of risk, minimum, excess and root: where the excess and the root reach
 # more than half of their bounds, the twins of the next test fall
 @pytest.mark.slow
-@pytest.mark.parametrize("model, n, p, least", [
-    (RIDGE, 1, 1, (0.99, 0.1, 0.45, 0.2)),
-    (RIDGE, 40, 2, (0.99, 0.7, 0.85, 0.5)),
-    (DPRidge(alpha=25.0, data_norm=1.0, fit_intercept=False, target_range=(-1, 1)), 5, 2, (0.6,
-        0.5, 0.2, 0.9)),
-    (DPRidge(alpha=0.1, data_norm=0.8, target_range=(-1.5, 1.5)), 3, 3, (0.5, 0.1, 0.4, 0.1)),
-    (DPRidge(alpha=0.02, norm="l1", data_norm=1.5, target_range=(-0.7, 0.7), coef_bound=0.6,
-             perturbation="objective", data_norm_l1=1.5), 40, 2, (0.75, 0.5, 0.65, 0.1)),
-    (DPRidge(alpha=1e-3, perturbation="output", norm="l2", target_range=(-1, 1)), 4, 2, (0.8, 0.0,
-        0.4, 0.0)),
-    (LOGISTIC, 2, 1, (0.99, 0.2, 0.55, 0.2)),
-    (LOGISTIC, 40, 2, (0.99, 0.8, 0.8, 0.5)),
-    (DPLogisticRegression(alpha=0.01, classes=[-1, 1], data_norm_l1=1.0), 5, 3, (0.5, 0.2, 0.4, 0.1)),
-    (DPLogisticRegression(alpha=3.0, classes=[-1, 1], perturbation="output"), 1, 1,
-     (0.9, 0.0, 0.4, 0.4)),
-    (DPLogisticRegression(alpha=1.0, classes=[-1, 1], data_norm=100.0), 400, 2, (0.9, 0.3, 0.6, 0.5)),
-    (SVC, 40, 2, (0.99, 0.4, 0.7, 0.95)),
-    (DPLinearSVC(alpha=0.3, classes=[-1, 1], data_norm=2.0, intercept_scaling=0.5), 2, 2,
-     (0.9, 0.3, 0.6, 0.3)),
-])
+@pytest.mark.parametrize(
+    "model, n, p, least",
+    [
+        (RIDGE, 1, 1, (0.99, 0.1, 0.45, 0.2)),
+        (RIDGE, 40, 2, (0.99, 0.7, 0.85, 0.5)),
+        (
+            DPRidge(alpha=25.0, data_norm=1.0, fit_intercept=False, target_range=(-1, 1)),
+            5,
+            2,
+            (0.6, 0.5, 0.2, 0.9),
+        ),
+        (DPRidge(alpha=0.1, data_norm=0.8, target_range=(-1.5, 1.5)), 3, 3, (0.5, 0.1, 0.4, 0.1)),
+        (
+            DPRidge(
+                alpha=0.02,
+                norm="l1",
+                data_norm=1.5,
+                target_range=(-0.7, 0.7),
+                coef_bound=0.6,
+                perturbation="objective",
+                data_norm_l1=1.5,
+            ),
+            40,
+            2,
+            (0.75, 0.5, 0.65, 0.1),
+        ),
+        (
+            DPRidge(alpha=1e-3, perturbation="output", norm="l2", target_range=(-1, 1)),
+            4,
+            2,
+            (0.8, 0.0, 0.4, 0.0),
+        ),
+        (LOGISTIC, 2, 1, (0.99, 0.2, 0.55, 0.2)),
+        (LOGISTIC, 40, 2, (0.99, 0.8, 0.8, 0.5)),
+        (
+            DPLogisticRegression(alpha=0.01, classes=[-1, 1], data_norm_l1=1.0),
+            5,
+            3,
+            (0.5, 0.2, 0.4, 0.1),
+        ),
+        (
+            DPLogisticRegression(alpha=3.0, classes=[-1, 1], perturbation="output"),
+            1,
+            1,
+            (0.9, 0.0, 0.4, 0.4),
+        ),
+        (
+            DPLogisticRegression(alpha=1.0, classes=[-1, 1], data_norm=100.0),
+            400,
+            2,
+            (0.9, 0.3, 0.6, 0.5),
+        ),
+        (SVC, 40, 2, (0.99, 0.4, 0.7, 0.95)),
+        (
+            DPLinearSVC(alpha=0.3, classes=[-1, 1], data_norm=2.0, intercept_scaling=0.5),
+            2,
+            2,
+            (0.9, 0.3, 0.6, 0.3),
+        ),
+    ],
+)
 def test_no_record_moves_the_errors_further_than_stated(model, n, p, least):
     worst = worst_ratios(model, n, p, seed=0)
     assert (worst <= SLACK).all() and (worst >= least).all(), dict(zip(NAMES, worst))
@@ -207,9 +252,7 @@ def excess_samples(model, X, y, size):
         thetas = [np.append(m.coef_, m.intercept_) if m.fit_intercept else m.coef_ for m in fitted]
     else:
         s = model.problem().constant
-        thetas = [
-            m.coef_ if s is None else np.column_stack([m.coef_, m.intercept_ / s]) for m in fitted
-        ]
+        thetas = [m.coef_ if s is None else np.column_stack([m.coef_, m.intercept_ / s]) for m in fitted]
     return reduction.excesses(np.array(thetas))
 
 
@@ -314,10 +357,15 @@ def held_out(model, score, theta, one, other, levels=LEVELS):
 
 
 @pytest.mark.parametrize("score", [BrierScore(), RampScore(-3.0, 2.0), HingeScore(), LogisticScore()])
-@pytest.mark.parametrize("model", [
-    LOGISTIC, SVC, DPLinearSVC(alpha=2.0, classes=[-1, 1], intercept_scaling=3.0),
-    DPLogisticRegression(alpha=1e-3, classes=[-1, 1], norm="l1"),
-])
+@pytest.mark.parametrize(
+    "model",
+    [
+        LOGISTIC,
+        SVC,
+        DPLinearSVC(alpha=2.0, classes=[-1, 1], intercept_scaling=3.0),
+        DPLogisticRegression(alpha=1e-3, classes=[-1, 1], norm="l1"),
+    ],
+)
 def test_no_record_moves_a_score_of_a_classifier_further_than_stated(model, score):
     rng, worst = np.random.default_rng(0), 0.0
     ball, d = model.accuracy_form().ball, 2 + bool(model.fit_intercept)
@@ -370,11 +418,18 @@ def gradient_difference(v, p, r, s, Y, B, norm):
 
 
 @pytest.mark.parametrize("norm", ["l1", "l2"])
-@pytest.mark.parametrize("r, s, Y, B, least", [
-    (1.0, 0.0, 1.0, 0.3, 0.9), (1.0, 0.0, 0.01, 2.0, 0.98), (0.7, 0.4, 1.5, 1.0, 0.85),
-    (1.0, 1.0, 1.0, 0.01, 0.99), (1.0, 1.0, 0.2, 3.0, 0.85), (0.5, 1.0, 1.0, 1.0, 0.8),
-    (0.25, 1.0, 0.1, 2.0, 0.5),
-])
+@pytest.mark.parametrize(
+    "r, s, Y, B, least",
+    [
+        (1.0, 0.0, 1.0, 0.3, 0.9),
+        (1.0, 0.0, 0.01, 2.0, 0.98),
+        (0.7, 0.4, 1.5, 1.0, 0.85),
+        (1.0, 1.0, 1.0, 0.01, 0.99),
+        (1.0, 1.0, 0.2, 3.0, 0.85),
+        (0.5, 1.0, 1.0, 1.0, 0.8),
+        (0.25, 1.0, 0.1, 2.0, 0.5),
+    ],
+)
 def test_no_record_moves_the_gradient_of_ridge_further_than_stated(norm, r, s, Y, B, least):
     by_l2 = gradient_change_l2(r, s, Y, B)
     bound, found = by_l2 if norm == "l2" else gradient_change_l1(r, r, s, Y, B), 0.0
@@ -391,8 +446,10 @@ def test_no_record_moves_the_gradient_of_ridge_further_than_stated(norm, r, s, Y
         found = max(found, moved.max())
         for start in v[np.argsort(moved)[-3:]]:
             best = minimize(
-                lambda w: -gradient_difference(w, p, r, s, Y, B, norm), start,
-                method="Nelder-Mead", options={"maxfev": 400},
+                lambda w: -gradient_difference(w, p, r, s, Y, B, norm),
+                start,
+                method="Nelder-Mead",
+                options={"maxfev": 400},
             )
             found = max(found, -best.fun)
     assert least * bound < found <= SLACK * bound
@@ -472,10 +529,7 @@ class RidgeAttack:
         B, u = self.model.problem().ball, v[3 * self.p + 3 :]
         if inside:
             u = u * (0.999 * B / max(B, np.linalg.norm(u)))
-        laws = [
-            ridge_log_density(u, rows, y, mu, scale, self.norm, B)
-            for rows, y in zip(*self.pair(v))
-        ]
+        laws = [ridge_log_density(u, rows, y, mu, scale, self.norm, B) for rows, y in zip(*self.pair(v))]
         return abs(laws[0] - laws[1])
 
     def search(self, twin=None, inside=False, starts=4):
@@ -493,8 +547,12 @@ class RidgeAttack:
         values = np.array([self.log_ratio(w, twin, inside) for w in v])
         best = values.max()
         for start in v[np.argsort(values)[-starts:]]:
-            found = minimize(lambda w: -self.log_ratio(w, twin, inside), start,
-                             method="Nelder-Mead", options={"maxfev": 400})
+            found = minimize(
+                lambda w: -self.log_ratio(w, twin, inside),
+                start,
+                method="Nelder-Mead",
+                options={"maxfev": 400},
+            )
             best = max(best, -found.fun)
         return best
 
@@ -502,22 +560,25 @@ class RidgeAttack:
 # what is found anywhere, on the sphere too, and inside the ball, of the claim; with many records
 # or long ones the determinant counts little, and half of the noise is caught
 @pytest.mark.slow
-@pytest.mark.parametrize("params, n, p, least, inside", [
-    (dict(alpha=25.0, norm="l2"), 3, 1, 0.6, 0.6),
-    (dict(alpha=1.0, norm="l2"), 50, 2, 0.6, 0.6),
-    (dict(alpha=1.0, norm="l1", data_norm_l1=1.0), 50, 2, 0.6, 0.6),
-    (dict(alpha=1.0, norm="l1", data_norm_l1=1.2, target_range=(2, 5)), 50, 2, 0.6, 0.6),
-    (dict(alpha=1.0, norm="l1"), 50, 2, 0.6, 0.6),
-    (dict(alpha=0.05, norm="l2", coef_bound=0.4), 5, 2, 0.5, 0.4),
-    (dict(alpha=1e-3, norm="l1", epsilon=3.0, coef_bound=0.05), 2, 1, 0.4, 0.3),
-    (dict(alpha=0.5, norm="l1", fit_intercept=True), 40, 1, 0.6, 0.6),
-    (dict(alpha=0.5, norm="auto", fit_intercept=True, data_norm_l1=1.2), 40, 2, 0.5, 0.4),
-    (dict(alpha=0.5, norm="l2", fit_intercept=True, data_norm=0.6), 40, 1, 0.6, 0.6),
-])
+@pytest.mark.parametrize(
+    "params, n, p, least, inside",
+    [
+        (dict(alpha=25.0, norm="l2"), 3, 1, 0.6, 0.6),
+        (dict(alpha=1.0, norm="l2"), 50, 2, 0.6, 0.6),
+        (dict(alpha=1.0, norm="l1", data_norm_l1=1.0), 50, 2, 0.6, 0.6),
+        (dict(alpha=1.0, norm="l1", data_norm_l1=1.2, target_range=(2, 5)), 50, 2, 0.6, 0.6),
+        (dict(alpha=1.0, norm="l1"), 50, 2, 0.6, 0.6),
+        (dict(alpha=0.05, norm="l2", coef_bound=0.4), 5, 2, 0.5, 0.4),
+        (dict(alpha=1e-3, norm="l1", epsilon=3.0, coef_bound=0.05), 2, 1, 0.4, 0.3),
+        (dict(alpha=0.5, norm="l1", fit_intercept=True), 40, 1, 0.6, 0.6),
+        (dict(alpha=0.5, norm="auto", fit_intercept=True, data_norm_l1=1.2), 40, 2, 0.5, 0.4),
+        (dict(alpha=0.5, norm="l2", fit_intercept=True, data_norm=0.6), 40, 1, 0.6, 0.6),
+    ],
+)
 def test_the_law_of_ridge_with_noise_in_the_objective(params, n, p, least, inside):
-    model = DPRidge(**{
-        "perturbation": "objective", "fit_intercept": False, "target_range": (-1, 1), **params
-    })
+    model = DPRidge(
+        **{"perturbation": "objective", "fit_intercept": False, "target_range": (-1, 1), **params}
+    )
     attack, main = RidgeAttack(model, n, p), (1 - RESIDUAL_SHARE) * model.epsilon
     assert least * main < attack.search() <= main * SLACK
     half = attack.search("half", inside=True, starts=2)
@@ -528,8 +589,14 @@ def test_the_law_of_ridge_with_noise_in_the_objective(params, n, p, least, insid
 @pytest.mark.slow
 @pytest.mark.parametrize("norm", ["l1", "l2"])
 def test_the_determinant_of_ridge_has_its_price(norm):
-    model = DPRidge(alpha=0.05, perturbation="objective", norm=norm, fit_intercept=False,
-        target_range=(-1, 1), data_norm_l1=1.0 if norm == "l1" else None)
+    model = DPRidge(
+        alpha=0.05,
+        perturbation="objective",
+        norm=norm,
+        fit_intercept=False,
+        target_range=(-1, 1),
+        data_norm_l1=1.0 if norm == "l1" else None,
+    )
     attack = RidgeAttack(model, 2, 2)
     assert attack.search(starts=2) <= (1 - RESIDUAL_SHARE) * SLACK
     assert attack.search("no determinant", inside=True, starts=2) > 1
@@ -538,7 +605,11 @@ def test_the_determinant_of_ridge_has_its_price(norm):
 @pytest.mark.slow
 def test_laplace_noise_of_the_l2_norm_is_caught():
     model = DPRidge(
-        alpha=1.0, perturbation="objective", norm="l1", data_norm_l1=1.4, fit_intercept=False,
+        alpha=1.0,
+        perturbation="objective",
+        norm="l1",
+        data_norm_l1=1.4,
+        fit_intercept=False,
         target_range=(-1, 1),
     )
     attack = RidgeAttack(model, 50, 2)
@@ -585,8 +656,14 @@ def logistic_attack(model, n, p, noise_radius, starts=3, **bounds):
     """The largest log-ratio of the law of logistic regression, for l1 noise of a given radius."""
     bounds = {"l2": model.data_norm, "l1": model.data_norm_l1, **bounds}
     s = calibrate(
-        "objective", LogisticLoss(), n_samples=n, dimension=model.problem().dimension(p),
-        radius=model.problem().radius, alpha=model.alpha, epsilon=model.epsilon, tol=1e-10,
+        "objective",
+        LogisticLoss(),
+        n_samples=n,
+        dimension=model.problem().dimension(p),
+        radius=model.problem().radius,
+        alpha=model.alpha,
+        epsilon=model.epsilon,
+        tol=1e-10,
         noise_radius=noise_radius,
     )
     constant = model.problem().constant or 0.0
@@ -619,13 +696,17 @@ def logistic_attack(model, n, p, noise_radius, starts=3, **bounds):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("params, n, p, least", [
-    (dict(alpha=0.01, fit_intercept=False), 3, 1, 0.4), (dict(alpha=1e-4), 2, 2, 0.9),
-    (dict(alpha=1.0, intercept_scaling=2.0), 5, 2, 0.8),
-    (dict(alpha=0.1, epsilon=0.2, data_norm=3.0, data_norm_l1=3.0), 10, 1, 0.4),
-    (dict(alpha=1e-4, data_norm_l1=1.2), 2, 2, 0.8),
-    (dict(alpha=0.1, fit_intercept=False, data_norm=2.0, data_norm_l1=2.2), 2, 2, 0.8),
-])
+@pytest.mark.parametrize(
+    "params, n, p, least",
+    [
+        (dict(alpha=0.01, fit_intercept=False), 3, 1, 0.4),
+        (dict(alpha=1e-4), 2, 2, 0.9),
+        (dict(alpha=1.0, intercept_scaling=2.0), 5, 2, 0.8),
+        (dict(alpha=0.1, epsilon=0.2, data_norm=3.0, data_norm_l1=3.0), 10, 1, 0.4),
+        (dict(alpha=1e-4, data_norm_l1=1.2), 2, 2, 0.8),
+        (dict(alpha=0.1, fit_intercept=False, data_norm=2.0, data_norm_l1=2.2), 2, 2, 0.8),
+    ],
+)
 def test_the_law_of_logistic_regression_with_laplace_noise(params, n, p, least):
     model = DPLogisticRegression(
         **{"epsilon": 1.0, "norm": "l1", "data_norm_l1": 1.0, "classes": [-1, 1], **params}
@@ -635,9 +716,17 @@ def test_the_law_of_logistic_regression_with_laplace_noise(params, n, p, least):
     # the calibration that the estimator uses
     s = scales_of(model, n, p)
     assert s.linear_scale == pytest.approx(
-        calibrate("objective", LogisticLoss(), n_samples=n, dimension=model.problem().dimension(p),
-                  radius=model.problem().radius, alpha=model.alpha, epsilon=model.epsilon,
-                  tol=model.tol, noise_radius=G).linear_scale
+        calibrate(
+            "objective",
+            LogisticLoss(),
+            n_samples=n,
+            dimension=model.problem().dimension(p),
+            radius=model.problem().radius,
+            alpha=model.alpha,
+            epsilon=model.epsilon,
+            tol=model.tol,
+            noise_radius=G,
+        ).linear_scale
     )
     if p > 1:  # twin: the l2 norm of the rows, constant included, in place of the l1 norm
         assert logistic_attack(model, n, p, model.problem().radius) > model.epsilon
@@ -653,8 +742,9 @@ def test_the_root_bound_covers_the_rounding_of_the_risks():
     X[0], y[0] = [9.0, 0.0], 1.0
     changed = y.copy()
     changed[0] = -1.0
-    model = DPRidge(alpha=alpha, norm="l2", fit_intercept=False, perturbation="output",
-        target_range=(-1, 1))
+    model = DPRidge(
+        alpha=alpha, norm="l2", fit_intercept=False, perturbation="output", target_range=(-1, 1)
+    )
     levels, stream = NoiseLevels("fresh", 1.0, 1.0), InnerStream(bytes(32))
     a, b = (model.accuracy_form().reduction(X, t, levels, stream) for t in (y, changed))
     models = a.minimiser * np.linspace(0.9, 1.1, 401)[:, None]

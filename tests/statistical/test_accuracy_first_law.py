@@ -145,10 +145,19 @@ class Search:
             right = form.bounds
             form.bounds = lambda shape: dataclasses.replace(right(shape), root=right(shape).root / 2)
         slack = 0.2 * abs(self.target) if absolute else self.target
-        return METHODS[self.method](Question(
-            np.array(self.epsilons, dtype=float), absolute, self.target, slack, sensitivity, self.gamma,
-            self.delta, form, shape,
-        ))
+        return METHODS[self.method](
+            Question(
+                np.array(self.epsilons, dtype=float),
+                absolute,
+                self.target,
+                slack,
+                sensitivity,
+                self.gamma,
+                self.delta,
+                form,
+                shape,
+            )
+        )
 
     @functools.cached_property
     def reductions(self):
@@ -218,9 +227,7 @@ class Search:
 
     @functools.cached_property
     def outcomes(self):
-        return [
-            [self.run(which, ROOT.child(which, i)) for i in range(self.size)] for which in (0, 1)
-        ]
+        return [[self.run(which, ROOT.child(which, i)) for i in range(self.size)] for which in (0, 1)]
 
     def ratio(self, statistic, twin=""):
         """Bound the loss of the outcomes from below, in units of what is stated for them."""
@@ -293,14 +300,18 @@ def objective_ratio(search, here, there, epsilon, model):
         # these data sets have rows of length 1 at most, and no intercept
         if isinstance(estimator, DPRidge):
             s = scales_of(estimator, *X.shape)
-            laws.append(ridge_log_density(
-                model, X, y, s.mu, s.linear_scale, estimator.norm, estimator.problem().ball
-            ))
+            laws.append(
+                ridge_log_density(
+                    model, X, y, s.mu, s.linear_scale, estimator.norm, estimator.problem().ball
+                )
+            )
         else:
             s, signs = scales_of(estimator, len(X), X.shape[1]), np.where(y == 1, 1, -1)
-            laws.append(margin_log_density(
-                model[0], signs[:, None] * X, s, estimator.problem().loss, estimator.norm
-            ))
+            laws.append(
+                margin_log_density(
+                    model[0], signs[:, None] * X, s, estimator.problem().loss, estimator.norm
+                )
+            )
     return laws[0] - laws[1]
 
 
@@ -415,20 +426,33 @@ SVC = (DPLinearSVC(perturbation="output", **CLASSES), SIGNS, LEVELS)
 LOGISTIC = (DPLogisticRegression(perturbation="output", **CLASSES), SIGNS, LEVELS)
 LAPLACE = (DPHistogramDensity(bin_width=0.5, bounds=(0, 1)), cells(0.25, 0.75, (0, 60)), LEVELS)
 DISCRETE = (
-    DPHistogramDensity(bin_width=0.5, noise="discrete_laplace", bounds=(0, 1)), cells(0.25, 0.75,
-        (30, 31)), LEVELS
+    DPHistogramDensity(bin_width=0.5, noise="discrete_laplace", bounds=(0, 1)),
+    cells(0.25, 0.75, (30, 31)),
+    LEVELS,
 )
 SUMS_L1 = (
     DPRidge(alpha=0.25, norm="l1", data_norm_l1=1.0, fit_intercept=False, target_range=(-1, 1)),
-    one_record(3, (1.0, 1.0), (1.0, -1.0)), LEVELS,
+    one_record(3, (1.0, 1.0), (1.0, -1.0)),
+    LEVELS,
 )
-SUMS_L2 = (DPRidge(alpha=0.25, norm="l2", target_range=(-1, 1)), one_record(6, (EAST, 1.0), (NORTH,
-    -1.0), 2), LEVELS)
+SUMS_L2 = (
+    DPRidge(alpha=0.25, norm="l2", target_range=(-1, 1)),
+    one_record(6, (EAST, 1.0), (NORTH, -1.0), 2),
+    LEVELS,
+)
 OBJECTIVE = {
     norm: (
-        (DPRidge(norm=norm, perturbation="objective", target_range=(-1, 1),
-            data_norm_l1=1.0 if norm == "l1" else None,
-            **SHORT), FLIP, LEVELS),
+        (
+            DPRidge(
+                norm=norm,
+                perturbation="objective",
+                target_range=(-1, 1),
+                data_norm_l1=1.0 if norm == "l1" else None,
+                **SHORT,
+            ),
+            FLIP,
+            LEVELS,
+        ),
         (DPLogisticRegression(norm=norm, data_norm_l1=1.0, **CLASSES), CORNERS, LEVELS),
         (DPLinearSVC(norm=norm, data_norm_l1=1.0, **CLASSES), CORNERS, LEVELS),
     )
@@ -441,16 +465,26 @@ OBJECTIVE = {
 
 # `least`: how much of what is stated some outcome uses
 CASES = [
-    (RIDGE, "predict_verify", 0.04, 0.9), (RIDGE, "doubling", 0.2, 0.2),
-    (SVC, "predict_verify", 0.1, 0.95), (SVC, "above_threshold", 4.0, 0.45),
-    (SVC, "reduced_above_threshold", 4.0, 0.3), (LOGISTIC, "predict_verify", 0.1, 0.4),
-    (LOGISTIC, "published_above_threshold", 4.0, 0.05), (LOGISTIC, "doubling", 1.0, 0.3),
-    (LAPLACE, "predict_verify", 0.5, 0.95), (LAPLACE, "above_threshold", 4.0, 0.35),
-    (LAPLACE, "published_above_threshold", 4.0, 0.1), (LAPLACE, "reduced_above_threshold", 4.0, 0.5),
-    (LAPLACE, "doubling", 0.5, 0.4), (DISCRETE, "predict_verify", 0.1, 0.95),
-    (DISCRETE, "above_threshold", 0.3, 0.05), (DISCRETE, "doubling", 0.3, 0.3),
-    (SUMS_L1, "predict_verify", 0.3, 0.3), (SUMS_L1, "reduced_above_threshold", 5.0, 0.1),
-    (SUMS_L2, "predict_verify", 0.3, 0.2), (SUMS_L2, "doubling", 5.0, 0.3),
+    (RIDGE, "predict_verify", 0.04, 0.9),
+    (RIDGE, "doubling", 0.2, 0.2),
+    (SVC, "predict_verify", 0.1, 0.95),
+    (SVC, "above_threshold", 4.0, 0.45),
+    (SVC, "reduced_above_threshold", 4.0, 0.3),
+    (LOGISTIC, "predict_verify", 0.1, 0.4),
+    (LOGISTIC, "published_above_threshold", 4.0, 0.05),
+    (LOGISTIC, "doubling", 1.0, 0.3),
+    (LAPLACE, "predict_verify", 0.5, 0.95),
+    (LAPLACE, "above_threshold", 4.0, 0.35),
+    (LAPLACE, "published_above_threshold", 4.0, 0.1),
+    (LAPLACE, "reduced_above_threshold", 4.0, 0.5),
+    (LAPLACE, "doubling", 0.5, 0.4),
+    (DISCRETE, "predict_verify", 0.1, 0.95),
+    (DISCRETE, "above_threshold", 0.3, 0.05),
+    (DISCRETE, "doubling", 0.3, 0.3),
+    (SUMS_L1, "predict_verify", 0.3, 0.3),
+    (SUMS_L1, "reduced_above_threshold", 5.0, 0.1),
+    (SUMS_L2, "predict_verify", 0.3, 0.2),
+    (SUMS_L2, "doubling", 5.0, 0.3),
     *[(case, "predict_verify", 0.1, 0.2) for norm in ("l1", "l2") for case in OBJECTIVE[norm]],
     *[(case, "doubling", 1.0, 0.2) for norm in ("l1", "l2") for case in OBJECTIVE[norm]],
 ]
@@ -491,27 +525,33 @@ def test_nor_does_any_on_random_neighbours(seed):
         assert exact_ratios(search, size=10)[""] <= 1 + 1e-9
 
 
-@pytest.mark.parametrize("case, method, target, how, twin", [
-    # the root of an excess moved by one gradient in place of two
-    (RIDGE, "predict_verify", 0.04, "half root", ""), (SVC, "predict_verify", 0.1, "half root", ""),
-    (LAPLACE, "predict_verify", 0.5, "half root", ""),
-    # noise for half of a record's effect
-    (RIDGE, "predict_verify", 0.04, "half sensitivity", ""),
-    (SVC, "above_threshold", 8.0, "half sensitivity", ""),
-    (LAPLACE, "above_threshold", 8.0, "half sensitivity", ""),
-    (DISCRETE, "predict_verify", 0.1, "half sensitivity", ""),
-    # new noise at each level, counted as a path
-    (RIDGE, "predict_verify", 0.02, "independent levels", ""),
-    (SVC, "predict_verify", 0.02, "independent levels", ""),
-    (LAPLACE, "predict_verify", 0.1, "independent levels", ""),
-    # new models, of which only the last is counted
-    (SVC, "doubling", 30.0, "", "last model"),
-    # models alone, or the larger of both losses where tests read the same records
-    (RIDGE, "predict_verify", 0.04, "", "no testing"), (RIDGE, "predict_verify", 0.04, "", "max"),
-    (LAPLACE, "predict_verify", 0.5, "", "no testing"), (LAPLACE, "predict_verify", 0.5, "", "max"),
-    (DISCRETE, "predict_verify", 0.1, "", "max"),
-    (OBJECTIVE["l1"][2], "predict_verify", 0.1, "", "no testing"),
-])
+@pytest.mark.parametrize(
+    "case, method, target, how, twin",
+    [
+        # the root of an excess moved by one gradient in place of two
+        (RIDGE, "predict_verify", 0.04, "half root", ""),
+        (SVC, "predict_verify", 0.1, "half root", ""),
+        (LAPLACE, "predict_verify", 0.5, "half root", ""),
+        # noise for half of a record's effect
+        (RIDGE, "predict_verify", 0.04, "half sensitivity", ""),
+        (SVC, "above_threshold", 8.0, "half sensitivity", ""),
+        (LAPLACE, "above_threshold", 8.0, "half sensitivity", ""),
+        (DISCRETE, "predict_verify", 0.1, "half sensitivity", ""),
+        # new noise at each level, counted as a path
+        (RIDGE, "predict_verify", 0.02, "independent levels", ""),
+        (SVC, "predict_verify", 0.02, "independent levels", ""),
+        (LAPLACE, "predict_verify", 0.1, "independent levels", ""),
+        # new models, of which only the last is counted
+        (SVC, "doubling", 30.0, "", "last model"),
+        # models alone, or the larger of both losses where tests read the same records
+        (RIDGE, "predict_verify", 0.04, "", "no testing"),
+        (RIDGE, "predict_verify", 0.04, "", "max"),
+        (LAPLACE, "predict_verify", 0.5, "", "no testing"),
+        (LAPLACE, "predict_verify", 0.5, "", "max"),
+        (DISCRETE, "predict_verify", 0.1, "", "max"),
+        (OBJECTIVE["l1"][2], "predict_verify", 0.1, "", "no testing"),
+    ],
+)
 def test_what_is_broken_is_caught(case, method, target, how, twin):
     search = Search(*case, target, method, twin=how)
     size = 150 if twin == "last model" else 100
@@ -643,12 +683,20 @@ def mass_of_the_neighbour(search, size=400):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case, method, target", [
-    (RIDGE, "predict_verify", 0.04), (SVC, "above_threshold", 8.0), (LAPLACE, "doubling", 2.0),
-    (LAPLACE, "reduced_above_threshold", 8.0), (DISCRETE, "predict_verify", 0.3),
-    (SUMS_L1, "predict_verify", 3.0), (SUMS_L2, "brownian", 40.0), (OBJECTIVE["l2"][0], "doubling", 2.0),
-    (OBJECTIVE["l1"][1], "predict_verify", 0.1),
-])
+@pytest.mark.parametrize(
+    "case, method, target",
+    [
+        (RIDGE, "predict_verify", 0.04),
+        (SVC, "above_threshold", 8.0),
+        (LAPLACE, "doubling", 2.0),
+        (LAPLACE, "reduced_above_threshold", 8.0),
+        (DISCRETE, "predict_verify", 0.3),
+        (SUMS_L1, "predict_verify", 3.0),
+        (SUMS_L2, "brownian", 40.0),
+        (OBJECTIVE["l2"][0], "doubling", 2.0),
+        (OBJECTIVE["l1"][1], "predict_verify", 0.1),
+    ],
+)
 def test_runs_have_the_law_that_the_exact_ratios_are_made_of(case, method, target):
     delta = 0.1 if method == "brownian" else 0.0
     assert mass_of_the_neighbour(Search(*case, target, method, delta=delta)) < 6
@@ -671,12 +719,21 @@ def test_noise_of_another_length_does_not(case, target, monkeypatch):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("case, method, target", [
-    (RIDGE, "predict_verify", 0.04), (RIDGE, "brownian", 0.5), (SVC, "above_threshold", 4.0),
-    (LOGISTIC, "reduced_above_threshold", 4.0), (SUMS_L1, "doubling", 5.0), (SUMS_L2, "brownian", 20.0),
-    (OBJECTIVE["l1"][1], "predict_verify", 0.1), (OBJECTIVE["l2"][0], "doubling", 0.3),
-    (DISCRETE, "predict_verify", 0.1), (LAPLACE, "published_above_threshold", 4.0),
-])
+@pytest.mark.parametrize(
+    "case, method, target",
+    [
+        (RIDGE, "predict_verify", 0.04),
+        (RIDGE, "brownian", 0.5),
+        (SVC, "above_threshold", 4.0),
+        (LOGISTIC, "reduced_above_threshold", 4.0),
+        (SUMS_L1, "doubling", 5.0),
+        (SUMS_L2, "brownian", 20.0),
+        (OBJECTIVE["l1"][1], "predict_verify", 0.1),
+        (OBJECTIVE["l2"][0], "doubling", 0.3),
+        (DISCRETE, "predict_verify", 0.1),
+        (LAPLACE, "published_above_threshold", 4.0),
+    ],
+)
 def test_a_search_releases_and_states_what_these_runs_do(case, method, target):
     delta = 0.1 if method == "brownian" else 0.0
     attack = Search(*case, target, method, delta=delta)
@@ -684,8 +741,14 @@ def test_a_search_releases_and_states_what_these_runs_do(case, method, target):
     for i in range(4):
         stream = ROOT.child("search", i)
         search = AccuracyFirstSearchCV(
-            attack.model, {"epsilon": list(attack.epsilons)}, target=target, method=method, delta=delta,
-            failure_probability=attack.gamma, max_epsilon=np.inf, on_failure="last",
+            attack.model,
+            {"epsilon": list(attack.epsilons)},
+            target=target,
+            method=method,
+            delta=delta,
+            failure_probability=attack.gamma,
+            max_epsilon=np.inf,
+            on_failure="last",
             random_state=stream,
         ).fit(X, y)
         outcome = attack.run(0, stream)
@@ -699,8 +762,18 @@ def test_a_search_releases_and_states_what_these_runs_do(case, method, target):
         # and no more: the levels that were read ahead stay inside
         public = {name for name in vars(search) if name.endswith("_")}
         assert public <= {
-            "best_epsilon_", "best_params_", "best_index_", "best_estimator_", "reached_", "privacy_",
-            "path_", "plan_", "method_", "scorer_", "multimetric_", "feature_names_in_",
+            "best_epsilon_",
+            "best_params_",
+            "best_index_",
+            "best_estimator_",
+            "reached_",
+            "privacy_",
+            "path_",
+            "plan_",
+            "method_",
+            "scorer_",
+            "multimetric_",
+            "feature_names_in_",
         }
         assert "random_state" not in search.best_estimator_.get_params() or (
             search.best_estimator_.random_state is None

@@ -38,8 +38,10 @@ def audit(model):
         return low + np.random.default_rng(seed).uniform(0, 0.5, size=len(low))
 
     released = [sample(model, counts, N, seed) for seed, counts in enumerate((COUNTS, NEIGHBOUR))]
-    small = [sample(model, counts, N, seed) for seed, counts in
-             enumerate((np.array([1, 0]), np.array([0, 1])), start=2)]
+    small = [
+        sample(model, counts, N, seed)
+        for seed, counts in enumerate((np.array([1, 0]), np.array([0, 1])), start=2)
+    ]
     return max(
         loss_lower_bound(*(statistic(masses, seed) for seed, masses in enumerate(released))),
         loss_lower_bound(*(masses[:, 0] for masses in released)),

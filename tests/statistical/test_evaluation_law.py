@@ -113,34 +113,46 @@ def test_equal_counts_give_equal_evaluations():
     )
     assert repr(one) == repr(other) and one._repr_html_() == other._repr_html_()
     assert set(vars(one)) - {"noisy_counts", "_moved"} == {
-        "counts_", "n_records", "classes", "calibrated_scores", "privacy_",
-        "levels", "level", "of_training_records",
+        "counts_",
+        "n_records",
+        "classes",
+        "calibrated_scores",
+        "privacy_",
+        "levels",
+        "level",
+        "of_training_records",
     }
 
 
 KINDS = {
     "three classes": (
-        MulticlassCells(np.arange(3), True), lambda rng, n: rng.dirichlet(np.ones(3), size=n),
+        MulticlassCells(np.arange(3), True),
+        lambda rng, n: rng.dirichlet(np.ones(3), size=n),
         lambda rng, n: rng.integers(3, size=n),
     ),
     "three classes, no probabilities": (
-        MulticlassCells(np.arange(3), False), lambda rng, n: rng.integers(3, size=n),
+        MulticlassCells(np.arange(3), False),
+        lambda rng, n: rng.integers(3, size=n),
         lambda rng, n: rng.integers(3, size=n),
     ),
     "confidence": (
-        ConfidenceCells(np.arange(3), True), lambda rng, n: rng.dirichlet(np.ones(3), size=n),
+        ConfidenceCells(np.arange(3), True),
+        lambda rng, n: rng.dirichlet(np.ones(3), size=n),
         lambda rng, n: rng.integers(3, size=n),
     ),
     "regression": (
-        RegressionCells((-1.0, 1.0)), lambda rng, n: rng.standard_cauchy(size=n),
+        RegressionCells((-1.0, 1.0)),
+        lambda rng, n: rng.standard_cauchy(size=n),
         lambda rng, n: rng.standard_cauchy(size=n),
     ),
     "density": (
-        DensityCells.invented(), lambda rng, n: rng.standard_cauchy(size=n) ** 2,
+        DensityCells.invented(),
+        lambda rng, n: rng.standard_cauchy(size=n) ** 2,
         lambda rng, n: np.zeros(n),
     ),
     "two classes": (
-        BinaryCells(np.array([0, 1]), True), lambda rng, n: rng.random(n),
+        BinaryCells(np.array([0, 1]), True),
+        lambda rng, n: rng.random(n),
         lambda rng, n: rng.integers(2, size=n),
     ),
 }

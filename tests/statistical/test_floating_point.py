@@ -209,7 +209,7 @@ def answers(module, monkeypatch, ask, value):
 
     monkeypatch.setattr(module, "grid_laplace", spy)
     answer = ask(value)
-    (center, scale, epsilon), = asked
+    ((center, scale, epsilon),) = asked
     step = grid_step(scale)
     # nothing is added to it or taken off afterwards
     assert off_the_grid(answer, step) == 0
@@ -231,9 +231,14 @@ def held_out(value):
             return answer
 
 
-@pytest.mark.parametrize("module, ask", [
-    (verification, verified), (reusable_holdout, held_out),
-], ids=["verify", "thresholdout"])
+@pytest.mark.parametrize(
+    "module, ask",
+    [
+        (verification, verified),
+        (reusable_holdout, held_out),
+    ],
+    ids=["verify", "thresholdout"],
+)
 def test_answers(module, ask, monkeypatch):
     found = []
     for value in (0.0, 1.0):
@@ -261,8 +266,11 @@ def test_scores_of_random_stopping(monkeypatch):
 
     X = np.random.default_rng(0).normal(size=(300, 2)) / 3
     search = StabilityGridSearchCV(
-        DPLogisticRegression(classes=[0, 1]), {"alpha": [0.1, 1.0]}, epsilon=1.0,
-        strategy="random_stopping", scoring="accuracy",
+        DPLogisticRegression(classes=[0, 1]),
+        {"alpha": [0.1, 1.0]},
+        epsilon=1.0,
+        strategy="random_stopping",
+        scoring="accuracy",
     )
     search.fit(X, (X[:, 0] > 0).astype(int))
     # a scale of 1 / (n epsilon) is above 2^-10
@@ -273,15 +281,17 @@ def test_scores_of_random_stopping(monkeypatch):
 # ---- choices and comparisons: what they are made of ----
 
 
-@pytest.mark.parametrize("mechanism, step", [
-    (lambda scores, state: selection.noisy_argmax(scores, np.ones(N), 1.0, state), 2.0**-39),
-    (lambda scores, state: selection.exponential_mechanism(scores, 1.0, 1.0, state), 2.0**-39),
-], ids=["noisy_argmax", "exponential_mechanism"])
+@pytest.mark.parametrize(
+    "mechanism, step",
+    [
+        (lambda scores, state: selection.noisy_argmax(scores, np.ones(N), 1.0, state), 2.0**-39),
+        (lambda scores, state: selection.exponential_mechanism(scores, 1.0, 1.0, state), 2.0**-39),
+    ],
+    ids=["noisy_argmax", "exponential_mechanism"],
+)
 def test_choices(mechanism, step, monkeypatch):
     pair = []
-    monkeypatch.setattr(
-        selection, "largest_sum", lambda values, noise: pair.append(values + noise) or 0
-    )
+    monkeypatch.setattr(selection, "largest_sum", lambda values, noise: pair.append(values + noise) or 0)
     scores = np.random.default_rng(0).normal(size=N)
     for i, sign in enumerate((1, -1)):
         mechanism(scores * sign, stream("choice", i))
@@ -308,8 +318,15 @@ def test_comparisons(monkeypatch):
     seen, at_most = [], above_threshold._at_most
 
     def spy(loss, query_noise, threshold, threshold_noise, step):
-        seen.append((float(above_threshold.nearest_multiple(loss, step)), query_noise, threshold,
-                     threshold_noise, step))
+        seen.append(
+            (
+                float(above_threshold.nearest_multiple(loss, step)),
+                query_noise,
+                threshold,
+                threshold_noise,
+                step,
+            )
+        )
         return at_most(loss, query_noise, threshold, threshold_noise, step)
 
     monkeypatch.setattr(above_threshold, "_at_most", spy)
@@ -323,5 +340,3 @@ def test_comparisons(monkeypatch):
     assert len(seen) > 3000
     for *numbers, step in seen:
         assert math.log2(step).is_integer() and off_the_grid(np.array(numbers), step) == 0
-
-

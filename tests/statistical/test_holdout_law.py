@@ -122,8 +122,7 @@ def test_a_round_that_ends_without_a_use_comes_close_to_its_half():
 
 @pytest.mark.parametrize(
     "scales, case",
-    [((1.0, 4.0, 1.0), {"depth": 40.0}), ((2.0, 2.0, 1.0), {"depth": 40.0}),
-     ((2.0, 4.0, 0.5), {})],
+    [((1.0, 4.0, 1.0), {"depth": 40.0}), ((2.0, 2.0, 1.0), {"depth": 40.0}), ((2.0, 4.0, 0.5), {})],
 )
 def test_half_the_noise_is_caught_on_paper(scales, case):
     assert long_loss(1, scales, **case) > 2.3
@@ -202,7 +201,9 @@ class Scaled(ReusableHoldout):
         super().__init__(*args)
         test = self._test
         self._test = ThresholdTest(
-            test.epsilon, test.threshold, self.threshold_share * test.threshold_scale,
+            test.epsilon,
+            test.threshold,
+            self.threshold_share * test.threshold_scale,
             self.query_share * test.query_scale,
         )
         self._begin_round()

@@ -91,6 +91,7 @@ def advantage(releases, candidates, scales, step):
 
     `candidates` has the values before noise of each release, for the one and for the other.
     """
+
     def explained(released, values):
         if step is not None:
             return explained_on_the_grid(released, values, scales, step)
@@ -129,9 +130,7 @@ ATTACKED = {
     "logistic-output": (DPLogisticRegression(perturbation="output", **LINEAR), coefficients),
     "svc-output": (DPLinearSVC(perturbation="output", **LINEAR), coefficients),
     "ridge-output": (DPRidge(target_range=(-1, 1), **STRONG, **RIDGE), coefficients),
-    "ridge-l1": (
-        DPRidge(norm="l1", data_norm_l1=1.0, target_range=(-1, 1), **RIDGE), sums
-    ),
+    "ridge-l1": (DPRidge(norm="l1", data_norm_l1=1.0, target_range=(-1, 1), **RIDGE), sums),
     "ridge-l2": (DPRidge(norm="l2", target_range=(-1, 1), **RIDGE), sums),
     "ridge-gaussian": (DPRidge(norm="l2", delta=1e-6, target_range=(-1, 1), **RIDGE), sums),
 }
@@ -292,8 +291,12 @@ def every_release():
         for perturbation in ("objective", "output", "covariance"):
             for fit_intercept in (True, False):
                 yield DPRidge(
-                    perturbation=perturbation, norm=norm, fit_intercept=fit_intercept,
-                    target_range=(-1, 1), data_norm_l1=1.0 if norm == "l1" else None, **key
+                    perturbation=perturbation,
+                    norm=norm,
+                    fit_intercept=fit_intercept,
+                    target_range=(-1, 1),
+                    data_norm_l1=1.0 if norm == "l1" else None,
+                    **key,
                 )
     yield DPRidge(norm="l2", delta=1e-6, target_range=(-1, 1), **key)
     for noise in ("laplace", "discrete_laplace"):
@@ -321,7 +324,8 @@ def same_releases(estimator, monkeypatch):
 
 def name_of(estimator):
     parameters = (
-        str(value) for name, value in sorted(estimator.get_params().items())
+        str(value)
+        for name, value in sorted(estimator.get_params().items())
         if name in ("perturbation", "norm", "classes", "noise", "delta", "fit_intercept")
     )
     return "-".join([type(estimator).__name__, *parameters])
@@ -340,20 +344,27 @@ def test_what_goes_round_the_gate_is_found(twin, monkeypatch):
 
 
 @pytest.mark.parametrize("how", ["path", "brownian", "fresh"])
-@pytest.mark.parametrize("model", [
-    *REDUCED.values(), DPLogisticRegression(alpha=0.3, classes=[0, 1]),
-    DPRidge(norm="l1", data_norm_l1=1.0, target_range=(-1, 1)),
-    DPRidge(norm="l2", target_range=(-1, 1)), DPRidge(perturbation="objective", target_range=(-1,
-        1)), DPHistogramDensity(bin_width=0.5, bounds=(0, 1)),
-], ids=name_of)
+@pytest.mark.parametrize(
+    "model",
+    [
+        *REDUCED.values(),
+        DPLogisticRegression(alpha=0.3, classes=[0, 1]),
+        DPRidge(norm="l1", data_norm_l1=1.0, target_range=(-1, 1)),
+        DPRidge(norm="l2", target_range=(-1, 1)),
+        DPRidge(perturbation="objective", target_range=(-1, 1)),
+        DPHistogramDensity(bin_width=0.5, bounds=(0, 1)),
+    ],
+    ids=name_of,
+)
 def test_models_of_a_path_come_through_the_gate(model, how, monkeypatch):
     go_round(monkeypatch, constant)
     # the levels of noise in the objective are drawn one by one
     form, levels = model.accuracy_form(), NoiseLevels(how, 0.5, 2.0, delta=1e-6)
     read = []
     for X, y in unrelated_records([2, 2]):
-        reduction = form.reduction(X, y.astype(float if isinstance(model, DPRidge) else int),
-                                   levels, stream("levels"))
+        reduction = form.reduction(
+            X, y.astype(float if isinstance(model, DPRidge) else int), levels, stream("levels")
+        )
         read.append([reduction.read(epsilon) for epsilon in (0.5, 2.0)])
     np.testing.assert_array_equal(read[0], read[1])
 

@@ -26,8 +26,12 @@ def sample(model, scales, X, y, size, seed):
     problem = model.problem()
     noise = model._standard_noise(as_generator(seed), X.shape[1], size, model.epsilon)
     W = minimise(
-        problem.design(X), y[:, None], np.zeros(size, dtype=int), problem.loss,
-        mu=np.full(size, scales.mu), linear=scales.linear_scale * noise[0].T,
+        problem.design(X),
+        y[:, None],
+        np.zeros(size, dtype=int),
+        problem.loss,
+        mu=np.full(size, scales.mu),
+        linear=scales.linear_scale * noise[0].T,
         tau=np.full(size, scales.tau),
     )
     return W.T + scales.output_scale * noise[1]
@@ -53,9 +57,12 @@ def audit(model, scales, R, d, size=N):
             # record 0 moves the second coordinate; its effect is largest near the axis
             for share in (0.2, 0.4):
                 near = np.quantile(np.abs(w[: size // 2, 0]), share)
-                worst = max(worst, loss_lower_bound(
-                    *(np.where(np.abs(v[:, 0]) < near, v[:, 1], OUTSIDE) for v in (w, w_neighbour))
-                ))
+                worst = max(
+                    worst,
+                    loss_lower_bound(
+                        *(np.where(np.abs(v[:, 0]) < near, v[:, 1], OUTSIDE) for v in (w, w_neighbour))
+                    ),
+                )
     return worst
 
 
@@ -64,7 +71,11 @@ def model_for(perturbation, R, d, classifier=DPLogisticRegression):
     # calibration of objective noise where it needs extra regularisation
     alpha = {"objective": 1e-4, "output": 0.5}[perturbation] * R**2
     return classifier(
-        epsilon=1.0, alpha=alpha, perturbation=perturbation, data_norm=R, fit_intercept=False,
+        epsilon=1.0,
+        alpha=alpha,
+        perturbation=perturbation,
+        data_norm=R,
+        fit_intercept=False,
         classes=[-1, 1],
     )
 

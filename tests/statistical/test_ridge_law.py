@@ -43,8 +43,13 @@ def exact(X, y, norm, fit_intercept=True, bits=None):
 
 
 def problem(norm, fit_intercept):
-    return DPRidge(norm=norm, data_norm=R, target_range=(-Y, Y), fit_intercept=fit_intercept,
-        data_norm_l1=R if norm == "l1" else None).problem()
+    return DPRidge(
+        norm=norm,
+        data_norm=R,
+        target_range=(-Y, Y),
+        fit_intercept=fit_intercept,
+        data_norm_l1=R if norm == "l1" else None,
+    ).problem()
 
 
 def units(p, fit_intercept):
@@ -216,14 +221,25 @@ def test_gaussian_noise_stays_under_the_claim():
     assert delta_lower_bound(*log_ratios(broken, gaussian, "l2"), 1.0) > delta
 
 
-@pytest.mark.parametrize("norm, delta, law", [
-    ("l1", 0.0, laplace), ("l2", 0.0, spherical_laplace), ("l2", 1e-3, gaussian),
-])
+@pytest.mark.parametrize(
+    "norm, delta, law",
+    [
+        ("l1", 0.0, laplace),
+        ("l2", 0.0, spherical_laplace),
+        ("l2", 1e-3, gaussian),
+    ],
+)
 def test_the_sampler_is_the_estimator(norm, delta, law):
     (X, y), _ = neighbours(norm)
     state = InnerStream(bytes(32))
-    model = DPRidge(random_state=state, norm=norm, delta=delta, data_norm=R, target_range=(-Y, Y),
-        data_norm_l1=R if norm == "l1" else None).fit(X, y)
+    model = DPRidge(
+        random_state=state,
+        norm=norm,
+        delta=delta,
+        data_norm=R,
+        target_range=(-Y, Y),
+        data_norm_l1=R if norm == "l1" else None,
+    ).fit(X, y)
     released = np.column_stack([model.gram_, model.moment_])[released_entries(2, 4)[:3]]
     noise = statistic_noise(2, fit_intercept=True, norm=norm, epsilon=1.0, delta=delta)
     size = len(released)
@@ -249,8 +265,9 @@ def output_neighbours(p=1):
 
 def test_output_perturbation_stays_under_the_claim():
     X, y, y_new = output_neighbours()
-    model = DPRidge(alpha=4.0, perturbation="output", norm="l2", fit_intercept=False,
-        target_range=(-1, 1))
+    model = DPRidge(
+        alpha=4.0, perturbation="output", norm="l2", fit_intercept=False, target_range=(-1, 1)
+    )
     centers = [clone_fit(model, X, t).coef_[0] for t in (y, y_new)]
     unit = spherical_laplace(as_generator(0), 2 * N, 1)[:, 0]
     for share, broken in ((1.0, False), (0.5, True)):
@@ -305,9 +322,14 @@ def test_no_record_moves_a_score_further_than_certified(norm, fit_intercept, mon
     for seed in range(80):
         rng = np.random.default_rng(seed)
         model = DPRidge(
-            epsilon=10.0, alpha=float(rng.choice([0.3, 1.0, 5.0])), perturbation="output", norm=norm,
-            fit_intercept=fit_intercept, coef_bound=float(rng.choice([0.05, 0.3, 10.0])),
-            random_state=InnerStream(bytes(31) + bytes([seed])), target_range=(-1, 1),
+            epsilon=10.0,
+            alpha=float(rng.choice([0.3, 1.0, 5.0])),
+            perturbation="output",
+            norm=norm,
+            fit_intercept=fit_intercept,
+            coef_bound=float(rng.choice([0.05, 0.3, 10.0])),
+            random_state=InnerStream(bytes(31) + bytes([seed])),
+            target_range=(-1, 1),
             data_norm_l1=1.0 if norm == "l1" else None,
         )
         cases.append((model, seed))

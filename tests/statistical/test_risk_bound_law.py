@@ -27,9 +27,7 @@ OFFSET = 0.19
 
 
 def model():
-    return DPLinearSVC(
-        epsilon=TRAINING, alpha=1e-3, data_norm=1.0, fit_intercept=False, classes=[-1, 1]
-    )
+    return DPLinearSVC(epsilon=TRAINING, alpha=1e-3, data_norm=1.0, fit_intercept=False, classes=[-1, 1])
 
 
 def release(features, size, seed, noise):
@@ -38,9 +36,11 @@ def release(features, size, seed, noise):
     bounds, values = [], []
     for X, offset in zip(features, (OFFSET, 0.0)):
         bound = model().risk_bound(n, 1, 1, REACH)
-        bounds.append(dataclasses.replace(
-            bound, forecast=bound.forecast + offset, sensitivity=bound.sensitivity * noise
-        ))
+        bounds.append(
+            dataclasses.replace(
+                bound, forecast=bound.forecast + offset, sensitivity=bound.sensitivity * noise
+            )
+        )
         values.append(model().optimal_values([trial(model())], X, y, REACH)[0])
     stream = as_generator(seed)
     chosen = np.array([select_by_risk_bound(values, bounds, CHOICE, stream) for _ in range(size)])
@@ -50,9 +50,13 @@ def release(features, size, seed, noise):
         runs = np.flatnonzero(chosen == i)
         unit = spherical_laplace(as_generator(seed + 10 + i), 2 * len(runs), 1).reshape(2, len(runs), 1)
         W = minimise(
-            Design(X, 1.0, None), np.ones((n, 1), dtype=np.int8), np.zeros(len(runs), dtype=int),
-            model().problem().loss, mu=np.full(len(runs), s.mu),
-            linear=noise * s.linear_scale * unit[0].T, tau=np.full(len(runs), s.tau),
+            Design(X, 1.0, None),
+            np.ones((n, 1), dtype=np.int8),
+            np.zeros(len(runs), dtype=int),
+            model().problem().loss,
+            mu=np.full(len(runs), s.mu),
+            linear=noise * s.linear_scale * unit[0].T,
+            tau=np.full(len(runs), s.tau),
         )
         w = W.T + noise * s.output_scale * unit[1]
         released[runs] = 1000 * i + np.clip(w[:, 0], -400, 400)

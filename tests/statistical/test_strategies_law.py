@@ -123,8 +123,14 @@ def released(strategy, X, y, size, seed, k=2, score=Sides(), splits=None, fracti
     """What `size` choices release: the index and the answer of each."""
     n = len(X)
     problem = Problem(
-        [Candidate({"side": i}, Telling(i), (), 1) for i in range(k)], score, splits, n, 1,
-        epsilon=EPSILON, selection_fraction=fraction, random_state=0,
+        [Candidate({"side": i}, Telling(i), (), 1) for i in range(k)],
+        score,
+        splits,
+        n,
+        1,
+        epsilon=EPSILON,
+        selection_fraction=fraction,
+        random_state=0,
     )
     chooser, root, found = strategy(problem), root_stream(seed), []
     for run in range(size):
@@ -174,8 +180,13 @@ def by_risk():
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "strategy, answer, least",
-    [(BudgetSplit, 0, 0.3), (DataSplit, 0, 0.2), (RandomStopping, 1, 0.2), (Random, 0, 0.6),
-     (Auto, 0, 0.6)],
+    [
+        (BudgetSplit, 0, 0.3),
+        (DataSplit, 0, 0.2),
+        (RandomStopping, 1, 0.2),
+        (Random, 0, 0.6),
+        (Auto, 0, 0.6),
+    ],
 )
 def test_a_training_record_stays_under_the_claim(strategy, answer, least):
     assert least < audit(strategy, answer=answer, **BY_ANSWERS) <= EPSILON
@@ -247,9 +258,7 @@ class SameRecords(DataSplit):
 class HalfTheSensitivity(OptimalRisk):
     def prepare(self):
         super().prepare()
-        self.bounds = [
-            Bound(bound.sensitivity / 2, 0.0, 0.0, 1.0, bound.unit) for bound in self.bounds
-        ]
+        self.bounds = [Bound(bound.sensitivity / 2, 0.0, 0.0, 1.0, bound.unit) for bound in self.bounds]
 
 
 class SpentTwice(OptimalRisk):

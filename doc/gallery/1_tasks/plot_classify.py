@@ -23,9 +23,7 @@ from statsmodels.datasets import fair
 from dpselect import DPLogisticRegression, EvaluationRocDisplay, TermsDisplay, evaluate, privacy_of
 from dpselect.preprocessing import tabular_pipeline
 
-jobs = [
-    "student", "farm, unskilled", "white collar", "teacher, nurse", "managerial", "professional"
-]
+jobs = ["student", "farm, unskilled", "white collar", "teacher, nurse", "managerial", "professional"]
 schema = {
     "rate_marriage": (1, 5),  # very poor to very good
     "age": {"bounds": (17.5, 42), "unit": "years"},  # "under 20" to "40 or over"

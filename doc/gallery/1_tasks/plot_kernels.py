@@ -59,8 +59,12 @@ for ax, gamma in zip(axes, gammas):
     model.set_params(rbfsampler__gamma=gamma, dplogisticregression__epsilon=1.0).fit(X, y)
     probability = model.predict_proba(np.column_stack([x1.ravel(), x2.ravel()]))[:, 1]
     image = ax.pcolormesh(x1, x2, probability.reshape(x1.shape), cmap="RdBu", vmin=0, vmax=1)
-    ax.set(title=f"gamma = {gamma:g}: {model.score(X_new, y_new):.0%} right", aspect="equal",
-           xticks=[0, 1 / 3, 2 / 3, 1], yticks=[0, 1 / 3, 2 / 3, 1])
+    ax.set(
+        title=f"gamma = {gamma:g}: {model.score(X_new, y_new):.0%} right",
+        aspect="equal",
+        xticks=[0, 1 / 3, 2 / 3, 1],
+        yticks=[0, 1 / 3, 2 / 3, 1],
+    )
     ax.set_xticklabels(["0", "1/3", "2/3", "1"])
     ax.set_yticklabels(["0", "1/3", "2/3", "1"])
 figure.colorbar(image, ax=axes, label="released probability of label 1", shrink=0.8)
@@ -109,8 +113,12 @@ for (epsilon, shares), colour in zip(right.items(), ("C0", "C1", "C2", "k")):
         ax.axvline(limit, color=colour, ls=":", lw=1)
 ax.axhline(0.9, color="0.6", lw=1)
 ax.text(9.2, 0.906, "nine labels in ten are right", color="0.4", fontsize="small")
-ax.set(xscale="log", xlabel="number $D$ of random features", ylabel="share of right answers",
-       ylim=(0.4, 0.95))
+ax.set(
+    xscale="log",
+    xlabel="number $D$ of random features",
+    ylabel="share of right answers",
+    ylim=(0.4, 0.95),
+)
 ax.set_xticks(numbers, [str(number) for number in numbers])
 ax.minorticks_off()
 ax.legend(loc="lower left", fontsize="small", ncols=2)

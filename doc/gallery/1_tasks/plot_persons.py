@@ -28,8 +28,13 @@ person = (years[same].diff().abs().sum(axis=1) != 0).cumsum().to_numpy()
 visits = years["mdvis"].to_numpy()
 
 schema = {
-    "lncoins": (0, np.log(101)), "idp": (0, 1), "physlm": (0, 1), "disea": (0, 60),
-    "hlthg": (0, 1), "hlthf": (0, 1), "hlthp": (0, 1),
+    "lncoins": (0, np.log(101)),
+    "idp": (0, 1),
+    "physlm": (0, 1),
+    "disea": (0, 60),
+    "hlthg": (0, 1),
+    "hlthf": (0, 1),
+    "hlthp": (0, 1),
 }
 X = years[list(schema)]
 held_out = person % 5 == 0  # whole persons
@@ -80,8 +85,12 @@ for name, (colour, score) in ways.items():
     scores = np.array([[score(epsilon) for _ in range(5)] for epsilon in epsilons])
     ax.plot(epsilons, scores.mean(axis=1), "o-", color=colour, label=name)
     ax.fill_between(epsilons, scores.min(axis=1), scores.max(axis=1), color=colour, alpha=0.15, lw=0)
-ax.set(xscale="log", xlabel=r"privacy loss $\varepsilon$ of what is protected",
-       ylabel="explained deviance, held out", ylim=(-0.3, 0.12))
+ax.set(
+    xscale="log",
+    xlabel=r"privacy loss $\varepsilon$ of what is protected",
+    ylabel="explained deviance, held out",
+    ylim=(-0.3, 0.12),
+)
 ax.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
 ax.minorticks_off()
 ax.legend(title="protected")

@@ -66,9 +66,30 @@ print(privacy_of(model))
 # longer rows are clipped.
 
 words = [
-    "fit", "estimator", "model", "samples", "regression", "classifier", "kernel", "cluster", "score",
-    "feature", "predict", "matrix", "plot", "axes", "axis", "figure", "color", "draw", "tick", "image",
-    "line", "artist", "legend", "text",
+    "fit",
+    "estimator",
+    "model",
+    "samples",
+    "regression",
+    "classifier",
+    "kernel",
+    "cluster",
+    "score",
+    "feature",
+    "predict",
+    "matrix",
+    "plot",
+    "axes",
+    "axis",
+    "figure",
+    "color",
+    "draw",
+    "tick",
+    "image",
+    "line",
+    "artist",
+    "legend",
+    "text",
 ]
 
 
@@ -87,8 +108,10 @@ def by_words(epsilon, delta):
 
 epsilons = [0.1, 0.3, 1, 3, 10]
 ways = {
-    "24 words": (by_words, 0.0), "24 words, delta": (by_words, 1e-6),
-    "256 hashes": (hashing, 0.0), "256 hashes, delta": (hashing, 1e-6),
+    "24 words": (by_words, 0.0),
+    "24 words, delta": (by_words, 1e-6),
+    "256 hashes": (hashing, 0.0),
+    "256 hashes, delta": (hashing, 1e-6),
 }
 
 

@@ -134,18 +134,20 @@ constant = np.mean((y_test - y.mean()) ** 2)
 
 figure, ax = plt.subplots(figsize=(8, 4.2), layout="constrained")
 ax.axhline(constant, color="0.5", ls="--", lw=1)
-ax.text(
-    12, constant, "share of affairs,\nfor everybody", color="0.4", va="center", fontsize="small"
-)
+ax.text(12, constant, "share of affairs,\nfor everybody", color="0.4", va="center", fontsize="small")
 ax.axhline(without_privacy, color="k", ls="--", lw=1)
 ax.text(12, without_privacy, "no privacy", va="center", fontsize="small")
 spread = np.geomspace(0.93, 1.07, n_searches)  # beside each other, to be seen
 for which, (name, colour, mark) in enumerate(zip(candidates, ("C0", "C1", "C2", "C3"), "osD^")):
     i, j = np.nonzero(chosen == which)
     ax.plot(np.array(epsilons)[i] * spread[j], errors[i, j], mark, color=colour, ms=5, label=name)
-ax.set(xscale="log", xlim=(0.085, 11.6), xlabel=r"privacy loss $\varepsilon$ of the whole search",
-       ylabel="mean squared error, held out",
-       title="Each point is one search; its colour, the choice")
+ax.set(
+    xscale="log",
+    xlim=(0.085, 11.6),
+    xlabel=r"privacy loss $\varepsilon$ of the whole search",
+    ylabel="mean squared error, held out",
+    title="Each point is one search; its colour, the choice",
+)
 ax.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
 ax.minorticks_off()
 ax.legend(title="columns that were chosen", fontsize="small", title_fontsize="small")

@@ -75,7 +75,8 @@ private = DPLogisticRegression(epsilon=0.5, classes=[0, 1], ledger=copy)
 careless = GridSearchCV(
     make_pipeline(scaler, private),
     {"dplogisticregression__alpha": np.geomspace(1e-3, 1, 6)},
-    cv=KFold(5), error_score="raise",
+    cv=KFold(5),
+    error_score="raise",
 )
 try:
     careless.fit(patients, ill)
@@ -95,7 +96,10 @@ except BudgetExceededError:
 accurate = AccuracyFirstSearchCV(
     make_pipeline(scaler, DPLogisticRegression(alpha=0.01, classes=[0, 1], perturbation="output")),
     {"dplogisticregression__epsilon": np.geomspace(0.02, 1.0, 30)},
-    target=0.24, criterion="brier", method="reduced_above_threshold", on_failure="last",
+    target=0.24,
+    criterion="brier",
+    method="reduced_above_threshold",
+    on_failure="last",
 )
 with ledger:
     accurate.fit(patients, ill)

@@ -58,8 +58,13 @@ for ax, scale, title, reach in zip(axes, (0, 1 / (3 * n), 3 / n), titles, (0.02,
         ax.bar(edges[:-1], shares, np.diff(edges), align="edge", color=colour, alpha=0.3)
         ax.bar(edges[:-1], shares * mistaken, np.diff(edges), align="edge", color=colour)
     limit = 1.15 * max(abs(y) for y in ax.get_ylim())
-    ax.set(title=f"{title}: {100 * wrong:.1f}% wrong", xlabel="answer", yticks=[],
-           xlim=(edges[0], edges[-1]), ylim=(-limit, limit))
+    ax.set(
+        title=f"{title}: {100 * wrong:.1f}% wrong",
+        xlabel="answer",
+        yticks=[],
+        xlim=(edges[0], edges[-1]),
+        ylim=(-limit, limit),
+    )
     ax.axvline(threshold, color="k", lw=1, ls="--")
     ax.axhline(0, color="k", lw=0.5)
     ax.text(0.02, 0.92, "100 zeros", color="C2", transform=ax.transAxes)
@@ -113,16 +118,25 @@ exact = (np.exp(-fine / 2) / 2, 1 / (1 + np.exp(fine)), np.exp(-fine / 4) / 2)
 for colour, (name, shares), curve in zip(("C0", "C3", "C4"), wrong.items(), exact):
     left.plot(fine, curve, colour, lw=1)
     left.plot(epsilons, shares, f"{colour}o", ms=4, label=name)
-left.set(xlabel=r"$\varepsilon$", ylabel="share of wrong guesses", xlim=(0, 5.2), ylim=(0, 0.55),
-         title="One answer")
+left.set(
+    xlabel=r"$\varepsilon$",
+    ylabel="share of wrong guesses",
+    xlim=(0, 5.2),
+    ylim=(0, 0.55),
+    title="One answer",
+)
 left.legend(fontsize="small")
 
 fine = np.geomspace(1, 3000, 200)
 right.fill_between(fine, 1 / (1 + np.exp(np.minimum(fine * epsilon, 50))), color="0.9")
 right.text(1.2, 0.1, r"not $k\varepsilon$-private", color="0.4")
 right.plot(n_answers, averaged, "C0o-", lw=1, ms=4)
-right.set(xscale="log", xlabel="answers $k$ about the same set", xlim=(0.9, 3500),
-          title=r"Many answers, $\varepsilon = 0.1$ each")
+right.set(
+    xscale="log",
+    xlabel="answers $k$ about the same set",
+    xlim=(0.9, 3500),
+    title=r"Many answers, $\varepsilon = 0.1$ each",
+)
 right.set_xticks([1, 10, 100, 1000], ["1", "10", "100", "1000"])
 plt.show()
 
@@ -143,8 +157,10 @@ def log_ratio(event, epsilon):
 
 
 for epsilon in (0.25, 1.0, 3.0):
-    print(f"epsilon {epsilon:4}: {log_ratio(threshold, epsilon):.2f} at the threshold 1/200, "
-          f"{log_ratio(0.02, epsilon):.2f} at 0.02")
+    print(
+        f"epsilon {epsilon:4}: {log_ratio(threshold, epsilon):.2f} at the threshold 1/200, "
+        f"{log_ratio(0.02, epsilon):.2f} at 0.02"
+    )
 
 # %%
 # Last, the article's second figure shows the mean answers of the two sets approach each other

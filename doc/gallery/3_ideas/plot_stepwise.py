@@ -64,8 +64,13 @@ for _ in range(n_steps):
 # tell in all is known before.
 
 selector = ThresholdoutFeatureSelector(
-    model, n_features_to_select=n_steps, threshold=0.25, noise_rate=0.01, budget=10,
-    cv=[(train, held_out)], public_splits=True,
+    model,
+    n_features_to_select=n_steps,
+    threshold=0.25,
+    noise_rate=0.01,
+    budget=10,
+    cv=[(train, held_out)],
+    public_splits=True,
 ).fit(X[: 2 * n], y[: 2 * n])
 print(selector.privacy_)
 print("answers that came from the holdout records:", selector.uses_)
@@ -88,8 +93,9 @@ for ax, order, title in zip(axes, (naive, list(selector.order_)), ("naive", "Thr
     ax.fill_between(steps, curves[:, 1], curves[:, 2], color="C1", alpha=0.15)
     signal = np.array(order) < n_signal
     ax.plot(steps[signal], curves[signal, 2], "ko", ms=5, label="a column that matters")
-    ax.set(title=f"{title}: {signal.sum()} of {n_signal} found", xlabel="columns chosen",
-           xticks=steps[::2])
+    ax.set(
+        title=f"{title}: {signal.sum()} of {n_signal} found", xlabel="columns chosen", xticks=steps[::2]
+    )
     print(f"{title}: holdout {curves[-1, 1]:.3f}, fresh {curves[-1, 2]:.3f}")
 axes[0].set(ylabel="share of right answers")
 axes[1].legend(loc="lower right", fontsize="small")

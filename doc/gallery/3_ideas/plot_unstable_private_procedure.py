@@ -122,28 +122,44 @@ law = np.sort([4 / alpha * abs(logit(r0) + r[0] - r[1]) + 1 for r0, r in samples
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
 left.plot(
-    logit(uniform), 4 / (alpha * n) * np.abs(logit(uniform)) + 1 / n, "C1--", lw=1,
+    logit(uniform),
+    4 / (alpha * n) * np.abs(logit(uniform)) + 1 / n,
+    "C1--",
+    lw=1,
     label="first procedure: formula",
 )
 left.plot(logit(uniform), found, "C1o", ms=4, label="first procedure: worst neighbours found")
 fine = np.linspace(-8.5, 8.5, 2000)
 left.plot(
-    fine, [change(exponential_mechanism_first(r0, no_noise)) for r0 in expit(fine)], "C0", lw=1.5,
+    fine,
+    [change(exponential_mechanism_first(r0, no_noise)) for r0 in expit(fine)],
+    "C0",
+    lw=1.5,
     label="first procedure: the paper's neighbours",
 )
 left.axhline(1 / n, color="C2", ls=":", zorder=3, label="second procedure: at most 1/n")
 marks = np.array([0.001, 0.01, 0.1, 0.5, 0.9, 0.99, 0.999])
 left.set_xticks(logit(marks), [f"{mark:g}" for mark in marks])
-left.set(xlabel="uniform sample $r_0$ (logit scale), $r_1 = r_2 = 0$", ylabel="change of the score",
-         ylim=(0, 0.95), title="One record moves the score")
+left.set(
+    xlabel="uniform sample $r_0$ (logit scale), $r_1 = r_2 = 0$",
+    ylabel="change of the score",
+    ylim=(0, 0.95),
+    title="One record moves the score",
+)
 left.legend(loc="upper center", fontsize="small")
 
 share = np.arange(1, len(samples) + 1) / len(samples)
 right.step(n * second, share, "C2", where="post", label="second procedure, found")
 right.plot(n * first, share, "C1o", ms=4, label="first procedure, found")
 right.plot(law, share, "C1--", lw=1, label="first procedure, formula")
-right.set(xscale="log", xlim=(0.5, 100), ylim=(0, 1.02), xlabel="n times the change",
-          ylabel="share of samples below", title="All noise drawn, forty times")
+right.set(
+    xscale="log",
+    xlim=(0.5, 100),
+    ylim=(0, 1.02),
+    xlabel="n times the change",
+    ylabel="share of samples below",
+    title="All noise drawn, forty times",
+)
 right.set_xticks([1, 10, 100], ["1", "10", "100"])
 right.legend(loc="lower right", fontsize="small")
 plt.show()
@@ -155,8 +171,10 @@ plt.show()
 # paper excludes, a :math:`\beta_1 = o(n)`, is excluded only for a :math:`\delta` that is
 # exponentially small in :math:`n\alpha`.
 
-print(f"first procedure:  n times the change, median {n * np.median(first):.0f}, "
-      f"largest {n * first[-1]:.0f}")
+print(
+    f"first procedure:  n times the change, median {n * np.median(first):.0f}, "
+    f"largest {n * first[-1]:.0f}"
+)
 print(f"second procedure: n times the change, at most {n * second[-1]:.3f}")
 
 # %%

@@ -80,7 +80,13 @@ def objective_noise(problem, shape, epsilon):
     # rounding grows with the noise, whose mean length is at most d
     tau = RESIDUAL * (change + linear_scale * d)
     return Perturbation.on_grid(
-        mu, linear_scale, 2 * tau / mu, tau, d, alpha=alpha, epsilon=epsilon,
+        mu,
+        linear_scale,
+        2 * tau / mu,
+        tau,
+        d,
+        alpha=alpha,
+        epsilon=epsilon,
         loss=RESIDUAL_SHARE * epsilon,
     )
 
@@ -92,6 +98,12 @@ def output_noise(problem, shape, epsilon):
     if epsilon == math.inf:
         return Perturbation(alpha, 0.0, 0.0, tau)
     return Perturbation.on_grid(
-        alpha, 0.0, minimiser_sensitivity(change, shape.n_samples, alpha), tau,
-        problem.dimension(shape.n_features), alpha=alpha, epsilon=epsilon, loss=epsilon,
+        alpha,
+        0.0,
+        minimiser_sensitivity(change, shape.n_samples, alpha),
+        tau,
+        problem.dimension(shape.n_features),
+        alpha=alpha,
+        epsilon=epsilon,
+        loss=epsilon,
     )

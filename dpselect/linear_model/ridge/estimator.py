@@ -146,12 +146,12 @@ class DPRidge(LearnsNormsMixin, PrivateRegressor):
             why="without regularisation one record can move the model without limit",
             instead="write a number from 1e-100 to 1e100, such as 0.01",
         ),
-        "perturbation": one_of(
-            "covariance", "objective", "output", why="only these have a proof"
-        ),
+        "perturbation": one_of("covariance", "objective", "output", why="only these have a proof"),
         "norm": one_of("auto", "l1", "l2", why="only for these norms is there noise with a proof"),
         "delta": number(
-            low_included=True, high=1.0, why="it is a probability",
+            low_included=True,
+            high=1.0,
+            why="it is a probability",
             instead="write 0.0, or a number such as 1e-6",
         ),
         "data_norm": unless("auto", _largest_norm),
@@ -162,10 +162,13 @@ class DPRidge(LearnsNormsMixin, PrivateRegressor):
             "field, such as (0, 100)",
         ),
         "fit_intercept": flag(why="the noise depends on the number of columns"),
-        "coef_bound": unless(None, size(
-            why="it is the radius of the ball in which the coefficients are sought",
-            instead="write a number from 1e-100 to 1e100, or None for the public bound",
-        )),
+        "coef_bound": unless(
+            None,
+            size(
+                why="it is the radius of the ball in which the coefficients are sought",
+                instead="write a number from 1e-100 to 1e100, or None for the public bound",
+            ),
+        ),
     }
     takes_groups = True
     split_scores = staticmethod(scores_of_splits)
@@ -231,11 +234,17 @@ class DPRidge(LearnsNormsMixin, PrivateRegressor):
         # numbers of low precision would round records and noise
         centre, half = middle_and_half(self.target_range)
         return RidgeProblem(
-            type(self), self.norm, float(self.data_norm),
+            type(self),
+            self.norm,
+            float(self.data_norm),
             math.inf if self.data_norm_l1 is None else float(self.data_norm_l1),
-            centre, half, bool(self.fit_intercept), float(self.alpha),
+            centre,
+            half,
+            bool(self.fit_intercept),
+            float(self.alpha),
             None if self.coef_bound is None else float(self.coef_bound),
-            self.perturbation, float(self.delta),
+            self.perturbation,
+            float(self.delta),
         )
 
     def _what(self):

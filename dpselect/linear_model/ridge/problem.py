@@ -129,8 +129,11 @@ class RidgeProblem:
     def statistic_noise(self, n_features, epsilon):
         """Return the StatisticNoise of covariance perturbation."""
         return statistic_noise(
-            n_features, fit_intercept=self.fit_intercept, norm=self.noise_norm(n_features),
-            epsilon=epsilon, delta=self.delta,
+            n_features,
+            fit_intercept=self.fit_intercept,
+            norm=self.noise_norm(n_features),
+            epsilon=epsilon,
+            delta=self.delta,
         )
 
     def standard_noise(self, generator, n_features, epsilon):
@@ -272,8 +275,10 @@ class CovarianceNoise(RidgeNoise):
         # (noise in X'X) theta - (noise in X'y)
         problem, s, unit = self.problem, self.scales, self.problem.row_unit(self.shape.n_features)
         spread = s.spread * unit / self.shape.n_samples
-        return spread * math.sqrt(self.dimension) * math.hypot(
-            unit * length, problem.target_bound / s.weights[-1]
+        return (
+            spread
+            * math.sqrt(self.dimension)
+            * math.hypot(unit * length, problem.target_bound / s.weights[-1])
         )
 
     def released(self, sums, noise):
@@ -288,7 +293,11 @@ class CovarianceNoise(RidgeNoise):
         decomposed = Decomposition.of(gram / n, moment / n, rho)
         theta = decomposed.minimiser(problem.alpha, problem.ball)
         return {
-            "gram_": gram, "moment_": moment, "_rho": rho, "_decomposed": decomposed, "n_samples_": n,
+            "gram_": gram,
+            "moment_": moment,
+            "_rho": rho,
+            "_decomposed": decomposed,
+            "n_samples_": n,
             **problem.attributes(theta),
         }
 

@@ -119,8 +119,8 @@ def statistic_noise(n_features, *, fit_intercept, norm, epsilon, delta):
         noise = StatisticNoise(weights, scale, scale / 2, math.sqrt(2) * scale / 2)
         return replace(noise, step=grid_step(noise.scales(n_features), unit=1.0))
     # a spherical Laplace sample in D dimensions has E ||r||^2 = D (D + 1)
-    loss, deviation = (epsilon, math.sqrt(n_entries + 1)) if delta == 0 else (
-        gaussian_mu(epsilon, delta), 1.0
+    loss, deviation = (
+        (epsilon, math.sqrt(n_entries + 1)) if delta == 0 else (gaussian_mu(epsilon, delta), 1.0)
     )
     bare = l2_noise(weights, sensitivity / loss)
     scales = bare.scales(n_features)

@@ -27,9 +27,7 @@ def ridge_split_scores(problem, trials, score, records, parts):
         return (total,)
 
     width = max(p, len(trials))
-    (total,) = block_sum(
-        errors, records.X, records.y, parts.test, *shares(records), row_elements=width
-    )
+    (total,) = block_sum(errors, records.X, records.y, parts.test, *shares(records), row_elements=width)
     return -total / parts.test_sizes[:, None]
 
 
@@ -50,6 +48,5 @@ def split_coefficients(problem, trials, records, parts):
         for j, row in enumerate(calibrations)
     ]
     return tuple(
-        np.array([[model[name] for model in row] for row in models])
-        for name in ("coef_", "intercept_")
+        np.array([[model[name] for model in row] for row in models]) for name in ("coef_", "intercept_")
     )

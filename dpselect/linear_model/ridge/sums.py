@@ -103,7 +103,10 @@ def outer_sums(records, bits, problem):
     clipped = _Records(records.X.shape[1], bits, problem)
     (sums,) = block_sum(
         lambda *rows: (clipped.products(clipped(*rows)),),
-        records.X, records.y, *shares(records), row_elements=row_elements(clipped.q),
+        records.X,
+        records.y,
+        *shares(records),
+        row_elements=row_elements(clipped.q),
     )
     return clipped.summed(sums, records.shape.n_samples)
 
@@ -132,7 +135,11 @@ def split_sums(records, parts, chosen, bits, problem):
 
     # integers stay below 2^63: there are less than twice as many records as in such a part
     pieces, whole = block_sum(
-        products, records.X, records.y, parts.train, *shares(records),
+        products,
+        records.X,
+        records.y,
+        parts.train,
+        *shares(records),
         row_elements=row_elements(clipped.q),
     )
     return [
@@ -188,7 +195,8 @@ def entry_bits(n_samples, n_columns, step):
     """
     in_block = min(n_samples, rows_in_block(row_elements(n_columns)))
     limits = (
-        53 - math.ceil(math.log2(in_block)), 62 - math.ceil(math.log2(n_samples)),
+        53 - math.ceil(math.log2(in_block)),
+        62 - math.ceil(math.log2(n_samples)),
         -int(math.log2(step)),
     )
     return min(limits) // 2

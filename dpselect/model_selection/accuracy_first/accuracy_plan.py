@@ -123,9 +123,11 @@ def _order(plan):
 
 def make_plan(question, method, limit):
     """Return the AccuracyPlan and the method of this name, or for "auto" the cheapest of all."""
-    kinds = [METHODS[method]] if method != "auto" else [
-        kind for kind in METHODS.values() if not kind.for_comparison
-    ]
+    kinds = (
+        [METHODS[method]]
+        if method != "auto"
+        else [kind for kind in METHODS.values() if not kind.for_comparison]
+    )
     plans, setups, leasts = [], {}, {}
     for kind in kinds:
         name, numbers, reaches, reason = kind.name, [math.inf] * 4, False, ""
@@ -158,8 +160,12 @@ def make_plan(question, method, limit):
     best = min((plan for plan in plans if plan.method in setups), key=_order)
     setup = setups[best.method]
     plan = AccuracyPlan(
-        best.method, tuple(plans), limit.at_most(setup), float(setup.question.epsilons[-1]),
-        question.sensitivity, _messages(question, setup, best, plans, limit),
+        best.method,
+        tuple(plans),
+        limit.at_most(setup),
+        float(setup.question.epsilons[-1]),
+        question.sensitivity,
+        _messages(question, setup, best, plans, limit),
     )
     return plan, setup
 
@@ -191,12 +197,11 @@ def _messages(question, setup, best, plans, limit):
             )
     if last < question.epsilons[-1]:
         within = (
-            f"{TIMES_EXPECTED} times what is expected" if limit.max_epsilon is None
+            f"{TIMES_EXPECTED} times what is expected"
+            if limit.max_epsilon is None
             else f"max_epsilon={limit.max_epsilon:.6g}"
         )
-        said.append(
-            f"No epsilon above {last:.4g} is tried, as the total could then exceed {within}."
-        )
+        said.append(f"No epsilon above {last:.4g} is tried, as the total could then exceed {within}.")
     if limit.steps and best.most:
         shares = ", ".join(f"{step.epsilon:.4g} for {step.label}" for step in limit.steps)
         said.append(f"Steps that learn privately have their part in both: {shares}.")

@@ -103,7 +103,5 @@ def with_public_alpha(model, shape, epsilons, allowed):
         return model.calibration(shape, float(epsilons[i]))
 
     # what is expected falls
-    level = bisect_left(
-        range(len(epsilons)), True, key=lambda i: calibration(i).forecast() <= allowed
-    )
+    level = bisect_left(range(len(epsilons)), True, key=lambda i: calibration(i).forecast() <= allowed)
     return clone(model).set_params(alpha=calibration(min(level, len(epsilons) - 1)).alpha)

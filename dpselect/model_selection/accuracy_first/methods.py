@@ -314,7 +314,13 @@ METHODS = {
     method.name: method
     for method in (
         # where plans are equal the first one is taken
-        Certified, ReducedAboveThreshold, AboveThreshold, PredictVerify, Brownian, Doubling, Theory,
+        Certified,
+        ReducedAboveThreshold,
+        AboveThreshold,
+        PredictVerify,
+        Brownian,
+        Doubling,
+        Theory,
         PublishedAboveThreshold,
     )
 }

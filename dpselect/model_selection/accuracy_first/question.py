@@ -173,7 +173,11 @@ def outcome_loss(method, outcome, disjoint, seeded):
 
     def ex_post(epsilon, label, delta=0.0):
         return PrivacyLoss(
-            float(epsilon), delta, kind="ex-post", adjacency=adjacency_of(q.shape.persons), label=label,
+            float(epsilon),
+            delta,
+            kind="ex-post",
+            adjacency=adjacency_of(q.shape.persons),
+            label=label,
             seeded=seeded,
         )
 
@@ -188,7 +192,8 @@ def outcome_loss(method, outcome, disjoint, seeded):
     tests = [ex_post(epsilon, f"testing: {method.name}") for epsilon in outcome.tests]
     groups = [
         PrivacyLoss.sequential(group, label=label)
-        for group, label in ((models, "generating"), (tests, "testing")) if group
+        for group, label in ((models, "generating"), (tests, "testing"))
+        if group
     ]
     compose = PrivacyLoss.parallel if disjoint else PrivacyLoss.sequential
     return compose(groups, label=method.name)

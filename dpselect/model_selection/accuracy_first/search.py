@@ -357,17 +357,21 @@ class AccuracyFirstSearchCV(
             if not fails:
                 if held is not None:
                     progress.step("evaluating the model on what was set aside")
-                evaluated = evaluate_candidate(
-                    self, candidate, best, public, held, loss.epsilon, stream
-                )
+                evaluated = evaluate_candidate(self, candidate, best, public, held, loss.epsilon, stream)
             loss = beside_evaluation(loss, evaluated, self)
             charge.commit(loss)
         if fails:
             self._fail(losses)
         epsilon = float(epsilons[index])
         self._publish(
-            best, best_index_=index, best_epsilon_=epsilon, best_params_={name: epsilon},
-            scorer_=self._score() or own_score, privacy_=loss, **found, **evaluated,
+            best,
+            best_index_=index,
+            best_epsilon_=epsilon,
+            best_params_={name: epsilon},
+            scorer_=self._score() or own_score,
+            privacy_=loss,
+            **found,
+            **evaluated,
         )
         return self
 
@@ -443,7 +447,8 @@ class AccuracyFirstSearchCV(
         limit = Limit(
             tuple(steps_at_most(candidate.estimator, adjacency_of(candidate.persons))),
             None if isinstance(self.max_epsilon, str) else float(self.max_epsilon),
-            disjoint=split is not None, seeded=is_seeded(self.random_state),
+            disjoint=split is not None,
+            seeded=is_seeded(self.random_state),
             releases_last=self.on_failure == "last",
         )
         question = self._question(candidate, n_samples, split, n_columns)
@@ -451,7 +456,10 @@ class AccuracyFirstSearchCV(
 
     def _candidate(self, estimator, frozen=(), persons=False):
         (candidate,) = make_candidates(
-            estimator, {}, trusted_steps=(*self.trusted_steps, *frozen), needs=HasAccuracyForm,
+            estimator,
+            {},
+            trusted_steps=(*self.trusted_steps, *frozen),
+            needs=HasAccuracyForm,
             search="AccuracyFirstSearchCV",
         )
         do_without(candidate.model)
@@ -478,7 +486,9 @@ class AccuracyFirstSearchCV(
     def _question(self, candidate, n_samples, split, n_features):
         goal = goal_of(self._score(), self.target)
         shape = PublicShape(
-            n_samples if split is None else len(split[0]), n_features, candidate.n_problems,
+            n_samples if split is None else len(split[0]),
+            n_features,
+            candidate.n_problems,
             candidate.persons,
         )
         _, epsilons = epsilon_grid(self.estimator, self.param_grid)
@@ -498,10 +508,16 @@ class AccuracyFirstSearchCV(
         # tests with longer noise than the smallest epsilon has would save nothing
         slack = SLACK * abs(target) if absolute else target
         return Question(
-            epsilons=epsilons, absolute=absolute, target=target,
-            slack=min(slack, sensitivity / SMALLEST_EPSILON), sensitivity=sensitivity,
-            failure_probability=float(self.failure_probability), delta=float(self.delta),
-            form=form, shape=shape, goal=goal,
+            epsilons=epsilons,
+            absolute=absolute,
+            target=target,
+            slack=min(slack, sensitivity / SMALLEST_EPSILON),
+            sensitivity=sensitivity,
+            failure_probability=float(self.failure_probability),
+            delta=float(self.delta),
+            form=form,
+            shape=shape,
+            goal=goal,
             alpha=form.alpha if written else None,
         )
 
@@ -539,19 +555,16 @@ class AccuracyFirstSearchCV(
         }
         index = int(np.searchsorted(question.epsilons, outcome.epsilons[-1]))
         model = reduction.publish(outcome.models[-1], outcome.epsilons[-1])
-        model.privacy_ = outcome_loss(
-            method, outcome, split is not None, is_seeded(self.random_state)
-        )
+        model.privacy_ = outcome_loss(method, outcome, split is not None, is_seeded(self.random_state))
         return index, model, {"reached_": bool(outcome.accepted), "path_": path}
 
     def _fail(self, losses):
         """Leave what was spent and planned, and say so."""
         self.reached_ = False
         self.privacy_ = (
-            PrivacyLoss.sequential(losses, label=type(self).__name__) if losses
-            else PrivacyLoss(
-                0.0, adjacency=self.plan_.at_most.adjacency, label="nothing was released"
-            )
+            PrivacyLoss.sequential(losses, label=type(self).__name__)
+            if losses
+            else PrivacyLoss(0.0, adjacency=self.plan_.at_most.adjacency, label="nothing was released")
         )
         larger = "larger epsilons, an easier target, more records, a model that fits better"
         if self.plan_.last_epsilon < np.max(next(iter(self.param_grid.values()))):

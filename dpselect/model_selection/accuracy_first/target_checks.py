@@ -23,7 +23,9 @@ def check_parameters(search):
         score = get_score(search.criterion, "criterion", RISKS, last_step(search.estimator))
         if isinstance(score, AtLeastScore):
             check_number(
-                "target", search.target, high=1.0,
+                "target",
+                search.target,
+                high=1.0,
                 why=f"the score of criterion={search.criterion!r} is asked to be at least that",
                 instead="write a number between 0 and 1, such as 0.8",
             )
@@ -33,7 +35,9 @@ def check_parameters(search):
             "all records; leave it out, or name a score as the criterion."
         )
     check_number(
-        "target", search.target, low=-np.inf,
+        "target",
+        search.target,
+        low=-np.inf,
         why="it is what the criterion may be at most, or at least",
         instead="write a number, such as 0.05",
     )
@@ -43,23 +47,35 @@ def check_parameters(search):
             "as short; write a larger number, such as 0.05."
         )
     check_number(
-        "failure_probability", search.failure_probability, low=1e-6, low_included=True, high=1.0,
+        "failure_probability",
+        search.failure_probability,
+        low=1e-6,
+        low_included=True,
+        high=1.0,
         why="it is the probability with which a model above the target may be accepted",
         instead="write a number from 1e-6 to less than 1, such as 0.1",
     )
     check_number(
-        "delta", search.delta, low_included=True, high=1.0,
+        "delta",
+        search.delta,
+        low_included=True,
+        high=1.0,
         why="it is the probability with which the loss may exceed its bound",
         instead="write 0.0, or a number such as 1e-6 for method='brownian'",
     )
     if not (isinstance(search.max_epsilon, str) and search.max_epsilon == "auto"):
         check_number(
-            "max_epsilon", search.max_epsilon, high=np.inf, high_included=True,
+            "max_epsilon",
+            search.max_epsilon,
+            high=np.inf,
+            high_included=True,
             why="it is the most that the search may spend",
             instead='write a number greater than 0, such as 1.0, or "auto"',
         )
     check_choice(
-        "on_failure", search.on_failure, ("raise", "last"),
+        "on_failure",
+        search.on_failure,
+        ("raise", "last"),
         why="a model without noise would have no finite privacy loss",
     )
 

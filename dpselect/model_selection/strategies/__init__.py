@@ -14,7 +14,14 @@ from .strategy import Choice, Problem, Strategy
 STRATEGIES: dict[str, type[Strategy]] = {
     strategy.name: strategy
     for strategy in (
-        Auto, DataIndependent, OptimalRisk, Stability, BudgetSplit, DataSplit, RandomStopping, Random,
+        Auto,
+        DataIndependent,
+        OptimalRisk,
+        Stability,
+        BudgetSplit,
+        DataSplit,
+        RandomStopping,
+        Random,
         Control,
     )
 }
@@ -42,8 +49,12 @@ def _planned(kind, problem):
     except ValueError as refusal:  # CertificateError is one
         return PlannedStrategy(kind.name, refusal=str(refusal))
     return PlannedStrategy(
-        kind.name, plan.training_epsilon, plan.training_size, plan.selection_epsilon,
-        plan.minimum_detectable_difference, plan.stake,
+        kind.name,
+        plan.training_epsilon,
+        plan.training_size,
+        plan.selection_epsilon,
+        plan.minimum_detectable_difference,
+        plan.stake,
     )
 
 

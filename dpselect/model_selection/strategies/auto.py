@@ -93,8 +93,10 @@ class Auto(Strategy):
             plan,
             params=tuple([candidate.params for candidate in candidates]),
             considered=considered,
-            training=column(plan.training), span=column(plan.span),
-            sensitivity=column(plan.sensitivity), noise_scale=column(plan.noise_scale),
+            training=column(plan.training),
+            span=column(plan.span),
+            sensitivity=column(plan.sensitivity),
+            noise_scale=column(plan.noise_scale),
             messages=(f'strategy="auto" takes {plan.strategy}: {self.reason}.', *plan.messages),
         )
 

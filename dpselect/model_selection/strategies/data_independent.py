@@ -24,8 +24,10 @@ class DataIndependent(Strategy):
     takes_groups = True
     compares_scores = False
     said = (
-        "alpha follows from public numbers, and the whole epsilon goes to training. We tried: "
-        "paying for alpha never helped on average.",
+        (
+            "alpha follows from public numbers, and the whole epsilon goes to training. We tried: "
+            "paying for alpha never helped on average."
+        ),
     )
 
     def prepare(self):

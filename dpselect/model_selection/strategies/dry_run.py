@@ -100,10 +100,16 @@ def _predicting(model, labels):
     classes = model.classes if is_classifier(model) else labels
     shares = np.full((2, len(classes)), 1 / len(classes))
     predictions = {
-        "predict": labels, "predict_proba": shares, "score_samples": np.zeros(2),
+        "predict": labels,
+        "predict_proba": shares,
+        "score_samples": np.zeros(2),
         "decision_function": shares if len(classes) > 2 else np.zeros(2),
     }
-    return SimpleNamespace(classes_=np.unique(classes), **{
-        name: lambda X, predicted=predicted: predicted
-        for name, predicted in predictions.items() if hasattr(model, name)
-    })
+    return SimpleNamespace(
+        classes_=np.unique(classes),
+        **{
+            name: lambda X, predicted=predicted: predicted
+            for name, predicted in predictions.items()
+            if hasattr(model, name)
+        },
+    )

@@ -47,8 +47,10 @@ class HeldOut(Strategy):
         scale = 2 * self.sensitivity / self.problem.epsilon
         blur = minimum_detectable_difference(np.full(len(self.problem.candidates), scale))
         said = (
-            f"{self.name}: the chosen model is trained with epsilon {self.training_epsilon:.3g} on "
-            f"{self.training_size} records; the choice is made on {len(self.test)} others.",
+            (
+                f"{self.name}: the chosen model is trained with epsilon {self.training_epsilon:.3g} on "
+                f"{self.training_size} records; the choice is made on {len(self.test)} others."
+            ),
             self.problem.score.indistinguishable(blur),
         )
         return self.held_out_plan(said, scale, blur)
@@ -57,8 +59,12 @@ class HeldOut(Strategy):
         """Return the plan of a choice by scores on the held-out records."""
         score = self.problem.score
         return self.make_plan(
-            messages, sensitivity=self.sensitivity, scales=scale, span=score.compared_width,
-            minimum_detectable_difference=blur, stake=score.stake or score.compared_width,
+            messages,
+            sensitivity=self.sensitivity,
+            scales=scale,
+            span=score.compared_width,
+            minimum_detectable_difference=blur,
+            stake=score.stake or score.compared_width,
         )
 
     def fit(self, i, rows, y, part, epsilon, state):
@@ -160,7 +166,9 @@ class BudgetSplit(TrainedApart):
         if added.epsilon <= max(problem.epsilon, together):
             return added
         return PrivacyLoss(
-            max(problem.epsilon, together), problem.delta, seeded=added.seeded,
+            max(problem.epsilon, together),
+            problem.delta,
+            seeded=added.seeded,
             adjacency=added.adjacency,
             label=f"{len(models)} models of epsilon {self.training_epsilon:.4g} each",
         )
@@ -218,7 +226,9 @@ class Control(HeldOut):
         models, scores = self.fit_and_score(X, y, stream)
         best = int(np.argmax(scores))
         loss = PrivacyLoss(
-            math.inf, label="an exact choice", seeded=self.problem.seeded,
+            math.inf,
+            label="an exact choice",
+            seeded=self.problem.seeded,
             adjacency=self.problem.adjacency,
         )
         models[best].privacy_ = loss

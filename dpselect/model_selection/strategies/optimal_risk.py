@@ -30,7 +30,9 @@ class OptimalRisk(Strategy):
         problem = self.problem
         for candidate in problem.candidates:
             require(
-                BoundsRisk, candidate.model, f"strategy={self.name!r}",
+                BoundsRisk,
+                candidate.model,
+                f"strategy={self.name!r}",
                 "use 'stability' or 'random_stopping'",
             )
         self.selection_epsilon = problem.selection_epsilon(SHARE)
@@ -41,7 +43,8 @@ class OptimalRisk(Strategy):
         self.training_epsilon = float(problem.epsilon) - self.selection_epsilon
         self.bounds = [
             Trial(candidate.model, self.training_epsilon)
-            .calibration(candidate.shape(problem.n_samples)).risk_bound(self.reach or 1.0)
+            .calibration(candidate.shape(problem.n_samples))
+            .risk_bound(self.reach or 1.0)
             for candidate in problem.candidates
         ]
         check_units(self.bounds)
@@ -56,19 +59,27 @@ class OptimalRisk(Strategy):
             said = ("One candidate: nothing is selected, and the whole epsilon goes to training.",)
             if len(self.problem.candidates) > 1:
                 said = (
-                    f"The first candidate is trained with the whole epsilon: {TOO_SHORT}; use more "
-                    "records, a larger epsilon, or fewer candidates.",
+                    (
+                        f"The first candidate is trained with the whole epsilon: {TOO_SHORT}; use more "
+                        "records, a larger epsilon, or fewer candidates."
+                    ),
                 )
             return self.make_plan(said)
         scales = exponential_noise_scales(sensitivity, self.selection_epsilon)
         blur = minimum_detectable_difference(scales)
         said = (
-            f"Mean losses that differ by less than about {blur:.2g} cannot be distinguished; only the "
-            "chosen candidate is trained, on all records.",
+            (
+                f"Mean losses that differ by less than about {blur:.2g} cannot be distinguished; only "
+                "the chosen candidate is trained, on all records."
+            ),
         )
         return self.make_plan(
-            said, sensitivity=sensitivity, scales=scales, span=problem.n_samples * sensitivity,
-            minimum_detectable_difference=blur, stake=self.bounds[0].stake,
+            said,
+            sensitivity=sensitivity,
+            scales=scales,
+            span=problem.n_samples * sensitivity,
+            minimum_detectable_difference=blur,
+            stake=self.bounds[0].stake,
         )
 
     def choose(self, X, y, stream):

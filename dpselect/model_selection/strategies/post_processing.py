@@ -42,8 +42,10 @@ class PostProcessing(HeldOut):
         scales = exponential_noise_scales(np.full(k, self.sensitivity), epsilon)
         blur = minimum_detectable_difference(scales)
         said = (
-            "All candidates post-process one release on the training part; the choice is made "
-            "on the validation part, and the larger of the two losses counts.",
+            (
+                "All candidates post-process one release on the training part; the choice is made "
+                "on the validation part, and the larger of the two losses counts."
+            ),
             problem.score.indistinguishable(blur),
         )
         return self.held_out_plan(said, scales, blur)
@@ -58,7 +60,9 @@ class PostProcessing(HeldOut):
             scores, plan.sensitivity, problem.epsilon, stream.child("selection").for_release()
         )
         choice = PrivacyLoss(
-            problem.epsilon, seeded=problem.seeded, adjacency=problem.adjacency,
+            problem.epsilon,
+            seeded=problem.seeded,
+            adjacency=problem.adjacency,
             label=f"choice among {len(models)} models of one release, on the validation part",
         )
         loss = PrivacyLoss.parallel(

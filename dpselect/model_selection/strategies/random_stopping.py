@@ -78,9 +78,11 @@ class RandomStopping(HeldOut):
         blur = 2 * self.scale * math.log(2 * self.law.mean)
         delta = f" and delta {self.run_delta:.3g}" if self.run_delta else ""
         said = (
-            f"random_stopping: about {self.law.mean:.0f} runs, each with epsilon "
-            f"{self.training_epsilon:.3g}{delta} for the model on {len(self.train)} records and for its "
-            f"score on {len(self.test)} others.",
+            (
+                f"random_stopping: about {self.law.mean:.0f} runs, each with epsilon "
+                f"{self.training_epsilon:.3g}{delta} for the model on {len(self.train)} records and for "
+                f"its score on {len(self.test)} others."
+            ),
             self.problem.score.indistinguishable(blur),
         )
         return self.held_out_plan(said, self.scale, blur)
@@ -105,8 +107,10 @@ class RandomStopping(HeldOut):
             run, len(problem.candidates), self.law, stream.child("selection").for_release()
         )
         loss = PrivacyLoss(
-            float(problem.epsilon), float(problem.delta) if self.run_delta else 0.0,
-            seeded=problem.seeded or model.privacy_.seeded, adjacency=problem.adjacency,
+            float(problem.epsilon),
+            float(problem.delta) if self.run_delta else 0.0,
+            seeded=problem.seeded or model.privacy_.seeded,
+            adjacency=problem.adjacency,
             label=f"the best of a random number of runs of {len(problem.candidates)} candidates",
         )
         model.privacy_ = loss

@@ -61,8 +61,14 @@ class Stability(Strategy):
         problem = self.problem
         trials = self._trials(stream)
         scores = exact_scores(
-            problem.candidates, trials, problem.score, X, y, problem.splits,
-            progress=problem.progress, **problem.jobs,
+            problem.candidates,
+            trials,
+            problem.score,
+            X,
+            y,
+            problem.splits,
+            progress=problem.progress,
+            **problem.jobs,
         )
         k = len(problem.candidates)
         tail = problem.delta / (k * problem.n_noise_samples) if problem.delta > 0 else None
@@ -70,7 +76,9 @@ class Stability(Strategy):
         if k == 1:
             return Choice(0, plan=plan)
         best = noisy_argmax(
-            scores + self._head_starts(plan), plan.sensitivity, self.selection_epsilon,
+            scores + self._head_starts(plan),
+            plan.sensitivity,
+            self.selection_epsilon,
             stream.child("selection").for_release(),
         )
         loss = self.choice_loss(self.selection_epsilon, problem.delta)

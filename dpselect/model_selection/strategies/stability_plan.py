@@ -52,7 +52,10 @@ def make_plan(strategy, trials, tail=None):
     params, several = [candidate.params for candidate in candidates], k > 1
     return strategy.make_plan(
         messages(params, sensitivity, stake, problem.epsilon, selection_epsilon, n_samples, blur),
-        training=training.max(axis=1), span=span.max(axis=1), sensitivity=sensitivity, scales=scales,
+        training=training.max(axis=1),
+        span=span.max(axis=1),
+        sensitivity=sensitivity,
+        scales=scales,
         minimum_detectable_difference=minimum_detectable_difference(scales) if several else math.nan,
         stake=stake if several else math.nan,
     )
@@ -88,14 +91,20 @@ def messages(params, sensitivity, stake, epsilon, selection_epsilon, n_samples, 
     ahead = int(np.sum(sensitivity > sensitivity[order[0]] / 1.5))
     if ahead < len(params):
         loud, rest = order[:ahead], order[ahead:]
-        gain = scales.max() / exponential_noise_scales(sensitivity[rest], selection_epsilon).max() \
-            if len(rest) > 1 else math.inf
+        gain = (
+            scales.max() / exponential_noise_scales(sensitivity[rest], selection_epsilon).max()
+            if len(rest) > 1
+            else math.inf
+        )
         names = " and ".join(describe(params[i]) for i in sorted(loud))
         said.append(
             f"{names} sets the noise of all candidates: one record can move its score by "
             f"{sensitivity[order[0]]:.2g}, the next one's by {sensitivity[rest[0]]:.2g}. "
-            + (f"Without it the noise is {gain:.3g} times less." if gain < math.inf else
-               "Without it one candidate is left, and nothing is to be selected.")
+            + (
+                f"Without it the noise is {gain:.3g} times less."
+                if gain < math.inf
+                else "Without it one candidate is left, and nothing is to be selected."
+            )
         )
     blur, goal = minimum_detectable_difference(scales), USEFUL * stake
     if blur <= UNDERPOWERED * stake:

@@ -376,9 +376,11 @@ class Strategy(ABC):
         PrivacyLoss
         """
         return PrivacyLoss(
-            float(epsilon), float(delta),
+            float(epsilon),
+            float(delta),
             label=f"choice among {len(self.problem.candidates)} candidates",
-            seeded=self.problem.seeded, adjacency=self.problem.adjacency,
+            seeded=self.problem.seeded,
+            adjacency=self.problem.adjacency,
         )
 
     def make_plan(
@@ -415,13 +417,21 @@ class Strategy(ABC):
         few = too_few_records(problem.candidates, problem.n_samples, problem.epsilon)
         return SelectionPlan(
             params=tuple([candidate.params for candidate in problem.candidates]),
-            n_samples=problem.n_samples, n_features=problem.n_features, epsilon=problem.epsilon,
-            strategy=self.name, training_epsilon=self.training_epsilon,
-            training_size=self.training_size, selection_epsilon=self.selection_epsilon,
-            training=_column(training, k), span=_column(span, k),
-            sensitivity=_column(sensitivity, k), noise_scale=_column(scales, k), stake=stake,
+            n_samples=problem.n_samples,
+            n_features=problem.n_features,
+            epsilon=problem.epsilon,
+            strategy=self.name,
+            training_epsilon=self.training_epsilon,
+            training_size=self.training_size,
+            selection_epsilon=self.selection_epsilon,
+            training=_column(training, k),
+            span=_column(span, k),
+            sensitivity=_column(sensitivity, k),
+            noise_scale=_column(scales, k),
+            stake=stake,
             minimum_detectable_difference=minimum_detectable_difference,
-            considered=np.ones(k, dtype=bool), messages=few + tuple(messages),
+            considered=np.ones(k, dtype=bool),
+            messages=few + tuple(messages),
             persons=problem.candidates[0].persons,
         )
 

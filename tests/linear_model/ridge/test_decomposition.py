@@ -20,7 +20,8 @@ def test_two_factors_say_what_one_does(d, shift, rho, monkeypatch):
         decomposed = Decomposition.of(gram, moment, rho)
         assert (decomposed.reflections is None) == (large == d)
         found[large] = [
-            some.minimiser(alpha, radius) for some in (decomposed, decomposed.with_moment(other))
+            some.minimiser(alpha, radius)
+            for some in (decomposed, decomposed.with_moment(other))
             for alpha, radius in ((0.01, 0.1), (0.01, 1e6), (3.0, 1e6))
         ]
     np.testing.assert_allclose(found[1], found[d], rtol=1e-7, atol=1e-9 * np.abs(found[d]).max())

@@ -23,8 +23,12 @@ from tests.marks import slow_but
 
 INF = float("inf")
 KINDS = [
-    {"norm": "l1"}, {"norm": "l2"}, {"norm": "l2", "delta": 1e-6}, {"perturbation": "output"},
-    {"perturbation": "output", "norm": "l2"}, {"perturbation": "objective"},
+    {"norm": "l1"},
+    {"norm": "l2"},
+    {"norm": "l2", "delta": 1e-6},
+    {"perturbation": "output"},
+    {"perturbation": "output", "norm": "l2"},
+    {"perturbation": "objective"},
     {"perturbation": "objective", "norm": "l2"},
 ]
 
@@ -52,8 +56,14 @@ def clipped(X, y, norm="l1", R=1.0, Y=1.0):
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_without_noise_it_is_scikit_learns(data, perturbation, norm, fit_intercept):
     model = DPRidge(
-        INF, alpha=0.02, perturbation=perturbation, norm=norm, data_norm=0.8, target_range=(-0.9, 0.9),
-        fit_intercept=fit_intercept, data_norm_l1=0.8 if norm == "l1" else None,
+        INF,
+        alpha=0.02,
+        perturbation=perturbation,
+        norm=norm,
+        data_norm=0.8,
+        target_range=(-0.9, 0.9),
+        fit_intercept=fit_intercept,
+        data_norm_l1=0.8 if norm == "l1" else None,
     ).fit(*data)
     X, y = clipped(*data, norm, 0.8, 0.9)
     A = np.hstack([X, np.ones((500, 1))]) if fit_intercept else X
@@ -74,7 +84,10 @@ def test_coef_bound_gives_the_constrained_minimiser(data):
         return ((y - A @ theta) ** 2).mean() / 2 + 0.01 / 2 * theta @ theta
 
     best = minimize(  # of rows that are short in l1 norm
-        objective, np.zeros(5), method="SLSQP", options={"ftol": 1e-14},
+        objective,
+        np.zeros(5),
+        method="SLSQP",
+        options={"ftol": 1e-14},
         constraints={"type": "ineq", "fun": lambda theta: 0.3**2 - theta @ theta},
     ).x
     for perturbation in ("covariance", "objective", "output"):
@@ -96,12 +109,13 @@ def test_gaussian_noise_spends_exactly_delta(epsilon, delta):
 
 def test_spread_is_the_standard_deviation():
     for parameters in KINDS[:3]:
-        draws = np.array([
-            DPRidge(0.5, random_state=i, target_range=(-1, 1),
-                **parameters).standard_noise(3) for i in range(4000)
-        ])
-        noise = statistic_noise(3, fit_intercept=True, epsilon=0.5,
-                                **{"delta": 0.0, **parameters})
+        draws = np.array(
+            [
+                DPRidge(0.5, random_state=i, target_range=(-1, 1), **parameters).standard_noise(3)
+                for i in range(4000)
+            ]
+        )
+        noise = statistic_noise(3, fit_intercept=True, epsilon=0.5, **{"delta": 0.0, **parameters})
         scale = 1.0 if parameters["norm"] == "l1" else noise.off_diagonal
         assert draws[:, 1].std() * scale == pytest.approx(noise.spread, rel=0.08)
 
@@ -120,8 +134,9 @@ def test_objective_perturbation_regularises_more_where_records_are_few(data):
 @pytest.mark.parametrize("parameters", KINDS, ids=str)
 def test_the_model_stays_in_the_ball(data, parameters):
     for _ in range(5):
-        model = DPRidge(epsilon=0.01, alpha=0.1, coef_bound=0.8, target_range=(-1, 1),
-            **parameters).fit(*data)
+        model = DPRidge(epsilon=0.01, alpha=0.1, coef_bound=0.8, target_range=(-1, 1), **parameters).fit(
+            *data
+        )
         theta = np.append(model.coef_, model.intercept_)
         assert np.linalg.norm(theta) <= 0.8 * (1 + 1e-12)
 
@@ -204,8 +219,13 @@ def test_units_scale_the_model(data):
     for parameters in KINDS[:3]:
         one = seeded(X, y, fit_intercept=False, alpha=0.01, **parameters)
         other = seeded(
-            1e30 * X, 1e-20 * y, data_norm=1e30, target_range=(-1e-20, 1e-20), fit_intercept=False,
-            alpha=1e58, **parameters,
+            1e30 * X,
+            1e-20 * y,
+            data_norm=1e30,
+            target_range=(-1e-20, 1e-20),
+            fit_intercept=False,
+            alpha=1e58,
+            **parameters,
         )
         np.testing.assert_allclose(1e50 * other.coef_, one.coef_, rtol=1e-7)
 
@@ -226,8 +246,13 @@ def test_a_record_outside_of_a_training_part_moves_its_model_within_the_certific
         parts, thetas = Parts.from_splits(list(KFold(4).split(X)), X), []
         for records in ((X, y), other):
             model = DPRidge(
-                epsilon, perturbation=perturbation, norm="l2", alpha=0.01, fit_intercept=False,
-                random_state=1, target_range=(-1, 1),
+                epsilon,
+                perturbation=perturbation,
+                norm="l2",
+                alpha=0.01,
+                fit_intercept=False,
+                random_state=1,
+                target_range=(-1, 1),
             )
             trial = Trial(model, epsilon, model.random_state)
             coef, _ = split_coefficients(model.problem(), [trial], trial.records(*records), parts)
@@ -253,14 +278,31 @@ def excesses(model, X, y, runs=1000):
     return risks(thetas) - risks(best[None])
 
 
-@pytest.mark.parametrize("norm, perturbation, tightness", slow_but([
-    ("l1", "objective", 1.25), ("l1", "output", 6.0), ("l2", "objective", 1.25), ("l2", "output", 6.0),
-], 0, 3))
+@pytest.mark.parametrize(
+    "norm, perturbation, tightness",
+    slow_but(
+        [
+            ("l1", "objective", 1.25),
+            ("l1", "output", 6.0),
+            ("l2", "objective", 1.25),
+            ("l2", "output", 6.0),
+        ],
+        0,
+        3,
+    ),
+)
 def test_excess_bound(norm, perturbation, tightness):
     """On rows of 0, the noise of the objective meets nothing but the penalty: the bound is attained."""
     n, d = 1000, 4
-    model = DPRidge(2.0, alpha=0.1, perturbation=perturbation, norm=norm, fit_intercept=False,
-        target_range=(-1, 1), data_norm_l1=1.0 if norm == "l1" else None)
+    model = DPRidge(
+        2.0,
+        alpha=0.1,
+        perturbation=perturbation,
+        norm=norm,
+        fit_intercept=False,
+        target_range=(-1, 1),
+        data_norm_l1=1.0 if norm == "l1" else None,
+    )
     form, rng = model.accuracy_form(), np.random.default_rng(0)
     dense = rng.normal(size=(n, d))
     dense /= np.linalg.norm(dense, ord=int(norm[1]), axis=1, keepdims=True)
@@ -280,12 +322,17 @@ def test_excess_bound_on_a_ball_that_is_shorter_than_the_minimiser():
     """At the best point of the ball the risk still falls: noise that points inwards costs at once."""
     n = 5000
     model = DPRidge(
-        2.0, alpha=0.01, perturbation="output", norm="l2", fit_intercept=False, coef_bound=0.2,
-        target_range=(-1, 1)
+        2.0,
+        alpha=0.01,
+        perturbation="output",
+        norm="l2",
+        fit_intercept=False,
+        coef_bound=0.2,
+        target_range=(-1, 1),
     )
-    thetas = np.array([
-        Trial(model, 2.0, i).fitted(np.ones((n, 1)), np.ones(n)).coef_[0] for i in range(200)
-    ])
+    thetas = np.array(
+        [Trial(model, 2.0, i).fitted(np.ones((n, 1)), np.ones(n)).coef_[0] for i in range(200)]
+    )
     found = (1 - thetas) ** 2 / 2 + 0.005 * thetas**2 - (0.8**2 / 2 + 0.005 * 0.2**2)
     for p in (0.3, 0.05):
         bound = model.accuracy_form().excess_bound(PublicShape(n, 1), 2.0, failure_probability=p)
@@ -297,8 +344,9 @@ def test_excess_bound_on_a_ball_that_is_shorter_than_the_minimiser():
 def test_excess_bound_counts_the_added_regularisation():
     """With hardly any noise: the minimiser for mu in place of alpha, on rows that it hurts most."""
     n, alpha = 1300, 0.01
-    model = DPRidge(0.1, alpha=alpha, perturbation="objective", norm="l2", fit_intercept=False,
-        target_range=(-1, 1))
+    model = DPRidge(
+        0.1, alpha=alpha, perturbation="objective", norm="l2", fit_intercept=False, target_range=(-1, 1)
+    )
     mu = model.calibration(PublicShape(n, 1)).mu
     assert 1.3 * alpha < mu < 2 * alpha
     x = np.sqrt(alpha)  # and y = 1: the minimiser is as long as it can be
@@ -312,9 +360,11 @@ def test_excess_bound_falls_with_epsilon_and_records():
     for perturbation in ("objective", "output"):
         for coef_bound in (None, 0.2):
             bounds = [
-                DPRidge(alpha=0.1, perturbation=perturbation, coef_bound=coef_bound,
-                    target_range=(-1, 1))
-                .accuracy_form().excess_bound(PublicShape(n, 5), epsilon, failure_probability=p)
+                DPRidge(
+                    alpha=0.1, perturbation=perturbation, coef_bound=coef_bound, target_range=(-1, 1)
+                )
+                .accuracy_form()
+                .excess_bound(PublicShape(n, 5), epsilon, failure_probability=p)
                 for epsilon, n, p in ((0.1, 100, 0.1), (0.3, 100, 0.1), (0.3, 400, 0.1), (0.3, 400, 0.4))
             ]
             assert bounds == sorted(bounds, reverse=True) and bounds[-1] > 0
@@ -368,10 +418,18 @@ def test_bad_parameters(parameters, error, name):
 @pytest.mark.parametrize("parameters", KINDS, ids=str)
 def test_extreme_parameters_stay_finite(data, parameters):
     for extreme in (
-        {"epsilon": 1e-9}, {"epsilon": 1e9}, {"epsilon": 1e300}, {"alpha": 1e-15}, {"alpha": 1e15},
-        {"data_norm": 1e-100}, {"data_norm": 1e100}, {"target_range": (-1e-100, 1e-100)},
-        {"target_range": (-1e100, 1e100)}, {"data_norm_l1": 1e-100}, {"alpha": 1e-15,
-            "epsilon": INF}, {"coef_bound": 1e-100},
+        {"epsilon": 1e-9},
+        {"epsilon": 1e9},
+        {"epsilon": 1e300},
+        {"alpha": 1e-15},
+        {"alpha": 1e15},
+        {"data_norm": 1e-100},
+        {"data_norm": 1e100},
+        {"target_range": (-1e-100, 1e-100)},
+        {"target_range": (-1e100, 1e100)},
+        {"data_norm_l1": 1e-100},
+        {"alpha": 1e-15, "epsilon": INF},
+        {"coef_bound": 1e-100},
     ):
         model = DPRidge(**{"target_range": (-1, 1), **parameters, **extreme}).fit(*data)
         assert np.isfinite(model.coef_).all() and np.isfinite(model.predict(data[0])).all(), extreme
@@ -382,7 +440,10 @@ def test_extreme_parameters_stay_finite(data, parameters):
 def test_noise_beyond_floating_point_is_refused(data):
     with pytest.raises(ValueError, match="beyond the range"):
         DPRidge(
-            alpha=1e-100, perturbation="output", target_range=(-1e100, 1e100), data_norm=1e100,
+            alpha=1e-100,
+            perturbation="output",
+            target_range=(-1e100, 1e100),
+            data_norm=1e100,
         ).fit(*data)
 
 
@@ -395,10 +456,12 @@ def test_accuracy_on_dense_rows():
     y = 0.1 + 0.3 * signal / signal.std() + 0.3 * np.sqrt(0.17 / 0.83) * rng.normal(size=20_000)
 
     def median(**parameters):
-        return np.median([
-            DPRidge(alpha=0.001, target_range=(-1, 1), **parameters).fit(X, y).score(X.copy(), y)
-            for _ in range(9)
-        ])
+        return np.median(
+            [
+                DPRidge(alpha=0.001, target_range=(-1, 1), **parameters).fit(X, y).score(X.copy(), y)
+                for _ in range(9)
+            ]
+        )
 
     l1_norm = math.sqrt(2 * 20 / math.pi)
     assert median(epsilon=0.5, norm="l1", data_norm_l1=l1_norm) > 0.6
@@ -421,8 +484,14 @@ def test_the_extra_regularisation_is_in_what_is_minimised(norm):
     n, X = 60, np.tile(np.eye(2), (30, 1))
     y = np.where(np.arange(n) % 2, 0.3, -0.7)
     model = DPRidge(
-        8.0, alpha=1e-5, perturbation="objective", norm=norm, fit_intercept=False,
-        random_state=root_stream(3), target_range=(-1, 1), data_norm_l1=1.0 if norm == "l1" else None,
+        8.0,
+        alpha=1e-5,
+        perturbation="objective",
+        norm=norm,
+        fit_intercept=False,
+        random_state=root_stream(3),
+        target_range=(-1, 1),
+        data_norm_l1=1.0 if norm == "l1" else None,
     )
     s, unit = model.calibration(PublicShape(n, 2)).scales, model.standard_noise(2)
     model.fit(X, y)

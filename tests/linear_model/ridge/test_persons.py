@@ -29,9 +29,9 @@ VARIANTS = pytest.mark.parametrize("parameters", [
 
 
 def ridge(**parameters):
-    return DPRidge(**{
-        "target_range": (-2, 2), "data_norm_l1": 1.2, "random_state": root_stream(0), **parameters
-    })
+    return DPRidge(
+        **{"target_range": (-2, 2), "data_norm_l1": 1.2, "random_state": root_stream(0), **parameters}
+    )
 
 
 @pytest.mark.parametrize("norm", ["l1", "l2"])

@@ -75,9 +75,14 @@ def test_neither_order_nor_blocks_nor_layout_matter(records, monkeypatch, norm):
     assert not any(same)
 
 
-@pytest.mark.parametrize("train", [
-    np.arange(1000)[:, None] % 5 != np.arange(5), np.arange(1000)[:, None] < [512, 505, 2],
-], ids=["folds", "overlapping"])
+@pytest.mark.parametrize(
+    "train",
+    [
+        np.arange(1000)[:, None] % 5 != np.arange(5),
+        np.arange(1000)[:, None] < [512, 505, 2],
+    ],
+    ids=["folds", "overlapping"],
+)
 def test_sums_of_splits_are_exact(train):
     """As many bits as 512 records allow, and doubles do not hold the sums of all 1000."""
     rng = np.random.default_rng(0)

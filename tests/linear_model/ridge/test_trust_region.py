@@ -34,10 +34,15 @@ def test_agrees_with_a_generic_optimiser(d, seed):
     starts = radius * rng.normal(size=(20, d)) / np.sqrt(d)
     best = min(
         minimize(
-            lambda v: value(spectrum, linear, v), start, jac=lambda v: spectrum * v - linear,
-            method="SLSQP", options={"ftol": 1e-12, "maxiter": 1000},
+            lambda v: value(spectrum, linear, v),
+            start,
+            jac=lambda v: spectrum * v - linear,
+            method="SLSQP",
+            options={"ftol": 1e-12, "maxiter": 1000},
             constraints={
-                "type": "ineq", "fun": lambda v: radius**2 - v @ v, "jac": lambda v: -2 * v,
+                "type": "ineq",
+                "fun": lambda v: radius**2 - v @ v,
+                "jac": lambda v: -2 * v,
             },
         ).fun
         for start in starts

@@ -78,9 +78,7 @@ def test_it_does_what_the_strategy_does_for_the_same_loss(model, grid, n):
         same = search(named, model, grid)
         assert same.plan(n, 3).selection_epsilon == plan.selection_epsilon
         same.fit(X, y)
-        assert [r.epsilon for r in same.privacy_.releases] == [
-            r.epsilon for r in s.privacy_.releases
-        ]
+        assert [r.epsilon for r in same.privacy_.releases] == [r.epsilon for r in s.privacy_.releases]
 
 
 def test_alpha_is_decided_by_the_public_rule_and_the_rest_by_the_records():
@@ -118,8 +116,7 @@ def test_few_records_are_not_spent_on_a_choice(n):
     # the first features of the grid, with the alpha that suits them
     assert s.best_params_["rbfsampler__gamma"] == 0.1 and plan.considered.sum() == 1
     costs = [
-        DPLogisticRegression(epsilon=0.5, alpha=alpha).regularisation_cost(n, 10)
-        for alpha in ALPHAS
+        DPLogisticRegression(epsilon=0.5, alpha=alpha).regularisation_cost(n, 10) for alpha in ALPHAS
     ]
     assert s.best_params_["dplogisticregression__alpha"] == ALPHAS[np.argmin(costs)]
     # 11 coefficients

@@ -55,10 +55,12 @@ def test_the_columns_that_reach_the_model_count():
     alone = search("data_independent", grid={"alpha": ALPHAS}, refit=False)
     chosen = s.fit(X, y).best_params_["dplogisticregression__alpha"]
     assert chosen > alone.fit(X, y).best_params_["alpha"]
-    assert s.best_index_ == np.argmin([
-        DPLogisticRegression(epsilon=1.0, alpha=alpha).regularisation_cost(3000, 500)
-        for alpha in ALPHAS
-    ])
+    assert s.best_index_ == np.argmin(
+        [
+            DPLogisticRegression(epsilon=1.0, alpha=alpha).regularisation_cost(3000, 500)
+            for alpha in ALPHAS
+        ]
+    )
 
 
 @pytest.mark.parametrize(
@@ -90,9 +92,15 @@ def looked_at(costs, near):
 @pytest.mark.parametrize("persons", [False, True])
 @pytest.mark.parametrize("perturbation", ["objective", "output"])
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
-@pytest.mark.parametrize("model", [
-    LOGISTIC, SVC, DPHuberRegressor(target_range=(-1, 1)), DPPoissonRegressor(target_bound=5.0),
-])
+@pytest.mark.parametrize(
+    "model",
+    [
+        LOGISTIC,
+        SVC,
+        DPHuberRegressor(target_range=(-1, 1)),
+        DPPoissonRegressor(target_bound=5.0),
+    ],
+)
 def test_few_calibrations_find_what_all_would(model, delta, perturbation, persons):
     model = clone(model).set_params(delta=delta, perturbation=perturbation)
     # the curvature of a person's Huber loss is counted in steps
@@ -173,7 +181,8 @@ def test_a_long_grid_costs_little_more_than_a_short_one(monkeypatch):
     for name in ("calibration", "first_releases"):
         asked = getattr(DPLogisticRegression, name)
         monkeypatch.setattr(
-            DPLogisticRegression, name,
+            DPLogisticRegression,
+            name,
             lambda *args, name=name, asked=asked: looked.append(name) or asked(*args),
         )
 

@@ -45,9 +45,14 @@ from .common import (
 PRIVATE = sorted(set(STRATEGIES) - {"control"})
 # the losses that are listed: the shares of the choice and the model, or of both parts
 SPENT = {
-    "auto": [1.0], "data_independent": [1.0], "random": [1.0], "optimal_risk": [0.1, 0.9],
-    "stability": [0.1, 0.9], "budget_split": [1 / 3, 1 / 3, 1 / 3, 1.0],
-    "data_split": [1.0, 1.0, 1.0, 1.0], "random_stopping": [1.0],
+    "auto": [1.0],
+    "data_independent": [1.0],
+    "random": [1.0],
+    "optimal_risk": [0.1, 0.9],
+    "stability": [0.1, 0.9],
+    "budget_split": [1 / 3, 1 / 3, 1 / 3, 1.0],
+    "data_split": [1.0, 1.0, 1.0, 1.0],
+    "random_stopping": [1.0],
 }
 # of these, what is paid if no model is released
 CHOICE = {"auto": 0.0, "data_independent": 0.0, "random": 0.0, "optimal_risk": 0.1, "stability": 0.1}
@@ -126,8 +131,11 @@ def test_three_classes(strategy, data):
 @pytest.mark.parametrize("strategy", sorted(set(PRIVATE) - {"data_independent"}))
 def test_steps_that_vary(strategy, data):
     pipeline = make_pipeline(BoundedScaler((-2, 2)), RBFSampler(n_components=6), clone(LOGISTIC))
-    grid = {"rbfsampler__gamma": [0.1, 1.0], "dplogisticregression__alpha": [0.01, 1.0],
-            "rbfsampler__n_components": [4, 6]}
+    grid = {
+        "rbfsampler__gamma": [0.1, 1.0],
+        "dplogisticregression__alpha": [0.01, 1.0],
+        "rbfsampler__n_components": [4, 6],
+    }
     s = search(strategy, pipeline, grid).fit(*data)
     assert s.privacy_.epsilon == 1.0 and s.n_features_in_ == 3
     columns = s.best_params_["rbfsampler__n_components"]
@@ -233,7 +241,9 @@ def test_the_plan_needs_no_data_and_is_what_is_done(strategy, n, data):
     done = s.plan_
     assert (plan.strategy, plan.params) == (NAMED.get(strategy, strategy), done.params)
     assert (plan.selection_epsilon, plan.training_epsilon, plan.epsilon) == (
-        done.selection_epsilon, done.training_epsilon, 1.0
+        done.selection_epsilon,
+        done.training_epsilon,
+        1.0,
     )
     assert s.best_estimator_.epsilon == plan.training_epsilon
     if strategy != "stability":  # whose plan is for noise of median length
@@ -247,7 +257,8 @@ def test_the_plan_needs_no_data_and_is_what_is_done(strategy, n, data):
 def test_low_precision_numbers_do_not_weaken_the_noise(strategy, kind, data, monkeypatch):
     problems, original = [], Strategy.__init__
     monkeypatch.setattr(
-        Strategy, "__init__",
+        Strategy,
+        "__init__",
         lambda self, problem: (problems.append(problem), original(self, problem))[1],
     )
     s = search(strategy, epsilon=kind(0.7), delta=kind(0.0)).fit(*data)

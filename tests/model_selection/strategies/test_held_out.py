@@ -102,8 +102,11 @@ def test_models_that_state_more_than_they_were_given_are_not_released(data):
     model = Overspends(classes=[0, 1])
     many = {"alpha": np.geomspace(0.01, 1, 80)}
     for strategy, grid, delta in (
-        ("budget_split", GRID, 0.0), ("data_split", GRID, 0.0), ("budget_split", many, 1e-6),
-        ("stability", GRID, 0.0), ("random", GRID, 0.0),
+        ("budget_split", GRID, 0.0),
+        ("data_split", GRID, 0.0),
+        ("budget_split", many, 1e-6),
+        ("stability", GRID, 0.0),
+        ("random", GRID, 0.0),
     ):
         with pytest.raises(CertificateError, match=f"{strategy}.*spent more"):
             search(strategy, model, grid, delta=delta).fit(*data)
@@ -192,7 +195,8 @@ def test_what_is_compared_and_how_far_a_record_moves_it(strategy, data, monkeypa
     strategy = "stability" if strategy == "one_release" else strategy
     given = []
     for module, mechanism in (
-        (held_out, "exponential_mechanism"), (post_processing, "noisy_argmax"),
+        (held_out, "exponential_mechanism"),
+        (post_processing, "noisy_argmax"),
         (random_stopping, "grid_laplace"),
     ):
         original = Mock(side_effect=getattr(module, mechanism))
@@ -288,8 +292,7 @@ def test_a_random_choice_does_not_look(data):
     chosen = {}
     for labels in (y, 1 - y):
         chosen[labels[0]] = [
-            seeded(search("random", refit=False), seed).fit(X, labels).best_index_
-            for seed in range(60)
+            seeded(search("random", refit=False), seed).fit(X, labels).best_index_ for seed in range(60)
         ]
     assert chosen[0] == chosen[1]
     # each has 20 of 60 on average, with a standard deviation of 3.7
@@ -300,7 +303,8 @@ def test_a_random_choice_does_not_look(data):
 def test_models_that_differ_in_numbers_have_one_dry_run(strategy, data, monkeypatch):
     sizes, original = [], DPLogisticRegression.fit
     monkeypatch.setattr(
-        DPLogisticRegression, "fit",
+        DPLogisticRegression,
+        "fit",
         lambda self, X, y: (sizes.append(len(X)), original(self, X, y))[1],
     )
     grid = {**GRID, "perturbation": ["objective", "output"]}
@@ -330,9 +334,13 @@ class Stubborn(DPLogisticRegression):
 
 
 @pytest.mark.parametrize("strategy", HELD_OUT)
-@pytest.mark.parametrize("grid, said", [
-    ({"size": [0.0, 0.5, 2.0]}, "size"), ({"text": ["a", "b"]}, "text"),
-])
+@pytest.mark.parametrize(
+    "grid, said",
+    [
+        ({"size": [0.0, 0.5, 2.0]}, "size"),
+        ({"text": ["a", "b"]}, "text"),
+    ],
+)
 def test_each_candidate_is_refused_before_any_record(strategy, grid, said):
     with pytest.raises(ValueError, match=f"^{said}$"):
         search(strategy, Stubborn(), grid).fit(Untouchable(), Untouchable())

@@ -50,7 +50,7 @@ def test_a_single_candidate_is_not_compared(data, selections):
 
 def test_bounds_are_for_the_models_that_will_be_trained(data, selections):
     s = search("optimal_risk").fit(*data)
-    (values, bounds, epsilon), = selections
+    ((values, bounds, epsilon),) = selections
     assert epsilon == pytest.approx(0.1, rel=1e-12)
     reach = public_reach(MANY, 3, 0.1)
     for alpha, value, bound in zip(GRID["alpha"], values, bounds):
@@ -59,9 +59,7 @@ def test_bounds_are_for_the_models_that_will_be_trained(data, selections):
         np.testing.assert_allclose(
             value, model.optimal_values([trial(model)], *data, reach)[0], atol=2 * bound.inexactness
         )
-    np.testing.assert_array_equal(
-        s.cv_results_["sensitivity"], [bound.sensitivity for bound in bounds]
-    )
+    np.testing.assert_array_equal(s.cv_results_["sensitivity"], [bound.sensitivity for bound in bounds])
 
 
 def test_candidates_that_see_other_columns_have_their_own_values(data, selections):
@@ -69,7 +67,7 @@ def test_candidates_that_see_other_columns_have_their_own_values(data, selection
     pipeline = make_pipeline(RBFSampler(n_components=5), clone(LOGISTIC))
     grid = {"dplogisticregression__alpha": [0.001, 0.1], "rbfsampler__gamma": [0.5, 5.0]}
     s = search("optimal_risk", pipeline, grid).fit(*data)
-    (values, bounds, _), = selections
+    ((values, bounds, _),) = selections
     seed = s.best_estimator_[0].random_state
     for params, value, bound in zip(s.cv_results_["params"], values, bounds):
         model = DPLogisticRegression(
@@ -79,7 +77,8 @@ def test_candidates_that_see_other_columns_have_their_own_values(data, selection
         rows = RBFSampler(gamma=gamma, n_components=5, random_state=seed).fit_transform(data[0])
         reach = public_reach(MANY, 4, 0.1)
         np.testing.assert_allclose(
-            value, model.optimal_values([trial(model)], rows, data[1], reach)[0],
+            value,
+            model.optimal_values([trial(model)], rows, data[1], reach)[0],
             atol=2 * bound.inexactness,
         )
     assert len(set(np.round(values, 4))) == 4

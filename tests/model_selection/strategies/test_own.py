@@ -47,8 +47,10 @@ class HalfOnHeldOutRecords(Strategy):
             model = trial.fitted(*take_records(rows, y, part))
             scores.append(self.problem.score(model, *take_records(rows, y, self.test)))
         best = noisy_argmax(
-            scores, np.full(len(scores), self.problem.score.width / len(self.test)),
-            self.selection_epsilon, stream.child("choice").for_release(),
+            scores,
+            np.full(len(scores), self.problem.score.width / len(self.test)),
+            self.selection_epsilon,
+            stream.child("choice").for_release(),
         )
         return Choice(best, [self.choice_loss(self.selection_epsilon)])
 
@@ -107,7 +109,8 @@ def test_the_ledger_counts_what_it_spends(kind, data, ledger):
     (entry,) = ledger.history()
     assert (s.privacy_.epsilon, s.privacy_.delta) == (entry.epsilon, entry.delta) == (1.0, 0.0)
     assert [loss.epsilon for loss in s.privacy_.releases] == {
-        HalfOnHeldOutRecords: [0.5, 0.5], MostRegularised: [1.0],
+        HalfOnHeldOutRecords: [0.5, 0.5],
+        MostRegularised: [1.0],
     }[kind]
     s.fit(*data)
     with pytest.raises(BudgetExceededError):
@@ -162,10 +165,27 @@ def test_what_spends_more_than_it_stated_releases_nothing(kind, refit, data, led
         search(kind, refit=refit).fit(*data)
 
 
-@pytest.mark.parametrize("strategy", [Strategy, HalfOnHeldOutRecords(
-    type("Problem", (), {"epsilon": 1.0, "n_samples": 4, "splits": [([0], [1])],
-                         "selection_epsilon": lambda self, share: share})()
-), Choice, "HalfOnHeldOutRecords"], ids=["abstract", "an object", "another class", "a name"])
+@pytest.mark.parametrize(
+    "strategy",
+    [
+        Strategy,
+        HalfOnHeldOutRecords(
+            type(
+                "Problem",
+                (),
+                {
+                    "epsilon": 1.0,
+                    "n_samples": 4,
+                    "splits": [([0], [1])],
+                    "selection_epsilon": lambda self, share: share,
+                },
+            )()
+        ),
+        Choice,
+        "HalfOnHeldOutRecords",
+    ],
+    ids=["abstract", "an object", "another class", "a name"],
+)
 def test_what_is_no_strategy_is_refused(strategy):
     with pytest.raises(ValueError, match="strategy.*dpselect.model_selection.Strategy"):
         search(strategy).fit(Untouchable(), Untouchable())

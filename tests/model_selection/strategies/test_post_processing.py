@@ -56,8 +56,9 @@ def test_without_refit_the_loss_is_the_same(data):
 
 def test_output_perturbation_is_selected_by_stability(data):
     search = StabilityGridSearchCV(
-        DPRidge(perturbation="output", norm="l2", target_range=(-1, 1)), {"alpha": [1.0, 10.0]},
-        strategy="stability"
+        DPRidge(perturbation="output", norm="l2", target_range=(-1, 1)),
+        {"alpha": [1.0, 10.0]},
+        strategy="stability",
     ).fit(*data)
     assert [release.epsilon for release in search.privacy_.releases] == [0.5, 0.5]
     assert search.scorer_ == ClippedSquaredErrorScore(1.0)
@@ -80,8 +81,11 @@ def test_refusals_come_before_the_data():
         ({"scoring": LogisticScore()}, CertificateError, "LogisticScore"),
         ({"param_grid": {"alpha": [0.1, -1.0]}}, ValueError, "alpha=-1.0"),
         # anything else in the grid needs a certificate, which covariance perturbation lacks
-        ({"param_grid": {"alpha": [0.1], "target_range": [(-1, 1), (-2, 2)]}}, CertificateError,
-         "DPRidge"),
+        (
+            {"param_grid": {"alpha": [0.1], "target_range": [(-1, 1), (-2, 2)]}},
+            CertificateError,
+            "DPRidge",
+        ),
     ):
         parameters = {"param_grid": {"alpha": ALPHAS}, **parameters}
         with pytest.raises(error, match=match):

@@ -100,9 +100,7 @@ def test_a_delta_of_a_run_is_refused_before_the_data():
         search("random_stopping", model).fit(Untouchable(), Untouchable())
 
 
-def test_a_delta_of_the_search_is_divided_among_the_runs(
-    data, monkeypatch, tmp_path, number_of_runs
-):
+def test_a_delta_of_the_search_is_divided_among_the_runs(data, monkeypatch, tmp_path, number_of_runs):
     number_of_runs(30)
     given, original = [], held_out.HeldOut.fit
 

@@ -42,15 +42,19 @@ def test_the_noise_of_fits_varies_around_that_of_the_plan():
     assert min(spans) < plan.span[0] < max(spans)
 
 
-@pytest.mark.parametrize("model, grid, share", [
-    (LOGISTIC, GRID, 0.1),
-    (SVC, GRID, 0.1),
-    (LOGISTIC, {"intercept_scaling": [0.5, 1.0]}, 0.5),
-    (LOGISTIC, {**GRID, "intercept_scaling": [0.5, 1.0]}, 0.5),
-    (KERNELS, WIDTHS, 0.5),
-    (DPRidge(perturbation="output", norm="l2", target_range=(-1, 1)), {"alpha": [1.0, 10.0]}, 0.5),
-    (DPHistogramDensity(bounds=(-1, 1)), {"bin_width": [0.5, 1.0]}, 0.5),
-], ids=["alpha", "svc", "constant", "both", "kernels", "ridge", "histogram"])
+@pytest.mark.parametrize(
+    "model, grid, share",
+    [
+        (LOGISTIC, GRID, 0.1),
+        (SVC, GRID, 0.1),
+        (LOGISTIC, {"intercept_scaling": [0.5, 1.0]}, 0.5),
+        (LOGISTIC, {**GRID, "intercept_scaling": [0.5, 1.0]}, 0.5),
+        (KERNELS, WIDTHS, 0.5),
+        (DPRidge(perturbation="output", norm="l2", target_range=(-1, 1)), {"alpha": [1.0, 10.0]}, 0.5),
+        (DPHistogramDensity(bounds=(-1, 1)), {"bin_width": [0.5, 1.0]}, 0.5),
+    ],
+    ids=["alpha", "svc", "constant", "both", "kernels", "ridge", "histogram"],
+)
 def test_the_share_reads_what_varies_and_no_record(model, grid, share):
     s = search("stability", model, grid, epsilon=2.0)
     planned = s.plan(300, 3)
@@ -117,10 +121,15 @@ def test_each_set_of_other_parameters_has_its_preferred_alpha():
     assert f"better by about {2 * plan.minimum_detectable_difference:.2g}" in said
 
 
-@pytest.mark.parametrize("model, grid", [
-    (KERNELS, WIDTHS), (LOGISTIC, {"alpha": [0.1]}),
-    (DPHistogramDensity(bounds=(-1, 1)), {"bin_width": [0.5, 1.0]}),
-], ids=["kernels", "single", "histogram"])
+@pytest.mark.parametrize(
+    "model, grid",
+    [
+        (KERNELS, WIDTHS),
+        (LOGISTIC, {"alpha": [0.1]}),
+        (DPHistogramDensity(bounds=(-1, 1)), {"bin_width": [0.5, 1.0]}),
+    ],
+    ids=["kernels", "single", "histogram"],
+)
 def test_no_head_start_where_it_makes_no_difference(model, grid):
     plan = search("stability", model, grid).plan(1000, 3)
     assert not any("public rule" in text for text in plan.messages)
