@@ -52,7 +52,7 @@ def check_groups_are_taken(estimator, models, score=None, strategy=None):
         raise TypeError(
             f"groups were given, and strategy={strategy.__name__} does not say that it cuts persons and "
             "not rows, of which one person may have many; leave groups out, or cut by "
-            "dpselect.records.records.take_part and set takes_groups = True."
+            "dpselect.records.take_part and set takes_groups = True."
         )
     for model in models:
         require(TakesGroups, model, "groups", "leave them out")

@@ -156,7 +156,7 @@ class Strategy(ABC):
         Whether candidates are compared by the search's score.
     takes_groups : bool
         Whether `choose` counts and cuts persons, where records are those of persons with several rows:
-        by :func:`~dpselect.records.records.take_part` and :func:`~dpselect.records.records.score_on`.
+        by :func:`~dpselect.records.take_part` and :func:`~dpselect.records.score_on`.
     said : tuple of str
         What a plan says in words.
     training_epsilon, selection_epsilon : float
