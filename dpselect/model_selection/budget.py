@@ -1,6 +1,7 @@
-"""What a search may spend, before any data: shares of its epsilon, and what a ledger reserves."""
+"""The budget of a search, and losses that hold for whichever candidate is chosen."""
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from ..accounting.events import ChoiceEvent, event_of_fit, worst_event
@@ -14,54 +15,53 @@ from .private_steps import steps_before
 
 
 @dataclass(frozen=True)
-class Shares:
-    """How a search divides its epsilon between private steps, and the choice and the model.
+class Budget:
+    """Epsilon of a search; the only place that divides it, and rounds.
 
-    `total` is that of the search, `steps` what each private step asks for and what is learned first,
-    and `rest` what is left. With the steps' epsilons it adds up to no more than `total`, in one sum that
-    is rounded once, as PrivacyLoss adds.
+    Attributes
+    ----------
+    total : float
+        Epsilon of the whole search.
+    spent : tuple of PrivacyLoss
+        What private steps ask for, and numbers that are learned first.
     """
 
     total: float
-    steps: tuple[PrivacyLoss, ...]
-    rest: float
-
-    def less(self, losses):
-        """Return the Shares after more private steps."""
-        steps = (*self.steps, *losses)
-        return Shares(self.total, steps, remainder(self.total, [loss.epsilon for loss in steps]))
+    spent: tuple[PrivacyLoss, ...] = ()
 
     @property
-    def steps_epsilon(self):
-        return math.fsum(loss.epsilon for loss in self.steps)
+    def remaining(self) -> float:
+        """What is left: with what is spent it adds up to no more than the total, rounded once."""
+        return remainder(self.total, [loss.epsilon for loss in self.spent]) if self.spent else self.total
 
     @property
-    def messages(self):
-        """What the shares are, in words; nothing if there are no private steps."""
-        if not self.steps:
+    def steps_epsilon(self) -> float:
+        """What is spent."""
+        return math.fsum(loss.epsilon for loss in self.spent)
+
+    def spend(self, losses: Iterable[PrivacyLoss]) -> "Budget":
+        """Return what is left after more losses, or refuse those that leave nothing for the model."""
+        after = replace(self, spent=(*self.spent, *losses))
+        if after.spent and not self.total - after.steps_epsilon >= SMALLEST_EPSILON:
+            raise ValueError(
+                f"epsilon={self.total!r} is the loss of the whole search, and its private steps ask for "
+                f"{after.steps_epsilon:.6g} ({_listed(after.spent)}), which leaves nothing for the "
+                "choice and the model; write a larger epsilon, or smaller ones for the steps."
+            )
+        return after
+
+    @property
+    def messages(self) -> tuple[str, ...]:
+        """How the budget is divided, in words; nothing if no part of it is spent."""
+        if not self.spent:
             return ()
         return (
             (
-                f"{_listed(self.steps)} takes {self.steps_epsilon:.4g} of epsilon "
-                f"{self.total:.4g}; what else is said here is about the other {self.rest:.4g}, for the "
-                "choice and the model."
+                f"{_listed(self.spent)} takes {self.steps_epsilon:.4g} of epsilon "
+                f"{self.total:.4g}; what else is said here is about the other {self.remaining:.4g}, for "
+                "the choice and the model."
             ),
         )
-
-
-def divide(epsilon, estimator, adjacency=Adjacency.REPLACE_RECORD):
-    """Return the Shares of a search's epsilon, or refuse what leaves nothing for the model."""
-    total, steps = float(epsilon), tuple(steps_at_most(estimator, adjacency))
-    if not steps:
-        return Shares(total, steps, total)
-    asked = math.fsum(loss.epsilon for loss in steps)
-    if not total - asked >= SMALLEST_EPSILON:
-        raise ValueError(
-            f"epsilon={epsilon} is the loss of the whole search, and its private steps ask for "
-            f"{asked:.6g} ({_listed(steps)}), which leaves nothing for the choice and the "
-            "model; write a larger epsilon, or smaller ones for the steps."
-        )
-    return Shares(total, steps, remainder(total, [loss.epsilon for loss in steps]))
 
 
 def steps_at_most(estimator, adjacency=Adjacency.REPLACE_RECORD):

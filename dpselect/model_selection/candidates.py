@@ -1,6 +1,7 @@
 """The candidates of a grid: data-independent steps, a private model, its certificates."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from sklearn.base import RegressorMixin, clone
@@ -17,7 +18,6 @@ from ..preprocessing.table_form import is_documents
 from ..preprocessing.tabular import BOUNDS, TOLD, TabularPipeline
 from ..records.public_shape import PublicShape, n_problems
 from ..records.records import one_label_a_row, public_classes, warn_if_labels_learned
-from ..utils.parameters import with_values
 from ..utils.validation import unquoted
 from . import row_steps
 from .private_steps import check_candidate, check_grid, keep_to_memory, last_step
@@ -25,93 +25,86 @@ from .private_steps import check_candidate, check_grid, keep_to_memory, last_ste
 OWNED = ("epsilon", "random_state")
 
 
-@dataclass
+@dataclass(frozen=True)
 class Candidate:
-    """One point of the grid: its `params`, and a clone of the estimator that has them.
+    """One point of the grid; frozen, so that a change gives a new candidate.
 
-    `params_key` is that of the parameters of the steps before the model. `n_features` counts
-    the columns that reach the model, `fitted_steps` are the steps, fitted on a dummy row, and `output`
-    is what is public of the rows that they give; all three once the columns are known. `persons` tells
-    whether records are persons with any number of rows. Of one `kind` are candidates without steps that
-    differ in numbers of a private estimator only. `but_for_alpha` is equal for candidates that differ in
-    `alpha` only, that of their model, if it has one.
+    Attributes
+    ----------
+    params : dict
+        The point.
+    estimator : estimator
+        A clone of the search's estimator that has these parameters.
+    params_key : tuple
+        Equal for candidates with the same parameters of the steps before the model.
+    n_features : int or None
+        Columns that reach the model, once they are known.
+    fitted_steps, output : Pipeline and PublicRows, or None
+        The steps before the model, fitted on a dummy row, and what is public of the rows they give.
+    persons : bool
+        Whether records are persons with any number of rows.
     """
 
     params: dict
-    estimator: object
+    estimator: Any
     params_key: tuple = field(repr=False)
     n_features: int | None = None
-    fitted_steps: object = None
-    output: object = field(default=None, repr=False)
+    fitted_steps: Any = None
+    output: Any = field(default=None, repr=False)
     persons: bool = False
-    kind: object = field(default_factory=object, repr=False, compare=False)
-
-    def __post_init__(self):
-        # grids are long, and an abstract class takes its time to say what an instance of it is
-        self._has_steps = isinstance(self.estimator, Pipeline)
-        # values of a grid need not be comparable, and one value is one object in all candidates
-        self._other_names = [
-            name
-            for name in sorted(self.params)
-            if not (self.belongs_to_model(name) and name.rpartition("__")[2] == "alpha")
-        ]
-        self.but_for_alpha = self._but_for_alpha(self.params)
-        self.alpha = getattr(self.model, "alpha", None)
-
-    def with_numbers(self):
-        """Return a function from `params` to a candidate of the same kind; none has been fitted."""
-        shared = vars(self) | {"_alike": with_values(self.estimator)}
-        del shared["estimator"]
-
-        def of_this_kind(params):
-            candidate = object.__new__(type(self))
-            candidate.__dict__ = shared | {"params": params, "alpha": params.get("alpha", self.alpha)}
-            if self._other_names:
-                candidate.but_for_alpha = self._but_for_alpha(params)
-            return candidate
-
-        return of_this_kind
-
-    def __getattr__(self, name):
-        # most candidates of a long grid are never asked for their estimator
-        if name != "estimator":
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        self.estimator = with_values(self._alike, **self.params)
-        return self.estimator
 
     @property
     def model(self):
         """The private model: the estimator itself, or the last step of a Pipeline."""
-        return self.estimator.steps[-1][1] if self._has_steps else self.estimator
+        return last_step(self.estimator)
+
+    @property
+    def alpha(self):
+        """The model's parameter `alpha`, or None if it has none."""
+        return getattr(self.model, "alpha", None)
+
+    @property
+    def but_for_alpha(self):
+        """Equal for candidates that differ in the `alpha` of their model only."""
+        # values of a grid need not be comparable, and one value is one object in all candidates
+        return tuple(
+            (name, id(value))
+            for name, value in sorted(self.params.items())
+            if not (self.belongs_to_model(name) and name.rpartition("__")[2] == "alpha")
+        )
 
     @property
     def steps(self):
         """The steps before the model as a Pipeline, or None."""
-        if self._has_steps and len(self.estimator.steps) > 1:
-            return self.estimator[:-1]
-        return None
+        pipeline = isinstance(self.estimator, Pipeline)
+        return self.estimator[:-1] if pipeline and len(self.estimator.steps) > 1 else None
 
     def belongs_to_model(self, name):
         """Tell whether a parameter of the grid is one of the model's."""
-        return not self._has_steps or name.startswith(f"{self.estimator.steps[-1][0]}__")
+        pipeline = isinstance(self.estimator, Pipeline)
+        return not pipeline or name.startswith(f"{self.estimator.steps[-1][0]}__")
 
-    def _but_for_alpha(self, params):
-        return tuple((name, id(params[name])) for name in self._other_names)
+    def with_model_params(self, **params):
+        """Return the candidate with other parameters of its model."""
+        estimator = clone(self.estimator)
+        last_step(estimator).set_params(**params)
+        return replace(self, estimator=estimator)
 
-    def fit_steps(self, public):
-        """Fit the steps on a dummy row of a table, of which these are the PublicRows."""
+    def fitted_on(self, public):
+        """Return the candidate with its steps fitted on a dummy row of a table with these PublicRows."""
         check_kinds(self.steps, public.form)
-        self.fitted_steps = clone(self.steps)
-        self.output = row_steps.fit(self.fitted_steps, public)
+        steps = clone(self.steps)
+        output = row_steps.fit(steps, public)
+        return replace(self, fitted_steps=steps, output=output, n_features=output.n_columns)
 
     def transform(self, X):
         """Return the rows as the model sees them: steps treat each by itself, so once for all splits."""
         if self.steps is None:
             return X
         if self.fitted_steps is None:
-            self.fit_steps(row_steps.public_rows(X, self.steps))
+            return self.fitted_on(row_steps.public_rows(X, self.steps)).transform(X)
         rows = row_steps.transform(self.fitted_steps, X, self.output)
-        if self.n_features is not None and np.shape(rows)[1:] != (self.n_features,):
+        if np.shape(rows)[1:] != (self.n_features,):
             raise ValueError(
                 "The steps before the model give another number of columns on the records than on "
                 "a dummy row, and the noise was planned for that one; use steps whose columns do not "
@@ -121,7 +114,7 @@ class Candidate:
 
     def with_steps(self, model):
         """Return a fitted model behind the fitted steps, as the estimator has it."""
-        if not self._has_steps:
+        if not isinstance(self.estimator, Pipeline):
             return model
         before = [] if self.steps is None else self.fitted_steps.steps
         return Pipeline([*before, (self.estimator.steps[-1][0], model)])
@@ -139,11 +132,6 @@ class Candidate:
     def shape(self, n_samples):
         """Return what is public of the records that reach the model."""
         return PublicShape(n_samples, self.n_features, self.n_problems, self.persons)
-
-
-def one_of_each_kind(candidates):
-    """Return the first candidate of each kind: for what numbers do not decide."""
-    return list({candidate.kind: candidate for candidate in reversed(candidates)}.values())[::-1]
 
 
 def parameters(model):
@@ -173,10 +161,13 @@ def places_by(items, key):
     return list(groups.values())
 
 
-def make_candidates(estimator, param_grid, *, trusted_steps, needs=None, search="a private search"):
+def make_candidates(
+    estimator, param_grid, *, trusted_steps, persons=False, needs=None, search="a private search"
+):
     """Return the candidates of a grid, each checked before any data is touched.
 
-    `needs` is the capability that a model must have, and `search` what needs it, for messages.
+    `persons` tells whether records are persons with any number of rows, `needs` is the capability that
+    a model must have, and `search` names what needs it in messages.
     """
     if not np.iterable(param_grid):
         raise TypeError(
@@ -201,12 +192,8 @@ def make_candidates(estimator, param_grid, *, trusted_steps, needs=None, search=
                 f"param_grid names {name!r}, which the search sets itself to keep its budget; "
                 "give it to the search instead."
             )
-    candidates, checked, alone = [], {}, isinstance(estimator, PrivateEstimator)
+    candidates = []
     for params in points:
-        alike = _but_for_numbers(params) if alone and params else None
-        if alike in checked:
-            candidates.append(checked[alike](params))
-            continue
         copy = clone(estimator)
         copy.set_params(**{name: clone(value, safe=False) for name, value in params.items()})
         if isinstance(copy, TabularPipeline):
@@ -221,18 +208,11 @@ def make_candidates(estimator, param_grid, *, trusted_steps, needs=None, search=
             for name, value in sorted(params.items())
             if last is not None and name.partition("__")[0] != last
         )
-        candidates.append(Candidate(params, copy, key))
-        _check_model(candidates[-1].model, needs, search)
-        if alike is not None:
-            checked[alike] = candidates[-1].with_numbers()
+        candidates.append(Candidate(params, copy, key, persons=persons))
+        if needs is not None:
+            instead = "use a private estimator of dpselect as the last step"
+            require(needs, last_step(copy), search, instead)
     return candidates
-
-
-def _but_for_numbers(params):
-    """Return what the points of candidates of one kind share."""
-    return tuple(
-        [(name, float if isinstance(value, float) else id(value)) for name, value in params.items()]
-    )
 
 
 def _bound(pipeline, params):
@@ -247,14 +227,38 @@ def _bound(pipeline, params):
         )
 
 
-def bind(candidates, n_samples, epsilon):
-    """Let all TabularPipelines know the fit to come; tell whether there are any."""
-    pipelines = [
-        c.estimator for c in one_of_each_kind(candidates) if isinstance(c.estimator, TabularPipeline)
+def bound(candidates, n_samples, epsilon):
+    """Return the candidates with TabularPipelines that are made for the fit to come."""
+    return [
+        replace(candidate, estimator=clone(candidate.estimator).bound(n_samples, epsilon))
+        if isinstance(candidate.estimator, TabularPipeline)
+        else candidate
+        for candidate in candidates
     ]
-    for pipeline in pipelines:
-        pipeline.bound(n_samples, epsilon)
-    return bool(pipelines)
+
+
+def with_columns(candidates, n_features, public):
+    """Return the candidates once the columns of the table are known, with steps fitted on dummy rows.
+
+    `public` are the PublicRows of the table, or None if there are no steps or no table yet.
+    """
+    fitted, columns = {}, []
+    for candidate in candidates:
+        if public is None or candidate.steps is None:
+            columns.append(replace(candidate, n_features=n_features))
+            continue
+        if candidate.steps_key not in fitted:
+            fitted[candidate.steps_key] = candidate.fitted_on(public)
+        first = fitted[candidate.steps_key]
+        columns.append(
+            replace(
+                candidate,
+                fitted_steps=first.fitted_steps,
+                output=first.output,
+                n_features=first.n_features,
+            )
+        )
+    return columns
 
 
 def _check_last_step(estimator, search):
@@ -269,11 +273,6 @@ def _check_last_step(estimator, search):
             "because its loss is to be stated; write a private estimator of dpselect, such as "
             "DPLogisticRegression or DPRidge."
         )
-
-
-def _check_model(model, needs, search):
-    if needs is not None:
-        require(needs, model, search, "use a private estimator of dpselect as the last step")
 
 
 def seed_features(estimator, stream):
@@ -297,27 +296,25 @@ def seed_features(estimator, stream):
     )
 
 
-def set_classes(candidates, classes):
-    """Give the labels to every model that has a parameter `classes` and no value for it."""
-    unknown = {
-        candidate.kind
-        for candidate in one_of_each_kind(candidates)
+def with_classes(candidates, classes):
+    """Return the candidates with these labels where a model has `classes` and no value for it."""
+    if classes is None:
+        return candidates
+    return [
+        candidate.with_model_params(classes=classes)
         if parameters(candidate.model).get("classes", 0) is None
-    }
-    for candidate in candidates:
-        if candidate.kind in unknown:
-            candidate.model.set_params(classes=classes)
+        else candidate
+        for candidate in candidates
+    ]
 
 
 def learn_classes(candidates, y, owner):
-    """Give all models the public labels; without any, learn them from `y` with a warning.
+    """Return the public labels of the models, or learn them from `y` with a warning if there are none.
 
     Returns y, one label a record, and the classes; what was given, and None, if no model has labels.
     """
     given = [
-        candidate.model.classes
-        for candidate in one_of_each_kind(candidates)
-        if "classes" in parameters(candidate.model)
+        candidate.model.classes for candidate in candidates if "classes" in parameters(candidate.model)
     ]
     if not given:
         # a target that is not a number would reach scores, if not the training
@@ -326,6 +323,4 @@ def learn_classes(candidates, y, owner):
     known = next((classes for classes in given if classes is not None), None)
     warn_if_labels_learned(known, owner)
     y = one_label_a_row(y, owner)
-    classes = public_classes(y, known, owner)
-    set_classes(candidates, classes)
-    return y, classes
+    return y, public_classes(y, known, owner)

@@ -14,12 +14,11 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from ..noise import is_seeded
 from ..preprocessing.plain_pipelines import to_sklearn
 from ..records.training import warns_of_training_records
 from ..utils.parameters import as_fitted
 from ..utils.type_aliases import Array, MatrixLike
-from .private_steps import freeze, last_private, thaw
+from .private_steps import thaw
 
 Delegated: TypeAlias = Callable[[MatrixLike], Any]
 
@@ -175,15 +174,6 @@ class SearchDelegationMixin:
         """Class labels, only if ``refit`` is not False and for a classifier."""
         _estimator_has("classes_")(self)
         return self.best_estimator_.classes_
-
-    def _fit_private_steps(self, estimator, X, y, public, stream, charge, groups=None):
-        """Fit and freeze steps that learn privately; return the estimator, their losses and names."""
-        if last_private(estimator) < 0:
-            return estimator, [], []
-        noise = stream.child("steps") if is_seeded(self.random_state) else None
-        frozen = freeze(estimator, X, y, noise, public, groups)
-        charge.begin()
-        return frozen
 
     def _forget(self):
         # what an earlier fit left, exact scores of epsilon=inf among it, must not outlive it

@@ -18,7 +18,7 @@ from ..records.records import score_on, split_groups, take_part
 from ..rows import MOST_SPLITS, Parts, align, is_lazy, n_rows, run_here
 from ..utils.type_aliases import Function
 from ..utils.validation import check_number, unquoted
-from .candidates import n_columns, one_of_each_kind, places_by
+from .candidates import n_columns, places_by
 from .row_steps import NO_DUMMY, public_rows
 
 
@@ -92,12 +92,13 @@ def records_of(X, y, groups=None):
     return X, y
 
 
-def records_for_steps(candidates, X):
-    """Return X in its public form, and its PublicRows; X and None without steps."""
-    if all(candidate.steps is None for candidate in one_of_each_kind(candidates)):
+def records_for_steps(candidates, X, public=None):
+    """Return X in its public form, and its PublicRows, which may be given; X and None without steps."""
+    if all(candidate.steps is None for candidate in candidates):
         return X, None
     n_columns(X)  # refuses what is no table
-    public = public_rows(X, *(candidate.steps for candidate in candidates))
+    if public is None:
+        public = public_rows(X, *(candidate.steps for candidate in candidates))
     return public.form.convert(X), public
 
 

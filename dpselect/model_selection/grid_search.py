@@ -14,45 +14,31 @@ from ..accounting.joint import jointly
 from ..accounting.privacy_loss import PrivacyLoss
 from ..base.capabilities import HasDefaultScore
 from ..base.estimator import ReleaseMixin, warn_if_seeded
-from ..base.learned_numbers import Division
-from ..config import warn_caller
 from ..exceptions import CertificateError
-from ..ledger import PrivacyLedger, spending, without_spending
+from ..ledger import PrivacyLedger
 from ..metrics import get_score
-from ..noise import is_seeded
-from ..noise.generators import RandomState, noise_for_dummy_data, search_stream
+from ..noise.generators import RandomState, search_stream
 from ..preprocessing.pipeline_check import keep_their_columns
-from ..records.persons import Persons, adjacency_of
-from ..records.records import Weighted, check_weights, split_groups
-from ..rows import n_rows
+from ..records.persons import adjacency_of
 from ..utils.type_aliases import CrossValidation, Estimator, MatrixLike, ParamGrid
 from ..utils.validation import check_epsilon
-from .budget import divide, loss_of_any_model, most_of, refuse_overspent, without_events_of_models
-from .candidates import bind, learn_classes, make_candidates, n_columns, seed_features, set_classes
+from .budget import Budget, most_of, refuse_overspent, steps_at_most
+from .candidates import make_candidates, seed_features
 from .delegation import SearchDelegationMixin
-from .exact_scores import dummy_records, names_the_example, records_for_steps, records_of
-from .final_fit import fit_for_release, release_state
-from .learned_first import FirstReleases
-from .nonprivate import fit_twin
+from .engine import price, release, upper_bound
+from .exact_scores import names_the_example
+from .nonprivate import fit_without_noise
 from .plan import SelectionPlan, with_steps
-from .private_steps import last_private, steps_before
-from .progress import CallbackSupportMixin, Progress, with_callbacks
+from .private_steps import steps_before
+from .problem import SearchProblem, open_records, planned_problem
+from .progress import CallbackSupportMixin, with_callbacks
 from .routing import check_groups_are_taken, check_weights_are_taken, take_weights
 from .search_checks import check_parameters
-from .set_aside import (
-    SetAside,
-    beside_evaluation,
-    cells_before,
-    check_evaluation,
-    check_held,
-    count_held,
-    evaluate_candidate,
-    evaluate_released,
-    with_evaluation,
-    with_forecast,
-)
-from .splits import Halves, make_splits
-from .strategies import Problem, Strategy, compare_strategies, strategy_class
+from .set_aside import cells_before, check_evaluation, with_forecast
+from .stages import Choose, HoldOut, LearnedNumbers, PrivateSteps, Train, ignored_scoring
+from .strategies import Strategy, compare_strategies, strategy_class
+
+STAGES = (HoldOut(), PrivateSteps(), LearnedNumbers(), Choose(), Train())
 
 
 class StabilityGridSearchCV(
@@ -310,190 +296,58 @@ class StabilityGridSearchCV(
         """
         check_epsilon(self.epsilon)
         if self.epsilon == math.inf:
-            check_evaluation(self)
-            groups = params.get("groups")
-            loss = PrivacyLoss(
-                math.inf,
-                adjacency=adjacency_of(groups is not None),
-                label="exact scores and an exact choice",
-            )
-            with spending(self, loss):
-                stream = search_stream(self.random_state)
-                held = None
-                if self.evaluation is not None:
-                    X, y = records_of(X, y, groups)
-                    known = None if groups is None else Persons.of(groups, X)
-                    aside = SetAside.of(self.evaluation, n_rows(X), stream, known)
-                    params = aside.params_of_training(params, X)
-                    (X, y), held = aside.cut(X, y)
-                twin = fit_twin(self, X, y, params)
-                if held is not None:
-                    best = twin["best_estimator_"]
-                    twin |= evaluate_released(self, best, held, math.inf, stream)
-                self._forget()
-                self.__dict__.update(twin)
-                self.privacy_ = loss
+            fitted = fit_without_noise(self, X, y, params)
+            self._forget()
+            self.__dict__.update(fitted)
             return self
         check_parameters(self)
         groups = params.pop("groups", None)
-        persons = groups is not None
-        adjacency = adjacency_of(persons)
         weight = take_weights(self, params)
-        stream = search_stream(self.random_state)
-        estimator = seed_features(self.estimator, stream.child("features"))
-        shares = divide(self.epsilon, estimator, adjacency)
-        candidates = self._candidates(estimator, persons=persons)
-        firsts = FirstReleases(candidates)
+        problem = self._problem(search_stream(self.random_state), groups is not None)
         if weight is not None:
-            check_weights_are_taken([candidate.model for candidate in candidates])
-        check_evaluation(self, (candidate.model for candidate in candidates))
-        score, kind = self._score(candidates[0].model), strategy_class(self.strategy)
-        if persons:
-            check_groups_are_taken(estimator, [c.model for c in candidates], score, kind)
+            check_weights_are_taken([candidate.model for candidate in problem.candidates])
         # dummy shapes: refuses bad parameters, and what no strategy can do, early
-        n = 1000 * len(candidates)
-        strategy = self._strategy(shares, kind, candidates, score, Halves(n), n, 1)
-        strategy.dry_run()
+        prices = price(STAGES, problem.dummy(1000 * len(problem.candidates)))
+        prices[0].problem.decided.dry_run()
         warn_if_seeded(self)
-        most = self._at_most(kind, strategy, shares, firsts)
-        reserved = with_evaluation(most, self, shares.total)
-        with spending(self, reserved) as charge, Progress(self) as progress:
-            X, y = records_of(X, y, groups)
-            owners = Persons.of(groups, X) if persons else None
-            aside = SetAside.of(self.evaluation, n_rows(X), stream, owners)
-            y, classes = learn_classes(candidates, y, type(self).__name__)
-            if weight is not None:
-                weight = aside.of_training(check_weights(weight, X))
-            (X, y), held = aside.cut(X, y)
-            owners = aside.training_persons(X)
-            n, number = (owners.n, owners.number) if owners is not None else (n_rows(X), None)
-            splits = make_splits(self.cv, n, stream.child("splits"), persons)
-            X, public = records_for_steps(candidates, X)
-            check_held(held, candidates[0], estimator, public)
-            if last_private(estimator) >= 0:
-                progress.step("fitting the steps that learn privately")
-            estimator, losses, frozen = self._fit_private_steps(
-                estimator, X, y, public, stream, charge, number
-            )
-            if frozen:
-                candidates = self._candidates(estimator, frozen, persons)
-                firsts = FirstReleases(candidates)
-                set_classes(candidates, classes)
-            y = Weighted.of(y, None, number)
-            known = kind, candidates, score, splits, n, n_columns(X), public, progress
-            strategy = self._strategy(shares, *known)
-            if firsts.releases:
-                division = firsts.divide(shares.rest, n)
-                shares = shares.less(firsts.losses(division, adjacency=adjacency))
-                losses += firsts.losses(division, is_seeded(self.random_state), adjacency)
-                # the rows that are learned from are those of what is left
-                strategy = self._strategy(shares, *known)
-                firsts.learn(division, X, y, stream.for_release())
-                # which strategy it is was decided before: what is stated goes by it
-                strategy = strategy.after_learning()
-            for message in self._ignored_scoring(strategy):
-                warn_caller(message, UserWarning)
-            if weight is not None:
-                y = Weighted(split_groups(y)[0], check_weights(weight, X), number)
-            if len(candidates) > 1:
-                progress.step(f"choosing among {len(candidates)} candidates by {kind.name!r}")
-            choice = strategy.choose(X, y, stream)
-            # what was trained may follow a choice
-            losses += map(without_events_of_models, choice.losses)
-            winner, chosen = candidates[choice.best], choice.estimator
-            if losses:
-                charge.begin()
-            if self.refit and chosen is None:
-                # with new noise, on all records
-                state = release_state(stream, is_seeded(self.random_state))
-                progress.step(f"training the chosen model on {n} {adjacency.unit}s")
-                model = fit_for_release(
-                    winner.model, strategy.training_epsilon, state, winner.transform(X), y
-                )
-                chosen = winner.with_steps(model)
-                trained, learned = model.privacy_, strategy.problem.learned
-                if learned or choice.losses:
-                    trained = loss_of_any_model(
-                        trained, candidates, n, strategy.training_epsilon, learned
-                    )
-                losses.append(trained)
-            loss = (
-                jointly(losses, label=type(self).__name__)
-                if losses
-                else PrivacyLoss(0.0, label="nothing depends on the data", adjacency=adjacency)
-            )
-            if not keep_their_columns(step for _, step in steps_before(self.estimator)):
-                loss = most_of(loss, most)
-            plan = choice.plan or strategy.plan()
-            refuse_overspent(loss, most, f"strategy={strategy.name!r}", charge)
-            if held is not None:
-                progress.step("evaluating the model on what was set aside")
-            evaluated = evaluate_candidate(self, winner, chosen, public, held, shares.total, stream)
-            loss = beside_evaluation(loss, evaluated, self)
-            charge.commit(loss)
-            self._forget()
-            self._publish(
-                chosen if self.refit else None,
-                best_index_=choice.best,
-                best_params_=winner.params,
-                plan_=with_steps(plan, shares),
-                cv_results_=plan.to_results(),
-                scorer_=score,
-                n_splits_=len(splits),
-                privacy_=loss,
-                **evaluated,
-            )
+        most = upper_bound(prices, type(self).__name__)
+        released, _ = release(
+            STAGES,
+            problem,
+            most,
+            opened=lambda problem: open_records(problem, X, y, groups, weight),
+            composed=partial(self._composed, most),
+            evaluation_epsilon=lambda _: problem.budget.total,
+        )
+        self._forget()
+        self._publish(**released)
         return self
 
-    def _at_most(self, kind, strategy, shares, firsts):
-        """Return what is reserved: the most that is spent, whether or not all is learned first."""
-        losses = [PrivacyLoss.sequential([*shares.steps, *strategy.at_most()])]
-        if firsts.releases:
-            division = Division(firsts.releases, shares.rest)
-            less = shares.less(firsts.losses(division, adjacency=strategy.problem.adjacency))
-            strategy = kind.of(replace(strategy.problem, epsilon=less.rest))
-            losses.append(PrivacyLoss.sequential([*less.steps, *strategy.at_most()]))
-        return PrivacyLoss.parallel(losses, label=type(self).__name__)
+    def _problem(self, stream, persons):
+        """Return the problem before the records, or refuse what breaks the guarantee on any."""
+        estimator = seed_features(self.estimator, stream.child("features"))
+        budget = Budget(float(self.epsilon))
+        budget.spend(steps_at_most(estimator, adjacency_of(persons)))  # refused before all else
+        candidates_of = partial(self._candidates, persons)
+        candidates = candidates_of(estimator)
+        models = [candidate.model for candidate in candidates]
+        check_evaluation(self, models)
+        score, kind = self._score(models[0]), strategy_class(self.strategy)
+        if persons:
+            check_groups_are_taken(estimator, models, score, kind)
+        return SearchProblem(self, stream, estimator, candidates, score, budget, candidates_of, persons)
 
-    def _strategy(self, shares, kind, candidates, score, splits, n_samples, *public):
-        """Return the strategy; maps that follow the records and epsilon are made for its training."""
-        told = n_samples, shares.rest
-        bind(candidates, *told)
-        strategy = kind.of(self._problem(candidates, shares, score, splits, n_samples, *public))
-        left = strategy.training_size, strategy.training_epsilon
-        if left != told and bind(candidates, *left):
-            strategy = kind.of(self._problem(candidates, shares, score, splits, n_samples, *public))
-        return strategy
-
-    def _problem(
-        self, candidates, shares, score, splits, n_samples, n_features, public=None, progress=None
-    ):
-        """Collect the public numbers, and fit the steps on a dummy row if the columns are known."""
-        fitted = {}
-        for candidate in candidates:
-            candidate.n_features = n_features
-            if public is None or candidate.steps is None:
-                continue
-            first = fitted.setdefault(candidate.steps_key, candidate)
-            if first is candidate:
-                candidate.fit_steps(public)
-            candidate.fitted_steps, candidate.output = first.fitted_steps, first.output
-            candidate.n_features = first.output.n_columns
-        return Problem(
-            candidates,
-            score,
-            splits,
-            n_samples,
-            n_features,
-            # low-precision numbers would weaken the noise
-            epsilon=shares.rest,
-            delta=float(self.delta),
-            selection_fraction=self.selection_fraction,
-            n_noise_samples=self.n_noise_samples,
-            random_state=self.random_state,
-            jobs={"n_jobs": self.n_jobs, "pre_dispatch": self.pre_dispatch},
-            progress=progress or Progress(),
+    def _composed(self, most, losses, problem, charge):
+        """Return the loss of all stages, or refuse what is more than was reserved."""
+        loss = (
+            jointly(losses, label=type(self).__name__)
+            if losses
+            else PrivacyLoss(0.0, label="nothing depends on the data", adjacency=problem.adjacency)
         )
+        if not keep_their_columns(step for _, step in steps_before(self.estimator)):
+            loss = most_of(loss, most)
+        refuse_overspent(loss, most, f"strategy={problem.decided.name!r}", charge)
+        return loss
 
     @names_the_example
     def plan(
@@ -554,48 +408,26 @@ another alpha is taken only if its score is better by about 22.
                 "epsilon=inf adds no noise, so there is nothing to plan; give a finite epsilon."
             )
         check_parameters(self)
-        n_samples, n_features, n_classes, example = dummy_records(
-            n_samples, n_features, n_classes, example
+        given = planned_problem(
+            self._problem(search_stream(0), persons), n_samples, n_features, n_classes, example
         )
-        stream = search_stream(0)
-        estimator = seed_features(self.estimator, stream.child("features"))
-        adjacency = adjacency_of(persons)
-        shares = divide(self.epsilon, estimator, adjacency)
-        candidates = self._candidates(estimator, persons=persons)
-        firsts = FirstReleases(candidates)
-        set_classes(candidates, np.arange(n_classes))
-        check_evaluation(self, (candidate.model for candidate in candidates))
-        n_held = count_held(self.evaluation, n_samples)
-        n_samples -= n_held
-        splits = make_splits(self.cv, n_samples, stream.child("splits"), persons)
-        score, kind = self._score(candidates[0].model), strategy_class(self.strategy)
-        if persons:
-            check_groups_are_taken(estimator, [c.model for c in candidates], score, kind)
-        _, public = records_for_steps(candidates, example)
-        with without_spending(), noise_for_dummy_data():
-            known = kind, candidates, score, splits, n_samples, n_features, public
-            strategy = self._strategy(shares, *known)
-            if firsts.releases:
-                division = firsts.divide(shares.rest, n_samples)
-                shares = shares.less(firsts.losses(division, adjacency=adjacency))
-                strategy = self._strategy(shares, *known)
+        (priced,) = price(STAGES, given)
+        problem, strategy = priced.problem, priced.problem.decided
+        n_held = given.n_samples - problem.n_samples
         strategy.dry_run()
-        plan = with_steps(strategy.plan(), shares)
+        plan = with_steps(strategy.plan(), problem.budget)
         if n_held:
-            cells = cells_before(candidates[0].model, n_classes)
-            plan = with_forecast(plan, cells, n_held, shares.total, persons)
+            cells = cells_before(problem.candidates[0].model, n_classes)
+            plan = with_forecast(plan, cells, n_held, problem.budget.total, persons)
         return replace(
             plan,
-            messages=(*plan.messages, *self._ignored_scoring(strategy), *firsts.messages),
-            _compare=partial(compare_strategies, strategy.problem, kind),
+            messages=(*plan.messages, *ignored_scoring(self, strategy), *problem.messages),
+            _compare=partial(compare_strategies, strategy.problem, strategy_class(self.strategy)),
         )
 
-    def _candidates(self, estimator, frozen=(), persons=False):
+    def _candidates(self, persons, estimator, frozen=()):
         trusted = (*self.trusted_steps, *frozen)
-        candidates = make_candidates(estimator, self.param_grid, trusted_steps=trusted)
-        for candidate in candidates:
-            candidate.persons = persons
-        return candidates
+        return make_candidates(estimator, self.param_grid, trusted_steps=trusted, persons=persons)
 
     def _score(self, model):
         if self.scoring is None and not isinstance(model, HasDefaultScore):
@@ -605,18 +437,6 @@ another alpha is taken only if its score is better by about 22.
                 "scoring='accuracy' or 'clipped_squared_error'."
             )
         return get_score(model.default_scoring if self.scoring is None else self.scoring, model=model)
-
-    def _ignored_scoring(self, strategy):
-        """Say that the score that was asked for does not choose, where that is so."""
-        if self.scoring is None or strategy.compares_scores:
-            return ()
-        return (
-            (
-                f"scoring={self.scoring!r} has no part in the choice, because "
-                f"strategy={strategy.name!r} compares no scores here; only the method score "
-                "of the search uses it."
-            ),
-        )
 
     @property
     def best_score_(self) -> float:

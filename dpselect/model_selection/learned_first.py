@@ -1,89 +1,104 @@
-"""What the models of a search learn before it chooses: once for all candidates, public from then on."""
+"""Numbers that the models of a search learn before it chooses: once for all candidates."""
 
-from ..accounting.privacy_loss import Adjacency
+from dataclasses import dataclass, field
+
 from ..base.estimator import Trial
-from ..base.learned_numbers import Division, first_releases
-from .candidates import one_of_each_kind
+from ..base.learned_numbers import Division, FirstRelease, first_releases
 
 
-class FirstReleases:
-    """The parameters of candidates' models that are to be learned first.
+@dataclass(frozen=True)
+class ToLearn:
+    """Parameters of the candidates' models that are learned first.
 
-    Until they are, the models have stand-ins, with which can be planned.
-
-    Raises
-    ------
-    ValueError
-        If the candidates would need several releases for one parameter.
+    Attributes
+    ----------
+    releases : dict of str to FirstRelease
+        By the name of the parameter.
+    places : dict of str to list of int
+        The candidates that wait for it.
+    owners : dict of str to str
+        The class of the model that has it.
     """
 
-    def __init__(self, candidates):
-        self.releases, self.candidates = {}, {}
-        # what is to be learned is "auto", and no number
-        learning = {c.kind for c in one_of_each_kind(candidates) if first_releases(c.model)}
-        for candidate in (candidate for candidate in candidates if candidate.kind in learning):
+    releases: dict[str, FirstRelease] = field(default_factory=dict)
+    places: dict[str, list[int]] = field(default_factory=dict)
+    owners: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, candidates):
+        """Return what is learned first, or refuse several releases for one parameter."""
+        found = cls()
+        for i, candidate in enumerate(candidates):
             for name, release in first_releases(candidate.model).items():
-                self._refuse_another(name, release, candidate)
-                self.releases[name] = release
-                self.candidates.setdefault(name, []).append(candidate)
-        for name, release in self.releases.items():
-            for candidate in self.candidates[name]:
-                candidate.model.set_params(**{name: release.stand_in})
+                if name in found.releases:
+                    first = candidates[found.places[name][0]]
+                    _refuse_another(name, found.releases[name], release, first, candidate)
+                found.releases[name] = release
+                found.places.setdefault(name, []).append(i)
+                found.owners.setdefault(name, type(candidate.model).__name__)
+        return found
 
-    def _refuse_another(self, name, release, candidate):
-        known = self.candidates.get(name)
-        if known is None:
-            return
-        if release != self.releases[name] or (
-            release.reads_rows and known[0].steps_key != candidate.steps_key
-        ):
-            raise ValueError(
-                f'param_grid varies what {name}="auto" is learned from, and each value would be a '
-                f"release of its own; write a number for {name}, or fix the steps and norm."
-            )
-
-    def divide(self, epsilon, n_samples):
-        """Return the Division of an epsilon, once the columns of the candidates are known."""
-        # of some models others are not worth it
-        self.paying = {
-            name: [
-                candidate
-                for candidate in self.candidates[name]
-                if release.pays(candidate.model, candidate.shape(n_samples), epsilon)
-            ]
-            for name, release in self.releases.items()
-        }
-        asked = {name: release for name, release in self.releases.items() if self.paying[name]}
-        return Division(asked, epsilon)
+    def with_placeholders(self, candidates):
+        """Return the candidates with values for planning, before any record is read."""
+        values = {name: release.stand_in for name, release in self.releases.items()}
+        return self._with_values(candidates, lambda i, name: values[name])
 
     @property
     def messages(self):
-        """What a plan takes for them, in words."""
+        """How a plan treats them, in words."""
         return tuple(
             f'{name}="auto" is learned first; what is said here is about a public guess of it.'
             for name, release in self.releases.items()
             if not release.optional
         )
 
-    def losses(self, division, seeded=False, adjacency=Adjacency.REPLACE_RECORD):
+    def divide(self, candidates, epsilon, n_samples):
+        """Return the Division of an epsilon, and the candidates for which each number is worth it."""
+        paying = {
+            name: [
+                i
+                for i in self.places[name]
+                if release.pays(candidates[i].model, candidates[i].shape(n_samples), epsilon)
+            ]
+            for name, release in self.releases.items()
+        }
+        asked = {name: release for name, release in self.releases.items() if paying[name]}
+        return Division(asked, epsilon), paying
+
+    def losses(self, division, problem):
         """Return the losses of what is learned."""
-        owners = {name: type(places[0].model).__name__ for name, places in self.candidates.items()}
-        return division.losses(owners, seeded, adjacency)
+        return division.losses(self.owners, problem.seeded, problem.adjacency)
 
-    def learn(self, division, X, y, stream):
-        """Learn the numbers from all records, and write them into the models that wait for them."""
-        for name, paying in self.paying.items():
-            value = None
-            if name in division.releases:
-                first = paying[0]
-                records = Trial(first.model, division.epsilon).records(first.transform(X), y)
-                value = division.learn(name, records, stream)
-            for candidate in self.candidates[name]:
-                candidate.model.set_params(**{name: value if candidate in paying else None})
+    def learned(self, division, paying, candidates, records, stream):
+        """Return the candidates with numbers that are learned from all records."""
+        values = {}
+        for name in division.releases:
+            first = candidates[paying[name][0]]
+            trial = Trial(first.model, division.epsilon)
+            rows = trial.records(first.transform(records.X), records.targets())
+            values[name] = division.learn(name, rows, stream)
+        return self._with_values(candidates, lambda i, name: values[name] if i in paying[name] else None)
+
+    def _with_values(self, candidates, value):
+        params = {}
+        for name, places in self.places.items():
+            for i in places:
+                params.setdefault(i, {})[name] = value(i, name)
+        return [
+            candidate.with_model_params(**params[i]) if i in params else candidate
+            for i, candidate in enumerate(candidates)
+        ]
 
 
-def do_without(model):
-    """Write None for what need not be learned first, where no epsilon is known to pay for it."""
-    for name, release in first_releases(model).items():
-        if release.optional:
-            model.set_params(**{name: None})
+def _refuse_another(name, known, release, first, candidate):
+    if release != known or (release.reads_rows and first.steps_key != candidate.steps_key):
+        raise ValueError(
+            f'param_grid varies what {name}="auto" is learned from, and each value would be a '
+            f"release of its own; write a number for {name}, or fix the steps and norm."
+        )
+
+
+def without_optional_numbers(candidate):
+    """Return a candidate that does not learn first what it need not, as no epsilon is known for it."""
+    optional = [name for name, release in first_releases(candidate.model).items() if release.optional]
+    return candidate.with_model_params(**dict.fromkeys(optional)) if optional else candidate

@@ -13,18 +13,48 @@ from sklearn.base import clone
 from sklearn.metrics import get_scorer_names
 
 # bound at import: a name that is replaced later (as the conformance tests do) must not make
-# the twin of a search another search with a twin
+# the counterpart of a search another search with a counterpart
 from sklearn.model_selection import GridSearchCV, GroupKFold
 
+from ..accounting.privacy_loss import PrivacyLoss
 from ..base.capabilities import Certified
 from ..base.estimator import ReleaseMixin
+from ..ledger import spending
 from ..metrics.scores import SCORES
+from ..noise.generators import search_stream
 from ..preprocessing.pipeline_check import releases_privately
-from ..rows import as_lazy, is_lazy
+from ..records.persons import Persons, adjacency_of
+from ..rows import as_lazy, is_lazy, n_rows
+from .exact_scores import records_of
+from .set_aside import SetAside, check_evaluation, evaluate_released
 
 
-def fit_twin(search, X, y, params):
-    """Fit the non-private twin of a search, and return its fitted attributes."""
+def fit_without_noise(search, X, y, params):
+    """Fit the non-private counterpart of a search; return its fitted attributes and its loss."""
+    check_evaluation(search)
+    groups, held = params.get("groups"), None
+    loss = PrivacyLoss(
+        math.inf,
+        adjacency=adjacency_of(groups is not None),
+        label="exact scores and an exact choice",
+    )
+    with spending(search, loss):
+        stream = search_stream(search.random_state)
+        if search.evaluation is not None:
+            X, y = records_of(X, y, groups)
+            persons = None if groups is None else Persons.of(groups, X)
+            aside = SetAside.of(search.evaluation, n_rows(X), stream, persons)
+            params = aside.params_of_training(params, X)
+            (X, y), held = aside.cut(X, y)
+        fitted = _fit_counterpart(search, X, y, params)
+        if held is not None:
+            best = fitted["best_estimator_"]
+            fitted |= evaluate_released(search, best, held, math.inf, stream)
+    return fitted | {"privacy_": loss}
+
+
+def _fit_counterpart(search, X, y, params):
+    """Fit scikit-learn's search, and return its fitted attributes."""
     if is_lazy(as_lazy(X)) and not isinstance(X, np.ndarray):
         raise ValueError(
             f"epsilon=inf hands X to scikit-learn's GridSearchCV, which would gather all rows of a "
@@ -39,10 +69,10 @@ def fit_twin(search, X, y, params):
     if params.get("groups") is not None and (search.cv is None or isinstance(search.cv, Integral)):
         # no person on both sides, as in a private search
         shared["cv"] = GroupKFold(5 if search.cv is None else search.cv)
-    twin = GridSearchCV(**shared).fit(X, y, **params)
+    fitted = GridSearchCV(**shared).fit(X, y, **params)
     return {
         name: value
-        for name, value in vars(twin).items()
+        for name, value in vars(fitted).items()
         if name.endswith("_") and not name.startswith("_")
     }
 

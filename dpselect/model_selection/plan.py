@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from ..base.capabilities import RanksRegularisation
-from .candidates import one_of_each_kind
 
 # records times epsilon for each coefficient: below these the noise of linear classifiers weighs
 # heavily, or leaves nothing. Found by experiment.
@@ -273,13 +272,13 @@ def _aligned(rows):
     ]
 
 
-def with_steps(plan, shares):
+def with_steps(plan, budget):
     """Return a plan of what private steps leave of epsilon as one of the whole search."""
     return replace(
         plan,
-        epsilon=shares.total,
-        steps_epsilon=shares.steps_epsilon,
-        messages=(*shares.messages, *plan.messages),
+        epsilon=budget.total,
+        steps_epsilon=budget.steps_epsilon,
+        messages=(*budget.messages, *plan.messages),
     )
 
 
@@ -287,11 +286,10 @@ def too_few_records(candidates, n_samples, epsilon):
     """Say that little, or nothing, can be learned, if there are too few records. Found by experiment."""
     # known of linear classifiers; the least demanding one decides, and one-vs-rest problems
     # share epsilon
-    kinds = one_of_each_kind(candidates)
-    models = {type(candidate.model): candidate.model for candidate in kinds}
+    models = {type(candidate.model): candidate.model for candidate in candidates}
     if not all(isinstance(model, RanksRegularisation) for model in models.values()):
         return ()
-    dimension = min((c.n_features + 1) * c.n_problems for c in kinds)
+    dimension = min((c.n_features + 1) * c.n_problems for c in candidates)
     if n_samples * epsilon >= RECORDS_PER_DIMENSION * dimension:
         return ()
     needed = math.ceil(RECORDS_PER_DIMENSION * dimension / epsilon)

@@ -161,10 +161,9 @@ def check_held(held, candidate, estimator, public):
     rows = X if public is None else public.form.convert(X)
     if last_private(estimator) >= 0:
         return
-    trial = replace(candidate, n_features=None)
-    if trial.steps is not None:
-        trial.fit_steps(public)
-    rows = trial.transform(rows)
+    if candidate.steps is not None:
+        candidate = candidate.fitted_on(public)
+    rows = candidate.transform(rows)
     if not isinstance(model, PrivateModel):
         numeric_rows(clone(model), rows, **getattr(model, "reads", {}))
 
@@ -198,14 +197,14 @@ def evaluate_released(search, model, held, epsilon, stream):
     return {"evaluation_": plan.evaluate(model, X, y, None, *groups)}
 
 
-def evaluate_candidate(search, candidate, estimator, public, held, epsilon, stream):
-    """Return `evaluation_` of a candidate's released estimator, or nothing if nothing is held."""
-    if held is None:
-        return {}
+def evaluate_candidate(problem, estimator, held, epsilon):
+    """Return `evaluation_` of the released estimator of a search, on records that were set aside."""
     X, *rest = held
     # as the records that train: step by step, wherever the rows are
-    rows = candidate.transform(X if public is None else public.form.convert(X))
-    return evaluate_released(search, last_step(estimator), (rows, *rest), epsilon, stream)
+    rows = problem.winner.transform(X if problem.public is None else problem.public.form.convert(X))
+    return evaluate_released(
+        problem.search, last_step(estimator), (rows, *rest), epsilon, problem.stream
+    )
 
 
 def with_forecast(plan, cells, n_held, epsilon, persons=False):

@@ -2,62 +2,41 @@
 
 import math
 from collections.abc import Collection, Mapping
+from dataclasses import replace
+from functools import partial
+from operator import attrgetter
 from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, is_classifier
 
 from ...accounting.privacy_loss import PrivacyLoss
 from ...base.capabilities import HasAccuracyForm
 from ...base.estimator import ReleaseMixin, warn_if_seeded
 from ...exceptions import AccuracyNotReachedError, CertificateError
-from ...ledger import PrivacyLedger, spending, without_spending
+from ...ledger import PrivacyLedger
 from ...metrics import AccuracyScore, AtLeastScore, Score, get_score
-from ...noise import is_seeded
-from ...noise.generators import RandomState, noise_for_dummy_data, search_stream
-from ...records.persons import Persons, adjacency_of
-from ...records.public_shape import PublicShape
-from ...records.records import Weighted, check_weights, take_part
-from ...rows import n_rows
+from ...noise.generators import RandomState, search_stream
 from ...utils.type_aliases import CrossValidation, Estimator, MatrixLike
-from ...utils.validation import SMALLEST_EPSILON
-from ..budget import refuse_overspent, steps_at_most
-from ..candidates import learn_classes, make_candidates, n_columns, seed_features, set_classes
+from ..budget import Budget, refuse_overspent
+from ..candidates import make_candidates, n_columns, seed_features
 from ..delegation import SearchDelegationMixin
-from ..exact_scores import dummy_records, names_the_example, records_of
-from ..final_fit import fit_for_release, release_state
-from ..learned_first import do_without
-from ..private_steps import last_private, last_step
-from ..progress import CallbackSupportMixin, Progress, with_callbacks
+from ..engine import price, release, upper_bound
+from ..exact_scores import names_the_example, records_for_steps
+from ..learned_first import without_optional_numbers
+from ..private_steps import last_step
+from ..problem import SearchProblem, open_records, planned_problem
+from ..progress import CallbackSupportMixin, with_callbacks
 from ..routing import check_groups_are_taken, check_weights_are_taken, take_weights
-from ..row_steps import public_rows
-from ..set_aside import (
-    SetAside,
-    beside_evaluation,
-    cells_before,
-    check_evaluation,
-    check_held,
-    count_held,
-    evaluate_candidate,
-    with_evaluation,
-    with_forecast,
-)
-from ..splits import disjoint_parts, make_splits
+from ..set_aside import cells_before, check_evaluation, with_forecast
+from ..stages import HoldOut, PrivateSteps
 from ..strategies.dry_run import dry_run_fit
-from .accuracy_plan import AccuracyPlan, make_plan
-from .goals import SLACK, goal_of, with_public_alpha
-from .limit import Limit
-from .methods import Static
-from .question import Question, outcome_loss
-from .target_checks import (
-    RISKS,
-    check_parameters,
-    check_steps_afforded,
-    check_target,
-    epsilon_grid,
-    is_risk,
-)
+from .accuracy_plan import AccuracyPlan
+from .reach_target import ReachTarget
+from .target_checks import RISKS, check_parameters, check_steps_afforded, epsilon_grid, is_risk
+
+STAGES = (HoldOut(), PrivateSteps(), ReachTarget())
 
 
 class AccuracyFirstSearchCV(
@@ -281,99 +260,66 @@ class AccuracyFirstSearchCV(
         """
         check_parameters(self)
         groups = params.pop("groups", None)
-        persons = groups is not None
         weight = take_weights(self, params)
         name, epsilons = epsilon_grid(self.estimator, self.param_grid)
-        stream = search_stream(self.random_state)
-        estimator = seed_features(self.estimator, stream.child("features"))
-        candidate = self._candidate(estimator, persons=persons)
-        if persons:
-            check_groups_are_taken(estimator, [candidate.model], self._score())
-        self._check_scored(candidate)
-        check_evaluation(self, [candidate.model])
+        problem = self._problem(search_stream(self.random_state), groups is not None)
         if weight is not None:
-            check_weights_are_taken([candidate.model])
-        # dummy shapes: refuses what cannot work on any records; with others another limit may do
-        halves = np.split(np.arange(1000), 2) if self._score() else None
-        make_plan(self._question(candidate, 1000, halves, 1), self.method, Limit())
+            check_weights_are_taken([problem.winner.model])
+        # dummy shapes: refuses what cannot work on any records
+        price(STAGES, problem.dummy(1000))
         warn_if_seeded(self)
 
-        X, y = records_of(X, y, groups)
-        if n_rows(X) == 0:
+        problem, records = open_records(problem, X, y, groups, weight)
+        if records.n_samples == 0:
             raise ValueError(
                 f"Found array with 0 sample(s) while a minimum of 1 is required by "
                 f"{type(self).__name__}."
             )
-        learned = candidate.model.get_params().get("classes", 0) is None
-        if learned:
-            # what models cost depends on the number of labels; a warning says that they are read
-            y, _ = learn_classes([candidate], y, type(self).__name__)
-        known = Persons.of(groups, X) if persons else None
-        aside = SetAside.of(self.evaluation, n_rows(X), stream, known)
-        if weight is not None:
-            weight = aside.of_training(check_weights(weight, X))
-        public = None if candidate.steps is None else public_rows(X, candidate.steps)
-        n = n_rows(X) if known is None else known.n
-        plan, method, split = self._plan(
-            candidate, n - count_held(self.evaluation, n), n_columns(X), public, stream.child("splits")
-        )
+        _, public = records_for_steps(problem.candidates, records.X)
+        problem = replace(problem, public=public)
+        prices = price(STAGES, problem)
+        planned, most = prices[0].problem.decided, upper_bound(prices, type(self).__name__)
         self._forget()
-        self.plan_, self.method_ = plan, plan.method
-        if plan.at_most.epsilon == 0.0:
+        self.plan_, self.method_ = planned.plan, planned.name
+        if planned.plan.at_most.epsilon == 0.0:
             self._fail([])
-        reserved = with_evaluation(plan.at_most, self, plan.at_most.epsilon)
-        with spending(self, reserved) as charge, Progress(self) as progress:
-            if not learned:
-                y, _ = learn_classes([candidate], y, type(self).__name__)
-            (X, y), held = aside.cut(X, y)
-            check_held(held, candidate, estimator, public)
-            known = aside.training_persons(X)
-            number = None if known is None else known.number
-            if public is not None:
-                X = public.form.convert(X)
-            if last_private(estimator) >= 0:
-                progress.step("fitting the steps that learn privately")
-            estimator, losses, frozen = self._fit_private_steps(
-                estimator, X, y, public, stream, charge, number
-            )
-            if frozen:
-                candidate = self._candidate(estimator, frozen, persons)
-                candidate.fit_steps(public)
-            candidate.n_features = method.question.shape.n_features
-            rows = candidate.transform(X)
-            weight = None if weight is None else check_weights(weight, rows)
-            y = Weighted.of(y, weight, number)
-            unit = plan.at_most.adjacency.unit
-            progress.step(f"{method.name} on {method.question.shape.n_samples} {unit}s")
-            if isinstance(method, Static):
-                index, model, found = self._fit_once(method, rows, y, stream)
-            else:
-                index, model, found = self._walk(method, rows, y, split, stream, charge)
-            losses.append(model.privacy_)
-            loss = PrivacyLoss.sequential(losses, label=type(self).__name__)
-            refuse_overspent(loss, plan.at_most, f"method={method.name!r}", charge)
-            best, evaluated = candidate.with_steps(model), {}
-            fails = not found["reached_"] and self.on_failure == "raise"
-            if not fails:
-                if held is not None:
-                    progress.step("evaluating the model on what was set aside")
-                evaluated = evaluate_candidate(self, candidate, best, public, held, loss.epsilon, stream)
-            loss = beside_evaluation(loss, evaluated, self)
-            charge.commit(loss)
-        if fails:
+        released, losses = release(
+            STAGES,
+            replace(problem, decided=planned),
+            most,
+            opened=lambda problem: (problem, records),
+            composed=partial(self._composed, planned.plan.at_most),
+            evaluation_epsilon=attrgetter("epsilon"),
+        )
+        if released["estimator"] is None:
             self._fail(losses)
-        epsilon = float(epsilons[index])
+        epsilon = float(epsilons[released["best_index_"]])
         self._publish(
-            best,
-            best_index_=index,
+            **released,
             best_epsilon_=epsilon,
             best_params_={name: epsilon},
-            scorer_=self._score() or own_score,
-            privacy_=loss,
-            **found,
-            **evaluated,
+            scorer_=problem.score or own_score,
         )
         return self
+
+    def _problem(self, stream, persons):
+        """Return the problem before the records, or refuse what breaks the guarantee on any."""
+        estimator, score = seed_features(self.estimator, stream.child("features")), self._score()
+        candidates_of = partial(self._candidates, persons)
+        candidates = candidates_of(estimator)
+        model = candidates[0].model
+        if persons:
+            check_groups_are_taken(estimator, [model], score)
+        self._check_scored(candidates[0], score)
+        check_evaluation(self, [model])
+        budget = Budget(math.inf if isinstance(self.max_epsilon, str) else float(self.max_epsilon))
+        return SearchProblem(self, stream, estimator, candidates, score, budget, candidates_of, persons)
+
+    def _composed(self, most, losses, problem, charge):
+        """Return the loss of all stages, or refuse what is more than was reserved."""
+        loss = PrivacyLoss.sequential(losses, label=type(self).__name__)
+        refuse_overspent(loss, most, f"method={problem.decided.name!r}", charge)
+        return loss
 
     @names_the_example
     def plan(
@@ -416,65 +362,38 @@ class AccuracyFirstSearchCV(
         The cheapest method is certified; it costs epsilon=..., known before the data is touched.
         """
         check_parameters(self)
-        n_samples, n_features, n_classes, example = dummy_records(
-            n_samples, n_features, n_classes, example
+        given = planned_problem(
+            self._problem(search_stream(0), persons), n_samples, n_features, n_classes, example
         )
-        stream = search_stream(0)
-        candidate = self._candidate(seed_features(self.estimator, stream), persons=persons)
-        if persons:
-            check_groups_are_taken(candidate.estimator, [candidate.model], self._score())
-        set_classes([candidate], np.arange(n_classes))
-        self._check_scored(candidate)
-        check_evaluation(self, [candidate.model])
-        n_held = count_held(self.evaluation, n_samples)
-        public = None if candidate.steps is None else public_rows(example, candidate.steps)
-        plan = self._plan(candidate, n_samples - n_held, n_columns(example), public, stream)[0]
+        if example is not None:
+            given = replace(given, n_features=n_columns(example))
+        (priced,) = price(STAGES, given)
+        plan, n_held = priced.problem.decided.plan, given.n_samples - priced.problem.n_samples
         if not n_held or math.isinf(plan.chosen.total):
             return plan
-        cells = cells_before(candidate.model, n_classes)
+        cells = cells_before(priced.problem.winner.model, n_classes)
         return with_forecast(plan, cells, n_held, plan.chosen.total, persons)
 
-    def _plan(self, candidate, n_samples, n_columns, public, stream):
-        """Return the AccuracyPlan, the method, and the records that train and are held out, or None."""
-        if public is not None:
-            # private steps see dummies alone
-            with without_spending(), noise_for_dummy_data():
-                candidate.fit_steps(public)
-            n_columns = candidate.output.n_columns
-        split = None
-        if self._score():
-            split = disjoint_parts(make_splits(self.cv, n_samples, stream, candidate.persons))
-        limit = Limit(
-            tuple(steps_at_most(candidate.estimator, adjacency_of(candidate.persons))),
-            None if isinstance(self.max_epsilon, str) else float(self.max_epsilon),
-            disjoint=split is not None,
-            seeded=is_seeded(self.random_state),
-            releases_last=self.on_failure == "last",
-        )
-        question = self._question(candidate, n_samples, split, n_columns)
-        return *make_plan(question, self.method, limit), split
-
-    def _candidate(self, estimator, frozen=(), persons=False):
+    def _candidates(self, persons, estimator, frozen=()):
         (candidate,) = make_candidates(
             estimator,
             {},
             trusted_steps=(*self.trusted_steps, *frozen),
+            persons=persons,
             needs=HasAccuracyForm,
             search="AccuracyFirstSearchCV",
         )
-        do_without(candidate.model)
-        candidate.persons = persons
         check_steps_afforded(candidate.estimator, self.max_epsilon)
-        return candidate
+        return [without_optional_numbers(candidate)]
 
     def _score(self):
         if is_risk(self.criterion):
             return None
         return get_score(self.criterion, "criterion", RISKS, last_step(self.estimator))
 
-    def _check_scored(self, candidate):
+    def _check_scored(self, candidate, score):
         """Refuse a score that should be large, and is not about the model."""
-        score, model = self._score(), candidate.model
+        model = candidate.model
         if isinstance(score, AccuracyScore) and not is_classifier(model):
             raise CertificateError(
                 f"criterion={self.criterion!r} counts labels that are predicted right, and a "
@@ -482,81 +401,6 @@ class AccuracyFirstSearchCV(
             )
         if isinstance(score, AtLeastScore):
             dry_run_fit(candidate, 1.0, score)
-
-    def _question(self, candidate, n_samples, split, n_features):
-        goal = goal_of(self._score(), self.target)
-        shape = PublicShape(
-            n_samples if split is None else len(split[0]),
-            n_features,
-            candidate.n_problems,
-            candidate.persons,
-        )
-        _, epsilons = epsilon_grid(self.estimator, self.param_grid)
-        model = candidate.model
-        if goal:
-            model = with_public_alpha(model, shape, epsilons, SLACK * abs(goal.target))
-        form = model.accuracy_form()
-        # a number where "auto" would have served
-        written = goal is not None and form.alpha_by_rule and model is candidate.model
-        check_target(self.target, form, self.criterion)
-        absolute = goal is not None or self.criterion != "excess_risk"
-        if goal:
-            target, sensitivity = goal.target, goal.sensitivity(form, n_features, len(split[1]))
-        else:
-            bounds, target = form.bounds(shape), float(self.target)
-            sensitivity = bounds.risk if absolute else bounds.excess
-        # tests with longer noise than the smallest epsilon has would save nothing
-        slack = SLACK * abs(target) if absolute else target
-        return Question(
-            epsilons=epsilons,
-            absolute=absolute,
-            target=target,
-            slack=min(slack, sensitivity / SMALLEST_EPSILON),
-            sensitivity=sensitivity,
-            failure_probability=float(self.failure_probability),
-            delta=float(self.delta),
-            form=form,
-            shape=shape,
-            goal=goal,
-            alpha=form.alpha if written else None,
-        )
-
-    def _fit_once(self, method, X, y, stream):
-        """Fit the model of a static method, whose epsilon is known."""
-        epsilons = method.question.epsilons
-        index = len(epsilons) - 1 if method.level is None else method.level
-        state = release_state(stream, is_seeded(self.random_state))
-        model = fit_for_release(clone(method.model), epsilons[index], state, X, y)
-        return index, model, {"reached_": method.level is not None, "path_": {}}
-
-    def _walk(self, method, X, y, split, stream, charge):
-        """Read models until a test accepts one."""
-        question, goal = method.question, method.question.goal
-        train, test = (X, y), None
-        if split is not None:
-            train, test = (take_part(X, y, part) for part in split)
-        reduction = question.form.reduction(
-            *train, question.levels(method.how), stream.child("generating")
-        )
-
-        def exact_losses(models):
-            if goal:
-                fitted = [reduction.publish(model, question.epsilons[-1]) for model in models]
-                return [goal.loss(model, *test) for model in fitted]
-            return reduction.excesses(models) if not question.absolute else reduction.risks(models)
-
-        charge.begin()
-        outcome = method.run(reduction, exact_losses, stream.child("testing"))
-        path = {
-            "epsilon": np.array(outcome.epsilons),
-            "model": np.array(outcome.models),
-            "tested": np.array(outcome.tested, dtype=int),
-            "answer": goal.answers(np.array(outcome.answers)) if goal else np.array(outcome.answers),
-        }
-        index = int(np.searchsorted(question.epsilons, outcome.epsilons[-1]))
-        model = reduction.publish(outcome.models[-1], outcome.epsilons[-1])
-        model.privacy_ = outcome_loss(method, outcome, split is not None, is_seeded(self.random_state))
-        return index, model, {"reached_": bool(outcome.accepted), "path_": path}
 
     def _fail(self, losses):
         """Leave what was spent and planned, and say so."""

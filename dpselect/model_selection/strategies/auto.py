@@ -40,11 +40,11 @@ class Auto(Strategy):
         self.training_epsilon = self.strategy.training_epsilon
         self.training_size = self.strategy.training_size
 
-    def after_learning(self):
+    def after_learning(self, candidates):
         # which strategy was taken stays, and with it what is spent on what: only `alpha` is
         # decided anew, once for each set of the other parameters as before
         again = copy(self)
-        again.problem = replace(self.problem, learned=True)
+        again.problem = replace(self.problem, candidates=candidates, learned=True)
         again.members = self._members(again.problem)
         again.strategy = type(self.strategy)(again.problem.restricted(again.members))
         return again

@@ -12,7 +12,6 @@ from ...exceptions import CertificateError
 from ...ledger import without_spending
 from ...noise.generators import noise_for_dummy_data
 from ...records.public_shape import PublicShape
-from ..candidates import one_of_each_kind
 from ..final_fit import fit_for_release
 
 
@@ -23,7 +22,7 @@ def needs_fit(candidates, score=None):
     its numbers. So the first of those that differ in numbers is fitted, and only to try a score.
     """
     first = {}
-    for candidate in one_of_each_kind(candidates):
+    for candidate in candidates:
         if score is not None or not isinstance(candidate.model, PrivateEstimator):
             first.setdefault(_but_for_numbers(candidate), candidate)
     return list(first.values())

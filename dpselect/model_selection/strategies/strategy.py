@@ -14,7 +14,7 @@ from ...exceptions import CertificateError
 from ...metrics import Score
 from ...noise import InnerStream, is_seeded
 from ...records.persons import adjacency_of
-from ..candidates import one_of_each_kind, parameters
+from ..candidates import parameters
 from ..plan import SelectionPlan, too_few_records
 from ..progress import Progress
 from .dry_run import check_calibration, dry_run_fit, needs_fit
@@ -249,10 +249,15 @@ class Strategy(ABC):
         """
         return cls(problem)
 
-    def after_learning(self) -> "Strategy":
+    def after_learning(self, candidates: list[Any]) -> "Strategy":
         """Return the same strategy for candidates of which numbers were learned from the records.
 
         How epsilon is divided may not follow from these numbers: what is stated is public.
+
+        Parameters
+        ----------
+        candidates : list of Candidate
+            In place of those of the problem.
 
         Returns
         -------
@@ -263,7 +268,7 @@ class Strategy(ABC):
         CertificateError
             If `prepare` divides epsilon in another way than before they were learned.
         """
-        again = type(self)(replace(self.problem, learned=True))
+        again = type(self)(replace(self.problem, candidates=candidates, learned=True))
         if any(getattr(again, name) != getattr(self, name) for name in DIVISION):
             raise CertificateError(
                 f"strategy={self.name!r} divides epsilon by numbers that were learned from the records, "
@@ -358,10 +363,7 @@ class Strategy(ABC):
     @property
     def deltas(self) -> list[float]:
         """list of float : The delta of each candidate's model."""
-        candidates = self.problem.candidates
-        of_kind = {c.kind: parameters(c.model).get("delta", 0.0) for c in one_of_each_kind(candidates)}
-        # (those of one kind have no steps, so that a delta in the grid is the model's)
-        return [float(c.params.get("delta", of_kind[c.kind])) for c in candidates]
+        return [float(parameters(c.model).get("delta", 0.0)) for c in self.problem.candidates]
 
     def choice_loss(self, epsilon: float, delta: float = 0.0) -> PrivacyLoss:
         """State the loss of an index among the candidates.

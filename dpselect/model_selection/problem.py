@@ -1,0 +1,175 @@
+"""A search in public numbers, and the records that it is given."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from ..accounting.privacy_loss import Adjacency
+from ..metrics import Score
+from ..noise import is_seeded
+from ..noise.generators import InnerStream
+from ..records.persons import Persons, adjacency_of
+from ..records.records import Weighted, check_weights
+from ..rows import n_rows
+from .budget import Budget
+from .candidates import Candidate, learn_classes, n_columns, with_classes
+from .exact_scores import dummy_records, records_for_steps, records_of
+from .progress import Progress
+from .row_steps import PublicRows
+from .splits import Halves
+
+
+@dataclass(frozen=True)
+class SearchProblem:
+    """All that is public of a search before one of its stages; a change gives a new problem.
+
+    Attributes
+    ----------
+    search : estimator
+        The search, of which the parameters are read and nothing else.
+    stream : InnerStream
+        For all noise, and for all that is drawn.
+    estimator : estimator
+        That of the search, with seeds for features; private steps are constants once they are fitted.
+    candidates : list of Candidate
+    score : Score or None
+    budget : Budget
+    candidates_of : callable
+        Makes the candidates of an estimator with private steps that were fitted, from it and the names
+        of these steps.
+    persons : bool
+        Whether records are persons with any number of rows.
+    classes : array or None
+        Labels, once they are known.
+    n_samples : int
+        Records, or persons, that train.
+    n_features : int
+        Columns of X.
+    public : PublicRows or None
+        Of X; None if no step needs them.
+    splits : sequence or None
+    is_dummy : bool
+        Whether the shape of the records is not known yet, and numbers are upper bounds.
+    decided : object
+        What a stage has decided by public numbers or has paid for: the strategy of a choice, or the
+        method and its plan.
+    choice : Choice or None
+        What was chosen.
+    messages : tuple of str
+        For a plan.
+    progress : Progress
+    """
+
+    search: Any
+    stream: InnerStream
+    estimator: Any
+    candidates: list[Candidate]
+    score: Score | None
+    budget: Budget
+    candidates_of: Callable[[Any, Sequence[str]], list[Candidate]]
+    persons: bool = False
+    classes: Any = None
+    n_samples: int = 0
+    n_features: int = 1
+    public: PublicRows | None = None
+    splits: Sequence[Any] | None = None
+    is_dummy: bool = False
+    decided: Any = None
+    choice: Any = None
+    messages: tuple[str, ...] = ()
+    progress: Progress = field(default_factory=Progress)
+
+    @property
+    def adjacency(self) -> Adjacency:
+        """The adjacency of all losses."""
+        return adjacency_of(self.persons)
+
+    @property
+    def seeded(self) -> bool:
+        """Whether the noise can be drawn again."""
+        return is_seeded(self.search.random_state)
+
+    @property
+    def winner(self) -> Candidate:
+        """The candidate that was chosen, or the only one."""
+        return self.candidates[0 if self.choice is None else self.choice.best]
+
+    def dummy(self, n_samples: int) -> "SearchProblem":
+        """Return the problem for upper bounds, before any record is read."""
+        return replace(self, n_samples=n_samples, splits=Halves(n_samples), is_dummy=True)
+
+
+@dataclass(frozen=True)
+class SearchRecords:
+    """The records of a search.
+
+    Attributes
+    ----------
+    X, y : array-like
+        Rows, and labels or targets.
+    weight : array-like or None
+        Weights of the records.
+    persons : Persons or None
+        The person of each row.
+    held_out : tuple or None
+        The records that evaluate, as :func:`.set_aside.evaluate_candidate` takes them.
+    """
+
+    X: Any
+    y: Any
+    weight: Any = None
+    persons: Persons | None = None
+    held_out: tuple[Any, ...] | None = None
+
+    @property
+    def n_samples(self) -> int:
+        """Number of records, or of persons."""
+        return n_rows(self.X) if self.persons is None else self.persons.n
+
+    @property
+    def person_of(self) -> Any:
+        """Number of each row's person, or None."""
+        return None if self.persons is None else self.persons.number
+
+    def targets(self, rows: Any = None) -> Any:
+        """Return labels or targets with persons, and with weights if there are rows to check."""
+        weight = None if self.weight is None or rows is None else check_weights(self.weight, rows)
+        return Weighted.of(self.y, weight, self.person_of)
+
+
+def open_records(
+    problem: SearchProblem, X: Any, y: Any, groups: Any, weight: Any
+) -> tuple[SearchProblem, SearchRecords]:
+    """Return the problem with what is public of the records, and the records."""
+    X, y = records_of(X, y, groups)
+    persons = None if groups is None else Persons.of(groups, X)
+    y, classes = learn_classes(problem.candidates, y, type(problem.search).__name__)
+    if weight is not None:
+        weight = check_weights(weight, X)
+    records = SearchRecords(X, y, weight, persons)
+    known = replace(
+        problem,
+        n_samples=records.n_samples,
+        n_features=n_columns(X),
+        classes=classes,
+        candidates=with_classes(problem.candidates, classes),
+    )
+    return known, records
+
+
+def planned_problem(
+    problem: SearchProblem, n_samples: Any, n_features: Any, n_classes: Any, example: Any
+) -> SearchProblem:
+    """Return the problem with what a plan is told of records that nobody has seen."""
+    n_samples, n_features, n_classes, example = dummy_records(n_samples, n_features, n_classes, example)
+    classes = np.arange(n_classes)
+    return replace(
+        problem,
+        n_samples=n_samples,
+        n_features=n_features,
+        classes=classes,
+        candidates=with_classes(problem.candidates, classes),
+        public=records_for_steps(problem.candidates, example)[1],
+    )

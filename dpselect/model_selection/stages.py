@@ -1,0 +1,254 @@
+"""The stages of a search: the upper bound of what each one releases, and the release."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from sklearn.base import clone
+
+from ..accounting.privacy_loss import PrivacyLoss
+from ..base.learned_numbers import Division
+from ..config import warn_caller
+from ..ledger.spending import Spending
+from ..preprocessing.tabular import TabularPipeline
+from ..rows import n_rows
+from .budget import loss_of_any_model, steps_at_most, without_events_of_models
+from .candidates import bound, n_columns, with_classes, with_columns
+from .exact_scores import records_for_steps
+from .final_fit import fit_for_release, release_state
+from .learned_first import ToLearn
+from .plan import with_steps
+from .private_steps import freeze, last_private
+from .problem import SearchProblem, SearchRecords
+from .set_aside import SetAside, check_held, count_held
+from .splits import make_splits
+from .strategies import Problem, Strategy, strategy_class
+
+
+@dataclass(frozen=True)
+class Price:
+    """Upper bounds of what a stage releases, and the problem that the next stage has."""
+
+    losses: Sequence[PrivacyLoss]
+    problem: SearchProblem
+
+
+@dataclass(frozen=True)
+class Released:
+    """The losses of what a stage has released, and what the next stage has.
+
+    The losses have no default: a stage that reads records cannot forget them.
+    """
+
+    losses: Sequence[PrivacyLoss]
+    problem: SearchProblem
+    records: SearchRecords
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Stage(ABC):
+    """One step of a search; a plan and a fit are two folds of the same list of stages."""
+
+    @abstractmethod
+    def price(self, problem: SearchProblem) -> list[Price]:
+        """Return the price by public numbers; of several, records that nobody has read yet decide."""
+
+    @abstractmethod
+    def run(self, problem: SearchProblem, records: SearchRecords, charge: Spending) -> Released:
+        """Read the records, and release something or nothing."""
+
+
+class HoldOut(Stage):
+    """Set records aside for the evaluation; the others train."""
+
+    def price(self, problem: SearchProblem) -> list[Price]:
+        if problem.is_dummy:
+            return [Price([], problem)]
+        search = problem.search
+        n = problem.n_samples - count_held(search.evaluation, problem.n_samples)
+        splits = None
+        if problem.score is not None:
+            splits = make_splits(search.cv, n, problem.stream.child("splits"), problem.persons)
+        return [Price([], replace(problem, n_samples=n, splits=splits))]
+
+    def run(self, problem: SearchProblem, records: SearchRecords, charge: Spending) -> Released:
+        rows, evaluation = n_rows(records.X), problem.search.evaluation
+        aside = SetAside.of(evaluation, rows, problem.stream, records.persons)
+        weight = aside.of_training(records.weight)
+        (X, y), held_out = aside.cut(records.X, records.y)
+        persons = aside.training_persons(X)
+        (price,) = self.price(problem)
+        X, public = records_for_steps(problem.candidates, X, problem.public)
+        check_held(held_out, problem.candidates[0], problem.estimator, public)
+        after = replace(price.problem, n_features=n_columns(X), public=public)
+        return Released([], after, SearchRecords(X, y, weight, persons, held_out))
+
+
+class PrivateSteps(Stage):
+    """Fit the steps of a Pipeline that learn privately, once for all candidates."""
+
+    def price(self, problem: SearchProblem) -> list[Price]:
+        losses = steps_at_most(problem.estimator, problem.adjacency)
+        return [Price(losses, replace(problem, budget=problem.budget.spend(losses)))]
+
+    def run(self, problem: SearchProblem, records: SearchRecords, charge: Spending) -> Released:
+        (price,) = self.price(problem)
+        problem = price.problem
+        if last_private(problem.estimator) < 0:
+            return Released([], problem, records)
+        problem.progress.step("fitting the steps that learn privately")
+        noise = problem.stream.child("steps") if problem.seeded else None
+        estimator, losses, frozen = freeze(
+            problem.estimator, records.X, records.y, noise, problem.public, records.person_of
+        )
+        charge.begin()
+        candidates = with_classes(problem.candidates_of(estimator, frozen), problem.classes)
+        return Released(losses, replace(problem, estimator=estimator, candidates=candidates), records)
+
+
+class LearnedNumbers(Stage):
+    """Learn data_norm="auto" and base_rate="auto" once, before the candidates are compared."""
+
+    def price(self, problem: SearchProblem) -> list[Price]:
+        numbers = ToLearn.of(problem.candidates)
+        if not numbers.releases:
+            return [Price([], problem)]
+        if not problem.is_dummy:
+            planned, division, _ = self._divided(problem, numbers)
+            return [self._paid(planned, numbers, division)]
+        # the number of records decides later whether they are worth it
+        planned = self._planned(problem, numbers)
+        division = Division(numbers.releases, problem.budget.remaining)
+        return [Price([], planned), self._paid(planned, numbers, division)]
+
+    def _planned(self, problem, numbers):
+        return replace(
+            problem,
+            candidates=numbers.with_placeholders(problem.candidates),
+            messages=(*problem.messages, *numbers.messages),
+        )
+
+    def _divided(self, problem, numbers):
+        planned = self._planned(problem, numbers)
+        candidates, n = strategy_of(planned).problem.candidates, problem.n_samples
+        return planned, *numbers.divide(candidates, problem.budget.remaining, n)
+
+    def _paid(self, problem, numbers, division):
+        losses = numbers.losses(division, problem)
+        return Price(losses, replace(problem, budget=problem.budget.spend(losses)))
+
+    def run(self, problem: SearchProblem, records: SearchRecords, charge: Spending) -> Released:
+        numbers = ToLearn.of(problem.candidates)
+        if not numbers.releases:
+            return Released([], problem, records)
+        planned, division, paying = self._divided(problem, numbers)
+        price = self._paid(planned, numbers, division)
+        # the rows that are learned from are those of what remains of the budget
+        strategy = strategy_of(price.problem)
+        candidates = numbers.learned(
+            division, paying, strategy.problem.candidates, records, problem.stream.for_release()
+        )
+        # the strategy was decided before anything was learned: what is stated goes by it
+        decided = strategy.after_learning(candidates)
+        return Released(price.losses, replace(price.problem, decided=decided), records)
+
+
+class Choose(Stage):
+    """Choose a candidate; the upper bound is that of the choice and of the released model."""
+
+    def price(self, problem: SearchProblem) -> list[Price]:
+        strategy = strategy_of(problem)
+        return [Price(strategy.at_most(), replace(problem, decided=strategy))]
+
+    def run(self, problem: SearchProblem, records: SearchRecords, charge: Spending) -> Released:
+        strategy = strategy_of(problem) if problem.decided is None else problem.decided
+        for message in ignored_scoring(problem.search, strategy):
+            warn_caller(message, UserWarning)
+        k = len(problem.candidates)
+        if k > 1:
+            name = strategy_class(problem.search.strategy).name
+            problem.progress.step(f"choosing among {k} candidates by {name!r}")
+        choice = strategy.choose(records.X, records.targets(records.X), problem.stream)
+        # which model was trained may follow from the choice
+        losses = list(map(without_events_of_models, choice.losses))
+        after = replace(problem, decided=strategy, candidates=strategy.problem.candidates, choice=choice)
+        return Released(losses, after, records)
+
+
+class Train(Stage):
+    """Train the chosen candidate on all records, with new noise, unless the choice has trained it."""
+
+    def price(self, problem: SearchProblem) -> list[Price]:
+        return [Price([], problem)]  # the upper bound of the choice includes the model
+
+    def run(self, problem: SearchProblem, records: SearchRecords, charge: Spending) -> Released:
+        search, strategy, choice = problem.search, problem.decided, problem.choice
+        winner, chosen, losses = problem.candidates[choice.best], choice.estimator, []
+        if search.refit and chosen is None:
+            state = release_state(problem.stream, problem.seeded)
+            n, epsilon = problem.n_samples, strategy.training_epsilon
+            problem.progress.step(f"training the chosen model on {n} {problem.adjacency.unit}s")
+            targets = records.targets(records.X)
+            model = fit_for_release(
+                clone(winner.model), epsilon, state, winner.transform(records.X), targets
+            )
+            chosen, loss = winner.with_steps(model), model.privacy_
+            if strategy.problem.learned or choice.losses:
+                loss = loss_of_any_model(loss, problem.candidates, n, epsilon, strategy.problem.learned)
+            losses = [loss]
+        plan = choice.plan or strategy.plan()
+        values = {
+            "estimator": chosen if search.refit else None,
+            "best_index_": choice.best,
+            "best_params_": winner.params,
+            "plan_": with_steps(plan, problem.budget),
+            "cv_results_": plan.to_results(),
+            "scorer_": problem.score,
+            "n_splits_": len(problem.splits or ()),
+        }
+        return Released(losses, problem, records, values)
+
+
+def strategy_of(problem: SearchProblem) -> Strategy:
+    """Return the strategy of a search; tables are encoded for the fit that it leaves to the model."""
+    kind = strategy_class(problem.search.strategy)
+    fit = problem.n_samples, problem.budget.remaining
+    strategy = kind.of(_selection(problem, *fit))
+    left = strategy.training_size, strategy.training_epsilon
+    encoded = any(isinstance(c.estimator, TabularPipeline) for c in problem.candidates)
+    return kind.of(_selection(problem, *left)) if left != fit and encoded else strategy
+
+
+def _selection(problem, n_samples, epsilon):
+    """Return the problem as a strategy sees it, for models that are trained so."""
+    search = problem.search
+    candidates = bound(problem.candidates, n_samples, epsilon)
+    return Problem(
+        with_columns(candidates, problem.n_features, problem.public),
+        problem.score,
+        problem.splits,
+        problem.n_samples,
+        problem.n_features,
+        epsilon=problem.budget.remaining,
+        # low-precision numbers would weaken the noise
+        delta=float(search.delta),
+        selection_fraction=search.selection_fraction,
+        n_noise_samples=search.n_noise_samples,
+        random_state=search.random_state,
+        jobs={"n_jobs": search.n_jobs, "pre_dispatch": search.pre_dispatch},
+        progress=problem.progress,
+    )
+
+
+def ignored_scoring(search: Any, strategy: Strategy) -> tuple[str, ...]:
+    """Say that the score that was asked for does not choose, where that is so."""
+    if search.scoring is None or strategy.compares_scores:
+        return ()
+    return (
+        (
+            f"scoring={search.scoring!r} has no part in the choice, because "
+            f"strategy={strategy.name!r} compares no scores here; only the method score "
+            "of the search uses it."
+        ),
+    )
