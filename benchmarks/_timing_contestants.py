@@ -9,7 +9,6 @@ from functools import partial
 import numpy as np
 from _timing_data import records
 from _timing_rounds import OURS, Contestant, Workload
-from dpselect.records.records.public_shape import PublicShape
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, KFold
@@ -23,6 +22,7 @@ from dpselect import (
     StabilityGridSearchCV,
 )
 from dpselect.noise import as_generator, grid_laplace
+from dpselect.records.public_shape import PublicShape
 
 TALL = [(50_000, 20), (200_000, 50)]
 SQUARE = (20_000, 500)

@@ -50,7 +50,6 @@ import numpy as np
 import pandas as pd
 from _data import blogfeedback, kdd_numeric, load
 from _together import fitted_together
-from dpselect.records.records.public_shape import PublicShape
 from joblib import Parallel, delayed
 from private_tuning import markdown, mean_and_error, split, versions
 from scipy.stats import beta
@@ -72,6 +71,7 @@ from dpselect.metrics import get_score
 from dpselect.model_selection.accuracy_first.methods import METHODS, Static
 from dpselect.model_selection.accuracy_first.question import Method, Question, outcome_loss
 from dpselect.noise import as_generator, laplace, root_stream
+from dpselect.records.public_shape import PublicShape
 
 LAMBDA = 0.005
 FAILURE_PROBABILITY = 0.1

@@ -17,7 +17,6 @@ import warnings
 from pathlib import Path
 
 import numpy as np
-from dpselect.records.records.public_shape import PublicShape
 from sklearn.base import clone
 
 from dpselect import (
@@ -27,6 +26,7 @@ from dpselect import (
     DPRidge,
     coef_interval,
 )
+from dpselect.records.public_shape import PublicShape
 
 TRUE = np.array([2.0, -1.0, 0.5, 0.0])
 POPULATION = 2_000_000

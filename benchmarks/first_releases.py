@@ -20,12 +20,12 @@ import numpy as np
 import pandas as pd
 from _peers import LEAST_COUNT, column_kind
 from _tables import TABLES, MissingPackageError, load
-from dpselect.records.records.public_shape import PublicShape
 from sklearn.metrics import brier_score_loss, mean_poisson_deviance, roc_auc_score
 
 from dpselect import DPLogisticRegression, DPPoissonRegressor
 from dpselect.linear_model.norms_and_rates import ClassShares
 from dpselect.preprocessing import TableEncoder
+from dpselect.records.public_shape import PublicShape
 
 EPSILONS = (0.1, 0.3, 1.0, 3.0)
 SIZES = (1000, 2000, 5000, 20_000)

@@ -7,7 +7,6 @@ import warnings
 from dataclasses import dataclass, replace
 
 import numpy as np
-from dpselect.records.records.records import numeric_rows
 from scipy import sparse
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
@@ -26,6 +25,7 @@ from dpselect.noise import (
     root_stream,
     scale_with_rounding,
 )
+from dpselect.records.records import numeric_rows
 from dpselect.rows import block_sum, distinct
 
 

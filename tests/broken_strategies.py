@@ -7,7 +7,6 @@ itself on a part of the others, and their scores are compared with noise.
 import inspect
 
 import numpy as np
-from dpselect.records.records.records import score_on, take_part
 
 from dpselect import PrivacyLoss
 from dpselect.base.estimator import Trial
@@ -15,6 +14,7 @@ from dpselect.mechanisms import noisy_argmax
 from dpselect.model_selection import Choice, Strategy
 from dpselect.model_selection.final_fit import fit_for_release
 from dpselect.noise import as_generator
+from dpselect.records.records import score_on, take_part
 
 
 class Third(Strategy):

@@ -7,12 +7,12 @@ Each broken one has one mistake. All of them fit and predict ordinary records.
 from dataclasses import dataclass, replace
 
 import numpy as np
-from dpselect.records.records.public_shape import PublicShape
-from dpselect.records.records.records import numeric_rows
 from sklearn.utils.validation import check_is_fitted
 
 from dpselect.base.estimator import PrivateClassifier, PrivateDensity, PrivateRegressor
 from dpselect.noise import grid_noise, release
+from dpselect.records.public_shape import PublicShape
+from dpselect.records.records import numeric_rows
 from dpselect.utils.validation import number
 
 STEPS = 2**16

@@ -8,7 +8,6 @@ from itertools import product
 
 import numpy as np
 import pytest
-from dpselect.records.records.public_shape import PublicShape
 from scipy.stats import gamma
 from sklearn.model_selection import KFold, RepeatedKFold, ShuffleSplit
 
@@ -17,6 +16,7 @@ from dpselect.base.certificates import Certificate, SplitPatterns, margin_certif
 from dpselect.linear_model.losses import CappedLogisticLoss
 from dpselect.metrics import HingeScore, LogisticScore, RampScore
 from dpselect.metrics.scores import SCORES
+from dpselect.records.public_shape import PublicShape
 from tests.marks import slow_but
 from tests.trials import fitted, scales_of, with_noise
 

@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-from dpselect.records.records.public_shape import PublicShape
 from scipy.special import logsumexp, softmax
 from scipy.stats import norm
 
@@ -25,6 +24,7 @@ from dpselect.accounting.events import (
 )
 from dpselect.accounting.gaussian import gaussian_epsilon, gaussian_mu
 from dpselect.preprocessing import DPBoundsScaler
+from dpselect.records.public_shape import PublicShape
 
 EPSILONS = np.array([0.0, 0.01, 0.1, 0.5, 1.0, 2.0])
 

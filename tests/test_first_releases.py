@@ -5,8 +5,6 @@ import math
 
 import numpy as np
 import pytest
-from dpselect.records.records.public_shape import PublicShape
-from dpselect.records.records.records import Weighted
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import PolynomialFeatures
@@ -28,6 +26,8 @@ from dpselect.linear_model.norms_and_rates import ClassShares, MeanCount, Median
 from dpselect.model_selection.strategies import STRATEGIES
 from dpselect.noise import InnerStream, as_generator
 from dpselect.preprocessing import DPBoundsScaler, tabular_pipeline
+from dpselect.records.public_shape import PublicShape
+from dpselect.records.records import Weighted
 from dpselect.testing import ReleaseStatement, check_private_estimator
 from tests.glue.cases import LINEAR, RIDGE, key, records_for
 from tests.glue.recording import Recorder

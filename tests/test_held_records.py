@@ -5,8 +5,9 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from dpselect.records.records.held_out import HeldRecords
 from scipy import sparse
+
+from dpselect.records.held_out import HeldRecords
 
 X = np.arange(12.0).reshape(6, 2) + 0.123456789
 Y = np.arange(6)

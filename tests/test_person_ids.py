@@ -10,12 +10,12 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from dpselect.records.records.persons import Persons
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dpselect import DPLogisticRegression
-from dpselect.records.records import persons
+from dpselect.records import persons
+from dpselect.records.persons import Persons
 
 UTC, CET = datetime.UTC, datetime.timezone(datetime.timedelta(hours=1))
 NOON = datetime.datetime(2030, 1, 31, 12, tzinfo=UTC)

@@ -6,8 +6,6 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
-from dpselect.records.records.persons import Persons, cell_counts
-from dpselect.records.records.records import Records
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
@@ -23,6 +21,8 @@ from dpselect.noise import as_generator, root_stream
 from dpselect.preprocessing import DPBoundsScaler
 from dpselect.preprocessing.estimator_loss import privacy_of
 from dpselect.preprocessing.private_bounds import bound_grid, ranks_of
+from dpselect.records.persons import Persons, cell_counts
+from dpselect.records.records import Records
 
 RNG = np.random.default_rng(0)
 SIZES = np.array([1, 2, 3, 7, 64, 999])

@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from dpselect.records.records.records import Weighted
 from numpy.testing import assert_allclose
 from scipy import sparse
 from scipy.optimize import minimize
@@ -14,6 +13,7 @@ from sklearn.base import clone
 from dpselect import CertificateError, DPLinearSVC, DPLogisticRegression, DPRidge
 from dpselect.base.certificates import RiskBound, public_reach, select_by_risk_bound
 from dpselect.linear_model import risk_bound
+from dpselect.records.records import Weighted
 from tests.trials import scales_of, solved, trial
 
 CLASSIFIERS = [DPLogisticRegression, DPLinearSVC]

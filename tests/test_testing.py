@@ -12,8 +12,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from dpselect.records.records.records import numeric_rows
-from dpselect.records.records.training import warns_of_training_records
 from scipy import sparse
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted
@@ -35,6 +33,8 @@ from dpselect.linear_model.design import Design
 from dpselect.linear_model.linear_noise import LinearProblem
 from dpselect.noise import as_generator, check_random_state, grid_laplace, root_stream
 from dpselect.preprocessing import DPBoundsScaler
+from dpselect.records.records import numeric_rows
+from dpselect.records.training import warns_of_training_records
 from dpselect.testing import ReleaseStatement, check_private_estimator, private_estimator_checks
 from dpselect.testing.checks import CHECKS
 from dpselect.utils.validation import check_epsilon, check_number

@@ -33,7 +33,7 @@ from dpselect.base.estimator import ReleaseMixin
 from dpselect.evaluation import CalibratedModel
 from dpselect.ledger import CarriesLedgerMixin
 from dpselect.preprocessing import BoundedScaler, DPBoundsScaler, tabular_pipeline
-from dpselect.records.records import training as module
+from dpselect.records import training as module
 from dpselect.utils.parameters import KEPT
 
 MODEL = DPLogisticRegression(alpha=0.1, classes=[0, 1])

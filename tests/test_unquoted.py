@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
-from dpselect.records.records.records import numeric_rows
 from scipy import sparse
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.validation import validate_data
 
 from dpselect import DPLogisticRegression, PrivacyLeakWarning
+from dpselect.records.records import numeric_rows
 from dpselect.utils.validation import unquoted
 
 SECRET = 0.7316542890123

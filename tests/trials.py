@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import numpy as np
-from dpselect.records.records.public_shape import PublicShape
 from sklearn.base import clone
 
 from dpselect.base.estimator import Trial
@@ -11,6 +10,7 @@ from dpselect.linear_model.classifier import DPLinearClassifier
 from dpselect.linear_model.design import design_and_targets
 from dpselect.linear_model.sweep import solve
 from dpselect.noise import root_stream
+from dpselect.records.public_shape import PublicShape
 
 
 def trial(model):

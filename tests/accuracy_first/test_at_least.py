@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from dpselect.records.records.public_shape import PublicShape
 from sklearn.base import clone
 from sklearn.metrics import log_loss
 
@@ -17,6 +16,7 @@ from dpselect.linear_model.linear_noise import LinearNoise
 from dpselect.metrics import AccuracyScore, BrierScore, RocAucScore, get_score
 from dpselect.model_selection.accuracy_first.goals import Goal, goal_of, with_public_alpha
 from dpselect.model_selection.splits import disjoint_parts
+from dpselect.records.public_shape import PublicShape
 
 RNG = np.random.default_rng(0)
 N = 4000

@@ -2,9 +2,6 @@
 
 import numpy as np
 import pytest
-from dpselect.records.records.persons import Persons
-from dpselect.records.records.public_shape import PublicShape
-from dpselect.records.records.records import Weighted
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
@@ -21,6 +18,9 @@ from dpselect.base.accuracy_form import NoiseLevels
 from dpselect.model_selection.set_aside import SetAside
 from dpselect.noise import root_stream
 from dpselect.preprocessing import DPBoundsScaler
+from dpselect.records.persons import Persons
+from dpselect.records.public_shape import PublicShape
+from dpselect.records.records import Weighted
 
 PERSON = "replace all rows of one person"
 RNG = np.random.default_rng(0)

@@ -4,7 +4,6 @@ from itertools import product
 
 import numpy as np
 import pytest
-from dpselect.records.records.public_shape import PublicShape
 from joblib import Parallel, delayed
 from scipy import sparse
 from scipy.stats import binom
@@ -28,6 +27,7 @@ from dpselect import (
 from dpselect.mechanisms.above_threshold import HIGH_SHARE, LOW_SHARE
 from dpselect.metrics import BrierScore, ClippedSquaredErrorScore
 from dpselect.preprocessing import BoundedScaler, DPBoundsScaler, NormClipper
+from dpselect.records.public_shape import PublicShape
 from tests.marks import slow_but
 
 GRID = {"epsilon": np.geomspace(0.01, 100, 30)}

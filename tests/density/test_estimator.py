@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-from dpselect.records.records.public_shape import PublicShape
 from scipy import stats
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
@@ -21,6 +20,7 @@ from dpselect.density.cells import cell_masses, number_of_bins
 from dpselect.density.count_noise import least_total, training_stability
 from dpselect.metrics import BrierScore, IntegratedSquaredErrorScore
 from dpselect.preprocessing import BoundedScaler
+from dpselect.records.public_shape import PublicShape
 
 INF = float("inf")
 ISE = IntegratedSquaredErrorScore()

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from dpselect.records.records.persons import Persons
 from scipy import sparse
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
@@ -12,6 +11,7 @@ from dpselect.evaluation.evaluation import noise_variance
 from dpselect.evaluation.intervals import NoisyCounts
 from dpselect.evaluation.release import EvaluationPlan, cells_of, groups_of
 from dpselect.noise import as_generator
+from dpselect.records.persons import Persons
 
 INF = float("inf")
 PERSON = "replace all rows of one person"

@@ -11,7 +11,6 @@ from functools import cache, partial
 
 import numpy as np
 import pytest
-from dpselect.records.records.public_shape import PublicShape
 from scipy.stats import gamma, kstest
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
@@ -42,6 +41,7 @@ from dpselect.mechanisms.verification import verify
 from dpselect.metrics import ClippedSquaredErrorScore, IntegratedSquaredErrorScore, MarginScore
 from dpselect.model_selection.accuracy_first.methods import METHODS
 from dpselect.preprocessing import DPBoundsScaler
+from dpselect.records.public_shape import PublicShape
 
 from . import reference
 from .cases import P, key, n_problems, records_for

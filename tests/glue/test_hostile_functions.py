@@ -10,13 +10,13 @@ import warnings
 
 import numpy as np
 import pytest
-from dpselect.records.records.held_out import HeldRecords
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
 from dpselect import Ladder, SeededNoiseWarning, Thresholdout, ThresholdoutFeatureSelector
 from dpselect.metrics import RampScore
 from dpselect.metrics.scores import SCORES, ClippedSquaredErrorScore
 from dpselect.noise import root_stream
+from dpselect.records.held_out import HeldRecords
 from tests.marks import slow_but
 
 INF, NAN, SECRET = float("inf"), float("nan"), 98765.4321

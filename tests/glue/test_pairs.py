@@ -15,7 +15,6 @@ from functools import cache
 
 import numpy as np
 import pytest
-from dpselect.records.records.persons import adjacency_of
 from scipy.special import expit
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
@@ -37,6 +36,7 @@ from dpselect.noise import (
     spherical_laplace,
 )
 from dpselect.preprocessing.private_bounds import bound_grid
+from dpselect.records.persons import adjacency_of
 
 from . import reference
 from .pairs import (

@@ -5,8 +5,6 @@ from functools import cache
 
 import numpy as np
 import pytest
-from dpselect.records.records.persons import adjacency_of
-from dpselect.records.records.public_shape import PublicShape
 from scipy.special import expit, lambertw
 from sklearn.base import clone
 
@@ -18,6 +16,8 @@ from dpselect.mechanisms.above_threshold import above_threshold, reduced_above_t
 from dpselect.mechanisms.verification import verify
 from dpselect.model_selection.accuracy_first.goals import Goal
 from dpselect.noise import release
+from dpselect.records.persons import adjacency_of
+from dpselect.records.public_shape import PublicShape
 
 from . import reference
 from .pairs import accuracy_rows, accuracy_search_of

@@ -15,14 +15,14 @@ from functools import cache
 
 import numpy as np
 import pytest
-from dpselect.records.records.held_out import HeldRecords
-from dpselect.records.records.persons import adjacency_of
 
 from dpselect import Evaluation, PrivacyLedger, SeededNoiseWarning
 from dpselect.linear_model import coefficients
 from dpselect.linear_model.coefficient_fits import fits_of
 from dpselect.linear_model.coefficient_intervals import upper
 from dpselect.noise import root_stream
+from dpselect.records.held_out import HeldRecords
+from dpselect.records.persons import adjacency_of
 from tests.marks import slow_but
 
 from . import pairs

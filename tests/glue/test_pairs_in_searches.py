@@ -12,8 +12,6 @@ from functools import cache
 
 import numpy as np
 import pytest
-from dpselect.records.records.persons import adjacency_of
-from dpselect.records.records.public_shape import PublicShape
 from scipy.special import expit, xlogy
 from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
@@ -34,6 +32,8 @@ from dpselect.model_selection.splits import make_splits
 from dpselect.model_selection.strategies.held_out import DataSplit
 from dpselect.noise import InnerStream, as_generator, discrete_laplace, grid_laplace, grid_noise
 from dpselect.noise.grid import noise_ratio
+from dpselect.records.persons import adjacency_of
+from dpselect.records.public_shape import PublicShape
 
 from . import reference
 from .pairs import (

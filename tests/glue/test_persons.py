@@ -7,8 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from dpselect.records.records.persons import Persons
-from dpselect.records.records.public_shape import PublicShape
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
@@ -18,6 +16,8 @@ from dpselect import preprocessing
 from dpselect.linear_model.calibration import RESIDUAL_SHARE, largest_rank, noise_epsilon
 from dpselect.linear_model.design import design_and_targets
 from dpselect.linear_model.gaussian_noise import gaussian_sharpness
+from dpselect.records.persons import Persons
+from dpselect.records.public_shape import PublicShape
 
 from .cases import LINEAR, P, n_problems, records_for
 

@@ -9,7 +9,6 @@ from dataclasses import is_dataclass
 
 import numpy as np
 import pytest
-from dpselect.records.records.persons import Persons
 from sklearn.base import BaseEstimator, clone
 
 from dpselect import (
@@ -28,6 +27,7 @@ from dpselect import (
 )
 from dpselect.model_selection.strategies import STRATEGIES
 from dpselect.preprocessing import DPBoundsScaler
+from dpselect.records.persons import Persons
 
 from .cases import key, records_for, rows, targets
 from .test_persons import PUBLIC

@@ -12,7 +12,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from dpselect.records.records.public_shape import PublicShape, n_problems
 from sklearn.base import clone
 
 from dpselect import (
@@ -28,6 +27,7 @@ from dpselect.linear_model import calibration, gaussian_noise
 from dpselect.linear_model.calibration import Perturbation
 from dpselect.linear_model.gaussian_noise import RESIDUAL_SHARE, gaussian_event, gaussian_sharpness
 from dpselect.linear_model.losses import WeightedLoss
+from dpselect.records.public_shape import PublicShape, n_problems
 from tests.marks import slow_but
 
 N = 150

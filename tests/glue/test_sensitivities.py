@@ -11,7 +11,6 @@ from functools import partial
 
 import numpy as np
 import pytest
-from dpselect.records.records.public_shape import PublicShape
 from scipy.stats import gamma
 from sklearn.base import clone
 
@@ -42,6 +41,7 @@ from dpselect.metrics import (
 )
 from dpselect.metrics.scores import SCORES
 from dpselect.noise import root_stream
+from dpselect.records.public_shape import PublicShape
 from dpselect.rows import Parts
 from tests.trials import scales_of, trial
 

@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-from dpselect.records.records.held_out import HeldRecords
 from sklearn.linear_model import LogisticRegression
 
 from dpselect import (
@@ -18,6 +17,7 @@ from dpselect import (
 from dpselect.holdout.thresholdout import both_scores
 from dpselect.metrics import AccuracyScore
 from dpselect.noise import root_stream
+from dpselect.records.held_out import HeldRecords
 
 HOLDOUT_PERSON = "replace all rows of one holdout person"
 RNG = np.random.default_rng(0)

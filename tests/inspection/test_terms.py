@@ -4,7 +4,6 @@ import matplotlib.pyplot
 import numpy as np
 import pandas as pd
 import pytest
-from dpselect.records.records.public_shape import PublicShape
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -22,6 +21,7 @@ from dpselect import (
 from dpselect.linear_model.losses import CappedLogisticLoss
 from dpselect.noise import root_stream
 from dpselect.preprocessing import BoundedScaler, TableEncoder, tabular_pipeline
+from dpselect.records.public_shape import PublicShape
 
 matplotlib.use("Agg")
 

@@ -6,7 +6,6 @@ import re
 
 import numpy as np
 import pytest
-from dpselect.records.records.public_shape import PublicShape
 
 from dpselect import DPHuberRegressor, DPLinearSVC, DPLogisticRegression, DPPoissonRegressor
 from dpselect.linear_model import calibration, tolerance
@@ -16,6 +15,7 @@ from dpselect.linear_model.design import Design
 from dpselect.linear_model.losses import PseudoHuberLoss
 from dpselect.linear_model.problems import Problems
 from dpselect.noise import root_stream
+from dpselect.records.public_shape import PublicShape
 from tests.glue import reference
 
 MODELS = {

@@ -9,7 +9,6 @@ import math
 
 import numpy as np
 import pytest
-from dpselect.records.records.public_shape import PublicShape
 from sklearn.base import clone
 
 from dpselect import DPLinearSVC, DPLogisticRegression
@@ -29,6 +28,7 @@ from dpselect.linear_model.losses import (
     PoissonLoss,
     PseudoHuberLoss,
 )
+from dpselect.records.public_shape import PublicShape
 
 
 def log_density(w, Z, loss, mu, linear_scale, counts=1.0, targets=1.0, norm=2):

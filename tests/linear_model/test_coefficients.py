@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from dpselect.records.records.records import Weighted
 from scipy.stats import binom
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
@@ -38,6 +37,7 @@ from dpselect.linear_model.coefficient_intervals import intervals_of, upper
 from dpselect.linear_model.coefficients import IntervalPlan, released_matrices
 from dpselect.noise import root_stream
 from dpselect.preprocessing import BoundedScaler, DPBoundsScaler, tabular_pipeline
+from dpselect.records.records import Weighted
 from tests.model_selection.strategies.common import Untouchable
 
 ROOT = Path(__file__).parents[2]

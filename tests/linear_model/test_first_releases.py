@@ -2,9 +2,6 @@ import itertools
 
 import numpy as np
 import pytest
-from dpselect.records.records.persons import Persons
-from dpselect.records.records.public_shape import PublicShape
-from dpselect.records.records.records import Records
 from scipy.special import expit, softmax
 from scipy.stats import binom
 
@@ -12,6 +9,9 @@ import dpselect.linear_model.norms_and_rates as first_releases
 from dpselect import DPLogisticRegression, DPPoissonRegressor, DPRidge, SeededNoiseWarning
 from dpselect.linear_model.norms_and_rates import RADII, ClassShares, MeanCount, MedianNorm
 from dpselect.noise import as_generator
+from dpselect.records.persons import Persons
+from dpselect.records.public_shape import PublicShape
+from dpselect.records.records import Records
 
 EPSILON = 0.7
 

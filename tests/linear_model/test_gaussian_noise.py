@@ -11,7 +11,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from dpselect.records.records.public_shape import PublicShape
 
 from dpselect import DPHuberRegressor, DPLinearSVC, DPLogisticRegression, DPPoissonRegressor
 from dpselect.accounting.events import GaussianEvent
@@ -31,6 +30,7 @@ from dpselect.linear_model.losses import (
 )
 from dpselect.noise import root_stream
 from dpselect.noise.tails import noise_length
+from dpselect.records.public_shape import PublicShape
 
 from ..mechanisms.test_gaussian_objective import spent as largest_loss
 

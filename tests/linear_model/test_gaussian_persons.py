@@ -5,8 +5,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from dpselect.records.records.persons import Persons
-from dpselect.records.records.public_shape import PublicShape
 from scipy.stats import norm
 from sklearn.base import clone
 
@@ -17,6 +15,8 @@ from dpselect.linear_model.gaussian_noise import calibrate_gaussian, gaussian_ev
 from dpselect.linear_model.losses import PseudoHuberLoss
 from dpselect.metrics import RampScore
 from dpselect.noise import root_stream
+from dpselect.records.persons import Persons
+from dpselect.records.public_shape import PublicShape
 
 from .test_gaussian_noise import FAR, HINGE, HUBER, KINDS, LOGISTIC, MANY, minimisers, spent
 from .test_persons import IDS, MODELS, N_ROWS, RowsCounted, WeightsForgotten, X, model_and_targets

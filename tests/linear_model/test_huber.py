@@ -6,7 +6,6 @@ import warnings
 
 import numpy as np
 import pytest
-from dpselect.records.records.public_shape import PublicShape
 from scipy import sparse
 from scipy.optimize import minimize
 
@@ -24,6 +23,7 @@ from dpselect.linear_model.losses import PseudoHuberLoss
 from dpselect.metrics import ClippedAbsoluteErrorScore, ClippedSquaredErrorScore
 from dpselect.model_selection.strategies import STRATEGIES
 from dpselect.noise import root_stream
+from dpselect.records.public_shape import PublicShape
 
 from ..trials import fitted, shares_moved
 

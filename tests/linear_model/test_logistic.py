@@ -2,7 +2,6 @@ import dataclasses
 
 import numpy as np
 import pytest
-from dpselect.records.records.public_shape import PublicShape
 from scipy.special import expit
 from sklearn.base import clone
 from sklearn.datasets import load_iris
@@ -12,6 +11,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from dpselect import DPLogisticRegression, SeededNoiseWarning
 from dpselect.linear_model.losses import CappedLogisticLoss, LogisticLoss
 from dpselect.noise import root_stream
+from dpselect.records.public_shape import PublicShape
 from tests.trials import scales_of, solved
 
 

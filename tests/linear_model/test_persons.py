@@ -7,8 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from dpselect.records.records.persons import Persons
-from dpselect.records.records.public_shape import PublicShape
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
@@ -30,6 +28,8 @@ from dpselect.linear_model.losses import (
 )
 from dpselect.metrics import RampScore
 from dpselect.noise import root_stream
+from dpselect.records.persons import Persons
+from dpselect.records.public_shape import PublicShape
 
 INF = float("inf")
 RNG = np.random.default_rng(0)

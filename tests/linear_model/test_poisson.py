@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-from dpselect.records.records.public_shape import PublicShape
 from sklearn.linear_model import PoissonRegressor
 
 from dpselect import (
@@ -18,6 +17,7 @@ from dpselect.base.estimator import Trial
 from dpselect.linear_model.losses import PoissonLoss
 from dpselect.model_selection.strategies import STRATEGIES
 from dpselect.noise import root_stream
+from dpselect.records.public_shape import PublicShape
 from tests.trials import shares_moved
 
 from ..statistical.audit import loss_lower_bound

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from dpselect.records.records.public_shape import PublicShape
 from scipy import sparse
 
 from dpselect import DPLogisticRegression
@@ -12,6 +11,7 @@ from dpselect.linear_model.problems import Problems
 from dpselect.linear_model.solver import minimise
 from dpselect.linear_model.tolerance import FINEST
 from dpselect.metrics import get_score
+from dpselect.records.public_shape import PublicShape
 
 N = 2**18
 

@@ -4,8 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from dpselect.records.records.public_shape import PublicShape
-from dpselect.records.records.records import Weighted
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression, PoissonRegressor
 
@@ -23,6 +21,8 @@ from dpselect.linear_model.losses import HuberHingeLoss, LogisticLoss, WeightedL
 from dpselect.linear_model.weights import Weights
 from dpselect.metrics import RampScore
 from dpselect.noise import root_stream
+from dpselect.records.public_shape import PublicShape
+from dpselect.records.records import Weighted
 from tests.trials import scales_of, shares_moved
 
 INF = float("inf")

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from dpselect.records.records.public_shape import PublicShape
 
 from dpselect import (
     AccuracyFirstSearchCV,
@@ -17,6 +16,7 @@ from dpselect.base.accuracy_form import NoiseLevels
 from dpselect.exceptions import CertificateError
 from dpselect.metrics import RampScore
 from dpselect.noise import root_stream
+from dpselect.records.public_shape import PublicShape
 
 DELTA = 1e-6
 MODELS = {

@@ -5,8 +5,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from dpselect.records.records.persons import Persons
-from dpselect.records.records.records import Weighted, score_on, take_part
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, GroupKFold, ShuffleSplit
 from sklearn.pipeline import make_pipeline
@@ -36,6 +34,8 @@ from dpselect.model_selection.progress import Progress
 from dpselect.model_selection.set_aside import SetAside
 from dpselect.noise import root_stream
 from dpselect.preprocessing import BoundedScaler, DPBoundsScaler
+from dpselect.records.persons import Persons
+from dpselect.records.records import Weighted, score_on, take_part
 from dpselect.rows import Parts, in_part
 
 PERSON = "replace all rows of one person"

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from dpselect.records.records.public_shape import PublicShape
 from joblib import parallel_config
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
@@ -33,6 +32,7 @@ from dpselect.model_selection.candidates import make_candidates
 from dpselect.model_selection.progress import Progress
 from dpselect.noise import root_stream
 from dpselect.preprocessing import BoundedScaler, DPBoundsScaler
+from dpselect.records.public_shape import PublicShape
 from dpselect.rows import Parts
 from tests.model_selection.strategies.common import Untouchable
 

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import sklearn
-from dpselect.records.records.records import Weighted
 from sklearn.exceptions import UnsetMetadataPassedError
 from sklearn.pipeline import make_pipeline
 
@@ -21,6 +20,7 @@ from dpselect.metrics import get_score
 from dpselect.model_selection.strategies import STRATEGIES
 from dpselect.noise import root_stream
 from dpselect.preprocessing import BoundedScaler, tabular_pipeline
+from dpselect.records.records import Weighted
 from dpselect.rows import Parts
 from tests.trials import trial
 

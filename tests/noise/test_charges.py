@@ -9,7 +9,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from dpselect.records.records.public_shape import PublicShape
 
 from dpselect import DPLinearSVC, DPLogisticRegression, DPRidge
 from dpselect.accounting.gaussian import gaussian_mu
@@ -24,6 +23,7 @@ from dpselect.linear_model.ridge.ridge_noise import (
 )
 from dpselect.metrics import ClippedSquaredErrorScore, HingeScore
 from dpselect.noise import gate, nearest_multiple, root_stream
+from dpselect.records.public_shape import PublicShape
 from tests.trials import fitted, scales_of, solved, with_noise
 
 EPSILON = 0.3

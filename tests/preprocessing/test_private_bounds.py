@@ -1,6 +1,5 @@
 import numpy as np
 import pytest
-from dpselect.records.records.public_shape import PublicShape
 from scipy.special import softmax
 from scipy.stats import chisquare
 from sklearn.base import clone
@@ -20,6 +19,7 @@ from dpselect.accounting.totals import composed_epsilon
 from dpselect.model_selection.strategies import STRATEGIES
 from dpselect.preprocessing import DPBoundsScaler, check_pipeline_privacy
 from dpselect.preprocessing.private_bounds import bound_grid, cell_utility, ranks_of
+from dpselect.records.public_shape import PublicShape
 
 
 @pytest.fixture(scope="module")

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from dpselect.records.records.records import numeric_rows, one_label_a_row
 from sklearn.base import BaseEstimator
 
+from dpselect.records.records import numeric_rows, one_label_a_row
 from dpselect.rows import as_lazy
 
 from .kinds import few_forms

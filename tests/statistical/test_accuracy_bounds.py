@@ -10,7 +10,6 @@ import math
 
 import numpy as np
 import pytest
-from dpselect.records.records.public_shape import PublicShape
 from scipy.optimize import minimize
 from scipy.special import expit
 from scipy.stats import binom
@@ -34,6 +33,7 @@ from dpselect.metrics import (
     RampScore,
 )
 from dpselect.noise import InnerStream
+from dpselect.records.public_shape import PublicShape
 from tests.trials import fitted_together, scales_of
 
 LEVELS = NoiseLevels("fresh", 1.0, 1.0)

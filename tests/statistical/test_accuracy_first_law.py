@@ -14,7 +14,6 @@ import math
 
 import numpy as np
 import pytest
-from dpselect.records.records.public_shape import PublicShape
 from scipy.stats import beta, binom
 
 from dpselect import (
@@ -36,6 +35,7 @@ from dpselect.metrics import BrierScore
 from dpselect.model_selection.accuracy_first.methods import METHODS
 from dpselect.model_selection.accuracy_first.question import Question, outcome_loss
 from dpselect.noise import InnerStream
+from dpselect.records.public_shape import PublicShape
 from tests.marks import slow_but
 from tests.trials import scales_of
 

@@ -6,12 +6,12 @@ the noise. epsilon = 1.
 
 import numpy as np
 import pytest
-from dpselect.records.records.public_shape import PublicShape
 
 from dpselect import SeededNoiseWarning
 from dpselect.density import DPHistogramDensity
 from dpselect.density.cells import cell_masses
 from dpselect.noise import as_generator
+from dpselect.records.public_shape import PublicShape
 from tests.marks import slow_but
 
 from .audit import loss_lower_bound

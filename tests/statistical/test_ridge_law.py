@@ -9,8 +9,6 @@ import math
 
 import numpy as np
 import pytest
-from dpselect.records.records.public_shape import PublicShape
-from dpselect.records.records.records import Records
 from scipy.optimize import minimize
 from scipy.stats import beta
 
@@ -27,6 +25,8 @@ from dpselect.noise import (
     laplace,
     spherical_laplace,
 )
+from dpselect.records.public_shape import PublicShape
+from dpselect.records.records import Records
 
 from ..trials import fitted
 from .audit import FALSE_ALARM, loss_lower_bound

@@ -3,7 +3,6 @@ import pickle
 
 import numpy as np
 import pytest
-from dpselect.records.records.public_shape import PublicShape
 from scipy import sparse
 from scipy.optimize import minimize
 from scipy.stats import norm as normal
@@ -18,6 +17,7 @@ from dpselect.linear_model.ridge.ridge_noise import statistic_noise
 from dpselect.linear_model.ridge.split_scores import split_coefficients
 from dpselect.metrics import BrierScore, ClippedSquaredErrorScore
 from dpselect.noise import root_stream
+from dpselect.records.public_shape import PublicShape
 from dpselect.rows import Parts
 from tests.marks import slow_but
 

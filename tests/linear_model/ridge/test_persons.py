@@ -4,9 +4,6 @@ import math
 
 import numpy as np
 import pytest
-from dpselect.records.records.persons import Persons
-from dpselect.records.records.public_shape import PublicShape
-from dpselect.records.records.records import Records
 from sklearn.base import clone
 from sklearn.linear_model import Ridge
 
@@ -14,6 +11,9 @@ from dpselect import DPRidge
 from dpselect.linear_model.ridge.ridge_noise import statistic_sensitivity
 from dpselect.linear_model.ridge.sums import outer_sums
 from dpselect.noise import root_stream
+from dpselect.records.persons import Persons
+from dpselect.records.public_shape import PublicShape
+from dpselect.records.records import Records
 
 RNG = np.random.default_rng(0)
 N_ROWS = 300

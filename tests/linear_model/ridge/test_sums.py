@@ -4,7 +4,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from dpselect.records.records.records import Records
 from scipy import sparse
 from sklearn.base import clone
 
@@ -17,6 +16,7 @@ from dpselect.linear_model.ridge.sums import (
     truncated,
 )
 from dpselect.noise import release
+from dpselect.records.records import Records
 from dpselect.rows import Parts, cutting
 from dpselect.utils.validation import SMALLEST_BOUND
 

@@ -2,13 +2,13 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from dpselect.records.records.public_shape import PublicShape
 from sklearn.base import clone
 from sklearn.kernel_approximation import RBFSampler
 from sklearn.pipeline import make_pipeline
 
 from dpselect import CertificateError, DPHuberRegressor, DPLogisticRegression, DPPoissonRegressor
 from dpselect.model_selection.strategies.data_independent import AlphaCosts, apart, least_cost
+from dpselect.records.public_shape import PublicShape
 
 from .common import GRID, LOGISTIC, RIDGE, SVC, Untouchable, records, search
 
