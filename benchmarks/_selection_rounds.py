@@ -20,7 +20,8 @@ from dpselect import DPLogisticRegression, StabilityGridSearchCV
 from dpselect.base.certificates import public_reach
 from dpselect.base.estimator import Trial
 from dpselect.metrics import AccuracyScore, BrierScore
-from dpselect.model_selection.candidates import make_candidates
+from dpselect.model_selection.candidates import make_candidates, with_columns
+from dpselect.model_selection.exact_scores import records_for_steps
 from dpselect.model_selection.strategies import Problem
 from dpselect.noise import root_stream
 
@@ -116,8 +117,8 @@ class Contest:
         n_samples = len(train) + len(validation)
         split = tuple(np.split(np.arange(n_samples), [len(train)]))
         candidates = make_candidates(self.estimator, self.grid(number), trusted_steps=())
-        for candidate in candidates:
-            candidate.n_features = candidate.transform(self.X[:1]).shape[1]
+        _, public = records_for_steps(candidates, self.X[:1])
+        candidates = with_columns(candidates, self.X.shape[1], public)
         return Problem(candidates, BrierScore(), [split], n_samples, self.X.shape[1], epsilon, delta)
 
     def search(self, strategy, epsilon, number, **options):

@@ -20,8 +20,7 @@ from dpselect import (
     SeededNoiseWarning,
     StabilityGridSearchCV,
 )
-from dpselect.model_selection import grid_search as search_module
-from dpselect.model_selection.accuracy_first import search as accuracy_first_module
+from dpselect.model_selection import stages
 
 N, FITS, EPSILON = 100, 5, 0.125
 # so strong a penalty that all margins are small: the minimiser is the mean of sign * x, over alpha
@@ -162,10 +161,10 @@ def test_a_bootstrap_counts_a_record_as_often_as_it_was_drawn(sampling, adds, tm
 # --- the splits of this library's own searches
 
 
-def splits_of(kind, module, monkeypatch, y, cv, alter=None):
+def splits_of(kind, monkeypatch, y, cv, alter=None):
     """The splits that a search makes for records with labels y."""
     made = []
-    original = module.make_splits
+    original = stages.make_splits
 
     def spy(cv, n_samples, stream, *persons):
         made.append(original(cv, n_samples, stream, *persons))
@@ -196,35 +195,35 @@ def splits_of(kind, module, monkeypatch, y, cv, alter=None):
         )
     with monkeypatch.context() as patch, warnings.catch_warnings():
         warnings.simplefilter("ignore", SeededNoiseWarning)
-        patch.setattr(module, "make_splits", spy)
+        patch.setattr(stages, "make_splits", spy)
         search.fit(X, y)
     (splits,) = made
     return [np.concatenate([train, test]).tolist() for train, test in splits]
 
 
-SEARCHES = [(StabilityGridSearchCV, search_module), (AccuracyFirstSearchCV, accuracy_first_module)]
+SEARCHES = [StabilityGridSearchCV, AccuracyFirstSearchCV]
 
 
-@pytest.mark.parametrize("kind, module", SEARCHES)
+@pytest.mark.parametrize("kind", SEARCHES)
 @pytest.mark.parametrize("cv", [None, 5, KFold(3)])
-def test_the_splits_of_a_search_do_not_depend_on_the_labels(kind, module, cv, worst, monkeypatch):
+def test_the_splits_of_a_search_do_not_depend_on_the_labels(kind, cv, worst, monkeypatch):
     (_, y), (_, y_other) = worst
-    one, other = (splits_of(kind, module, monkeypatch, labels, cv) for labels in (y, y_other))
+    one, other = (splits_of(kind, monkeypatch, labels, cv) for labels in (y, y_other))
     assert one == other
 
 
-@pytest.mark.parametrize("kind, module", SEARCHES)
-def test_stratified_splits_of_a_search_are_caught(kind, module, worst, monkeypatch):
+@pytest.mark.parametrize("kind", SEARCHES)
+def test_stratified_splits_of_a_search_are_caught(kind, worst, monkeypatch):
     def stratified(y):
         return list(StratifiedKFold(FITS).split(np.zeros(N), y))
 
     (_, y), (_, y_other) = worst
-    one, other = (splits_of(kind, module, monkeypatch, labels, 5, stratified) for labels in (y, y_other))
+    one, other = (splits_of(kind, monkeypatch, labels, 5, stratified) for labels in (y, y_other))
     assert one != other
 
 
-@pytest.mark.parametrize("kind, module", SEARCHES)
-def test_a_search_refuses_stratified_folds_before_data(kind, module):
+@pytest.mark.parametrize("kind", SEARCHES)
+def test_a_search_refuses_stratified_folds_before_data(kind):
     model, grid = DPLogisticRegression(alpha=0.1, classes=[0, 1]), {"epsilon": [1.0, 2.0]}
     search = (
         kind(model, {"alpha": [0.1, 1.0]}, cv=StratifiedKFold(5))

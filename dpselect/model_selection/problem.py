@@ -139,6 +139,16 @@ class SearchRecords:
         return Weighted.of(self.y, weight, self.person_of)
 
 
+def with_shape(problem: SearchProblem, X: Any, groups: Any) -> SearchProblem:
+    """Return the problem with the shape and the form of the records, which are public."""
+    return replace(
+        problem,
+        n_samples=n_rows(X) if groups is None else Persons.of(groups, X).n,
+        n_features=n_columns(X),
+        public=records_for_steps(problem.candidates, X)[1],
+    )
+
+
 def open_records(
     problem: SearchProblem, X: Any, y: Any, groups: Any, weight: Any
 ) -> tuple[SearchProblem, SearchRecords]:

@@ -68,7 +68,7 @@ class HoldOut(Stage):
         search = problem.search
         n = problem.n_samples - count_held(search.evaluation, problem.n_samples)
         splits = None
-        if problem.score is not None:
+        if problem.score is not None and problem.decided is None:  # a plan has its splits
             splits = make_splits(search.cv, n, problem.stream.child("splits"), problem.persons)
         return [Price([], replace(problem, n_samples=n, splits=splits))]
 

@@ -9,7 +9,6 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import SGDClassifier
 from sklearn.pipeline import make_pipeline
 
-import dpselect.model_selection.accuracy_first.search as module
 from dpselect import (
     AccuracyFirstSearchCV,
     AccuracyNotReachedError,
@@ -21,6 +20,8 @@ from dpselect import (
     PrivacyLedger,
     StabilityGridSearchCV,
 )
+from dpselect.model_selection import engine
+from dpselect.model_selection.accuracy_first import reach_target as stage
 from dpselect.model_selection.accuracy_first.limit import TIMES_EXPECTED, Limit
 from dpselect.model_selection.accuracy_first.methods import (
     METHODS,
@@ -176,13 +177,13 @@ def forgets_the_steps(monkeypatch):
 
 
 def walks_the_whole_grid(monkeypatch):
-    real = module.make_plan
+    real = stage.make_plan
 
     def make_plan(question, method, limit):
         plan, setup = real(question, method, limit)
         return plan, type(setup)(question)
 
-    monkeypatch.setattr(module, "make_plan", make_plan)
+    monkeypatch.setattr(stage, "make_plan", make_plan)
 
 
 def forgets_a_question(monkeypatch):
@@ -212,9 +213,9 @@ def knows_no_limit(monkeypatch):
 
 
 def reserves_what_is_expected(monkeypatch):
-    real = module.spending
+    real = engine.spending
     monkeypatch.setattr(
-        module,
+        engine,
         "spending",
         lambda owner, most: real(owner, type(most)(owner.plan_.chosen.total, most.delta)),
     )

@@ -40,7 +40,7 @@ from dpselect.ledger.spending import current_ledger
 from dpselect.metrics import IntegratedSquaredErrorScore
 from dpselect.model_selection.accuracy_first.limit import Limit
 from dpselect.model_selection.accuracy_first.target_checks import check_steps_afforded
-from dpselect.model_selection.budget import divide, steps_at_most
+from dpselect.model_selection.budget import Budget, steps_at_most
 from dpselect.model_selection.candidates import make_candidates, places_by
 from dpselect.model_selection.private_steps import check_grid, freeze, last_private
 from dpselect.model_selection.row_steps import fit, public_rows
@@ -223,9 +223,9 @@ def test_the_losses_of_all_private_parts_are_counted(container):
         Pipeline([*chain(parts).steps, ("model", DPLogisticRegression(4.0))]),
     ):
         assert [loss.epsilon for loss in steps_at_most(estimator)] == EPSILONS
-        shares = divide(8.0, estimator)
-        assert shares.rest == 8.0 - math.fsum(EPSILONS)
-        (said,) = shares.messages
+        budget = Budget(8.0).spend(steps_at_most(estimator))
+        assert budget.remaining == 8.0 - math.fsum(EPSILONS)
+        (said,) = budget.messages
         assert all(f"DPBoundsScaler {epsilon:g}" in said for epsilon in EPSILONS)
 
 

@@ -26,6 +26,7 @@ from dpselect import (
 )
 from dpselect.accounting.events import ChoiceEvent
 from dpselect.model_selection import grid_search as search_module
+from dpselect.model_selection import stages
 from dpselect.model_selection.strategies import held_out
 from dpselect.model_selection.strategies.auto import Auto
 from dpselect.preprocessing import DPBoundsScaler
@@ -264,12 +265,16 @@ BASE = {
 
 def decide_anew(patch):
     """Let what was learned decide which strategy is taken."""
-    patch.setattr(Auto, "after_learning", lambda self: Auto(replace(self.problem, learned=True)))
+    patch.setattr(
+        Auto,
+        "after_learning",
+        lambda self, candidates: Auto(replace(self.problem, candidates=candidates, learned=True)),
+    )
 
 
 def state_what_was_used(patch):
     """Let the delta and the event be those of the model that came out."""
-    patch.setattr(search_module, "loss_of_any_model", lambda loss, *args: loss)
+    patch.setattr(stages, "loss_of_any_model", lambda loss, *args: loss)
 
 
 def state_what_models_used(patch):

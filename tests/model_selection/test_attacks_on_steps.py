@@ -27,7 +27,6 @@ from sklearn.preprocessing import (
 from dpselect import AccuracyFirstSearchCV, DPLogisticRegression, DPRidge, StabilityGridSearchCV
 from dpselect.model_selection import candidates, row_steps
 from dpselect.model_selection import exact_scores as evaluation
-from dpselect.model_selection.accuracy_first import search as accuracy_first
 from dpselect.model_selection.row_steps import PublicRows
 from dpselect.preprocessing import (
     BoundedScaler,
@@ -57,8 +56,7 @@ def all_records(X, *steps):
 def broken(request, monkeypatch):
     """Whether the search is broken: its steps are fitted on the records."""
     if request.param:
-        for module in (evaluation, accuracy_first):
-            monkeypatch.setattr(module, "public_rows", all_records)
+        monkeypatch.setattr(evaluation, "public_rows", all_records)
         for name in ("_keep_integer_categories", "_keep_integer_statistics"):
             monkeypatch.setattr(row_steps, name, lambda *args: args[-1])
     return request.param
@@ -310,7 +308,7 @@ def test_one_word_does_not_move_other_records(step, checked, monkeypatch):
     def rows(word):
         candidate = candidates.Candidate({}, pipeline(step), ())
         X, public = evaluation.records_for_steps([candidate], visits(word))
-        candidate.fit_steps(public)
+        candidate = candidate.fitted_on(public)
         rows = candidate.transform(X)
         return rows.toarray() if sparse.issparse(rows) else rows
 

@@ -33,7 +33,7 @@ from dpselect.metrics import (
     get_score,
 )
 from dpselect.model_selection import exact_scores as evaluation
-from dpselect.model_selection.candidates import make_candidates
+from dpselect.model_selection.candidates import make_candidates, with_columns
 from dpselect.model_selection.progress import Progress
 from dpselect.model_selection.strategies import Problem
 from dpselect.model_selection.strategies.stability import Stability
@@ -168,8 +168,7 @@ def test_the_plan_charges_for_the_residual():
     # so weak a regularisation that the sensitivity to a training record is the whole span
     model = clone(LOGISTIC).set_params(alpha=1e-9, perturbation="output")
     candidates = make_candidates(model, {"alpha": [1e-9, 2e-9]}, trusted_steps=())
-    for candidate in candidates:
-        candidate.n_features = 4
+    candidates = with_columns(candidates, 4, None)
     trials = [[Trial(c.model, 1.0, root_stream(i))] for i, c in enumerate(candidates)]
     splits = list(KFold(5).split(np.zeros((1000, 1))))
     problem = Problem(candidates, BrierScore(), splits, 1000, 4, epsilon=2.0, selection_fraction=0.5)

@@ -5,6 +5,7 @@ from sklearn.pipeline import Pipeline
 
 from dpselect import DPLogisticRegression
 from dpselect.model_selection.candidates import make_candidates
+from dpselect.model_selection.exact_scores import records_for_steps
 from dpselect.model_selection.final_fit import fit_for_release, release_state
 from dpselect.noise import root_stream
 from dpselect.preprocessing import BoundedScaler
@@ -58,6 +59,8 @@ def test_a_candidate_stays_in_its_pipeline(steps, data, states):
     estimator = clone(MODEL) if steps is None else Pipeline(steps)
     (candidate,) = make_candidates(estimator, {}, trusted_steps=())
     X, y = data
+    if candidate.steps is not None:
+        candidate = candidate.fitted_on(records_for_steps([candidate], X)[1])
     trained = fit_for_release(candidate.model, 0.5, None, candidate.transform(X), y)
     fitted = candidate.with_steps(trained)
     model = fitted if steps is None else fitted[-1]

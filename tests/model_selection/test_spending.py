@@ -16,7 +16,7 @@ from dpselect import (
     PrivacyLedger,
     StabilityGridSearchCV,
 )
-from dpselect.model_selection.budget import divide
+from dpselect.model_selection.budget import Budget, steps_at_most
 from dpselect.model_selection.strategies.strategy import Problem
 from dpselect.preprocessing import DPBoundsScaler
 
@@ -52,19 +52,18 @@ def test_the_steps_and_the_rest_add_up_to_epsilon():
     for _ in range(2_000):
         epsilon = rng.choice([round(rng.uniform(0.1, 5), 2), 10 ** rng.uniform(-6, 6)])
         steps = [epsilon * rng.choice([0.25, 0.1, rng.random() / 4, 1e-3]) for _ in range(3)]
-        shares = divide(
-            epsilon, make_pipeline(*map(DPBoundsScaler, steps), DPRidge(target_range=(-1, 1)))
-        )
-        assert [loss.epsilon for loss in shares.steps] == steps and shares.total == epsilon
-        total = math.fsum([*steps, shares.rest])
+        estimator = make_pipeline(*map(DPBoundsScaler, steps), DPRidge(target_range=(-1, 1)))
+        budget = Budget(epsilon).spend(steps_at_most(estimator))
+        assert [loss.epsilon for loss in budget.spent] == steps and budget.total == epsilon
+        total = math.fsum([*steps, budget.remaining])
         assert math.nextafter(epsilon, 0.0) <= total <= epsilon
-    assert divide(np.float32(0.5), DPRidge(target_range=(-1, 1))).rest == 0.5
+    assert Budget(0.5).spend(steps_at_most(DPRidge(target_range=(-1, 1)))).remaining == 0.5
 
 
 @pytest.mark.parametrize("bad", [-5.0, 0.0, float("nan")])
 def test_a_step_cannot_give_to_the_model(bad):
     with pytest.raises(ValueError, match="epsilon of DPBoundsScaler"):
-        divide(1.0, make_pipeline(DPBoundsScaler(bad), DPRidge(target_range=(-1, 1))))
+        steps_at_most(make_pipeline(DPBoundsScaler(bad), DPRidge(target_range=(-1, 1))))
 
 
 def test_epsilons_that_add_up_above_by_rounding(tmp_path):

@@ -38,7 +38,7 @@ def fit_steps(step, X):
     """Return the fitted steps and the rows that a search trains on."""
     candidate = Candidate({}, make_pipeline(clone(step), MODEL), ())
     X, public = records_for_steps([candidate], X)
-    candidate.fit_steps(public)
+    candidate = candidate.fitted_on(public)
     rows = candidate.transform(X)
     dense(rows)
     return candidate.fitted_steps, rows

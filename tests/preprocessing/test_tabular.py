@@ -28,7 +28,7 @@ from dpselect import (
     evaluate,
     privacy_of,
 )
-from dpselect.model_selection.candidates import bind, make_candidates
+from dpselect.model_selection.candidates import bound, make_candidates
 from dpselect.noise import root_stream
 from dpselect.preprocessing import (
     BoundedScaler,
@@ -252,7 +252,7 @@ def test_models_of_one_grid_may_have_maps_of_their_own():
     pipeline = tabular_pipeline(NUMBERS, DPLogisticRegression())
     classes = {"model__classes": [[0, 1], [0, 1, 2]]}
     two, three = make_candidates(pipeline, classes, trusted_steps=())
-    assert bind([two, three], 300, 10.0)
+    two, three = bound([two, three], 300, 10.0)
     assert (two.steps[0].n_epsilon, three.steps[0].n_epsilon) == (3000, 1000)
     assert two.steps_key != three.steps_key
 

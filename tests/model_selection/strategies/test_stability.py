@@ -7,7 +7,7 @@ from sklearn.pipeline import make_pipeline
 
 from dpselect import CertificateError, DPHistogramDensity, DPRidge
 from dpselect.metrics import BrierScore
-from dpselect.model_selection.candidates import make_candidates
+from dpselect.model_selection.candidates import make_candidates, with_columns
 from dpselect.model_selection.strategies import Problem
 from dpselect.model_selection.strategies import stability as module
 from dpselect.noise import root_stream
@@ -21,9 +21,7 @@ BOTH = {**WIDTHS, "dplogisticregression__alpha": [0.003, 0.03, 0.3]}
 
 def strategy(n=1000, p=3):
     """The strategy itself, for a grid over alpha."""
-    candidates = make_candidates(LOGISTIC, GRID, trusted_steps=())
-    for candidate in candidates:
-        candidate.n_features = p
+    candidates = with_columns(make_candidates(LOGISTIC, GRID, trusted_steps=()), p, None)
     splits = [tuple(np.split(np.arange(n), [4 * n // 5]))]
     jobs = {"n_jobs": None, "pre_dispatch": "2*n_jobs"}
     return module.Stability(Problem(candidates, BrierScore(), splits, n, p, 1.0, jobs=jobs))
