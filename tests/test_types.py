@@ -62,6 +62,8 @@ with dpselect.config_context(strict=True):
 WRONG = """
 from dpselect import DPLogisticRegression, DPRidge, PrivacyLedger, PrivacyLoss
 from dpselect import StabilityGridSearchCV, Thresholdout
+from dpselect.model_selection.problem import SearchProblem, SearchRecords
+from dpselect.model_selection.stages import Released
 from dpselect.noise import root_stream
 
 X, y = [[0.0], [1.0]], [0, 1]
@@ -80,6 +82,10 @@ Thresholdout().fit(X, y)  # wrong
 PrivacyLedger("patients.ledger", epsilon=1.0).spend("all")  # wrong
 PrivacyLoss.sequential(PrivacyLoss(1.0))  # wrong
 root_stream(0.5)  # wrong
+
+
+def run(problem: SearchProblem, records: SearchRecords) -> Released:
+    return Released(problem=problem, records=records)  # wrong
 """
 
 

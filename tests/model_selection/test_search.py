@@ -1,4 +1,5 @@
 import math
+import pickle
 import time
 import warnings
 from dataclasses import FrozenInstanceError, dataclass

@@ -296,13 +296,8 @@ class AccuracyFirstSearchCV(
         )
         if released["estimator"] is None:
             self._fail(losses)
-        epsilon = float(epsilons[released["best_index_"]])
-        self._publish(
-            **released,
-            best_epsilon_=epsilon,
-            best_params_={name: epsilon},
-            scorer_=problem.score or own_score,
-        )
+        epsilon, scorer = float(epsilons[released["best_index_"]]), problem.score or own_score
+        self._publish(**released, best_epsilon_=epsilon, best_params_={name: epsilon}, scorer_=scorer)
         return self
 
     def _problem(self, stream, persons):
