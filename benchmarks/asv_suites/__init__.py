@@ -1,1 +1,1 @@
-"""Benchmarks for asv, which follows one version of dpselect after another: see ``CONTRIBUTING.rst``."""
+"""Benchmarks for asv, which compares versions of dpselect: ``doc/develop/benchmarks.rst``."""
