@@ -5,6 +5,7 @@ import doctest
 import re
 import sys
 import warnings
+from configparser import ConfigParser
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -52,8 +53,30 @@ def test_the_api_page_lists_every_public_name(module):
     assert not {f"{prefix}{name}" for name in names if name not in MODULES} - listed
 
 
+# what a build writes or fills in, and the examples, which are programs
+NOT_PAGES = {"_build", "_templates", "api", "auto_gallery", "gallery", "sg_execution_times.rst"}
+
+
 def pages():
-    return [page for folder in ("", "mechanisms/", "develop/") for page in DOC.glob(f"{folder}*.rst")]
+    return [page for page in DOC.rglob("*.rst") if page.relative_to(DOC).parts[0] not in NOT_PAGES]
+
+
+def untested(config):
+    """The pages of which the code is not run by the tests of this configuration."""
+    parser = ConfigParser()
+    parser.read_string(config)
+    tested = {
+        page
+        for pattern in parser["tool:pytest"]["testpaths"].split()
+        for page in DOC.parent.glob(pattern)
+    }
+    return {page.name for page in pages() if page not in tested}
+
+
+def test_the_code_of_every_page_runs():
+    config = (DOC.parent / "setup.cfg").read_text()
+    assert not untested(config)
+    assert "rows.rst" in untested(config.replace("doc/develop/*.rst", ""))
 
 
 def test_no_page_shows_code_that_does_not_run():
