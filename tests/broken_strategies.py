@@ -64,6 +64,13 @@ class NoNoise(Third):
         return int(np.argmax(scores))
 
 
+class WidthOfOne(Third):
+    """Adds noise for a score in [0, 1], whatever the score is."""
+
+    def sensitivity(self):
+        return super().sensitivity() / self.problem.score.width
+
+
 class HalfTheNoise(Third):
     def sensitivity(self):
         return super().sensitivity() / 2

@@ -15,6 +15,7 @@ from .broken_strategies import Third
 FOUND_BY = {
     broken.NoNoise: ("check_choice", "guesses"),
     broken.HalfTheNoise: ("check_choice", "guesses"),
+    broken.WidthOfOne: ("check_choice", "guesses"),
     broken.StatesHalf: ("check_choice", "guesses"),
     broken.BreaksTies: ("check_choice", "guesses"),
     broken.PartsOfTheLabels: ("check_choice", "guesses"),
