@@ -360,7 +360,16 @@ class PrivateModel(ReleaseMixin, MetaEstimatorMixin, BaseEstimator):
             )
         check_pipeline_privacy(self.estimator)
         self._refuse_private_steps()
-        params = self.estimator.get_params()
+        self._check_names(name, self.estimator.get_params())
+        pair = self.public_records
+        if pair is not None and not (isinstance(pair, tuple) and len(pair) == 2):
+            raise TypeError(
+                f"public_records must be a pair (X, y), not a {type(pair).__name__}, because rows and "
+                "labels join those of the fit; write (X, y), or (X, None)."
+            )
+
+    def _check_names(self, name, params):
+        """Check the names of the estimator's parameters that are given, and what these hold."""
         for what in ("epsilon_parameter", "delta_parameter", "classes_parameter"):
             self._check_name(what, getattr(self, what), params, optional=what != "epsilon_parameter")
         self._refuse_names_of_parts()
@@ -384,12 +393,6 @@ class PrivateModel(ReleaseMixin, MetaEstimatorMixin, BaseEstimator):
                     f"{seed} of {name} is given, and whoever knows it can remove the noise; leave it at "
                     "None, or give random_state to the PrivateModel, which says so in privacy_."
                 )
-        pair = self.public_records
-        if pair is not None and not (isinstance(pair, tuple) and len(pair) == 2):
-            raise TypeError(
-                f"public_records must be a pair (X, y), not a {type(pair).__name__}, because rows and "
-                "labels join those of the fit; write (X, y), or (X, None)."
-            )
 
     def _check_name(self, what, name, params, optional=False):
         if (name is None and optional) or (isinstance(name, str) and name in params):

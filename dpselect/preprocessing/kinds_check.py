@@ -128,40 +128,32 @@ class _Watch(BaseEstimator):
 
 def _wrong(step, label, columns):
     """Yield a single step if it does not fit, with what is wrong."""
-    said = f"Step {label!r} ({type(step).__name__})"
+    wrong = []
     if isinstance(step, (OneHotEncoder, OrdinalEncoder)) and not isinstance(step.categories, str):
-        for (place, kind), known in zip(columns, step.categories):
-            kinds = {_kind(value) for value in known} - {None}
-            if not kinds:
-                yield (
-                    label,
-                    (
-                        f"{said} has no category that is a number or a text for column {place}, so it "
-                        "takes either"
-                    ),
-                )
-            elif kind is not None and kind not in kinds:
-                yield (
-                    label,
-                    (
-                        f"{said} has categories that are {kinds.pop()}, "
-                        f"and column {place} of X holds {kind}"
-                    ),
-                )
+        wrong = _wrong_categories(step, columns)
     elif isinstance(step, (SimpleImputer, MissingIndicator)):
-        for name in ("fill_value", "missing_values"):
-            if _kind(getattr(step, name, None)) == NUMBERS:
-                for place, kind in columns:
-                    if kind == TEXT:
-                        yield (
-                            label,
-                            (
-                                f"{said} has a {name} that is a number, and column {place} of X holds "
-                                "text"
-                            ),
-                        )
+        wrong = _wrong_values(step, columns)
     elif isinstance(step, VECTORIZERS) and [kind for _, kind in columns] == [NUMBERS]:
-        yield label, f"{said} is made for text, and column {columns[0][0]} of X holds numbers"
+        wrong = [f"is made for text, and column {columns[0][0]} of X holds numbers"]
+    for what in wrong:
+        yield label, f"Step {label!r} ({type(step).__name__}) {what}"
+
+
+def _wrong_categories(step, columns):
+    for (place, kind), known in zip(columns, step.categories):
+        kinds = {_kind(value) for value in known} - {None}
+        if not kinds:
+            yield (f"has no category that is a number or a text for column {place}, so it takes either")
+        elif kind is not None and kind not in kinds:
+            yield f"has categories that are {kinds.pop()}, and column {place} of X holds {kind}"
+
+
+def _wrong_values(step, columns):
+    for name in ("fill_value", "missing_values"):
+        if _kind(getattr(step, name, None)) == NUMBERS:
+            for place, kind in columns:
+                if kind == TEXT:
+                    yield f"has a {name} that is a number, and column {place} of X holds text"
 
 
 def _refused(found):

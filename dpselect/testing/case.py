@@ -312,17 +312,19 @@ def parameters_to_try(case, epsilon):
     if case.params.get("fit_intercept") is True:
         yield {"epsilon": epsilon, "fit_intercept": False}
     for name, value in case.params.items():
-        if name in ("epsilon", "delta", "tol"):
-            continue
-        if isinstance(value, float) and math.isfinite(value) and value > 0:
-            for factor in (0.01, 100.0):
-                yield {"epsilon": epsilon, name: factor * value}
-        choices = choices_of(case.estimator, name)
-        if isinstance(value, str) and value == "auto" and not choices:
-            choices = (0.01, 100.0)
-        for other in choices:
-            if other != value:
+        if name not in ("epsilon", "delta", "tol"):
+            for other in _other_values(case.estimator, name, value):
                 yield {"epsilon": epsilon, name: other}
+
+
+def _other_values(estimator, name, value):
+    """Return other values of a parameter."""
+    if isinstance(value, float) and math.isfinite(value) and value > 0:
+        return [0.01 * value, 100.0 * value]
+    choices = choices_of(estimator, name)
+    if isinstance(value, str) and value == "auto" and not choices:
+        choices = (0.01, 100.0)
+    return [other for other in choices if other != value]
 
 
 def choices_of(estimator, name):
