@@ -1,4 +1,4 @@
-"""Privacy losses, the events they come from, and what several cost together."""
+"""Privacy losses, the events that cause them, and their composition."""
 
 from .events import ChoiceEvent, Event, GaussianEvent, ObjectiveEvent
 from .totals import composed_epsilon, to_dp_event

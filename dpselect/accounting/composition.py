@@ -1,4 +1,4 @@
-"""What choices and purely private releases cost beside other releases.
+"""Compose exponential mechanisms and pure-DP releases with another mechanism, on a grid of losses.
 
 A mechanism is given by its deltas at the epsilons ``step * arange(-N, N + 1)``; all of them are bounds
 from above. Propositions 4 and 5 of the page "A budget for a whole team".
@@ -12,14 +12,14 @@ from scipy.special import ndtr
 
 from .events import ChoiceEvent, pure_gaussian
 
-# so many choices are composed one by one
+# largest number of choices that are composed one by one
 MOST = 1000
-# what lies so many standard deviations out counts as an unbounded loss
+# losses beyond so many standard deviations count as unbounded
 FARTHEST = 10
 
 
 def many_choices(choices):
-    """Return the choices that are composed one by one, and mu of a Gaussian mechanism for the others.
+    """Return choices to compose one by one, and mu of a Gaussian that dominates the others.
 
     It tells more than these, which are the smallest ones: proposition 4.
     """
@@ -39,7 +39,7 @@ def many_choices(choices):
 
 
 def places_of(choices, mu, step):
-    """Return how many places above those that are asked for are needed beside them."""
+    """Return how many grid points of padding the composition with choices and Gaussian noise needs."""
     return _gaussian_places(mu, step) + sum(
         math.ceil(choice.epsilon / step + 1) * choice.times for choice in choices
     )
@@ -50,10 +50,10 @@ def _gaussian_places(mu, step):
 
 
 def beside_gaussian(deltas, step, mu):
-    """Return the deltas of a mechanism and a Gaussian one, whose losses are rounded upwards."""
+    """Return the deltas of a mechanism composed with a Gaussian one, with losses rounded upwards."""
     if mu == 0:
         return deltas
-    if mu == math.inf:  # choices of which so much is known that there is no such mechanism
+    if mu == math.inf:  # epsilon is so large that no Gaussian mechanism dominates
         return np.ones_like(deltas)
     n = _gaussian_places(mu, step)
     z = (np.arange(-n, n + 1) * step - mu * mu / 2) / mu
@@ -63,7 +63,7 @@ def beside_gaussian(deltas, step, mu):
 
 
 def beside_choice(deltas, step, epsilon, times=1):
-    """Return the deltas of a mechanism and, before or after it, exponential mechanisms.
+    """Return the deltas of a mechanism composed with exponential mechanisms, in either order.
 
     The losses of a choice lie in an interval of length epsilon. Deltas are convex in exp(epsilon), so
     no law of losses within it is worse than that of its two ends, whose mean of exp(-loss) is 1. An
@@ -84,21 +84,21 @@ def beside_choice(deltas, step, epsilon, times=1):
 
 
 def beside_pure(deltas, step, epsilon):
-    """Return the deltas of a mechanism and a purely private one, at worst randomised response."""
+    """Return the deltas of a mechanism composed with a pure-DP one, at worst randomised response."""
     length = math.ceil(epsilon / step)
     p = 1 / (1 + math.exp(-length * step))
     return p * _shifted(deltas, length) + (1 - p) * _shifted(deltas, -length)
 
 
 def two_sided(deltas, step):
-    """Return deltas from 0 on, with those below 0: neighbours are so either way round."""
+    """Extend deltas from epsilons >= 0 to negative ones: adjacency is symmetric."""
     places = np.arange(1 - len(deltas), 0)
     below = np.exp(places * step) * deltas[:0:-1] - np.expm1(places * step)
     return np.concatenate([below, deltas])
 
 
 def lower_hull(deltas, step):
-    """Return which two-sided deltas are on their lower hull: true ones are convex in exp(epsilon)."""
+    """Return the indices of two-sided deltas on their lower hull: true ones are convex in exp(eps)."""
     x, y = np.exp((np.arange(len(deltas)) - len(deltas) // 2) * step), deltas
     kept = []
     for i in range(len(x)):
@@ -112,7 +112,7 @@ def lower_hull(deltas, step):
 
 
 def stated_profile(epsilon, delta, epsilons):
-    """Return the deltas, from epsilon 0 on, of a mechanism of which nothing else is known.
+    """Return upper bounds on the deltas of any (epsilon, delta)-private mechanism, from epsilon 0 on.
 
     They are those of randomised response that tells all with probability delta.
     """
@@ -121,7 +121,7 @@ def stated_profile(epsilon, delta, epsilons):
 
 
 def _shifted(deltas, places):
-    """Return the deltas at epsilons so many steps less; 1 for those below the first."""
+    """Return the deltas shifted by grid steps; 1 for those below the first."""
     if places >= 0:
         return np.concatenate([np.ones(places), deltas])[: len(deltas)]
     left = deltas[-places:]

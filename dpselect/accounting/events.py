@@ -1,4 +1,4 @@
-"""What kind of mechanism made a release: more than its epsilon and delta, for finer totals.
+"""Events: the mechanism behind a release, for tighter composition than its epsilon and delta.
 
 The page "A budget for a whole team" has the propositions that are cited here.
 """
@@ -17,16 +17,16 @@ from ..utils.type_aliases import FloatArray
 from ..utils.validation import check_number
 
 __all__ = ["ChoiceEvent", "Event", "GaussianEvent", "ObjectiveEvent"]
-# of computed deltas: they are made larger by this share
+# relative rounding error of computed deltas, which are increased by it
 ROUNDING = 1e-10
-# the share by which a stated loss may be less than its event's
+# relative amount by which a stated loss may be less than that of its event
 SLACK = 1e-6
-# what the grid of Gumbel noise may add to the epsilon of a choice
+# bound on the epsilon that the grid of Gumbel noise adds to a choice
 GRID_CHARGE = 2.0**-36
 
 
 class Event(ABC):
-    """What composition needs to know of a mechanism.
+    """A mechanism, described as far as composition needs it.
 
     See Also
     --------
@@ -38,7 +38,7 @@ class Event(ABC):
 
     @abstractmethod
     def profile(self, epsilon: FloatArray) -> FloatArray:
-        """Return the delta at which one release is (epsilon, delta)-private.
+        """Return the privacy profile: the delta at which one release is (epsilon, delta)-private.
 
         Parameters
         ----------
@@ -53,15 +53,15 @@ class Event(ABC):
     @property
     @abstractmethod
     def concentrated(self) -> tuple[float, float]:
-        """(float, float) : xi and rho: divergences of all orders a are at most xi + rho a."""
+        """(float, float) : xi and rho: Renyi divergences of all orders a are at most xi + rho a."""
 
     @property
     def gaussian(self) -> float:
-        """float : mu of a Gaussian mechanism that tells more; inf if none is known."""
+        """float : mu of a dominating Gaussian mechanism, or inf."""
         return math.inf
 
     def exceeds(self, epsilon: float, delta: float) -> bool:
-        """Tell whether such a mechanism is not (epsilon, delta)-private, as far as that is known.
+        """Return whether the mechanism is known not to be (epsilon, delta)-private.
 
         Parameters
         ----------
@@ -71,7 +71,7 @@ class Event(ABC):
         -------
         bool
         """
-        # (roundings are shares of both)
+        # rounding errors are relative to both
         return bool(self.profile(np.array(epsilon * (1 + SLACK))) > delta * (1 + SLACK))
 
     def to_dict(self) -> dict[str, Any]:
@@ -152,11 +152,11 @@ class ChoiceEvent(Event):
         return np.expm1(rest) ** 2 / -math.expm1(-self.epsilon) * (1 + ROUNDING)
 
     def exceeds(self, epsilon: float, delta: float) -> bool:
-        # what is stated may leave out what the grid costs, which is more than a share of a tiny epsilon
+        # a statement may omit the cost of the grid, which for a tiny epsilon is more than SLACK covers
         epsilon += min(self.times * GRID_CHARGE, epsilon)
         if self.times == 1:
             return super().exceeds(epsilon, delta)
-        # of several choices all losses may be as large as they can be, or they are concentrated
+        # two bounds for several choices: the largest losses add up, or the sum is concentrated
         least = self.times * self.epsilon
         if delta:
             rho = self.concentrated[1]
@@ -209,7 +209,7 @@ class ObjectiveEvent(Event):
 
     def profile(self, epsilon: FloatArray) -> FloatArray:
         over = np.asarray(epsilon) - self.shift
-        # the loss exceeds shift + mu z at most as often as a normal variable exceeds z
+        # P(loss > shift + mu z) is at most the probability that a normal variable exceeds z
         above = _gaussian_profile(np.maximum(over, 0.0) + self.mu**2 / 2, self.mu)
         over = np.minimum(over, 0.0)
         everywhere = -np.expm1(over) + np.exp(over) * above
@@ -218,7 +218,7 @@ class ObjectiveEvent(Event):
         return np.where(epsilon >= self.tail_from, np.minimum(tail, everywhere), everywhere)
 
     def exceeds(self, epsilon: float, delta: float) -> bool:
-        return False  # its profile is a bound from above
+        return False  # the profile is only an upper bound, so it proves nothing here
 
     @property
     def concentrated(self) -> tuple[float, float]:
@@ -226,12 +226,12 @@ class ObjectiveEvent(Event):
 
 
 def pure_gaussian(epsilon):
-    """Return the mu of the Gaussian mechanism that tells all that epsilon-privacy allows."""
+    """Return the mu of the Gaussian mechanism that dominates every epsilon-private one."""
     return -2 * float(ndtri(expit(-epsilon)))
 
 
 def worst_event(events: Sequence[Event | None]) -> Event | None:
-    """Return an event that tells at least what any of several tells; None if none is known.
+    """Return an event that dominates each of several, or None if there is none.
 
     Parameters
     ----------
@@ -253,7 +253,7 @@ def worst_event(events: Sequence[Event | None]) -> Event | None:
 
 
 def event_of_fit(calibration: Any, learned: bool = False) -> Event | None:
-    """Return the event of a noise calibration that says it.
+    """Return the event of a noise calibration, or None if it has none.
 
     Parameters
     ----------
@@ -269,7 +269,7 @@ def event_of_fit(calibration: Any, learned: bool = False) -> Event | None:
 
 
 def event_of(values: dict[str, Any]) -> Event:
-    """Return the event of which `to_dict` made the values.
+    """Rebuild the event from the values that `to_dict` returned.
 
     Parameters
     ----------
@@ -290,7 +290,7 @@ def event_of(values: dict[str, Any]) -> Event:
 
 
 def _gaussian_profile(epsilon, mu):
-    """Return delta of a Gaussian mechanism, as differences of Mills' ratios where tails are small."""
+    """Return delta of a Gaussian mechanism; by differences of Mills' ratios where tails are small."""
     x = np.asarray(epsilon) / mu - mu / 2
     far = np.maximum(x, 0.0)
     fall = erfcx(far / math.sqrt(2)) - erfcx((far + mu) / math.sqrt(2))

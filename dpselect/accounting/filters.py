@@ -1,4 +1,4 @@
-"""How the losses of a ledger add up: their epsilons and deltas, or Renyi divergences of one order.
+"""Privacy filters of a ledger: sums of epsilon and delta, or Renyi divergences of one order.
 
 The page "A budget for a whole team" has statement and proof.
 """
@@ -10,13 +10,13 @@ from dataclasses import asdict, dataclass
 from .zcdp import conversion, filter_order, pure_divergence
 
 COMPOSITIONS = ("sum", "renyi")
-# (more than roundings add)
+# safety factors, larger than any rounding error
 UP, DOWN = 1 + 2.0**-40, 1 - 2.0**-40
 
 
 @dataclass(frozen=True)
 class Sum:
-    """Epsilons and deltas add up.
+    """Filter that adds up epsilons and deltas.
 
     `limits` is the most that the two amounts of all losses may add up to.
     """
@@ -25,7 +25,7 @@ class Sum:
     delta: float
     name = "sum"
     explained = ""
-    # of a loss that came out smaller than what was reserved, that of the outcome counts
+    # an ex-post loss counts by its outcome, which may be less than its reservation
     counts_outcomes = True
 
     @classmethod
@@ -37,15 +37,15 @@ class Sum:
         return self.epsilon, self.delta
 
     def is_of_budget(self, epsilon, delta):
-        """Tell whether whoever keeps to this law keeps to a budget."""
+        """Return whether this filter guarantees a budget."""
         return self == self.of_budget(epsilon, delta)
 
     def amounts(self, loss):
-        """Return the two numbers that count of a loss."""
+        """Return the two numbers by which a loss counts."""
         return loss.epsilon, loss.delta
 
     def reservable(self, left):
-        """Return the epsilon and the delta that can be reserved with what is left."""
+        """Return the epsilon and the delta that can still be reserved."""
         return left
 
     def guarantee(self, spent):
@@ -55,7 +55,7 @@ class Sum:
 
 @dataclass(frozen=True)
 class RenyiFilter:
-    """Renyi divergences of one public order add up; deltas of what is known no better do, too.
+    """Filter that adds up Renyi divergences of one order, and deltas of losses without an event.
 
     `limit` is the largest divergence, which with `delta` makes the epsilon of the budget, and
     `other_delta` the sum of the deltas of releases of which a divergence is known but for that
@@ -67,12 +67,12 @@ class RenyiFilter:
     delta: float
     other_delta: float
     name = "renyi"
-    # the divergence of a release with an ex-post loss is that of all its outcomes
+    # an ex-post loss has no divergence of its own: its reservation counts, which holds for all outcomes
     counts_outcomes = False
 
     @property
     def explained(self):
-        """str : What the numbers of a ledger mean, for a person."""
+        """str : Explanation of the numbers of a ledger, for its readers."""
         return (
             f"Losses add up as Renyi divergences of order {self.order:.4g}: spent is what all releases "
             "cost together, and left is the largest release of which nothing else is known."
@@ -90,7 +90,7 @@ class RenyiFilter:
         return self.limit, self.other_delta
 
     def is_of_budget(self, epsilon, delta):
-        # another version may have found another order
+        # the order is stored: another version may compute another one
         return (
             1 < self.order < math.inf
             and 0 < self.limit
@@ -101,7 +101,7 @@ class RenyiFilter:
         )
 
     def amounts(self, loss):
-        """Return a divergence of the order, and the probability but for which it is one."""
+        """Return a bound on the divergence of the order, and the probability with which it may fail."""
         if loss.parts:
             together = max if loss.composition == "parallel" else math.fsum
             return tuple(map(together, zip(*map(self.amounts, loss.parts))))
@@ -109,7 +109,7 @@ class RenyiFilter:
         if loss.event is not None:
             xi, rho = loss.event.concentrated
             known = (xi + rho * self.order) * UP
-            # both are known before the release, and so is which of them is less
+            # both bounds are public before the release, so the smaller one may be taken
             if known <= pure:
                 return known, 0.0
         return pure, loss.delta
@@ -130,16 +130,16 @@ class RenyiFilter:
 
 
 def law_of(name, epsilon, delta):
-    """Return the law of a new ledger."""
+    """Return the filter of a new ledger."""
     return (RenyiFilter if name == "renyi" else Sum).of_budget(epsilon, delta)
 
 
 def to_text(law):
-    """Return a law as text."""
+    """Return a filter as text."""
     return json.dumps({"composition": law.name, **asdict(law)})
 
 
 def of_text(text):
-    """Return the law of which `to_text` made a text."""
+    """Rebuild the filter from the text that `to_text` returned."""
     values = json.loads(text)
     return (RenyiFilter if values.pop("composition") == "renyi" else Sum)(**values)

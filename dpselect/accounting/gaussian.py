@@ -1,4 +1,4 @@
-"""How much Gaussian noise hides a sensitivity, exactly."""
+"""Exact calibration of the Gaussian mechanism."""
 
 import math
 
@@ -9,7 +9,7 @@ from scipy.special import erfcx
 LOG_ROOT = math.log(2 * math.pi) / 2
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(12)
 # The computed root is wrong by less than 2^-46 of itself for every epsilon from 1e-6 to 1e3 and
-# every delta from 1e-300 on; what is returned lies so far below it.
+# every delta from 1e-300 on, so the returned value is reduced by that much.
 STEP_BACK = 2.0**-40
 
 
@@ -41,7 +41,7 @@ def gaussian_mu(epsilon, delta):
 
 
 def gaussian_epsilon(mu, delta):
-    """Return the least epsilon that a sensitivity of mu standard deviations has at a delta.
+    """Return the least epsilon at a delta for a sensitivity of mu standard deviations.
 
     Or more by at most 1e-12 of it; 0 if delta is no less than what is spent there.
     """
@@ -56,7 +56,7 @@ def gaussian_epsilon(mu, delta):
 
 
 def gaussian_log_delta(epsilon, mu):
-    """Return the logarithm of the delta that noise spends for a sensitivity of mu standard deviations.
+    """Return log(delta) at an epsilon for a sensitivity of mu standard deviations.
 
     0 where it is more than 1/2.
     """
@@ -67,7 +67,7 @@ def gaussian_log_delta(epsilon, mu):
         fall = _mills(x) - _mills(x + mu)
     else:
         s = x + mu / 2 * (1 + NODES)
-        # (far out, where all digits cancel, delta is far too small to matter)
+        # in the far tail all digits cancel, but there delta is negligible
         fall = mu / 2 * (WEIGHTS @ np.maximum(1 - s * _mills(s), np.finfo(float).tiny))
     # the difference of ratios is 0 for a huge epsilon, where x decides
     return -x * x / 2 - LOG_ROOT + math.log(max(fall, np.finfo(float).tiny))

@@ -20,12 +20,12 @@ from .composition import (
 from .events import ChoiceEvent, GaussianEvent, ObjectiveEvent
 from .privacy_loss import KINDS, PrivacyLoss
 
-# of a grid of losses, in the sum of the epsilons
+# number of grid steps in the sum of the epsilons
 N_STEPS = 2000
 
 
 def jointly(losses, label):
-    """Return the loss, at the sum of their deltas, of releases that were fixed beforehand."""
+    """Compose releases that were fixed beforehand, at the sum of their deltas."""
     added = PrivacyLoss.sequential(losses, label=label)
     if added.delta == 0 or added.epsilon in (0.0, math.inf) or added.kind != KINDS[0]:
         return added
@@ -34,11 +34,11 @@ def jointly(losses, label):
 
 
 def _joint_epsilon(parts, largest, delta):
-    """Return the least multiple of a step at which all are private; inf if none is known."""
+    """Return the least multiple of a step at which all together are private, or inf."""
     step = largest / N_STEPS
     choices, mu = many_choices([part.event for part in parts if isinstance(part.event, ChoiceEvent)])
     gaussian = [part.event.mu for part in parts if isinstance(part.event, GaussianEvent)]
-    # of one other event deltas are known at every epsilon; of the rest what is stated counts
+    # one other event can start with its exact profile; the others count by their (epsilon, delta)
     known = [part for part in parts if isinstance(part.event, ObjectiveEvent)]
     stated = [part for part in parts if part.event is None]
     n_known = 0 if gaussian else 1
@@ -49,7 +49,7 @@ def _joint_epsilon(parts, largest, delta):
     reach = N_STEPS + places_of(choices, mu, step)
     reach += sum(math.ceil(part.epsilon / step) for part in stated)
     epsilons = np.arange(reach + 1) * step
-    deltas = np.zeros(reach + 1)  # of nothing
+    deltas = np.zeros(reach + 1)  # the profile of no release
     if gaussian:
         deltas = GaussianEvent(math.hypot(*gaussian)).profile(epsilons)
     for part in known:
@@ -71,7 +71,7 @@ def _joint_epsilon(parts, largest, delta):
 
 
 def added_losses(loss):
-    """Return the losses about the same records that a loss is made of; blocks of records are one."""
+    """Return the losses about the same records that add up to a loss; parallel blocks stay one loss."""
     if loss.composition not in ("sequential", "joint"):
         return [loss]
     return [part for added in loss.parts for part in added_losses(added)]

@@ -1,4 +1,4 @@
-"""What was released, under which guarantee, and how the losses of releases add up.
+"""Privacy losses: the stated guarantee of releases, and their composition.
 
 A :class:`PrivacyLoss` is an immutable statement. It is either one release or a
 composition of others, so the total is always computed from what was done and
@@ -24,7 +24,7 @@ KINDS = ("differential privacy", "ex-post")
 
 
 class Adjacency(StrEnum):
-    """Which data sets a loss compares; losses for different ones do not add up.
+    """The relation between neighbouring data sets; losses for different ones do not add up.
 
     Wherever an adjacency is asked for, its text serves as well.
 
@@ -50,7 +50,7 @@ class Adjacency(StrEnum):
 
     @property
     def unit(self) -> str:
-        """str : What is protected as a whole: "record" or "person"."""
+        """str : The unit of privacy: "record" or "person"."""
         return "person" if self in _OF_PERSONS else "record"
 
     def __repr__(self) -> str:
@@ -153,7 +153,7 @@ class PrivacyLoss:
                 why=why,
                 instead=instead,
             )
-            # plain numbers, for JSON
+            # Python numbers, not numpy's, for JSON
             object.__setattr__(self, name, number)
         check_choice("kind", self.kind, KINDS, why="what it promises is unknown")
         compose = {"release": None, "sequential": _total, "parallel": max, "joint": _total}
@@ -207,7 +207,7 @@ class PrivacyLoss:
                 )
 
     def __setstate__(self, state):
-        # a file of skops has the text of an adjacency alone
+        # skops stores an adjacency as text
         self.__dict__.update(state, adjacency=Adjacency(state["adjacency"]))
 
     @classmethod
@@ -262,7 +262,7 @@ class PrivacyLoss:
         epsilon: float,
         label: str = "joint composition",
     ) -> Self:
-        """Compose releases about the same records of which a proof says more: less than the sum.
+        """Compose releases about the same records, of which a proof bounds the loss below the sum.
 
         Parameters
         ----------
@@ -310,7 +310,7 @@ class PrivacyLoss:
         )
 
     def for_persons(self, rows_per_person: int) -> PrivacyLoss:
-        """Return what a loss about records says of a person with several of them.
+        """Convert a loss per record to one per person with several records (group privacy).
 
         Group privacy: a person's rows are replaced one after the other. **It is about persons whose
         numbers of rows are public**, since the release takes the number of records as public; a fit with
@@ -373,7 +373,7 @@ class PrivacyLoss:
 
     @property
     def releases(self) -> tuple[PrivacyLoss, ...]:
-        """tuple of PrivacyLoss : The single releases that this loss is made of."""
+        """tuple of PrivacyLoss : The single releases that this loss is composed of."""
         if not self.parts:
             return (self,)
         return tuple(release for part in self.parts for release in part.releases)
@@ -395,7 +395,7 @@ class PrivacyLoss:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Return the loss of which `to_dict` made the values.
+        """Rebuild the loss from the values that `to_dict` returned.
 
         Parameters
         ----------
@@ -420,7 +420,7 @@ class PrivacyLoss:
         )
 
     def outline(self, depth: int = 0) -> Iterator[tuple[int, PrivacyLoss, str]]:
-        """Go through the statement line by line.
+        """Iterate over the lines of the statement.
 
         Parameters
         ----------
@@ -460,7 +460,7 @@ class PrivacyLoss:
         )
 
     def _members(self):
-        """Return the parts without levels that say nothing: a part alone, a sum within a sum."""
+        """Return the parts with redundant levels removed: a part alone, a sum within a sum."""
         members = []
         for part in self.parts:
             while len(part.parts) == 1:
@@ -485,13 +485,13 @@ class PrivacyLoss:
             delta = f", delta {loss.delta:.6g}" if loss.delta else ""
             amount = f"epsilon {loss.epsilon:.6g}{delta}: "
             if depth == 0 and len(outline) > 1:
-                amount = ""  # the total, which stands above
+                amount = ""  # the amount is the total, which is printed in the line above
             lines.append("  " * (depth + 1) + amount + text)
         return "\n".join(lines)
 
 
 def remainder(total, parts):
-    """Return what parts leave of an epsilon: with it they add up to no more, rounded once."""
+    """Return the epsilon that is left after some parts; with it they add up to no more, rounded once."""
     if total == math.inf:
         return total
     taken = sum(map(Fraction, parts))
@@ -515,7 +515,7 @@ def _group_delta(epsilon, delta, size):
         return delta
     if not math.log(delta) + (size - 1) * epsilon < 0:
         return 1.0
-    # a sum of positive numbers is off by a few units in the last place
+    # rounding error of a sum of positive numbers
     total = delta * math.fsum(math.exp(i * epsilon) for i in range(size))
     return min(1.0, total * (1 + 2.0**-48))
 

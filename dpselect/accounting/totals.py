@@ -1,4 +1,4 @@
-"""Totals that are finer than a sum, from what is known of each release.
+"""Total losses that are tighter than a sum, from the events of the releases.
 
 The page "A budget for a whole team" says which of them hold when amounts are chosen as results suggest.
 """
@@ -28,12 +28,12 @@ from .privacy_loss import KINDS, PrivacyLoss
 from .zcdp import pure_to_zcdp, zcdp_to_epsilon
 
 ACCOUNTANTS = ("pld", "concentrated")
-# steps of the grid of losses in the largest loss that counts, and the largest step
+# number of grid steps up to the largest loss, and the largest step
 N_STEPS, LARGEST_STEP = 2000, 1e-3
-# (Fourier transforms of probabilities are wrong by far less)
+# far above the rounding error of Fourier transforms of probabilities
 LEAST_DELTA = 1e-12
-# what lies so many standard deviations out counts as an unbounded loss, and so does what is larger than
-# this: the exponential of twice as much would leave the range of float64
+# losses beyond so many standard deviations, or beyond LARGEST_LOSS, count as unbounded: the exponential
+# of twice as much overflows float64
 FARTHEST, LARGEST_LOSS = 10, 350.0
 
 
@@ -162,7 +162,7 @@ def to_dp_event(losses: Losses) -> Any:
     """
     from dp_accounting import dp_event
 
-    # one by one: dp_accounting 0.6 forgets how often a randomised response is composed
+    # one by one: dp_accounting 0.6 ignores the count of a composed randomised response
     return dp_event.ComposedDpEvent(
         [
             dp_event.GaussianDpEvent(_noise_multiplier(loss.event.mu))
@@ -175,7 +175,7 @@ def to_dp_event(losses: Losses) -> Any:
 
 
 def _noise_multiplier(mu):
-    # of the length of one record's numbers: replacing it by another moves the sum by twice that
+    # relative to the norm of one record: replacing a record moves the sum by twice its norm
     return math.nextafter(2 / mu, 0.0)
 
 
@@ -186,7 +186,7 @@ def _noise_parameter(epsilon):
 
 
 def _of_all_outcomes(losses):
-    """Return a list of losses that hold for all outcomes."""
+    """Return a list of losses that bound all outcomes, or refuse ex-post ones."""
     if isinstance(losses, _HasHistory):
         losses = [entry.statement for entry in losses.history()]
     losses = [losses] if isinstance(losses, PrivacyLoss) else list(losses)
@@ -196,7 +196,7 @@ def _of_all_outcomes(losses):
             "privacy; spend it from a PrivacyLedger, which reserves the largest loss that may come out."
         )
     if losses:
-        PrivacyLoss.sequential(losses)  # refuses what is about different adjacencies
+        PrivacyLoss.sequential(losses)  # for its check that all adjacencies are equal
     return losses
 
 
@@ -205,7 +205,7 @@ def _own_delta(parts):
 
 
 def _concentrated(parts, delta):
-    """Return the least total by divergences or by Gaussian mechanisms, some epsilons added apart."""
+    """Return the least total by divergences or Gaussian mechanisms, with some epsilons simply added."""
     parts = sorted(parts, key=lambda part: (part.event is None, part.epsilon))
     most = sum(part.event is None for part in parts)
     several = {0, most, *(2**j for j in range(most.bit_length()))}
@@ -213,7 +213,7 @@ def _concentrated(parts, delta):
 
 
 def _together(parts, apart, delta):
-    """Return the least of two totals of some parts, and the sum of others."""
+    """Return the smaller of two totals of `parts`, plus the sum of the epsilons in `apart`."""
     delta -= math.fsum(part.delta for part in apart)
     added = math.fsum(part.epsilon for part in apart)
     shift, rho, own = (math.fsum(numbers) for numbers in zip((0.0,) * 3, *map(_divergences, parts)))
@@ -228,7 +228,7 @@ def _together(parts, apart, delta):
 
 
 def _divergences(loss):
-    """Return xi, rho, delta: but for probability delta, divergences are at most xi + rho order."""
+    """Return xi, rho, delta: up to a probability of delta, divergences are at most xi + rho order."""
     if loss.parts:
         found = [_divergences(part) for part in loss.parts]
         together = max if loss.composition == "parallel" else math.fsum
@@ -239,7 +239,7 @@ def _divergences(loss):
 
 
 def _gaussian(loss):
-    """Return mu and delta: but for probability delta, a Gaussian mechanism with this mu tells more."""
+    """Return mu and delta of a Gaussian mechanism that dominates up to a probability of delta."""
     if loss.parts:
         found = [_gaussian(part) for part in loss.parts]
         mus, deltas = zip(*found)
@@ -252,7 +252,7 @@ def _gaussian(loss):
 
 
 def _by_distributions(parts, delta, largest):
-    """Return the total by privacy loss distributions, if it is less than another one."""
+    """Return the total by privacy loss distributions, or inf if it is above another one."""
     if largest == 0 or largest > LARGEST_LOSS:
         return largest
     step = min(LARGEST_STEP, largest / N_STEPS)
@@ -262,12 +262,12 @@ def _by_distributions(parts, delta, largest):
 
 
 def _profile(parts, step, n_steps):
-    """Return the deltas of losses that add up, at the epsilons 0, step, ..., n_steps step."""
+    """Return the deltas of composed losses at the epsilons 0, step, ..., n_steps step."""
     choices, mu = many_choices([part.event for part in parts if isinstance(part.event, ChoiceEvent)])
     others = [part for part in parts if not isinstance(part.event, ChoiceEvent)]
-    # deltas beside choices need those of others at all epsilons that choices may add
+    # composition with choices shifts epsilons, so the deltas of the others are needed that much farther
     reach = n_steps + places_of(choices, mu, step)
-    # (deltas fall: that of the largest loss bounds those beyond it)
+    # deltas decrease: that of the largest loss bounds those beyond it
     epsilons = np.minimum(np.arange(reach + 1) * step, LARGEST_LOSS)
     deltas = np.array(_composed(others, step).get_delta_for_epsilon(epsilons))
     deltas = beside_gaussian(two_sided(deltas, step), step, mu)
@@ -277,11 +277,11 @@ def _profile(parts, step, n_steps):
 
 
 def _composed(parts, step):
-    """Return the distribution of losses that add up, on a grid."""
+    """Return the privacy loss distribution of composed losses, on a grid."""
     from dp_accounting.pld.privacy_loss_distribution import identity
 
     total = identity(value_discretization_interval=step)
-    # (labels tell nothing here)
+    # labels do not affect the loss, so releases that differ only in them are composed at once
     for part, count in Counter(replace(part, label="") for part in parts).items():
         one = _distribution(part, step)
         total = total.compose(one if count == 1 else one.self_compose(count))
@@ -289,10 +289,10 @@ def _composed(parts, step):
 
 
 def _distribution(loss, step):
-    """Return the distribution of the loss of one release, or of releases about disjoint blocks."""
+    """Return the privacy loss distribution of one release, or of releases about disjoint blocks."""
     n_steps = math.ceil(min(_farthest(loss), LARGEST_LOSS) / step)
     if loss.parts:
-        # the largest of all profiles, at each epsilon
+        # disjoint blocks: the largest profile at each epsilon
         blocks = [_profile(added_losses(part), step, n_steps) for part in loss.parts]
         return _connected(np.max(blocks, axis=0), step)
     epsilons = np.arange(n_steps + 1) * step
@@ -303,7 +303,7 @@ def _distribution(loss, step):
 
 
 def _farthest(loss):
-    """Return where a distribution may end; what lies beyond counts as unbounded."""
+    """Return the upper end of a distribution; larger losses count as unbounded."""
     if loss.parts:
         return math.fsum(map(_farthest, loss.parts))
     if loss.event is None:
