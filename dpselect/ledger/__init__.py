@@ -1,4 +1,4 @@
-"""A privacy budget on disk, and which ledger a release spends from."""
+"""Privacy budgets on disk, and the choice of the ledger that a release spends from."""
 
 from .access import LedgerAccessError
 from .budget_file import how_losses_add_up

@@ -1,4 +1,4 @@
-"""Connections to the file of a ledger, to write it and to read it, and their errors in sentences."""
+"""Connections to the file of a ledger, for writing and reading, with readable errors."""
 
 import os
 import sqlite3
@@ -9,25 +9,25 @@ from pathlib import Path
 from ..utils.processes import lock_that_forks_wait_for
 from .open_blocks import block
 
-# how the name of a file begins that is no ledger yet
+# prefix of the temporary name of a new file
 UNFINISHED = ".dpselect-unfinished-"
-# a process waits this long for the others, in seconds
+# timeout for locks of other processes, in seconds
 PATIENCE = 60.0
-# times of files are no finer than this, in seconds
+# resolution of file modification times, in seconds
 TICK = 0.05
-# A fork waits until no other thread has a file open. What SQLite knows of its locks would be copied
-# with an open connection, and the child would hold none of them: its commits could be lost.
+# A fork waits until no other thread has a file open: the child would inherit an open connection
+# without its locks, so its commits could be lost.
 _at_rest = lock_that_forks_wait_for()
 
 
 class LedgerAccessError(OSError):
-    """The file of a ledger cannot be read or written now; the text is one sentence, without data."""
+    """Raised if the file of a ledger cannot be read or written now; the message has no data."""
 
 
 @block
 def making(path, name):
-    """Yield a connection that alone writes a new file, which will be a ledger by another name."""
-    # SQLite makes the file: to close it here would end the locks of other threads
+    """Yield an exclusive connection to a new file, which gets its name as a ledger later."""
+    # let SQLite create the file: closing a descriptor here would release locks of other threads
     with _explained(name, "made"), _at_rest, closing(_connect(path, "rwc")) as connection:
         _begin_to_write(connection)
         yield connection
@@ -35,7 +35,7 @@ def making(path, name):
 
 @block
 def writing(path):
-    """Yield a connection that alone writes the file of a ledger; what it has not committed is undone."""
+    """Yield an exclusive connection that writes a ledger; uncommitted changes are rolled back."""
     _refuse_what_is_no_ledger(path)
     with _explained(path, "written"), _at_rest, closing(_connect(path, "rw")) as connection:
         _begin_to_write(connection)
@@ -43,14 +43,14 @@ def writing(path):
 
 
 def _begin_to_write(connection):
-    # a reservation is on the disk before its noise is drawn
+    # durability: a reservation must be on disk before its noise is drawn
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("BEGIN IMMEDIATE")
 
 
 @block
 def reading(path):
-    """Yield a connection that reads the file of a ledger as it is now, while others may write it."""
+    """Yield a connection that reads a snapshot of a ledger, while others may write it."""
     _refuse_what_is_no_ledger(path)
     with _explained(path, "read"), _at_rest:
         if os.access(path, os.W_OK) and os.access(os.path.dirname(os.path.realpath(path)), os.W_OK):
@@ -63,7 +63,7 @@ def reading(path):
 
 
 def _read_only(path):
-    """Return a connection to a file in a folder, or of a user, where this process can make no file.
+    """Return a connection to a file where this process can create no files beside it.
 
     While a process has the file open, SQLite keeps what is not yet in it in a second file. If there is
     none before and after the file is copied into memory, and the file was not changed in between,
@@ -75,7 +75,8 @@ def _read_only(path):
             connection.execute("BEGIN")
             return connection
         before = _state(path)
-        if time.time_ns() - before[0] > TICK * 1e9:  # another change would give it another time
+        # only then another change would have changed the modification time
+        if time.time_ns() - before[0] > TICK * 1e9:
             copy = sqlite3.connect(":memory:", isolation_level=None)
             with closing(_connect(path, "ro&immutable=1")) as connection:
                 connection.backup(copy)
@@ -142,7 +143,7 @@ def _why(path, what, error):
 
 
 def refuse_what_is_no_file(path):
-    """Refuse a path at which there can be no file."""
+    """Refuse a path that cannot be a file."""
     if "\0" in path:
         raise ValueError(
             f"The path {path!r} has a NUL in it, so no file can have that name; leave it out."
@@ -165,7 +166,7 @@ def _refuse_what_is_no_ledger(path):
 
 
 def _refuse_second_name(path):
-    """Refuse a hard link: SQLite keeps what is not yet in a file beside it, under its name."""
+    """Refuse a hard link: SQLite keeps its write-ahead log under the name of the file."""
     try:
         names = os.stat(path).st_nlink
         if names > 1:
@@ -182,7 +183,7 @@ def _refuse_second_name(path):
 
 
 def _end_unfinished_names(path):
-    """Take away the name under which this file was made; its maker does that too, or has died."""
+    """Remove the temporary name of this file: its maker removes it too, unless it has died."""
     for other in Path(os.path.realpath(path)).parent.glob(f"{UNFINISHED}*"):
         with suppress(FileNotFoundError):
             if other.samefile(path):
@@ -190,7 +191,7 @@ def _end_unfinished_names(path):
 
 
 def no_ledger(path):
-    """Return the error about a file that is no ledger."""
+    """Return the error for a file that is no ledger."""
     return ValueError(
         f"The file at {path} is no ledger, or one that was cut, so nothing can be counted in it; "
         "restore it, or give the path of a ledger or of no file."

@@ -1,4 +1,4 @@
-"""Checks of what is entered in a ledger."""
+"""Validate what is entered in a ledger."""
 
 import getpass
 
@@ -6,15 +6,15 @@ from ..accounting.privacy_loss import PERSONS_INSTEAD, Adjacency
 
 
 def account():
-    """Return the name of the account, for an entry of nobody else."""
+    """Return the name of the user's account, the default author of entries."""
     try:
         return getpass.getuser().encode(errors="replace").decode()
-    except (OSError, KeyError, ImportError):  # an account without a name
+    except (OSError, KeyError, ImportError):  # the operating system has no name for this account
         return "unknown"
 
 
 def check_text(name, text):
-    """Refuse what is no text, or one that the file cannot keep."""
+    """Refuse a value that is not text, or that the file cannot store."""
     if not isinstance(text, str):
         raise TypeError(
             f"{name} must be a text, not a {type(text).__name__}, because people read it in the "
@@ -38,7 +38,7 @@ def check_unit(rows_per_person, adjacency):
 
 
 def in_unit(loss, file, rows_per_person):
-    """Return a loss as one of the ledger's unit, or refuse it."""
+    """Convert a loss to the unit of the ledger, or refuse it."""
     if loss.adjacency == file.adjacency:
         return loss
     instead = f"use a ledger that was made with adjacency={loss.adjacency!r}, for these records alone"

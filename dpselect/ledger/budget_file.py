@@ -1,4 +1,4 @@
-"""The file of a ledger: one budget and its entries, each change a transaction of SQLite.
+"""The file of a ledger: one budget and its entries; each change is one SQLite transaction.
 
 SQLite orders the transactions of all processes of a machine, and undoes what a process had not
 finished when it died. Amounts add up as the decimals that they print as, in exact fractions. What
@@ -20,9 +20,9 @@ from .access import UNFINISHED, making, no_ledger, reading, refuse_what_is_no_fi
 from .amounts import exact, exact_sum, fits, left_of
 from .open_blocks import block
 
-# marks an SQLite file as a ledger of this form
+# application id that marks an SQLite file as a ledger
 APPLICATION_ID, VERSION = 0x44505345, 5
-# by what share amounts that are the same may differ
+# relative rounding error of equal amounts
 DUST = Fraction(1, 2**45)
 SCHEMA = """
 CREATE TABLE budget (epsilon TEXT NOT NULL, delta TEXT NOT NULL, adjacency TEXT NOT NULL,
@@ -49,13 +49,13 @@ COLUMNS = (
     "committed_at",
     "statement",
 )
-# by path, the sums in a file that this process has last seen to be those of its entries
+# path -> state of the file when this process last verified its sums
 _seen: dict[str, tuple[str, str, int | None]] = {}
 
 
 @block
 def transaction(path):
-    """Yield the BudgetFile of a ledger, on which all or nothing is done, alone among all processes."""
+    """Yield the BudgetFile of a ledger in an exclusive, atomic transaction."""
     with writing(path) as connection:
         _check_form(connection, path)
         yield BudgetFile(connection, path)
@@ -64,7 +64,7 @@ def transaction(path):
 
 @block
 def snapshot(path):
-    """Yield the BudgetFile of a ledger, to read it as it is now."""
+    """Yield a snapshot of the BudgetFile of a ledger, for reading."""
     with reading(path) as connection:
         _check_form(connection, path)
         yield BudgetFile(connection, path)
@@ -72,14 +72,16 @@ def snapshot(path):
 
 @block
 def new_file(path, epsilon, delta, adjacency, law):
-    """Make a ledger at `path`, and yield its BudgetFile in the transaction that makes it.
+    """Create a ledger at `path`, and yield its BudgetFile in the transaction that creates it.
 
     The file gets its name when it is whole, and only if no file has it, before and after the block:
     whatever is at `path`, an empty file too, was put there by somebody, and may be what is left of
     a ledger.
     """
     refuse_what_is_no_file(path)
-    path = os.path.realpath(path)  # what a symbolic link stands for
+    path = os.path.realpath(
+        path
+    )  # SQLite keeps its journal beside the real file, not beside a symbolic link
     folder = os.path.dirname(path)
     if not os.path.isdir(folder):
         raise FileNotFoundError(
@@ -89,7 +91,7 @@ def new_file(path, epsilon, delta, adjacency, law):
     made = os.path.join(folder, f"{UNFINISHED}{secrets.token_hex(16)}")
     try:
         with making(made, path) as connection:
-            # one statement after another: a script would end the transaction
+            # not executescript(), which would commit the transaction
             for statement in filter(str.strip, SCHEMA.split(";")):
                 connection.execute(statement)
             connection.execute(
@@ -100,7 +102,7 @@ def new_file(path, epsilon, delta, adjacency, law):
             connection.execute(f"PRAGMA user_version = {VERSION}")
             yield BudgetFile(connection, path)
             connection.execute("COMMIT")
-            # readers and one writer do not wait for each other; a property of the file from now on
+            # so that readers and one writer do not block each other; it is a lasting property of the file
             connection.execute("PRAGMA journal_mode = WAL")
         _refuse_to_replace(path)
         _give_name(made, path)
@@ -110,7 +112,7 @@ def new_file(path, epsilon, delta, adjacency, law):
 
 
 class BudgetFile:
-    """What can be done within one transaction."""
+    """Operations on a ledger within one transaction."""
 
     def __init__(self, connection, path):
         self._connection = connection
@@ -118,7 +120,7 @@ class BudgetFile:
 
     @property
     def budget(self):
-        """(Fraction, Fraction) : epsilon and delta in all."""
+        """(Fraction, Fraction) : Total epsilon and delta."""
         budget = self._amounts("SELECT epsilon, delta FROM budget")
         if not (0 < budget[0] and 0 <= budget[1] < 1):
             raise self._was_changed("there is no such budget as it states")
@@ -131,7 +133,7 @@ class BudgetFile:
 
     @property
     def law(self):
-        """Sum or RenyiFilter : What counts of a loss, and how much of it there may be."""
+        """Sum or RenyiFilter : Filter that decides how losses count, and when the budget is spent."""
         try:
             law = of_text(self._row("SELECT law FROM budget")[0])
         except (ValueError, TypeError, KeyError, AttributeError):
@@ -142,12 +144,12 @@ class BudgetFile:
 
     @property
     def spent(self):
-        """(Fraction, Fraction) : The amounts that count, with what is reserved."""
+        """(Fraction, Fraction) : The amounts that count, reservations included."""
         self.check_sums()
         return self._amounts("SELECT spent, spent_delta FROM budget")
 
     def check_sums(self):
-        """Refuse a file that states to be spent what is not the sum of its entries."""
+        """Refuse a file whose stated sums are not those of its entries."""
         state = self._state()
         if _seen.get(self.path) != state:
             spent, law = self._amounts("SELECT spent, spent_delta FROM budget"), self.law
@@ -164,7 +166,7 @@ class BudgetFile:
         return self._row("SELECT spent, spent_delta, (SELECT max(id) FROM entries) FROM budget")
 
     def _sums(self):
-        # most amounts occur often: SQLite counts them, in the index alone
+        # amounts repeat, so let SQLite group them, from the index alone
         found = self._connection.execute(
             "SELECT counted, counted_delta, count(*) FROM entries GROUP BY counted, counted_delta"
         ).fetchall()
@@ -190,7 +192,7 @@ class BudgetFile:
         )
 
     def affords(self, loss):
-        """Tell whether a loss fits into what is left."""
+        """Return whether a loss fits into the remaining budget."""
         if loss.epsilon == math.inf:
             return False
         law = self.law
@@ -206,7 +208,7 @@ class BudgetFile:
         return law.reservable(tuple(map(left_of, map(exact, law.limits), self.spent)))
 
     def enter(self, label, user, loss, committed):
-        """Write an entry of what is reserved, or committed at once, and return its id and token."""
+        """Add an entry, reserved or committed at once, and return its id and token."""
         token, now, counted = secrets.token_hex(16), time.time(), self.law.amounts(loss)
         spent = self.spent
         came_out = (*_committed(loss), now) if committed else (None,) * 5
@@ -230,7 +232,7 @@ class BudgetFile:
         return row, token
 
     def commit(self, row, token, loss):
-        """Put what came out in the place of what was reserved, once, and no more than that."""
+        """Replace a reservation by the loss of the outcome, once, and by no larger one."""
         found = self._connection.execute(
             "SELECT reserved_epsilon, reserved_delta, committed_at, counted, counted_delta FROM entries"
             " WHERE id = ? AND token = ?",
@@ -251,7 +253,7 @@ class BudgetFile:
         if loss.kind == KINDS[0] or law.counts_outcomes:
             came_out = law.amounts(loss)
         spent, more = self.spent, [exact(new) - exact(old) for new, old in zip(came_out, counted)]
-        # (parts of a very large loss may round up, by less than amounts are rounded up)
+        # parts of a very large loss may round up, by less than the tolerance of amounts
         over = any(each > DUST * exact(old) for each, old in zip(more, counted))
         if loss.epsilon > epsilon or loss.delta > delta or over:
             raise ValueError(
@@ -264,14 +266,14 @@ class BudgetFile:
             " counted = ?, counted_delta = ? WHERE id = ?",
             (*_committed(loss), time.time(), *came_out, row),
         )
-        if loss.kind == KINDS[0]:  # else only what was reserved holds for all outcomes
+        if loss.kind == KINDS[0]:  # of an ex-post loss, only the reservation holds for all outcomes
             self._connection.execute(
                 "UPDATE entries SET statement = ? WHERE id = ?", (_statement(loss), row)
             )
         self._add(spent, more)
 
     def copy(self, entry):
-        """Write an entry of another file as it is, by its values in COLUMNS."""
+        """Add an entry of another file unchanged, given by its values in COLUMNS."""
         values = dict(zip(COLUMNS, entry))
         spent, counted = self.spent, self.law.amounts(counted_loss(values, self.law))
         marks = ", ".join("?" * (len(COLUMNS) + 3))
@@ -284,32 +286,32 @@ class BudgetFile:
 
     @property
     def counted(self):
-        """list of (float, float) : What each entry adds to the amounts that count, in their order."""
+        """list of (float, float) : The amounts by which each entry counts, in order."""
         return self._connection.execute(
             "SELECT counted, counted_delta FROM entries ORDER BY id"
         ).fetchall()
 
     @property
     def entries(self):
-        """list of tuple : All entries in their order, by COLUMNS."""
+        """list of tuple : All entries in order, by COLUMNS."""
         return self._connection.execute(
             f"SELECT {', '.join(COLUMNS)} FROM entries ORDER BY id"
         ).fetchall()
 
     def _add(self, spent, more):
-        """Write the sums after one more entry, or a changed one."""
+        """Update the sums for a new or changed entry."""
         self._connection.execute(
             "UPDATE budget SET spent = ?, spent_delta = ?",
             tuple(str(old + exact(new)) for old, new in zip(spent, more)),
         )
-        _seen[self.path] = self._state()  # (if it is undone, the file says something else)
+        _seen[self.path] = self._state()  # after a rollback the state differs, and is verified again
 
     def _row(self, query):
         return self._connection.execute(query).fetchone()
 
 
 def how_losses_add_up(ledger):
-    """Return what the amounts of a ledger mean, and what was spent after each entry, in epsilon."""
+    """Return the meaning of the amounts of a ledger, and the epsilon spent after each entry."""
     with snapshot(ledger.path) as file:
         law, counted = file.law, file.counted
     so_far = zip(*(accumulate(amounts) for amounts in zip(*counted)))
@@ -317,7 +319,7 @@ def how_losses_add_up(ledger):
 
 
 def counted_loss(values, law):
-    """Return the loss of which a law counts the amounts, by the values of an entry in COLUMNS."""
+    """Return the loss whose amounts count, given the values of an entry in COLUMNS."""
     if values["kind"] == KINDS[1] and law.counts_outcomes:
         return PrivacyLoss(values["epsilon"], values["delta"])
     return PrivacyLoss.from_dict(json.loads(values["statement"]))
@@ -328,13 +330,13 @@ def _committed(loss):
 
 
 def _statement(loss):
-    """Return how a loss is made up, and what is known of its parts, as text."""
+    """Return the statement of a loss, with its parts and events, as text."""
     return json.dumps(loss.to_dict())
 
 
 def _refuse_to_replace(path):
     left = [path + ending for ending in ("-wal", "-journal") if os.path.exists(path + ending)]
-    # asked for last: another process may have made it in between
+    # check this last: another process may have created the file in between
     if os.path.exists(path):
         raise FileExistsError(
             f"There is a file at {path}, whose entries would be lost or counted twice; give a path "
@@ -348,18 +350,18 @@ def _refuse_to_replace(path):
 
 
 def _give_name(made, path):
-    """Give a whole file its name, unless another file has it."""
+    """Give a complete file its name, unless another file has it."""
     try:
         os.link(made, path)
         os.unlink(made)
     except FileExistsError:
         raise
     except OSError:
-        # no hard links here: who comes in between finds an empty file, and is refused
+        # a file system without hard links: a process that comes in between finds an empty file, and is refused
         open(path, "x").close()
         os.replace(made, path)
     if hasattr(os, "O_DIRECTORY"):
-        # the name is on the disk before anything is spent
+        # sync the directory, so that the name is on disk before anything is spent
         folder = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY)
         try:
             os.fsync(folder)

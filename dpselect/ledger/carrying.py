@@ -1,4 +1,4 @@
-"""Estimators that are pickled while a ledger is open take along which one: no fit is free by travel.
+"""Pickled estimators keep the ledger that was open, so fits in workers are charged.
 
 Processes that fit for another one (joblib's, Dask's) get pickles of estimators. So a pickle says
 what was open where it was made, and a fit of what was unpickled spends from there.
@@ -20,17 +20,17 @@ from ..utils.processes import this_process
 from .open_blocks import block
 from .spending import Origin, coming_from, has_ended, open_here, opener
 
-# an attribute of what was unpickled
+# attribute of an unpickled estimator: its Origin
 ORIGIN = "_origin"
-# an attribute of what is about to be pickled as a part of a fitted estimator
+# attribute of an estimator that is about to be pickled as a part of a fitted one
 WITHHELD = "_withheld"
-# the process that opened what a fitted estimator does not tell, while that is copied for a pickle
+# the process whose open ledger is withheld, while a fitted estimator is copied for its pickle
 _withheld = ContextVar("withheld", default="")
 
 
 @block
 def where_it_came_from(estimator):
-    """Do something under the ledger and in the mode in which an estimator was pickled, if it was."""
+    """Enter the ledger and the mode in which an estimator was pickled, if it was."""
     origin = vars(estimator).get(ORIGIN)
     with ExitStack() as stack:
         if origin is not None:
@@ -40,7 +40,7 @@ def where_it_came_from(estimator):
 
 
 class CarriesLedgerMixin:
-    """An estimator whose pickles carry the ledger that is open, and strict mode.
+    """Mixin for estimators whose pickles carry the open ledger, and strict mode.
 
     It comes before ``BaseEstimator``. What is unpickled spends from that ledger when it is fitted, and
     so do its clones; a parameter `ledger`, and a ledger that the fitting thread has opened, come
@@ -63,12 +63,14 @@ class CarriesLedgerMixin:
         return (_arrive, (origin, make, arguments), state, *rest)
 
     def _origin_now(self):
-        """Return what a pickle that is made now has to tell."""
+        """Return the Origin to store in a pickle that is made now."""
         withheld = vars(self).get(WITHHELD)
         if withheld is None and _is_fitted(self):
             withheld = opener() or vars(self).get(ORIGIN, Origin()).withheld
         if withheld is None and has_ended(vars(self).get(ORIGIN, Origin())):
-            withheld = this_process().identity  # it came back, as a part of what may be a release
+            withheld = (
+                this_process().identity
+            )  # it came back from a worker, maybe as a part of a release
         if withheld is not None:
             return Origin(withheld=withheld)
         with where_it_came_from(self):
@@ -85,7 +87,7 @@ class CarriesLedgerMixin:
 
     @property
     def __sklearn_clone__(self) -> Callable[[], Any]:
-        """What `sklearn.base.clone` calls, of an estimator that was sent here."""
+        """Hook for `sklearn.base.clone`, which keeps the Origin of an unpickled estimator."""
         if ORIGIN not in vars(self):
             raise AttributeError(f"{type(self).__name__} object has no __sklearn_clone__.")
         return self._clone_with_origin
@@ -107,7 +109,7 @@ def _is_fitted(estimator):
 
 
 def _told_nothing(state, process):
-    """Copy a state such that the estimators in it, which need not be fitted, tell no ledger either."""
+    """Copy a state without the ledgers of the estimators in it, which need not be fitted."""
     before = _withheld.set(process)
     try:
         return deepcopy(state)
@@ -123,7 +125,7 @@ def _copied(estimator, reduced, copied):
 
 
 def _arrive(origin, make, arguments):
-    """Make an object, of which the pickle tells the state apart, and note where it came from."""
+    """Make an unpickled object, whose state follows, and store its Origin."""
     estimator = make(*arguments)
     if origin.withheld != this_process().identity:
         vars(estimator)[ORIGIN] = origin

@@ -16,7 +16,7 @@ TIMES = ("reserved_at", "committed_at")
 
 @dataclass(frozen=True)
 class LedgerEntry:
-    """One reservation, and what was committed.
+    """One reservation, and the loss that was committed for it.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class LedgerEntry:
 
     @classmethod
     def of(cls, row: Iterable[Any]) -> Self:
-        """Return the entry of a row by COLUMNS."""
+        """Return the entry for a row by COLUMNS."""
         values = dict(zip(COLUMNS, row))
         if values["committed_at"] is None:
             values |= {
@@ -82,7 +82,7 @@ class LedgerEntry:
 
 @lru_cache(maxsize=256)
 def _loss_of(text):
-    # most entries state what others do
+    # cached: most entries have equal statements
     return PrivacyLoss.from_dict(json.loads(text))
 
 

@@ -1,4 +1,4 @@
-"""A ledger as text, and back: entries are what `to_json` can have written, or are refused."""
+"""Export of a ledger as JSON, and import that refuses entries that `to_json` cannot have written."""
 
 import json
 import math
@@ -33,7 +33,7 @@ def write_json(budget, adjacency, law, rows):
 
 
 def read_json(text):
-    """Return budget, adjacency, law and rows by COLUMNS, or refuse what `to_json` has not written."""
+    """Return budget, adjacency, filter and rows by COLUMNS, or refuse what `to_json` has not written."""
     try:
         given = json.loads(text)
         budget = _number(given["epsilon"]), _number(given["delta"])
@@ -60,7 +60,7 @@ def read_json(text):
 
 
 def _row(entry, adjacency):
-    """Return the values of an entry by COLUMNS; whatever is stored is a number, a text or None."""
+    """Return the values of an entry by COLUMNS; each value is a number, a text or None."""
     reserved = PrivacyLoss(_number(entry["reserved_epsilon"]), _number(entry["reserved_delta"]))
     values = dict.fromkeys(COLUMNS) | {
         "id": entry["id"],
@@ -104,7 +104,7 @@ def _iso(time):
 
 def _seconds(text):
     time = datetime.fromisoformat(_text(text))
-    if time.utcoffset() is None:  # it would be another time elsewhere
+    if time.utcoffset() is None:  # without a time zone it means another time elsewhere
         raise ValueError
     return time.timestamp()
 
@@ -112,5 +112,5 @@ def _seconds(text):
 def _text(value):
     if not isinstance(value, str):
         raise TypeError
-    value.encode()  # half of a surrogate pair cannot be stored
+    value.encode()  # raises for lone surrogates, which cannot be stored
     return value

@@ -1,4 +1,4 @@
-"""Ledgers of estimators whose releases are paid for by another estimator or function."""
+"""Ledgers of estimators whose releases are charged to another estimator or function."""
 
 from ..config import warn_caller
 from ..exceptions import PrivacyLeakWarning
@@ -6,7 +6,7 @@ from .spending import current_ledger, is_included
 
 
 def refuse_inner_ledger(estimator, payer):
-    """Refuse an estimator, or a step of it, that has a ledger where only `payer`, a "search", pays."""
+    """Refuse a ledger of an estimator or step where only `payer`, a "search", is charged."""
     for name in _inner_ledgers(estimator):
         raise ValueError(
             f"{name} is given, but what a {payer} trains is paid for once, as a whole, and not by "
@@ -15,7 +15,7 @@ def refuse_inner_ledger(estimator, payer):
 
 
 def warn_if_nobody_pays(release, model, name):
-    """Warn if no ledger pays for a release about a model that was fitted with one."""
+    """Warn if no ledger is charged for a release about a model that was fitted with one."""
     if current_ledger(release) is None and not is_included() and _inner_ledgers(model):
         warn_caller(
             f"{name} was given no ledger, and none is open, while the {type(model).__name__} has one, "
@@ -27,7 +27,7 @@ def warn_if_nobody_pays(release, model, name):
 def _inner_ledgers(estimator):
     try:
         params = getattr(estimator, "get_params", dict)()
-    except AttributeError:  # a model of others that keeps what it was given by other names
+    except AttributeError:  # a third-party model that does not store its parameters under their names
         return []
     return [
         name

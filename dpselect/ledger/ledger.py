@@ -1,4 +1,4 @@
-"""A budget for one data set, kept on disk, that many processes may spend from.
+"""A privacy budget for one data set, kept on disk and shared by processes.
 
 What the loss of a release is, is not known before its noise is drawn, and a process can die in
 between. So a loss is *reserved* before any noise is drawn, and *committed* when the release is
@@ -117,7 +117,7 @@ class PrivacyLedger:
     ) -> None:
         self.path, self.rows_per_person = str(Path(path).absolute()), rows_per_person
         if rows_per_person is not None:
-            PrivacyLoss(0.0).for_persons(rows_per_person)  # refuses what is no number of rows
+            PrivacyLoss(0.0).for_persons(rows_per_person)  # for its check of the number of rows
         self.label, self.user = label, user
         for name, text in (("label", label), ("user", "" if user is None else user)):
             check_text(name, text)
@@ -175,7 +175,7 @@ class PrivacyLedger:
         *,
         adjacency: Adjacency | str = Adjacency.REPLACE_RECORD,
     ) -> "Reservation":
-        """Set a loss aside, before noise is drawn.
+        """Reserve a loss, before noise is drawn.
 
         Parameters
         ----------
@@ -255,7 +255,7 @@ class PrivacyLedger:
             return file.enter(label, self.user or account(), loss, committed)
 
     def remaining(self) -> tuple[float, float]:
-        """Return what is left.
+        """Return the remaining budget.
 
         Returns
         -------
@@ -266,7 +266,7 @@ class PrivacyLedger:
             return file.left
 
     def spent(self) -> tuple[float, float]:
-        """Return what was spent, uncommitted reservations in full.
+        """Return the spent budget; uncommitted reservations count in full.
 
         Returns
         -------
@@ -278,7 +278,7 @@ class PrivacyLedger:
             return _guarantee(file)
 
     def total(self, delta: float) -> float:
-        """Return what all releases together have cost, at a delta: at most their sum.
+        """Return the total epsilon of all releases at a delta: at most their sum.
 
         Parameters
         ----------
@@ -316,7 +316,7 @@ class PrivacyLedger:
 
     @property
     def budget(self) -> tuple[float, float]:
-        """(float, float) : epsilon and delta in all."""
+        """(float, float) : Total epsilon and delta."""
         with snapshot(self.path) as file:
             epsilon, delta = map(float, file.budget)
             return epsilon, delta
@@ -334,7 +334,7 @@ class PrivacyLedger:
             return file.adjacency
 
     def history(self) -> list[LedgerEntry]:
-        """Return all entries in their order.
+        """Return all entries in order.
 
         Returns
         -------
@@ -357,7 +357,7 @@ class PrivacyLedger:
 
     @classmethod
     def from_json(cls, text: str, path: PathLike) -> Self:
-        """Make a ledger with the budget and history that `to_json` returned.
+        """Create a ledger with the budget and history that `to_json` returned.
 
         Parameters
         ----------
@@ -417,7 +417,7 @@ class PrivacyLedger:
 
 @dataclass(frozen=True)
 class Reservation:
-    """A loss that was set aside, and counts as spent until what came out is committed.
+    """A reserved loss, which counts as spent until the loss of the outcome is committed.
 
     Attributes
     ----------
@@ -437,7 +437,7 @@ class Reservation:
     rows_per_person: int | None = None
 
     def commit(self, loss: PrivacyLoss) -> None:
-        """Count what came out in place of what was reserved.
+        """Replace the reserved loss by that of the outcome.
 
         Parameters
         ----------

@@ -1,10 +1,10 @@
-"""Files of ledgers, told from others by what they hold, whatever their names are."""
+"""Recognise the files of ledgers by their contents, whatever their names are."""
 
 import os
 
 from ..utils.type_aliases import PathLike
 
-# how SQLite begins a database, its write-ahead log (in two byte orders), and a journal
+# magic bytes of an SQLite database, its write-ahead log (two byte orders), and its journal
 BEGINNINGS = (
     b"SQLite format 3\0",
     b"\x37\x7f\x06\x82",
@@ -15,7 +15,7 @@ BESIDE = ("-wal", "-shm", "-journal")
 
 
 def is_of_a_ledger(path: PathLike) -> bool:
-    """Tell whether a path leads to a ledger, or to a file that SQLite keeps beside one.
+    """Return whether a path is that of a ledger, or of a file that SQLite keeps beside one.
 
     Another database of SQLite counts as a ledger: what it holds may be one of an older version.
 
@@ -42,10 +42,10 @@ def is_of_a_ledger(path: PathLike) -> bool:
 
 
 def _is_of_sqlite(path):
-    if not os.path.isfile(path):  # a pipe would be waited for
+    if not os.path.isfile(path):  # opening a pipe would block
         return False
     try:
         with open(path, "rb") as stream:
             return stream.read(16).startswith(BEGINNINGS)
-    except OSError:  # what cannot be read may be anything
+    except OSError:  # unreadable, so treat it as a ledger
         return True

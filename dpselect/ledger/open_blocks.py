@@ -1,4 +1,4 @@
-"""Context managers that end when their ``with`` block is left, wherever an interrupt comes.
+"""Context managers that end with their ``with`` block, wherever an interrupt comes.
 
 Ctrl-C can come before the first line of an `__exit__`, which is then not called again, and the
 traceback keeps alive what contextlib would have closed. But Python looks up the `__exit__` of a block
@@ -15,14 +15,14 @@ from typing import Any
 
 
 class _Here(threading.local):
-    """Blocks of this thread that are about to be entered."""
+    """Blocks that this thread is about to enter."""
 
     def __init__(self):
         self.next = []
 
 
 _here = _Here()
-# managers of which `__enter__` alone was called, each with its thread and its block
+# managers whose `__enter__` was called without `__exit__` yet, with thread and block
 _by_hand: list[tuple[int, object, "_Block"]] = []
 
 
@@ -50,10 +50,10 @@ class Exit:
 
 
 def entered(manager, begin, end, close):
-    """Begin a block of a manager, which `end` ends, called as an `__exit__` is, or else `close`."""
+    """Enter a block of a manager; `end` is called as an `__exit__` is, or else `close`."""
     while _here.next:
         block = _here.next.pop()
-        if block.watch is not None:  # else its __exit__ was looked up and dropped
+        if block.watch is not None:  # None if `end` has run: then `__exit__` was only looked up
             block.end, block.close = end, close
             return begin()
     yielded, block = begin(), _Block()
@@ -64,19 +64,19 @@ def entered(manager, begin, end, close):
 
 def _leave(manager, block, *exception):
     if block.end is None:
-        # its own, as they may end in any order, and in any thread
+        # one stack for each: they may end in any order, and in any thread
         own = [entry for entry in _by_hand if entry[1] == manager]
         here = [entry for entry in own if entry[0] == threading.get_ident()]
         entry = (here or own)[-1]
         _by_hand.remove(entry)
         block = entry[2]
     swallowed = block.end(*exception[-3:])  # ExitStack puts the manager first
-    block.watch = None  # nothing is left to do when this is dropped
+    block.watch = None  # already ended, so nothing is to be done when this is garbage collected
     return swallowed
 
 
 def block(function):
-    """Make a context manager of a function with a `yield`, as `contextlib.contextmanager` does."""
+    """Make a context manager from a generator function, as `contextlib.contextmanager` does."""
 
     @wraps(function)
     def made(*args, **kwargs):

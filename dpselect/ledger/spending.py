@@ -1,4 +1,4 @@
-"""Which ledger a release spends from: the ledger of an estimator, or the one that is open."""
+"""Find the ledger that a release spends from: that of the estimator, or the open one."""
 
 import os
 import threading
@@ -12,25 +12,25 @@ from ..noise.generators import noise_is_drawn_since, noise_mark
 from ..utils.processes import lock_that_forks_wait_for, this_process
 from .open_blocks import block
 
-# what this thread has opened, the innermost last
+# ledgers that this thread has opened, the innermost last
 _opened = ContextVar("opened ledgers", default=())
-# blocks whose releases are part of one that spends as a whole, or are none at all: weak references to
-# locks, each of which is held as long as its block lasts, by that block alone
+# blocks whose fits are charged as a part of another release, or are no releases: weak references to
+# locks, each held by its block alone while the block lasts
 _included = ContextVar("included", default=())
-# the Spending of the release that is being made here
+# the Spending of the enclosing release
 _whole = ContextVar("whole", default=None)
-# what any thread has opened: a worker thread spends from its parent's
+# ledgers that any thread has opened: a worker thread spends from its parent's
 _everywhere: list["Opening"] = []
-# where the estimator was pickled that is fitted
+# the Origin of the unpickled estimator that is being fitted
 _origin = ContextVar("origin", default=None)
-# paths of all that this process has opened, ended or not
+# paths of all ledgers that this process has ever opened
 _once_open: set[str] = set()
 _lock = lock_that_forks_wait_for()
 
 
 def _begin_after_fork():
     _once_open.clear()
-    # a process of a pool outlives what its first task was part of
+    # a pool process outlives the release that its first task was a part of
     _included.set(())
 
 
@@ -39,7 +39,7 @@ if hasattr(os, "register_at_fork"):
 
 
 class Opening:
-    """One ``with ledger:``, from its beginning to its end, in one process.
+    """One ``with ledger:`` block of one process.
 
     `around` is what the same thread had opened before, and which pays for nothing meanwhile.
     """
@@ -48,10 +48,10 @@ class Opening:
         self.ledger, self.around, self.process = ledger, _opened.get(), this_process().identity
 
     def begin(self):
-        """Let releases spend from the ledger, which is returned."""
+        """Open the ledger for releases, and return it."""
         with _lock:
             # The file for other processes is written before the ledger opens, and removed after it has
-            # closed: an interrupt in between leaves fits that count.
+            # closed: after an interrupt in between, fits are still charged.
             _tell([*_opened_here(), self])
             _once_open.add(self.ledger.path)
             _everywhere.append(self)
@@ -59,7 +59,7 @@ class Opening:
         return self.ledger
 
     def end(self, *exception):
-        """End it, also if that was begun before, and interrupted."""
+        """Close the ledger, also if `begin` was interrupted."""
         # a generator may close in another thread, or after what was opened later
         with _lock:
             _everywhere[:] = [other for other in _everywhere if other is not self]
@@ -69,7 +69,7 @@ class Opening:
 
 @dataclass(frozen=True)
 class Origin:
-    """What was open where an estimator was pickled.
+    """The ledgers that were open where an estimator was pickled.
 
     `ledgers` are the paths of those that may pay; of several, it is not known which one does.
     `withheld` is the process that had opened one which is not told, or "". `strict` is whether
@@ -86,23 +86,23 @@ def _tell(openings):
 
 
 def _opened_here():
-    """What threads of this process have opened, without what it inherited when it was forked."""
+    """Return the open ledgers of this process's threads, without those inherited by a fork."""
     return [opening for opening in _everywhere if opening.process == this_process().identity]
 
 
 def _innermost(openings):
-    """Paths of openings, without those that pay for nothing meanwhile."""
+    """Return the paths of openings that no inner one has suspended."""
     around = {outer for opening in openings for outer in opening.around}
     return {opening.ledger.path for opening in openings if opening not in around}
 
 
 def _open_now():
-    """Paths of what is open in any thread, or in a process that this one descends from."""
+    """Return the paths of ledgers that are open in any thread, or in a parent process."""
     return _innermost(_opened_here()).union(*this_process().told("ledgers"))
 
 
 def _may_pay(origin):
-    """Paths of the ledgers that may pay for a release here; of several, it is not known which does."""
+    """Return the paths of the ledgers that may be charged here; of several, it is not known which."""
     with _lock:
         now, inherited = _open_now(), _innermost(_everywhere)
         if _opened.get():
@@ -114,13 +114,13 @@ def _may_pay(origin):
         return set(origin.ledgers)
     if not _opened.get():
         return now or inherited
-    # What a fork or a task inherited, and has ended where it was opened: a process of a pool goes on
-    # to work for what was opened later.
+    # The inherited ledger has been closed in the process that opened it: a pool process goes on to
+    # work for ledgers that are opened later.
     return now | inherited
 
 
 def has_ended(origin):
-    """Tell whether this process had opened a ledger of an Origin, and no block with it lasts."""
+    """Return whether this process had opened a ledger of an Origin, and has closed it."""
     with _lock:
         here = {opening.ledger.path for opening in _everywhere}
         open_still = here.union(*this_process().told("ledgers"))
@@ -135,14 +135,14 @@ def open_here():
 
 
 def opener():
-    """Return the process that has opened what is open in this one's memory, or ""."""
+    """Return the process that opened the ledger that is open in this one's memory, or ""."""
     with _lock:
         return _everywhere[-1].process if _everywhere else ""
 
 
 @block
 def coming_from(origin):
-    """Spend from what was open where an estimator was pickled, unless one is opened here."""
+    """Spend from the ledger that was open where an estimator was pickled, unless one is open here."""
     before = _origin.set(origin)
     try:
         yield
@@ -187,7 +187,7 @@ def current_ledger(owner=None):
 
 
 def _opened_elsewhere(path):
-    """Return the ledger at a path that other threads of this process have opened, if all as one."""
+    """Return the ledger at a path that other threads have opened, if all with the same settings."""
     with _lock:
         opened = [o.ledger for o in _opened_here() if o.ledger.path == path]
     said = {(ledger.rows_per_person, ledger.label, ledger.user) for ledger in opened}
@@ -207,7 +207,7 @@ def _ledger_at(path):
 
 
 def without_spending():
-    """Return what spends nothing in a ``with`` block: for fits that are not released, or included.
+    """Return a context manager for fits that are not released, or that another release includes.
 
     Other threads and processes do not know of it: enter it there.
     """
@@ -218,7 +218,7 @@ def without_spending():
 
 
 def is_included():
-    """Tell whether releases of this thread are part of another one, or none at all."""
+    """Return whether releases of this thread are charged as a part of another one, or not at all."""
     return bool(_included_now())
 
 
@@ -227,7 +227,7 @@ def _included_now():
 
 
 class Spending:
-    """What a release has cost so far, in the ledger that pays for it, if one does."""
+    """The cost of a release so far, in the ledger that is charged, if there is one."""
 
     def __init__(self, reservation, whole=None):
         self.reservation, self.whole = reservation, whole
@@ -235,9 +235,9 @@ class Spending:
         self._mark = noise_mark()
 
     def begin(self):
-        """Say that something may have come out: from here on a failure has its price.
+        """Mark the release as started: from now on a failing fit is charged in full.
 
-        So has that of the whole which this release is a part of.
+        This holds for every enclosing reservation, too.
         """
         self._begun = True
         if self.whole is not None:
@@ -248,7 +248,7 @@ class Spending:
         return self._begun or noise_is_drawn_since(self._mark)
 
     def commit(self, loss):
-        """Count what came out. Nothing else can come out under this reservation."""
+        """Commit the loss of the outcome, and end the reservation."""
         reservation, self.reservation = self.reservation, None
         if reservation is not None:
             reservation.commit(loss)
@@ -256,7 +256,7 @@ class Spending:
 
 @block
 def spending(owner, most):
-    """Reserve a loss for what the block releases; what the block itself spends is included.
+    """Reserve a loss for a block of code, which includes the losses of fits inside of it.
 
     `owner` makes the release, and `most` is the largest PrivacyLoss that can come out. If the
     ledger has less left, the block is not entered. The Spending is committed by the block, or else
@@ -267,7 +267,9 @@ def spending(owner, most):
     reservation = None
     if ledger is not None:
         if ledger.rows_per_person is not None and most.adjacency.unit == "record":
-            most.for_persons(ledger.rows_per_person)  # refuses what could not be counted in the end
+            most.for_persons(
+                ledger.rows_per_person
+            )  # refuse now a loss that could not be converted at the end
         reservation = ledger.reserve(
             most.epsilon, most.delta, label=most.label, adjacency=most.adjacency
         )
@@ -278,7 +280,7 @@ def spending(owner, most):
             yield charge
         except BaseException:
             if not charge.begun:
-                # where this does not work, the reservation stays, and the first error is told
+                # if this fails, the reservation stays, and the first error is raised
                 with suppress(Exception):
                     charge.commit(PrivacyLoss(0.0, adjacency=most.adjacency))
             raise
