@@ -1,4 +1,4 @@
-"""What accuracy-first searches share: models at a sequence of noise levels, and their errors.
+"""The accuracy form of an estimator: its models at a sequence of noise levels, and their errors.
 
 A private model is often a statistic of the records plus noise, and a function of the sum.
 Such a model can be had at every epsilon of a grid, from the most private one on, either
@@ -37,7 +37,7 @@ from ..utils.validation import check_choice
 
 @dataclass(frozen=True)
 class NoiseLevels:
-    """How noise goes from one epsilon to the next.
+    """A public sequence of noise levels, by epsilon.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class NoiseLevels:
 
     @cached_property
     def _rho(self):
-        # the bound is tightest at one time, fixed in advance: that of the middle of the grid
+        # the bound is tightest at one time, fixed in advance: the middle of the grid of epsilons
         middle = math.sqrt(self.low * self.high)
         rho = 2 * math.log(1 / self.delta) / middle**2
         for _ in range(3):
@@ -71,7 +71,7 @@ class NoiseLevels:
 
 @dataclass(frozen=True)
 class SensitivityNoise:
-    """The noise that hides how far one record moves a statistic.
+    """Noise for a statistic of known sensitivity.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ class SensitivityNoise:
         return length * self._scale(levels, epsilon)
 
     def start(self, levels, stream):
-        """Draw what is drawn in advance, and return the function that puts noise on.
+        """Draw all random numbers in advance, and return the function that adds noise.
 
         Parameters
         ----------
@@ -128,20 +128,20 @@ class SensitivityNoise:
                 values, noise(epsilon).reshape(np.shape(values)), step, unit
             )
         noise = self._standard(generator, levels)
-        # rounding moves the values, too
+        # rounding adds to the sensitivity
         scales = np.broadcast_to(self.sensitivity * np.asarray(self.scales), self.shape[-1:])
         charge = scale_with_rounding(scales, step, 1.0) / self.sensitivity
 
         def put_noise_on(values, epsilon, unit=None):
             scaled = charge * (self._scale(levels, epsilon) * noise(epsilon))
             noisy = release(values, scaled.reshape(np.shape(values)), step, unit)
-            # a coarser grid where the noise is longer: a cell holds the more of its doubles
+            # a coarser grid for longer noise, so that each of its cells holds many doubles
             return nearest_multiple(noisy, self._step_at(levels, epsilon))
 
         return put_noise_on
 
     def step(self, levels):
-        """Return the step of the grid of all that is released, a power of two.
+        """Return the step of the release grid, a power of two.
 
         Multiples of it may be released with noise of kind "l1" or "integers", without rounding.
         """
@@ -175,12 +175,12 @@ class SensitivityNoise:
         return lambda epsilon: path.read(epsilon / k) * (epsilon / k)
 
     def _laplace(self, generator, levels, step):
-        """Return the function from an epsilon to noise on the grid, of the other kinds."""
+        """Return the function from an epsilon to noise of the Laplace kinds, on the grid."""
         if levels.how == "fresh":
             scales = self.sensitivity * np.asarray(self.scales)
             return lambda epsilon: grid_noise(generator, self.shape, scales / epsilon, step)
         scales = np.broadcast_to(self.sensitivity * np.asarray(self.scales), self.shape)
-        # of one unit of epsilon, in steps
+        # rate of the discrete Laplace law at epsilon 1, in grid steps
         rates = step / scales
         paths = [
             (rate, where, DiscreteLaplacePath(generator, n, levels.low * rate, levels.high * rate))
@@ -219,12 +219,12 @@ class AccuracyBounds:
 
     @property
     def excess(self):
-        """float : How far one record moves the excess."""
+        """float : Sensitivity of the excess to one record."""
         return self.risk + self.minimum
 
 
 class AccuracyForm(ABC):
-    """What is known of the accuracy of an estimator's models before any data.
+    """Bounds on the accuracy of an estimator's models, before any data.
 
     The risk L is what the estimator minimises without noise. Everything here follows from
     public numbers, but `reduction`.
@@ -259,7 +259,7 @@ class AccuracyForm(ABC):
 
     @abstractmethod
     def excess_bound(self, shape, epsilon, failure_probability=None):
-        """Bound L - min L of one fit with the model's parameters, but for epsilon.
+        """Bound L - min L of one fit with the model's parameters at a given epsilon.
 
         Parameters
         ----------
@@ -308,7 +308,7 @@ class AccuracyForm(ABC):
 
 
 def root_rounding(largest_risk):
-    """Bound what rounding of two risks up to a largest one adds to the root of their difference.
+    """Bound the effect of rounding up two risks on the root of their difference.
 
     On each of two data sets the difference is off by some units in the last place, and its root
     by no more than the root of that.
@@ -357,10 +357,10 @@ class Reduction(ABC):
 
     @abstractmethod
     def publish(self, model, epsilon):
-        """Return a fitted estimator for a model that `read` gave; without `privacy_`."""
+        """Return a fitted estimator for a model from `read`; without `privacy_`."""
 
     def forecast(self, model, epsilon):
-        """Return a guess of the excess of a model that `read` gave; it costs nothing."""
+        """Return an estimate of the excess of a model from `read`; it costs nothing."""
         return self.bounds.forecast(self.levels, epsilon)
 
     def excesses(self, models):

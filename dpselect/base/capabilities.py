@@ -1,4 +1,4 @@
-"""What a search may ask of an estimator: a Protocol for each capability, and one error for a lack."""
+"""Capabilities that a search requires of an estimator: Protocols, and one error for a lack."""
 
 from typing import Any, Protocol, runtime_checkable
 
@@ -8,7 +8,7 @@ from ..records.public_shape import PublicShape
 
 @runtime_checkable
 class Calibrated(Protocol):
-    """Its noise is a function of public numbers, for any epsilon."""
+    """An estimator whose noise is a function of public numbers, for any epsilon."""
 
     def calibration(self, shape: PublicShape, epsilon: float | None = None) -> Any:
         """Return the frozen noise calibration of one fit."""
@@ -16,7 +16,7 @@ class Calibrated(Protocol):
 
 @runtime_checkable
 class Certified(Calibrated, Protocol):
-    """One record moves its scores by a known amount at fixed noise (strategy "stability")."""
+    """An estimator whose scores have a known sensitivity at fixed noise (strategy "stability")."""
 
     def stability_certificate(self, score: Any, n_samples: int, n_features: int) -> Any:
         """Return the Certificate of a score."""
@@ -24,7 +24,7 @@ class Certified(Calibrated, Protocol):
 
 @runtime_checkable
 class ScoresSplits(Protocol):
-    """It trains many models on many splits together."""
+    """An estimator that trains many models on many splits together."""
 
     def split_scores(self, trials: Any, score: Any, X: Any, y: Any, parts: Any) -> Any:
         """Return the exact scores of trials of this class."""
@@ -32,7 +32,7 @@ class ScoresSplits(Protocol):
 
 @runtime_checkable
 class BoundsRisk(Calibrated, Protocol):
-    """One record hardly moves the least risk of its models (strategy "optimal_risk")."""
+    """An estimator whose least risk has a low sensitivity (strategy "optimal_risk")."""
 
     def risk_bound(self, n_samples: int, n_features: int) -> Any:
         """Return the RiskBound."""
@@ -43,25 +43,25 @@ class BoundsRisk(Calibrated, Protocol):
 
 @runtime_checkable
 class RanksRegularisation(Calibrated, Protocol):
-    """Its regularisation follows from public numbers (strategy "data_independent")."""
+    """An estimator whose regularisation follows from public numbers (strategy "data_independent")."""
 
     def regularisation_cost(self, n_samples: int, n_features: int) -> float:
-        """Return what the best regularisation has least of."""
+        """Return the cost that the best regularisation minimises."""
 
 
 @runtime_checkable
 class PostProcesses(Protocol):
-    """Some of its parameters may change after the release, at no cost."""
+    """An estimator with parameters that may change after the release, at no cost."""
 
     post_processing_params: Any
 
     def post_process(self, **params: Any) -> Any:
-        """Return the model with other values of them."""
+        """Return the model with other values of these parameters."""
 
 
 @runtime_checkable
 class HasAccuracyForm(Calibrated, Protocol):
-    """It is known how accurate its models are (AccuracyFirstSearchCV)."""
+    """An estimator with bounds on its accuracy (AccuracyFirstSearchCV)."""
 
     def accuracy_form(self) -> Any:
         """Return the AccuracyForm."""
@@ -69,7 +69,7 @@ class HasAccuracyForm(Calibrated, Protocol):
 
 @runtime_checkable
 class TakesWeights(Protocol):
-    """Its `fit` takes `sample_weight`, if a public bound is given."""
+    """An estimator whose `fit` takes `sample_weight`, if a public bound is given."""
 
     def check_takes_weights(self) -> None:
         """Refuse weights if the bound is not given."""
@@ -77,15 +77,15 @@ class TakesWeights(Protocol):
 
 @runtime_checkable
 class TakesGroups(Protocol):
-    """It is known how far all rows of one person move its model, and its `fit` takes `groups`."""
+    """An estimator with a proof for all rows of one person, whose `fit` takes `groups`."""
 
     def check_takes_groups(self) -> None:
-        """Refuse groups if that is not known with these parameters."""
+        """Refuse groups if there is no proof with these parameters."""
 
 
 @runtime_checkable
 class DeclaresLoss(Protocol):
-    """It states what a fit will spend, or refuses its parameters, without one."""
+    """An estimator that states the loss of a fit in advance, or refuses its parameters."""
 
     def declared_loss(self, epsilon: float | None = None) -> Any:
         """Return the PrivacyLoss of a fit."""
@@ -93,30 +93,30 @@ class DeclaresLoss(Protocol):
 
 @runtime_checkable
 class HasDefaultScore(Protocol):
-    """A search without `scoring` uses this score."""
+    """An estimator with a score for searches without `scoring`."""
 
     default_scoring: Any
 
 
 @runtime_checkable
 class HasPlainForm(Protocol):
-    """There is an equal object of scikit-learn alone (:func:`dpselect.export.to_sklearn`)."""
+    """An estimator with an equal object of scikit-learn alone (:func:`dpselect.export.to_sklearn`)."""
 
     def to_sklearn(self) -> Any:
-        """Return it."""
+        """Return the equal object of scikit-learn."""
 
 
 @runtime_checkable
 class LearnsFirst(Protocol):
-    """It may learn some of its parameters privately before it is trained."""
+    """An estimator that may learn some of its parameters privately before it is trained."""
 
     def first_releases(self) -> dict[str, Any]:
-        """Return the FirstRelease of each parameter that is to be learned, by its name."""
+        """Return the FirstRelease of each parameter that is to be learned, by name."""
 
 
 @runtime_checkable
 class HasScoreStake(Protocol):
-    """What a good model's score gains depends on its parameters."""
+    """The attainable gain of the score depends on the estimator's parameters."""
 
     score_stake: float
 

@@ -1,4 +1,4 @@
-"""What stability certificates share: the certificate itself, and splits of the records.
+"""Stability certificates: bounds on the sensitivity of scores, and splits of the records.
 
 A procedure is a pair (G, F): a random r from G that does not depend on the data, and a
 deterministic F(data, parameters, r). A certificate bounds how far one record can move
@@ -22,7 +22,7 @@ from ..rows.cutting import all_indices
 
 @dataclass(frozen=True)
 class Certificate:
-    """Bounds on how far one record moves a score at fixed noise.
+    """Bounds on the sensitivity of a score to one record, at fixed noise.
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ def margin_certificate(score, radius, sensitivity, norm, residual=0.0):
 
 @dataclass(frozen=True)
 class SplitPatterns:
-    """The distinct ways in which records take part in J splits, and the splits' sizes.
+    """The distinct patterns in which records take part in J splits, and the splits' sizes.
 
     `in_train` and `in_test`, of shape (n_patterns, J), count how often a record of each pattern
     occurs in T_j and V_j; `train_sizes` and `test_sizes` are |T_j| and |V_j|.
@@ -74,15 +74,15 @@ class SplitPatterns:
 
     @classmethod
     def from_splits(cls, splits, n_samples):
-        """Count the patterns of J pairs of index arrays, fixed without looking at the records.
+        """Count the patterns of J pairs of index arrays, which must not depend on the records.
 
         An index may occur several times.
         """
         counts = [_counts(part, n_samples) for split in splits for part in split]
-        # merge one column after the other, so that the labels stay small integers
+        # merge column by column, which keeps the labels small
         pattern, first = np.zeros(n_samples, dtype=np.uint8), np.zeros(1, dtype=np.int64)
         for column in counts:
-            # few counts occur, however often a record is named
+            # renumber: few distinct counts occur, but they may be large
             place, known = _relabelled(column)
             pattern = pattern.astype(np.min_scalar_type(len(first) * len(known)))
             pattern *= len(known)
@@ -101,7 +101,7 @@ class SplitPatterns:
         return SplitPatterns(self.in_train, self.in_test, train, test)
 
     def sensitivities(self, training, span, residual=0.0):
-        """Return how far one record moves each of k candidates' scores averaged over the splits.
+        """Return the sensitivity of each of k candidates' scores, averaged over the splits.
 
         Delta_i = max over records r of (1/J) sum_j [(count of r in T_j) a_ij + (count of r in V_j)
         span_ij / |V_j| + c_ij unless r is in T_j]. `training`, `span` and `residual`, of shape (k,
@@ -114,13 +114,13 @@ class SplitPatterns:
 
 
 def _counts(part, n_samples):
-    # there are many records, and few of them are named often
+    # few records are named often, so a short type saves memory
     counts = np.bincount(part, minlength=n_samples)
     return counts.astype(np.min_scalar_type(counts.max()))
 
 
 def _relabelled(labels):
-    """Number labels from 0 on; return them and where each occurs.
+    """Renumber labels from 0 on; return them and where each occurs.
 
     As numpy's unique does, which sorts; but the labels here are small, and stay of short types.
     """
@@ -134,11 +134,11 @@ def _relabelled(labels):
     return number[labels], where[known]
 
 
-# How far computed values may lie from the exact ones, as a share of how far one record moves them.
+# Bound on the error of computed values, relative to their sensitivity.
 INEXACTNESS = 1e-3
 
-# What the noise of a choice may cost, in the mean loss, and the reach that is too short or long
-# enough for a comparison to be useful. Found by experiment.
+# Largest useful cost of a choice's noise, in the mean loss, the least useful radius of the ball, and one
+# that suffices. Chosen by experiment.
 LARGEST_LOSS, LEAST_REACH, FARTHEST_REACH = 0.035, 2.0, 10.0
 
 
@@ -172,7 +172,7 @@ class RiskBound:
 
     @classmethod
     def of(cls, span, n_samples, residual, forecast, ball, unit, stake):
-        """Put the bound together, from the largest difference of two records' losses at a minimiser."""
+        """Make the bound from the largest difference of two records' losses at a minimiser."""
         sensitivity = span / n_samples + 2 * residual
         if not math.isfinite(sensitivity + forecast):
             raise ValueError(
@@ -207,7 +207,7 @@ def check_units(bounds):
 
 
 def public_reach(n_samples, n_candidates, epsilon):
-    """Return how far models may reach whose risks are compared, or None for no comparison.
+    """Return the radius of the ball of models whose risks are compared, or None for no comparison.
 
     The largest prediction of a model in the ball, in units of the largest target, which is 1 for
     classifiers. None if models that say little are all that could be compared; it is then better to

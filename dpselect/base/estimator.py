@@ -1,4 +1,4 @@
-"""The one `fit` of private estimators: the author of an estimator writes its mathematics only."""
+"""The one `fit` of private estimators: the author of an estimator writes only its mathematics."""
 
 import math
 import weakref
@@ -52,7 +52,7 @@ from ..utils.validation import check_epsilon, refuse_fit_params
 from .certificates import Certificate
 from .learned_numbers import Division, first_releases
 
-# methods of a fitted estimator, which is what its fit has made of it
+# methods that read the fitted state
 READ_FROM_FIT = {
     "decision_function",
     "predict",
@@ -72,7 +72,7 @@ _NAMES: weakref.WeakKeyDictionary[type, tuple[str, ...]] = weakref.WeakKeyDictio
 def _as_a_release(fit):
     @wraps(fit)
     def fit_as_a_release(self, X, *args, **kwargs):
-        # of its own: what other threads, or readers of X, change meanwhile would not be what is stated
+        # fit a copy: parameters that other threads, or readers of X, change meanwhile must not matter
         fitted = with_values(self)
         vars(fitted).pop(KEPT, None)
         try:
@@ -80,7 +80,8 @@ def _as_a_release(fit):
                 _warn_if_logged(self, fit_as_a_release.__code__)
                 fit(fitted, X, *args, **kwargs)
         except AccuracyNotReachedError:
-            self.__dict__ = vars(fitted)  # an outcome that was paid for: `fit` says what it leaves
+            # the release has been paid for, so its attributes are kept
+            self.__dict__ = vars(fitted)
             keep_params(self)
             raise
         self.__dict__ = vars(fitted)
@@ -92,7 +93,7 @@ def _as_a_release(fit):
 
 
 class ReleaseMixin(CarriesLedgerMixin):
-    """What all objects share whose `fit` releases something; comes before BaseEstimator.
+    """Mixin for all objects whose `fit` releases something; comes before BaseEstimator.
 
     A `fit` that fails leaves them as they were, wherever it is written. Its parameters are kept, so that
     what is said of a release does not follow `set_params`. What they were trained on is remembered, so
@@ -119,7 +120,7 @@ class ReleaseMixin(CarriesLedgerMixin):
         -------
         dict
         """
-        # a search of many candidates asks so often that reading the signature takes most of its time
+        # cached: reading signatures would dominate the time of a search over many candidates
         names = _NAMES.get(type(self))
         if names is None:
             names = _NAMES[type(self)] = tuple(super().get_params(deep=False))  # type: ignore[misc]
@@ -134,7 +135,7 @@ class ReleaseMixin(CarriesLedgerMixin):
 
     @property
     def _repr_html_(self):
-        # an AttributeError where scikit-learn's `display` is "text"
+        # scikit-learn raises AttributeError here if `display` is "text"
         diagram = super()._repr_html_
         return lambda: diagram() + self._privacy_html()
 
@@ -270,7 +271,7 @@ class PrivateEstimator(ReleaseMixin, BaseEstimator, ABC):
             known = {}
             if loss.epsilon < math.inf:
                 known["event"] = event_of_fit(calibration, bool(first.releases))
-            # what was learned first may have decided whether delta is used
+            # whether delta was used depends on the records, so it must be charged either way
             if not first.releases:
                 known["delta"] = min(loss.delta, getattr(calibration, "delta", loss.delta))
             if any(value != getattr(loss, name) for name, value in known.items()):
@@ -285,12 +286,12 @@ class PrivateEstimator(ReleaseMixin, BaseEstimator, ABC):
         return self
 
     def _train(self, X, y, epsilon, random_state):
-        """Set what is released, with an epsilon and the noise of a random state; spends nothing.
+        """Set the released attributes, for an epsilon and a random state; charges no ledger.
 
         Parameters were checked. Returns how epsilon was divided between what was learned first and the
         rest, and the noise calibration.
         """
-        # of an earlier fit, whose loss `privacy_` no longer states
+        # remove attributes of an earlier fit, whose loss `privacy_` no longer states
         for name in [name for name in vars(self) if _is_released(name) or name in self.keeps]:
             del vars(self)[name]
         records, epsilon = self._records(X, y), float(epsilon)
@@ -318,14 +319,14 @@ class PrivateEstimator(ReleaseMixin, BaseEstimator, ABC):
         return first, calibration
 
     def _with_values(self, values=None):
-        """Return the estimator with values of what is learned first; None takes what was released."""
+        """Return the estimator with values for what is learned first; None takes the released ones."""
         if values is None:
             names = [name for name in first_releases(self) if f"{name}_" in vars(self)]
             values = {name: vars(self)[f"{name}_"] for name in names}
         return with_values(self, **values) if values else self
 
     def _refuse_unknown(self):
-        """Refuse to say anything of a model of which a number is still to be learned."""
+        """Refuse a question about a model of which a number is still to be learned."""
         for name in first_releases(self):
             raise CertificateError(
                 f'{name}="auto" is learned from the records by a fit, so nothing is known of the model '
@@ -333,7 +334,7 @@ class PrivateEstimator(ReleaseMixin, BaseEstimator, ABC):
             )
 
     def calibration(self, shape: PublicShape, epsilon: float | None = None) -> Any:
-        """Return how much noise a fit needs: a function of public numbers alone.
+        """Return the noise calibration of a fit: a function of public numbers alone.
 
         Parameters
         ----------
@@ -347,7 +348,7 @@ class PrivateEstimator(ReleaseMixin, BaseEstimator, ABC):
             Frozen, with the numbers that certificates, bounds and plans read.
         """
         self._check_parameters()
-        # a low-precision number would weaken the noise
+        # convert: arithmetic in a low-precision type would weaken the noise
         epsilon = float(self.epsilon if epsilon is None else check_epsilon(epsilon))
         return self._calibration(shape, epsilon)
 
@@ -369,7 +370,7 @@ class PrivateEstimator(ReleaseMixin, BaseEstimator, ABC):
         return self._noise_sample(shape, self.epsilon, self.random_state)
 
     def _noise_sample(self, shape, epsilon, random_state):
-        """Return the standard noise of one fit, from a random state; the records decide nothing."""
+        """Return the standard noise of one fit, from a random state; independent of the records."""
         return self._standard_noise(
             as_generator(random_state), shape.n_features, shape.n_problems, float(epsilon)
         )
@@ -419,7 +420,7 @@ class PrivateEstimator(ReleaseMixin, BaseEstimator, ABC):
 
     @abstractmethod
     def _what(self):
-        """Return what is released, in words."""
+        """Return a description of what is released."""
 
     @abstractmethod
     def _calibration(self, shape, epsilon):
@@ -430,11 +431,11 @@ class PrivateEstimator(ReleaseMixin, BaseEstimator, ABC):
 
     @abstractmethod
     def _standard_noise(self, generator, n_features, n_problems, epsilon):
-        """Return the noise of one fit before it is scaled; no record may decide anything here."""
+        """Return the noise of one fit before it is scaled; must not depend on the records."""
 
     @abstractmethod
     def _release(self, records, calibration, noise):
-        """Return what is released: a dict of attributes, each past :func:`dpselect.noise.release`.
+        """Return the released attributes as a dict, each past :func:`dpselect.noise.release`.
 
         Parameters
         ----------
@@ -448,7 +449,7 @@ class PrivateEstimator(ReleaseMixin, BaseEstimator, ABC):
 
 @dataclass(frozen=True)
 class Trial:
-    """A model at an epsilon and a noise sample, that is trained to be compared and never released.
+    """A model at an epsilon and a noise sample, which is trained for comparison and never released.
 
     Attributes
     ----------
@@ -491,7 +492,7 @@ class Trial:
         return calibration.certificate(score, noise, failure_probability)
 
     def records(self, X, y):
-        """Return the records as the model takes them."""
+        """Return the records in the form that the model takes."""
         return clone(self.model)._records(X, y)
 
     def published(self, **released):
@@ -502,7 +503,7 @@ class Trial:
         return model
 
     def fitted(self, X, y):
-        """Return the trained model; nothing is spent, and it states no loss."""
+        """Return the trained model; it charges no ledger, and states no loss."""
         model = clone(self.model)
         model._check_parameters()
         with without_spending():
@@ -577,7 +578,7 @@ class PrivateClassifier(ClassifierMixin, CertifiedEstimator):
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = "accept_sparse" in self.reads
-        # on small data the noise of privacy can be larger than the signal
+        # on small data the noise can exceed the signal, so scikit-learn's accuracy checks may fail
         tags.classifier_tags.poor_score = True
         return tags
 
@@ -622,7 +623,7 @@ class PrivateClassifier(ClassifierMixin, CertifiedEstimator):
         y: npt.ArrayLike,
         sample_weight: npt.ArrayLike | None = None,
     ) -> float:
-        """Return the share of labels that are predicted right.
+        """Return the accuracy of the predictions.
 
         Parameters
         ----------
@@ -644,7 +645,7 @@ class PrivateClassifier(ClassifierMixin, CertifiedEstimator):
 
 
 class PrivateRegressor(RegressorMixin, CertifiedEstimator):
-    """Base of private regressors: `_release` gets targets of float64, which it clips."""
+    """Base of private regressors: `_release` gets targets of float64, and clips them."""
 
     def _check_records(self, X, y):
         return regression_records(self, X, y, **self.reads)
@@ -683,11 +684,11 @@ class PrivateRegressor(RegressorMixin, CertifiedEstimator):
 
 
 class PrivateDensity(DensityMixin, CertifiedEstimator):
-    """Base of private densities, of rows alone."""
+    """Base of private density estimators, which have no labels."""
 
 
 def _warn_if_logged(estimator, fit):
-    """Warn if mlflow, once this fit is over, writes down what no privacy loss covers."""
+    """Warn if MLflow autologging is active: it logs training scores, which no privacy loss covers."""
     if _is_private(estimator) and is_called_by("mlflow.utils.autologging_utils", fit):
         warn_caller(
             "mlflow's autologging records scores of the training records, and a digest of them, which "
@@ -698,13 +699,13 @@ def _warn_if_logged(estimator, fit):
 
 
 def _is_private(estimator):
-    # (whatever else epsilon is, `fit` has still to say)
+    # other invalid values are refused by `fit`
     epsilon = getattr(estimator, "epsilon", None)
     return not isinstance(epsilon, float) or epsilon != math.inf
 
 
 def warn_if_seeded(estimator):
-    """Warn if what `estimator` is about to release has noise that can be drawn again."""
+    """Warn if the noise of a release by `estimator` can be drawn again."""
     state = estimator.random_state
     if is_seeded(state) and not is_from_search(state) and _is_private(estimator):
         warn_caller(

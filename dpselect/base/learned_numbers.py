@@ -15,12 +15,12 @@ from ..accounting.privacy_loss import KINDS, Adjacency, PrivacyLoss, remainder
 from ..noise import all_finite, as_generator
 from ..utils.parameters import as_fitted
 
-# of epsilon, for each number
+# fraction of epsilon for each number
 SHARE = 1 / 20
 
 
 class FirstRelease(ABC):
-    """How one number is learned; a subclass writes `learn`, which must be private.
+    """Release of one number; a subclass writes `learn`, which must be private.
 
     Two are equal if they release the same: then one release serves several candidates of a search.
 
@@ -42,7 +42,7 @@ class FirstRelease(ABC):
     >>> from dpselect.noise import as_generator
     >>> from dpselect.records import Records
     >>> records = Records(np.full((5000, 1), 3.0), None, {})
-    >>> MedianNorm("l2").learn(records, 1.0, as_generator())  # the end of a cell
+    >>> MedianNorm("l2").learn(records, 1.0, as_generator())  # the upper end of a cell
     3.36...
     """
 
@@ -52,7 +52,7 @@ class FirstRelease(ABC):
     reads_rows: ClassVar[bool] = True
 
     def event(self, epsilon):
-        """Return the Event of learning it with a loss of epsilon; None if nothing more is known.
+        """Return the Event of a release with a loss of epsilon, or None.
 
         Parameters
         ----------
@@ -65,7 +65,7 @@ class FirstRelease(ABC):
         return None
 
     def pays(self, model, shape, epsilon):
-        """Tell by public numbers whether it is worth its share; None is the value otherwise.
+        """Return whether, by public numbers, learning is worth its cost; else the value is None.
 
         Parameters
         ----------
@@ -83,7 +83,7 @@ class FirstRelease(ABC):
 
     @abstractmethod
     def learn(self, records, epsilon, generator):
-        """Return the number, released with a loss of epsilon.
+        """Release the number, with a loss of epsilon.
 
         Parameters
         ----------
@@ -102,7 +102,7 @@ class FirstRelease(ABC):
 
 @dataclass(frozen=True)
 class Division:
-    """How an epsilon is divided between first releases, by their parameters, and what is trained."""
+    """Division of an epsilon between first releases, by their parameters, and training."""
 
     releases: Mapping[str, FirstRelease]
     epsilon: float
@@ -111,7 +111,7 @@ class Division:
     def share(self):
         if self.epsilon == math.inf:
             return math.inf
-        # in units in which all parts add up exactly
+        # in units in which all parts add up without rounding
         unit = math.ulp(self.epsilon)
         return math.floor(SHARE * self.epsilon / unit) * unit
 
@@ -122,7 +122,7 @@ class Division:
         return remainder(self.epsilon, [self.share] * len(self.releases))
 
     def losses(self, owners, seeded, adjacency=Adjacency.REPLACE_RECORD):
-        """Return the losses of the releases; `owners` tells for each parameter whose it is."""
+        """Return the losses of the releases; `owners` has the owner of each parameter."""
         seeded = seeded and self.epsilon != math.inf
         return [
             PrivacyLoss(
@@ -136,25 +136,25 @@ class Division:
         ]
 
     def learn(self, name, records, stream):
-        """Return the value of a parameter, with its part of a stream of noise."""
+        """Return the value of a parameter, with its own stream of noise."""
         generator = as_generator(stream.child("first", name))
         return all_finite(self.releases[name].learn(records, self.share, generator))
 
 
 def first_releases(model):
-    """Return how the parameters of a model are learned that are "auto"; nothing for most models."""
-    # (asking for capabilities.LearnsFirst takes longer than all checks of parameters)
+    """Return the first releases of a model's parameters that are "auto"; none for most models."""
+    # hasattr(): isinstance() on the protocol takes longer than all checks of parameters
     return model.first_releases() if hasattr(model, "first_releases") else {}
 
 
 def epsilon_of_fit(model):
-    """Return what first releases left of epsilon; None if the choice of a search saw the noise."""
+    """Return the epsilon left by first releases; None if the choice of a search saw the noise."""
     model = as_fitted(model)
     privacy = model.privacy_
-    # the loss of a choice has parts that are no first releases
+    # the parts of a choice's loss are not first releases
     if privacy.composition == "parallel" or privacy.kind != KINDS[0]:
         return None
-    # what is less than the sum for being known together has spent the sum
+    # a joint loss is smaller than the sum of its parts, but the parts have spent the sum
     joint = privacy.composition == "joint"
     spent = PrivacyLoss.sequential(privacy.parts).epsilon if joint else privacy.epsilon
     if spent != float(model.epsilon):
