@@ -1,4 +1,4 @@
-"""Records that are asked about and never shown."""
+"""Held-out records, which can be evaluated and never shown."""
 
 import warnings
 
@@ -12,7 +12,7 @@ from .persons import Persons, check_one_label_a_row
 
 
 class HeldRecords:
-    """A set of records that shows nothing of itself, and is neither pickled nor copied.
+    """Held-out records that are never displayed, pickled or copied.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ class HeldRecords:
             check_one_label_a_row(X, y)
         rows, labels = align(X, y)
         unquoted(check_consistent_length, rows, labels, what="X or y")
-        # (len() of a sparse matrix is an error, and counting may take a pass)
+        # len() of a sparse matrix raises, and counting distributed rows may take a pass
         self.n_rows = n_rows(rows)
         if self.n_rows == 0:
             raise ValueError("X holds no records, so no mean exists; give at least one.")
@@ -49,7 +49,7 @@ class HeldRecords:
         return function(self._X, self._y)
 
     def evaluate_quietly(self, function):
-        """Return ``function(X, y)``, and let nothing out that it says of the records.
+        """Return ``function(X, y)``, and suppress warnings and errors that may quote the records.
 
         Raises
         ------
@@ -62,7 +62,7 @@ class HeldRecords:
                 return self.evaluate(function)
         except Exception as error:
             kind = type(error).__name__
-        # outside the except block, so that the original does not hang on as __context__
+        # outside the except block, so that the original error is not attached as __context__
         raise ValueError(
             f"A question could not be answered on the holdout records ({kind}), and the reason may "
             "quote them; ask a question that has an answer for every record."
@@ -94,7 +94,7 @@ class HeldRecords:
         evaluate = self.evaluate_quietly if quietly else self.evaluate
         found = evaluate(lambda X, y: np.asarray(function(X, y), dtype=np.float64))
         if found.shape != (self.n_rows,):
-            # the length of what it returned may count records
+            # the number of values may disclose the number of records
             shape = "another shape" if quietly else f"shape {found.shape}"
             n = "n_samples" if self.persons is not None else self.n_rows
             raise ValueError(

@@ -1,4 +1,4 @@
-"""Whose rows are whose, where the unit of privacy is a person with any number of rows.
+"""User-level privacy: group rows by person.
 
 Each person counts as one record, which is the mean of what their rows count for. The page "A person, not
 a row" of the documentation has statement and proof.
@@ -21,12 +21,12 @@ from ..noise.grid import LARGEST_PLACE
 from ..rows import align, as_lazy, block_sum, n_rows
 from ..utils.validation import unquoted
 
-# a weight is a multiple of this: those of one person's rows add up to at most 1, exactly
+# weights are multiples of this, so those of one person's rows add up to at most 1 exactly
 WEIGHT_STEP = 2.0**-52
-# what does not show at the ends of a text
+# characters at the ends of a text that are not visible
 BLANKS = "".join(map(chr, range(33)))
 WHOLE = re.compile(r"^(\d+)\.0+$")
-# parts of a person are counted to so many bits, where doubles hold that
+# bits of a person's contributions, as far as float64 allows
 PART_BITS = 30
 
 
@@ -50,7 +50,7 @@ class Persons:
 
     @classmethod
     def of(cls, groups, X):
-        """Return the persons whose ids `groups` has for each row of X."""
+        """Return the persons for the ids in `groups`, one for each row of X."""
         number, n = _numbered(align((), groups)[1], n_rows(X))
         per_row = np.bincount(number, minlength=n)[number]
         weight = (2**52 // np.maximum(per_row, 1)) * WEIGHT_STEP
@@ -58,12 +58,12 @@ class Persons:
 
 
 def adjacency_of(persons):
-    """Return which data sets are neighbours where records are persons, or are not."""
+    """Return the adjacency of records, or of persons."""
     return Adjacency.REPLACE_PERSON if persons else Adjacency.REPLACE_RECORD
 
 
 def check_weighs_persons(score):
-    """Refuse a score that is no mean over persons."""
+    """Refuse a score that is not a mean over persons."""
     if "sample_weight" not in signature(type(score).__call__).parameters:
         raise CertificateError(
             f"groups need a score that is a mean over persons, and {type(score).__name__} takes no "
@@ -72,7 +72,7 @@ def check_weighs_persons(score):
 
 
 def check_one_label_a_row(X, y):
-    """Refuse labels that are not one for each row, and do not tell how many rows persons have."""
+    """Refuse labels of another number than the rows; the error does not disclose rows per person."""
     if y is None:
         return
     X, y = as_lazy(X), as_lazy(y)
@@ -87,7 +87,7 @@ def shares(records):
 
 
 def cell_counts(index, size, X, persons, step=1.0, aligned=()):
-    """Return how many records are in each of `size` cells, exactly, in one pass.
+    """Return the exact number of records in each of `size` cells, in one pass.
 
     A person adds at most 1 for each column of cells, shared among the cells of their rows.
 
@@ -120,7 +120,7 @@ def cell_counts(index, size, X, persons, step=1.0, aligned=()):
 
 
 def sum_of_parts(part, X, persons, n, step):
-    """Return the sum of what n records add, 0 to 1 each, as a multiple of `step`, in one pass.
+    """Return the sum of contributions in [0, 1] of n records, as a multiple of `step`, in one pass.
 
     A person adds the mean of what their rows add, rounded down.
 
@@ -146,13 +146,13 @@ def sum_of_parts(part, X, persons, n, step):
 
 
 def _unit(step, n):
-    """Return a multiple of the step of which sums of n parts fit into doubles, exactly."""
+    """Return a multiple of the step for which sums of n contributions are exact in float64."""
     return max(step, 2.0**-PART_BITS, 2.0 ** np.ceil(np.log2(n / LARGEST_PLACE)))
 
 
 def _numbered(groups, n):
-    """Return the number of each row's person, and how many there are; errors quote no id."""
-    # numpy would make one text of 1 and "1"
+    """Return the number of each row's person, and how many persons there are; errors quote no id."""
+    # as a numpy array of texts, 1 and "1" would be equal
     ids = (
         np.empty(0)
         if groups is None
@@ -167,7 +167,7 @@ def _numbered(groups, n):
     if np.ma.is_masked(groups) or missing is not None and missing(ids).any():
         raise ValueError(_MISSING)
     if ids.dtype.kind in "iu" and n and int(ids.max()) - int(ids.min()) < 4 * n:
-        # without sorting; differences of short integers would overflow
+        # without sorting; in int64, as differences of short integers overflow
         place = (ids if ids.dtype.kind == "u" else ids.astype(np.int64)) - ids.min()
         known = np.bincount(place.astype(np.int64)) > 0
         return (np.cumsum(known) - 1)[place], int(known.sum())
@@ -187,7 +187,9 @@ def _numbered(groups, n):
             "groups holds ids that cannot be hashed, or have no order, so it is not known whose rows "
             "belong together; give each person one number or one text."
         )
-    if said:  # outside the except block, so that the original, which may quote ids, does not hang on
+    if (
+        said
+    ):  # outside the except block, so that the original error, which may quote ids, is not attached
         raise ValueError(said)
     places = np.empty(len(order), dtype=np.int64)
     places[order] = np.arange(len(order))
@@ -195,9 +197,9 @@ def _numbered(groups, n):
 
 
 def _in_order_of_rows(ids):
-    """Return a number for each id, and the list of those that there are, each once; None if missing."""
+    """Return a number for each id, and the list of distinct ids; None if one is missing."""
     if ids.dtype.kind == "U" and ids.nbytes:
-        # sums of letters times fixed odd numbers nearly always tell texts apart, which is checked
+        # hash texts by sums of letters times odd numbers; collisions are detected below
         letters = np.ascontiguousarray(ids).view(np.uint32).reshape(len(ids), -1).T
         odd = 2 * np.random.default_rng(0).integers(2**63, size=len(letters), dtype=np.uint64) + 1
         known, number = _distinct(sum(column * factor for column, factor in zip(letters, odd)))
@@ -208,21 +210,21 @@ def _in_order_of_rows(ids):
     if pandas is not None and ids.dtype == object:
         number, known = pandas.factorize(ids)
         return number, known.tolist() + [None] * bool((number < 0).any())
-    # each id has the number of its first row
+    # label each id by its first row
     first = defaultdict(int)
     first.default_factory = first.__len__
     return np.fromiter(map(first.__getitem__, ids.tolist()), dtype=np.int64, count=len(ids)), list(first)
 
 
 def _in_one_form(number, known):
-    """Return numbers and ids as given, where ids that are written in two ways are one."""
+    """Return numbers and ids, where ids that are written in two ways are made one."""
     kinds = set(map(type, known))
     formed = list(map(_formed, known)) if kinds - {str} else _texts(known)
     if kinds in ({np.datetime64}, {np.timedelta64}):
-        formed = np.array(known).tolist()  # of one unit
+        formed = np.array(known).tolist()  # tolist() of one common unit
     floats = [kind for kind in kinds if issubclass(kind, (float, np.floating))]
     if floats and len(kinds) > 1:
-        # other numbers count with the digits that the shortest kind of float among them has
+        # compare numbers at the precision of the shortest float type among them
         shortest = min(floats, key=lambda kind: np.finfo(kind).nmant)
         with np.errstate(over="ignore"):
             formed = [_as_float(shortest, each) for each in formed]
@@ -238,15 +240,15 @@ def _formed(known):
         return _texts([known])[0]
     if isinstance(known, bytes):
         return known.strip(BLANKS.encode())
-    # (a named tuple has an __new__ of its own)
+    # a named tuple has its own __new__
     return tuple(map(_formed, known)) if type(known) is tuple else known
 
 
 def _texts(known):
-    """Return texts in Unicode's form NFKC, without blanks at the ends and the zeros of whole floats."""
+    """Normalise texts: Unicode's form NFKC, without blanks at the ends and the zeros of whole floats."""
     if not "".join(known).isascii():
         known = [
-            # some marks are not seen, such as that with which files begin
+            # strip invisible characters, such as the byte order mark of a file
             "".join(c for c in normalize("NFKC", text) if category(c) != "Cf").strip()
             if not text.isascii()
             else text
@@ -254,7 +256,7 @@ def _texts(known):
         ]
     known = [text.strip(BLANKS) for text in known]
     if ".0" in "\n".join(known):
-        # of a column in which numbers became floats before they became texts
+        # numbers that became floats before they became texts, such as "7.0"
         known = [WHOLE.sub(r"\1", text) for text in known]
     return known
 
@@ -264,21 +266,21 @@ def _as_float(kind, known):
         return known
     try:
         return float(kind(known))
-    except (OverflowError, TypeError):  # too large, or complex
+    except (OverflowError, TypeError):  # too large for a float, or complex
         return known
 
 
 def _distinct(numbers):
-    """Return the sorted distinct numbers, and the place of each among them."""
+    """Return the sorted distinct numbers, and the index of each among them."""
     pandas = sys.modules.get("pandas")
-    # by hashing, in a tenth of the time; it is not worth an import
+    # pandas hashes in a tenth of the time, but is not imported for this
     if pandas is not None and numbers.dtype in (np.int64, np.uint64, np.float64):
         return pandas.factorize(numbers, sort=True)[::-1]
     return np.unique(numbers, return_inverse=True)
 
 
 def _last_places(number, n):
-    """Return where each of n numbers stands last."""
+    """Return the last index of each of n numbers."""
     places = np.empty(n, dtype=np.int64)
     places[number] = np.arange(len(number))
     return places
@@ -294,6 +296,6 @@ def _is_missing(known):
     if known is None:
         return True
     try:
-        return bool(known != known)  # not a number, nor a time
+        return bool(known != known)  # NaN or NaT
     except TypeError:  # pandas.NA is neither equal nor different
         return True

@@ -1,4 +1,4 @@
-"""What is public about records: how many, how many columns, and for how many problems."""
+"""The public shape of records: the number of records, columns and problems."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class PublicShape:
-    """All that a decision may read of the records.
+    """The public facts about records, on which decisions may depend.
 
     Parameters
     ----------

@@ -39,7 +39,7 @@ from .public_shape import PublicShape
 
 
 def warn_if_labels_learned(classes, owner):
-    """Warn, before any label is read, if there is no list of public ones.
+    """Warn, before any label is read, if no public list of labels is given.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def numeric_rows(estimator, X, y="no_validation", lazily=False, ensure_all_finit
     X, or X and y
     """
     alone = isinstance(y, str) and y == "no_validation"
-    checks.pop("y_numeric", None)  # for y alone
+    checks.pop("y_numeric", None)  # an option of scikit-learn for y only
     if lazily:
         X = by_columns(X)
     if lazily or not isinstance(X, np.ndarray) or is_lazy(y):
@@ -103,7 +103,7 @@ def numeric_rows(estimator, X, y="no_validation", lazily=False, ensure_all_finit
             X = gathered(X, owner)
         return X if alone else (X, one_label_a_row(y, owner))
     what = "X" if alone else "X or y"
-    # (labels that an estimator requires are missed by validate_data)
+    # validate_data refuses missing labels
     labels = None if y is None and not alone else "no_validation"
     validate = partial(unquoted, validate_data, estimator, X, labels, what=what)
     finite = partial(check_finite, name="X", allow_nan=ensure_all_finite == "allow-nan")
@@ -127,7 +127,7 @@ def numeric_rows(estimator, X, y="no_validation", lazily=False, ensure_all_finit
 
 def _finite_column(y, what="y", warn=True):
     """Return labels as a finite array of shape (n,)."""
-    # (in an array of numbers there is nothing else to look for)
+    # a numeric array needs no other check
     if not _is_column(y):
         y = unquoted(column_or_1d, y, warn=warn, what=what)
     unquoted(check_finite, y, "y", what=what)
@@ -135,17 +135,17 @@ def _finite_column(y, what="y", warn=True):
 
 
 def _is_column(y):
-    """Tell whether labels are what scikit-learn would make of them."""
+    """Return whether labels already have the form that scikit-learn's checks return."""
     return type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "biuf"
 
 
 def _is_table(X):
-    """Tell whether rows are what scikit-learn would make of them, but for what is not finite."""
+    """Return whether rows have the form that scikit-learn's checks return, NaN and infinity aside."""
     return type(X) is np.ndarray and X.ndim == 2 and X.dtype == np.float64 and X.size > 0
 
 
 def _are_short_numbers(X):
-    """Tell whether each block of an array or sparse matrix can become float64 when it is read."""
+    """Return whether each block of an array or sparse matrix can become float64 when it is read."""
     known = type(X) is np.ndarray or sparse.issparse(X)
     return known and X.dtype.kind in "biuf" and X.dtype.itemsize <= 8
 
@@ -176,7 +176,7 @@ class Records:
 
     @classmethod
     def of(cls, estimator, X, y=None, **public):
-        """Put records together that `estimator` has checked."""
+        """Make Records from arrays that `estimator` has checked."""
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(estimator, name):
                 public[name] = getattr(estimator, name)
@@ -189,7 +189,7 @@ class Records:
 
     @property
     def shape(self):
-        """PublicShape : What is public of them."""
+        """PublicShape : The public shape of the records."""
         K = len(self.public.get("classes_", ()))
         n, p = self.X.shape
         if self.persons is not None:
@@ -214,12 +214,12 @@ class Weighted:
 
     @classmethod
     def of(cls, y, weight=None, groups=None):
-        """Return `y` with weights and ids, or as it is if there are none."""
+        """Return `y` together with weights and ids, or `y` alone if there are none."""
         return y if weight is None and groups is None else cls(y, weight, groups)
 
     @property
     def shape(self):
-        """tuple : Of the labels; there may be none."""
+        """tuple : Shape of the labels, which may be missing."""
         return (len(self),) if self.y is None else self.y.shape
 
     def __len__(self):
@@ -234,7 +234,7 @@ class Weighted:
         )
 
     def __array__(self, dtype=None, copy=None):
-        # scores weigh all records alike
+        # scores give each record the same weight
         return np.asarray(self.y, dtype=dtype)
 
 
@@ -255,7 +255,7 @@ def take_part(X, y, part):
 
 
 def score_on(score, model, X, y):
-    """Return what a choice compares of a model."""
+    """Return the score by which a model is compared."""
     return on_records(score.comparison, model, X, y)
 
 
@@ -301,7 +301,7 @@ def table_records(estimator, X, **reads):
 def classification_records(estimator, X, y, **reads):
     """Return the checked rows and labels of a classifier with a parameter `classes`."""
     owner = type(estimator).__name__
-    if estimator.epsilon != math.inf:  # which covers everything
+    if estimator.epsilon != math.inf:  # at epsilon=inf nothing is protected
         warn_if_labels_learned(estimator.classes, owner)
     X, y = numeric_rows(estimator, X, y, **reads)
     return Records.of(estimator, X, y, classes_=public_classes(y, estimator.classes, owner))
@@ -325,7 +325,7 @@ def as_targets(owner, y):
     if y.dtype.kind not in "biufO":
         raise ValueError(f"y must hold numbers, because {owner} is a regression; encode it first.")
     y = unquoted(y.astype, np.float64, what="y")
-    check_finite(y, "y")  # objects may have become NaN or infinity, and so may longer numbers
+    check_finite(y, "y")  # casting to float64 may have made NaN or infinity
     return y
 
 
@@ -342,7 +342,8 @@ def one_label_a_row(y, owner):
 def _column(warn, y):
     y = _finite_column(y, warn=warn)
     if y.dtype == object:
-        unquoted(np.unique, y, what="y")  # labels without an order would stop a fit half-way
+        # labels that cannot be sorted would stop a fit half-way
+        unquoted(np.unique, y, what="y")
     return y
 
 
@@ -370,7 +371,7 @@ def public_classes(y, classes, owner):
         If fewer than two labels remain, or `y` holds a label that is not in `classes`.
     """
     if classes is None:
-        # it casts numbers to integers, too large ones included
+        # check_classification_targets casts numbers to integers, which may overflow
         labels = distinct(y)
         with np.errstate(invalid="ignore"):
             check_classification_targets(labels)
@@ -381,7 +382,7 @@ def public_classes(y, classes, owner):
             )
         return labels
     labels = check_classes(classes)
-    # (no labels at all are refused with the rows)
+    # an empty y is refused together with the rows
     if len(y) and block_sum(partial(_n_unknown, labels), y)[0]:
         raise ValueError(
             "y holds a label that is not in classes, and a model of labels beyond the public ones "
@@ -391,12 +392,12 @@ def public_classes(y, classes, owner):
 
 
 def _n_unknown(labels, y):
-    # (a table of integers pays for more labels than there are classes)
+    # a lookup table would pay off only for more labels than there are classes
     return (np.count_nonzero(np.isin(y, labels, invert=True, kind="sort")),)
 
 
 def check_classes(classes):
-    """Return a list of labels, sorted, or refuse one that does not have two different ones.
+    """Return the labels sorted, or refuse a list without two different ones.
 
     None passes, and is returned.
     """

@@ -1,4 +1,4 @@
-"""Which records a model was trained on: known outside of the model, for as long as both live.
+"""Remember which records a model was trained on, outside of the model, for as long as both live.
 
 A score of a model on its own training records is an exact function of them, which no privacy loss
 covers. To notice it, this module remembers where the records lie in memory: not in the model,
@@ -21,16 +21,16 @@ from ..exceptions import PrivacyLeakWarning
 from ..ledger import where_it_came_from
 from ..utils.type_aliases import Function
 
-# model -> Place; models count by identity, so copies and pickles have none
+# model -> Place; keys compare by identity, so copies and pickles have none
 _TRAINED_ON: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
-# far more than numpy needs for the slices that people write
+# step limit of np.shares_memory, far above what slices need
 MAX_WORK = 10_000
-# whether this thread is in a method that has looked at X already
+# whether an outer method of this thread has already checked X
 _local = threading.local()
 
 
 class Place:
-    """Where a table lies in memory, without keeping it.
+    """Location of a table in memory, which does not keep the table alive.
 
     Parameters
     ----------
@@ -38,15 +38,15 @@ class Place:
     """
 
     def __init__(self, X):
-        # slices such as table[:, :-1] are new objects, and die early; what they look into lives
+        # keep the base: slices such as table[:, :-1] are new objects and die early
         self.owner = weakref.ref(_owner(X))
         if _is_plain(X):
             self.__array_interface__ = X.__array_interface__
 
     def overlaps(self, X):
-        """Tell whether `X` shares a value with the table, or is it; never reads one."""
+        """Return whether `X` is the table or shares memory with it; never reads a value."""
         owner = self.owner()
-        # the address is good for as long as the owner lives
+        # the address is valid as long as the owner is alive
         if owner is None or owner is not _owner(X):
             return False
         if not (_is_plain(X) and hasattr(self, "__array_interface__")):
@@ -58,7 +58,7 @@ class Place:
 
 
 def remember(model, X):
-    """Remember that `model`, and what it contains if it is a search, was trained on X."""
+    """Remember that `model`, and its parts if it is a search, was trained on X."""
     private = getattr(model, "epsilon", None) != math.inf
     for trained in (model, getattr(model, "best_estimator_", model)):
         _TRAINED_ON.pop(trained, None)
@@ -73,19 +73,19 @@ def share_records(model, twin):
 
 
 def holds_training_records(model, X):
-    """Tell whether `X` is what a private model, or a part of it, was trained on, or a part of that."""
+    """Return whether `X` is, or is a part of, what a private model or a part of it was trained on."""
     places = map(_place_of, _parts(model))
     return any(place is not None and place.overlaps(X) for place in places)
 
 
 def warn_of_training_records(model, message):
-    """Warn of what holds records that `model` was trained on; in the mode in which it was sent."""
+    """Warn if X holds records that `model` was trained on; in the mode in which it was sent."""
     with where_it_came_from(model):
         warn_caller(message, PrivacyLeakWarning)
 
 
 def model_not_counted(trained):
-    """Say that a release about a model does not count the model's loss, and whether both add up."""
+    """Return a note that a release about a model does not include the model's loss."""
     return (
         "the model was trained on the same records, so its own loss adds to this one"
         if trained
@@ -95,7 +95,7 @@ def model_not_counted(trained):
 
 @contextmanager
 def without_looking():
-    """Let what is called here score whatever it gets: what calls it has looked, or pays for it."""
+    """Suspend the warning about training records: the caller has checked, or pays."""
     before, _local.looked = getattr(_local, "looked", False), True
     try:
         yield
@@ -104,7 +104,7 @@ def without_looking():
 
 
 def warns_of_training_records(method: Function) -> Function:
-    """Decorate a method that scores: it warns of X that the model was trained on, or a part of it.
+    """Decorate a scoring method to warn if X holds records that the model was trained on.
 
     Once, if one such method calls another.
 
@@ -136,15 +136,15 @@ def warns_of_training_records(method: Function) -> Function:
 
 
 def _parts(model):
-    """Yield a model, and what in it may have been trained on the rows that it is given."""
+    """Yield a model, and its parts that may have been trained on the same rows."""
     yield model
-    # a property of what follows from a released model
+    # follows from a released model by post-processing
     follows = getattr(model, "_post_processed", None)
     if follows is not None or isinstance(model, FrozenEstimator):
         yield from _parts(model.estimator if follows is None else follows)
     elif isinstance(model, Pipeline) and model.steps:
         last = list(_parts(model.steps[-1][1]))
-        # the first step has seen the rows, but only a model that was trained privately has a loss
+        # the first step has seen the rows, but only a private model has a loss
         if any(_place_of(part) is not None for part in last):
             yield from last
             yield model.steps[0][1]
@@ -153,17 +153,17 @@ def _parts(model):
 def _place_of(model):
     try:
         return _TRAINED_ON.get(model)
-    except TypeError:  # a model of others that has no hash, or that nothing can refer to weakly
+    except TypeError:  # a third-party model without a hash or weak references
         return None
 
 
 def _has_place(X):
-    # lists and tuples have none
+    # lists and tuples do not support weak references
     return getattr(type(X), "__weakrefoffset__", 0) != 0
 
 
 def _is_plain(X):
-    # (isinstance may ask X for its class, and nothing of X is read)
+    # not isinstance(), which may read X.__class__: nothing of X is read
     return issubclass(type(X), np.ndarray) and not X.dtype.hasobject
 
 
