@@ -1,4 +1,4 @@
-"""How accurate private linear models are, and their models at every noise level.
+"""The accuracy of private linear models, and their models at every noise level.
 
 The risk L is what the model minimises without noise, the mean loss of the clipped rows
 plus alpha / 2 times the squared norm of the coefficients, averaged over the one-vs-rest
@@ -123,7 +123,7 @@ class LinearAccuracy(AccuracyForm):
         return AccuracyBounds(risk=span, minimum=minimum, root=root, forecast=forecast)
 
     def bare(self, n_samples, dimension):
-        """Return the calibration of output perturbation; epsilon does not matter for mu and tau."""
+        """Return the calibration of output perturbation; its mu and tau do not depend on epsilon."""
         return calibrate(
             "output",
             self.loss,

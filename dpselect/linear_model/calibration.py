@@ -1,4 +1,4 @@
-"""How much noise a linear model needs: output and objective perturbation.
+"""Calibrate the noise of a linear model: output and objective perturbation.
 
 Symbols, as in Chaudhuri, Monteleoni and Sarwate (2011): n records, rows of l2 norm
 at most R in d dimensions (the intercept's constant included in both), G a bound on the
@@ -63,7 +63,7 @@ class Perturbation:
 
     @classmethod
     def on_grid(cls, mu, linear_scale, moved, tau, dimension, *, alpha, epsilon, loss, goal=None):
-        """Return the scales for a minimiser that moves by `moved`.
+        """Return the scales for a minimiser of sensitivity `moved`.
 
         `loss` is what may be hidden by a sample of scale 1, and `epsilon` that of the whole model.
         """
@@ -191,12 +191,12 @@ def calibrate(
 
 
 def minimiser_sensitivity(loss, R, n, mu, tau):
-    """Return how far one record moves the computed minimiser, in l2 norm."""
+    """Return the sensitivity of the computed minimiser to one record, in l2 norm."""
     return (2 * (loss.lipschitz * R) / n + 2 * tau) / mu
 
 
 def largest_rank(dimension):
-    """Return r, at least the rank of what one person adds to the curvature.
+    """Return r, a bound on the rank of one person's contribution to the curvature.
 
     A power of two, by which numbers are divided without rounding.
     """
@@ -204,7 +204,7 @@ def largest_rank(dimension):
 
 
 def extra_regularisation(loss, n, R, alpha, epsilon, rank=None):
-    """Return Delta, the least that keeps epsilon' at or above epsilon / 2.
+    """Return Delta, the least extra regularisation that keeps epsilon' at or above epsilon / 2.
 
     Delta = max(0, c R^2 / (n (exp(epsilon / 2) - 1)) - lambda). CMS11 adds none until
     epsilon' reaches 0, and lets the noise explode just before. `rank` is as for :func:`noise_epsilon`.
@@ -263,7 +263,7 @@ def _logistic_epsilon(kappa, epsilon, mu):
 
 
 def _pseudo_huber_epsilon(loss, kappa, epsilon, averaged):
-    """Return epsilon' for one record, or the mean of several; or less by at most 2^-13 of itself."""
+    """Return epsilon' for one record, or the mean of several, less at most 2^-13 of itself."""
     if kappa <= 2 * epsilon / math.sqrt(27):
         return epsilon
     # between two derivatives the curvature is at most that at the smaller one
@@ -319,7 +319,7 @@ def public_alpha(loss, perturbation, n_samples, noise_length, radius, epsilon):
 
 
 def added_share(loss, perturbation, squared_length, dimension, radius):
-    """Return what the noise that is added to the minimiser costs, as a share of the price of mu.
+    """Return the cost of the noise that is added to the minimiser, relative to the cost of mu.
 
     With a = mu / R^2, standard noise r and `reach` v: c R^2 / 2 (output_scale ||r||)^2 / d, which bounds
     the mean cost, over v^2 / 2 a^2 / (a + c / (4 d^2)), the bias of a model that predicts up to v, if
@@ -331,7 +331,7 @@ def added_share(loss, perturbation, squared_length, dimension, radius):
 
 
 def larger_alpha(alpha, share):
-    """Return the least alpha, from the given one on, at which `share`, which falls, is at most 1."""
+    """Return the least alpha, from the given one on, at which the decreasing `share` is at most 1."""
     share = lru_cache(share)
     # it falls with the cube at least, but for the extra regularisation
     low, high = alpha, alpha * share(alpha) ** (1 / 3)

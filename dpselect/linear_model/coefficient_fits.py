@@ -1,4 +1,4 @@
-"""What is public of the fit of a linear model: how its loss is summed over rows, and its noise."""
+"""The public part of a fitted linear model: how its loss is summed over rows, and its noise."""
 
 import math
 from collections.abc import Callable
@@ -30,7 +30,7 @@ CONSTANT_WEIGHT = 0.3
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """What is public of a fit: coefficients w, how its loss is summed over rows, and its noise.
+    """The public part of a fit: coefficients w, how its loss is summed over rows, and its noise.
 
     Attributes
     ----------
@@ -72,12 +72,12 @@ class Fit:
 
     @property
     def n_columns(self):
-        """int : Of the rows that the model sees, without the constant."""
+        """int : Number of columns that the model sees, without the constant."""
         return int((self.weights == 1.0).sum())
 
 
 def check_model(model):
-    """Refuse a model whose noise has no law that is known."""
+    """Refuse a model whose noise has an unknown distribution."""
     if isinstance(model, type) or not isinstance(model, (LinearModel, DPRidge)):
         raise TypeError(
             "model must be a fitted linear model or DPRidge of dpselect, because the law of the noise "
@@ -93,12 +93,12 @@ def check_model(model):
 
 
 def of_persons(model):
-    """Tell whether a fitted model was trained on rows of persons."""
+    """Return whether a fitted model was trained on rows of persons."""
     return model.privacy_.adjacency == Adjacency.REPLACE_PERSON
 
 
 def check_asked_as_fitted(model, sample_weight, groups):
-    """Refuse records that are not of the kind that the model was fitted on."""
+    """Refuse records of another unit (rows or persons) than the model was fitted on."""
     most = getattr(model, "max_sample_weight", None)
     takes_weights = most is not None
     if takes_weights != (sample_weight is not None):
@@ -157,7 +157,7 @@ def _weights(d, constant):
 
 
 def _products_of_gradients(gradients, number, n):
-    """Return what a block adds to the sum of products of gradients: of persons, to their gradients."""
+    """Return a block's part of the sum of products of gradients; of persons, of their gradients."""
     if number is None:
         return gradients.T @ gradients
     rows = np.arange(len(number))
@@ -170,7 +170,7 @@ def _summed(sums, persons):
 
 
 def _numbers(records):
-    """Return whose rows they are in a tuple, which is empty where each row is a person, and how many."""
+    """Return the person of each row in a tuple, empty if each row is a person, and their number."""
     if records.persons is None:
         return (), 0
     return (align(records.X, records.persons.number)[1],), records.persons.n

@@ -37,7 +37,7 @@ class ConfidenceInterval(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CoefficientIntervals:
-    """Coefficients, and what chance and noise do to them: see :func:`coef_interval`.
+    """Coefficients with their sampling and noise errors: see :func:`coef_interval`.
 
     Parameters
     ----------
@@ -78,12 +78,12 @@ class CoefficientIntervals:
 
     @property
     def empty(self) -> bool:
-        """bool : Whether nothing can be said of any coefficient."""
+        """bool : Whether all intervals are unbounded."""
         return bool(np.isnan(self.errors).all())
 
     @property
     def hint(self) -> str:
-        """str : What to change where nothing can be said; empty if something can."""
+        """str : What to change if all intervals are unbounded, else empty."""
         if not self.lost:
             return ""
         columns = ", ".join(map(_told, self.lost[:NAMED]))
@@ -93,7 +93,7 @@ class CoefficientIntervals:
         )
 
     def confidence_interval(self, confidence_level: float = 0.95) -> ConfidenceInterval:
-        """Return intervals, each of which holds with a probability.
+        """Return confidence intervals at a level.
 
         Parameters
         ----------
@@ -162,7 +162,7 @@ def _told(name):
 
 
 def intervals_of(fits, matrices, deviation, loss):
-    """Return the intervals that follow from released matrices: post-processing.
+    """Compute the intervals from released matrices: post-processing.
 
     `matrices` has both of each fit, and `deviation` is that of an entry, in shares of its bound.
     """
@@ -182,14 +182,13 @@ def intervals_of(fits, matrices, deviation, loss):
 
 
 def least_curvature(fit, deviation):
-    """Return how large the least eigenvalue must be to stand out of noise of that deviation."""
+    """Return the least eigenvalue that can be distinguished from noise of that deviation."""
     # about the largest eigenvalue of a matrix of such entries
     return FEWEST_DEVIATIONS * fit.bounds[0] * deviation * math.sqrt(2 * len(fit.w))
 
 
 def _errors(fit, curvature, gradients, deviation):
-    """Return what intervals are around, simulated errors of it, the share of the model's noise, and lost
-    names."""
+    """Return centres, simulated errors, the fraction due to the model's noise, and lost names."""
     d = len(fit.w)
     weighted = np.outer(fit.weights, fit.weights)
     moved = np.linalg.solve(_at_least_zero(curvature) + fit.mu * np.eye(d), fit.pull)
@@ -222,14 +221,14 @@ def _errors(fit, curvature, gradients, deviation):
 
 
 def _lost(fit, vectors, missing):
-    """Return the names of the columns that lie most in directions whose curvature is too small."""
+    """Return the names of the columns that lie mostly in directions of too little curvature."""
     directions = fit.weights[:, None] * vectors
     parts = (directions**2 @ np.maximum(missing, 0.0))[: fit.n_columns]
     return tuple(fit.names[j] for j in np.argsort(-parts) if 2 * parts[j] >= parts.max())
 
 
 def upper(d):
-    """Return the places of the upper triangle, and how much each counts in the squared length of all."""
+    """Return the indices of the upper triangle, and the weight of each in the squared Frobenius norm."""
     rows, columns = np.triu_indices(d)
     return rows, columns, np.where(rows == columns, 1.0, math.sqrt(2))
 
@@ -244,12 +243,12 @@ def _noise(generator, size, d):
 
 
 def _at_least_zero(matrices):
-    """Return the nearest symmetric matrices that curve nowhere downwards."""
+    """Project symmetric matrices onto the positive semi-definite ones."""
     roots = _root(matrices)
     return roots @ np.swapaxes(roots, -1, -2)
 
 
 def _root(matrices):
-    """Return factors F of the nearest such matrices F F'."""
+    """Return factors F of these projections, F F'."""
     values, vectors = np.linalg.eigh(matrices)
     return vectors * np.sqrt(np.maximum(values, 0.0))[..., None, :]

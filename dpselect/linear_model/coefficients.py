@@ -183,7 +183,7 @@ def _parts(model):
 
 
 def _seen_by_the_model(X, steps, model):
-    """Return rows after the steps, each from its own record: none may change the type of a column."""
+    """Return rows after the steps, each computed from its own record, without changing column types."""
     X = as_lazy(X)
     if not isinstance(steps[0], TableEncoder):  # which takes each cell by itself
         X = read_form(X).convert(X)
@@ -194,7 +194,7 @@ def _seen_by_the_model(X, steps, model):
 
 @dataclass(frozen=True)
 class IntervalPlan:
-    """What will be released, and what a ledger knows of it; from public numbers."""
+    """A planned release of intervals, and its loss, from public numbers."""
 
     fits: tuple
     epsilon: float
@@ -205,7 +205,7 @@ class IntervalPlan:
 
     @property
     def loss(self):
-        """PrivacyLoss : Of the release."""
+        """PrivacyLoss : Loss of the release."""
         d, matrices = len(self.fits[0].w), 2 * len(self.fits)
         return PrivacyLoss(
             self.epsilon,
@@ -216,13 +216,13 @@ class IntervalPlan:
         )
 
     def deviation(self, m):
-        """Return the standard deviation of an entry of the matrices, in shares of its bound."""
+        """Return the standard deviation of an entry of the matrices, relative to its bound."""
         K, d = len(self.fits), len(self.fits[0].w)
         # of an entry of spherical noise in so many dimensions
         return self.scale(m)[1] * math.sqrt(K * d * (d + 1) + 1)
 
     def check_size(self, m):
-        """Refuse so few records that no curvature, however large, would be seen in the noise."""
+        """Refuse so few records that no curvature can be distinguished from the noise."""
         fit, d = self.fits[0], len(self.fits[0].w)
         # the trace is at most the first bound
         times = least_curvature(fit, self.deviation(m)) / (fit.bounds[0] / d + fit.mu)
@@ -236,14 +236,14 @@ class IntervalPlan:
             )
 
     def scale(self, m):
-        """Return the step of the grid, and the scale of spherical noise that hides the mean matrices."""
+        """Return the step of the grid, and the scale of spherical noise for the mean matrices."""
         if self.epsilon == math.inf:
             return None, 0.0
         moved = SENSITIVITY * math.sqrt(len(self.fits)) / m
         return release_step(moved / self.epsilon), moved / self.epsilon
 
     def intervals(self, X, y, sample_weight=None, groups=None):
-        """Release the matrices, and read intervals from them; somebody else pays."""
+        """Release the matrices, and compute intervals from them; charges no ledger."""
         held = HeldRecords(X, y, groups)
 
         def sums(X, y):

@@ -1,4 +1,4 @@
-"""The rows that a linear model sees: clipped to their norms, the constant appended."""
+"""The rows as a linear model sees them: clipped to their norms, the constant appended."""
 
 import math
 from copy import copy
@@ -73,7 +73,7 @@ class Rows:
         return A
 
     def clipped_copy(self):
-        """Return the same dense rows, which need neither factors nor a constant in products."""
+        """Return a copy of dense rows with clip factors and constant applied."""
         ones = np.ones((len(self.X), 1))
         return Rows(self.matrix(ones), ones, None, self.weight)
 
@@ -83,7 +83,7 @@ class Rows:
         return Rows(self.X[chosen], self.factor[chosen], self.constant, weight)
 
     def weighted(self, values):
-        """Return what losses of a weight of 1 are, or have for derivatives, as the rows are weighted."""
+        """Return values or derivatives of unweighted losses, multiplied by the weights of the rows."""
         return values if self.weight is None else self.weight * values
 
     def moments(self):
@@ -132,7 +132,7 @@ class Design:
         self.n_columns = X.shape[1] + (constant is not None)
 
     def sample(self, n_rows, *aligned):
-        """Return a design of about `n_rows` rows from all over the table, and what belongs to them."""
+        """Return a design of about `n_rows` rows spread over the table, with aligned arrays."""
         X, *aligned = sample(n_rows, self.X, *self._known(), *aligned)
         smaller = copy(self)
         factor = None if self.factor is None else aligned.pop(0)
@@ -142,7 +142,7 @@ class Design:
         return smaller, *aligned
 
     def where_it_is(self, function, *aligned):
-        """Return ``function(design, *aligned)`` of few rows, from the one place where they are."""
+        """Return ``function(design, *aligned)`` of few rows, computed where they are."""
         if not is_lazy(self.X):
             return function(self, *aligned)
         plain = copy(self)
@@ -157,7 +157,7 @@ class Design:
         return in_one_place(on_arrays, self.X, *self._known(), *aligned)
 
     def held(self, targets, y, n_columns):
-        """Return a design of rows that are clipped once where they are, and ``targets(y)`` beside them.
+        """Return a design whose rows are clipped once where they are, together with ``targets(y)``.
 
         None where each pass reads the rows, and may read others.
         """
@@ -192,7 +192,7 @@ class Design:
         )
 
     def sums(self, *aligned, columns):
-        """Return :meth:`sum` of what is aligned, for many passes of at most so many `columns`.
+        """Return :meth:`sum` of aligned arrays, for many passes of at most so many `columns`.
 
         Dense rows in memory that are one block are cut and wrapped here, and not in each pass; few ones
         are clipped here, too.

@@ -1,4 +1,4 @@
-"""How much Gaussian noise a linear model needs, where a delta is accepted.
+"""Calibrate the Gaussian noise of a linear model, where a delta is accepted.
 
 Symbols as in :mod:`~dpselect.linear_model.calibration`. Noise hides all one-vs-rest problems together.
 The proofs are on the pages "Gaussian noise in the objective" and "A person, not a row" of the
@@ -185,7 +185,7 @@ def _person_mu(loss, kappa, epsilon, delta, n_problems):
 
 
 def _parts(loss, kappa):
-    """Return parts of the range of slopes of the pseudo-Huber loss, and the curvature of each."""
+    """Split the range of slopes of the pseudo-Huber loss, and return the curvature of each part."""
     kappa *= _weight(loss)
     return tuple(
         (high, loss.unweighted.curvature_at(low) * kappa) for low, high in zip(SLOPES[:-1], SLOPES[1:])

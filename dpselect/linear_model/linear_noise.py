@@ -1,4 +1,4 @@
-"""What is public of a linear model before any data: its problem, and the noise of a fit.
+"""The public part of a linear model before any data: its problem, and the noise of a fit.
 
 Symbols as in :mod:`~dpselect.linear_model.calibration`.
 """
@@ -34,7 +34,7 @@ from .weights import Weights
 
 @dataclass(frozen=True)
 class LinearProblem:
-    """What is minimised without noise, but for lambda: models with equal problems are solved together.
+    """The noise-free problem, without lambda: models with equal problems are solved together.
 
     Attributes
     ----------
@@ -81,13 +81,13 @@ class LinearProblem:
         return math.hypot(min(self.data_norm, self.data_norm_l1), self.constant or 0.0)
 
     def noise_radius(self, norm, n_features):
-        """Return G, bound on the norm of the rows for which noise is made, the constant included."""
+        """Return G, the bound on the norm of rows that calibrates the noise, constant included."""
         if norm == "l2":
             return self.radius
         return min(self.data_norm_l1, math.sqrt(n_features) * self.data_norm) + (self.constant or 0.0)
 
     def noise_norm(self, n_features):
-        """Return `norm`, or, if it is "auto", that of which the Laplace noise is the shorter one."""
+        """Return `norm`, or, if it is "auto", the norm with the shorter Laplace noise."""
         if self.norm != "auto":
             return self.norm
         lengths = {
@@ -97,7 +97,7 @@ class LinearProblem:
         return min(lengths, key=lengths.get)
 
     def noise_law(self, perturbation, epsilon, n_features, n_problems):
-        """Return of which noise a fit has: "l1", "l2" or "gaussian", the shortest by public numbers.
+        """Return the law of the noise: "l1", "l2" or "gaussian", the shortest by public numbers.
 
         Not by the number of records: where noise is drawn, it is not known.
         """
@@ -137,7 +137,7 @@ class LinearProblem:
         return n_features + (self.constant is not None)
 
     def design(self, X):
-        """Return the rows as they are trained on."""
+        """Return the rows in the form in which they are trained on."""
         return Design(X, self.data_norm, self.constant, self.n_jobs, self.data_norm_l1)
 
     def standard_noise(self, generator, law, n_features, n_problems):
@@ -159,7 +159,7 @@ class LinearProblem:
         return linear_optimal_values(self, calibrations, records, reach)
 
     def attributes(self, w):
-        """Return what is released for coefficients of shape (K, d), noise included."""
+        """Return the released attributes for noisy coefficients of shape (K, d)."""
         coef, intercept = w, np.zeros(len(w))
         if self.constant is not None:
             coef, intercept = w[:, :-1].copy(), self.constant * w[:, -1]
@@ -170,7 +170,7 @@ class LinearProblem:
         return {"coef_": coef, "intercept_": intercept, "n_iter_": self.max_iter}
 
     def certified(self, score):
-        """Refuse a score for which no certificate is known."""
+        """Refuse a score without a known certificate."""
         if not isinstance(score, self.loss.certifies):
             raise CertificateError(
                 f"No certificate exists for {self.kind.__name__} with {type(score).__name__}; "
@@ -180,7 +180,7 @@ class LinearProblem:
 
 @dataclass(frozen=True)
 class LinearNoise:
-    """The noise of one fit of a linear model, and what follows from it before any data.
+    """The noise calibration of one fit of a linear model.
 
     Attributes
     ----------
@@ -291,11 +291,11 @@ class LinearNoise:
 
     @property
     def delta(self):
-        """float : Of the fit; 0 unless the noise is Gaussian."""
+        """float : Delta of the fit; 0 unless the noise is Gaussian."""
         return self.problem.delta if self.law == "gaussian" else 0.0
 
     def event(self, learned=False):
-        """Return the Event of the fit; with `learned`, whatever the learned bounds of rows are."""
+        """Return the Event of the fit; with `learned`, one that holds for any learned bounds."""
         # what was learned may decide which noise "auto" takes, unless all lengths are multiples of it
         multiples = self.problem.constant is None and self.problem.data_norm_l1 == math.inf
         decided = multiples or self.problem.norm == "l2" or self.perturbation == "output" or not learned
@@ -317,7 +317,7 @@ class LinearNoise:
         )
 
     def _event_at_any_radius(self):
-        """Return the Event where R cancels in R^2 / (n mu), taken from R = 1; None where it does not.
+        """Return the Event at R = 1 if R cancels in R^2 / (n mu), else None.
 
         Nothing here may depend on the R at hand, which was learned from the records.
         """
@@ -333,7 +333,7 @@ class LinearNoise:
 
     @property
     def added_law(self):
-        """{"l2", "gaussian"} : Of the noise that is added to the minimiser."""
+        """{"l2", "gaussian"} : Law of the noise that is added to the minimiser."""
         return "gaussian" if self.law == "gaussian" else "l2"
 
     def certificate(self, score, noise=None, failure_probability=None):
@@ -354,7 +354,7 @@ class LinearNoise:
         return margin_certificate(score, loss.unit * R, moved, longest, residual)
 
     def risk_bound(self, reach):
-        """Return the RiskBound over the ball of models that reach as far as `reach`."""
+        """Return the RiskBound over the ball of models whose radius is `reach`."""
         return linear_risk_bound(self, reach)
 
     def deviation(self):
@@ -372,7 +372,7 @@ class LinearNoise:
         return self.problem.loss.unit * float(objective + added)
 
     def added_share(self):
-        """Return what the noise that is added to the minimiser costs, as a share of the price of mu."""
+        """Return the cost of the noise that is added to the minimiser, relative to the cost of mu."""
         return added_share(
             self.problem.loss,
             self.scales,
@@ -386,11 +386,11 @@ class LinearNoise:
         return {"l1": 2 * d, "l2": d * (d + 1), "gaussian": d}[law]
 
     def regularisation_cost(self):
-        """Return what the public rule for lambda minimises over a grid."""
+        """Return the cost that the public rule for lambda minimises over a grid."""
         return sum(self.regularisation_parts())
 
     def regularisation_parts(self):
-        """Return what noise and bias add to that cost: one falls with lambda and the other one grows."""
+        """Return the noise and the bias in that cost, which decrease and increase with lambda."""
         s, squared_length = self.scales, self._squared_length(self.law)
         # (a product that is too large for float64 is inf, and a power an error)
         if self.perturbation == "objective":
@@ -402,7 +402,7 @@ class LinearNoise:
         return float(noise + bias * self.added_share()), float(bias)
 
     def forecast(self):
-        """Return what is expected to be lost at this alpha, where more epsilon may follow.
+        """Return the expected excess at this alpha, where more epsilon may follow.
 
         That of a typical model, and not only what a rule may minimise. Of noise in the result twice the
         price of regularising: it falls with the square of epsilon, and the price stays.

@@ -202,7 +202,7 @@ class DPLogisticRegression(DPLinearClassifier):
             )
 
     def _check_base_rate(self, classes):
-        """Refuse shares that are not those of the labels."""
+        """Refuse class frequencies that do not match the labels."""
         rate = self.base_rate
         if set(rate) != set(classes) if isinstance(rate, Mapping) else len(classes) != 2:
             raise ValueError(
@@ -218,7 +218,7 @@ class DPLogisticRegression(DPLinearClassifier):
         return records
 
     def first_releases(self) -> dict[str, FirstRelease]:
-        """Return what a fit learns first: the parameters that are "auto", but for `alpha`.
+        """Return the first releases of the parameters that are "auto", except `alpha`.
 
         Returns
         -------

@@ -71,7 +71,7 @@ class Loss(ABC):
 
     @property
     def unweighted(self):
-        """Loss : That of a record of weight 1."""
+        """Loss : The loss of a record of weight 1."""
         return self
 
     @abstractmethod
@@ -87,7 +87,7 @@ class Loss(ABC):
         """Return phi''(z, t), elementwise (where it exists; one-sided elsewhere)."""
 
     def shrinkage(self, perturbation, told):
-        """Return the factor of alpha="auto" if n epsilon / (length of the noise) is `told`."""
+        """Return the factor of alpha="auto" at a signal n epsilon / E[noise norm]."""
         if perturbation == "output":
             return OUTPUT_SHRINKAGE
         return min(max(math.sqrt(self.even / told), self.least_shrinkage), MOST_SHRINKAGE)
@@ -201,7 +201,7 @@ class LogisticLoss(MarginLoss):
 
 @dataclass(frozen=True)
 class CappedLogisticLoss(LogisticLoss):
-    """The logistic loss where it is no steeper than L, and its tangent at the margin log(1/L - 1) below.
+    """The logistic loss with its slope capped at L: a tangent below the margin log(1/L - 1).
 
     With s = 1 / (1 + exp(-z)), the prediction z is the best one for the probability a / (a + b),
     a = min(s, L) and b = min(1 - s, L).
@@ -246,7 +246,7 @@ class CappedLogisticLoss(LogisticLoss):
 
 @dataclass(frozen=True)
 class HuberHingeLoss(MarginLoss):
-    """The hinge max(0, 1 - u), rounded off by a parabola for \\|1 - u\\| <= h.
+    """The hinge max(0, 1 - u), smoothed by a parabola for \\|1 - u\\| <= h.
 
     c = 1/(2h). Chaudhuri, Monteleoni and Sarwate 2011, equation (23).
 
@@ -288,7 +288,7 @@ class HuberHingeLoss(MarginLoss):
 
 @dataclass(frozen=True)
 class PoissonLoss(Loss):
-    """Half the Poisson deviance of a target at the rate exp(z), straight beyond the rate B.
+    """Half the Poisson deviance of a target at the rate exp(z), linear beyond the rate B.
 
     phi(z, t) = exp(z) - t z + t log t - t, tangent to itself from exp(z) = B on, so that
     phi' = min(exp(z), B) - t: L = c = B. Targets are clipped to [0, B] here, so that no caller
@@ -330,7 +330,7 @@ class PoissonLoss(Loss):
         return f" and target_bound={self.target_bound!r}", ", a smaller target_bound"
 
     def rate(self, prediction):
-        """Return the target that is expected, at most B."""
+        """Return the expected target, at most B."""
         with np.errstate(over="ignore"):
             rate = np.exp(prediction)
         return np.minimum(rate, self.target_bound)
@@ -369,7 +369,7 @@ class PoissonLoss(Loss):
 
 @dataclass(frozen=True)
 class PseudoHuberLoss(Loss):
-    """sqrt(1 + (z - t)^2) - sqrt(1 + t^2), the target t being counted from `centre` in `unit`.
+    """sqrt(1 + (z - t)^2) - sqrt(1 + t^2), with the target t in `unit` from `centre`.
 
     A parabola for small residuals and straight for large ones, less the loss of predicting 0:
     whatever the target, it lies in [-|z|, |z|], and L = c = 1. The page "Robust regression" of the
@@ -418,7 +418,7 @@ class PseudoHuberLoss(Loss):
         return (1 - s * s) ** 1.5
 
     def mean_curvature_at(self, s):
-        """Return the largest mean of phi'' over points at which \\|phi'\\| is s in the mean."""
+        """Return the largest mean of phi'' over points at which \\|phi'\\| has the mean s."""
         # the least concave function above, whose straight part touches at 1/2 and ends at 1
         return np.where(s < 0.5, self.curvature_at(s), math.sqrt(27) / 4 * (1 - s))
 

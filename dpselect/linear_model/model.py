@@ -1,4 +1,4 @@
-"""What linear models share that are trained by output or objective perturbation."""
+"""The common part of linear models trained by output or objective perturbation."""
 
 import math
 from abc import abstractmethod
@@ -38,7 +38,7 @@ _check_intercept_scaling = size(
 
 @with_parameters
 class LinearModel(LearnsNormsMixin, PrivateEstimator):
-    """Base of linear models: a subclass adds what its loss needs, and the loss."""
+    """Base of linear models: a subclass adds its loss, and the parameters of the loss."""
 
     epsilon: float = 1.0
     _: KW_ONLY
@@ -123,7 +123,7 @@ class LinearModel(LearnsNormsMixin, PrivateEstimator):
 
     @abstractmethod
     def _loss(self):
-        """Return the Loss that is minimised, of a record of weight 1."""
+        """Return the Loss that is minimised, for a record of weight 1."""
 
     def fit(
         self,
@@ -245,7 +245,7 @@ class LinearModel(LearnsNormsMixin, PrivateEstimator):
             )
 
     def problem(self) -> LinearProblem:
-        """Return what is minimised without noise, in public numbers.
+        """Return the noise-free problem, in public numbers.
 
         Returns
         -------
@@ -292,7 +292,7 @@ class LinearModel(LearnsNormsMixin, PrivateEstimator):
         return calibration.problem.attributes(w)
 
     def accuracy_form(self) -> LinearAccuracy:
-        """Return what is known of the accuracy of this estimator's models, for accuracy first.
+        """Return the AccuracyForm of this estimator, for accuracy first.
 
         Returns
         -------
@@ -326,7 +326,7 @@ class LinearModel(LearnsNormsMixin, PrivateEstimator):
         return self.calibration(PublicShape(n_samples, n_features, n_problems)).risk_bound(reach)
 
     def regularisation_cost(self, n_samples: int, n_features: int, n_problems: int = 1) -> float:
-        """Return what the public rule for `alpha` minimises over a grid.
+        """Return the cost that the public rule for `alpha` minimises over a grid.
 
         Parameters
         ----------
@@ -373,14 +373,14 @@ class LinearModel(LearnsNormsMixin, PrivateEstimator):
         return self._with_values().problem().design(np.empty((0, self.n_features_in_))).bounds
 
     def _plain_predictor(self):
-        """Return a model of scikit-learn that predicts as this one does, once it has `coef_`."""
+        """Return an unfitted scikit-learn model with the predictions of this one, given `coef_`."""
         raise TypeError(
             f"{type(self).__name__} does not say which model of scikit-learn predicts as it does, and "
             "another one would be wrong in silence; write its method _plain_predictor."
         )
 
     def _predictor(self, X):
-        """Return w.x + b of rows that are clipped as the training rows were, shape (n, K)."""
+        """Return w.x + b of rows clipped as the training rows were, shape (n, K)."""
         check_is_fitted(self)
         X = numeric_rows(self, X, **self.reads, reset=False)
         rows = replace(self._with_values().problem(), constant=None).design(X)

@@ -1,4 +1,4 @@
-"""What linear models learn first: the length of rows, the shares of classes, and the mean count.
+"""First releases of linear models: the norm of rows, class frequencies, and the mean count.
 
 The page "First releases" of the documentation has statement and proof.
 """
@@ -58,16 +58,16 @@ class MedianNorm(FirstRelease):
 
 
 def _radius(norm, block):
-    """Return the number of the first radius that is at least as long as each row."""
+    """Return the index of the first radius that is at least the norm of each row."""
     with np.errstate(over="ignore"):
         return np.searchsorted(RADII, row_norms(block, norm)[:, 0])
 
 
 class LearnsNormsMixin:
-    """A model whose bounds on rows may be "auto"."""
+    """Mixin for models whose bounds on rows may be "auto"."""
 
     def first_releases(self) -> dict[str, FirstRelease]:
-        """Return what a fit learns first: the parameters that are "auto", but for `alpha`.
+        """Return the first releases of the parameters that are "auto", except `alpha`.
 
         Returns
         -------
@@ -80,7 +80,7 @@ class LearnsNormsMixin:
 
 @dataclass(frozen=True)
 class ClassShares(FirstRelease):
-    """The share of each class, by discrete Laplace noise on its count."""
+    """The frequency of each class, by discrete Laplace noise on its count."""
 
     what = "shares of the classes"
     stand_in = None
@@ -110,7 +110,7 @@ class ClassShares(FirstRelease):
 
 @dataclass(frozen=True)
 class MeanCount(FirstRelease):
-    """The mean of targets that are clipped to [0, B], by Laplace noise on a grid on their sum."""
+    """The mean of targets clipped to [0, B], by Laplace noise on a grid on their sum."""
 
     bound: float | None
 
@@ -137,5 +137,5 @@ class MeanCount(FirstRelease):
 
 
 def _counting_scale(n_counts, epsilon):
-    """Return the scale of noise on counts: another label moves the only one by 1, or two of several."""
+    """Return the scale of noise on counts: another label moves one count by 1, or two of several."""
     return (1 if n_counts == 1 else 2) / epsilon

@@ -184,7 +184,7 @@ class DPPoissonRegressor(LinearModel, PrivateRegressor):
         )
 
     def first_releases(self) -> dict[str, FirstRelease]:
-        """Return what a fit learns first: the parameters that are "auto", but for `alpha`.
+        """Return the first releases of the parameters that are "auto", except `alpha`.
 
         Returns
         -------
@@ -223,7 +223,7 @@ class DPPoissonRegressor(LinearModel, PrivateRegressor):
         y: npt.ArrayLike,
         sample_weight: npt.ArrayLike | None = None,
     ) -> float:
-        """Return D^2, the share of the Poisson deviance of the mean count that is explained.
+        """Return D^2, the fraction of the Poisson deviance that is explained.
 
         Parameters
         ----------

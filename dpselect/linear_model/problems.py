@@ -1,4 +1,4 @@
-"""A table of regularised problems: what one pass over the rows tells of them.
+"""A table of regularised problems, with gradients and curvatures from shared passes over the rows.
 
 The problem of column k on part j of the rows is
 
@@ -24,7 +24,7 @@ ONE = np.ones((1, 1))
 
 @dataclass(frozen=True)
 class _Terms:
-    """What one row adds to gradients and curvatures; this is all that goes to where the rows are."""
+    """Contributions of one row to gradients and curvatures; the only object that is sent to the rows."""
 
     loss: Loss
     which: np.ndarray
@@ -61,7 +61,7 @@ class _Terms:
         return targets.astype(np.float64, copy=False)
 
     def _left_out(self, values, parts, columns):
-        """Set to 0 what rows outside of a problem's part would add; parts follow each other."""
+        """Set to 0 the contributions of rows outside of a problem's part; parts follow each other."""
         if parts is not None:
             ends = np.searchsorted(columns, np.arange(self.n_parts + 1) * len(self.which))
             for j, (start, end) in enumerate(zip(ends[:-1], ends[1:])):
@@ -89,7 +89,7 @@ class Problems:
         self.n_passes = 0  # for gradients
 
     def on_sample(self, n_rows, function):
-        """Return what `function` makes of each column's problem on a sample of the rows.
+        """Return ``function`` of each column's problem on a sample of the rows.
 
         Parts make no difference there.
         """
@@ -153,7 +153,7 @@ class Problems:
         )
 
     def _factors_at_zero(self, columns):
-        """Return the factors at 0, where the losses of all columns are alike: only mu is different."""
+        """Return the factors at 0, where the losses of all columns are equal and only mu differs."""
         owners = columns % self.shape[1]
         one = columns[owners == owners[0]]
         W = np.zeros((len(self.linear), len(one)))
@@ -166,7 +166,7 @@ class Problems:
         return Factors([(owners[mu == m], _factor(H, m)) for m in different])
 
     def _curvatures(self, W, columns, places):
-        """Return the curvatures, without mu, averaged over the columns at each of the places."""
+        """Return the curvatures, without mu, averaged over the columns at each of the indices."""
         terms, sizes = self.terms, self.sizes[columns]
 
         def grams(rows, *aligned):
@@ -190,7 +190,7 @@ class Problems:
 
 
 class IndependentColumns:
-    """Curvatures as if the columns of rows varied independently: a diagonal, and the mean row.
+    """Curvatures of independent columns of rows: a diagonal, and the mean row.
 
     mu + c (diag(v) + m m'), with the mean m and the variances v of the columns, and each problem's mean
     curvature c. Inverses are by the formula of Sherman and Morrison. A factor makes them fit what is
@@ -214,13 +214,13 @@ class IndependentColumns:
         return r
 
     def correction(self, s, y, rho):
-        """Return one factor a column, from what is remembered of a step."""
+        """Return one factor a column, from a remembered step."""
         yy = rho * (y * self.solve(y, None)).sum(axis=0)
         return 1 / np.where(yy > 0, yy, 1.0)
 
 
 class Factors(list):
-    """Pairs of columns and the Cholesky factor that they share, as LAPACK makes it.
+    """Pairs of columns and their common Cholesky factor, in LAPACK's form.
 
     (scipy's functions around LAPACK take several times as long as it does for few coefficients.)
     """

@@ -1,4 +1,4 @@
-"""The least regularised risk of a linear model over a ball, and how far one record moves it.
+"""The least regularised risk of a linear model over a ball, and its sensitivity.
 
 Symbols as in :mod:`~dpselect.linear_model.calibration`; B is the radius of the ball, about the
 coefficients from which the penalty counts, and w is counted from there, too. With several classes, all

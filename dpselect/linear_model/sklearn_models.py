@@ -1,4 +1,4 @@
-"""Linear models of scikit-learn that predict as those of this library do."""
+"""scikit-learn models with the predictions of this library's linear models."""
 
 from copy import deepcopy
 
@@ -20,7 +20,7 @@ LOWEST_LOGIT = -700.0
 
 
 def plain_model(model, bounds, last):
-    """Return a Pipeline that scales rows down to `bounds`, and predicts by `last`.
+    """Return a Pipeline that clips rows to `bounds`, and predicts by `last`.
 
     `last` is a linear model of scikit-learn, or has one as its `regressor_` or its only `estimators_`.
     """
@@ -38,7 +38,7 @@ def linear_part(last):
 
 
 def check_probabilities(model):
-    """Refuse a classifier of more than two classes if of some row all probabilities may round to 0.
+    """Refuse a multiclass model if all probabilities of some row may round to 0.
 
     Scikit-learn divides them by their sum, and has 1 / K of each where that is 0.
     """
@@ -100,7 +100,7 @@ def logistic_predictor(classes, max_derivative):
 
 
 def exponential_predictor(n_features, least, bound):
-    """Return a regressor that predicts exp(z), for z of at least `least`, and no more than `bound`."""
+    """Return a regressor that predicts exp(z), for z clipped below at `least`, and at most `bound`."""
     limit = {"a_min": least, "a_max": float(np.log(bound))}
     rates = make_pipeline(
         FunctionTransformer(np.log, np.exp, check_inverse=False),

@@ -57,7 +57,7 @@ BISECTIONS, OUTSIDE = 50, 2**10
 
 @dataclass(frozen=True)
 class _Way:
-    """How to descend: with at most `steps` steps, and with curvature matrices or `guessing` curvatures.
+    """Configuration of a descent: its number of `steps`, and exact or `guessing` curvatures.
 
     A guess is given up after more than `most` passes, and where it is slow for the `cost` of matrices,
     in passes.
@@ -102,7 +102,7 @@ def minimise(design, targets, which, loss, mu, linear, tau, max_iter=100, parts=
 
 
 def _cost(design):
-    """Return how many passes a curvature matrix costs, where it is not cheap: by public numbers."""
+    """Return the number of passes that an expensive curvature matrix costs, from public numbers."""
     n, d = design.n_rows, design.n_columns
     return math.inf if design.sparse or d > MOST_SQUARE else _n_sampled(n, d) * d / (PASS * n)
 
@@ -125,7 +125,7 @@ def _solve(problems, tau, max_iter, guessing):
 
 
 def _solve_alone(problems, number, W, G, tau, max_iter):
-    """Solve one problem that needs a curvature matrix of its own at each point, if there may be one."""
+    """Solve one problem that may need a curvature matrix of its own at each point."""
     if len(W) <= MOST_SQUARE:
         column = np.array([number])
         factors = problems.curvature_factors(W[:, column], column)
@@ -136,7 +136,7 @@ def _solve_alone(problems, number, W, G, tau, max_iter):
 
 
 def _descend_together(problems, tau, way):
-    """Return points, and the gradients there, or None where a guess is given up for matrices."""
+    """Return points with their gradients, or None where the guess is abandoned for matrices."""
     W, factors = _start(problems, tau, way)
     if factors is None:
         return None
@@ -147,7 +147,7 @@ def _descend_together(problems, tau, way):
 
 
 def _start(problems, tau, way):
-    """Return where the descent begins, and the factors of the curvature there.
+    """Return the starting point of the descent, and the factors of the curvature there.
 
     None in place of factors where a guess is given up on the sample.
     """
@@ -185,26 +185,26 @@ def _start(problems, tau, way):
 
 
 def _n_sampled(n, d):
-    """Return how many rows tell a curvature matrix: most of them are no fewer than all."""
+    """Return the number of rows in the sample for a curvature matrix, often all of them."""
     least = max(SAMPLE_ROWS_PER_COEFFICIENT * d, SAMPLE_ROWS)
     rows = max(min(n // SAMPLE_SHARE, SAMPLE_ELEMENTS // d), least)
     return rows if rows <= n // 2 else n
 
 
 def _is_slow(cost, passes, first, lengths, tau):
-    """Tell whether the steps that are left cost more than a curvature matrix and the steps after it."""
+    """Return whether the remaining steps cost more than a curvature matrix and its steps."""
     return passes >= max(FEW, cost) and _steps_left(passes - 1, first, lengths, tau) > cost + AFTER
 
 
 def _pays(renewal, steps, since, lengths, tau):
-    """Tell whether new factors cost less than the steps that they save; the old ones are `steps` old."""
+    """Return whether new factors, after `steps` steps, cost less than the steps that they save."""
     return steps >= renewal and (
         renewal <= CHEAP_RENEWAL or _steps_left(steps, since, lengths, tau) > renewal + FEW_AFTER
     )
 
 
 def _steps_left(steps, first, lengths, tau):
-    """Return how many steps are left, if gradients shorten as in the `steps` since the `first` ones."""
+    """Return the number of remaining steps, at the mean rate of `steps` steps since `first`."""
     left = ~(lengths <= tau)
     with np.errstate(all="ignore"):
         missing, shortened = np.log((lengths / tau)[left]), np.log((first / lengths)[left])
@@ -216,7 +216,7 @@ def _norms(vectors):
 
 
 def _products(vectors, others):
-    """Return the product of each column with the other one's."""
+    """Return the dot products of corresponding columns."""
     return np.add.reduce(vectors * others)
 
 
@@ -226,7 +226,7 @@ def _columns(W, some):
 
 
 def _with_columns(W, some, new):
-    """Return W, of shape (d, k) or (k,), with some new columns."""
+    """Return W, of shape (d, k) or (k,), with some columns replaced."""
     if len(some) == W.shape[-1]:
         return new
     W = W.copy()
@@ -282,14 +282,14 @@ def _precondition(G, memory, factors, n_columns):
 
 
 def _pair(s, y):
-    """Return a step, how the gradient changed, and one over their product."""
+    """Return a step, the change of the gradient, and one over their product."""
     sy = _products(s, y)
     # a problem that stood still, or moved by rounding only, has nothing to tell
     return s, y, np.divide(1.0, sy, out=np.zeros_like(sy), where=sy > 0)
 
 
 def _line_search(problems, W, G, lengths, direction, active, shortest):
-    """Move active problems by the whole step of a `direction`, or to the lowest point of the line.
+    """Move active problems by the full step of a `direction`, or to the minimum on the line.
 
     Returns the points, the gradients there, and their `lengths`.
 
@@ -344,7 +344,7 @@ def _line_search(problems, W, G, lengths, direction, active, shortest):
 
 
 def _last_resort(problems, k, w, gradient, tau):
-    """Solve one problem by whichever of two methods is certain to end sooner.
+    """Solve one problem by the guaranteed method with the smaller bound on its steps.
 
     How many steps that takes depends on public numbers and on the linear term.
     """

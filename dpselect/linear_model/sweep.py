@@ -1,4 +1,4 @@
-"""Linear models that see the same rows are trained, scored on splits, and bounded, all together."""
+"""Train, score and bound many linear models on the same rows together."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,7 +17,7 @@ from .solver import minimise
 
 
 def alike(trials):
-    """Return the places of trials that can be solved together, with their problem."""
+    """Return the indices of trials that can be solved together, with their problem."""
     groups = {}
     for i, trial in enumerate(trials):
         groups.setdefault(trial.model.problem(), []).append(i)

@@ -1,4 +1,4 @@
-"""To what gradient norm the solver of a linear classifier works, and in how many passes.
+"""Tolerances of the solver of linear models, and its guaranteed number of passes.
 
 Everything here is a function of public numbers. Symbols as in
 :mod:`~dpselect.linear_model.calibration`. The proofs are on the page "Linear classifiers" of the
@@ -26,7 +26,7 @@ MOST_SQUARE = 1024
 
 
 def attainable(loss, R, mu, t, tol):
-    """Return tau, the gradient norm to which the solver works: a function of public numbers.
+    """Return tau, the attainable gradient norm: a function of public numbers.
 
     tol (L R + t), t being the mean length of the noise in the gradient, or what rounding of
     the margins leaves of it when mu is so small that the model may be very long.
@@ -36,7 +36,7 @@ def attainable(loss, R, mu, t, tol):
 
 
 def tightened(loss, R, mu, t, tol, harmless=math.inf):
-    """Return the computed gradient norm at which the solver ends, and tau, that of what is solved.
+    """Return the computed gradient norm at which the solver ends, and tau, that of the exact problem.
 
     tau is `harmless` at most, if that can be had. It counts rounding of the sums where the solver ends
     later than at ``TOL``, of which that is no more than a tenth.
@@ -48,7 +48,7 @@ def tightened(loss, R, mu, t, tol, harmless=math.inf):
 
 
 def harmless_scale(loss, R, mu, d, linear_scale):
-    """Return how long the noise that is added may be beside that in the objective: theorem 4b."""
+    """Return the largest harmless scale of added noise, relative to the objective's: theorem 4b."""
     return HARMLESS * linear_scale / (mu + loss.curvature * R**2 / d)
 
 
@@ -64,7 +64,7 @@ def longest(loss, R, mu, t):
 
 
 def guaranteed_steps(loss, R, mu, t, tau, d):
-    """Return how many gradients two methods need at most until one is no longer than tau.
+    """Return bounds on the number of gradients that two methods need to reach tau.
 
     Two whole numbers, or ``inf``, for problems of d coefficients with rows of l2 norm at most R,
     strong convexity mu, and a linear term of length t. Of Nesterov's method for strongly convex
@@ -99,7 +99,7 @@ def ellipsoid_factors(d):
 
 
 def check_steps(loss, R, mu, t, tau, d, alpha, tol):
-    """Refuse a problem that might need more than ``MAX_STEPS`` gradients, on some data.
+    """Refuse a problem that, on some data, might need more than ``MAX_STEPS`` gradients.
 
     Parameters are those of :func:`guaranteed_steps` and :func:`attainable`; `alpha` is lambda, as it
     was given: mu or less.

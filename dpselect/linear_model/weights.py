@@ -1,4 +1,4 @@
-"""How often rows count: weights of classes and records, with a public bound, and of a person's rows."""
+"""Weights of rows: of classes and records, with a public bound, and of a person's rows."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from ..utils.validation import size
 
 @dataclass(frozen=True)
 class Weights:
-    """What is public of the weights of records.
+    """The public part of the weights of records.
 
     Attributes
     ----------
@@ -29,7 +29,7 @@ class Weights:
 
     @classmethod
     def of(cls, class_weight, max_sample_weight, classes):
-        """Return the weights of a model with these parameters, or None if all records count alike."""
+        """Return the weights of a model with these parameters, or None if all records have weight 1."""
         if class_weight is None and max_sample_weight is None:
             return None
         most = None if max_sample_weight is None else float(max_sample_weight)
@@ -65,7 +65,7 @@ class Weights:
 
 
 def weights_of(weights, records):
-    """Return the weight of each row, shape (n, 1), or None if all count alike.
+    """Return the weight of each row, shape (n, 1), or None if all are equal.
 
     Parameters
     ----------

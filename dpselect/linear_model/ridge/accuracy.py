@@ -1,4 +1,4 @@
-"""How accurate private ridge regression is, and its models at every noise level.
+"""The accuracy of private ridge regression, and its models at every noise level.
 
 The risk L is what ridge regression minimises on the ball ||theta|| <= B without noise: half
 the mean squared error of the clipped records plus alpha / 2 times ||theta||^2. It needs
@@ -131,7 +131,7 @@ class RidgeAccuracy(AccuracyForm):
         return SensitivityNoise("l2", (1, self.problem.dimension(n_features)), moved)
 
     def forecast_excess(self, scale, deviation, shape, length):
-        """Guess the excess after covariance perturbation from the length of the coefficients.
+        """Estimate the excess after covariance perturbation from the norm of the coefficients.
 
         The gradient of the noisy objective is off by (noise in X'X) theta - (noise in X'y), and
         the curvature is lambda in most directions.

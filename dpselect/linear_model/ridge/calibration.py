@@ -1,4 +1,4 @@
-"""How far one record moves ridge regression on a ball, and the noise that hides it.
+"""Sensitivities of ridge regression on a ball, and the noise that hides them.
 
 A record (x, y) has ||x|| <= R, the intercept's constant included, and |y| <= Y, counted from the
 middle of the targets' range. The coefficients lie in the ball ||theta|| <= B.
@@ -23,7 +23,7 @@ class SquaredLoss:
 
 
 def ball_radius(alpha, target_bound, coef_bound):
-    """Return B: the ball that contains every minimiser, or the smaller one that was asked for.
+    """Return B: the ball that contains every minimiser, or a smaller one on request.
 
     alpha ||theta||^2 <= mean(y x.theta - (x.theta)^2) <= Y^2 / 4 at the minimiser.
     """
@@ -32,7 +32,7 @@ def ball_radius(alpha, target_bound, coef_bound):
 
 
 def gradient_change_l2(r, s, Y, B):
-    """Return S, how far one replaced record moves the sum of the gradients on the ball, in l2 norm.
+    """Return S, the sensitivity of the sum of the gradients on the ball, in l2 norm.
 
     r bounds the l2 norm of the rows without the constant s. Twice the largest gradient,
     2 R (Y + R B), would be too much: the gradients (x.theta - y) x of two records cannot both be
@@ -53,7 +53,7 @@ def gradient_change_l1(r, g, s, Y, B):
 
 
 def _opposition(share):
-    """Return H: two gradients of length 1, and l1 norm 1 / share, may be sqrt(H) apart for one sign."""
+    """Return H: the squared distance of two unit gradients of l1 norm 1 / share, for one sign."""
     if share >= 0.5:
         return 2.0
     if share >= (3 - math.sqrt(5)) / 4:
@@ -62,7 +62,7 @@ def _opposition(share):
 
 
 def minimiser_sensitivity(change, n_samples, alpha):
-    """Return how far one record moves the minimiser on the ball, its residual included."""
+    """Return the sensitivity of the minimiser on the ball, its residual included."""
     return (change / n_samples + 2 * RESIDUAL * change) / alpha
 
 

@@ -13,7 +13,7 @@ LARGE = 256
 
 @dataclass(frozen=True)
 class Decomposition:
-    """One eigendecomposition of a Gram matrix, from which every alpha is served.
+    """One eigendecomposition of a Gram matrix, which gives the solution for every alpha.
 
     A large matrix is brought to a tridiagonal one by reflections, and the eigenvectors are those of that
     one, reflected.
@@ -53,11 +53,11 @@ class Decomposition:
         return cls(spectrum, basis, basis.T @ moment, rho)
 
     def with_moment(self, moment):
-        """Return the same with other mean moments."""
+        """Return the same decomposition with other mean moments."""
         return replace(self, linear=self.basis.T @ self._reflected(moment, "T"))
 
     def _reflected(self, vector, direction):
-        """Return Q v, or Q' v for the direction "T", the first entry of which no reflection changes."""
+        """Return Q v, or Q' v for the direction "T"; no reflection changes the first entry of v."""
         if self.reflections is None:
             return vector
         rest = np.array(vector[1:, None], order="F")

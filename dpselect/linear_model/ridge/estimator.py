@@ -224,7 +224,7 @@ class DPRidge(LearnsNormsMixin, PrivateRegressor):
             )
 
     def problem(self) -> RidgeProblem:
-        """Return all that is public of this regression, but epsilon.
+        """Return all public numbers of this regression, except epsilon.
 
         Returns
         -------
@@ -303,7 +303,7 @@ class DPRidge(LearnsNormsMixin, PrivateRegressor):
         return twin
 
     def __getstate__(self):
-        """Leave out of files what follows from `gram_`, and takes two times as much."""
+        """Omit from pickles what is computed from `gram_`, which is twice as large."""
         return {name: value for name, value in super().__getstate__().items() if name != "_decomposed"}
 
     def _read_release(self):
@@ -312,7 +312,7 @@ class DPRidge(LearnsNormsMixin, PrivateRegressor):
         vars(self).update(problem.attributes(theta))
 
     def accuracy_form(self) -> RidgeAccuracy:
-        """Return what is known of the accuracy of this estimator's models, for accuracy first.
+        """Return the AccuracyForm of this estimator, for accuracy first.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""What is public of a ridge regression before any data: its problem, and the noise of a fit."""
+"""The public part of a ridge regression before any data: its problem, and the noise of a fit."""
 
 import math
 from abc import ABC, abstractmethod
@@ -33,7 +33,7 @@ from .trust_region import length_of
 
 @dataclass(frozen=True)
 class RidgeProblem:
-    """All that is public of a ridge regression, but epsilon; equal ones have the same sums.
+    """All public numbers of a ridge regression, except epsilon; equal problems share their sums.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class RidgeProblem:
         return min(self.data_norm_l1, math.sqrt(n_features) * self.data_norm)
 
     def noise_norm(self, n_features):
-        """Return `norm`, or, if it is "auto", that of which the noise is the shorter one."""
+        """Return `norm`, or, if it is "auto", the norm with the shorter noise."""
         if self.norm != "auto":
             return self.norm
         if self.data_norm_l1 == math.inf or self.perturbation == "output" or self.delta > 0:
@@ -94,7 +94,7 @@ class RidgeProblem:
         return noise.spread * replace(self, norm=norm).row_unit(n_features) ** 2
 
     def row_unit(self, n_features):
-        """Return the bound on the norm of the rows for which the noise of the sums is made."""
+        """Return the bound on the norm of the rows that calibrates the noise of the sums."""
         l1 = self.noise_norm(n_features) == "l1"
         return self.largest_l1(n_features) if l1 else self.largest
 
@@ -106,7 +106,7 @@ class RidgeProblem:
         return bounds
 
     def scaled_targets(self, targets):
-        """Return the clipped targets, counted from the centre, in units of their bound."""
+        """Return the clipped targets, relative to the centre, in units of their bound."""
         Y = self.target_bound
         return np.clip(targets - self.centre, -Y, Y) / Y
 
@@ -120,7 +120,7 @@ class RidgeProblem:
         return n_features + self.fit_intercept
 
     def gradient_change(self, norm="l2", n_features=None):
-        """Return S, how far one record moves the sum of the gradients on the ball, in either norm."""
+        """Return S, the sensitivity of the sum of the gradients on the ball, in either norm."""
         s, Y, B = float(self.fit_intercept), self.target_bound, self.ball
         if norm == "l2":
             return gradient_change_l2(self.largest, s, Y, B)
@@ -164,13 +164,13 @@ class RidgeProblem:
         return ridge_optimal_values(self, calibrations, records, reach)
 
     def attributes(self, theta):
-        """Return what is released for coefficients, the constant's being the last one."""
+        """Return the released attributes for coefficients, of which the constant's is the last."""
         if self.fit_intercept:
             return {"coef_": theta[:-1].copy(), "intercept_": self.centre + float(theta[-1])}
         return {"coef_": theta, "intercept_": self.centre}
 
     def certified(self, score):
-        """Refuse a score for which no certificate is known."""
+        """Refuse a score without a known certificate."""
         if not isinstance(score, ClippedSquaredErrorScore):
             raise CertificateError(
                 f"No certificate exists for {self.kind.__name__}(perturbation="
@@ -181,7 +181,7 @@ class RidgeProblem:
 
 @dataclass(frozen=True)
 class RidgeNoise(ABC):
-    """The noise of one fit, and what follows from it before any data.
+    """The noise calibration of one fit.
 
     Attributes
     ----------
@@ -214,31 +214,31 @@ class RidgeNoise(ABC):
 
     @property
     def norm(self):
-        """str : Of the rows, for which the noise is made."""
+        """str : Norm of the rows that calibrates the noise."""
         return self.problem.noise_norm(self.shape.n_features)
 
     def risk_bound(self, reach):
-        """Return the RiskBound over the ball of models that reach as far as `reach`."""
+        """Return the RiskBound over the ball of models whose radius is `reach`."""
         return ridge_risk_bound(self, reach)
 
     @abstractmethod
     def certificate(self, score, noise=None, failure_probability=None):
-        """Return the Certificate of a score, which holds at any noise."""
+        """Return the Certificate of a score, which holds for any noise."""
 
     @abstractmethod
     def gradient_noise(self, length):
-        """Return the root mean square length of the noise in the gradient at such coefficients."""
+        """Return the root mean square norm of the noise in the gradient at given coefficients."""
 
     @abstractmethod
     def released(self, sums, noise):
-        """Return what is released: a dict of attributes."""
+        """Return the released attributes as a dict."""
 
 
 class CovarianceNoise(RidgeNoise):
     """Noise of sums of outer products."""
 
     def event(self, learned=False):
-        """Return the Event of the fit, of which learned bounds of rows decide nothing."""
+        """Return the Event of the fit, which does not depend on learned bounds of rows."""
         delta = self.problem.delta
         if delta == 0 or self.epsilon == math.inf or self.norm != "l2":
             return None
@@ -246,12 +246,12 @@ class CovarianceNoise(RidgeNoise):
 
     @property
     def mu(self):
-        """float : The regularisation of what is minimised."""
+        """float : Regularisation of the minimised objective."""
         return self.problem.alpha
 
     @property
     def on_grid(self):
-        """bool : Whether the sums are released on a grid; without noise there is none."""
+        """bool : Whether the sums are released on a grid, as they are unless there is no noise."""
         return self.norm == "l1" and self.epsilon < math.inf
 
     @property
@@ -309,7 +309,7 @@ class MinimiserNoise(RidgeNoise):
 
     @property
     def mu(self):
-        """float : lambda, and what objective perturbation adds to it."""
+        """float : lambda, plus the addition of objective perturbation."""
         return self.scales.mu
 
     def certificate(self, score, noise=None, failure_probability=None):

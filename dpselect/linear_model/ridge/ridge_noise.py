@@ -1,4 +1,4 @@
-"""How much noise covariance perturbation needs.
+"""Calibrate the noise of covariance perturbation.
 
 A record (x, y) is clipped to ||x|| <= R, in l1 or l2 norm, and |y| <= Y. What covariance
 perturbation releases is the sum of the outer products u u' of the weighted records
@@ -60,7 +60,7 @@ class StatisticNoise:
 
 
 def symmetric(entries, n_features, n_columns):
-    """Return the matrix with numbers at the :func:`released_entries`, mirrored; the rest is 0."""
+    """Return the matrix with values at the :func:`released_entries`, mirrored, and 0 elsewhere."""
     matrix = np.zeros((n_columns, n_columns))
     matrix[released_entries(n_features, n_columns)] = entries
     both = matrix + matrix.T
@@ -78,7 +78,7 @@ def released_entries(n_features, n_columns):
 
 
 def n_released(n_features, n_columns):
-    """Return how many :func:`released_entries` there are."""
+    """Return the number of :func:`released_entries`."""
     return n_columns * (n_columns + 1) // 2 - (n_columns - n_features)
 
 
@@ -131,7 +131,7 @@ def statistic_noise(n_features, *, fit_intercept, norm, epsilon, delta):
 
 
 def l2_noise(weights, scale):
-    """Return noise of which a vector of length 1 moves the weighted sums by `scale` in l2 norm."""
+    """Return noise calibrated to a sensitivity of `scale` of the weighted sums, in l2 norm."""
     off_diagonal = scale / math.sqrt(2)
     return StatisticNoise(weights, scale, off_diagonal, off_diagonal)
 

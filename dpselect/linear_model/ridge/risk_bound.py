@@ -1,4 +1,4 @@
-"""The least risk of ridge regression over a ball, and how far one record moves it.
+"""The least risk of ridge regression over a ball, and its sensitivity.
 
 Symbols as in :mod:`~dpselect.linear_model.ridge.calibration`. The risk is that of predicting 0,
 mean(y^2) / 2, less: a shift that all candidates with the same target_range share. Targets and
@@ -15,7 +15,7 @@ from .sums import outer_sums
 
 
 def ridge_risk_bound(calibration, reach):
-    """Return the RiskBound of ridge regression; a `reach` of more than 1 is 1.
+    """Return the RiskBound of ridge regression; a `reach` of more than 1 counts as 1.
 
     Notes
     -----
@@ -46,7 +46,7 @@ def ridge_risk_bound(calibration, reach):
 
 
 def ridge_optimal_values(problem, calibrations, records, reach):
-    """Return the least risks over balls of models of one RidgeProblem, less that of predicting 0."""
+    """Return the least risks over balls of models of one RidgeProblem, relative to predicting 0."""
     sums = outer_sums(records, None, problem)
     means = sums.values * sums.units / sums.n_samples
     gram, moment = means[:-1, :-1], means[:-1, -1]
@@ -61,7 +61,7 @@ def ridge_optimal_values(problem, calibrations, records, reach):
 
 
 def _ball(calibration, reach):
-    """Return a radius within which the coefficients stay, and predictions reach as far as the target.
+    """Return a radius that bounds the coefficients, with predictions within the target's range.
 
     For mu in place of lambda the minimiser is still shorter than Y / (2 sqrt(lambda)).
     """

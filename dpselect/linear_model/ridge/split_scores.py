@@ -32,7 +32,7 @@ def ridge_split_scores(problem, trials, score, records, parts):
 
 
 def split_coefficients(problem, trials, records, parts):
-    """Return those of each trial on each training part, of shapes (J, k, p) and (J, k)."""
+    """Return coefficients (J, k, p) and intercepts (J, k) of each trial on each training part."""
     shape, noises = records.shape, [trial.noise(records.shape) for trial in trials]
     calibrations = [
         [trial.calibration(replace(shape, n_samples=n)) for trial in trials]

@@ -48,7 +48,7 @@ class OuterSums:
 
     @property
     def units(self):
-        """ndarray of shape (q, q) : The largest size that one record gives each sum, R^2, R Y, ..."""
+        """ndarray of shape (q, q) : The largest contribution of one record to each sum, R^2, R Y, ..."""
         problem = self.problem
         p = self._n_features
         column = np.append(
@@ -149,7 +149,7 @@ def split_sums(records, parts, chosen, bits, problem):
 
 
 class _Records:
-    """Blocks of clipped records z = (x / R, 1, y / Y), with entries of so many bits, if any."""
+    """Blocks of clipped records z = (x / R, 1, y / Y), with truncated entries if `bits` is given."""
 
     def __init__(self, n_features, bits, problem):
         self.n_features, self.q = n_features, problem.dimension(n_features) + 1
@@ -180,7 +180,7 @@ class _Records:
 
 
 def row_elements(n_columns):
-    """Return for how many numbers a record stands when blocks are cut: wide ones make longer blocks.
+    """Return the number of elements per record when blocks are cut: wide rows make longer blocks.
 
     Else as much time went into adding the sums up as into the products.
     """
@@ -188,7 +188,7 @@ def row_elements(n_columns):
 
 
 def entry_bits(n_samples, n_columns, step):
-    """Return how many bits an entry of a record may have, from public numbers.
+    """Return the number of bits of a record's entries, from public numbers.
 
     The most for which sums over a block fit into the 53 bits of a double, those over all records
     into 62 bits, and the step of the noise, at most 1, divides the unit of the sums.
@@ -203,17 +203,17 @@ def entry_bits(n_samples, n_columns, step):
 
 
 def truncated(values, bits, out=None):
-    """Return 2^bits times the values, truncated toward 0: no entry of a record becomes larger."""
+    """Return 2^bits times the values, truncated toward 0, so that no entry grows."""
     return np.trunc(np.multiply(values, 2.0**bits, out=out), out=out)
 
 
 def clipped_rows(rows, bounds, unit):
-    """Return the rows, brought to norms of at most `bounds`; the long ones before any product."""
+    """Return the rows scaled to norms of at most `bounds`, the long ones before any product."""
     return rows * (unit * clip_factor(rows, bounds, unit))
 
 
 def clip_factor(rows, bounds, unit, scratch=None):
-    """Return what brings each row to norms of at most `bounds`, in units of `unit`, shape (b, 1).
+    """Return factors that scale rows to norms of at most `bounds`, in units of `unit`, shape (b, 1).
 
     `scratch` is an array of the shape of `rows` that may be overwritten: one more temporary
     array for each block would double the time of the pass.
