@@ -1,4 +1,4 @@
-"""How accurate a private histogram is, and its densities at every noise level.
+"""The accuracy of a private histogram, and its densities at every noise level.
 
 The risk L of a density f is the integral of f^2 less twice its mean over the records. The
 exact histogram minimises it among all densities that are constant on the cells, and L - min L
@@ -66,7 +66,7 @@ class HistogramAccuracy(AccuracyForm):
 
 
 def excess_quantile(calibration, probability):
-    """Return what the excess exceeds with at most this probability; see `excess_bound`."""
+    """Return an upper quantile of the excess; see `excess_bound`."""
     cells, n = calibration.cells, calibration.shape.n_samples
     K, scale = cells.size, SENSITIVITY / (n * calibration.epsilon)
     # |k| of discrete Laplace noise is below that of Laplace noise, rounded up to the grid
@@ -78,7 +78,7 @@ def excess_quantile(calibration, probability):
 
 
 def one_sided_quantile(n_cells, probability):
-    """Return what the sum of the positive ones of K Laplace variables exceeds with a probability.
+    """Return an upper quantile of the sum of the positive ones of K Laplace variables.
 
     Their number is a binomial variable, and their sum, given it, a gamma variable.
     """

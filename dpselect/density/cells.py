@@ -25,7 +25,7 @@ class Cells:
 
     @classmethod
     def tile(cls, bounds, bin_width, n_features):
-        """Return the cells for the columns that are listed, or for `n_features`, or refuse them."""
+        """Return the cells for the listed columns, or for `n_features`, or refuse them."""
         limits, n_bins = tiling(bounds, bin_width)
         if columns_listed(bounds, bin_width) is None:
             limits, n_bins = limits * n_features, n_bins * n_features
@@ -75,7 +75,7 @@ class Cells:
         return np.ravel_multi_index(bins, self.shape)
 
     def check_columns(self, n_features):
-        """Refuse records with other columns than those that are listed."""
+        """Refuse records with other columns than the listed ones."""
         if len(self.edges) != n_features:
             raise ValueError(
                 f"bounds and bin_width list {len(self.edges)} columns, but X has {n_features}; list "
@@ -88,18 +88,18 @@ class Cells:
         return cell_counts(self.index, self.size, records.X, records.persons, step)
 
     def density(self, masses):
-        """Return what is released for probabilities of the cells: a dict of attributes."""
+        """Return the released attributes for probabilities of the cells, as a dict."""
         density = (masses / self.volume).reshape(self.shape)
         return {"density_": density, "bin_edges_": list(self.edges)}
 
     def contains(self, X):
-        """Tell which rows lie in the box, edges included."""
+        """Return a mask of the rows inside the box, edges included."""
         low, high = np.array([(edges[0], edges[-1]) for edges in self.edges]).T
         return ((low <= X) & (X <= high)).all(axis=1)
 
 
 def columns_listed(bounds, bin_width):
-    """Return the number of columns that checked `bounds` or `bin_width` list, or None."""
+    """Return the number of columns in checked `bounds` or `bin_width`, or None."""
     if np.ndim(bounds) == 1 and np.ndim(bin_width) == 0:
         return None
     return len(tiling(bounds, bin_width)[1])
@@ -143,7 +143,7 @@ def tiling(bounds, bin_width):
 
 
 def number_of_bins(low, high, width):
-    """Return how many bins of `width` tile [low, high], or refuse one that does not divide it."""
+    """Return the number of bins of `width` that tile [low, high], or refuse another width."""
     ratio = (high - low) / width
     if not ratio < 2**53:
         raise ValueError(
@@ -163,7 +163,7 @@ def number_of_bins(low, high, width):
 
 
 def cell_masses(noisy_counts):
-    """Return noisy counts, 0 for negative ones, divided by their sum; all equal if nothing is left."""
+    """Return noisy counts, clipped at 0, divided by their sum; uniform if nothing is left."""
     clipped = np.maximum(noisy_counts, 0.0)
     total = clipped.sum(axis=-1, keepdims=True)
     empty = total == 0

@@ -1,4 +1,4 @@
-"""How much noise a private histogram needs, and how far one record moves its score."""
+"""Calibrate the noise of a private histogram, and bound the sensitivity of its score."""
 
 import math
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ SENSITIVITY = 2.0
 
 @dataclass(frozen=True)
 class HistogramNoise:
-    """The noise of one fit of a histogram, and what follows from it before any data.
+    """The noise calibration of one fit of a histogram.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class HistogramNoise:
         return grid_step(SENSITIVITY / self.epsilon, unit=1.0)
 
     def standard_noise(self, generator, shape=None):
-        """Return what is added to the counts, of the shape of the cells or another one."""
+        """Return the noise of the counts, of the shape of the cells or another one."""
         shape = self.cells.shape if shape is None else shape
         if self.epsilon == math.inf:
             return np.zeros(shape)
@@ -57,7 +57,7 @@ class HistogramNoise:
         return discrete_laplace(generator, shape, noise_ratio(self.epsilon, SENSITIVITY))
 
     def certified(self, score):
-        """Refuse a score for which no certificate is known."""
+        """Refuse a score without a known certificate."""
         if not isinstance(score, IntegratedSquaredErrorScore):
             raise CertificateError(
                 f"No certificate exists for {self.kind.__name__} with {type(score).__name__}; "
@@ -80,7 +80,7 @@ class HistogramNoise:
         return Certificate(training=float(training_stability(total) / v), span=2.0 / v)
 
     def least_noise(self, failure_probability):
-        """Return a number that the sum of all noise falls below with at most this probability."""
+        """Return a lower quantile of the sum of all noise."""
         check_number(
             "failure_probability",
             failure_probability,

@@ -129,7 +129,7 @@ class DPHistogramDensity(PrivateDensity):
         tiling(self.bounds, self.bin_width)
 
     def check_takes_groups(self) -> None:
-        """Refuse rows of persons with noise of integers, which hides whole records.
+        """Refuse rows of persons with integer noise, which protects whole records only.
 
         Raises
         ------
@@ -214,7 +214,7 @@ class DPHistogramDensity(PrivateDensity):
         n_samples: int = 1,
         random_state: int | np.random.RandomState | None = None,
     ) -> FloatArray:
-        """Draw rows from the released density; that costs no privacy.
+        """Draw rows from the released density, at no further privacy loss.
 
         Parameters
         ----------
@@ -297,12 +297,12 @@ class DPHistogramDensity(PrivateDensity):
 
     @property
     def score_stake(self) -> float:
-        """float : What the true density gains over the uniform one has this order, 1 / volume."""
+        """float : Order of the attainable gain over the uniform density, 1 / volume."""
         limits, _ = tiling(self.bounds, self.bin_width)
         return float(1 / np.prod([high - low for low, high in limits]))
 
     def accuracy_form(self) -> HistogramAccuracy:
-        """Return what is known of the accuracy of this estimator's models, for accuracy first.
+        """Return the AccuracyForm of this estimator, for accuracy first.
 
         Returns
         -------

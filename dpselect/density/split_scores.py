@@ -64,7 +64,7 @@ def density_split_scores(
 
 
 def _chains(cells):
-    """Group cells so that those of each group are unions of those of its first; return places."""
+    """Group cells so that those of a group are unions of those of its first; return indices."""
     chains = []
     for i in sorted(range(len(cells)), key=lambda i: -cells[i].size):
         for chain in chains:
@@ -77,7 +77,7 @@ def _chains(cells):
 
 
 def _covers(fine, coarse):
-    """Tell whether every edge of the coarse cells is one of the fine ones', to the last bit."""
+    """Return whether every edge of the coarse cells is one of the fine ones', to the last bit."""
     return all(
         n % m == 0 and np.array_equal(edges[:: n // m], others)
         for n, m, edges, others in zip(fine.shape, coarse.shape, fine.edges, coarse.edges)
