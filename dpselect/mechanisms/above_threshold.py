@@ -1,4 +1,4 @@
-"""Above threshold: the first loss in a sequence that is small enough, and nothing else.
+"""Above threshold: find the first loss in a sequence that is small enough, and release nothing else.
 
 Models are released one by one along a path whose prefix up to t has a privacy loss of its own. A
 loss f_t of each, the excess risk say, is tested without being released. Functions of numbers; they
@@ -47,7 +47,7 @@ class ThresholdTest:
 
 @dataclass(frozen=True, eq=False)
 class ReducedTests:
-    """Thresholds of a sequence of comparisons that become more costly one by one.
+    """Thresholds of a sequence of comparisons with increasing privacy loss.
 
     `epsilons`, of shape (n_levels,), are the nondecreasing privacy losses e_n of the comparisons up
     to n, if n is where they halt; `thresholds` the W_n. Replacing one record moves any loss by at
@@ -74,7 +74,7 @@ def published_test(target, sensitivity, n_levels, failure_probability):
 
 
 def tighter_test(target, sensitivity, n_levels, failure_probability):
-    """Return a test with the promise of :func:`published_test`, for less.
+    """Return a test with the guarantee of :func:`published_test`, at a smaller privacy loss.
 
     With b = alpha / (4 ln(1.5^(3/4) sqrt(T) / gamma)), the scale of the threshold's noise: epsilon
     = 2 Delta / b and W = alpha / 4 + (3/4) b ln 1.5 - (1/2) b ln T, the numbers of the code that
@@ -101,7 +101,7 @@ def tighter_test(target, sensitivity, n_levels, failure_probability):
 
 
 def reduced_tests(target, sensitivity, n_levels, failure_probability):
-    """Return tests with the promise of :func:`published_test`, cheaper if they halt early.
+    """Return tests with the guarantee of :func:`published_test`, cheaper if they halt early.
 
     W_n = s_n alpha with shares s_n that rise from `LOW_SHARE` to `HIGH_SHARE` with the square of n,
     and the smallest e_n for which a loss above alpha is accepted at level n with probability at
@@ -142,7 +142,7 @@ class Comparisons:
         )
 
     def accepts(self, loss):
-        """Tell whether `loss` is, with noise, at most the noisy threshold."""
+        """Return whether `loss` is, with noise, at most the noisy threshold."""
         query_noise = float(grid_noise(self.noise, (), self.query_scale, self.step))
         return _at_most(loss, query_noise, self.threshold, self.threshold_noise, self.step)
 
@@ -198,7 +198,7 @@ def reduced_above_threshold(losses, tests, random_state=None):
 
 
 def _at_most(loss, query_noise, threshold, threshold_noise, step):
-    """Compare two sums, the loss being rounded to the grid; fsum has the sign of the exact sum."""
+    """Compare two sums, with the loss rounded to the grid; fsum has the sign of the exact sum."""
     if not math.isfinite(loss):
         raise ValueError("A loss is NaN or infinity, which no noise hides; give finite numbers.")
     loss = float(nearest_multiple(loss, step))

@@ -1,4 +1,4 @@
-"""How much Gaussian noise in the objective hides a record of a logistic model.
+"""Calibrate Gaussian noise in the objective of a linear model.
 
 The theorems are on the page "Gaussian noise in the objective" of the documentation, with its symbols.
 """
@@ -110,7 +110,7 @@ def signless_mu(delta, parts):
 
 
 def _delta(m, kappa, epsilon, n_problems):
-    """Return the mean of (1 - exp(epsilon - Z))_+ for the sum Z of theorem 2, or a little more."""
+    """Return the mean of (1 - exp(epsilon - Z))_+ for the sum Z of theorem 2, rounded upwards."""
     edge = max(2 * kappa, 2 * m + m * m / 2)
     step = edge / N_LOSSES
     t = step * np.arange(math.ceil(max(edge, (FARTHEST + m / 2) * m) / step) + 1)

@@ -1,4 +1,4 @@
-"""How much Gaussian noise in the objective hides a person with any number of rows.
+"""Calibrate Gaussian noise in the objective for persons with any number of rows.
 
 The theorems are on the page "A person, not a row" of the documentation, with its symbols. They bound the
 score: how fast the density of what is released changes, as one person's rows turn into another's.
@@ -114,7 +114,7 @@ def _tails_mu(epsilon, delta, tails, least):
 
 
 def _log_spent(log_excess, epsilon, variance):
-    """Return the logarithm of the integral of theorem 2b on a straight way, or a little more."""
+    """Return the logarithm of the integral of theorem 2b on a straight path, rounded upwards."""
     t = np.linspace(0, 1, N_STEPS + 1)
     way = epsilon + variance * (1 / 2 - t)
     rest = epsilon * (1 - t) - variance * t * (1 - t) / 2
@@ -123,7 +123,7 @@ def _log_spent(log_excess, epsilon, variance):
 
 
 def _log_normal_excess(y):
-    """Return the logarithm of E(Z - y)_+ for a standard normal Z and y > 0, or a little more."""
+    """Return log E(Z - y)_+ for a standard normal Z and y > 0, rounded upwards."""
     with np.errstate(over="ignore"):
         ratio = math.sqrt(math.pi / 2) * erfcx(y / math.sqrt(2))
         share = np.where(y < 30, 1 - y * ratio, 1 / (1 + y * y))
@@ -131,7 +131,7 @@ def _log_normal_excess(y):
 
 
 def _mean_excess(m, kappa, n_problems):
-    """Return the function E(S - s)_+ of s, for the sum S of all problems' scores, or a little more."""
+    """Return the function E(S - s)_+ of s, for the sum S of all problems' scores, rounded upwards."""
     edge = max(2 * kappa, 2 * m)
     step = edge / N_LOSSES
     t = step * np.arange(math.ceil(max(edge, FARTHEST * m) / step) + 1)
@@ -151,7 +151,7 @@ def _mean_excess(m, kappa, n_problems):
 
 
 def _largest(log_spent, delta, least, high, xtol):
-    """Return the largest m at which delta is not exceeded: `least`, which is known, or up to `high`."""
+    """Return the largest m in [least, high] at which delta is not exceeded; it is not at `least`."""
 
     def excess(log_m):
         return max(log_spent(math.exp(log_m)), -1e3) - math.log(delta)

@@ -1,4 +1,4 @@
-"""Random stopping: the best of a random number of private runs, and nothing of the others.
+"""Random stopping: release the best of a random number of private runs.
 
 Each run takes one of the candidates at random. Its epsilon is paid about two or three times in
 all, however many runs are made on average, and its delta as often as there are runs on average.

@@ -1,4 +1,4 @@
-"""Thresholdout: a training value while the holdout agrees with it, else a noisy holdout value.
+"""Thresholdout: answer with the training value while the holdout agrees, else with a noisy one.
 
 A function of numbers with a memory; it knows nothing of estimators. The page "Reusable holdout" of
 the documentation has statement and proof.
@@ -13,7 +13,7 @@ from .above_threshold import Comparisons, ThresholdTest
 
 
 class ReusableHoldout:
-    """Answers questions about a holdout set, until `budget` of them have used it.
+    """Answer queries about a holdout set, until `budget` of them have used it.
 
     The `threshold` T and the `noise_rate` sigma are in units of a question's width: one of the
     `n_holdout` records, n, moves a question of width w by at most w / n. `uses` counts the answers
@@ -56,7 +56,7 @@ class ReusableHoldout:
         return (2 * self.uses + 0.5 * self._asked) / (self.noise_rate * self.n_holdout)
 
     def refuse_if_spent(self):
-        """Raise BudgetExceededError if the budget is spent; no question is evaluated then."""
+        """Raise BudgetExceededError if the budget is spent, before a query is evaluated."""
         if self.uses >= self.budget:
             raise BudgetExceededError(
                 f"The holdout set has been used budget={self.budget} times, and the privacy loss "
@@ -64,7 +64,7 @@ class ReusableHoldout:
             )
 
     def answer(self, train_value, holdout_value, width=1.0):
-        """Answer one question, from means over the training and the holdout records.
+        """Answer one query, from means over the training and the holdout records.
 
         `width`, w, is the largest difference of two records' contributions, from public numbers.
         Returns `train_value`, or `holdout_value` with Laplace noise of scale sigma w, on a grid

@@ -1,4 +1,4 @@
-"""Private selection: the index of a large score, without the scores.
+"""Private selection: release the index of a large score, without the scores.
 
 Functions of numbers; they know nothing of estimators. Scores and noise are brought to a grid that
 public numbers fix, and compared exactly: the page "Noise on a grid" of the documentation has
@@ -173,7 +173,7 @@ def gumbel_choice(epsilon, times=1):
 
 
 def largest_sum(values, noise):
-    """Return where the exact sum of arrays of shape (..., k) is largest, the first place of equal ones.
+    """Return the index of the largest exact sum of arrays of shape (..., k), the first of equal ones.
 
     Rounding of sums would let numbers win that are not the largest. The error of a rounded sum of
     two doubles is a double: Knuth, *The Art of Computer Programming*, volume 2, section 4.2.2,
@@ -198,7 +198,7 @@ def _check_epsilon(epsilon, low_included=False):
 
 
 def _check_scales(scales, epsilon):
-    """Return the scales, if their grid is made of numbers of float64; 0 needs none."""
+    """Return the scales, if their grid is representable in float64; 0 needs none."""
     if not np.all((scales == 0) | ((scales >= 1e-250) & (scales <= 1e250))):
         raise ValueError(
             f"sensitivities over epsilon={epsilon!r} need noise beyond the range of float64; write "

@@ -1,4 +1,4 @@
-"""Laws of the number of runs of random stopping, and what the choice among the runs costs."""
+"""Distributions of the number of runs of random stopping, and the privacy loss of the choice."""
 
 import math
 from dataclasses import dataclass
@@ -91,7 +91,7 @@ class TruncatedNegativeBinomial:
             start += BLOCK
 
     def selection_loss(self, run_epsilon, run_delta=0.0):
-        """Return what the choice adds to the epsilon of one run, (e, d).
+        """Return the loss that the choice adds to the epsilon of one run, (e, d).
 
         (1 + eta) ln((exp(e) + gamma + c) / (1 + gamma exp(e) - c)) with c = (1 - gamma) d, or (1 + eta)
         ln(1 + c / gamma) if that is more; less than (1 + eta) e for d = 0.
@@ -109,7 +109,7 @@ class TruncatedNegativeBinomial:
 
 
 def geometric(mean):
-    """Return the geometric law, the one of shape 1: the runs may end after each, by the same chance."""
+    """Return the geometric law, of shape 1: after each run the next one has the same probability."""
     return TruncatedNegativeBinomial.from_mean(mean, 1.0)
 
 

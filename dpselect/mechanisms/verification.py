@@ -1,4 +1,4 @@
-"""Verification: one private answer to the question whether a loss is at most the target."""
+"""Verification: answer privately whether a loss is at most the target."""
 
 import math
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from ..noise import as_generator, grid_laplace
 
 @dataclass(frozen=True)
 class Verification:
-    """Price, noise and margin of one question.
+    """Privacy loss, noise and margin of one question.
 
     The answer has the privacy loss `epsilon`; replacing one record moves the value in question by
     at most the `sensitivity`, Delta; a value above the target is accepted with probability at most
@@ -26,7 +26,7 @@ class Verification:
 
     @property
     def margin(self):
-        """How far below the target an answer has to be, scale * ln(1 / (2 gamma)) >= 0."""
+        """Distance below the target that an answer needs, scale * ln(1 / (2 gamma)) >= 0."""
         return max(0.0, self.scale * math.log(1 / (2 * self.failure_probability)))
 
 
@@ -46,7 +46,7 @@ def verify(value, target, verification, random_state=None):
 
 
 def root_excess_sensitivity(gradient_bound, n_samples, alpha):
-    """Return how far replacing one record can move the square root of an excess risk.
+    """Return the sensitivity of the square root of an excess risk.
 
     v = 2 G / (n sqrt(2 alpha)), the square root of a loss. G bounds the l2 norm of the gradient of
     each record's loss, at the model, at the minimiser on either data set and between them; terms
@@ -80,7 +80,7 @@ def root_excess_sensitivity(gradient_bound, n_samples, alpha):
 
 
 def failure_share(k, failure_probability):
-    """Return the part of a failure probability that the k-th question, from 1 on, may use.
+    """Return the fraction of a failure probability for the k-th question, from 1 on.
 
     gamma / 2^k: each question takes half of what remains. The sum over all k is gamma.
     """
