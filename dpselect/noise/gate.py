@@ -1,4 +1,4 @@
-"""The release gate: what noise is put on, and where the sum lies.
+"""The release gate: add noise, and round the sum to a grid.
 
 Whatever is released as numbers is a sum of values, which are functions of the records, and of noise,
 which is not. Both are rounded to multiples of one power of two that public numbers fix, and
@@ -28,7 +28,7 @@ def release(
     step: float | FloatArray,
     unit: float | None = None,
 ) -> FloatArray:
-    """Put noise on values and return the sums, on a grid.
+    """Add noise to values and return the sums, on a grid.
 
     Nothing else in this library makes a released number from records.
 
@@ -88,7 +88,7 @@ def _sum(values, noise, step, unit):
 
 
 def all_finite(released: Any) -> Any:
-    """Return what is to be released, or refuse it if a number in it is not finite.
+    """Return values that are to be released, or refuse them if one is not finite.
 
     Parameters
     ----------
@@ -172,7 +172,7 @@ def scale_with_rounding(
     loss: float,
     dimension: int = 1,
 ) -> Any:
-    """Return the scale of noise that pays for rounding to the grid, too.
+    """Return the scale of noise that also covers rounding to the grid.
 
     Parameters
     ----------

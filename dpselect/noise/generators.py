@@ -1,4 +1,4 @@
-"""From ``random_state`` to a generator, and to independent streams for a search.
+"""Generators from ``random_state``, and independent streams for a search.
 
 Every generator is a ChaCha stream cipher under a key of 256 bits, made for one
 call and forgotten: nothing that could be forked, shared between workers or
@@ -26,7 +26,7 @@ _dummy = ContextVar("dummy", default=False)
 
 @dataclass(frozen=True)
 class InnerStream:
-    """The key of a stream of noise, from which independent streams are made.
+    """The key of a stream of noise, which derives independent streams.
 
     As a `random_state` it is a seed like any other, with a warning and a loss that is marked
     as seeded, wherever its key comes from. Only what a search itself hands on to its inner
@@ -144,7 +144,7 @@ def root_stream(random_state: RandomState = None) -> InnerStream:
 
 
 def search_stream(random_state):
-    """Return the stream of a search: streams below it go to what the search fits, and do not warn."""
+    """Return the stream of a search: its streams go to inner fits, and do not warn of seeds."""
     stream = root_stream(random_state)
     stream = InnerStream(stream.key, stream.released)
     object.__setattr__(stream, "_from_search", True)
@@ -152,7 +152,7 @@ def search_stream(random_state):
 
 
 def is_from_search(random_state: object) -> TypeGuard[InnerStream]:
-    """Tell whether a search hands on a random state, and has warned of the seed that it has itself."""
+    """Return whether a random state comes from a search, which has warned of its own seed."""
     return isinstance(random_state, InnerStream) and random_state._from_search
 
 
@@ -220,18 +220,18 @@ def as_generator(random_state: RandomState = None) -> np.random.Generator:
 
 
 def noise_mark():
-    """Return a mark of now, for :func:`noise_is_drawn_since`."""
+    """Return a mark of the current state, for :func:`noise_is_drawn_since`."""
     return _last_key
 
 
 def noise_is_drawn_since(mark):
-    """Tell whether this process may have drawn noise for a release since `mark`."""
+    """Return whether this process may have drawn noise for a release since `mark`."""
     return _last_key != mark
 
 
 @contextmanager
 def noise_for_dummy_data():
-    """Do not count the noise of a fit on rows that stand for no records."""
+    """Exclude the noise of a fit on dummy rows from :func:`noise_is_drawn_since`."""
     before = _dummy.set(True)
     try:
         yield
@@ -240,7 +240,7 @@ def noise_for_dummy_data():
 
 
 def is_seeded(random_state: object) -> bool:
-    """Tell whether noise drawn from `random_state` can be drawn again.
+    """Return whether noise drawn from `random_state` can be drawn again.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Noise on a grid: numbers whose floating-point bits tell nothing of what they were.
+"""Noise on a grid, so that floating-point bits do not reveal the values.
 
 A sum of a double and Laplace noise lies on a grid that depends on the double, so its last bits
 tell data sets apart. Here the values and the noise are multiples of one power of two, which is fixed
@@ -88,7 +88,7 @@ def geometric(generator: np.random.Generator, shape: Shape, rate: npt.ArrayLike)
 
 
 def _limits_of(different, which, n_digits):
-    """Return a function from a slice of the numbers to their limits, and which of these are whose."""
+    """Return a function from a slice of the numbers to distinct limits, and the index of each one's."""
     if which is None or len(different) <= BATCH:
         limits = _limits(different, n_digits)
         return lambda part: (limits, None if which is None else which[part])
@@ -96,7 +96,7 @@ def _limits_of(different, which, n_digits):
 
 
 def _digits(generator, n, limits, which):
-    """Draw the digits of `n` integers, whose limits are ``limits[which]``, or ``limits[0]`` for all."""
+    """Draw the digits of `n` integers, with limits ``limits[which]``, or ``limits[0]`` for all."""
     n_digits = limits.shape[1]
     first = (limits >> LATER_BITS).astype(np.uint8)
     drawn = _words(generator, -(-n * n_digits // 8)).view(np.uint8)[: n * n_digits]
@@ -121,7 +121,7 @@ def _n_digits(rates):
 
 
 def _limits(rates, n_digits):
-    """Return below which of 2^64 integers each digit is 1, shape (n_rates, n_digits)."""
+    """Return the limits out of 2^64 below which a digit is 1, shape (n_rates, n_digits)."""
     with np.errstate(over="ignore"):
         odds = np.exp(np.ldexp(rates[:, None], np.arange(n_digits)))
     # at most 2**63, since no digit is more likely 1 than 0
@@ -234,7 +234,7 @@ def discrete_laplace_at_rate(generator, shape, rate):
 
 
 def nearest_multiple(values: npt.ArrayLike, step: float | FloatArray) -> FloatArray:
-    """Return the multiples of a power of two that are nearest to values, exactly.
+    """Round values to the nearest multiples of a power of two, exactly.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Noise-reduction paths: correlated noise, of unit sensitivity, that can be read at many epsilons.
+"""Noise-reduction paths: correlated noise, of unit sensitivity, at many epsilons.
 
 The values of a path are made one from the other: the noise at a smaller epsilon is the noise
 at a larger one plus something independent of it. So all values up to epsilon together tell
@@ -25,7 +25,7 @@ LOWEST_DISCRETE_EPSILON = 1e-14
 
 
 class _JumpPath:
-    """Independent coordinates, each a sum of jumps at places in epsilon.
+    """Independent coordinates, each a sum of jumps at random epsilons.
 
     The value at epsilon, from `low` to `high`, is `first`, that at `high`, plus all jumps at places
     of at least epsilon. `places`, from the largest to the smallest, and the sizes `jumps` have
@@ -348,7 +348,7 @@ def path_step(longest):
 
 
 def _check_bounds(low, high, power=1):
-    """Return the bounds as floats, whose inverses to a power are numbers of float64, too."""
+    """Return the bounds as floats, whose powers and inverses must be finite, too."""
     low, high = (
         check_number(
             name,
@@ -373,7 +373,7 @@ def _check_inside(epsilon, low, high):
 
 
 def _log_uniform(generator, n, low, high):
-    """Draw `n` places with density prop. to 1/e, and sort them from the largest."""
+    """Draw `n` epsilons with density prop. to 1/e, sorted from the largest."""
     logs = np.log(low) + (np.log(high) - np.log(low)) * generator.random(n)
     return np.clip(np.sort(np.exp(logs))[::-1], low, high)
 

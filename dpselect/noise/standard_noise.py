@@ -1,4 +1,4 @@
-"""Standard noise: before it is scaled, from a generator and public shapes alone."""
+"""Standard noise, before it is scaled, from a generator and public shapes alone."""
 
 import numpy as np
 

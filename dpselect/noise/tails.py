@@ -1,4 +1,4 @@
-"""The lengths of standard noise, their quantiles, and its spread: for promises and pictures."""
+"""Norms of standard noise, their quantiles, and its spread, for guarantees and pictures."""
 
 import functools
 import math
@@ -20,7 +20,7 @@ RARE = 1e-9
 
 @functools.lru_cache(maxsize=1024)
 def laplace_length_quantile(dimension, probability):
-    """Bound the l2 length of d standard Laplace variables but for a given probability.
+    """Bound the l2 norm of d standard Laplace variables, except with a given probability.
 
     For d from 1 to 1e6 and probabilities of at most 0.5: q with ``P(||r||_2 > q) <= probability``,
     at most 1 % above the smallest such; more for probabilities below 1e-9, where the length is
@@ -76,7 +76,7 @@ def laplace_length_quantile(dimension, probability):
 
 
 def noise_length(law, dimension, probability=None):
-    """Return the l2 length that standard noise exceeds with a probability, or its root mean square.
+    """Return an upper quantile of the l2 norm of standard noise, or its root mean square.
 
     Independent Laplace variables for `law` "l1", standard normal ones for "gaussian"; for "l2" a
     spherical Laplace vector, whose length has the law Gamma(d, 1).
