@@ -1,4 +1,4 @@
-"""The one place where rows are read: sums and maps over blocks of consecutive rows.
+"""Read rows, in one place: sums and maps over blocks of consecutive rows.
 
 Rows may lie in memory, in a memory map, in chunks that a function reads, or on a Dask cluster;
 whoever sums over them need not know.

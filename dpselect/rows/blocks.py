@@ -47,7 +47,7 @@ def block_map(function, X, *aligned, n_jobs=None, row_elements=None, beside=None
 
 
 def hold(function, X, *aligned, tails):
-    """Return lazy rows that are read once, and what ``function(block, *aligned_blocks)`` makes of them.
+    """Return lazy rows that are read once, together with ``function(block, *aligned_blocks)`` of them.
 
     They stay in the memory of the workers that read them, together: if rows are made anew, what was
     computed of them is, too. `function` returns a tuple of arrays with one entry a row, of the shapes
@@ -59,7 +59,7 @@ def hold(function, X, *aligned, tails):
 
 
 def sample(n_rows, X, *aligned):
-    """Return about `n_rows` rows, spread evenly as shapes alone say, with what is aligned.
+    """Return about `n_rows` evenly spread rows, chosen by shapes alone, with aligned arrays.
 
     In memory; of distributed rows, a few that stay where they are.
     """
@@ -73,12 +73,12 @@ def sample(n_rows, X, *aligned):
 
 
 def in_one_place(function, X, *aligned):
-    """Return ``function(X, *aligned)`` of distributed rows of one chunk, as arrays where they are."""
+    """Return ``function(X, *aligned)`` of distributed rows in one chunk, computed where they are."""
     return X.in_one_place(function, aligned)
 
 
 def map_rows(function, X, tail, names=None, dtype=np.float64):
-    """Return the rows that `function` makes of lazy rows, each by itself, as lazy rows.
+    """Apply `function` to lazy rows, each by itself, and return lazy rows.
 
     It takes a chunk, in the container that it came in, to as many rows of shape `tail`.
     """
@@ -100,7 +100,7 @@ def as_lazy(X):
 
 
 def is_lazy(X):
-    """Tell whether `X` is what :func:`as_lazy` makes of rows that are not in memory."""
+    """Return whether `X` is a lazy form of rows, as :func:`as_lazy` returns it."""
     return isinstance(X, RowSource)
 
 
@@ -115,7 +115,7 @@ def gathered(X, owner):
 
 
 def run_here(X):
-    """Return a context in which joblib's jobs on `X` stay in this process, if they have to.
+    """Return a context in which joblib's jobs on `X` stay in this process, if necessary.
 
     Distributed rows are worked on by the whole cluster already, one job after the other; a job on
     one of its workers would wait for the others.

@@ -1,4 +1,4 @@
-"""Lazy rows that are checked as they are read: finite numbers, as float64."""
+"""Lazy rows that are checked when they are read: finite numbers, as float64."""
 
 from functools import partial
 

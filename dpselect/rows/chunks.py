@@ -1,4 +1,4 @@
-"""Rows that a function reads from files of any format, a chunk at a time."""
+"""Rows read in chunks by a function, from files of any format."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -10,7 +10,7 @@ from .source import LocalRows, column_names, rows_at
 
 
 class RowChunks:
-    """Rows that a function of yours reads, a chunk at a time: X or y of any estimator or search.
+    """Rows that your function reads, a chunk at a time: X or y of any estimator or search.
 
     For records that do not fit into memory, in files of any format. Each pass over the rows reads
     every chunk once; one chunk at a time is in memory, and with ``n_jobs`` as many.
@@ -149,7 +149,7 @@ class ChunkRows(LocalRows):
 
 
 def quoting_nothing(read, *args):
-    """Call a value function; any error but the system's may hold records, and becomes a ValueError."""
+    """Wrap a value function: errors that may quote records become a ValueError without them."""
     try:
         return read(*args)
     except (OSError, MemoryError) as error:  # names of files, and no records

@@ -1,4 +1,4 @@
-"""What a Dask cluster is asked: to run tasks, to keep their results, and where these are."""
+"""Interface to a Dask cluster: run tasks, keep their results, and locate them."""
 
 import warnings
 from collections import Counter
@@ -20,12 +20,12 @@ def compute(value):
 
 
 def persisted(parts):
-    """Return tasks whose results stay with the workers as long as somebody holds them."""
+    """Return tasks whose results stay with the workers as long as they are referenced."""
     return list(_told(lambda dask: dask.persist(*parts)))
 
 
 def wait(parts):
-    """Wait until the workers have made what is persisted.
+    """Wait until the workers have computed persisted tasks.
 
     A fit may be a task itself: it then leaves its thread to those that it waits for.
     """
@@ -59,14 +59,14 @@ def tree(parts, task, *args):
 
 
 class Group(NamedTuple):
-    """Chunks, by their numbers, that share a task, and the address of the worker that has them."""
+    """Chunks, by number, that share a task, and the address of the worker that has them."""
 
     chunks: list
     worker: str | None = None
 
 
 def neighbours(parts, sizes):
-    """Return parts of so many bytes as groups that each lie in the memory of one worker.
+    """Split parts of given sizes into groups that each lie in the memory of one worker.
 
     Parts that are not computed, or not on a cluster, are alone, and nowhere. Groups are in the order of
     their first parts.
@@ -102,7 +102,7 @@ def neighbours(parts, sizes):
 
 
 def near(group):
-    """Return a context in which tasks are made that run where a group is, if its worker is still there.
+    """Return a context in which tasks run on the worker of a group, if it is still there.
 
     Dask would take few tasks over large results for tasks that read a source, give them to whichever
     worker is free, and send the rows after them.
@@ -115,7 +115,7 @@ def near(group):
 
 
 def memory_of_workers():
-    """Return the bytes that the workers of a cluster may use, 0 without a cluster."""
+    """Return the memory limit of a cluster's workers in bytes, 0 without a cluster."""
     client = _client()
     if client is None:
         return 0
@@ -135,7 +135,7 @@ def _client():
 
 
 def _told(run):
-    """Return ``run(dask)``; an error of a task is told without records."""
+    """Return ``run(dask)``, and raise errors of tasks without records."""
     import dask
 
     try:

@@ -1,4 +1,4 @@
-"""Dataframes and Arrow tables of numbers, whose columns lie apart: blocks are made of slices of them."""
+"""Dataframes and Arrow tables of numbers with separate columns, read by slices of them."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ FEW_NUMBERS = 1 << 20
 
 
 def by_columns(X):
-    """Return a large table of numbers as rows that are never copied as a whole; all else as it is."""
+    """Return a large table of numbers as rows that are never copied at once, others unchanged."""
     module, shape = library_of(X), getattr(X, "shape", ())
     if module not in COLUMNS or len(shape) != 2 or shape[0] * shape[1] <= FEW_NUMBERS:
         return X
@@ -19,7 +19,7 @@ def by_columns(X):
 
 
 class ColumnRows(LocalRows):
-    """Rows of a table in memory, as float64 in the order in which numpy makes one array of the table."""
+    """Rows of a table in memory, as float64 in the memory order of numpy's conversion of the table."""
 
     in_memory = True
 
@@ -42,7 +42,7 @@ class ColumnRows(LocalRows):
 
 
 class _Cells:
-    """A column that may be in pieces, or have gaps: arrays are made of its slices."""
+    """A column that may be chunked or have gaps, and converts slices to arrays."""
 
     def __init__(self, column):
         self.column = column

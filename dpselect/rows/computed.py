@@ -1,4 +1,4 @@
-"""Tables whose rows are made into numbers whenever they are read, where these are not worth storing."""
+"""Tables whose rows are converted to numbers at each read, where these are not worth storing."""
 
 import numpy as np
 from sklearn import get_config
@@ -29,7 +29,7 @@ def read_by_block(X, n_columns, cheap=False):
 
 
 class SlicedRows(LocalRows):
-    """Rows of finite float64 that a function makes of any slice of a table in memory."""
+    """Rows of finite float64 that a function computes from any slice of a table in memory."""
 
     in_memory = finite = True
 
@@ -45,7 +45,7 @@ class SlicedRows(LocalRows):
 
 
 class TableRows(LocalRows):
-    """Rows of a table in memory, in the container that they are in."""
+    """Rows of a table in memory, in its own container."""
 
     def __init__(self, X):
         super().__init__(X.shape, getattr(X, "dtype", np.dtype(object)), column_names(X))

@@ -1,4 +1,4 @@
-"""Blocks of consecutive rows, small enough to stay in a processor's cache.
+"""Cut rows into blocks of consecutive ones that fit into a processor's cache.
 
 Block borders depend on shapes alone (of sparse rows, on the number of stored entries, too) and partial
 sums are added in the order of the blocks, so results do not depend on the number of threads.
@@ -28,7 +28,7 @@ AHEAD = 2
 
 
 def row_blocks(n_rows, row_elements):
-    """Cut rows, on each of which the work touches `row_elements` numbers, into slices."""
+    """Cut rows into slices, for work that touches `row_elements` numbers per row."""
     return _slices(n_rows, rows_in_block(row_elements))
 
 
@@ -37,7 +37,7 @@ def _slices(n_rows, step):
 
 
 def rows_in_block(row_elements):
-    """Return how many rows a block has, but for the last one: about 2**18 elements."""
+    """Return the number of rows in all blocks but the last: about 2**18 elements."""
     return max(1, BLOCK_ELEMENTS // max(1, row_elements))
 
 
@@ -83,7 +83,7 @@ def _as_floats(block):
 
 
 def n_threads_of(n_jobs):
-    """Return how many threads `n_jobs` stands for, as joblib counts them; None is always one."""
+    """Return the number of threads that `n_jobs` stands for, as in joblib; None is always one."""
     if n_jobs in (None, 1):
         return 1
     with parallel_config(backend="threading"):
@@ -91,7 +91,7 @@ def n_threads_of(n_jobs):
 
 
 def in_threads(function, slices, n_threads, at_a_time=1):
-    """Iterate over ``function(rows)`` of slices of rows, in their order; threads take some at a time."""
+    """Iterate over ``function(rows)`` of slices of rows, in order, with several threads."""
 
     def on_some(some):
         # (a thread does not have what numpy was set to in another one)
@@ -110,7 +110,7 @@ def in_threads(function, slices, n_threads, at_a_time=1):
 
 
 def plus(total, part):
-    """Add a tuple of arrays to a total, in place; the first one is added to None.
+    """Add a tuple of arrays to a total, in place; a total of None starts with the tuple.
 
     Sums are of int64 where the first arrays are integers, otherwise of float64.
     """
@@ -123,12 +123,12 @@ def plus(total, part):
 
 
 def add_up(parts):
-    """Return the sums of tuples of arrays, in their order."""
+    """Return the sums of tuples of arrays, added in order."""
     return reduce(plus, parts, None)
 
 
 def collect(parts, n_rows):
-    """Return arrays whose first axes have `n_rows` entries in all as one array."""
+    """Concatenate arrays whose first axes have `n_rows` entries in all."""
     collected, at = None, 0
     for part in parts:
         if len(part) == n_rows:
@@ -146,12 +146,12 @@ def collect(parts, n_rows):
 
 
 def all_indices(n_rows):
-    """Return the index of each row, in the shortest type that has negative ones, too."""
+    """Return the index of each row, in the shortest signed type."""
     return np.arange(n_rows, dtype=np.min_scalar_type(-n_rows))
 
 
 def packed(indices, n_rows):
-    """Return strictly ascending indices as a mask of one bit a row, others as they are."""
+    """Return strictly ascending indices as a mask of one bit a row, others unchanged."""
     if not (indices[1:] > indices[:-1]).all():
         return indices
     mask = np.zeros(n_rows, dtype=bool)
@@ -160,7 +160,7 @@ def packed(indices, n_rows):
 
 
 def unpacked(indices, n_rows):
-    """Return the indices that :func:`packed` made a mask of; slices and others as they are."""
+    """Return the indices of a mask made by :func:`packed`; slices and others unchanged."""
     if getattr(indices, "dtype", None) != np.uint8:
         return indices
     return all_indices(n_rows)[np.unpackbits(indices, count=n_rows).view(bool)]
@@ -176,7 +176,7 @@ def spread_runs(requested, n_rows):
 
 
 def join(parts):
-    """Return blocks of rows as one array; as a CSR matrix, if one of them is sparse."""
+    """Concatenate blocks of rows; as a CSR matrix, if one of them is sparse."""
     if len(parts) == 1:
         return parts[0]
     if any(map(sparse.issparse, parts)):

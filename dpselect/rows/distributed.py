@@ -1,4 +1,4 @@
-"""Rows on a Dask cluster: they stay where they are, and sums come back.
+"""Rows on a Dask cluster: they stay on their workers, and sums come back.
 
 Each pass is one reduction. Chunks that a worker has in its memory share a task, and sums are added in an
 order that the numbers of the chunks alone decide: results do not depend on where chunks lie, on which
@@ -130,7 +130,7 @@ class DistributedRows(RowSource):
         return self._with(parts, self.lengths, (self.shape[1:], *tails), groups)
 
     def reduce(self, function, combine):
-        """Return what `combine` makes of lists of ``function(chunk)``, in one pass."""
+        """Return ``combine`` of lists of ``function(chunk)``, in one pass."""
         parts = self._tasks_of_groups(on_group, function, (), None, self._together)
         (found,) = compute(tree(parts, combine_lists, _pack(combine)))
         return found
@@ -195,7 +195,7 @@ class DistributedRows(RowSource):
         )
 
     def _tasks(self, task, function, aligned=(), cut=None, chosen=None):
-        """Return a task for each (or each chosen) chunk; a list for `cut` has an entry for each."""
+        """Return a task for each (or each selected) chunk; a list for `cut` has an entry for each."""
         packed, sources = self._packed(function, aligned)
         task, chosen = delayed(task), range(len(self.lengths)) if chosen is None else chosen
         cuts = cut if isinstance(cut, list) else [cut] * len(chosen)
@@ -221,7 +221,7 @@ class DistributedRows(RowSource):
         )
 
     def _packed(self, function, aligned):
-        """Return the function with how its rows are read, and whose parts these are read of."""
+        """Return the function, how its rows are read, and the parts that these are read from."""
         rows = [self, *map(self._cut, aligned)]
         # what is held together is one argument
         sources = list({id(array.parts): array for array in rows}.values())
@@ -246,7 +246,7 @@ class DistributedRows(RowSource):
         return delayed(getitem)(self.parts[part], place)
 
     def _chunks(self, numbers):
-        """Return pairs of a part, or chunks, and of the places of the numbered chunks in it."""
+        """Return pairs of a part, or chunks, and of the positions of the numbered chunks in it."""
         if self.groups is None:
             return [self.parts[i] for i in numbers], None
         parts, places = zip(*(self._places[i] for i in numbers))
@@ -264,7 +264,7 @@ class DistributedRows(RowSource):
 
     @cached_property
     def _together(self):
-        """Groups of chunks that share a task."""
+        """Return the groups of chunks that share a task."""
         return self.groups or neighbours(self.parts, self._bytes)
 
     @property
@@ -273,7 +273,7 @@ class DistributedRows(RowSource):
         return [8 * length * width for length in self.lengths]
 
     def _with(self, parts, lengths, tails, groups=None):
-        """Return what tasks made of chunks of arrays as rows, the first like these."""
+        """Return rows from tasks that computed chunks of arrays, with as many rows as these."""
         first = DistributedRows(
             parts, lengths, self.shape[1:], self.names, self.dtype, Reading(0), groups
         )
@@ -284,7 +284,7 @@ class DistributedRows(RowSource):
         )
 
     def _cut(self, array):
-        """Return an array of as many rows as distributed rows that are cut as these."""
+        """Return an array cut into the same chunks as these rows."""
         if isinstance(array, DistributedRows) and array.lengths == self.lengths:
             return array
         if isinstance(array, DistributedRows):
@@ -295,7 +295,7 @@ class DistributedRows(RowSource):
 
 
 def _rows(X, lengths=None):
-    """Return a Dask collection, whose `lengths` were measured or are known, as rows."""
+    """Return a Dask collection as rows, with known or measured `lengths`."""
     if isinstance(X, DistributedRows):
         return X
     names = list(X.columns) if X.ndim == 2 and hasattr(X, "columns") else None
@@ -323,7 +323,7 @@ def _parts(X):
 
 
 def _in_groups(groups, task):
-    """Return ``task(chunks)`` for each group, to run where the group is."""
+    """Return ``task(chunks)`` for each group, run where the group is."""
     tasks = []
     for group in groups:
         with near(group):
@@ -354,7 +354,7 @@ def _recut(array, lengths):
 
 
 def _pack(function):
-    """Return a function as bytes for the workers, without the collections that it may hold.
+    """Return a function as bytes for the workers, without Dask collections that it may reference.
 
     What the library sums over blocks are methods and closures, whose objects know all rows. The
     function gets its own blocks, and looks at no others.

@@ -1,4 +1,4 @@
-"""Labels: one column that goes with rows, cut as they are."""
+"""Labels: one column that belongs to rows, cut as they are."""
 
 import numpy as np
 from sklearn.utils import check_consistent_length
@@ -28,7 +28,7 @@ def align(X, y):
 
 
 def in_memory(y):
-    """Return labels in chunks or a memory map as an array; all else as it is."""
+    """Return labels in chunks or a memory map as an array, others unchanged."""
     y = as_lazy(y)
     if not isinstance(y, LocalRows):
         return y
@@ -46,7 +46,7 @@ def on_labels(function, y):
 
 
 def distinct(y):
-    """Return the sorted labels that occur, in one pass; refuse so many that they would be gathered."""
+    """Return the sorted distinct labels, in one pass; refuse so many that they would be gathered."""
     return y.reduce(_distinct, _union) if isinstance(y, DistributedRows) else _sorted(y)
 
 

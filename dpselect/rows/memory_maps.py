@@ -1,4 +1,4 @@
-"""Rows in a file that is mapped into memory: read block by block, and given back."""
+"""Rows of memory-mapped files: read block by block, and released."""
 
 import mmap
 
@@ -15,7 +15,7 @@ MARGIN = 1 << 21
 
 
 def is_memory_map(X):
-    """Tell whether an array lies in a file that numpy has mapped."""
+    """Return whether an array lies in a memory-mapped file."""
     return isinstance(X, np.ndarray) and X.ndim > 0 and _origin(X)[0] is not None
 
 
@@ -57,7 +57,7 @@ def _mapped(filename, dtype, offset, shape):
 
 
 def release_pages(X):
-    """Give the pages that a view of a memory map lies in back to the system.
+    """Release the pages of a view of a memory map to the operating system.
 
     The next read brings them in again. What was written to a shared map is in the file's pages that
     the system keeps; a private map would lose it, and is left alone.
@@ -73,7 +73,7 @@ def release_pages(X):
 
 
 def _origin(X):
-    """Return the array that numpy mapped and the map itself, or None twice."""
+    """Return the array that numpy mapped and the map itself, or (None, None)."""
     found = None
     while isinstance(X, np.ndarray):
         if isinstance(X, np.memmap):

@@ -1,4 +1,4 @@
-"""What runs on the workers of a Dask cluster: tasks over chunks of rows, which give sums."""
+"""Code for the workers of a Dask cluster: tasks over chunks of rows, which return sums."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -16,7 +16,7 @@ FAN_IN = 8
 
 @dataclass(frozen=True)
 class Reading:
-    """How a task makes rows of a chunk: by functions, in the task itself.
+    """Recipe by which a task makes rows from a chunk, in the task itself.
 
     A chunk that is held is a tuple, with the rows at a `place`. `steps` are pairs of the shape of a row
     before, and a function.
@@ -37,7 +37,7 @@ AS_IT_IS = Reading()
 
 
 class RowsError(ValueError):
-    """An error of a task of this library, without records; the client raises its `kind`."""
+    """An error of a task, without records; the client raises its `kind`."""
 
     def __init__(self, said, kind):
         super().__init__(said, kind)
@@ -63,7 +63,7 @@ def _run(function, *args):
 
 
 def _on_each(task):
-    """Return a generator of what a task on one chunk makes of each chunk of a group.
+    """Return a generator of a task's results for each chunk of a group.
 
     `sources` are as :meth:`DistributedRows._chunks` returns them.
     """
@@ -91,7 +91,7 @@ def _sum_chunk(packed, cut, length, *chunks):
 
 
 def add_sums(n, parts):
-    """Add sums of a tree with n leaves, as far as all that belong to a node are there.
+    """Add sums along a tree with n leaves, as far as all children of a node are there.
 
     Of a sum there are its level in the tree, its number there, and the sum. Where sums are of, and in
     which order they come, makes no difference.
@@ -172,7 +172,7 @@ def same(block):
 
 
 def _read(packed, length, chunks, plain=True):
-    """Return the function and the rows that a task works on, `plain` ones as arrays."""
+    """Return the function and the rows of a task, `plain` ones as arrays."""
     function, readings = _unpack(packed)
     blocks = [(tail, reading(length, chunks[source])) for source, tail, reading in readings]
     if plain:
@@ -195,7 +195,7 @@ def _plain(block):
 
 
 def _aligned_bytes(block):
-    """Return a block whose bytes lie as they do on every worker.
+    """Copy a block with the same memory alignment on every worker.
 
     What came from another worker may begin at any byte, or have lost the order of a slice. Products
     of such arrays are computed in another order, and the last bits would tell.

@@ -1,4 +1,4 @@
-"""Which rows take part in which splits of cross-validation."""
+"""Membership of rows in the splits of cross-validation."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +13,7 @@ MOST_SPLITS = 16
 
 @dataclass(frozen=True)
 class Parts:
-    """The parts T_j and V_j of J splits of n rows, or of the persons whose rows they are.
+    """The parts T_j and V_j of J splits of n rows, or of persons.
 
     `train` and `test`, of shape (n,), are codes of which :func:`in_part` tells whether a row belongs to
     T_j, and to V_j; they are cut as the rows are, wherever these are. `train_sizes` and `test_sizes`
@@ -28,7 +28,7 @@ class Parts:
 
     @classmethod
     def from_splits(cls, splits, X, persons=None):
-        """Return the parts of J pairs of index arrays, or None if one of them names a row twice.
+        """Return the parts of J pairs of index arrays, or None if one of them contains a row twice.
 
         The arrays name persons if `persons`, an array of shape (n,), has the number of each row's.
         """

@@ -37,12 +37,12 @@ class RowSource(ABC):
         """Collect over blocks; see :func:`~dpselect.rows.block_map`."""
 
     def hold(self, function, aligned, tails):
-        """Hold rows and what is computed of them; see :func:`~dpselect.rows.hold`."""
+        """Keep rows together with a function of them; see :func:`~dpselect.rows.hold`."""
         return None
 
     @abstractmethod
     def sample(self, n_rows, aligned):
-        """Return rows that are spread evenly; see :func:`~dpselect.rows.sample`."""
+        """Return evenly spread rows; see :func:`~dpselect.rows.sample`."""
 
     @abstractmethod
     def pick(self, indices):
@@ -50,7 +50,7 @@ class RowSource(ABC):
 
     @abstractmethod
     def map(self, function, tail, names=None, dtype=np.float64):
-        """Return the rows that `function` makes of these, each of shape `tail`."""
+        """Apply `function` to these rows, and return rows of shape `tail`."""
 
     @abstractmethod
     def on_first_row(self, function):
@@ -65,14 +65,14 @@ class LocalRows(RowSource):
 
     @abstractmethod
     def pieces(self, row_elements):
-        """Return the slices that are read at once: as many blocks as make sense."""
+        """Return the slices that are loaded at once, of several blocks each."""
 
     @abstractmethod
     def load(self, rows):
         """Return the rows of a slice that lies within one piece."""
 
     def release(self, rows):
-        """Give back the memory of rows that were loaded."""
+        """Release the memory of rows that were loaded."""
 
     def block_sum(self, function, aligned, n_jobs, row_elements, beside=None):
         def on_piece(piece, parts):
@@ -167,7 +167,7 @@ class PickedRows(LocalRows):
 
 
 class MappedRows(LocalRows):
-    """What a function makes of the rows of a source, each row by itself, of shape `tail`."""
+    """A function of the rows of a source, each row by itself, of shape `tail`."""
 
     def __init__(self, base, function, tail, names, dtype):
         super().__init__((len(base), *tail), dtype, names)
@@ -194,16 +194,16 @@ def rows_at(piece, indices):
 
 
 def library_of(X):
-    """Return the name of the library that a table or a column is of; imports nothing."""
+    """Return the name of the library that a table or a column belongs to; imports nothing."""
     return type(X).__module__.partition(".")[0]
 
 
 def is_arrow(X):
-    """Tell whether X is a table or a column of Arrow."""
+    """Return whether X is a table or a column of Arrow."""
     return library_of(X) == "pyarrow"
 
 
 def column_names(X):
-    """Return a list of the names of the columns of a table, or None if they have none."""
+    """Return the column names of a table as a list, or None if there are none."""
     names = X.column_names if is_arrow(X) else getattr(X, "columns", None)
     return None if names is None else list(names)

@@ -1,4 +1,4 @@
-"""Sparse rows as CSR arrays, of which each entry is stored once."""
+"""Sparse rows as CSR arrays without duplicate entries."""
 
 from copy import copy
 from functools import lru_cache
@@ -8,7 +8,7 @@ from scipy import sparse
 
 
 def canonical(X):
-    """Return sparse rows as a CSR array with sorted entries, none stored twice; all else as it is.
+    """Return sparse rows as a CSR array with sorted entries and no duplicates, others unchanged.
 
     Whoever reads entries one by one needs this: what is stored twice counts as the sum. The input is
     not changed, nor is what it says of itself believed.
@@ -43,7 +43,7 @@ def row_sums(X, entries):
 
 
 def rows_between(X, rows):
-    """Return a slice of the rows of a CSR matrix as a CSR array; nothing is copied but row pointers."""
+    """Return a slice of the rows of a CSR matrix as a CSR array; copies nothing but row pointers."""
     low, high = X.indptr[rows.start], X.indptr[rows.stop]
     places = X.indices[low:high], X.indptr[rows.start : rows.stop + 1] - low
     shape = rows.stop - rows.start, X.shape[1]
@@ -51,7 +51,7 @@ def rows_between(X, rows):
 
 
 def transposed(block):
-    """Return the transpose of a CSR array; nothing is copied."""
+    """Return the transpose of a CSR array without copying."""
     parts = block.data, block.indices, block.indptr
     return _of_parts(sparse.csc_array, *parts, block.shape[::-1])
 

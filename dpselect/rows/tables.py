@@ -1,4 +1,4 @@
-"""Rows of tables of any kind, in the container that they came in."""
+"""Rows of tables of any kind, in their own container."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from .source import is_arrow, rows_at
 
 
 def take(X, indices):
-    """Return the rows of a table of any kind at `indices`, in the container that it came in.
+    """Return the rows of a table of any kind at `indices`, in its own container.
 
     What is read lazily stays so, in ascending order.
     """
@@ -22,7 +22,7 @@ def take(X, indices):
 
 
 def take_records(X, y, indices):
-    """Return the rows of `X` and the entries of `y` (or None) at `indices`, in one order.
+    """Return the rows of `X` and the entries of `y` (or None) at `indices`.
 
     It is ascending for rows that are read lazily.
     """
