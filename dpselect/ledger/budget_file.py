@@ -79,9 +79,8 @@ def new_file(path, epsilon, delta, adjacency, law):
     a ledger.
     """
     refuse_what_is_no_file(path)
-    path = os.path.realpath(
-        path
-    )  # SQLite keeps its journal beside the real file, not beside a symbolic link
+    # SQLite keeps its journal beside the real file, not beside a symbolic link
+    path = os.path.realpath(path)
     folder = os.path.dirname(path)
     if not os.path.isdir(folder):
         raise FileNotFoundError(
@@ -102,7 +101,7 @@ def new_file(path, epsilon, delta, adjacency, law):
             connection.execute(f"PRAGMA user_version = {VERSION}")
             yield BudgetFile(connection, path)
             connection.execute("COMMIT")
-            # so that readers and one writer do not block each other; it is a lasting property of the file
+            # so that readers and a writer do not block each other; it is a lasting property of the file
             connection.execute("PRAGMA journal_mode = WAL")
         _refuse_to_replace(path)
         _give_name(made, path)
@@ -357,7 +356,7 @@ def _give_name(made, path):
     except FileExistsError:
         raise
     except OSError:
-        # a file system without hard links: a process that comes in between finds an empty file, and is refused
+        # no hard links on this file system: a process that comes in between finds an empty file
         open(path, "x").close()
         os.replace(made, path)
     if hasattr(os, "O_DIRECTORY"):

@@ -68,9 +68,8 @@ class CarriesLedgerMixin:
         if withheld is None and _is_fitted(self):
             withheld = opener() or vars(self).get(ORIGIN, Origin()).withheld
         if withheld is None and has_ended(vars(self).get(ORIGIN, Origin())):
-            withheld = (
-                this_process().identity
-            )  # it came back from a worker, maybe as a part of a release
+            # it came back from a worker, maybe as a part of a release
+            withheld = this_process().identity
         if withheld is not None:
             return Origin(withheld=withheld)
         with where_it_came_from(self):

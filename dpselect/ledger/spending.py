@@ -267,9 +267,8 @@ def spending(owner, most):
     reservation = None
     if ledger is not None:
         if ledger.rows_per_person is not None and most.adjacency.unit == "record":
-            most.for_persons(
-                ledger.rows_per_person
-            )  # refuse now a loss that could not be converted at the end
+            # refuse now a loss that could not be converted at the end
+            most.for_persons(ledger.rows_per_person)
         reservation = ledger.reserve(
             most.epsilon, most.delta, label=most.label, adjacency=most.adjacency
         )

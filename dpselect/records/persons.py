@@ -187,9 +187,8 @@ def _numbered(groups, n):
             "groups holds ids that cannot be hashed, or have no order, so it is not known whose rows "
             "belong together; give each person one number or one text."
         )
-    if (
-        said
-    ):  # outside the except block, so that the original error, which may quote ids, is not attached
+    # outside the except block, so that the original error, which may quote ids, is not attached
+    if said:
         raise ValueError(said)
     places = np.empty(len(order), dtype=np.int64)
     places[order] = np.arange(len(order))
