@@ -1,4 +1,4 @@
-"""Scores that carry what a certificate needs: a Lipschitz constant and a range.
+"""Scores with a Lipschitz constant and a range, which certificates need.
 
 A private search may only use a score whose value changes by a known amount when one
 record changes. The scores of margins are means over records of a function g of the margin

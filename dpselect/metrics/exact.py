@@ -13,7 +13,7 @@ from ..rows import align, as_lazy, block_sum, is_lazy, on_labels
 
 
 def accuracy(predicted, y, sample_weight=None):
-    """Return the share of labels that are predicted right; see sklearn.metrics.accuracy_score.
+    """Return the fraction of correct predictions; see sklearn.metrics.accuracy_score.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def r_squared(predicted, y, sample_weight=None):
 
 
 def d_squared(predicted, y, sample_weight=None):
-    """Return the share of the Poisson deviance that is explained; see sklearn.metrics.d2_tweedie_score.
+    """Return the explained fraction of the Poisson deviance; see sklearn.metrics.d2_tweedie_score.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def d_squared(predicted, y, sample_weight=None):
 
 
 def _explained(in_memory, error, predicted, y, weights):
-    """Return 1 less the error over that of predicting the mean."""
+    """Return 1 - error / (error of predicting the mean)."""
     predicted, y, weights = _aligned(predicted, y, weights)
     if not is_lazy(predicted):
         return float(in_memory(y, predicted, sample_weight=weights))

@@ -1,4 +1,4 @@
-"""Scores of regressions that are functions of the mean squared error in a public range."""
+"""Regression scores that are functions of the mean squared error in a public range."""
 
 from abc import abstractmethod
 from dataclasses import dataclass
@@ -115,7 +115,7 @@ class RangeScore(Score):
 
 @dataclass(frozen=True)
 class R2Score(RangeScore, AtLeastScore):
-    """The coefficient of determination, 1 less the mean squared error by the variance of the targets.
+    """The coefficient of determination, 1 - mean squared error / variance of the targets.
 
     Targets and predictions are clipped to a public range. On the same records the variance is the same
     for all candidates, so they are compared by minus the mean squared error, which one of m records

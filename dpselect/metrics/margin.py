@@ -1,4 +1,4 @@
-"""Scores of margins u = y f(x): minus the mean of a function g that falls in u."""
+"""Scores of margins u = y f(x): minus the mean of a decreasing function g."""
 
 from abc import abstractmethod
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ class MarginScore(Score):
 
     @property
     def stake(self) -> float:  # type: ignore[override]  # is read only
-        """float : g(0), the most that a perfect model can gain over one that says nothing."""
+        """float : g(0), the largest gain of a perfect model over an uninformative one."""
         return float(self.penalty(0.0))
 
     @abstractmethod
@@ -54,7 +54,7 @@ class MarginScore(Score):
         """
 
     def span(self, bound: npt.ArrayLike) -> FloatOrArray:
-        """Return the largest difference of g between two margins of at most `bound`.
+        """Return the largest difference of g between two margins of size at most `bound`.
 
         Parameters
         ----------
@@ -153,7 +153,7 @@ def margins(estimator: Estimator, X: MatrixLike, y: npt.ArrayLike) -> FloatArray
 
 @dataclass(frozen=True)
 class RampScore(MarginScore):
-    """The ramp: 1 at margins up to `low`, 0 from `high` on, straight between.
+    """The ramp: 1 at margins up to `low`, 0 from `high` on, linear between.
 
     The score of Chaudhuri and Vinterbo 2013, section 4.1, with low = 0 and high = 1. It is
     close to the share of errors, but only sees margins between 0 and 1. Where the noise of a

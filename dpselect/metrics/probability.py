@@ -1,4 +1,4 @@
-"""The log loss with a bound."""
+"""The log loss, bounded by a floor of the probability."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Scores of labels that are no mean over records, and yet can be chosen by.
+"""Scores of labels that are not means over records, but have a known sensitivity.
 
 A record may move one of them by as much as it likes: it may be the only one of its class. A choice
 compares candidates on the *same* records, so each may be multiplied by a positive number that depends on
@@ -30,7 +30,7 @@ from .score import (
 
 @dataclass(frozen=True)
 class LabelScore(AtLeastScore):
-    """A score that is read from some sums over the records.
+    """A score that is a function of some sums over the records.
 
     `constant` is n times how far one of n records moves what is compared.
     """
@@ -56,7 +56,7 @@ class LabelScore(AtLeastScore):
 
     @abstractmethod
     def _sums(self, estimator, X, y, sample_weight):
-        """Return what the score is read from."""
+        """Return the sums that determine the score."""
 
     @abstractmethod
     def _value(self, sums):
@@ -64,11 +64,11 @@ class LabelScore(AtLeastScore):
 
     @abstractmethod
     def _compared(self, sums):
-        """Return the number that one record moves by a known amount."""
+        """Return the comparison, which has a known sensitivity."""
 
     @abstractmethod
     def _shortfall(self, sums, target):
-        """Return likewise how far the score falls short of a target."""
+        """Return the shortfall from a target, which has a known sensitivity."""
 
     def __call__(  # type: ignore[override]  # other scores need no y
         self,
@@ -126,7 +126,7 @@ class LabelScore(AtLeastScore):
 
 @dataclass(frozen=True)
 class RocAucScore(LabelScore):
-    """The area under the ROC curve: the share of pairs of the two classes that are ranked right.
+    """The area under the ROC curve: the fraction of pairs of the two classes that are ranked right.
 
     It is compared as 4 P N (AUC - 1/2) / m^2, P and N being the numbers of records of the two classes,
     which is AUC - 1/2 if they are equally frequent. One of m records moves that by at most 4 / m.
@@ -154,7 +154,7 @@ class RocAucScore(LabelScore):
     constant: ClassVar[float] = 4.0
 
     def _sums(self, estimator, X, y, sample_weight):
-        """Return how many pairs more than half are ranked right, and the sizes of the two classes."""
+        """Return the number of correctly ranked pairs above half, and the sizes of the two classes."""
         second = _two_classes(self, estimator)
         decision, y = with_labels(_decisions(estimator, X), y)
         # one number a row comes here, wherever rows are: only all of them have an order
@@ -195,7 +195,7 @@ class RocAucScore(LabelScore):
 
 @dataclass(frozen=True)
 class BalancedAccuracyScore(LabelScore):
-    """The mean over the classes of the share of their records that is predicted right.
+    """The mean over the classes of the recall.
 
     It is compared as 2 (n / m) (score - 1/2), n being the number of records of the rarest class. One of
     m records moves that by at most 2 / m.
@@ -223,7 +223,7 @@ class BalancedAccuracyScore(LabelScore):
     constant: ClassVar[float] = 2.0
 
     def _sums(self, estimator, X, y, sample_weight):
-        """Return the sizes of the classes, how many records of each are predicted right, and of all."""
+        """Return the sizes of the classes, their numbers of correct predictions, and that of records."""
         classes = np.asarray(estimator.classes_)
 
         def members(predicted, y, weight):
@@ -291,7 +291,7 @@ class F1Score(LabelScore):
     constant: ClassVar[float] = 4.0
 
     def _sums(self, estimator, X, y, sample_weight):
-        """Return the numbers of hits, of records of the second class, of predictions, and of records."""
+        """Return the numbers of true positives, positive records, positive predictions, and records."""
         second = _two_classes(self, estimator)
 
         def counts(predicted, y, weight):
@@ -341,7 +341,7 @@ def _two_classes(score: Score, estimator: Estimator) -> Any:
 
 
 def _decisions(estimator: Estimator, X: MatrixLike) -> Any:
-    """Return what ranks the rows, one number each."""
+    """Return the decision values that rank the rows."""
     if hasattr(estimator, "decision_function"):
         decision = predicted_by(estimator, "decision_function", X)
     else:
@@ -351,7 +351,7 @@ def _decisions(estimator: Estimator, X: MatrixLike) -> Any:
 
 
 def _label_sums(function, estimator, X, y, sample_weight):
-    """Return the sums of ``function(predicted, y, weight)`` over the rows, and how many these are."""
+    """Return the sums of ``function(predicted, y, weight)`` over the rows, and the number of rows."""
     predicted, y = with_labels(predicted_by(estimator, "predict", X), y)
     check_shape(predicted.shape, y.shape)
     return weighted_total(function, sample_weight, predicted, y)

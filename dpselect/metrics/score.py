@@ -1,4 +1,4 @@
-"""What every score has in common."""
+"""The base class of scores."""
 
 from abc import ABC, abstractmethod
 from functools import partial
@@ -31,7 +31,7 @@ class Score(ABC):
 
     @property
     def compared_width(self) -> float:
-        """float : Largest less least value of `comparison`."""
+        """float : Width of the range of `comparison`."""
         return self.width
 
     @abstractmethod
@@ -71,7 +71,7 @@ class Score(ABC):
         return self(estimator, X, y, **weight)
 
     def sensitivity(self, n: int) -> float:
-        """Return how far one of n records moves `comparison` of a fixed model, at most.
+        """Return the sensitivity of `comparison` to one of n records, for a fixed model.
 
         Parameters
         ----------
@@ -85,7 +85,7 @@ class Score(ABC):
         return float(self.width) / n
 
     def indistinguishable(self, difference: float) -> str:
-        """Say which scores cannot be distinguished if their comparisons differ by so much.
+        """Return a sentence on scores that cannot be distinguished by comparisons this close.
 
         Parameters
         ----------
@@ -100,7 +100,7 @@ class Score(ABC):
 
 
 class AtLeastScore(Score):
-    """A score of which noise can hide what one record does to the question: is it at least a target?
+    """A score with a noisy test whether it is at least a target.
 
     :class:`~dpselect.AccuracyFirstSearchCV` asks. One record may move the score itself by as much as it
     likes.
@@ -126,7 +126,7 @@ class AtLeastScore(Score):
         target: float,
         sample_weight: npt.ArrayLike | None = None,
     ) -> float:
-        """Return a number that is positive where the score is less than the target, and nowhere else.
+        """Return a number that is positive if and only if the score is less than the target.
 
         Parameters
         ----------
@@ -146,7 +146,7 @@ class AtLeastScore(Score):
 
     @abstractmethod
     def shortfall_sensitivity(self, n: int, target: float) -> float:
-        """Return how far one of n records moves `shortfall` of a fixed model, at most.
+        """Return the sensitivity of `shortfall` to one of n records, for a fixed model.
 
         Parameters
         ----------
@@ -160,7 +160,7 @@ class AtLeastScore(Score):
 
 
 def weighted_total(function, sample_weight, X, *aligned):
-    """Return what ``function(block, *blocks, weight)`` adds up to, and the number or weight of the rows.
+    """Return the sum of ``function(block, *blocks, weight)``, and the number or weight of the rows.
 
     Without weights each is 1, and None.
     """

@@ -1,4 +1,4 @@
-"""Scores of regressions, densities and labels, and all scores by their names."""
+"""Scores of regressions, densities and labels, and the table of all scores by name."""
 
 import operator
 from abc import abstractmethod
@@ -37,7 +37,7 @@ class TargetScore(Score):
 
     @abstractmethod
     def penalty(self, y: FloatOrArray, predicted: FloatOrArray) -> FloatOrArray:
-        """Return g(y, predicted), elementwise; of what is not a number, the worst.
+        """Return g(y, predicted), elementwise, with the largest penalty for NaN.
 
         Parameters
         ----------
@@ -101,7 +101,7 @@ class TargetScore(Score):
 
 
 class ClippedErrorScore(TargetScore):
-    """A score of residuals that grow with their size, up to `bound`."""
+    """A score whose penalty grows with the size of the residual, up to `bound`."""
 
     bound: float
     what: ClassVar[str]
@@ -124,7 +124,7 @@ class ClippedErrorScore(TargetScore):
         return self.bound
 
     def span(self, bound: npt.ArrayLike) -> FloatOrArray:
-        """Return the largest difference of two penalties: `self.bound`, as targets may be anywhere.
+        """Return the largest difference of two penalties: `self.bound`, as targets are unbounded.
 
         Parameters
         ----------
@@ -177,7 +177,7 @@ class ClippedSquaredErrorScore(ClippedErrorScore):
 
 @dataclass(frozen=True)
 class ClippedAbsoluteErrorScore(ClippedErrorScore):
-    """The mean of min(abs(residual), bound), for regression whose targets may be anywhere.
+    """The mean of min(abs(residual), bound), for regression with unbounded targets.
 
     In the prediction it has Lipschitz constant 1, and it spans `bound`: half as much, for its span,
     as the squared error.
@@ -327,7 +327,7 @@ class IntegratedSquaredErrorScore(Score):
 
 @dataclass(frozen=True)
 class AccuracyScore(AtLeastScore):
-    """The share of labels that are predicted right.
+    """The fraction of correct predictions.
 
     It jumps when a margin crosses 0, so no certificate of stability exists for it; strategies
     that pay for each model, and need a bounded score only, may use it. A sum of Brier losses
@@ -415,7 +415,7 @@ def get_score(
     others: tuple[str, ...] = (),
     model: Any = None,
 ) -> Score:
-    """Return the score for `scoring`, or refuse one that no proof covers.
+    """Return the score for `scoring`, or refuse one without a proof.
 
     Parameters
     ----------
