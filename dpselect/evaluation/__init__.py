@@ -1,4 +1,4 @@
-"""How good is a model: figures with intervals, from one release on records that were set aside."""
+"""Evaluate a model: metrics with intervals, from one release on held-out records."""
 
 from .binary import BinaryEvaluation
 from .calibrated import CalibratedModel, calibrated

@@ -1,4 +1,4 @@
-"""How good a classifier of two classes is."""
+"""Evaluate a classifier of two classes."""
 
 import math
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ EVERYTHING = np.ones(2 * N_BINS)
 
 
 def share(values, among):
-    """Return the reader of a mean of `values` over the cells that `among` weighs."""
+    """Return a function that estimates the mean of `values` over the cells weighted by `among`."""
     return lambda counts, positive: counts.mean(values(positive), among(positive))
 
 
@@ -73,7 +73,7 @@ def _calibration_error(counts, positive):
 
 
 def points():
-    """Return which cells each point of the calibration curve has, of shape (points, cells)."""
+    """Return the mask of cells of each point of the calibration curve, of shape (points, cells)."""
     return 1.0 * (BIN // BINS_A_POINT == np.arange(N_BINS // BINS_A_POINT)[:, None])
 
 
@@ -101,7 +101,7 @@ PROBABILISTIC = ("brier", "log_loss", "calibration_error")
 
 @dataclass(frozen=True, repr=False, eq=False, kw_only=True)
 class BinaryEvaluation(Evaluation):
-    """How good a classifier of two classes is, read from one release: see :func:`evaluate`.
+    """The evaluation of a classifier of two classes, from one release: see :func:`evaluate`.
 
     Scores count as the numbers in `probabilities` that stand for their bins.
 
@@ -158,7 +158,7 @@ class BinaryEvaluation(Evaluation):
 
     @property
     def outcomes(self) -> tuple:
-        """tuple of 2 : What counts as negative, and as positive."""
+        """tuple of 2 : The negative and the positive label."""
         return tuple(self.classes.tolist())
 
     @property
@@ -170,7 +170,7 @@ class BinaryEvaluation(Evaluation):
         }
 
     def metric(self, name: str, threshold: float = 0.5) -> Estimate:
-        """Return a figure with its interval of 95 %.
+        """Return a metric with its 95 % interval.
 
         Parameters
         ----------
@@ -287,7 +287,7 @@ class BinaryEvaluation(Evaluation):
         return "at the threshold 0.5, "
 
     def _above(self, threshold):
-        """Return which cells have scores above the nearest edge."""
+        """Return a mask of the cells with scores above the nearest edge."""
         check_number(
             "threshold",
             threshold,

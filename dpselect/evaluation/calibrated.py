@@ -1,4 +1,4 @@
-"""Thresholds and calibration, read from an evaluation that was paid for."""
+"""Thresholds and calibration from an evaluation that has already been released."""
 
 import math
 from functools import partial
@@ -226,7 +226,7 @@ class CalibratedModel(ClassifierMixin, BaseEstimator):
         y: npt.ArrayLike,
         sample_weight: npt.ArrayLike | None = None,
     ) -> float:
-        """Return the share of labels that are predicted right.
+        """Return the fraction of correct predictions.
 
         Parameters
         ----------
@@ -253,25 +253,25 @@ class CalibratedModel(ClassifierMixin, BaseEstimator):
 
     @property
     def n_features_in_(self) -> int:
-        """int : Columns of X."""
+        """int : Number of columns of X."""
         return self.estimator.n_features_in_
 
     @property
     def threshold_target(self) -> tuple[str, float] | None:
-        """tuple of (str, float) or None : What the threshold was computed for, such as ("rate", 0.2)."""
+        """tuple of (str, float) or None : Target of the threshold, such as ("rate", 0.2)."""
         *target, threshold = getattr(self, "_target", (None,))
         return tuple(target) if target and threshold == self.threshold else None
 
     @property
     def curve_(self) -> tuple[FloatArray, FloatArray]:
-        """tuple of 2 ndarrays : Scores, and the probabilities that they stand for."""
+        """tuple of 2 ndarrays : Scores, and their calibrated probabilities."""
         if self.method is None:
             return EDGES, EDGES
         return (_sigmoid if self.method == "sigmoid" else _isotonic)(self.evaluation)
 
     @property
     def privacy_(self) -> PrivacyLoss:
-        """PrivacyLoss : Of the estimator and the evaluation."""
+        """PrivacyLoss : Loss of the estimator and the evaluation."""
         loss = self.estimator.privacy_
         # another evaluation may state the same loss, and is a release all the same
         if self.evaluation is getattr(self.estimator, "evaluation_", None):
@@ -350,7 +350,7 @@ class CalibratedModel(ClassifierMixin, BaseEstimator):
 
 
 def _with_confidence(curve, p):
-    """Return probabilities of which the largest is as `curve` says, and the others share the rest.
+    """Calibrate the largest probability by `curve`, and rescale the others.
 
     It stays the largest one of its row.
     """
@@ -376,7 +376,7 @@ def _by_label(evaluation):
 
 
 def _sigmoid(evaluation):
-    """Return the curve of Platt, who fits the logit of the probability as a line in that of the score.
+    """Return Platt's curve: the logit of the probability is linear in that of the score.
 
     The sum of log-likelihoods is linear in the counts. A penalty keeps the line near that of no
     change: as strong as noise in the second derivative, so that there is one line, and as errors of
@@ -408,7 +408,7 @@ def _sigmoid(evaluation):
 
 
 def _isotonic(evaluation):
-    """Return a rising curve through the rates of groups of bins, each with more records than noise."""
+    """Return an increasing curve through rates of groups of bins, each with more records than noise."""
     counts, (negative, positive) = evaluation.noisy_counts, _by_label(evaluation)
     groups, first = [], 0
     for last in range(N_BINS):
@@ -434,7 +434,7 @@ def _isotonic(evaluation):
 
 
 def threshold_for(evaluation, name, target):
-    """Return the edge of a bin that reaches a recall, precision or rate, or refuse one that none does.
+    """Return the edge of a bin with a given recall, precision or rate, or refuse an unreachable one.
 
     Figures at all thresholds are made to rise or fall, as without noise recall and rate do, before they
     are compared.

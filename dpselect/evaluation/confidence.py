@@ -1,4 +1,4 @@
-"""How far the probability of a prediction can be trusted, of three or more classes."""
+"""Confidence of a classifier of three or more classes: its accuracy by predicted probability."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -30,14 +30,14 @@ class ConfidenceCells(BinaryCells):
         return class_probabilities(model, X, len(self.classes))
 
     def index(self, predictions, y):
-        """Return the cell of each record, whether it is right last."""
+        """Return the cell of each record; whether it is right varies fastest."""
         p = np.nan_to_num(np.asarray(predictions, dtype=np.float64))
         return 2 * score_bins(p.max(axis=1)) + (self.classes[p.argmax(axis=1)] == y)
 
 
 @dataclass(frozen=True, repr=False, eq=False, kw_only=True)
 class ConfidenceEvaluation(BinaryEvaluation):
-    """How often a classifier of three or more classes is right when it is sure: see :func:`evaluate`.
+    """The accuracy of a classifier of three or more classes by confidence: see :func:`evaluate`.
 
     A :class:`BinaryEvaluation` of whether a prediction is right, with its probability as the score.
     "accuracy" is the model's; "selective_accuracy" at a threshold that of the predictions with a larger

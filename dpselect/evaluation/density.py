@@ -1,4 +1,4 @@
-"""How good a histogram density is."""
+"""Evaluate a histogram density."""
 
 import math
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ INVENTED = 100
 
 @dataclass(frozen=True, eq=False)
 class DensityCells:
-    """Cells of records: ranges of the density of the model, those that it takes.
+    """Cells of records: ranges of the model's density values.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class DensityCells:
 
     @classmethod
     def invented(cls):
-        """Return those of a density of medium quality, before there is one."""
+        """Return the cells of a density of medium quality, for forecasts."""
         shares = (np.arange(INVENTED) + 0.5) / INVENTED
         return cls.of(-np.log(shares), [np.linspace(0.0, 1.0, INVENTED + 1)])
 
@@ -73,14 +73,14 @@ class DensityCells:
         return block_map(np.exp, logarithms)
 
     def index(self, predictions, y):
-        """Return the cell of each record; what is not a number is put into the first."""
+        """Return the cell of each record; NaN is put into the first."""
         # in the middle between two ranges, where no rounding of a logarithm leads
         between = (self.densities[:-1, 1] + self.densities[1:, 0]) / 2
         return np.searchsorted(between, np.where(np.isnan(predictions), 0.0, predictions))
 
 
 def _mean(counts, values):
-    """Return the mean of what lies between the two columns of `values`, from K cells."""
+    """Return a function that estimates a mean between the two columns of `values`, from K cells."""
     everything = np.ones(len(values))
     value = counts.mean(values.mean(axis=1), everything)[0]
     (_, low, _, below), (_, _, high, above) = (counts.mean(end, everything) for end in values.T)
@@ -96,7 +96,7 @@ def _squared_error(counts, shares):
 
 @dataclass(frozen=True, repr=False, eq=False, kw_only=True)
 class DensityEvaluation(Evaluation):
-    """How good a histogram density is, read from one release: see :func:`evaluate`.
+    """The evaluation of a histogram density, from one release: see :func:`evaluate`.
 
     A record's cell is the range of the density where it lies, a sixteenth of an octave wide; intervals
     count that a density is known no better. Its metrics are

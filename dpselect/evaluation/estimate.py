@@ -1,4 +1,4 @@
-"""A figure, its interval, and when it is told."""
+"""An estimate with its interval, and the rule when it is shown."""
 
 import math
 from collections.abc import Callable
@@ -10,7 +10,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Estimate:
-    """A figure and its interval of 95 %, which covers sampling and noise.
+    """An estimate with its 95 % interval, which covers sampling and noise.
 
     Parameters
     ----------
@@ -30,11 +30,11 @@ class Estimate:
 
     @property
     def empty(self) -> bool:
-        """bool : Whether nothing can be said at this size and epsilon."""
+        """bool : Whether the interval is uninformative at this size and epsilon."""
         return math.isnan(self.value)
 
     def __sub__(self, other: "Estimate") -> "Estimate":
-        """Return the difference of two figures of different records.
+        """Return the difference of two estimates from different records.
 
         Each end is the difference less, or plus, the root of the sum of the squares of what the two
         intervals reach on that side (Zou and Donner 2008).
@@ -52,7 +52,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Metric:
-    """How a figure is read from counts.
+    """A function that estimates a metric from counts.
 
     Attributes
     ----------
@@ -70,7 +70,7 @@ class Metric:
     unit: float = 1.0
 
     def __call__(self, counts, *asked):
-        """Return (value, low, high), NaN where the interval says nothing."""
+        """Return (value, low, high), NaN where the interval is uninformative."""
         *numbers, reach = self.read(counts, *asked)
         return tuple(np.where(reach <= self.farthest, self.unit * number, np.nan) for number in numbers)
 

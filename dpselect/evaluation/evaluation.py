@@ -1,4 +1,4 @@
-"""How good a model is: every figure is read from one release of noisy counts."""
+"""Base of evaluations: every metric is computed from one release of noisy counts."""
 
 import math
 from abc import ABC, abstractmethod
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False, eq=False, kw_only=True)
 class Evaluation(ABC):
-    """How good a model is, read from one release: see :func:`evaluate`.
+    """An evaluation of a model, from one release: see :func:`evaluate`.
 
     All that an evaluation tells is a function of `counts_` and of public numbers, and costs nothing
     more. The kinds are :class:`~dpselect.evaluation.BinaryEvaluation`,
@@ -64,15 +64,15 @@ class Evaluation(ABC):
     @property
     @abstractmethod
     def _readers(self) -> Mapping[str, Metric]:
-        """Return how each of `metrics` is read."""
+        """Return the function that estimates each of `metrics`."""
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """tuple of str : Names of the metrics that this model has."""
+        """tuple of str : Names of the metrics of this model."""
         return tuple(self._readers)
 
     def metric(self, name: str) -> Estimate:
-        """Return a figure with its interval of 95 %.
+        """Return a metric with its 95 % interval.
 
         Parameters
         ----------
@@ -147,7 +147,7 @@ class Evaluation(ABC):
         return Estimate(*map(float, metric(self.noisy_counts, *asked)))
 
     def _expected(self, here):
-        """Return how many of all records are expected in some cells, which `here` marks."""
+        """Return the expected number of records in the cells that `here` marks."""
         n_groups = max(len(self.levels), 1)
         weights = np.tile(here, n_groups)
         if self.level is not None:
@@ -162,7 +162,7 @@ class Evaluation(ABC):
 
     @cached_property
     def noisy_counts(self) -> NoisyCounts:
-        """NoisyCounts : Of the group or of all records, moved so that all sum to `n_records`."""
+        """NoisyCounts : Counts of the group or of all records, shifted to sum to `n_records`."""
         if not self.levels:
             return self._moved
         if self.level is None:
@@ -170,7 +170,7 @@ class Evaluation(ABC):
         return self._moved.group(self.levels.index(self.level), len(self.levels))
 
     def _figures(self):
-        """Return what is printed: a dict of estimates."""
+        """Return the estimates to print, as a dict."""
         return {name: self.metric(name) for name in self.metrics}
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""How far the intervals of an evaluation will reach, from public numbers alone."""
+"""Forecast the intervals of an evaluation, from public numbers alone."""
 
 import numpy as np
 from scipy.special import expit, ndtri, softmax
@@ -24,7 +24,7 @@ FIGURES = {
 
 
 def forecast(cells, n_records, epsilon, persons=False):
-    """Return a dict of estimates of a model of medium quality: at expected counts, without data."""
+    """Return estimates for a model of medium quality, as a dict: from expected counts, without data."""
     predictions, y = _records(cells)
     counts = count(cells, 1, predictions, y) * (n_records / DRAWN)
     evaluation = EvaluationPlan(cells, epsilon, persons=persons).read(counts, n_records)
@@ -32,7 +32,7 @@ def forecast(cells, n_records, epsilon, persons=False):
 
 
 def forecast_message(cells, n_records, epsilon, persons=False):
-    """Return the same in words."""
+    """Return the forecast as text."""
     estimates = forecast(cells, n_records, epsilon, persons)
     reaches = [
         f"{name} +-{float(f'{(e.high - e.low) / 2:.2g}'):g}"
@@ -52,7 +52,7 @@ def forecast_message(cells, n_records, epsilon, persons=False):
 
 
 def _records(cells):
-    """Return predictions and targets of an invented law, the same each time."""
+    """Return predictions and targets of a made-up distribution, the same each time."""
     rng = np.random.default_rng(0)
     if isinstance(cells, BinaryCells):
         p = expit(SPREAD * ndtri((np.arange(DRAWN) + 0.5) / DRAWN))

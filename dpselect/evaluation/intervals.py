@@ -19,7 +19,7 @@ STEPS = 45
 
 @dataclass(frozen=True)
 class NoisyCounts:
-    """Counts of cells with independent noise, moved evenly so that all sum to the public total.
+    """Counts of cells with independent noise, shifted evenly to sum to the public total.
 
     Attributes
     ----------
@@ -36,7 +36,7 @@ class NoisyCounts:
 
     @classmethod
     def of(cls, released, total, variance):
-        """Move the released counts by the same number each."""
+        """Shift the released counts by the same number each."""
         excess = released.sum(axis=-1, keepdims=True) - total
         moved = released.shape[-1]
         return cls(released - excess / moved, variance, moved)
@@ -54,12 +54,12 @@ class NoisyCounts:
         return self.h.reshape(*self.h.shape[:-1], n_groups, -1)
 
     def noise(self, g):
-        """Return the variance that the noise gives to ``sum(g h)``."""
+        """Return the variance of ``sum(g h)`` due to the noise."""
         squares = (g**2).sum(axis=-1) - g.sum(axis=-1) ** 2 / self.moved
         return self.variance * np.maximum(squares, 0.0)  # which rounding may make negative
 
     def stands(self, weights):
-        """Tell whether the noise leaves no doubt that ``sum(weights h)`` is positive."""
+        """Return whether ``sum(weights h)`` is positive beyond the noise."""
         size = self.h @ weights
         return (size > 0) & (size > FEWEST_DEVIATIONS * np.sqrt(self.noise(weights)))
 
@@ -87,8 +87,9 @@ class NoisyCounts:
         return figure(stands, found, r, excess, least, most)
 
     def pairs(self, wins):
-        """Return (value, low, high, reach) of the mean of ``wins[j, k]`` over all pairs of a positive
-        record in bin j and a negative one in bin k.
+        """Return (value, low, high, reach) of the mean of ``wins[j, k]`` over all pairs.
+
+        A pair is a positive record in bin j and a negative one in bin k.
 
         Cells are (bin, label) with the label last.
         """
@@ -112,15 +113,16 @@ class NoisyCounts:
         return figure(stands, found, r, excess, 0.0, 1.0)
 
     def surplus(self, wins, s):
-        """Return the sum of ``wins - s`` over all pairs; the noise adds nothing to its mean."""
+        """Return the sum of ``wins - s`` over all pairs, without bias from the noise."""
         n, p = self.h[..., 0::2], self.h[..., 1::2]
         # moving all counts made the noise of two of them dependent
         moved = self.variance * (wins.sum() - s * wins.size) / self.moved
         return ((p @ wins) * n).sum(axis=-1) - s * p.sum(axis=-1) * n.sum(axis=-1) + moved
 
     def share_of_variance(self, errors, y, squares, most):
-        """Return (value, low, high, reach) of ``sum(errors h)`` by the sum of squared deviations of y,
-        and this sum.
+        """Return (value, low, high, reach) of ``sum(errors h)`` over the variation of y, and the latter.
+
+        The variation is the sum of squared deviations of y.
 
         `squares` are those of y. What exceeds `most` is cut off.
         """
@@ -174,7 +176,7 @@ def pair_variance(s, P, N):
 
 
 def figure(stands, found, inside, excess, least, most):
-    """Return value, low, high and reach, of which the interval ends where `excess` turns positive.
+    """Return value, low, high and reach; the interval ends where `excess` turns positive.
 
     The reach is the longer distance from what was `found`, which may lie beyond the ends of the range:
     they cut off one side only.

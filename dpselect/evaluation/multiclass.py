@@ -1,4 +1,4 @@
-"""How good a classifier of three or more classes is."""
+"""Evaluate a classifier of three or more classes."""
 
 import math
 from collections.abc import Mapping
@@ -49,7 +49,7 @@ class MulticlassCells:
         return (self._start(len(self.classes) ** 2),)
 
     def _bins(self, right):
-        """Return the first bin and the number of bins of labels that are predicted, or not."""
+        """Return the first bin and the number of bins for labels that are predicted, or not."""
         if not self.calibrated_scores:
             return 0, 1
         last = np.searchsorted(EDGES, MOST_OF_ANOTHER)
@@ -97,7 +97,7 @@ class MulticlassCells:
         return self._start(K * label + predicted) + np.clip(bins - first, 0, n - 1)
 
     def _place(self, labels):
-        """Return the place of labels among the classes; what is none of them is put somewhere."""
+        """Return the index of labels among the classes; others get an arbitrary one."""
         order = np.argsort(self.classes)
         place = np.searchsorted(self.classes[order], labels)
         return order[np.minimum(place, len(self.classes) - 1)]
@@ -113,7 +113,7 @@ def _loss(counts, values):
 
 
 def _mean_of_recalls(counts, right, labels):
-    """Return the mean of the recalls of all classes: they are of different records."""
+    """Return the mean of the recalls of all classes, which come from different records."""
     found = [counts.mean(right, 1.0 * label) for label in labels]
     value, low, high, _ = np.mean(found, axis=0)
     K = len(labels)
@@ -125,7 +125,7 @@ def _mean_of_recalls(counts, right, labels):
 
 @dataclass(frozen=True, repr=False, eq=False, kw_only=True)
 class MulticlassEvaluation(Evaluation):
-    """How good a classifier of three or more classes is, from one release: see :func:`evaluate`.
+    """The evaluation of a classifier of three or more classes, from one release: see :func:`evaluate`.
 
     A record's cell is its label, the prediction, and one of eleven bins of the label's probability; in
     a bin, probabilities count as spread evenly.
@@ -194,7 +194,7 @@ class MulticlassEvaluation(Evaluation):
     class_metrics = ("precision", "recall", "f1", "share")
 
     def class_metric(self, name: str, label: Any) -> Estimate:
-        """Return a figure of one class with its interval of 95 %.
+        """Return a metric of one class with its 95 % interval.
 
         Parameters
         ----------
@@ -243,7 +243,7 @@ class MulticlassEvaluation(Evaluation):
         )
 
     def class_frame(self) -> "DataFrame":
-        """Return the figures of all classes as a dataframe.
+        """Return the metrics of all classes as a dataframe.
 
         Returns
         -------

@@ -7,7 +7,7 @@ POINTS = 1000
 
 
 def slope_corrections(edges, function):
-    """Return what records of each bin add to the sum of a function beside its mean over their bin.
+    """Return the correction of each bin to the sum of a function beyond its mean over the bin.
 
     In bin j the density has the slope that the two bins beside it show, (f[j+1] - f[j-1]) / distance,
     which adds slope * width * covariance of the function and its argument. This is linear in the

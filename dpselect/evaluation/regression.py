@@ -1,4 +1,4 @@
-"""How good a regression is."""
+"""Evaluate a regression."""
 
 import math
 from collections.abc import Mapping
@@ -40,7 +40,7 @@ FARTHEST = 0.125
 
 @cache
 def table():
-    """Return the bin of errors and the ends of the bin of predictions of each cell, and who is where.
+    """Return the bin of errors and the bounds of predictions of each cell, and the cells by bin.
 
     That is an array of shape (bins of errors, bins of predictions) of cells. The larger an error, the
     wider the bins of predictions, since the target is no better known.
@@ -138,7 +138,7 @@ class RegressionCells:
         return table()[2][error, np.searchsorted(PREDICTION_EDGES[1:-1], predicted, side="left")]
 
     def _share(self, numbers):
-        """Return where in the range numbers lie; what is not a number is put at its lower end."""
+        """Return the position of numbers in the range as a fraction; NaN counts as its lower end."""
         low, high = self.target_range
         numbers = np.where(np.isnan(numbers), low, np.clip(numbers, low, high))
         return (numbers - low) / (high - low)
@@ -152,7 +152,7 @@ def _mean_error(counts):
 
 
 def _size_of_errors(counts, name, power=1):
-    """Return the mean of a size of errors, which may be any where most are in the bin around 0."""
+    """Return the mean of a size of errors, which is unreliable if most are in the bin around 0."""
     values = moments()[name]
     value, low, high, reach = counts.mean(values, np.ones(len(values)))
     even, share = values[_around_0()].mean(), _too_fine(counts)
@@ -167,7 +167,7 @@ def _around_0():
 
 
 def _too_fine(counts, weights=1.0):
-    """Return the share of errors in the bin around 0, whose size is not known; 0 if they are few."""
+    """Return the fraction of errors in the bin around 0, whose size is unknown; 0 if they are few."""
     size = (counts.h * weights).sum(axis=-1)
     fine = np.minimum((counts.h * weights * _around_0()).sum(axis=-1), size)
     return np.divide(fine, size, out=np.zeros_like(size), where=(size > 0) & (2 * fine > size))
@@ -198,7 +198,7 @@ def _r_squared(counts):
 
 @dataclass(frozen=True, repr=False, eq=False, kw_only=True)
 class RegressionEvaluation(Evaluation):
-    """How good a regression is, read from one release: see :func:`evaluate`.
+    """The evaluation of a regression, from one release: see :func:`evaluate`.
 
     A record's cell is the range of its prediction and that of its error. Ranges of errors are thirds of
     an octave from 1/64 of the target range on: errors should be larger than that, or `target_range` is

@@ -1,4 +1,4 @@
-"""The one release of an evaluation."""
+"""The release of an evaluation."""
 
 import math
 from collections.abc import Sequence
@@ -72,7 +72,7 @@ def evaluate(
     ledger: PrivacyLedger | None = None,
     random_state: RandomState = None,
 ) -> Evaluation:
-    """Tell how good a fitted model is, with epsilon-differential privacy.
+    """Evaluate a fitted model, with epsilon-differential privacy.
 
     Noisy counts of (score bin, label), (prediction, error) or ranges of a density are released once. All
     figures and their intervals are computed from them. Neighbouring data sets differ in one record of
@@ -184,7 +184,7 @@ def evaluate(
 
 @dataclass(frozen=True)
 class EvaluationPlan:
-    """What an evaluation will release, and what a ledger knows of it; from public numbers.
+    """A planned evaluation, and its loss, from public numbers.
 
     Attributes
     ----------
@@ -210,12 +210,12 @@ class EvaluationPlan:
 
     @property
     def shape(self):
-        """tuple of int : Of the counts."""
+        """tuple of int : Shape of the counts."""
         return (*([len(self.levels)] if self.levels else []), *self.cells.shape)
 
     @property
     def loss(self):
-        """PrivacyLoss : Of the release."""
+        """PrivacyLoss : Loss of the release."""
         what = f"{self.cells.what} of {len(self.levels)} groups" if self.levels else self.cells.what
         return PrivacyLoss(
             self.epsilon,
@@ -233,7 +233,7 @@ class EvaluationPlan:
         return grid_step(SENSITIVITY / self.epsilon, unit=1.0) if self.persons else 1.0
 
     def evaluate(self, model, X, y, by=None, groups=None):
-        """Release the counts, and read an evaluation from them; somebody else pays."""
+        """Release the counts, and compute an evaluation from them; charges no ledger."""
         if isinstance(self.cells, DensityCells):
             y = np.zeros(n_rows(as_lazy(X)))
         if groups is not None:
@@ -247,7 +247,7 @@ class EvaluationPlan:
         return self.read(release(counts, noise, self.step), len(held))
 
     def standard_noise(self, size):
-        """Return the noise of the counts: integers, or on a grid that holds parts of persons."""
+        """Return the noise of the counts: integers, or on a grid for fractions of persons."""
         if self.epsilon == math.inf:
             return np.zeros(size)
         generator = as_generator(self.random_state)
@@ -256,7 +256,7 @@ class EvaluationPlan:
         return discrete_laplace(generator, size, noise_ratio(self.epsilon, SENSITIVITY))
 
     def read(self, counts, n_records):
-        """Return the evaluation of released counts."""
+        """Return the evaluation for released counts."""
         return EVALUATIONS[type(self.cells)](
             counts_=counts.reshape(self.shape),
             n_records=n_records,
@@ -285,7 +285,7 @@ class EvaluationPlan:
 
 
 def count(cells, n_groups, predictions, y, *groups, persons=None, step=1.0):
-    """Return how many records are in each cell, as an array of shape (n_groups * cells,)."""
+    """Return the number of records in each cell, as an array of shape (n_groups * cells,)."""
     n_cells = math.prod(cells.shape)
 
     def cell(predictions, y, group=0):
@@ -392,7 +392,7 @@ def check_levels(by, levels):
 
 
 def groups_of(by, levels, n_records):
-    """Return the place of each record's group among `levels`."""
+    """Return the index of each record's group among `levels`."""
     by = unquoted(np.asarray, in_memory(by), what="by")
     if by.shape != (n_records,):
         raise ValueError("by must have one group for each record; give an array of shape (n_samples,).")
