@@ -1,4 +1,4 @@
-"""Steps before a private model: public schemas, public and private bounds, the check of a Pipeline."""
+"""Preprocessing: public schemas, public and private bounds, and the check of a Pipeline."""
 
 from .pipeline_check import DATA_INDEPENDENT, check_pipeline_privacy
 from .private_bounds import DPBoundsScaler

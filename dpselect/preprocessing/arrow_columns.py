@@ -1,4 +1,4 @@
-"""Columns of Arrow tables: in pieces, with gaps beside their values, and with dictionaries."""
+"""Columns of Arrow tables, which may be chunked, dictionary-encoded, and have gaps."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from ..utils.validation import unquoted
 
 
 def holds_numbers(column):
-    """Tell whether numpy makes numbers of any slice of a column."""
+    """Return whether numpy converts any slice of a column to numbers."""
     import pyarrow as pa
 
     # (booleans with gaps are given to numpy as objects)
@@ -15,7 +15,7 @@ def holds_numbers(column):
 
 
 def holds_text(column):
-    """Tell whether all values of a column are texts, by its type."""
+    """Return whether all values of a column are texts, by its type."""
     import pyarrow as pa
 
     dictionary = pa.types.is_dictionary(column.type)
@@ -34,7 +34,7 @@ def arrow_values(column):
 
 
 def arrow_cells(column):
-    """Return the different cells of a column of texts or with a dictionary, and where they are."""
+    """Return the distinct cells of a column of texts or with a dictionary, and their positions."""
     import pyarrow as pa
 
     dictionary = pa.types.is_dictionary(column.type)
@@ -58,7 +58,7 @@ def arrow_cells(column):
 
 
 def arrow_view(column):
-    """Return a column of numbers as an array that shares its memory; itself, where numpy has no such."""
+    """Return a column of numbers as an array that shares its memory, or itself if that is impossible."""
     pieces = _pieces(column)
     if len(pieces) != 1:
         return column

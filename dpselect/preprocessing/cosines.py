@@ -24,7 +24,7 @@ QUARTER_SINE = (
 
 
 def cosine(z):
-    """Return cos(pi z) of numbers z between 0 and 1, or nan of nan: it is sin(pi (1/2 - z))."""
+    """Return cos(pi z) of numbers z between 0 and 1, computed as sin(pi (1/2 - z))."""
     t = z * -2.0
     t += 1.0
     square = t * t

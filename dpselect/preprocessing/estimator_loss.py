@@ -1,4 +1,4 @@
-"""The loss of an estimator that is made of several: all of its private parts together."""
+"""The privacy loss of a composite estimator: all of its private parts together."""
 
 from collections.abc import Collection
 
@@ -22,7 +22,7 @@ from .pipeline_check import fitted_parts, keep_their_columns, releases_privately
 
 
 def privacy_of(estimator: Estimator, trusted_steps: Collection[str | type] = ()) -> PrivacyLoss:
-    """Return the loss of a fitted estimator and of all that it is made of.
+    """Return the loss of a fitted estimator with all of its parts.
 
     A Pipeline of scikit-learn has no `privacy_`: each of its private parts states its own. This
     adds them up, where a sum is what they lose together, and refuses everything else.
@@ -116,7 +116,7 @@ def _losses(estimator, trusted):
 
 
 def _fitted_apart(step):
-    """Tell whether something in a step was fitted before, so that others may follow its results."""
+    """Return whether something in a step was fitted before, so that others may depend on its results."""
     return isinstance(step, FrozenEstimator) or any(
         _fitted_apart(part) for _, part in fitted_parts(step)
     )

@@ -1,4 +1,4 @@
-"""The check that encoders and imputers are made for what their columns hold.
+"""Check that encoders and imputers fit the types of their columns.
 
 A column of numbers is read as text if one record holds a word. An encoder of numbers would then know
 none of its values, and what a step stores would tell of the word. So it is refused.
@@ -25,7 +25,7 @@ VECTORIZERS = (HashingVectorizer, CountVectorizer)  # TfidfVectorizer derives fr
 
 
 def check_kinds(steps, form):
-    """Refuse steps whose parameters are numbers where the table has text, or the other way round.
+    """Refuse steps with numeric parameters for text columns, or the other way round.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def check_kinds(steps, form):
 
 
 def _misfits(step, label, columns, names):
-    """Yield the steps that do not fit, with what is wrong; columns are pairs (place, kind)."""
+    """Yield the steps that do not fit, with the reason; columns are pairs (index, kind)."""
     if isinstance(step, Pipeline):
         for name, part in step.steps:
             yield from _misfits(part, name, columns, names)
@@ -74,7 +74,7 @@ def _misfits(step, label, columns, names):
 
 
 def check_kinds_inside(steps, dummy):
-    """Refuse what :func:`check_kinds` refuses where it cannot look: behind steps that make new columns.
+    """Check the types inside of pipelines, behind steps that make new columns; see :func:`check_kinds`.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ def check_kinds_inside(steps, dummy):
 
 
 class _Watch(BaseEstimator):
-    """Notes whether what a fitted step is given fits it."""
+    """Step that records whether the input of a fitted step has the right type."""
 
     def __init__(self, step, label, found):
         self.step, self.label, self.found = step, label, found
@@ -127,7 +127,7 @@ class _Watch(BaseEstimator):
 
 
 def _wrong(step, label, columns):
-    """Yield a single step if it does not fit, with what is wrong."""
+    """Yield a single step with the reason if it does not fit."""
     wrong = []
     if isinstance(step, (OneHotEncoder, OrdinalEncoder)) and not isinstance(step.categories, str):
         wrong = _wrong_categories(step, columns)
@@ -168,7 +168,7 @@ def _kind(value):
 
 
 def _places(chosen, n_columns, names):
-    """Return the places of the columns that a ColumnTransformer chooses."""
+    """Return the indices of the columns that a ColumnTransformer selects."""
     every = np.arange(n_columns)
     if isinstance(chosen, slice) and any(isinstance(end, str) for end in (chosen.start, chosen.stop)):
         first = 0 if chosen.start is None else names.index(chosen.start)

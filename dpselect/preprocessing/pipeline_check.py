@@ -1,4 +1,4 @@
-"""The check of a Pipeline that ends with a private model.
+"""Check a Pipeline that ends with a private model.
 
 A step may come before a private model only if it treats each row by itself, with
 parameters that do not depend on the data or were released privately. Otherwise one record
@@ -44,7 +44,7 @@ from .tabular import TabularPipeline
 
 
 def check_pipeline_privacy(pipeline: Estimator, trusted_steps: Collection[str | type] = ()) -> None:
-    """Refuse a Pipeline with a step that learns from the data without paying for it.
+    """Refuse a Pipeline with a step that learns from the data without a privacy loss.
 
     The records are not looked at: that one of them turns a column of numbers into text, and so all
     rows of an encoder, is seen by a search alone.
@@ -93,7 +93,7 @@ dpselect.preprocessing.BoundedScaler with bounds from knowledge of the field.
 
 
 def check_trusted_steps(trusted_steps):
-    """Return the names and classes as a tuple, or refuse what lists none."""
+    """Return the names and classes as a tuple, or refuse other values."""
     if isinstance(trusted_steps, str):
         raise TypeError(
             f"trusted_steps={trusted_steps!r} is one text, of which each letter would be a name; "
@@ -137,7 +137,7 @@ def _check_step(name, step, trusted):
 
 
 def releases_privately(step):
-    """Tell whether a step learns from the data and pays for it, as its `privacy_` will say."""
+    """Return whether a step learns from the data with a privacy loss, stated in `privacy_`."""
     return getattr(type(step), "releases_privately", False)
 
 
@@ -162,7 +162,7 @@ def _fitted_parts(step):
 
 
 def map_parts(step, function, path=()):
-    """Replace the single parts of a step, those that a ColumnTransformer has fitted too.
+    """Replace the single parts of a step, the fitted clones of a ColumnTransformer included.
 
     Parameters
     ----------
@@ -200,7 +200,7 @@ def map_parts(step, function, path=()):
 
 
 def _listed(step, parts, length):
-    """Return the parts of a container as a list, or refuse what is no list of tuples."""
+    """Return the parts of a container as a list, or refuse other values."""
     if not isinstance(parts, (list, tuple)) or not all(
         isinstance(part, (list, tuple)) and len(part) == length for part in parts
     ):
@@ -213,19 +213,19 @@ def _listed(step, parts, length):
 
 
 def fitted_parts(step):
-    """Return the named parts of a composite step, those that were fitted if some were; or none."""
+    """Return the named parts of a composite step, fitted ones where they exist; or none."""
     return _fitted_parts(step) or inner_parts(step) or []
 
 
 def private_parts(step):
-    """Return all parts of `step`, itself included, that pay for what they learn."""
+    """Return all private parts of `step` that state a loss, itself included."""
     if releases_privately(step):
         return [step]
     return [found for _, part in fitted_parts(step) for found in private_parts(part)]
 
 
 def keep_their_columns(steps):
-    """Tell whether what private parts of steps learn decides nothing of how many columns there are."""
+    """Return whether the number of columns is independent of what private steps learn."""
     return all(isinstance(part, OneToOneFeatureMixin) for step in steps for part in private_parts(step))
 
 

@@ -1,4 +1,4 @@
-"""From an object of this library, or a Pipeline with some, to an equal one of scikit-learn alone."""
+"""Convert objects of this library, and Pipelines with some, to scikit-learn alone."""
 
 from collections.abc import Collection
 from copy import copy, deepcopy
@@ -15,7 +15,7 @@ from .pipeline_check import check_pipeline_privacy, inner_parts
 
 
 def to_sklearn(estimator: Estimator, trusted_steps: Collection[str | type] = ()) -> Any:
-    """Return an equal object of scikit-learn alone, for those who have no dpselect.
+    """Return an equal object of scikit-learn alone, which runs without dpselect.
 
     Its predictions are those of `estimator`, up to rounding. It states no loss, has no ledger and
     warns of nothing, and its `fit` is not private.
@@ -91,7 +91,7 @@ def _refuse_without(estimator):
 
 
 def plain_form(part):
-    """Return a part without this library, containers with all that they contain."""
+    """Convert one part to scikit-learn, with all parts of a container."""
     if part is None or isinstance(part, str):
         return part
     if isinstance(part, HasPlainForm):

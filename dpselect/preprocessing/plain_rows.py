@@ -1,4 +1,4 @@
-"""Steps of scikit-learn that do to rows what this library's do; all that they hold is public.
+"""scikit-learn steps with the effect of this library's, all with public state.
 
 A step gets its attributes from public numbers in place of a fit, or is fitted on a dummy row.
 """
@@ -23,18 +23,18 @@ DISTANCES = {"l2": euclidean_distances, "l1": manhattan_distances}
 
 
 def having(step, **attributes):
-    """Return a step with public attributes, in place of a fit."""
+    """Return a step with public attributes set, instead of fitting it."""
     vars(step).update(attributes)
     return step
 
 
 def known_columns(n_features):
-    """Return a step that refuses other columns, once it has their names, and gives rows as they are."""
+    """Return an identity step that refuses columns with other names."""
     return MaxAbsScaler().fit(np.ones((1, n_features)))
 
 
 def as_float64(gaps=False):
-    """Return a step that refuses what is no number; nan passes if there may be `gaps`."""
+    """Return a step that refuses non-numbers; NaN passes if there may be `gaps`."""
     finite = {"ensure_all_finite": "allow-nan" if gaps else True}
     return FunctionTransformer(
         check_array, kw_args={"dtype": "float64", "accept_sparse": "csr", **finite}, accept_sparse=True

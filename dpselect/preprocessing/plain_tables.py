@@ -1,4 +1,4 @@
-"""A TableEncoder in steps of scikit-learn: one branch of a ColumnTransformer for each term."""
+"""A TableEncoder as scikit-learn steps: one branch of a ColumnTransformer for each term."""
 
 from itertools import product
 
@@ -51,7 +51,7 @@ def plain_encoder(terms, places, names=None):
 
 
 def _name_columns(step, names):
-    """Let the steps that see cells refuse columns of other names."""
+    """Make the steps that see cells refuse columns with other names."""
     if isinstance(step, FrozenEstimator):
         _name_columns(step.estimator, names)
     elif isinstance(step, Pipeline):
@@ -134,7 +134,7 @@ def _category(term):
 
 
 def _coded(rows):
-    """Return the steps from the number of a row to this row."""
+    """Return the steps from an index to the row of a matrix."""
     n, width = rows.shape
     places = np.arange(float(n))
     return [
@@ -144,7 +144,7 @@ def _coded(rows):
 
 
 def spellings(column):
-    """Return how a cell of a category may be written, each with its place among the levels; -1 for none.
+    """Return all spellings of a category with its index among the levels; -1 for none.
 
     Numbers are written as Python and numpy write them, and there may be one blank at either end.
 

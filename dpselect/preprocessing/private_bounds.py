@@ -1,4 +1,4 @@
-"""Bounds of columns that nobody knew beforehand, learned by private quantiles."""
+"""Learn unknown bounds of columns by private quantiles."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -44,7 +44,7 @@ class BoundsNoise:
 
     @cached_property
     def concentrated_share(self):
-        """float : Epsilon of each bound by theorem 3; 0 without a delta, or if theorem 1 leaves more."""
+        """float : Epsilon of each bound by theorem 3; 0 without a delta, or if theorem 1 is better."""
         if self.allowed_delta == 0 or self.epsilon == np.inf:
             return 0.0
         budget = zcdp_budget(self.epsilon, self.allowed_delta) * (1 - ROUNDING)
@@ -53,19 +53,19 @@ class BoundsNoise:
 
     @property
     def delta(self):
-        """float : Of the fit; 0 if theorem 1 leaves more for each bound."""
+        """float : Delta of the fit; 0 if theorem 1 gives each bound more epsilon."""
         return self.allowed_delta if self.concentrated_share else 0.0
 
     @property
     def scale(self):
-        """float : Of Gumbel noise for ranks: 2 / epsilon, with the epsilon of one bound."""
+        """float : Scale of Gumbel noise for ranks: 2 / epsilon, with the epsilon of one bound."""
         if self.concentrated_share:
             return 2 / self.concentrated_share
         return 4 * self.shape.n_features / self.epsilon
 
     @property
     def step(self):
-        """float : Of a grid that holds the ranks."""
+        """float : Step of a grid that contains the ranks."""
         return grid_step(self.scale, unit=RANK_UNIT)
 
     def event(self, learned=False):
@@ -226,7 +226,7 @@ def bound_grid():
 
 
 def cell_utility(ranks, target):
-    """Return minus the number of records by which each cell misses a rank; 0 where it holds it."""
+    """Return minus the distance of each cell from a rank, in records; 0 for the cell of the rank."""
     return -np.maximum(0.0, np.maximum(ranks[..., :-1] - target, target - ranks[..., 1:]))
 
 

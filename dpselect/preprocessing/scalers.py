@@ -1,4 +1,4 @@
-"""Scaling and clipping by public bounds: each row by itself, nothing learned from the data."""
+"""Scaling and clipping by public bounds, row by row, without learning."""
 
 from collections.abc import Mapping
 from typing import Any, Literal, Self
@@ -97,7 +97,7 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return scaling(*self.limits(self.n_features_in_), getattr(self, "feature_names_in_", None))
 
     def limits(self, n_features: int) -> tuple[FloatArray, FloatArray]:
-        """Return the bounds of all columns, in their order.
+        """Return the bounds of all columns, in order.
 
         Parameters
         ----------
@@ -147,7 +147,7 @@ def scale_to_bounds(X, low, high):
 
 
 def clip_norms(X, power, bound):
-    """Scale down the rows whose l1 or l2 norm, as `power` says, is larger than a bound."""
+    """Scale down rows whose l1 or l2 norm, according to `power`, exceeds a bound."""
     # a row too large to be squared has norm inf, and becomes 0
     with np.errstate(over="ignore"):
         magnitudes = abs(X) if power == 1 else (X.multiply(X) if sparse.issparse(X) else X * X)
@@ -157,7 +157,7 @@ def clip_norms(X, power, bound):
 
 
 def _each(function, X):
-    """Return ``function(X)`` as float64, block by block: so one copy is made, and no more."""
+    """Return ``function(X)`` as float64, block by block, which needs only one copy."""
     return function(X.astype(np.float64, copy=False)) if sparse.issparse(X) else block_map(function, X)
 
 

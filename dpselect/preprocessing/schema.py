@@ -1,4 +1,4 @@
-"""What people know of the columns of a table without looking at it: the public schema.
+"""The public schema: bounds and categories of the columns of a table, from public knowledge.
 
 Nothing of it may be looked up in the records, so nothing is inferred from them here.
 """
@@ -58,7 +58,7 @@ class NumberColumn:
         return x[0]
 
     def numbers(self, values: Any) -> FloatArray:
-        """Return cells as numbers, nan for gaps; refuse what no record can have."""
+        """Return cells as numbers, NaN for gaps, or refuse values that no record can have."""
         x = read_numbers(values, self.name)
         if not self.missing and np.isnan(x).any():
             raise CellError(
@@ -77,7 +77,7 @@ class NumberColumn:
         return np.append(between, np.nan) if self.missing else between
 
     def entry(self) -> dict[str, Any]:
-        """Return what a schema says of the column."""
+        """Return the schema entry of the column."""
         said = {
             "bounds": [self.low, self.high],
             "transform": self.transform,
@@ -89,7 +89,7 @@ class NumberColumn:
 
 
 class NumberScale:
-    """The way of several columns of numbers to a scale from 0 to 1, all at once."""
+    """The scaling of several columns of numbers to [0, 1], all at once."""
 
     def __init__(self, columns):
         self.columns = columns
@@ -104,7 +104,7 @@ class NumberScale:
             self.columns[j].numbers(x[j])
 
     def apply(self, x):
-        """Put numbers of shape (p, b) on the scale, in place."""
+        """Scale numbers of shape (p, b) in place."""
         np.clip(x, self.low, self.high, out=x)
         for column, clipped in zip(self.columns, x):
             if column.transform is not None:
@@ -140,7 +140,7 @@ class CategoryColumn:
         return (*self.categories, *(level for level, listed in more if listed))
 
     def read(self, values: Any) -> IntArray:
-        """Return the places of cells among the levels; -1 for what is none of them."""
+        """Return the indices of cells among the levels, -1 for others."""
         codes = read_codes(values, self.name, *map(dict, _meanings(self.categories)))
         other = self.levels.index("<unknown>") if self.unknown else -1
         codes[codes == GAP] = len(self.levels) - 1 if self.missing else other
@@ -148,18 +148,18 @@ class CategoryColumn:
         return codes
 
     def values(self, n: int) -> Array:
-        """Return a cell for each level: None for a missing one; `n` is of no account."""
+        """Return a cell for each level, None for a missing one; ignores `n`."""
         more = [*(["<unknown>"] if self.unknown else []), *([None] if self.missing else [])]
         return np.array([*self.categories, *more, None], dtype=object)[:-1]
 
     def entry(self) -> dict[str, Any]:
-        """Return what a schema says of the column."""
+        """Return the schema entry of the column."""
         said = {"categories": list(self.categories), "missing": self.missing, "unknown": self.unknown}
         return {key: value for key, value in said.items() if value is not False}
 
 
 def _meanings(categories):
-    """Return pairs (text, place) and (number, place) of categories; a text may read as a number, too."""
+    """Return pairs (text, index) and (number, index) of categories; a text may also be a number."""
     texts = [(value.strip(), i) for i, value in enumerate(categories) if isinstance(value, str)]
     numbers = [(as_number(value), i) for i, value in enumerate(categories)]
     return texts, [(number, i) for number, i in numbers if number is not None and number == number]
@@ -167,7 +167,7 @@ def _meanings(categories):
 
 @dataclass(frozen=True)
 class PublicSchema:
-    """What people know of the columns of a table without looking at it.
+    """Public knowledge about the columns of a table, from before looking at it.
 
     An entry of a column is one of
 
@@ -215,7 +215,7 @@ each column two numbers (low, high), a list of all its categories, or a dict wit
     columns: Mapping[Any, Any]
 
     def __post_init__(self) -> None:
-        """Check all entries, and keep columns in their place."""
+        """Check all entries, and replace them by columns."""
         object.__setattr__(self, "columns", _checked(self.columns))
 
     @classmethod
@@ -258,7 +258,7 @@ each column two numbers (low, high), a list of all its categories, or a dict wit
         raise ValueError(f"The schema in {os.fspath(path)!r} {wrong}, so it says nothing; {INSTEAD}.")
 
     def to_dict(self) -> dict[Any, Any]:
-        """Return the entries of all columns, as JSON keeps them.
+        """Return the entries of all columns, in the form of the JSON file.
 
         Returns
         -------
@@ -305,7 +305,7 @@ def schema_template(columns: Iterable[str]) -> dict[str, None]:
 
 
 def _checked(columns, twice=()):
-    """Return the columns of a schema by name, or refuse them with all that is wrong."""
+    """Return the columns of a schema by name, or refuse them with a list of all mistakes."""
     if not isinstance(columns, Mapping) or not columns:
         kind = "empty" if isinstance(columns, Mapping) else "no dict (in a file: no JSON object)"
         raise ValueError(
@@ -328,7 +328,7 @@ def _checked(columns, twice=()):
 
 
 def _column(name, entry, wrong):
-    """Return the column of an entry; what is wrong with it is added to a list."""
+    """Return the column of an entry, and append its mistakes to a list."""
     if isinstance(entry, (NumberColumn, CategoryColumn)):
         return replace(entry, name=name)
     if not isinstance(entry, Mapping):
@@ -343,7 +343,7 @@ def _column(name, entry, wrong):
 
 
 def _long(entry, wrong):
-    """Return an entry that is no dict as a dict."""
+    """Return an entry in its long form, a dict."""
     if entry is None:
         wrong.append("it is not filled in")
     elif hasattr(entry, "categories"):  # a type of pandas or polars
@@ -415,7 +415,7 @@ def _category_column(name, entry, wrong):
 
 
 def _listed(values):
-    """Return the values of a list, none of numpy's types; an empty list for what is no list."""
+    """Return the values of a list as Python types; an empty list for other values."""
     if not isinstance(values, (list, tuple, np.ndarray)) or getattr(values, "ndim", 1) != 1:
         return []
     return [value.item() if isinstance(value, np.generic) else value for value in values]

@@ -1,4 +1,4 @@
-"""What single cells mean: a number, a text or a gap. Each by itself, however its column is stored.
+"""Parse single cells, independently of how their column is stored: a number, a text or a gap.
 
 One record can turn a column of integers into floats, objects or texts. So 1, 1.0, True and "1" mean
 the same here, and no cell is read with an eye on others.
@@ -18,11 +18,11 @@ GAP, UNLISTED, STRANGE = -1, -2, -3
 
 
 class CellError(ValueError):
-    """A column holds what cannot be read; the message names the column, and quotes nothing."""
+    """Raised if a column has unreadable cells; the message names the column, and quotes nothing."""
 
 
 def as_number(value):
-    """Return a number or a text as float64; nan if it is a gap, None if it is no number."""
+    """Return a number or a text as float64; NaN for a gap, None if it is not a number."""
     if is_gap(type(value)):
         return math.nan
     if isinstance(value, str):
@@ -43,7 +43,7 @@ def _converted(value):
 
 
 def read_numbers(values, name):
-    """Return cells as float64, nan for gaps; refuse what is no finite number, without quoting it."""
+    """Return cells as float64, NaN for gaps; refuse non-numbers and infinity without quoting them."""
     if values.dtype != np.float64:
         cells = [as_number(value) for value in values]
         if None in cells:
@@ -84,7 +84,7 @@ def read_codes(values, name, texts, numbers):
 
 
 class _Codes(dict):
-    """The code of each cell that was met."""
+    """Cache of the codes of cells."""
 
     def __init__(self, *listed):
         super().__init__()

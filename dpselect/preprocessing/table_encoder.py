@@ -1,4 +1,4 @@
-"""From a table of numbers and categories to rows for a linear model, by public knowledge alone."""
+"""Encode a table of numbers and categories as rows for a linear model, by a public schema alone."""
 
 import os
 from collections import Counter
@@ -52,7 +52,7 @@ FEWER, MORE, ENOUGH = 2, 4, 300.0
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):
-    """Make rows for a linear model of a table, by what is known of its columns without looking.
+    """Encode a table as rows for a linear model, by public knowledge about its columns.
 
     It learns nothing from the records, and encodes each by itself. A number is clipped to its bounds,
     transformed, scaled and expanded; a category becomes a code; so a linear model of the rows is an
@@ -271,7 +271,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return plain_encoder(self.terms_, places, getattr(self, "feature_names_in_", None))
 
     def max_norm(self, norm: Literal["l1", "l2"] = "l2") -> float:
-        """Return the norm that no row can exceed, but for rounding.
+        """Return the norm that no row can exceed, up to rounding.
 
         It is read off the parameters; if the schema is one entry for all columns, fit the encoder
         first.
@@ -288,7 +288,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return lengths.max_l1 if norm == "l1" else lengths.max_l2_squared**0.5
 
     def typical_norm(self, norm: Literal["l1", "l2"] = "l2") -> float:
-        """Return the norm of rows whose numbers lie evenly between their bounds.
+        """Return the norm of rows whose numbers are uniform between their bounds.
 
         A bound for a private model: a larger one adds noise, and longer rows are scaled down to it.
         Where numbers lie in the middle of their bounds few rows are longer; where most are at a bound,
@@ -346,7 +346,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return min(coded, key=_noise_length)
 
     def _coded(self, schema, expansion, code):
-        """Return the terms, with one code for all categories."""
+        """Return the terms, with the chosen code for all categories."""
         cuts = {name: tuple(map(float, given)) for name, given in (self.cut_points or {}).items()}
         terms = []
         for name, column in schema.columns.items():
@@ -423,7 +423,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self._check_columns(schema)
 
     def _check_columns(self, schema):
-        """Refuse cuts and pairs of columns that are no numbers, and cuts that cut nothing."""
+        """Refuse cuts and pairs of columns that are not numbers, and cuts outside of the bounds."""
         numeric = {name: c for name, c in schema.columns.items() if isinstance(c, NumberColumn)}
         if self.n_fourier and not numeric:
             raise ValueError(
@@ -456,7 +456,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 )
 
     def _table(self, X, reset):
-        """Return a table whose shape and names are as they should be, lazily if it is not in memory."""
+        """Check shape and names of a table, and return it, lazily if it is not in memory."""
         X = as_lazy(X)
         if not (is_lazy(X) or sparse.issparse(X) or hasattr(X, "columns")):
             X = as_array(X)
@@ -496,13 +496,13 @@ def _total(terms):
 
 
 def _noise_length(terms):
-    """Return about how long the noise of a linear model is: spherical, or of independent variables."""
+    """Return the approximate norm of a linear model's noise: spherical, or of independent variables."""
     total, d = _total(terms), terms[-1].outputs.stop
     return min(d * total.typical_l2_squared**0.5, (2 * d) ** 0.5 * total.typical_l1)
 
 
 def _in_place(terms):
-    """Return terms that know where their features are, or refuse features of one name."""
+    """Return terms with the positions of their features, or refuse duplicate names of features."""
     placed, start = [], 0
     for term in terms:
         placed.append(replace(term, start=start))

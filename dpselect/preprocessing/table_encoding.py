@@ -1,4 +1,4 @@
-"""The features of a table in memory, a slice of its records at a time."""
+"""Compute the features of a table in memory, a slice of its records at a time."""
 
 from itertools import groupby
 
@@ -13,7 +13,7 @@ from .terms import AlikeNumbers, NumberTerm
 
 
 class TableEncoding:
-    """What terms make of the columns of a table: a plan of reading, made once for slices of any length.
+    """A plan for encoding the columns of a table, made once for slices of any length.
 
     All numbers of a slice are read and scaled together, and those that become the same features are
     expanded together, one feature after the other: functions of numpy are fast on long rows.
@@ -71,7 +71,7 @@ class TableEncoding:
 
 
 def _parts(terms, places):
-    """Return (outputs, term, None), or (outputs, AlikeNumbers, places) of runs of alike terms."""
+    """Return (outputs, term, None), or (outputs, AlikeNumbers, indices) for runs of equal terms."""
 
     def key(i):
         term = terms[i]
@@ -94,7 +94,7 @@ def _parts(terms, places):
 
 
 def _numbers(known, column):
-    """Return what gives the numbers of slices of a column; texts and objects are read here, once."""
+    """Return a function from slices to a column's numbers; texts and objects are parsed here, once."""
     found = distinct_cells(column)
     if found is not None:
         return known.numbers(found[0])[found[1]]
@@ -115,7 +115,7 @@ def _numbers(known, column):
 
 
 def _codes(known, column):
-    """Return the codes of a column of categories, each different text read once."""
+    """Return the codes of a column of categories; each distinct text is parsed once."""
     distinct, places = distinct_cells(column) or (plain_values(column), slice(None))
     return known.read(distinct).astype(np.min_scalar_type(-1 - len(known.levels)))[places]
 

@@ -1,4 +1,4 @@
-"""The public form of a table: its container, its columns, and which hold numbers and which text.
+"""The public form of a table: its container, its columns, and their types.
 
 A list of documents has a form, too: one column of text, in one dimension.
 
@@ -84,7 +84,7 @@ class TableForm:
         return self._table(values, X)
 
     def dummies(self):
-        """Return tables of one row each, which hold no record."""
+        """Return dummy tables of one row each."""
         if self.container == "sparse":
             return [self.sparse_type((1, len(self.kinds)), dtype=np.float64)]
         if self.container == "documents":
@@ -100,7 +100,7 @@ class TableForm:
         ]
 
     def _table(self, values, like=None):
-        """Return columns in the container; the rows have the labels of `like`."""
+        """Return columns in the container, with the index of `like`."""
         if self.container == "pandas":
             import pandas as pd
 
@@ -255,7 +255,7 @@ def plain_values(column):
 
 
 def distinct_cells(column):
-    """Return the different cells of a column of texts or categories, and where they are; else None."""
+    """Return the distinct cells of a column of texts or categories, and their positions; else None."""
     if is_arrow(column):
         return arrow_cells(column)
     dtype = column.dtype
@@ -334,7 +334,7 @@ def _columns(X):
 
 
 def as_array(X):
-    """Return what is no dataframe as an array, in which numbers are no texts."""
+    """Return a table other than a dataframe as an array, without making numbers texts."""
     array = unquoted(np.asarray, X)
     if array.dtype.kind == "U" and not isinstance(X, np.ndarray):
         return unquoted(np.array, X, dtype=object)
@@ -342,7 +342,7 @@ def as_array(X):
 
 
 def _read(column):
-    """Return the kind of a column, None if nothing tells it, and its values as one-dimensional array."""
+    """Return the kind of a column, None if undetermined, and its values as one-dimensional array."""
     if is_arrow(column) or library_of(column) == "polars":
         return _read_typed(column)
     dtype = column.dtype
@@ -362,7 +362,7 @@ def _read(column):
 
 
 def _read_typed(column):
-    """Return the same of a column of polars or Arrow, whose type speaks for it."""
+    """Return kind and values of a column of polars or Arrow, by its type."""
     # (booleans with gaps are given to numpy as objects)
     values = plain_values(column)
     if values.dtype == np.float64:
@@ -380,7 +380,7 @@ def _holds_text(column):
 
 
 def _read_objects(values):
-    """Return the kind of objects, and the objects as numbers or text."""
+    """Return the kind of objects, and their values as numbers or text."""
     types = set(map(type, values))
     gaps = {kind for kind in types if is_gap(kind)}
     texts = {kind for kind in types if issubclass(kind, str)}
@@ -412,7 +412,7 @@ def is_gap(kind):
 
 
 def column_places(known, names, n_columns, what):
-    """Return the places in a table of the columns that `what` (a parameter) knows, by name or in order.
+    """Return the positions in a table of the columns that a parameter `what` lists, by name or in order.
 
     `names` are those of the table, or None; then columns are known in their order.
     """

@@ -1,4 +1,4 @@
-"""A table encoder and a private model in one Pipeline, the model's bounds read from the encoder."""
+"""A table encoder and a private model in one Pipeline, with the model's bounds from the encoder."""
 
 from typing import Any, Self
 
@@ -20,7 +20,7 @@ BOUNDS, TOLD = ("data_norm", "data_norm_l1"), "n_epsilon"
 
 
 class TabularPipeline(Pipeline):
-    """A Pipeline of a :class:`TableEncoder` and a private model, whose rows are bounded as they come.
+    """A Pipeline of a :class:`TableEncoder` and a private model, with bounds from the schema.
 
     `fit`, and a search, write the number of records times epsilon into `n_epsilon` of the encoder, by
     which ``expansion="auto"`` goes, and the encoder's :meth:`~TableEncoder.typical_norm` into
@@ -75,7 +75,7 @@ class TabularPipeline(Pipeline):
         return super().set_params(**params)
 
     def bound(self, n_samples: int | None = None, epsilon: float | None = None) -> Self:
-        """Write what is public of a fit into the encoder, and the encoder's norms into the model.
+        """Set the public parameters of the encoder, and the model's norms by the encoder.
 
         Parameters
         ----------
@@ -117,7 +117,7 @@ class TabularPipeline(Pipeline):
         return self
 
     def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
-        """Write what is public into encoder and model, and fit the steps one after the other.
+        """Set the public parameters of encoder and model, and fit the steps one after the other.
 
         Encoded records are not stored, unless they are few: each pass of the model encodes them anew,
         block by block. With random features (`n_fourier`), which take longer, they are stored if they
@@ -168,7 +168,7 @@ class TabularPipeline(Pipeline):
         return rows if plain else X
 
     def _by_step(self, params):
-        """Return what `fit` was given, with `groups` under the name that a Pipeline has for them."""
+        """Return the fit parameters, with `groups` under its name in a Pipeline."""
         groups, name = params.get("groups"), f"{self.steps[-1][0]}__groups"
         if get_config()["enable_metadata_routing"] or "groups" not in params:
             return params
@@ -180,7 +180,7 @@ class TabularPipeline(Pipeline):
         return params if groups is None else params | {name: groups}
 
     def _groups(self, params):
-        """Return the ids of persons that the model will be given, or None."""
+        """Return the ids of persons that are passed to the model, or None."""
         name = self.steps[-1][0]
         if not (params and get_config()["enable_metadata_routing"]):
             return params.get(f"{name}__groups")
@@ -197,7 +197,7 @@ def _no_step(name, steps, known):
 
 
 def tabular_pipeline(schema: Any, model: Estimator, **encoder_params: Any) -> TabularPipeline:
-    """Return a Pipeline from a table to a private model; no number has to be computed by hand.
+    """Return a Pipeline from a table to a private model, with all bounds from the schema.
 
     Parameters
     ----------

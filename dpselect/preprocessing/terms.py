@@ -1,4 +1,4 @@
-"""The maps from columns to features: each is one term of an additive model, and can be drawn.
+"""Terms: the maps from columns to features of an additive model.
 
 z in [0, 1] is a number between its public bounds. All numbers here are public: norms are maxima, or
 means over a z that is uniform, and read no record.
@@ -22,7 +22,7 @@ MEAN_COSINE = 2 / math.pi
 
 
 class Lengths(NamedTuple):
-    """How long the features of a term can be, and are if numbers lie evenly between their bounds."""
+    """Norms of the features of a term: the largest one, and the one for uniform numbers."""
 
     max_l1: float
     max_l2_squared: float
@@ -32,7 +32,7 @@ class Lengths(NamedTuple):
 
 @dataclass(frozen=True)
 class Term(ABC):
-    """What an encoder makes of one column, or of several together.
+    """The map from one column, or several, to features.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ class Term(ABC):
 
     @property
     def outputs(self) -> slice:
-        """slice : Places of the features in the rows of the encoder."""
+        """slice : Columns of the features in the rows of the encoder."""
         return slice(self.start, self.start + len(self.names))
 
     def values(self, n: int = 101) -> list[Array]:
@@ -105,7 +105,7 @@ class Term(ABC):
     @property
     @abstractmethod
     def lengths(self) -> Lengths:
-        """Lengths : In both norms."""
+        """Lengths : Norms of the features, in l1 and l2."""
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ class NumberTerm(Term):
 
 
 class AlikeNumbers:
-    """Terms of numbers that differ in their columns only; `width` counts the features of each."""
+    """Terms of numbers that differ only in their columns; `width` counts the features of each."""
 
     def __init__(self, terms):
         expansion, self.missing = terms[0].expansion, terms[0].parts[0].missing
@@ -177,11 +177,11 @@ class CategoryTerm(Term):
 
     @property
     def levels(self) -> tuple[Any, ...]:
-        """tuple : What the codes stand for."""
+        """tuple : Levels that the codes stand for."""
         return levels_of(self.parts[0], self.cuts)
 
     def encode(self, read):
-        """Return codes; 0 for a value that is none of the levels."""
+        """Return codes; 0 for a value that is not one of the levels."""
         if self.code == "onehot":
             columns = np.zeros((len(self.levels) + 1, len(read)))
             columns[self._places(read), np.arange(len(read))] = 1.0
@@ -262,7 +262,7 @@ def random_directions(n_columns, n_features, gamma, seed):
 
 @lru_cache
 def _corners(n):
-    """Return the corners of a simplex as columns, and last a 0, which is that of place -1."""
+    """Return the corners of a simplex as columns, with a last column of 0 for index -1."""
     return np.pad(helmert(n), [(0, 0), (0, 1)])
 
 
