@@ -1,4 +1,4 @@
-"""What was released, in words that a data-protection officer can sign."""
+"""Privacy statements: what was released, in words that a data-protection officer can sign."""
 
 from .document import PrivacyReport, Section, Table
 from .statement import privacy_report

@@ -59,7 +59,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Section:
-    """A title and what stands under it: sentences (str), lists (tuple of str) and tables (Table)."""
+    """A title with its contents: sentences (str), lists (tuple of str) and tables (Table)."""
 
     title: str
     blocks: tuple[str | tuple[str, ...] | Table, ...]
@@ -110,7 +110,7 @@ class PrivacyReport:
         return PAGE.format(title=_html(self.title), body=self._repr_html_())
 
     def to_markdown(self) -> str:
-        """Return the report as Markdown, with tables of the kind that GitHub knows.
+        """Return the report as Markdown, with tables as on GitHub.
 
         Returns
         -------
@@ -145,7 +145,7 @@ class PrivacyReport:
         return json.dumps(said, allow_nan=False, indent=1)
 
     def save(self, path: PathLike) -> None:
-        """Write the report into a file, whose ending says how.
+        """Write the report into a file, in the format of its ending.
 
         Parameters
         ----------
@@ -190,7 +190,7 @@ class PrivacyReport:
 
 
 def form_of(path):
-    """Return the name of the method that writes a report as the ending of a path says."""
+    """Return the name of the method that writes a report in the format of a path's ending."""
     ending = os.path.splitext(os.fspath(path))[1].lower()
     if ending not in FORMS:
         raise ValueError(
@@ -209,7 +209,7 @@ def _html(text):
 
 
 def _broken(text):
-    """Return a text that is broken after the parts of a name, and not in a number, if that is enough."""
+    """Break a text after the parts of a name, and inside of a number only if necessary."""
     return re.sub(r"(?<=_)(?=\w)|(?<=\.)(?=[^\W\d])|(?<=[a-z])(?=[A-Z])", "<wbr>", _html(text))
 
 
@@ -242,7 +242,7 @@ class _HTML:
 
 
 def _mark(text):
-    """Return a text of which Markdown makes nothing else, and no element of HTML."""
+    """Escape a text for Markdown and HTML."""
     return re.sub(r"([\\`*_{}\[\]<>|~#!&])", r"\\\1", printable(text))
 
 
@@ -273,7 +273,7 @@ class _MARKDOWN:
 
 
 def _finite(said):
-    """Return a statement with "inf" for numbers that JSON does not have."""
+    """Replace infinite numbers of a statement by "inf", which JSON needs."""
     if isinstance(said, dict):
         return {key: _finite(value) for key, value in said.items()}
     if isinstance(said, list):

@@ -1,4 +1,4 @@
-"""Everything that is said of a release, computed from it: sections of sentences and tables."""
+"""The contents of a privacy report, computed from a release: sections of sentences and tables."""
 
 import datetime
 import inspect
@@ -108,7 +108,7 @@ def privacy_report(
     about: str | None = None,
     date: datetime.date | None = None,
 ) -> PrivacyReport:
-    """Say what was released, what it cost and what was assumed, in words that can be signed.
+    """Describe what was released, its loss and the assumptions, in words that can be signed.
 
     A function of what was released and of public numbers alone, so it costs nothing: no record is read.
 
@@ -271,12 +271,12 @@ def _released(name, model, trained, loss, about):
 
 
 def _amounts(part, loss):
-    """Return epsilon, and delta where the whole loss has one."""
+    """Return epsilon, and delta if the whole loss has one."""
     return (f"{part.epsilon:.6g}", f"{part.delta:.6g}")[: 1 + (loss.delta > 0)]
 
 
 def _choice(model, strategy):
-    """Return what is to be said of the choice of a search."""
+    """Return the sentences on the choice of a search."""
     said, chosen = [], getattr(model, "best_params_", None)
     if not getattr(model, "reached_", True):
         said.append("No model was found that meets the target.")
@@ -383,17 +383,17 @@ def _unit(loss):
 
 
 def posterior(prior, epsilon):
-    """Return the largest probability after a release of what had a probability before it."""
+    """Return the largest posterior probability of an event, after the release, for a prior one."""
     return prior / (prior + (1 - prior) * math.exp(-epsilon))
 
 
 def success(epsilon, delta):
-    """Return the largest probability of telling two records apart that are equally likely."""
+    """Return the largest probability of distinguishing two equally likely records."""
     return min(1.0, (1 + delta * math.exp(-epsilon)) / (1 + math.exp(-epsilon)))
 
 
 def _percent(share):
-    """Return a share in percent, rounded up to one digit after those that tell it from 100 %."""
+    """Return a fraction in percent, rounded up, with enough digits below 100 %."""
     rest = max(100 * (1 - share), 1e-9)
     digits = max(1, 1 - math.floor(math.log10(rest)))
     return f"{math.ceil(round(100 * share * 10**digits, 9)) / 10**digits:.{digits}f} %"
@@ -435,7 +435,7 @@ def _public(model):
 
 
 def _computed(part, name):
-    """Tell whether a parameter is something released, or was computed from it by this library."""
+    """Return whether a parameter is a released object, or was computed from it by this library."""
     if not isinstance(part, CalibratedModel):
         return False
     return name == "evaluation" or (name == "threshold" and part.threshold_target is not None)
@@ -517,7 +517,7 @@ def _not_covered(model, trained, loss, seeded):
 
 
 def _accounts(model):
-    """Return by whose accounts the models are private that were released or compared."""
+    """Return the accounts by which the released or compared models are private."""
     candidates = getattr(getattr(model, "plan_", None), "params", ())
     values = [value for params in candidates for value in params.values()]
     given = [part for each in (model, *values) for _, part in _given_parts(each)]
@@ -631,7 +631,7 @@ def _making(loss, seeded):
 
 
 def _parts(members, model, where=""):
-    """Yield (name, part) of an object and of all that it is made of."""
+    """Yield (name, part) of an object and all of its parts."""
     name = type(model).__name__
     yield f"{where}: {name}" if where else name, model
     for label, part in members(model):
@@ -660,7 +660,7 @@ def _given_parts(model):
 
 
 def _estimators(value, name=""):
-    """Return the named estimators that a parameter is or lists."""
+    """Return the named estimators in a parameter."""
     if isinstance(value, (list, tuple)):
         named = [entry for entry in value if isinstance(entry, tuple) and len(entry) > 1]
         return [found for entry in named for found in _estimators(entry[1], str(entry[0]))]
@@ -684,7 +684,7 @@ def _n_records(model, loss):
 
 
 def _said(value: Any) -> str:
-    """Return a parameter in words, cut where it is long; never the address of an object."""
+    """Return a parameter as text, cut where it is long; never the address of an object."""
     if isinstance(value, Mapping):
         text = "; ".join(f"{key}: {_said(entry)}" for key, entry in value.items())
     elif isinstance(value, (list, tuple, set, frozenset, np.ndarray)):

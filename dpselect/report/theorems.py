@@ -1,4 +1,4 @@
-"""Which theorem of the documentation says that a release is private, by what its loss says of it."""
+"""Find the theorem of the documentation that proves a release private, by its loss."""
 
 import re
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ LINEAR = "DP(Logistic|LinearSVC|Poisson|Huber).*: coefficients by "
 
 @dataclass(frozen=True)
 class Proof:
-    """Theorems of a page, and which releases they are about.
+    """Theorems on a page, and the releases that they cover.
 
     Attributes
     ----------
