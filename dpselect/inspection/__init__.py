@@ -1,4 +1,4 @@
-"""Pictures of what was planned and released, in the manner of scikit-learn's Display classes.
+"""Plots of plans and releases, in the style of scikit-learn's Display classes.
 
 They show public numbers and released values only. matplotlib is needed for `plot`.
 """

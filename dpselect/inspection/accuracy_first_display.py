@@ -1,4 +1,4 @@
-"""The way to a target accuracy: the models that were released, and what was asked of them."""
+"""Plot an accuracy-first search: the released models, and the answers against the target."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -14,7 +14,7 @@ from .display import Display
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class AccuracyFirstDisplay(Display):
-    """What an accuracy-first search has released, against its target.
+    """The released models of an accuracy-first search, against its target.
 
     Make one with :meth:`from_search`.
 
@@ -138,7 +138,7 @@ class AccuracyFirstDisplay(Display):
 
 
 def _split(loss):
-    """Return what was spent on models, tests and steps, by name; blocks of records apart."""
+    """Return the losses of models, tests and steps, by name; blocks of records apart."""
     losses = {}
     for part in loss.parts or (loss,):
         for group in part.parts or (part,):

@@ -1,4 +1,4 @@
-"""A released density of one or two columns."""
+"""Plot a released density of one or two columns."""
 
 from dataclasses import dataclass
 from typing import Self

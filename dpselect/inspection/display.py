@@ -1,4 +1,4 @@
-"""What all Displays share: where they draw."""
+"""The base class of Displays."""
 
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Self
@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 
 
 class Display(ABC):
-    """A picture on axes of matplotlib."""
+    """A plot on axes of matplotlib."""
 
     def plot(self, ax: "Axes | None" = None) -> Self:
         """Draw it.
@@ -39,7 +39,7 @@ class Display(ABC):
 
 
 def imported_pyplot():
-    """Return matplotlib.pyplot, or say how to install it."""
+    """Return matplotlib.pyplot, or raise with instructions how to install it."""
     try:
         from matplotlib import pyplot
     except ImportError:

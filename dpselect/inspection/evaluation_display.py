@@ -1,4 +1,4 @@
-"""How good a model is, in pictures: figures of an evaluation with their intervals."""
+"""Plots of an evaluation: metrics with their intervals."""
 
 import math
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""A privacy budget over time."""
+"""Plot a privacy budget over time."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -13,7 +13,7 @@ from .display import Display
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class PrivacyLedgerDisplay(Display):
-    """What was spent from a privacy budget, over time.
+    """The spent part of a privacy budget, over time.
 
     Make one with :meth:`from_ledger`.
 

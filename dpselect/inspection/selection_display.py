@@ -1,4 +1,4 @@
-"""What a search can detect: the noise of each candidate beside what a choice can gain."""
+"""Plot the power of a search: the noise of each candidate against the possible gain."""
 
 import math
 from typing import Self
@@ -90,7 +90,7 @@ class StabilitySearchDisplay(Display):
 
     @property
     def names(self) -> list[str]:
-        """list of str : What tells the candidates apart."""
+        """list of str : Short names of the candidates."""
         if len(self.plan.params) > MOST_NAMES:
             return [str(i) for i in range(len(self.plan.params))]
         return [
@@ -100,7 +100,7 @@ class StabilitySearchDisplay(Display):
         ]
 
     def _draw(self, ax):
-        """Draw the noise of each candidate, and what the choice can detect."""
+        """Draw the noise of each candidate, and the minimum detectable difference."""
         plan = self.plan
         places = np.arange(len(plan.params))
         compared = not math.isnan(plan.minimum_detectable_difference)

@@ -1,4 +1,4 @@
-"""The terms of a model of a table: a curve for each number, a point for each category."""
+"""Plot the terms of a model of a table: a curve for each number, a point for each category."""
 
 import math
 from dataclasses import dataclass
@@ -70,7 +70,7 @@ class DrawnTerm:
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class TermsDisplay:
-    """What each column adds to the predictions of a linear model of a table.
+    """The contribution of each column to the predictions of a linear model of a table.
 
     Behind a :class:`~dpselect.preprocessing.TableEncoder` a linear model is a sum of terms: a curve for
     each number, a level for each category, an image for each pair. They *are* the model: a prediction is
@@ -259,7 +259,7 @@ class TermsDisplay:
         return np.concatenate(axes)[: len(self.terms)]
 
     def _limit(self):
-        """Return the end of the scale: bands may be cut off, so that terms can be seen."""
+        """Return the end of the scale; bands may be cut off so that terms are visible."""
         largest = max(abs(drawn.effect).max() for drawn in self.terms) or 1.0
         ends = [
             (abs(drawn.effect) + DEVIATIONS * drawn.noise).max()
@@ -283,7 +283,7 @@ def _parts(estimator):
 
 
 def _chosen(terms, columns):
-    """Return the terms of some columns, or all that have a picture."""
+    """Return the terms of some columns, or all that can be drawn."""
     known = {term.columns: term for term in terms if not isinstance(term, FourierTerm)}
     if columns is None:
         return list(known.values())
@@ -333,14 +333,14 @@ def _deviation(model, n_samples):
 
 
 def _centre(term):
-    """Return the mean of the features over the levels; those of numbers are 0 over even numbers."""
+    """Return the mean of the features over the levels; for numbers it is 0."""
     if isinstance(term, CategoryTerm):
         return term.at(*_levels(term)).mean(axis=0)
     return np.zeros(len(term.names))
 
 
 def _levels(term):
-    """Return a cell for each level of categories, or of a number that is cut."""
+    """Return a cell for each level of categories, or of a number with cuts."""
     (column,) = term.parts
     if not term.cuts:
         return term.values()
@@ -381,7 +381,7 @@ def _draw(ax, drawn, limit, unit):
 
 
 def _draw_levels(ax, drawn):
-    """Draw a bar for each level, those with the largest effect if they are many."""
+    """Draw a bar for each level, or only for those with the largest effects."""
     (values,) = drawn.values
     shown = np.sort(np.argsort(-abs(drawn.effect), kind="stable")[:MOST_LEVELS])
     places = np.arange(len(shown))
