@@ -1,4 +1,4 @@
-"""Models that predict where there is no dpselect: in scikit-learn alone, and without Python."""
+"""Export models to scikit-learn alone, and to ONNX."""
 
 from ..preprocessing.plain_pipelines import to_sklearn
 from .onnx_model import to_onnx

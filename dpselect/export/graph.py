@@ -1,4 +1,4 @@
-"""A graph of ONNX operators on float64, which rows go through; values are known by their names."""
+"""Build a graph of ONNX operators on float64, with named values."""
 
 from importlib import import_module
 
@@ -10,7 +10,7 @@ NUMBERS, TEXT, INTEGERS = np.dtype(np.float64), np.dtype(object), np.dtype(np.in
 
 
 class Graph:
-    """Operators in the order in which they run, and the constants that they need."""
+    """Operators in execution order, with their constants."""
 
     def __init__(self):
         try:
@@ -27,12 +27,12 @@ class Graph:
         return name
 
     def output(self, name, value, shape, dtype=NUMBERS):
-        """Give a value a name outside of the graph."""
+        """Make a value an output with a given name."""
         self.nodes.append(self.onnx.helper.make_node("Identity", [value], [name]))
         self.outputs.append(self._described(name, dtype, shape))
 
     def withdrawn(self, name):
-        """Return the value of an output, which is none any more."""
+        """Remove an output, and return its value."""
         node = next(node for node in self.nodes if list(node.output) == [name])
         self.nodes.remove(node)
         self.outputs = [output for output in self.outputs if output.name != name]
@@ -43,7 +43,7 @@ class Graph:
         return self.Cast(value, to=self.onnx.helper.np_dtype_to_tensor_dtype(dtype))
 
     def cos(self, value):
-        """Return cosines; runtimes know sines of float64 for longer."""
+        """Return cosines, as sines, whose float64 version more runtimes support."""
         return self.Sin(self.Add(value, np.float64(np.pi / 2)))
 
     def _described(self, name, dtype, shape):
@@ -77,7 +77,7 @@ class Graph:
         return values[0] if len(values) == 1 else self.Concat(*values, axis=1)
 
     def between(self, value, low, high):
-        """Return numbers clipped to columns of bounds; nan stays nan, and infinity is nan."""
+        """Return numbers clipped to columns of bounds; NaN stays NaN, and infinity becomes NaN."""
         clipped = self.Max(self.Min(value, np.float64(high)), np.float64(low))
         wrong = self.Or(self.IsNaN(value), self.IsInf(value))
         return self.Where(wrong, np.float64(np.nan), clipped)

@@ -1,4 +1,4 @@
-"""From a fitted model to a file that every ONNX runtime reads."""
+"""Convert a fitted model to a file for every ONNX runtime."""
 
 import json
 from collections.abc import Collection
@@ -19,7 +19,7 @@ OUTPUTS = ("label", "decision", "probabilities", "prediction")
 
 
 def to_onnx(estimator: Estimator, trusted_steps: Collection[str | type] = ()) -> Any:
-    """Return a model as an ONNX graph, for runtimes without Python.
+    """Convert a model to an ONNX graph, for runtimes without Python.
 
     It predicts as `estimator` does, in float64, and states the privacy loss in its metadata.
 

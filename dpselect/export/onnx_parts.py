@@ -1,4 +1,4 @@
-"""What each class of this library is in ONNX operators."""
+"""ONNX operators for each class of this library."""
 
 from functools import singledispatch
 
@@ -21,7 +21,7 @@ from .graph import INTEGERS, NUMBERS, TEXT
 
 
 def inputs(graph, step):
-    """Return the inputs of a graph that begins with a step: rows, or a dict of columns."""
+    """Return the inputs of a graph whose first step is given: rows, or a dict of columns."""
     if not isinstance(step, TableEncoder):
         return graph.input("X", step.n_features_in_)
     columns = step.schema_.columns
@@ -33,7 +33,7 @@ def inputs(graph, step):
 
 @singledispatch
 def add(step, graph, rows):
-    """Add the operators of a step, and return the rows that it gives; None of a model."""
+    """Add the operators of a step, and return its output rows; None for a model."""
     raise TypeError(
         f"{type(step).__name__} has no operators here, and to leave it out would be wrong in silence; "
         "build the Pipeline of TableEncoder, BoundedScaler, DPBoundsScaler or NormClipper and a linear "
@@ -87,7 +87,7 @@ def _encoder(step, graph, columns):
 
 
 def _read(column, graph, cells):
-    """Return places among the levels, or one more for none; or clipped numbers, nan for a gap."""
+    """Return indices among the levels, or one more for others; or clipped numbers, NaN for a gap."""
     if isinstance(column, CategoryColumn):
         known, n = spellings(column), len(column.levels)
         return graph.LabelEncoder(
@@ -100,7 +100,7 @@ def _read(column, graph, cells):
 
 
 def _scaled(column, graph, x, gap):
-    """Return z between 0 and 1; its fill, or else `gap`, where a number may be missing and is."""
+    """Return z between 0 and 1, with missing numbers filled, or else `gap`."""
     low, high = (TRANSFORMS_AT[column.transform](end) for end in (column.low, column.high))
     z = graph.Div(graph.Sub(TRANSFORMS[column.transform](graph, x), low), high - low)
     if not column.missing:
@@ -216,7 +216,7 @@ def _classes(model, graph, decision):
 
 
 def _log_odds(graph, z, largest):
-    """Return what CappedLogisticLoss makes of predictions."""
+    """Return the log odds of predictions of CappedLogisticLoss."""
     less, more = (graph.Log(graph.Max(graph.Sigmoid(u), largest)) for u in (z, graph.Neg(z)))
     return graph.Sub(z, graph.Sub(less, more))
 
@@ -237,7 +237,7 @@ def _output_labels(classes, graph, places, wrong):
 
 
 def calibrate(model, graph):
-    """Put the probabilities of a graph through the curve of a CalibratedModel, and set its threshold."""
+    """Apply the curve of a CalibratedModel to probabilities, and set its threshold."""
     given = [output.name for output in graph.outputs]
     if "probabilities" not in given or len(model.classes_) > 2:
         raise TypeError(

@@ -1,4 +1,4 @@
-"""The types that skops may load: those of models, each by its name.
+"""The types that skops may load: those of models, by name.
 
 A rule on names would trust too much: modules of this library import others, such as ``os``, and skops
 looks a name up in a module whether or not it was defined there.
