@@ -1,4 +1,4 @@
-"""Holdout sets that stay honest when they are asked again and again."""
+"""Reusable holdout sets, which stay valid under adaptive queries."""
 
 from .feature_selector import ThresholdoutFeatureSelector
 from .ladder import Ladder

@@ -33,7 +33,7 @@ from .thresholdout import (
 
 
 class ThresholdoutFeatureSelector(ReleaseMixin, SelectorMixin, MetaEstimatorMixin, BaseEstimator):
-    """Forward selection of columns, each judged on holdout records through Thresholdout.
+    """Forward selection of columns, scored on holdout records through Thresholdout.
 
     Each step fits the model with every column that is left, on the training records, and takes the
     column that improves the score most. Improvements are answered by :class:`Thresholdout`: the
@@ -282,7 +282,7 @@ class ThresholdoutFeatureSelector(ReleaseMixin, SelectorMixin, MetaEstimatorMixi
 
 
 def forward_selection(scores, answer, n_features, n_steps, width, permutation):
-    """Choose columns one by one, each for the largest answer about its improvement.
+    """Select columns one by one, each with the largest answer about its improvement.
 
     Parameters
     ----------
@@ -326,7 +326,7 @@ def forward_selection(scores, answer, n_features, n_steps, width, permutation):
 
 
 def _fit_and_score(model, score, columns, *parts):
-    """Fit on the training records; return the exact scores on them and on the held ones."""
+    """Fit on the training records; return the exact scores on them and on the held-out ones."""
     train, held = ((X[:, columns], *split_groups(y)) for X, y in parts)
     with without_spending():
         model.fit(*train[:2])

@@ -1,4 +1,4 @@
-"""The Ladder: the best loss so far, on a holdout set that many models were submitted to."""
+"""The Ladder: a leaderboard of the best loss so far, on a holdout set."""
 
 import math
 from collections.abc import Callable
@@ -23,7 +23,7 @@ SMALLEST_STEP = 10.0**-DIGITS
 
 
 class Ladder(ReleaseMixin, BaseEstimator):
-    """A leaderboard that reports the best loss so far, and a new one only if it is clearly better.
+    """A leaderboard that reports the best loss so far, and updates it only on a clear improvement.
 
     A submission that does not beat the best one by a step learns nothing but that. So a sequence of
     submissions takes few different courses, and the best loss holds on new records.

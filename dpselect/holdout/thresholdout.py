@@ -1,4 +1,4 @@
-"""Thresholdout: a holdout set that may be asked many adaptive questions."""
+"""Thresholdout: a holdout set for many adaptive queries."""
 
 import math
 from collections.abc import Callable
@@ -24,7 +24,7 @@ from ..utils.validation import check_number
 
 
 class Thresholdout(ReleaseMixin, BaseEstimator):
-    """A holdout set that answers adaptive questions, with differential privacy.
+    """A holdout set that answers adaptive queries, with differential privacy.
 
     While training and holdout records agree on a question, the answer is the training value. When
     they differ by more than a noisy threshold, the answer is the holdout value with noise, and one
@@ -247,7 +247,7 @@ class Thresholdout(ReleaseMixin, BaseEstimator):
 
     @property
     def uses_(self) -> int:
-        """int : How many answers came from the holdout records."""
+        """int : Number of answers from the holdout records."""
         check_is_fitted(self)
         return self._answers.uses
 
@@ -309,7 +309,7 @@ def make_answers(estimator, n_holdout, random_state):
 
 
 def thresholdout_loss(estimator, answers, persons=False):
-    """Return the loss of all answers that `answers` can give."""
+    """Return the total loss of all answers that `answers` can give."""
     adjacency = Adjacency.REPLACE_HOLDOUT_PERSON if persons else Adjacency.REPLACE_HOLDOUT_RECORD
     return PrivacyLoss(
         answers.epsilon,
@@ -321,7 +321,7 @@ def thresholdout_loss(estimator, answers, persons=False):
 
 
 def bounded_score(scoring):
-    """Return the score for `scoring`, or refuse one that a record can move without bound."""
+    """Return the score for `scoring`, or refuse one of unbounded sensitivity."""
     score = get_score(scoring)
     if not math.isfinite(score.width):
         raise CertificateError(
