@@ -1,4 +1,4 @@
-"""Attacks that every private estimator must pass: this library's, and yours."""
+"""Checks that attack private estimators and strategies, for this library's and third-party ones."""
 
 from .checks import check_private_estimator, private_estimator_checks
 from .statement_checks import ReleaseStatement

@@ -1,4 +1,4 @@
-"""Attacks on the loss that is stated: data sets that are distinguished by what comes out."""
+"""Attack the stated loss: distinguish neighbouring data sets by repeated releases."""
 
 import itertools
 import math
@@ -12,7 +12,7 @@ from .tally import leave_out, require
 
 
 def _settings(case):
-    """Yield (parameters, number of columns, records, changed records): where the loss is tried."""
+    """Yield the settings to try: (parameters, number of columns, records, changed records)."""
     yield {"epsilon": 1.5}, case.one, 2, 1
     yield {"epsilon": 1.5}, case.one, 8, 1
     yield {"epsilon": 1.5}, case.some, 3, 1
@@ -23,7 +23,7 @@ def _settings(case):
 
 
 def _worst_neighbours(case, setting, bases, seeds):
-    """Return how far neighbours are moved, in spreads of the noise, and the pair that is moved most."""
+    """Return the largest move of neighbours, in spreads of the noise, and that pair."""
     params, d, n, changed = setting
     edge = case.edge(d, params)
     best = (0.0, None)
@@ -42,7 +42,7 @@ def _worst_neighbours(case, setting, bases, seeds):
 
 
 def _beside_others(case, setting):
-    """Return the pair that is moved most where one record is replaced beside ordinary ones."""
+    """Return the pair with the largest move, where one record among ordinary ones is replaced."""
     params, d, _, _ = setting
     best = (0.0, None)
     for hood in neighbourhoods(case, 12, d, params, few=True):
@@ -58,7 +58,7 @@ def _beside_others(case, setting):
 
 
 def check_the_stated_loss(case, n_trials):
-    """Neighbours that are as far apart as can be cannot be distinguished better than is stated."""
+    """Check that the worst neighbours cannot be distinguished better than is stated."""
     if not n_trials:
         leave_out("n_trials is 0")
         return

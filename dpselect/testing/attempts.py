@@ -1,4 +1,4 @@
-"""Calls that must be refused, must say nothing of the records, or must leave all as it was."""
+"""Helpers for calls that must be refused, must not disclose records, or must change nothing."""
 
 import copy
 import io
@@ -27,7 +27,7 @@ class Attempt:
 
 
 def attempt(call):
-    """Call, and collect all that was said."""
+    """Call a function, and collect its error, warnings, logs and output."""
     out, log = io.StringIO(), io.StringIO()
     handler, root = logging.StreamHandler(log), logging.getLogger()
     value = error = None
@@ -52,7 +52,7 @@ def attempt(call):
 
 
 class TouchedError(Exception):
-    """Something was asked of records before it was known whether they may be read."""
+    """Raised if records are read before it is known whether they may be."""
 
 
 class Untouchable:
@@ -71,7 +71,7 @@ class Untouchable:
 
 
 def refused(call, names, what):
-    """Require an error of a kind, and return what was said."""
+    """Require an error of a kind, and return the messages."""
     found = attempt(call)
     kinds = ", ".join(kind.__name__ for kind in names)
     touched = isinstance(found.error, TouchedError)

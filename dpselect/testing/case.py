@@ -1,4 +1,4 @@
-"""An estimator under check: records for it, parameters to try, and what a fit released and kept."""
+"""An estimator under check: records for it, parameters to try, and the contents of a fit."""
 
 import itertools
 import math
@@ -67,7 +67,7 @@ class Case:
         return np.asarray({**self.params, **dict(params)}["classes"])
 
     def data(self, seed=0, n=12, d=None, params=()):
-        """Records of ordinary size, with all labels, and weights if `fit` takes them."""
+        """Return records of ordinary size, with all labels, and weights if `fit` takes them."""
         records = self._unweighted(seed, n, d, params)
         if not self.weighted:
             return records
@@ -87,7 +87,7 @@ class Case:
         return X, rng.integers(0, 3, n).astype(float) if self.counts else rng.uniform(-1, 1, n)
 
     def targets(self, params=()):
-        """Targets at the edge of what may come, or beyond."""
+        """Return targets at the bounds, or beyond."""
         if not self.supervised:
             return [None]
         if is_classifier(self.estimator):
@@ -95,7 +95,7 @@ class Case:
         return [0.0, HUGE] if self.counts else [-HUGE, HUGE, 0.0]
 
     def edge(self, d, params=()):
-        """Records at the edge, as a list of (row, target), or (row, target, weight)."""
+        """Return extreme records, as a list of (row, target), or (row, target, weight)."""
         axis, ones, signs = np.eye(d)[0], np.ones(d), (-1.0) ** np.arange(d)
         rows = [HUGE * axis, -HUGE * axis, 0 * axis]
         rows += [HUGE * ones, -HUGE * ones, HUGE * signs] if d > 1 else []
@@ -106,7 +106,7 @@ class Case:
         return edge
 
     def outliers(self, seed=1, n=12):
-        """Records of which half are beyond every bound, as whole numbers."""
+        """Return integer records, half of them beyond every bound."""
         X, *y = self.data(seed, n)
         y, weights = y[:1], [np.where(np.arange(n) % 3, HUGE, part) for part in y[1:]]
         X = np.rint(3 * X)
@@ -116,7 +116,7 @@ class Case:
         return X, *y, *weights
 
     def varied(self):
-        """Data sets of one shape that have little else in common."""
+        """Return very different data sets of one shape."""
         X, *y = self.data(2)
         yield X, *y
         yield self.outliers()
@@ -131,7 +131,7 @@ class Case:
         yield np.repeat(X[:1], len(X), axis=0), *y
 
     def released(self, model):
-        """Names of the attributes with noise."""
+        """Return the names of the attributes with noise."""
         if self.statement.attributes is not None:
             return self.statement.attributes
         known, derived = self._usual_names(model), self._derived(model)
@@ -154,7 +154,7 @@ class Case:
 
     @cached_property
     def _named_by_release(self):
-        """Public names in the dict that `_release` returns."""
+        """Return public names in the dict that `_release` returns."""
         kind, found = type(self.estimator), {}
         if not hasattr(kind, "_release"):
             return ()
@@ -171,11 +171,11 @@ class Case:
         return tuple(name for name in found if name.endswith("_") and not name.startswith("_"))
 
     def numbers(self, model, derived=True):
-        """All released numbers as a vector, those of a symmetric matrix once."""
+        """Return all released numbers as a vector, those of a symmetric matrix once."""
         return np.concatenate([np.zeros(0), *(part for _, part in self._parts(model, derived))])
 
     def places(self, model):
-        """The attribute of each of these numbers."""
+        """Return the attribute of each of these numbers."""
         return [name for name, part in self._parts(model, True) for _ in part]
 
     def _parts(self, model, derived):
@@ -189,7 +189,7 @@ class Case:
 
     @cached_property
     def symmetric(self):
-        """Names of attributes that are symmetric matrices."""
+        """Return the names of attributes that are symmetric matrices."""
         models = [vars(self.fit(self.data(), seed, epsilon=1.0)) for seed in range(3)]
 
         def is_symmetric(part):
@@ -209,12 +209,12 @@ class Case:
         return {*self.released(model), *self._derived(model)}
 
     def spread(self, data, seeds=range(100, 110), **params):
-        """How far the noise moves each number."""
+        """Return the spread of each number due to the noise."""
         found = np.array([self.numbers(self.fit(data, seed, **params)) for seed in seeds])
         return np.mean(np.abs(found - np.median(found, axis=0)), axis=0)
 
     def several_outputs(self):
-        """Parameters with which there is more than one output, if the estimator knows such."""
+        """Return parameters with more than one output, if the estimator supports it."""
         if not is_classifier(self.estimator) or not self.tags.classifier_tags.multi_class:
             return {}
         labels = self.labels()
@@ -232,7 +232,7 @@ class Case:
 
 
 class OfPersons(tuple):
-    """Records with the persons whose rows they are."""
+    """Records with the person of each row."""
 
     groups: np.ndarray
 
@@ -244,7 +244,7 @@ class OfPersons(tuple):
 
 
 def fit_to(model, data):
-    """Fit to records, and to their persons if they have some."""
+    """Fit to records, with groups if they have some."""
     return model.fit(*data, groups=data.groups) if isinstance(data, OfPersons) else model.fit(*data)
 
 
@@ -281,7 +281,7 @@ def _form(leaf):
 
 
 def what_is_kept(case, model):
-    """What a fitted object keeps besides its parameters: {path: bytes}, or form of a release."""
+    """Return a fitted object's state besides its parameters: {path: bytes}, or form of a release."""
     allowed, params = case.may_differ(model), model.get_params(deep=False)
     kept = {name: value for name, value in vars(model).items() if name not in params}
     return {
@@ -304,7 +304,7 @@ def stated_delta(case):
 
 
 def parameters_to_try(case, epsilon):
-    """Yield parameters to be tried: each number once larger and once smaller."""
+    """Yield parameters to try: each number once larger and once smaller."""
     yield {"epsilon": epsilon}
     for params in (*case.statement.settings, case.several_outputs()):
         if params:

@@ -1,4 +1,4 @@
-"""Attacks on a stability certificate, at fixed noise."""
+"""Attack a stability certificate, at fixed noise."""
 
 import numpy as np
 from sklearn.base import clone, is_classifier
@@ -12,7 +12,7 @@ from .tally import leave_out, require
 
 
 def check_certificate(case):
-    """A certificate that is stated holds for neighbours that are as far apart as can be."""
+    """Check that a stated certificate holds for the worst neighbours."""
     if not hasattr(case.estimator, "stability_certificate"):
         return
     n, d = 6, case.one

@@ -1,4 +1,4 @@
-"""The list of checks that every private estimator must pass: this library's, and yours.
+"""The list of checks that every private estimator must pass, here and in other packages.
 
 The checks are attacks. They see an estimator from outside: `fit`, what it predicts, its parameters
 and attributes, `privacy_`, the ledger. They bring the records, so none of yours are needed, and none
@@ -54,7 +54,7 @@ def check_private_estimator(
     *,
     n_trials: int = 2000,
 ) -> CheckReport:
-    """Check that an estimator keeps what private estimators promise.
+    """Check that an estimator keeps the guarantees of private estimators.
 
     That it passes is no proof. The checks find what they look for: a privacy loss that is larger than
     stated on the records that they try, by a sixth or more where noise passes

@@ -1,4 +1,4 @@
-"""The exact attack: how much likelier on one data set than on a neighbour is what comes out."""
+"""The exact attack: the likelihood ratio of a release between neighbouring data sets."""
 
 import math
 
@@ -27,7 +27,7 @@ PERSONS = "persons'"
 
 
 def _settings(case):
-    """Yield (parameters, columns, records, whether few data sets do, noises to look at)."""
+    """Yield (parameters, columns, records, whether few data sets suffice, noises to look at)."""
     near, far = (3.0,), (-3.0, 3.0, -30.0, 30.0)
     yield {"epsilon": 1.0}, case.some, 12, False, near
     for params in parameters_to_try(case, 1.0):
@@ -46,7 +46,7 @@ def _settings(case):
 
 
 def check_the_loss_of_each_noise(case):
-    """At every noise, what comes out is as likely on neighbouring records as is stated."""
+    """Check that, at every noise, the likelihood ratio on neighbours is within the stated loss."""
     attacks = []
     for params, d, n, few, lengths in _settings(case):
         try:
@@ -73,7 +73,7 @@ def check_the_loss_of_each_noise(case):
 
 
 class _Attack:
-    """Attack one setting."""
+    """Attack of one setting."""
 
     def __init__(self, case, params, n, sums, hoods, lengths):
         self.epsilon, self.where = params["epsilon"], f"With {params} and {n} records"
@@ -107,7 +107,7 @@ class _Attack:
         return fixed
 
     def _laws(self):
-        """Return the law of each sum, or None if there is none from which a loss follows."""
+        """Return the law of each sum, or None if no loss follows from it."""
         if not self.sums.places:
             return []
         if self.sums.size > MOST_NUMBERS:
@@ -145,13 +145,13 @@ class _Attack:
         )
 
     def exactly(self):
-        """Read the scale of the noise of sums more exactly, if the loss is near what is stated."""
+        """Estimate the scale of the noise of sums more exactly, if the loss is near the stated one."""
         if self.laws and self._exceeds(self._worst()):
             self.laws = self.sums.laws(exactly=True)
             self._require(self._of_sums(SURE))
 
     def by_solving(self):
-        """Seek the noise that explains a release on a neighbour, where the noise passes a solver."""
+        """Find the noise that explains a release on a neighbour, where the noise passes a solver."""
         if self.fixed is None or self.laws is None:
             return
         found = []

@@ -1,4 +1,4 @@
-"""A release as a function of its noise: which noise gives the same release on a neighbour."""
+"""A release as a function of its noise, to find the noise that gives the same release on a neighbour."""
 
 import math
 
@@ -18,7 +18,7 @@ DRAWS = 400
 
 
 class FixedNoise:
-    """An estimator whose standard noise is given: its release as a function of the noise."""
+    """An estimator with given standard noise, so that its release is a function of the noise."""
 
     def __init__(self, case, params):
         self.case, self.params = case, {**case.params, **params}
@@ -39,7 +39,7 @@ class FixedNoise:
         return self.case.numbers(model, derived=False)
 
     def prepare(self, data):
-        """Find the part of the noise that moves the release, and its law; return why not, or None."""
+        """Find the noise that moves the release, and its law; return the obstacle, or None."""
         self.params["random_state"] = 0
         usual = self.release(data)
         if self.call is None:
@@ -77,7 +77,7 @@ class FixedNoise:
         return None
 
     def whole(self, noise):
-        """Round noise to the grid on which it is drawn, and never to nothing."""
+        """Round noise to the grid on which it is drawn, and never to 0."""
         if not self.unit:
             return noise
         steps = np.rint(noise / self.unit)
@@ -98,7 +98,7 @@ class FixedNoise:
         return (np.array([self.at(data, r + move) for move in moves]) - self.at(data, r)).T / step
 
     def tells(self, data, r, slopes):
-        """Tell whether the release shows all of the noise: a clipped model does not."""
+        """Return whether the release determines all of the noise: a clipped model does not."""
         if not np.linalg.cond(slopes) < MOST_BENT:
             return False
         moved = 1e-4 * (self.scale + np.abs(r).max()) * np.resize([0.9, -0.7, 0.8], len(r))
@@ -107,7 +107,7 @@ class FixedNoise:
         return bool((np.abs(found - moved) < 0.1 * np.abs(moved)).all())
 
     def loss(self, data, neighbour, r):
-        """Return the loss of what comes out of `data` at the noise r, and None if it is not found."""
+        """Return the privacy loss of the release of `data` at the noise r, or None if none is found."""
         slopes, target, s = self.slopes(data, r), self.at(data, r), r
         bent = slopes
         if not self.tells(data, r, slopes):

@@ -1,4 +1,4 @@
-"""Checks of what is left of the records, in the object and in what it says."""
+"""Check for traces of the records, in a fitted object and in its messages."""
 
 import math
 import tempfile
@@ -17,19 +17,19 @@ from .watched_gate import Watched
 
 
 def _hidden(model):
-    """What a fitted object keeps in attributes that its author calls functions of the release."""
+    """Return the state in attributes that the author calls functions of the release."""
     named = {name: vars(model)[name] for name in getattr(model, "keeps", ()) if name in vars(model)}
     return {path: as_bytes(leaf) for path, leaf in leaves(named)}
 
 
 def _unlike(case):
-    """Yield data sets of one shape that have little in common."""
+    """Yield very different data sets of one shape."""
     yield from case.varied()
     yield from next(families(case))
 
 
 def check_what_is_kept(case):
-    """Two fits with the same noise differ in what is released and in nothing else."""
+    """Check that two fits with the same noise differ in what is released and in nothing else."""
     models = [case.fit(data) for data in _unlike(case)]
     kept = [what_is_kept(case, model) for model in models]
     for other in kept[1:]:
@@ -61,7 +61,7 @@ def check_what_is_kept(case):
 
 
 def check_plain_form(case):
-    """What `to_sklearn` returns predicts the same, and is a function of what was released."""
+    """Check that the result of `to_sklearn` predicts the same, and depends on the release alone."""
     models = [case.fit(data, epsilon=1.0) for data in case.varied()]
     model = models[0]
     if not isinstance(model, HasPlainForm):
@@ -91,7 +91,7 @@ def check_plain_form(case):
 
 
 def check_what_is_said(case):
-    """What a fit prints, logs and warns of does not depend on the records."""
+    """Check that output, logs and warnings of a fit do not depend on the records."""
     said = [attempt(lambda: case.fit(data)) for data in _unlike(case)]
     for other in said:
         require(other.error is None, f"Some records cannot be fitted: {other.error!r}")
@@ -112,7 +112,7 @@ def _earlier(case):
 
 
 def check_a_second_fit(case):
-    """A second fit is as the first one would have been, whatever the object was before."""
+    """Check that a second fit does not depend on an earlier one of the same object."""
     data, now = case.data(), {"epsilon": 2.0, "random_state": 6}
     once = case.fit(data, 6, epsilon=2.0)
     for params in _earlier(case):
@@ -132,7 +132,7 @@ def check_a_second_fit(case):
 
 
 def check_failed_fits(case):
-    """A fit that fails late leaves the estimator as it was, too."""
+    """Check that a fit that fails late leaves the estimator as it was."""
     data = case.data(8, n=9, d=case.one)
 
     class NoNoise(np.random.RandomState):
@@ -169,7 +169,7 @@ def check_failed_fits(case):
 
 
 def check_grid(case):
-    """Sums of records and noise are multiples of a public step: their last bits tell nothing."""
+    """Check that sums of records and noise are multiples of a public step: no last bit is revealing."""
     X, *y = case.data(n=8)
     if _is_read_from_the_gate(case):
         require(True, "What leaves the gate is on its grid.")
@@ -197,7 +197,7 @@ def check_grid(case):
 
 
 def _is_read_from_the_gate(case):
-    """Tell whether all released numbers are functions of what leaves `dpselect.noise.release`."""
+    """Return whether all released numbers are functions of the output of `dpselect.noise.release`."""
     watched, data_sets = Watched(case), next(families(case))[:3]
     first = watched.fit(data_sets[0])
     numbers = case.numbers(first.model)

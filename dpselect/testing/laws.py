@@ -1,4 +1,4 @@
-"""The law of a sample of noise, and the privacy loss of differences that such noise hides."""
+"""Estimate the law of a noise sample, and the privacy loss of differences under it."""
 
 import math
 from dataclasses import dataclass
@@ -110,7 +110,7 @@ def law_of(draws, step=0.0, blocks=()):
 
 
 def is_cut_off(draws, law):
-    """Tell whether Laplace noise ends where such noise does not: its support tells the records."""
+    """Return whether Laplace noise is truncated, so that its support reveals the records."""
     if law.kind != "laplace":
         return False
     kept = law.scales > 0
@@ -145,7 +145,7 @@ def _same_noise(draws):
 
 
 def _pooled(scales, n):
-    """Take one scale where scales differ by chance only; return the standard error, too."""
+    """Pool scales whose differences are within sampling error; return the standard error, too."""
     middle = scales.mean()
     if (np.abs(scales / middle - 1) < 5 / math.sqrt(n)).all():
         return np.full(len(scales), middle), 1.2 / math.sqrt(n * len(scales))
@@ -160,7 +160,7 @@ def _laplace_cdf(z, step):
 
 
 def _is_near(sizes, cdf, step):
-    """Tell whether sizes have a distribution, by Kolmogorov's distance."""
+    """Return whether sizes have a distribution, by Kolmogorov's distance."""
     expected = cdf(sizes, step).ravel()
     order = np.argsort(sizes.ravel(), kind="stable")
     expected, sizes = expected[order], sizes.ravel()[order]

@@ -1,4 +1,4 @@
-"""Data sets that have little in common, and data sets of which any two differ in one record."""
+"""Data sets for attacks: very different ones, and sets of pairwise neighbours."""
 
 import itertools
 
@@ -45,7 +45,7 @@ def bases(case, n, d, params=(), few=False):
 
 
 def _alone(case, ordinary, params):
-    """Yield targets that are all alike."""
+    """Yield constant targets."""
     if ordinary is None:
         yield None
         return
@@ -55,7 +55,7 @@ def _alone(case, ordinary, params):
 
 
 def families(case):
-    """Yield lists of data sets of one public shape; the first ones of a list are the ordinary ones."""
+    """Yield lists of data sets of one public shape, ordinary ones first."""
     some, one = case.some, case.one
     yield [as_data(*base) for base in bases(case, 12, some)]
     yield [as_data(*base) for base in bases(case, 600, one, few=True)]
@@ -66,7 +66,7 @@ def as_data(X, y, weights):
 
 
 def records_to_try(case, d, params=()):
-    """Return records that take the place of another: nothing, at a bound, huge, of every target."""
+    """Return replacements of a record: zero, at a bound, huge, of every target."""
     axis, ones, signs = np.eye(d)[0], np.ones(d), (-1.0) ** np.arange(d)
     rows = [0 * axis, axis, -axis, HUGE * axis, -HUGE * axis, 3 * np.eye(d)[-1]]
     if d > 1:
@@ -122,7 +122,7 @@ def neighbourhoods_of_persons(case, d, params=()):
 
 
 def many_columns(case):
-    """Return how many columns are many, or None if the statement names its own numbers of columns."""
+    """Return a large number of columns, or None if the statement lists its own."""
     if case.statement.n_features != type(case.statement)().n_features:
         return None
     return MANY_COLUMNS if case.supervised else MANY_CELLS

@@ -1,4 +1,4 @@
-"""Checks of the noise: fresh, repeatable with a seed only, left out at infinity, one for each number."""
+"""Check the noise: fresh, reproducible only with a seed, absent at infinity, one for each number."""
 
 import copy
 import itertools
@@ -22,7 +22,7 @@ from .tally import require
 
 
 def check_noise_is_fresh(case):
-    """Without a seed each fit has noise of its own, which nothing that is kept can bring back."""
+    """Check that unseeded fits have new noise, which no attribute can reproduce."""
     data = case.data()
     models = [case.model(epsilon=TINY) for _ in range(3)]
     models.append(copy.deepcopy(models[0]))
@@ -49,7 +49,7 @@ def check_noise_is_fresh(case):
 
 
 def check_seeds(case):
-    """A seed gives the same noise again, and so it warns and is marked."""
+    """Check that a seed reproduces the noise, and so warns and is marked."""
     data = case.data()
     one, again = (case.fit(data, 3) for _ in range(2))
     require(
@@ -77,7 +77,7 @@ def check_seeds(case):
 
 
 def check_without_noise(case):
-    """epsilon=inf is the twin without noise: it promises nothing, and no budget pays for it."""
+    """Check that epsilon=inf is non-private: it states no guarantee, and no ledger is charged."""
     data = case.data()
     found = []
     for seed in (None, 0, 1):
@@ -97,7 +97,7 @@ def check_without_noise(case):
 
 
 def check_noise_is_independent(case):
-    """No two numbers share their noise."""
+    """Check that no two numbers share their noise."""
     params = {**case.several_outputs(), "epsilon": TINY}
     data = case.data(params=params)
     found = np.array(

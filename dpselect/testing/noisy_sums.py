@@ -1,4 +1,4 @@
-"""Sums of values and noise as an estimator makes them, with the law of the noise."""
+"""Sums of values and noise inside an estimator, with the law of the noise."""
 
 import math
 
@@ -37,7 +37,7 @@ class Sums:
         self.sources = [self._source(place, runs) if small else None for place in self.places]
 
     def _source(self, place, runs):
-        """Return the numbers of the standard noise, and factors, that make a noise, or None."""
+        """Return the standard noise and the factors that make up a noise, or None."""
         noise = np.array([run.passed[place].noise for run in runs])
         if not self.hooked or any(len(run.drawn) != 1 for run in runs):
             return None
@@ -58,12 +58,12 @@ class Sums:
         return column, factors[column, numbers]
 
     def keep_only_other_noise(self):
-        """Leave sums out whose noise is the standard noise, which is looked at elsewhere."""
+        """Drop sums whose noise is the standard noise, which other checks cover."""
         kept = [i for i, source in enumerate(self.sources) if source is None]
         self.places, self.sources = ([part[i] for i in kept] for part in (self.places, self.sources))
 
     def laws(self, exactly):
-        """Return the Law of the noise of each sum, None where it is none that is known."""
+        """Return the Law of the noise of each sum, None where it is unknown."""
         fits, laws = None, []
         for place, source in zip(self.places, self.sources):
             passed = self.first.passed[place]
@@ -84,7 +84,7 @@ class Sums:
         return laws
 
     def values(self, data_sets):
-        """Return for each data set the values of each sum, or None where the gate has another shape."""
+        """Return the values of each sum for each data set, or None where the gate has another shape."""
         found = []
         for data in data_sets:
             run = self.watched.fit(data, 0, self.first.passed)
@@ -104,7 +104,7 @@ class Sums:
         return found
 
     def losses(self, values, laws, slack):
-        """Return the losses of all pairs, each made smaller by its statistical error."""
+        """Return the losses of all pairs, each reduced by its statistical error."""
         total = np.zeros((len(values),) * 2)
         for i, law in enumerate(laws):
             part = np.array([value[i] for value in values])
@@ -135,7 +135,7 @@ class ReleasedSums:
         return [law_of(draws, 0.0, (draws.shape[1],))]
 
     def values(self, data_sets):
-        """Return the numbers of each data set; those that are no such sums are left out."""
+        """Return the numbers of each data set, without those that are not such sums."""
         found = []
         for data in data_sets:
             moved = np.array([self._numbers(data, seed) for seed in (0, *SEEDS)]) - self.usual

@@ -1,4 +1,4 @@
-"""Checks of parameters: what a fit takes, refuses, and leaves as it was."""
+"""Check parameters: accepted, refused, and left unchanged by a fit."""
 
 import math
 
@@ -13,7 +13,7 @@ from .tally import require
 
 
 def check_parameters(case):
-    """A fit leaves parameters and records as they were given, and a clone has the same."""
+    """Check that a fit leaves parameters and records unchanged, and that a clone has the same."""
     data = case.outliers()
     model = case.model()
     before = {name: id(value) for name, value in model.get_params(deep=False).items()}
@@ -41,7 +41,7 @@ def check_parameters(case):
 
 
 def check_epsilon(case):
-    """What is no epsilon is refused before any record is read, and a number of any type is one."""
+    """Check that an invalid epsilon is refused before records are read, and any number type accepted."""
     X = [Untouchable() for _ in case.data()]
     for name, values in {
         "epsilon": ["1", None, math.nan, 0, -1.0, [1.0], -math.inf, np.ones(2), 1j],
@@ -61,7 +61,7 @@ def check_epsilon(case):
 
 
 def check_epsilon_is_passed(case):
-    """What a search plans and trains with another epsilon has the noise of that one."""
+    """Check that a search's plan and training at another epsilon use the noise of that epsilon."""
     if not isinstance(case.model(), Calibrated) or first_releases(case.model()):
         return
     for own, passed in ((4.0, 0.25), (0.25, 4.0)):
@@ -78,7 +78,7 @@ def check_epsilon_is_passed(case):
 
 
 def check_fit_parameters(case):
-    """Weights change how far one record moves the model: those that nothing bounds are refused."""
+    """Check that unbounded weights are refused: weights change the sensitivity."""
     data = case.data()
     weights, names = np.ones(len(data[0])), ["no_such_parameter"]
     if not case.weighted:

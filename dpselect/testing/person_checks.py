@@ -1,4 +1,4 @@
-"""Checks of rows of persons: who has many rows counts once, or is refused."""
+"""Check rows of persons: a person with many rows counts once, or is refused."""
 
 import math
 
@@ -13,13 +13,13 @@ ROUNDED = 1e-3
 
 
 def takes_persons(case):
-    """Tell whether `fit` takes the persons whose rows they are."""
+    """Return whether `fit` takes groups."""
     data = case.data()
     return attempt(lambda: case.model(0).fit(*data, groups=np.arange(len(data[0])))).error is None
 
 
 def check_groups(case):
-    """A person with a row many times counts once; without a proof for persons, groups are refused."""
+    """Check that a person's repeated rows count once, or that groups are refused without a proof."""
     data = case.data()
     n = len(data[0])
     ids = np.arange(n)

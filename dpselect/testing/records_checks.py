@@ -1,4 +1,4 @@
-"""Checks of the records: clipped in every form, refused if they mean nothing, learned from if paid."""
+"""Check the handling of records: clipped in every form, refused if invalid, warned of if leaked."""
 
 import importlib.util
 import tempfile
@@ -29,7 +29,7 @@ from .tally import leave_out, require
 
 
 def _paths(case, folder, data):
-    """The same records in every form that the estimator takes."""
+    """Return the same records in every form that the estimator takes."""
     X, *y = data
     yield "float32", (X.astype(np.float32), *y)
     yield "integers", (X.astype(np.int64), *y)
@@ -64,7 +64,7 @@ def _paths(case, folder, data):
 
 
 def check_paths(case):
-    """Rows and targets are clipped alike in every form, and so are rows in predictions."""
+    """Check that rows and targets are clipped the same in every form, and in predictions."""
     data, tame = case.outliers(), case.data()
     tame = (np.rint(3 * tame[0]), *tame[1:])
     usual = case.fit(data, epsilon=1.0)
@@ -103,7 +103,7 @@ def check_paths(case):
 
 
 def check_predictions(case):
-    """A row that is too long counts in predictions as one of the norm to which rows are clipped."""
+    """Check that a too long row is predicted as the same row at the largest norm."""
     model = case.fit(case.data(), epsilon=1.0)
     d = case.some
     rows = np.vstack([np.eye(d), -np.eye(d), np.ones((1, d))])
@@ -126,7 +126,7 @@ def check_predictions(case):
 
 
 def check_bad_records(case):
-    """Records that mean nothing are refused, in words that show none of them."""
+    """Check that invalid records are refused, in messages that show none of them."""
     X, *y = case.data()
     text = X.astype(object)
     text[0, 0] = TEXT
@@ -200,7 +200,7 @@ def check_bad_records(case):
 
 
 def check_labels(case):
-    """Labels that nobody gave are learned from the records, which warns."""
+    """Check that learning the set of labels from the records warns."""
     if not is_classifier(case.estimator):
         return
     X, y, *_ = case.data()
@@ -224,7 +224,7 @@ def check_labels(case):
 
 
 def check_training_records(case):
-    """A score of the records that a model was trained on is a leak, and warns."""
+    """Check that scoring the training records, which is a leak, warns."""
     if not hasattr(case.estimator, "score"):
         return
     data = case.data()[:2]

@@ -1,4 +1,4 @@
-"""Checks of what is stated, and of what a ledger counts."""
+"""Check the stated loss, and what a ledger counts."""
 
 import copy
 import tempfile
@@ -15,7 +15,7 @@ from .tally import leave_out, require
 
 
 def check_the_statement(case):
-    """`privacy_` says what was spent, before and after parameters change."""
+    """Check that `privacy_` states the spent loss, before and after parameters change."""
     data = case.data()
     for epsilon in (0.5, 3, 1e-3):
         model = case.fit(data, None, epsilon=epsilon)
@@ -45,7 +45,7 @@ def check_the_statement(case):
 
 
 def check_ledger(case):
-    """A budget is asked before any record is read, and counts what `privacy_` states."""
+    """Check that a ledger is charged before records are read, and counts what `privacy_` states."""
     data = case.data()
     untouchable = [Untouchable() for _ in data]
     ways = ["open", "parameter"] if "ledger" in case.params else ["open"]

@@ -1,4 +1,4 @@
-"""What an author says of a release, so that it can be attacked."""
+"""An author's statement about a release, which makes it attackable."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class ReleaseStatement:
-    """What an estimator releases, and on which records it is tried.
+    """The contents of an estimator's release, and the records for which it is checked.
 
     Neighbouring data sets differ in one record that is replaced; the number of records is public.
 

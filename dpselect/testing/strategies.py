@@ -1,4 +1,4 @@
-"""The checks that every strategy of a search must pass: this library's, and yours."""
+"""The list of checks that every strategy of a search must pass, here and in other packages."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -235,7 +235,7 @@ class StrategyCheck:
 
 
 def _telling_cases(strategy, given):
-    """Return cases of models that tell; those of which more is known where that makes a difference."""
+    """Return cases of models made for attacks; with more capabilities where that makes a difference."""
     plain, bounded = (
         StrategyCase(strategy, telling(kind, 2, cv=2, **given)) for kind in (Telling, BoundedTelling)
     )

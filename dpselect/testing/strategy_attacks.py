@@ -1,4 +1,4 @@
-"""Attacks on a choice: neighbours that are distinguished by what a search releases."""
+"""Attack a choice: distinguish neighbouring data sets by what a search releases."""
 
 import math
 from collections import Counter
@@ -34,7 +34,7 @@ ROWS = 30
 
 @dataclass(frozen=True)
 class Pair:
-    """Two neighbouring data sets, in words and as records."""
+    """Two neighbouring data sets, with a description."""
 
     what: str
     first: tuple
@@ -42,14 +42,14 @@ class Pair:
 
 
 def scores_of(k, leaning=0.0):
-    """Return what a record says of k candidates: the first one is a little better or worse."""
+    """Return one record's scores of k candidates: the first one is a little better or worse."""
     scores = np.full(k, 0.5)
     scores[0] += leaning
     return scores
 
 
 def records(n, base, place, scores, questions, label=1, labels=1, rows=1):
-    """Return n records of which one is special, as X, numbers of their labels, and whose rows they are.
+    """Return n records with a special one, as X, label numbers, and groups.
 
     `base` are the scores of the others, shape (k,), or (n, k). The special record has `rows` rows.
     """
@@ -82,7 +82,7 @@ class Pairs:
         return Pair(f"{name} and {what}", *data)
 
     def of_scores(self):
-        """Yield pairs in which a record likes one candidate best, or all others."""
+        """Yield pairs in which a record favours one candidate, or all others."""
         sides = (self.likes, self.silent), (self.dislikes, self.silent)
         held = [(self.held, leaning) for leaning in (*self.leanings, FAR)]
         for where, leaning in (*held, (self.trained, self.leanings[1])):
@@ -97,7 +97,7 @@ class Pairs:
             yield from self.of_places()
 
     def of_places(self):
-        """Yield pairs in which a record has another place in any order of the records."""
+        """Yield pairs in which a record has another position in any order of the records."""
         for seed in range(8):
             rng = np.random.default_rng(seed)
             labels = rng.permutation(np.arange(self.n) % 2)
@@ -112,7 +112,7 @@ class Pairs:
             )
 
     def of_answers(self):
-        """Yield pairs in which a record decides what models answer."""
+        """Yield pairs in which a record decides the answers of models."""
         same, one = scores_of(self.k), np.eye(self.k)[0]
         for where in (self.trained, self.held):
             yield self.pair(
@@ -135,7 +135,7 @@ class Pairs:
 
 
 def rule(counts, epsilon):
-    """Return what guesses by some outcomes say against a loss, and which data set each of these means.
+    """Return the evidence of guesses by some outcomes against a loss, and the data set that each means.
 
     `counts` are those of outcomes on both data sets.
     """
@@ -157,7 +157,7 @@ def rule(counts, epsilon):
 
 
 def _fair(epsilon):
-    """Return how often a guess may be right."""
+    """Return the largest probability that a guess is right."""
     return 1 / (1 + math.exp(-epsilon))
 
 
@@ -208,7 +208,7 @@ def distinguish(chooser, tried, delta, outcome, n_trials, seed, persons=False):
 
 
 class Guesses:
-    """Guesses of which at most a share is right, whatever was guessed before, and what they say."""
+    """Sequential guesses of bounded success probability, and their evidence."""
 
     def __init__(self, epsilon, delta, n_trials):
         bets, fair = 1 / (1 + np.exp(-epsilon * BETS)), _fair(epsilon)
@@ -224,7 +224,7 @@ class Guesses:
 
     @property
     def refute(self):
-        """bool : Whether so many right ones are too unlikely (Ville's inequality)."""
+        """bool : Whether there are too many right ones (Ville's inequality)."""
         evidence = np.logaddexp.reduce(self.evidence) - math.log(len(BETS))
         return evidence >= -math.log(FALSE_ALARM)
 
@@ -240,7 +240,7 @@ def choice_and_model(chooser, *data):
 
 @dataclass(frozen=True)
 class NewNoise(InnerStream):
-    """A stream of which only the noise that protects a release is new: parts and trials stay the same.
+    """A stream with new noise for the release only: splits and trials stay the same.
 
     No proof may need that they are secret, as they are not released by that noise.
     """
@@ -259,7 +259,7 @@ class NewNoise(InnerStream):
 
 
 def scored_records(case, chooser, seed, rows):
-    """Return which records models are scored on, with the parts that all choices of a seed have."""
+    """Return the records on which models are scored, by the splits common to all choices of a seed."""
     X, labels, order = dummy(case, rows)
     root, ColumnScore.log = root_stream(seed), []
     try:
@@ -272,14 +272,14 @@ def scored_records(case, chooser, seed, rows):
 
 
 def dummy(case, rows=1, leaning=0.0):
-    """Return records of which none is special."""
+    """Return records without a special one."""
     n, k = case.subject.n, case.subject.d // 2
     scores = scores_of(k, leaning)
     return records(n, scores, 0, scores, np.zeros(k), rows=rows)
 
 
 def balance(case, chooser, seed, rows):
-    """Return how far scores must favour the first candidate so that it is chosen as often as not."""
+    """Return the lead in scores at which the first candidate is chosen half of the time."""
     root, low, high = root_stream(seed), -0.5, 0.5
     with known_generators(), quiet():
         for step in range(10):
@@ -294,7 +294,7 @@ def balance(case, chooser, seed, rows):
 
 
 def chooser_of(case, alone, rows=1, **parameters):
-    """Return the Chooser on such records as pairs have; of a choice alone where it is best attacked."""
+    """Return the Chooser for records as in pairs; of a choice alone where that is attacked best."""
     X, labels, order = dummy(case, rows)
     groups, epsilon = order if rows > 1 else None, BEST_EPSILON
     data = X, case.subject.labels(labels)
@@ -309,14 +309,14 @@ def chooser_of(case, alone, rows=1, **parameters):
 
 
 def check_choice(case, n_trials):
-    """By scores that a record decides, the choice shows no more of it than is stated, nor does all."""
+    """Check that a choice, by scores that a record decides, has at most the stated loss."""
     _attack(case, n_trials, alone=True)
     if case.subject.tells:
         _attack(case, n_trials, alone=False)
 
 
 def check_choice_by_models(case, n_trials):
-    """By scores that tell what models were trained on, the choice shows no more of a record."""
+    """Check that a choice, by scores that reveal training records, has at most the stated loss."""
     subject = case.subject
     # the more models tell of the same records, the more does a choice among them
     told = telling(type(subject.estimator), 3, True, subject.n, **subject.parameters)
@@ -325,7 +325,7 @@ def check_choice_by_models(case, n_trials):
 
 
 def check_choice_of_persons(case, n_trials):
-    """A person with many rows is shown no better than one with a single row."""
+    """Check that a person with many rows is protected like one with a single row."""
     if case.refusal_of_persons:
         return f"rows of persons are refused ({case.refusal_of_persons})"
     return _attack(case, n_trials, alone=True, rows=ROWS)

@@ -1,4 +1,4 @@
-"""A strategy under check: searches that use it, made-up records, and what a choice releases of them."""
+"""A strategy under check: searches that use it, made-up records, and their releases."""
 
 import random
 import tempfile
@@ -27,7 +27,7 @@ UNSERVED = (ValueError, TypeError, AttributeError, LookupError)
 
 @dataclass
 class Subject:
-    """A model and a grid on which a strategy is tried, and records for it.
+    """A model and a grid for checks of a strategy, and records for it.
 
     Attributes
     ----------
@@ -51,7 +51,7 @@ class Subject:
 
     @property
     def tells(self):
-        """bool : Whether the models are made to be attacked."""
+        """bool : Whether the models are made for attacks."""
         return isinstance(self.estimator, Telling)
 
     def labels(self, numbers):
@@ -70,13 +70,13 @@ class Subject:
 
     @cached_property
     def case(self):
-        """Case : What knows records for the model; the last step of a Pipeline says what they are."""
+        """Case : Case for the records of the model, or of the last step of a Pipeline."""
         model = self.estimator[-1] if hasattr(self.estimator, "steps") else self.estimator
         attributes = ("answer_",) if self.tells else None
         return Case(model, ReleaseStatement(attributes, n_features=(self.d, self.d)))
 
     def varied(self):
-        """Return data sets of one shape, with little else in common, in which all labels occur."""
+        """Return very different data sets of one shape, with all labels."""
         data = self.case.data(2, self.n)
         X, *y = data
         many = [data, self.case.outliers(1, self.n), (0 * X, *y)]
@@ -89,7 +89,7 @@ class Subject:
 
 
 class StrategyCase:
-    """A strategy, and a subject that it is tried on."""
+    """A strategy, and a subject for its checks."""
 
     def __init__(self, strategy, subject):
         self.kind, self.subject = strategy_class(strategy), subject
@@ -115,7 +115,7 @@ class StrategyCase:
 
     @cached_property
     def refusal(self):
-        """str : Why the strategy does not serve the subject; empty if it does."""
+        """str : Reason why the strategy does not support the subject; empty if it does."""
         try:
             self.plan()
         except UNSERVED as error:
@@ -133,14 +133,14 @@ class StrategyCase:
             return self.search(**parameters).plan(self.subject.n, self.subject.d)
 
     def problem(self, data, groups=None, **parameters):
-        """Return the Problem that a search hands to the strategy on such records, and the search."""
+        """Return the Problem that a search passes to the strategy for such records, and the search."""
         with self.watched() as made:
             search = self.fit(data, None, groups, **parameters)
         return made[-1].problem, search
 
     @contextmanager
     def watched(self):
-        """Yield a list of the strategies that searches make meanwhile."""
+        """Yield a list of the strategies that searches make inside the block."""
         made, kind = [], self.kind
 
         class Watched(kind):
@@ -159,7 +159,7 @@ class StrategyCase:
 
     @cached_property
     def refusal_of_persons(self):
-        """str : Why it does not take rows of persons; empty if it does."""
+        """str : Reason why it does not take rows of persons; empty if it does."""
         data = self.subject.varied()[0]
         try:
             self.fit(data, groups=np.arange(self.subject.n) // 2)
@@ -170,7 +170,7 @@ class StrategyCase:
 
 @contextmanager
 def quiet():
-    """Do not show warnings of records that are nobody's."""
+    """Suppress warnings about made-up records."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
@@ -178,7 +178,7 @@ def quiet():
 
 @contextmanager
 def known_generators():
-    """Let Python's and numpy's global generators give the same numbers each time."""
+    """Restore the state of Python's and numpy's global generators when the block ends."""
     state, numpys = random.getstate(), np.random.get_state()  # noqa: NPY002
     try:
         yield
@@ -188,7 +188,7 @@ def known_generators():
 
 
 class Chooser:
-    """Choose again and again on records of one public shape, as a search does, but for its checks.
+    """Choose repeatedly on records of one public shape, as a search does without its checks.
 
     Noise is the stream's that is given, or the operating system's: of other generators, each choice
     finds the same numbers.
@@ -200,7 +200,7 @@ class Chooser:
         self.loss = self.search.privacy_
 
     def choose(self, X, labels, stream, groups=None, train=True):
-        """Return the chosen index and the released model; None in place of one that is not wanted."""
+        """Return the chosen index and the released model; None for one that is not wanted."""
         random.seed(0)
         np.random.seed(0)  # noqa: NPY002
         y = self.labels(labels)
@@ -225,7 +225,7 @@ def a_ledger(epsilon, delta):
 
 
 def telling(kind, k, told=False, n=100, **parameters):
-    """Return the subject of k models that tell as much as they may."""
+    """Return the subject of k models that reveal as much as their statements allow."""
     grid = {"alpha": [float(i + 1) for i in range(k)]}
     score = ColumnScore(tuple(ParameterGrid(grid)), told)
     return Subject(kind.__name__, kind(), grid, score, n, 2 * k + 1, parameters)

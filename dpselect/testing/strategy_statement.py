@@ -1,4 +1,4 @@
-"""Checks of what a strategy states, spends and keeps, on searches that use it."""
+"""Check what a strategy states, spends and keeps, on searches that use it."""
 
 import itertools
 import math
@@ -22,7 +22,7 @@ ROUNDING = 1 + 1e-9
 
 
 def _fits(case, **parameters):
-    """Yield what came of fits with one seed to data sets of one shape."""
+    """Yield the results of fits with one seed to data sets of one shape."""
     for data in case.subject.varied():
         search = case.search(7, **parameters)
         found = attempt(lambda: search.fit(*data))
@@ -34,7 +34,7 @@ def _fits(case, **parameters):
 
 
 def check_the_statement(case):
-    """Losses are within what was asked for, and the same for all records; so is all that is said."""
+    """Check that losses are within the requested ones, and, like all messages, equal for all records."""
     for refit in (True, False):
         stated = set()
         for search, found in _fits(case, refit=refit):
@@ -56,7 +56,7 @@ def check_the_statement(case):
 
 
 def check_what_is_kept(case):
-    """Nothing but the choice and the model depends on the records, and both are what they seem."""
+    """Check that only the choice and the model depend on the records, and both are what they seem."""
     searches, classes, strategies = [], [], []
     with case.watched() as made:
         for search, _ in _fits(case):
@@ -93,7 +93,7 @@ def check_what_is_kept(case):
 
 
 def check_plan(case):
-    """A plan, before any record, reserves what a fit states, and stays the same after it."""
+    """Check that a plan, made before any record, reserves what a fit states, and does not change."""
     plan = case.plan()
     first, *others = case.subject.varied()
     search = case.fit(first, 7)
@@ -115,7 +115,7 @@ def check_plan(case):
 
 
 def check_ledger(case):
-    """A budget is asked before any record is read, and counts what `privacy_` states."""
+    """Check that a ledger is charged before records are read, and counts what `privacy_` states."""
     data, asked = case.subject.varied()[0], case.search().epsilon
     with a_ledger(1.5 * asked, 0.9) as ledger:
         search = case.fit(data, ledger=ledger)
@@ -140,7 +140,7 @@ def check_ledger(case):
 
 
 def check_training(case):
-    """The model is trained with what was planned, and stated; with a seed it is the same again."""
+    """Check that the model is trained as planned and stated, and reproducibly with a seed."""
     data = case.subject.varied()[0]
     search, again = (case.fit(data, 7) for _ in range(2))
     model, loss, plan = _model(search), search.privacy_, search.plan_
@@ -160,7 +160,7 @@ def check_training(case):
 
 
 def check_noise(case):
-    """The released model's noise is not that of models that were compared, or of the choice."""
+    """Check that the released model's noise is not that of compared models, or of the choice."""
     log = []
     data = case.subject.varied()[0]
     Telling.log = []
@@ -188,7 +188,7 @@ def check_noise(case):
 
 @dataclass(frozen=True)
 class Watched(InnerStream):
-    """A stream that notes the key of each generator that is made of it."""
+    """A stream that records the key of each generator made from it."""
 
     log: list[Any] = field(default_factory=list, repr=False, compare=False)
 
@@ -222,7 +222,7 @@ def _model(search):
 
 
 def _parts(attributes, *without):
-    """Return all that is reachable from attributes, but for candidates: {path: bytes}."""
+    """Return the state that is reachable from attributes, except candidates: {path: bytes}."""
     kept = {name: value for name, value in attributes.items() if name not in (*without, "problem")}
     return {
         path: as_bytes(leaf) for path, leaf in leaves(kept) if not {"problem", "candidates"} & {*path}
@@ -230,7 +230,7 @@ def _parts(attributes, *without):
 
 
 def _kept_by_classes(kind):
-    """Return what the classes of a strategy keep, but for the library's own."""
+    """Return the state of a strategy's classes, except the library's own."""
     library = "dpselect.model_selection", "dpselect.testing"
     own = [part for part in kind.__mro__ if not part.__module__.startswith(library)]
     return {

@@ -1,4 +1,4 @@
-"""Checks of sums of values and noise: at the gate, and where noise hides everything."""
+"""Check sums of values and noise: at the gate, and at an epsilon of nearly 0."""
 
 import numpy as np
 
@@ -13,7 +13,7 @@ SEEDS = (1, 2, 3)
 
 
 def plain_places(watched, data_sets, first):
-    """Return which numbers at the gate depend on the records, and on what left it before, alone.
+    """Return the indices of numbers at the gate that depend only on the records and earlier outputs.
 
     Values of objective perturbation do not: they depend on noise that is drawn elsewhere.
     """
@@ -27,7 +27,7 @@ def plain_places(watched, data_sets, first):
 
 
 def check_the_gate(case):
-    """All that depends on the records leaves by the gate, with noise that does not depend on them."""
+    """Check that all that depends on the records passes the gate, with independent noise."""
     watched = Watched(case)
     for family in families(case):
         first = watched.fit(family[0])
@@ -84,7 +84,7 @@ def _differing(one, other):
 
 
 def check_noise_hides_all(case):
-    """At an epsilon of nearly 0 the noise of every number hides whose records these are."""
+    """Check that at an epsilon of nearly 0 the noise of every number hides the records."""
     for family in families(case):
         usual = case.fit(family[0], epsilon=TINY)
         expected, spread = case.numbers(usual), case.spread(family[0], epsilon=TINY)

@@ -1,4 +1,4 @@
-"""Counts of what checks compared, and what they left out: a check that does not run says so."""
+"""Count the comparisons of checks, and what they left out: a check that does not run is reported."""
 
 from collections.abc import Callable, Iterable
 from contextlib import contextmanager
@@ -76,7 +76,7 @@ def run_checks(
     kind: str,
     checks: Iterable[tuple[str, Callable[[], CheckResult]]],
 ) -> CheckReport:
-    """Run checks, each with its name; raise one AssertionError with all that fail, or report."""
+    """Run named checks; raise one AssertionError with all failures, or return a report."""
     failures, results = [], []
     for name, check in checks:
         try:
@@ -105,7 +105,7 @@ _tally: ContextVar[_Tally | None] = ContextVar("_tally", default=None)
 
 @contextmanager
 def counted():
-    """Count what `require` and `leave_out` are called for meanwhile."""
+    """Count the calls of `require` and `leave_out` inside the block."""
     tally = _Tally()
     token = _tally.set(tally)
     try:
@@ -124,7 +124,7 @@ def require(condition, text):
 
 
 def leave_out(text):
-    """Note what a check does not look at, and why."""
+    """Record what a check does not cover, and why."""
     tally = _tally.get()
     if tally is not None:
         tally.left_out[text] = None

@@ -1,4 +1,4 @@
-"""A model and a score that show as much of one record as their statements allow, for attacks."""
+"""A model and a score that reveal as much of one record as their statements allow, for attacks."""
 
 import math
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ LARGEST = 4.0
 
 @dataclass(frozen=True)
 class TellingNoise:
-    """The calibration of a Telling."""
+    """The noise calibration of a Telling."""
 
     epsilon: float
     delta: float
@@ -40,7 +40,7 @@ class TellingNoise:
 
 
 class Telling(PrivateClassifier):
-    """Tell by randomised response if some training record asks for it.
+    """A model that reveals, by randomised response, whether some training record asks for it.
 
     Of 2 k + 1 columns k are scores, k questions, and the last one numbers the records. The i-th model
     answers whether any record has more than 1/2 in the i-th column of questions, as clearly as its loss
@@ -85,7 +85,7 @@ class Telling(PrivateClassifier):
         return type(self)(**self.get_params(deep=False))
 
     def check_takes_weights(self):
-        """Weights say which records take part: those of 0 do not."""
+        """Accept weights, of which 0 means that a record does not take part."""
 
     def fit(self, X, y=None, *, sample_weight=None, groups=None):
         if Telling.log is not None:
@@ -137,12 +137,12 @@ class Telling(PrivateClassifier):
 
 
 def _key(random_state):
-    """Return the key of a stream, without asking it, as who makes a generator does."""
+    """Return the key of a stream, without drawing from it."""
     return vars(random_state)["key"] if isinstance(random_state, InnerStream) else None
 
 
 class BoundedTelling(Telling):
-    """The same, of which the least risk is known as well: one less the mean of the column of scores."""
+    """A Telling with a known least risk: one less the mean of the column of scores."""
 
     def risk_bound(self, n_samples: int, n_features: int, *args: Any) -> RiskBound:
         return self.calibration(PublicShape(n_samples, n_features)).risk_bound(1.0)
@@ -156,7 +156,7 @@ class BoundedTelling(Telling):
 
 @dataclass(frozen=True)
 class ColumnScore(Score):
-    """Four times the mean of the column that a candidate has in the order of the grid, within [0, 1].
+    """Four times the mean of the column with a candidate's position in the grid, within [0, 1].
 
     So a record says of each candidate what it likes, and one of m moves each score by up to 4 / m,
     whatever the models are: a strategy that takes any score for one of width 1 adds too little noise.
@@ -177,7 +177,7 @@ class ColumnScore(Score):
     log: ClassVar[list[Any] | None] = None
 
     def place(self, model: Any) -> int:
-        """Return the number of the candidate that a model is of."""
+        """Return the index of a model's candidate."""
         params = model.get_params(deep=False)
         for i, given in enumerate(self.grid):
             if all(params.get(name.rpartition("__")[2]) == value for name, value in given.items()):

@@ -1,4 +1,4 @@
-"""An estimator watched at the release gate: the values that come in, the noise, and what leaves."""
+"""An estimator watched at the release gate: its values, its noise, and its output."""
 
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -36,7 +36,7 @@ class Run:
     other_shape: bool = False
 
     def kept(self):
-        """Return all that the fitted object holds besides its parameters: {path: bytes}."""
+        """Return the state of the fitted object besides its parameters: {path: bytes}."""
         params = self.model.get_params(deep=False)
         held = {name: value for name, value in vars(self.model).items() if name not in params}
         return {path: as_bytes(leaf) for path, leaf in leaves(held)}
@@ -65,7 +65,7 @@ class Watched:
         return self.kind(**clone(model).get_params(deep=False)) if self.hooked else model
 
     def fit(self, data, seed=0, given=None):
-        """Fit; `given` is what leaves the gate in place of the sums, as an earlier run had it."""
+        """Fit, with `given` as the output of the gate, from an earlier run."""
         run = self.run = Run()
 
         def watched(values, noise, step, unit):
