@@ -75,7 +75,7 @@ def main(argv=None):
 
 
 def run():
-    """Run the command, as a process of its own."""
+    """Run the command as a process of its own."""
     # a name that the terminal cannot show must not lose a release that has been paid for
     sys.stdout.reconfigure(errors="backslashreplace")
     sys.exit(main())

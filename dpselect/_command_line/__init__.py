@@ -1,1 +1,1 @@
-"""The command ``dpselect``: arguments, files, models, and what is printed of them."""
+"""The command ``dpselect``: its arguments, files, models, and output."""

@@ -1,4 +1,4 @@
-"""The arguments of the command, each checked before any file is read."""
+"""The arguments of the command, all checked before any file is read."""
 
 import argparse
 import math
@@ -29,7 +29,7 @@ SMALLEST, LARGEST = 1e-6, 1e6
 
 
 class _Parser(argparse.ArgumentParser):
-    """Reports a mistake as one sentence, without the usage."""
+    """A parser that reports a mistake as one sentence, without the usage."""
 
     def error(self, message):
         # argparse quotes arguments as they are, and those can hold line breaks
@@ -37,7 +37,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def parse(argv):
-    """Return the checked arguments of the command; `command` names what is asked for.
+    """Return the checked arguments of the command, with its name in `command`.
 
     Parameters
     ----------

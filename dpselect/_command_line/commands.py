@@ -1,4 +1,4 @@
-"""What each command does; what can be refused is refused before a record is read."""
+"""The commands; each refuses what it can before a record is read."""
 
 import csv
 import io
@@ -31,7 +31,7 @@ FILL_IN = (
 
 
 def schema(arguments):
-    """Write a schema to fill in, or check one against the names of a file's columns."""
+    """Write a schema to fill in, or check one against the column names of a file."""
     output = _output(arguments)
     found = read_header(arguments.file, arguments.separator)
     names = [name for name in found if name not in arguments.drop]
@@ -57,7 +57,7 @@ def schema(arguments):
 
 
 def plan(arguments):
-    """Say what a fit would spend; no file of records is there."""
+    """Print the loss that a fit would spend; no file of records is needed."""
     task = make_task(read_schema(arguments.schema), arguments.target, arguments)
     planned = task.plan(arguments.records)
     if arguments.json:
@@ -184,7 +184,7 @@ def report(arguments):
 
 
 def ledger(arguments):
-    """Make, show or use the budget of a data set."""
+    """Create, show or use the ledger of a data set."""
     if arguments.action == "create":
         found = create_ledger(
             arguments.ledger,
@@ -228,7 +228,7 @@ def _ledger(arguments, person):
 
 
 def _target(model, name):
-    """Return the column of what a saved model predicts, or None, and the range of a regression."""
+    """Return the target column of a saved model, or None, and the range of a regression."""
     if not hasattr(model, "predict"):
         if name is not None:
             raise CommandError("--target means nothing for a density; leave it out.")
@@ -242,14 +242,14 @@ def _target(model, name):
 
 
 def _rows(model, arguments, more=()):
-    """Return the columns that a saved model reads, by their names; others of the file are left out."""
+    """Return the columns that a saved model reads, by name, without others of the file."""
     return read_table(
         arguments.file, _columns(model) | dict(more), arguments.separator, others="left out", few=1
     )
 
 
 def _kept(arguments):
-    """Return the cells of the columns of the file that are copied, by their names."""
+    """Return the cells of copied columns, by name."""
     found = read_header(arguments.file, arguments.separator) if arguments.keep else []
     if lacking := [name for name in arguments.keep if name not in found]:
         raise CommandError(
@@ -263,7 +263,7 @@ def _kept(arguments):
 
 
 def _say_formulas(names):
-    """Say if names that a model or a header has, which are public, are formulas of a spreadsheet."""
+    """Note public names of a model or a header that a spreadsheet would run as formulas."""
     if any(str(name).startswith(FORMULAS) and as_number(str(name)) is None for name in names):
         say_note(
             "A label or the name of a column begins as a formula does (=, +, - or @), and formulas "

@@ -1,4 +1,4 @@
-"""The demonstration: breast-cancer records that scikit-learn ships, which are public."""
+"""The demonstration, on the public breast-cancer records of scikit-learn."""
 
 import numpy as np
 from sklearn.datasets import load_breast_cancer

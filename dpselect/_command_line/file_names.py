@@ -1,4 +1,4 @@
-"""Paths among the arguments of the command: no file is written that is read, or that is a ledger."""
+"""Check the paths among the arguments: no file is both read and written, and no ledger is written."""
 
 import os
 from itertools import combinations
@@ -10,7 +10,7 @@ WRITTEN = {"save": "--save", "report": "--report", "output": "--output"}
 
 
 def refuse_shared_files(arguments):
-    """Refuse arguments of which one names the file of another one that is written.
+    """Refuse two arguments that name the same file, if one of them is written.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ def refuse_shared_files(arguments):
 
 
 def same_file(one, other):
-    """Tell whether two paths lead to one file, or would if there were files."""
+    """Return whether two paths are those of one file, existing or not."""
     try:
         return os.path.samefile(one, other)
     except OSError:

@@ -1,4 +1,4 @@
-"""Files that the command writes, whole or not at all; what was paid for is kept under some name."""
+"""Write files atomically; a model that was paid for is kept under some name."""
 
 import os
 import pickle
@@ -26,7 +26,7 @@ MODELS = (".skops", ".pkl")
 
 
 class OutputFile:
-    """Where something goes; everything that can fail early fails when this is made.
+    """A file to write; errors that can be found early are raised by the constructor.
 
     A release that cannot be written has cost its privacy loss for nothing.
 
@@ -68,7 +68,7 @@ class OutputFile:
             raise CommandError(f"{shown} cannot be written ({error.strerror}).") from None
 
     def write(self, content, cost=""):
-        """Write bytes or a text; the file has its name only when all of it is on the disk.
+        """Write bytes or a text atomically: the file gets its name when all of it is on disk.
 
         Parameters
         ----------
@@ -106,7 +106,7 @@ class OutputFile:
 
 
 def write_all(*writes):
-    """Call each function, also after others have raised a CommandError; then raise one of them all."""
+    """Call each function, also after a CommandError of another; then raise one error for all."""
     said = []
     try:
         for write in writes:
@@ -121,7 +121,7 @@ def write_all(*writes):
 
 
 def _elsewhere():
-    """Return folders for what cannot be written where it should be."""
+    """Return fallback folders for what cannot be written where it should be."""
     found = []
     for find in (os.getcwd, tempfile.gettempdir):
         with suppress(FileNotFoundError):  # it was removed, or there is none
@@ -130,7 +130,7 @@ def _elsewhere():
 
 
 def _unfinished(folder, content):
-    """Write a new file under a name of its own, and return its path; nothing is left of half a file."""
+    """Write a new file under a temporary name, and return its path; an incomplete file is removed."""
     made = os.path.join(folder, f"{UNFINISHED}{secrets.token_hex(8)}")
     try:
         with open(made, "xb") as stream:
@@ -145,7 +145,7 @@ def _unfinished(folder, content):
 
 
 def _written(folder, base, content, force=False):
-    """Write a file into a folder, and return its name: `base`, or a free one that begins like it."""
+    """Write a file into a folder, and return its name: `base`, or a free one that starts like it."""
     folder = os.path.realpath(folder)
     made = _unfinished(folder, content)
     try:
@@ -164,7 +164,7 @@ def _written(folder, base, content, force=False):
 
 
 def give_name(made, path):
-    """Give a whole file its name; FileExistsError if another file has it."""
+    """Give a complete file its name; FileExistsError if another file has it."""
     try:
         os.link(made, path)
     except FileExistsError:
@@ -176,7 +176,7 @@ def give_name(made, path):
 
 
 class ModelFile(OutputFile):
-    """Where a model goes, a .pkl or .skops; skops is asked for when this is made."""
+    """The file for a model, a .pkl or .skops; the constructor imports skops."""
 
     def __init__(self, path, force):
         super().__init__("--save", path, force, paid_for=True)
@@ -192,7 +192,7 @@ class ModelFile(OutputFile):
 
 
 class ReportFile(OutputFile):
-    """Where a privacy statement goes, in the form that its ending says."""
+    """The file for a privacy statement, in the format of its ending."""
 
     def __init__(self, option, path, force, paid_for=False):
         super().__init__(option, path, force, paid_for)
@@ -208,7 +208,7 @@ class ReportFile(OutputFile):
 
 
 class ExportFile(OutputFile):
-    """Where a model goes for programs without dpselect, in the form that its ending says."""
+    """The file for a model without dpselect, in the format of its ending."""
 
     def __init__(self, path, force):
         super().__init__("--output", path, force)
@@ -251,7 +251,7 @@ def ending_of(path, what, endings):
 
 
 def skops_io():
-    """Return the module of skops that reads and writes files, or say how to install it."""
+    """Return the module skops.io, or raise with instructions how to install it."""
     try:
         return import_module("skops.io")
     except ImportError:

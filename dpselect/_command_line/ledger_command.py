@@ -1,4 +1,4 @@
-"""``dpselect ledger``: what was spent on a data set, and what is left."""
+"""``dpselect ledger``: the spent and the remaining budget of a data set."""
 
 import math
 import os
@@ -19,7 +19,7 @@ def open_ledger(path, label=None):
 
 
 def create_ledger(path, epsilon, delta, persons=False, composition=None):
-    """Make a ledger, for records or for persons with all rows."""
+    """Create a ledger, for records or for persons with all rows."""
     if os.path.exists(path):
         raise CommandError(
             f"There is a file at {name_of(path)} already, and a budget that can change protects "
@@ -31,7 +31,7 @@ def create_ledger(path, epsilon, delta, persons=False, composition=None):
 
 @contextmanager
 def paid_by(ledger):
-    """Have a ledger, or nobody, pay for a release."""
+    """Charge a release to a ledger, or to none."""
     with ExitStack() as stack:
         try:
             if ledger is not None:
@@ -46,7 +46,7 @@ def paid_by(ledger):
 
 
 def spend(ledger, epsilon, delta, label, rows_per_person=None):
-    """Count a release that was made elsewhere: of the ledger's unit, or of rows of persons."""
+    """Charge a release that was made elsewhere: in the ledger's unit, or about rows of persons."""
     loss = PrivacyLoss(epsilon, delta, label=label, adjacency=ledger.adjacency)
     if rows_per_person is not None:
         if loss.adjacency.unit == "record":

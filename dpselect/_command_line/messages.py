@@ -1,4 +1,4 @@
-"""What the command says on the error stream: one sentence each, never with a cell's value."""
+"""Messages on the error stream: one sentence each, never with a cell's value."""
 
 import logging
 import sys
@@ -11,7 +11,7 @@ LOGGER = logging.getLogger("dpselect")
 
 
 class CommandError(Exception):
-    """A mistake that the person at the keyboard can fix; the text is one sentence."""
+    """A mistake that the user can fix; the text is one sentence."""
 
 
 def name_of(name, limit=60):
@@ -33,7 +33,7 @@ def name_of(name, limit=60):
 
 
 def columns_named(names, most=12):
-    """Return the names of columns, with the word before them.
+    """Return the names of columns, preceded by "column" or "columns".
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def columns_named(names, most=12):
 
 
 def printable(text):
-    """Return a text with everything that is not printable escaped, line breaks above all."""
+    """Return a text with unprintable characters escaped, line breaks included."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
@@ -63,14 +63,14 @@ def say_error(text):
 
 
 def say_note(text):
-    """Print something that the person should know, on the error stream to keep JSON clean."""
+    """Print a note for the user, on the error stream to keep JSON clean."""
     sys.stdout.flush()  # first what it is about, if somebody reads that
     print(f"note: {text}", file=sys.stderr)
 
 
 @contextmanager
 def warnings_as_notes():
-    """Print warnings as notes, one sentence each, for as long as this context lasts."""
+    """Print warnings as notes, one sentence each, inside the block."""
     with warnings.catch_warnings():
         # news for developers of other libraries does not concern who releases a model
         for category in (DeprecationWarning, PendingDeprecationWarning, FutureWarning):
@@ -82,7 +82,7 @@ def warnings_as_notes():
 
 
 class _Steps(logging.Handler):
-    """Prints what step begins, and how long after the command."""
+    """Log handler that prints the name and the start time of each step."""
 
     def emit(self, record):
         elapsed = record.relativeCreated / 1000
@@ -91,7 +91,7 @@ class _Steps(logging.Handler):
 
 @contextmanager
 def steps_on_a_terminal():
-    """Print the steps for as long as this context lasts, where a person looks on.
+    """Print the steps inside the block, if the error stream is a terminal.
 
     Not into a file, which would keep how long they took: that depends on the records.
     """

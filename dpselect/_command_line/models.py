@@ -1,4 +1,4 @@
-"""Models that the command reads back: of what it writes itself, and of nothing else."""
+"""Read models that the command has written, and nothing else."""
 
 import io
 import json
@@ -42,7 +42,7 @@ PROTOCOL = 2
 
 
 def load_model(path, trust_pickle=False):
-    """Return a model that the command has saved, or one of its kind from Python.
+    """Load a model that the command has saved, or one of the same classes saved from Python.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ def foreign_part(content):
 
 
 def _same(part, other):
-    """Tell whether two parts are equal, whatever numbers the parts in them have."""
+    """Return whether two parts are equal up to the numbers in them."""
     if isinstance(part, dict) and isinstance(other, dict):
         return (
             part is other
@@ -163,7 +163,7 @@ def _parts_of(part):
 
 
 def _check_attributes(content):
-    """Refuse attributes with which an object would change what numpy or Python do with it."""
+    """Refuse attributes that would change how numpy or Python treat an object."""
     if content["__loader__"] == "JsonNode" and json.loads(content["content"]) is None:
         return
     names = content["content"] if content["__loader__"] == "DictNode" else [""]

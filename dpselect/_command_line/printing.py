@@ -1,4 +1,4 @@
-"""What the command prints of a release: for people, or as JSON. Nothing else leaves it."""
+"""The output of the command for a release, as text or JSON; nothing else is printed."""
 
 import json
 import math
@@ -15,7 +15,7 @@ MOST_LINES = 30  # of a model; JSON has all
 
 
 def not_released(search):
-    """Return what the search saw and did not release, in words."""
+    """Return a sentence on what the search saw and did not release."""
     selection = [
         "the scores of the candidates",
         "the models that were trained on the splits",
@@ -64,7 +64,7 @@ def to_json(task, search, plan):
 
 
 def predictor(model):
-    """Return what predicts, of a search or of what `calibrated` made of one."""
+    """Return the predicting object: a search, or the result of `calibrated` on it."""
     model = model.estimator if isinstance(model, CalibratedModel) else model
     return getattr(model, "best_estimator_", model)
 
@@ -76,7 +76,7 @@ def parts(model):
 
 
 def figures(evaluation):
-    """Return an evaluation for JSON; None where nothing can be said."""
+    """Return an evaluation for JSON, with None for uninformative intervals."""
     found = {name: evaluation.metric(name) for name in evaluation.metrics}
     return {
         f"{evaluation.privacy_.adjacency.unit}s": evaluation.n_records,
@@ -95,12 +95,12 @@ def _encoder(encoder):
 
 
 def _plain(value):
-    """Return what numpy holds as JSON keeps it."""
+    """Convert numpy's types to JSON's."""
     return value.tolist() if isinstance(value, (np.ndarray, np.generic)) else str(value)
 
 
 def _coefficients(encoder, model):
-    """Return intercept and coefficients by class and feature; with one output there is one entry."""
+    """Return intercept and coefficients by class and feature; one entry for a single output."""
     if not hasattr(model, "coef_"):
         return {}
     names = ["intercept", *encoder.get_feature_names_out()]
@@ -110,7 +110,7 @@ def _coefficients(encoder, model):
 
 
 def _effects(pipeline):
-    """Return the unit, and by class what values add: of a number its bounds, the middle, a gap."""
+    """Return the unit, and by class the effect of each value: of a number at its bounds, middle, gap."""
     classes = np.asarray(getattr(pipeline[-1], "classes_", [None])).tolist()
     table = {}
     for target in classes[-1:] if len(classes) == 2 else classes:
@@ -133,7 +133,7 @@ def _value(value):
 
 
 def to_text(search):
-    """Return the release for people: parameters, coefficients, loss, what stays behind."""
+    """Return the release as text: parameters, coefficients, loss, and what is not released."""
     sections = {
         "Chosen parameters": _parameters(search),
         "Released model": _model_lines(search),
@@ -152,7 +152,7 @@ def _section(title, lines):
 
 
 def plan_text(plan):
-    """Return the plan for people."""
+    """Return the plan as text."""
     # the command chooses how to select, so other strategies are of no use here
     shown = plan.without_comparison() if isinstance(plan, SelectionPlan) else plan
     return _section("Plan, from public numbers alone", str(shown).splitlines())

@@ -1,4 +1,4 @@
-"""Files of records as data frames, checked against what is public about their columns.
+"""Read files of records as data frames, checked against public knowledge about their columns.
 
 The names in the header, the number of records and the schema are public; the cells are
 not, so no message of this module holds the value of a cell or the number of a record.
@@ -30,20 +30,20 @@ SEPARATORS = ",;\t|"
 
 @dataclass(frozen=True)
 class PersonColumn:
-    """Ids of the persons whose rows they are: as texts, without gaps."""
+    """The column of person ids: texts, without gaps."""
 
     name: str
 
 
 @dataclass(frozen=True)
 class KeptColumn:
-    """Cells that are copied as they are."""
+    """A column whose cells are copied unchanged."""
 
     name: str
 
 
 def read_schema(path):
-    """Return the PublicSchema in a file, or name all that is wrong in it."""
+    """Return the PublicSchema in a file, or list all mistakes in it."""
     try:
         return PublicSchema.from_json(path)
     except ValueError as error:
@@ -53,7 +53,7 @@ def read_schema(path):
 
 
 def read_header(path, separator=None):
-    """Return the names of the columns of a file; nothing else of it is read."""
+    """Return the column names of a file, and read nothing else of it."""
     with _errors(path):
         if _ending(path) in PARQUET:
             return list(_pyarrow().read_schema(path).names)
@@ -76,7 +76,7 @@ def read_header(path, separator=None):
 
 
 def read_table(path, columns, separator=None, drop=(), others="refused", few=FOLDS):
-    """Return a data frame of columns, in their order.
+    """Return the columns as a data frame, in order.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ def _refuse(shown, wrong):
 
 
 class _Cells:
-    """The cells of one column, parsed as they come, and what is wrong among them."""
+    """The cells of one column, parsed as they are read, and their mistakes."""
 
     def __init__(self, column):
         self.column, self.wrong = column, set()
@@ -229,7 +229,7 @@ def _read_text(path, separator, readers):
 
 
 def _separator(path, given):
-    """Return what separates columns: the candidate that the header has most of."""
+    """Return the separator of columns: the candidate that occurs most in the header."""
     if given is not None:
         return given
     with _text(path) as stream:
@@ -238,7 +238,7 @@ def _separator(path, given):
 
 
 def _ending(path):
-    """Return the ending of a path without that of its compression."""
+    """Return the ending of a path, before that of a compression."""
     inner = path.lower().removesuffix(_packing(path))
     known = TEXTS if _packing(path) else TEXTS + PARQUET
     ending = next((ending for ending in known if inner.endswith(ending)), None)
@@ -261,7 +261,7 @@ def _text(path):
 
 @contextmanager
 def _errors(path):
-    """Say what is wrong with a file in words that quote nothing of it."""
+    """Translate errors of reading a file, without quoting it."""
     shown = f"The file {name_of(path)}"
     try:
         yield

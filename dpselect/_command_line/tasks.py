@@ -1,4 +1,4 @@
-"""The search that the command runs for each task, from the schema and the options alone."""
+"""The search of the command for each task, from the schema and the options alone."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -23,7 +23,7 @@ BINS = 20
 
 @dataclass(frozen=True)
 class Task:
-    """What is to be fitted, decided by public numbers alone.
+    """A search to fit, determined by public numbers alone.
 
     Attributes
     ----------
@@ -52,11 +52,11 @@ class Task:
 
     @property
     def classes(self):
-        """list of str : Labels, or none."""
+        """list of str : Labels, or empty."""
         return list(map(str, self.target.categories)) if self.name == "classification" else []
 
     def plan(self, n_records):
-        """Return the plan of the search, or say which option breaks the guarantee."""
+        """Return the plan of the search, or name the option that breaks the guarantee."""
         row = {
             name: [str(c.categories[0])] if isinstance(c, CategoryColumn) else [float(c.low)]
             for name, c in self.schema.columns.items()
@@ -111,7 +111,7 @@ def make_task(schema, target, arguments):
 
 
 def check_person(name, columns):
-    """Return the column that says whose row it is, or None, or refuse one that is among others."""
+    """Return the column of person ids, or None, or refuse one with another role."""
     if name is None:
         return None
     if name in columns:
