@@ -1,4 +1,4 @@
-"""Audits: searches that try to break a claim.
+"""Audits: searches for violations of a claim.
 
 An audit finds a counterexample or finds none; it never proves a claim. Its random numbers choose
 what to try. They are not noise and protect nothing, so they come from numpy's ordinary

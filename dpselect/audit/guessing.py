@@ -1,4 +1,4 @@
-"""A game of guesses that refutes a claimed privacy loss with as few releases as it takes."""
+"""A guessing game that refutes a claimed privacy loss with few releases."""
 
 import math
 from collections.abc import Callable
@@ -24,7 +24,7 @@ SINGLE = 4
 
 @dataclass(frozen=True)
 class GuessingResult:
-    """How a game of guesses ended.
+    """The result of a guessing game.
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ def guessing_game(
 
 
 class _Rule:
-    """The statistic and the two thresholds that served best on releases of both data sets."""
+    """The statistic and the two thresholds with the most evidence on releases of both data sets."""
 
     def __init__(self, first, second, wrong):
         centres = np.median(first, axis=0), np.median(second, axis=0)
@@ -188,13 +188,13 @@ class _Rule:
         )
 
     def guess(self, release):
-        """Return 0 or 1, the data set, or None."""
+        """Return the guessed data set, 0 or 1, or None."""
         score = self.statistics(release[None])[0, self.best]
         return 0 if score > self.high else 1 if score < self.low else None
 
 
 def _thresholds(first, second, wrong):
-    """Return the evidence that two thresholds would have given, and them.
+    """Return the evidence of the best two thresholds, and these.
 
     Above the high one the first data set is guessed, and below the low one the second.
     """

@@ -1,4 +1,4 @@
-"""A lower bound on the privacy loss of anything that can be released often."""
+"""Lower bounds on the privacy loss of any repeatable release."""
 
 import math
 from collections.abc import Callable
@@ -24,7 +24,7 @@ MANTISSA_BITS = 53
 
 @dataclass(frozen=True)
 class EpsilonBound:
-    """What the releases show about the privacy loss.
+    """A lower bound on the privacy loss, with the evidence.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def epsilon_lower_bound(
     float_bits: bool = True,
     random_state: int | np.random.Generator | None = None,
 ) -> EpsilonBound:
-    """Bound the privacy loss of a release from below, by telling two data sets apart.
+    """Bound the privacy loss of a release from below, by distinguishing two data sets.
 
     A classifier learns from some releases which data set they come from. An event, "its answer
     exceeds a threshold", is chosen on others, and counted on the rest.
@@ -177,7 +177,7 @@ def _release(release, data):
 
 
 def _features(outputs, float_bits):
-    """Return the numbers, and how many bits and which exponent each of them takes."""
+    """Return the numbers, with the number of bits and the exponent of each."""
     if not float_bits:
         return outputs
     mantissas, exponents = np.frexp(outputs)
@@ -189,7 +189,7 @@ def _features(outputs, float_bits):
 
 
 def _best_event(answers, delta, error):
-    """Return the sign and the threshold whose bound is largest on these answers."""
+    """Return the sign and the threshold of the event with the largest bound."""
     best = (-math.inf, 1.0, 0.0)
     size = len(answers[0])
     for sign in (1.0, -1.0):

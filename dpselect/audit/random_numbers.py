@@ -1,10 +1,10 @@
-"""The random numbers of an audit, which choose what to try and protect nothing."""
+"""Random numbers of an audit, which protect nothing."""
 
 import numpy as np
 
 
 def numpy_generator(random_state):
-    """Return numpy's generator for a `random_state`, or refuse what is none."""
+    """Return numpy's generator for a `random_state`, or refuse an invalid one."""
     try:
         return np.random.default_rng(random_state)
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""Searches for neighbouring records that move a score, at fixed noise, by more than was claimed."""
+"""Search for neighbouring records that move a score, at fixed noise, by more than was claimed."""
 
 import math
 import numbers
@@ -25,7 +25,7 @@ DrawRecords: TypeAlias = Callable[[np.random.Generator, int], Any]
 
 @dataclass(frozen=True, eq=False)
 class ScoreChange:
-    """Two neighbouring data sets and how far apart their scores are.
+    """Two neighbouring data sets and the difference of their scores.
 
     Parameters
     ----------
@@ -294,7 +294,7 @@ def _score(score, fitted, records, persons):
 
 
 def _rows(records):
-    """Return the rows of persons, and for each of them its number."""
+    """Return the rows of persons, and the index of each row's person."""
     sizes = [len(table) for table in records[0]]
     return *map(np.concatenate, records), np.repeat(np.arange(len(sizes)), sizes)
 
@@ -326,7 +326,7 @@ class _Search:
         return records[0] if self.bare else records
 
     def draw(self, size):
-        """Draw records, of which few or many are different."""
+        """Draw records, of which few or many are distinct."""
         drawn = self.draw_records(self.rng, size)
         self.bare = not isinstance(drawn, tuple)
         drawn = _as_tuple(drawn)
@@ -345,7 +345,7 @@ class _Search:
         return tuple(array[order] for array in drawn)
 
     def up_to(self, size):
-        """Draw a number from 1 to `size`, small ones and large ones alike."""
+        """Draw a number from 1 to `size`, with small and large ones equally likely."""
         return min(size, int((size + 1) ** self.rng.random()))
 
     def score(self, records):
@@ -380,7 +380,7 @@ class _Search:
         return pair
 
     def walk(self):
-        """Return the pair where the score moves most on the way from one data set to another."""
+        """Return the pair with the largest change on a path from one data set to another."""
         start, goal = self.draw(self.n_samples), self.draw(self.n_samples)
 
         def after(n_replaced):
@@ -415,7 +415,7 @@ class _Search:
 
 
 def _check_counts(least, **counts):
-    """Return the counts as integers of Python, which do not overflow."""
+    """Return the counts as Python integers, which do not overflow."""
     return [
         check_number(
             name,
@@ -435,7 +435,7 @@ def _as_tuple(drawn):
 
 
 def _replaced(records, where, rows):
-    """Return a copy of `records` with `rows` at the places `where`."""
+    """Return a copy of `records` with `rows` at the indices `where`."""
     copies = tuple(array.copy() for array in records)
     for array, new in zip(copies, rows):
         array[where] = new
