@@ -1,1 +1,1 @@
-"""Validation, parameters, types and files: tools that know nothing of privacy."""
+"""Utilities without privacy logic: validation, parameters, types and files."""

@@ -1,11 +1,11 @@
-"""A fit that fails leaves nothing behind: neither half a model, nor a model without its loss."""
+"""Atomic fits: a failed fit restores the object."""
 
 from contextlib import contextmanager
 
 
 @contextmanager
 def all_or_nothing(estimator):
-    """Leave an object as it was before, if the block raises.
+    """Restore an object if the block raises.
 
     Attributes come one by one while a model is fitted. If the block ends between two of them, new
     coefficients would stand beside the loss of an older fit, or beside none.

@@ -1,4 +1,4 @@
-"""The check that numbers are finite: this library's own, which no setting of another one turns off.
+"""Check that numbers are finite, independently of scikit-learn's settings.
 
 scikit-learn's check is off under its setting ``assume_finite``, which an environment variable sets, too.
 One record with a gap would make all coefficients NaN, whatever the noise.
@@ -12,7 +12,7 @@ BLOCK = 1 << 16
 
 
 def check_finite(values, name, allow_nan=False):
-    """Refuse an array, or a sparse matrix, that holds NaN or infinity; of objects only NaN.
+    """Refuse an array or sparse matrix with NaN or infinity; in objects only NaN is looked for.
 
     The sum is finite where all numbers are, unless it overflows: only then each is looked at, block by
     block. So no array of booleans is made.

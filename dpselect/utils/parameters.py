@@ -1,4 +1,4 @@
-"""Parameters of estimators: the constructor, and what takes the place of other libraries' names."""
+"""Parameters of estimators: the constructor, and hints for names from other libraries."""
 
 import inspect
 import weakref
@@ -53,7 +53,7 @@ def _names(estimator_class):
 
 
 def counterpart(estimator_class, names):
-    """Return what to do in place of the first name that is none of a class's parameters, or "".
+    """Return what to use instead of the first name that is not a parameter of a class, or "".
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def counterpart(estimator_class, names):
 
 
 def with_values(estimator: T, /, **values: Any) -> T:
-    """Return an estimator that shares all attributes with another one, but for other `values` of some.
+    """Return an estimator that shares all attributes with another one, except some `values`.
 
     A clone would copy each parameter, and know nothing of what was released.
     """
@@ -92,7 +92,7 @@ def with_values(estimator: T, /, **values: Any) -> T:
 
 
 def keep_params(estimator: BaseEstimator) -> None:
-    """Keep the parameters of a fit that is over, whatever is set later."""
+    """Store the parameters of a finished fit, against later changes."""
     params = estimator.get_params(deep=False)
     kept = {name: _kept(value) for name, value in params.items() if name not in NOT_KEPT}
     vars(estimator)[KEPT] = kept
@@ -109,7 +109,7 @@ def _kept(value):
 
 
 def as_fitted(estimator: T) -> T:
-    """Return a released estimator with the parameters of its fit, if others have been set since."""
+    """Return a released estimator with the parameters of its fit, if they were changed since."""
     kept = getattr(estimator, "__dict__", {}).get(KEPT, {})
     if all(vars(estimator).get(name) is value for name, value in kept.items()):
         return estimator
@@ -117,7 +117,7 @@ def as_fitted(estimator: T) -> T:
 
 
 def reads_params_of_fit(method: Function) -> Function:
-    """Decorate a method of a fitted estimator: it goes by the parameters of the fit."""
+    """Decorate a method of a fitted estimator to use the parameters of the fit."""
 
     @wraps(method)
     def method_as_fitted(self, *args, **kwargs):
@@ -127,7 +127,7 @@ def reads_params_of_fit(method: Function) -> Function:
 
 
 def naming_counterparts(init):
-    """Return an `__init__` that tells what takes the place of another library's parameter."""
+    """Decorate `__init__` to name the counterpart of another library's parameter."""
 
     # (a __new__ would hide the signature of the class)
     @wraps(init)
@@ -141,7 +141,7 @@ def naming_counterparts(init):
 
 @dataclass_transform(eq_default=False)
 def with_parameters(kind: type[T]) -> type[T]:
-    """Return an estimator's class with the constructor that its annotated parameters make.
+    """Add a constructor for an estimator's annotated parameters to its class.
 
     As :func:`dataclasses.dataclass` does: parameters of the base class come first, and those behind
     ``_: KW_ONLY`` are given by name.

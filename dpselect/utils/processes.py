@@ -1,4 +1,4 @@
-"""What a process tells those that it starts, while it is true: open ledgers, strict mode.
+"""Share facts with child processes while they are true: open ledgers, strict mode.
 
 A process that is started anew (joblib's, spawned ones) shares no memory with the one that started
 it, and its environment stays as it was then. So a variable of the environment only names a file for
@@ -19,7 +19,7 @@ VARIABLE = "DPSELECT_PROCESSES"
 
 
 class Process:
-    """This process, among those from which it descends.
+    """This process, with its ancestors.
 
     Attributes
     ----------
@@ -38,7 +38,7 @@ class Process:
         os.environ[VARIABLE] = json.dumps([*self._ancestors, self._file])
 
     def tell(self, **facts):
-        """Let the processes that descend from this one know; None withdraws a fact."""
+        """Publish facts for descendants of this process; None withdraws a fact."""
         with self._lock:
             now = {name: fact for name, fact in (self._facts | facts).items() if fact is not None}
             if now == self._facts and not self._in_doubt:
@@ -66,12 +66,12 @@ class Process:
             raise
 
     def forget(self):
-        """Take the file away."""
+        """Remove the file."""
         with suppress(FileNotFoundError):
             os.unlink(self._file)
 
     def told(self, name):
-        """Return what the processes from which this one descends say now, as a list.
+        """Return the facts that the ancestors of this process publish now, as a list.
 
         Raises
         ------
@@ -99,7 +99,7 @@ class Process:
 
 
 def lock_that_forks_wait_for():
-    """Return a lock that no other thread holds when this process forks, so that the child's is free."""
+    """Return a lock that is free in a forked child, because the fork acquires it."""
     lock = threading.RLock()
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(
@@ -117,7 +117,7 @@ def _user():
 
 
 def _is_of_its_user(path):
-    """Tell whether a file was made by whom its name says, who alone could write it."""
+    """Return whether a file belongs to the user in its name, who alone could write it."""
     found = os.lstat(path)
     owner = os.path.basename(path).split("-")[1]
     return stat.S_ISREG(found.st_mode) and owner in ("", str(found.st_uid))
@@ -136,7 +136,7 @@ def _begin():
 
 
 def this_process():
-    """Return the Process that this is."""
+    """Return the Process of this process."""
     return _this
 
 

@@ -1,4 +1,4 @@
-"""Types of the public functions: what scikit-learn takes and gives, which has no types itself."""
+"""Type aliases of the public functions, for scikit-learn's untyped arguments."""
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,13 +17,13 @@ class HasShape(Protocol):
 
 
 class Splitter(Protocol):
-    """What gives training and test indices."""
+    """A splitter that yields training and test indices."""
 
     def split(self, *args: Any, **kwargs: Any) -> Iterable[Any]:
         """Return pairs of index arrays."""
 
     def get_n_splits(self, *args: Any, **kwargs: Any) -> int:
-        """Return their number."""
+        """Return the number of splits."""
 
 
 # rows, in every form that scikit-learn takes

@@ -1,4 +1,4 @@
-"""Checks of parameters, and errors of scikit-learn's validators without the records that they quote."""
+"""Validate parameters, and remove records from error messages of scikit-learn's validators."""
 
 import math
 import numbers
@@ -109,7 +109,7 @@ def number(**how):
 
 
 def size(**how):
-    """Return the check of a size that is more than 0, and whose square is a number of float64."""
+    """Return the check of a positive size whose square is representable in float64."""
     return number(
         low=SMALLEST_BOUND, low_included=True, high=1 / SMALLEST_BOUND, high_included=True, **how
     )
@@ -121,7 +121,7 @@ def interval(**how):
 
 
 def one_of(*choices, why):
-    """Return the check of a parameter that is one of several texts."""
+    """Return the check of a parameter that is one of several strings."""
     return partial(check_choice, choices=choices, why=why)
 
 
@@ -131,7 +131,7 @@ def flag(why):
 
 
 def unless(alternative, check):
-    """Return a check that lets one more value pass, such as None or "auto"."""
+    """Return a check that accepts one more value, such as None or "auto"."""
 
     def check_unless(name, value):
         same = value is None if alternative is None else isinstance(value, str) and value == alternative
@@ -142,7 +142,7 @@ def unless(alternative, check):
 
 
 def check_flag(name, value, *, why):
-    """Return `value` if it is True or False: texts such as "no" would count as True."""
+    """Return `value` if it is True or False; strings such as "no" would count as True."""
     if not isinstance(value, (bool, np.bool_)):
         raise TypeError(
             f"{name} must be True or False, not a {type(value).__name__}, because {why}; write one "
@@ -152,7 +152,7 @@ def check_flag(name, value, *, why):
 
 
 def check_callable(name, value, *, call):
-    """Refuse what cannot be called; `call` shows how it will be."""
+    """Refuse what cannot be called; `call` shows its signature."""
     if not callable(value):
         raise TypeError(
             f"{name} must be a function, not a {type(value).__name__}, because {call} will be "
@@ -161,7 +161,7 @@ def check_callable(name, value, *, call):
 
 
 def check_estimator(value):
-    """Refuse an `estimator` that is none, or a class."""
+    """Refuse an `estimator` that is a class, or not an estimator."""
     if isinstance(value, type) or not (hasattr(value, "get_params") and hasattr(value, "fit")):
         kind = value if isinstance(value, type) else type(value)
         given = "the class" if value is kind else "an object of class"
@@ -172,7 +172,7 @@ def check_estimator(value):
 
 
 def check_n_jobs(value):
-    """Refuse a number of jobs that joblib cannot have; None passes."""
+    """Refuse a number of jobs that joblib does not support; None passes."""
     if value is None:
         return
     check_number(
@@ -201,7 +201,7 @@ def _refuse(name, value, choices, why):
 
 
 def check_member(name, value, members, *, why):
-    """Return the place of `value` among `members`, of any type with a hash; the error lists them."""
+    """Return the index of `value` among `members`, of any hashable type; the error lists them."""
     try:
         places = {member: i for i, member in enumerate(members)}
         return places[value]
@@ -211,7 +211,7 @@ def check_member(name, value, members, *, why):
 
 
 def refuse_fit_params(owner, params, instead="leave it out"):
-    """Refuse what `fit` was given beside X and y."""
+    """Refuse parameters of `fit` other than X and y."""
     if params:
         raise TypeError(
             f"{type(owner).__name__}.fit got {', '.join(sorted(params))}, which may change how far one "
@@ -255,7 +255,7 @@ GAPS = "Input X contains NaN"
 
 
 def unquoted(check, *args, what="X", **kwargs):
-    """Call a validator, and leave out of its errors what may be records.
+    """Call a validator, and remove from its errors what may quote records.
 
     Parameters
     ----------
@@ -334,7 +334,7 @@ def _without_records(said, what, kind):
 
 
 def imported_pandas(what, instead):
-    """Return pandas, or say how to install it, or what to do without it."""
+    """Return pandas, or raise with instructions how to install it, or an alternative."""
     try:
         import pandas
     except ImportError:
