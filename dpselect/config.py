@@ -1,4 +1,4 @@
-"""The library's settings, one set a thread, with the functions that scikit-learn has for its own.
+"""Settings of the library, by thread, with functions named as scikit-learn's.
 
 A thread that has set nothing itself is as strict as any thread is: leaks of a worker are leaks of
 whoever sent it. The same holds for processes.
@@ -20,7 +20,7 @@ from .utils.processes import lock_that_forks_wait_for, this_process
 
 
 class _Settings:
-    """What a thread has set: None where it has set nothing."""
+    """The settings of a thread; None where it has set nothing."""
 
     def __init__(self):
         self.strict = None
@@ -83,7 +83,7 @@ def get_config() -> dict[str, bool]:
 
 
 def set_config(*, strict: bool | None = None) -> None:
-    """Change settings for good: of this thread, and of all that set nothing themselves.
+    """Change settings permanently, in this thread and in all that have none of their own.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ def set_config(*, strict: bool | None = None) -> None:
 
 @contextmanager
 def config_context(*, strict: bool | None = None) -> Iterator[None]:
-    """Change settings for as long as a ``with`` block lasts, as `set_config` does.
+    """Change settings inside of a ``with`` block, as `set_config` does.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ record may have.
 
 @contextmanager
 def carried_config(strict):
-    """Be strict where this thread has set nothing else, if what is fitted comes from a strict one."""
+    """Use the strict mode in which an estimator was sent, unless this thread has set its own."""
     settings = _settings()
     before, settings.carried = settings.carried, strict
     try:
@@ -157,7 +157,7 @@ def carried_config(strict):
 
 @contextmanager
 def usual_settings():
-    """Let numpy and scikit-learn treat records as they do where nobody has set them otherwise.
+    """Use the default settings of numpy and scikit-learn inside of the block.
 
     Models and steps of scikit-learn check what they are given by its own functions, which its settings
     turn off. An error or a warning of numpy would tell that some record is so large.
@@ -168,7 +168,7 @@ def usual_settings():
 
 
 def with_config(function):
-    """Return `function` such that it has the settings of now in every thread and process.
+    """Return `function` with the current settings in every thread and process.
 
     Those of numpy and scikit-learn are the usual ones there.
 
@@ -190,7 +190,7 @@ def _call(config, function, *args, **kwargs):
 
 
 def is_called_by(module, code):
-    """Tell whether a function of a module, or of one below it, waits for the first call of `code`."""
+    """Return whether a function of a module, or of one below it, waits for the first call of `code`."""
     frame, calls = inspect.currentframe().f_back, 0
     while frame is not None and not f"{frame.f_globals.get('__name__')}.".startswith(f"{module}."):
         frame, calls = frame.f_back, calls + (frame.f_code is code)
@@ -198,7 +198,7 @@ def is_called_by(module, code):
 
 
 def warn_caller(message, category):
-    """Warn, and point to the line outside of this library that led here; in strict mode, raise.
+    """Warn, at the line outside of this library that caused it; in strict mode, raise.
 
     Parameters
     ----------

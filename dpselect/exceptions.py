@@ -1,4 +1,4 @@
-"""Warnings and errors that name what would break, or has weakened, a guarantee."""
+"""Warnings and errors about guarantees that would break, or were weakened."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Private models of other libraries, declared once: their own accounts, in this library's terms."""
+"""Wrap private models of other libraries, whose privacy is accounted for by those libraries."""
 
 import math
 import sys
@@ -57,7 +57,7 @@ SEEDS = "random_state"
 
 
 def _inner_has(*names):
-    """Is one of the methods there on the fitted model or, before, on the given one?"""
+    """Return whether the fitted model, or the given one before, has one of the methods."""
 
     def check(self):
         inner = vars(self).get("estimator_", self.estimator)
@@ -225,7 +225,7 @@ class PrivateModel(ReleaseMixin, MetaEstimatorMixin, BaseEstimator):
         self.random_state = random_state
 
     def fit(self, X: MatrixLike, y: npt.ArrayLike | None = None, **fit_params: Any) -> Self:
-        """Let the model train, with its share of epsilon and delta.
+        """Fit the model, with its part of epsilon and delta.
 
         Parameters
         ----------
@@ -274,7 +274,7 @@ class PrivateModel(ReleaseMixin, MetaEstimatorMixin, BaseEstimator):
         return self
 
     def declared_loss(self, epsilon: float | None = None) -> PrivacyLoss:
-        """State what a fit with these parameters spends, or refuse them; no record is needed.
+        """Return the loss of a fit with these parameters, or refuse them; no record is needed.
 
         Parameters
         ----------
@@ -311,12 +311,12 @@ class PrivateModel(ReleaseMixin, MetaEstimatorMixin, BaseEstimator):
 
     @property
     def account(self) -> str:
-        """str : The model, and by whose account it is private."""
+        """str : The model, and the library whose account states its privacy."""
         model = _in_pipelines(self.estimator)[0]
         return f"{type(model).__name__}, by the account of {_author(model)}"
 
     def _share(self, epsilon):
-        """Return the epsilon and delta that the model is given: theorem 1 of the page."""
+        """Return the epsilon and delta for the model: theorem 1 of the page."""
         delta = float(self.delta)
         if not self._is_converted() or epsilon == math.inf:
             return epsilon, delta
@@ -460,7 +460,7 @@ class PrivateModel(ReleaseMixin, MetaEstimatorMixin, BaseEstimator):
         return X, y
 
     def _refuse_gaps(self, X):
-        """Refuse numbers that are not finite, unless the model says that it takes gaps.
+        """Refuse NaN and infinity, unless the model is declared to take gaps.
 
         Its account need not hold for them. What lists and texts hold, the model itself checks.
         """
@@ -501,7 +501,7 @@ class PrivateModel(ReleaseMixin, MetaEstimatorMixin, BaseEstimator):
         return X, y if y is None else np.concatenate([y, np.asarray(labels)])
 
     def _quietly(self, name, method, *args):
-        """Call the model: what it says may tell of records, and what it says of privacy ends it."""
+        """Call the model with output and errors suppressed; its privacy warnings are raised."""
         leaks, failed, seeded = [], None, is_seeded(self.random_state)
 
         def hear(message, category, *args, **kwargs):
@@ -543,7 +543,7 @@ class PrivateModel(ReleaseMixin, MetaEstimatorMixin, BaseEstimator):
 
     @_inner_has("predict")
     def predict(self, X: MatrixLike) -> Array:
-        """Return what the model predicts.
+        """Return the predictions of the model.
 
         Parameters
         ----------
@@ -571,7 +571,7 @@ class PrivateModel(ReleaseMixin, MetaEstimatorMixin, BaseEstimator):
 
     @_inner_has("predict_proba", "decision_function")
     def decision_function(self, X: MatrixLike) -> FloatArray:
-        """Return confidence scores, of which scores of margins such as "brier" are computed.
+        """Return confidence scores, which scores of margins such as "brier" use.
 
         Parameters
         ----------
@@ -615,19 +615,19 @@ class PrivateModel(ReleaseMixin, MetaEstimatorMixin, BaseEstimator):
 
     @property
     def default_scoring(self) -> str:
-        """str : What a search without `scoring` compares classifiers by."""
+        """str : Score by which a search without `scoring` compares classifiers."""
         if is_classifier(self.estimator) and hasattr(self, "decision_function"):
             return "brier"
         raise AttributeError(f"{type(self.estimator).__name__} has no default_scoring.")
 
     @property
     def n_features_in_(self) -> int:
-        """int : Of the fitted model."""
+        """int : Number of features of the fitted model."""
         return self._of_fitted("n_features_in_")
 
     @property
     def feature_names_in_(self) -> Array:
-        """ndarray of str : Of the fitted model."""
+        """ndarray of str : Feature names of the fitted model."""
         return self._of_fitted("feature_names_in_")
 
     def _of_fitted(self, name):
@@ -654,7 +654,7 @@ def _seeds(params):
 
 
 def _forget_seeds(fitted):
-    """Take the seeds out of a fitted model and all models in it: each would draw its noise again."""
+    """Remove the seeds from a fitted model and all models in it, which would reproduce its noise."""
     waiting, seen = [fitted], set()
     while waiting:
         part = waiting.pop()
@@ -676,7 +676,7 @@ def _forget_seeds(fitted):
 
 
 def _in_pipelines(estimator):
-    """Return the model at the end of Pipelines, and what the names of its parameters start with."""
+    """Return the model at the end of Pipelines, and the prefix of its parameters."""
     prefix = ""
     while isinstance(estimator, Pipeline):
         name, estimator = estimator.steps[-1]
@@ -685,7 +685,7 @@ def _in_pipelines(estimator):
 
 
 def _author(estimator):
-    """Return the library that a model comes from, with its version."""
+    """Return the library of a model, with its version."""
     name = type(estimator).__module__.partition(".")[0]
     version = getattr(sys.modules.get(name), "__version__", None)
     return f"{name} {version}" if isinstance(version, str) else "its author"

@@ -1,4 +1,4 @@
-"""The steps before a model, and the rows that they give: lazily, where rows are not in memory.
+"""The steps before a model, and the rows that they return: lazily, where rows are not in memory.
 
 Every step but a private one treats each row by itself, with parameters that do not depend on the
 data (:func:`~dpselect.preprocessing.check_pipeline_privacy`). So it is fitted on a dummy row of the
@@ -40,7 +40,7 @@ NO_DUMMY = (
 
 @dataclass(frozen=True)
 class PublicRows:
-    """What is public of a table: dummy rows, and the form that they were made of.
+    """The public part of a table: dummy rows, and the form that they were made of.
 
     `dummies` are tables of one row each. One is enough; there are more for steps that do not take the
     first. `form` is that of the table that the first step sees.
@@ -55,7 +55,7 @@ class PublicRows:
 
 
 def public_rows(X, *steps):
-    """Return what is public of a table as the first step of each of the Pipelines sees it.
+    """Return the public part of a table as the first step of each of the Pipelines sees it.
 
     It may be a plan's example.
     """
@@ -65,7 +65,7 @@ def public_rows(X, *steps):
 
 
 def fit(steps, public):
-    """Fit steps that learn nothing on a dummy row, and return the PublicRows that they give."""
+    """Fit steps that learn nothing on a dummy row, and return the PublicRows of their output."""
     # (in one process: what is done to dummies is noted, and spends nothing)
     with _unknown_categories_ignored(steps), parallel_config(backend="sequential"):
         given = public.dummies
@@ -90,7 +90,7 @@ def fit(steps, public):
 
 
 def transform(steps, X, public, stored=False):
-    """Return the rows that fitted steps give for X, in its public form; lazy if X is.
+    """Return the output of fitted steps for X, in its public form; lazy if X is.
 
     So they are if they are many, unless they are to be `stored`.
     """
@@ -144,7 +144,7 @@ def _twice(dummy):
 
 
 def _fit_transform(steps, dummy):
-    """Fit steps one by one: what comes later shall see names as they are released."""
+    """Fit steps one by one, so that later ones see the released names of columns."""
     if isinstance(steps, Pipeline):
         for _, step in steps.steps:
             if step is not None and step != "passthrough":
@@ -163,7 +163,7 @@ def _fit_transform(steps, dummy):
 
 
 def _single_parts(steps):
-    """Return the parts by their paths, and where a ColumnTransformer has fitted a clone, that."""
+    """Return the parts by path, with the fitted clones of a ColumnTransformer."""
     found = {}
     map_parts(steps, lambda path, part: found.update({path: part}) or part)
     return found
@@ -171,7 +171,7 @@ def _single_parts(steps):
 
 @contextmanager
 def _replaced(steps, before, after):
-    """Put `before` in the place of parts, by their paths, and `after` when all is done."""
+    """Replace parts by `before`, by path, and by `after` when the block ends."""
     map_parts(steps, lambda path, part: before.get(path, part))
     try:
         yield
@@ -180,7 +180,7 @@ def _replaced(steps, before, after):
 
 
 def _on_dummy(function, dummy):
-    """Return ``function(dummy)``; unlike those on records, errors may quote what they say."""
+    """Return ``function(dummy)``; errors about dummy rows may quote them."""
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
@@ -197,7 +197,7 @@ def _on_dummy(function, dummy):
 
 @contextmanager
 def _unknown_categories_ignored(steps):
-    """Let encoders take a dummy row, whose values may be none of their categories."""
+    """Make encoders accept a dummy row, whose values may not be among their categories."""
     strict = {}
 
     def relax(path, part):
@@ -233,7 +233,7 @@ def _below(function, start, path, part):
 
 
 def _keep_integer_categories(kept, path, part):
-    """Let an encoder store integers as its parameter has them, although the dummy row is of floats.
+    """Make an encoder store integers as in its parameter, although the dummy row has floats.
 
     Names of columns are made of categories. Encoders that are changed are added to `kept`.
     """
@@ -247,7 +247,7 @@ def _keep_integer_categories(kept, path, part):
 
 
 def _keep_integer_statistics(path, part):
-    """Let an imputer store integers: one that was fitted on floats takes no integers."""
+    """Make an imputer store integers: one fitted on floats refuses integers."""
     if isinstance(part, SimpleImputer) and hasattr(part, "statistics_"):
         integers = np.ones((1, part.n_features_in_), dtype=np.int64)
         try:
@@ -265,7 +265,7 @@ def _keep_integer_statistics(path, part):
 
 
 def quietly(function, *args):
-    """Call a method of a step on records, silence its warnings, and take the records out of its errors.
+    """Call a method of a step on records, without its warnings, and without records in its errors.
 
     Of messages only those on columns, and on missing and infinite values, are kept: they quote nothing.
     """

@@ -273,7 +273,7 @@ class DistributedRows(RowSource):
         return [8 * length * width for length in self.lengths]
 
     def _with(self, parts, lengths, tails, groups=None):
-        """Return rows from tasks that computed chunks of arrays, with as many rows as these."""
+        """Return rows for each array of the tasks' tuples, the first with the columns of these rows."""
         first = DistributedRows(
             parts, lengths, self.shape[1:], self.names, self.dtype, Reading(0), groups
         )

@@ -53,7 +53,7 @@ def gradient_change_l1(r, g, s, Y, B):
 
 
 def _opposition(share):
-    """Return H: the squared distance of two unit gradients of l1 norm 1 / share, for one sign."""
+    """Return H, the largest squared distance of unit gradients of l1 norm 1 / share, for one sign."""
     if share >= 0.5:
         return 2.0
     if share >= (3 - math.sqrt(5)) / 4:
