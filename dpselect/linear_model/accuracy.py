@@ -26,7 +26,7 @@ from .design import design_and_targets
 from .problems import mean_losses
 from .solver import minimise
 
-# columns whose risks are computed in one pass
+# number of columns whose risks are computed in one pass
 CHUNK = 64
 
 
@@ -52,7 +52,7 @@ class LinearAccuracy(AccuracyForm):
             )
         self.problem, self.alpha = model.problem(), float(model.alpha)
         self.loss, self.radius = self.problem.loss, self.problem.radius
-        # about what the penalty counts from: within it every minimiser lies
+        # radius about the penalty's origin of a ball that contains every minimiser
         L, pull = self.loss.lipschitz, self.problem.pull
         self.ball = min(L * self.radius / self.alpha, math.sqrt(pull / self.alpha))
 
@@ -81,7 +81,7 @@ class LinearAccuracy(AccuracyForm):
         s, d, alpha = calibration.scales, calibration.dimension, self.alpha
         curvature = self.loss.curvature * self.radius**2
         objective, expected = self.model.perturbation == "objective", failure_probability is None
-        # the noise that matters gets nearly all of the probability
+        # give nearly all of the failure probability to the dominant noise
         shares = (
             [None, None]
             if expected
@@ -96,7 +96,7 @@ class LinearAccuracy(AccuracyForm):
         longest = norm_bound(self.loss, s, self.radius, length, 0.0, o) + o
         gradient = s.linear_scale * length + (s.mu - alpha) * longest + s.tau
         h = (curvature / d if expected and not objective else curvature) + alpha
-        # what is rounded has no random direction
+        # rounding has no random direction, so it meets the largest curvature
         steepened = math.sqrt(h) * added + math.sqrt(curvature + alpha) * s.rounding
         added += s.rounding
         return float(gradient**2 / (2 * alpha) + gradient * added + steepened**2 / 2)
@@ -187,7 +187,7 @@ class LinearReduction(Reduction):
             w = release(w, s.output_scale * noise[1], s.step)
         else:
             w = self.put_noise_on(self.minimiser, epsilon)
-        # every minimiser lies in the public ball, and the sensitivities count on it
+        # project on the public ball, which contains every minimiser; the sensitivities assume it
         lengths = np.linalg.norm(w - self.origin, axis=1, keepdims=True)
         share = self.form.ball / np.maximum(lengths, self.form.ball)
         return w * share + (1 - share) * self.origin

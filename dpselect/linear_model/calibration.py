@@ -20,11 +20,11 @@ from ..noise.grid import NO_GRID
 from .losses import LogisticLoss, PseudoHuberLoss, WeightedLoss
 from .tolerance import HARMLESS, attainable, check_steps, harmless_scale, longest, tightened
 
-# Share of epsilon that objective perturbation spends on hiding the solver's residual.
+# Fraction of epsilon that objective perturbation spends on hiding the solver's residual.
 RESIDUAL_SHARE = 1e-3
-# The most of it, where the noise that hides the residual is the longer one.
+# Its upper bound, for a residual that needs longer noise than the objective.
 MOST_RESIDUAL_SHARE = 0.05
-# Derivatives for which the curvature of the pseudo-Huber loss is looked at, in units of the largest.
+# Grid of derivatives for the curvature of the pseudo-Huber loss, in units of the largest one.
 DERIVATIVES = np.linspace(0.0, 1.0, 2**13 + 1)
 
 
@@ -163,7 +163,7 @@ def calibrate(
         moved = minimiser_sensitivity(loss, R, n, mu, tau)
     else:
         rank = largest_rank(d) if persons else None
-        # independent Laplace variables are as long as spherical noise of a smaller scale
+        # independent Laplace variables are shorter than spherical noise of the same scale
         alike = 1.0 if noise_radius is None else math.sqrt(2 / (d + 1))
 
         def noise(share):
@@ -179,7 +179,7 @@ def calibrate(
         share = RESIDUAL_SHARE
         mu, linear_scale, t, goal, tau, moved, harmless = noise(share)
         if moved > harmless * (1 + 1e-9):
-            # both kinds of noise together cost the least
+            # this fraction minimises the cost of both noises together
             length = HARMLESS * moved / max(harmless, math.ulp(0.0))
             share = min((length * share) ** (2 / 3), MOST_RESIDUAL_SHARE)
             mu, linear_scale, t, goal, tau, moved, _ = noise(share)
@@ -235,7 +235,7 @@ def noise_epsilon(loss, n, R, mu, epsilon, rank=None):
         kappa, loss = loss.largest_weight * kappa, loss.loss
     r = rank or 1
     kappa, epsilon = kappa / r, epsilon / r
-    if type(loss) is PseudoHuberLoss:  # a subclass may curve elsewhere
+    if type(loss) is PseudoHuberLoss:  # exact type: a subclass may have another curvature
         return r * _pseudo_huber_epsilon(loss, kappa, epsilon, rank is not None)
     if type(loss) is LogisticLoss:
         return r * _logistic_epsilon(kappa, epsilon, mu)
@@ -248,7 +248,7 @@ def _logistic_epsilon(kappa, epsilon, mu):
         return epsilon
     low, high = epsilon / 2, epsilon
     if _logistic_excess(low, kappa, epsilon) > 0:
-        # not reached when mu includes Delta; kept so that the function is right for any mu
+        # never true if mu includes Delta, but the function should be right for any mu
         low = 0.0
         if math.log1p(kappa / 4) >= epsilon:
             raise ValueError(
@@ -256,7 +256,7 @@ def _logistic_epsilon(kappa, epsilon, mu):
                 "add extra_regularisation to it."
             )
     root = brentq(_logistic_excess, low, high, args=(kappa, epsilon), xtol=1e-13 * epsilon)
-    # the root is found from either side: step back until the condition holds
+    # the root may be off to either side: step back until the condition holds
     while _logistic_excess(root, kappa, epsilon) > 0:
         root *= 1 - 1e-12
     return root
@@ -333,7 +333,7 @@ def added_share(loss, perturbation, squared_length, dimension, radius):
 def larger_alpha(alpha, share):
     """Return the least alpha, from the given one on, at which the decreasing `share` is at most 1."""
     share = lru_cache(share)
-    # it falls with the cube at least, but for the extra regularisation
+    # up to the extra regularisation, it decreases at least like alpha ** -3
     low, high = alpha, alpha * share(alpha) ** (1 / 3)
     while share(high) > 1:
         low, high = high, 2 * high

@@ -24,7 +24,8 @@ from .ridge import DPRidge
 from .ridge.ridge_noise import symmetric
 from .ridge.sums import clipped_rows
 
-# what the constant counts in the matrices: it is known best, and less of it leaves less noise to others
+# weight of the constant in the matrices: it is estimated best, and a small weight leaves less noise to
+# others
 CONSTANT_WEIGHT = 0.3
 
 

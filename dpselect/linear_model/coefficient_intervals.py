@@ -13,13 +13,13 @@ from ..utils.validation import check_number, imported_pandas
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-# simulated errors of the coefficients, of which quantiles are taken
+# number of simulated errors of the coefficients
 DRAWS = 1000
-# numbers of the matrices that are inverted at once
+# numbers in the matrices that are inverted at once
 IN_MEMORY = 2**20
-# in standard deviations of its noise, the least curvature of which an inverse is taken
+# smallest curvature that is inverted, in standard deviations of its noise
 FEWEST_DEVIATIONS = 1.5
-# columns that are named where nothing can be said
+# number of columns that a hint names
 NAMED = 3
 
 
@@ -112,7 +112,7 @@ class CoefficientIntervals:
             why="it is the probability of an interval",
             instead="write a number such as 0.95",
         )
-        # signs do not matter to the law of the errors
+        # the distribution of the errors is symmetric, so signs do not matter
         reach = np.quantile(np.abs(self.errors), level, axis=0)
         return ConfidenceInterval(self.coef - reach, self.coef + reach)
 
@@ -183,7 +183,7 @@ def intervals_of(fits, matrices, deviation, loss):
 
 def least_curvature(fit, deviation):
     """Return the least eigenvalue that can be distinguished from noise of that deviation."""
-    # about the largest eigenvalue of a matrix of such entries
+    # approximately the largest eigenvalue of a random matrix with such entries
     return FEWEST_DEVIATIONS * fit.bounds[0] * deviation * math.sqrt(2 * len(fit.w))
 
 
@@ -203,7 +203,7 @@ def _errors(fit, curvature, gradients, deviation):
     for start in range(0, DRAWS, at_once):
         part = slice(start, min(start + at_once, DRAWS))
         size = part.stop - part.start
-        # what else the noise of the matrices could have been
+        # simulate other draws of the matrices' noise
         M, B = (
             matrix + bound * deviation * _noise(generator, size, d) / weighted
             for matrix, bound in zip((curvature, gradients), fit.bounds)
@@ -216,7 +216,7 @@ def _errors(fit, curvature, gradients, deviation):
         added[part] = result - away
     told = fit.scale * sampled, fit.scale * added
     variances = [each.var(axis=0) for each in told]
-    with np.errstate(invalid="ignore"):  # of a column without any error, if nothing is private
+    with np.errstate(invalid="ignore"):  # 0 / 0 for a column without errors, at epsilon=inf
         return coef, sum(told), variances[1] / sum(variances), ()
 
 

@@ -38,7 +38,7 @@ from ..utils.validation import check_epsilon, check_number
 from .coefficient_fits import check_asked_as_fitted, check_model, fits_of
 from .coefficient_intervals import CoefficientIntervals, intervals_of, least_curvature, upper
 
-# one replaced record takes two matrices of length 1 of each class away and adds two others
+# replacing a record removes two matrices of norm 1 per class, and adds two others
 SENSITIVITY = 2.0
 
 
@@ -161,7 +161,8 @@ def coef_interval(
     with spending(plan, plan.loss):
         if steps is not None:
             X = _seen_by_the_model(X, steps, model)
-        # with the columns of the fit: others would make longer rows than the noise is for
+        # refuse other columns than those of the fit, whose rows might exceed the norm that calibrates
+        # the noise
         X = numeric_rows(model, X, **model.reads, reset=False)
         if sample_weight is not None:
             sample_weight = check_weights(sample_weight, X)
@@ -177,7 +178,7 @@ def _parts(model):
     steps = Pipeline(steps)
     try:
         names = tuple(steps.get_feature_names_out())
-    except (AttributeError, ValueError):  # a step of which no names are known
+    except (AttributeError, ValueError):  # the step does not support feature names
         names = None
     return steps, model, names
 
@@ -185,7 +186,7 @@ def _parts(model):
 def _seen_by_the_model(X, steps, model):
     """Return rows after the steps, each computed from its own record, without changing column types."""
     X = as_lazy(X)
-    if not isinstance(steps[0], TableEncoder):  # which takes each cell by itself
+    if not isinstance(steps[0], TableEncoder):  # it parses each cell independently
         X = read_form(X).convert(X)
     if is_lazy(X):
         return map_rows(partial(quietly, steps.transform), X, (model.n_features_in_,))
@@ -218,7 +219,7 @@ class IntervalPlan:
     def deviation(self, m):
         """Return the standard deviation of an entry of the matrices, relative to its bound."""
         K, d = len(self.fits), len(self.fits[0].w)
-        # of an entry of spherical noise in so many dimensions
+        # standard deviation of one entry of spherical noise in this dimension
         return self.scale(m)[1] * math.sqrt(K * d * (d + 1) + 1)
 
     def check_size(self, m):

@@ -24,7 +24,7 @@ from ..rows import (
 from .weights import weights_of
 
 TINY = 2.0**-300
-# of so many entries a clipped copy costs less than factors and a constant in each product
+# up to so many entries, a clipped copy is cheaper than factors and a constant in each product
 FEW_ENTRIES = 1 << 15
 
 
@@ -38,10 +38,10 @@ class Rows:
     def __init__(self, X, factor, constant, weight=None):
         smallest = factor.min(initial=1.0)
         if smallest < TINY:
-            # products with such a row would overflow before the factor brings them back
+            # products with such a row would overflow before they are multiplied by the factor
             X, factor = on_each_row(np.multiply, X, factor), np.ones_like(factor)
         self.X, self.factor, self.constant, self.weight = X, factor, constant, weight
-        # most people bound their rows beforehand
+        # often no row needs clipping, and products can skip the factors
         self.clipped, self.dense = smallest < 1.0, not sparse.issparse(X)
 
     def dot(self, W):
@@ -56,7 +56,7 @@ class Rows:
     def adjoint_dot(self, G):
         """Return A.T @ G, shape (d, k), for G of shape (b, k)."""
         G_head = self.factor * G if self.clipped else G
-        # of dense rows the product is faster this way round
+        # for dense rows the product is faster in this order
         head = (G_head.T @ self.X).T if self.dense else transposed(self.X) @ G_head
         if self.constant is None:
             return head
@@ -117,7 +117,7 @@ class Design:
         self.bounds = {norm: bound for norm, bound in norms.items() if bound < math.inf}
         self.clip = partial(_clip_factor, bounds=self.bounds)
         X = canonical(X)
-        # rows that are read in each pass are clipped in each: nothing says that they are the same ones
+        # sources that are read in each pass need not yield identical rows, so clip them in each pass
         in_memory = not is_lazy(X) or X.in_memory
         factor = None if not in_memory else block_map(self.clip, X, n_jobs=n_jobs, beside=1)
         # the l1 norm bounds the l2 norm
@@ -267,7 +267,7 @@ def _signs(y, positive):
 
 
 def _squares(entries, factor):
-    # (the other way round, what is scaled down later might overflow)
+    # scale before squaring, which might overflow
     return (factor * entries) ** 2
 
 
@@ -282,20 +282,20 @@ def _factor_to(block, norm, bound):
     with np.errstate(over="ignore"):
         norms = row_norms(block, norm)
     huge, unit = np.isinf(norms[:, 0]), np.ones_like(norms)
-    if huge.any():  # too large to be squared, or added: their norm may be no double
+    if huge.any():  # squares or sums overflow, so the norm must be computed in other units
         unit[huge] = _largest(block[huge])
-        if np.isinf(unit).any():  # entries of a sparse row that are stored twice are added
+        if np.isinf(unit).any():  # duplicate entries of a sparse row add up, and may overflow
             raise ValueError(
                 "Input X contains infinity: entries of a sparse matrix that are stored more than "
                 "once add up to it; call sum_duplicates() and bound the columns first."
             )
         norms[huge] = row_norms(on_each_row(np.divide, block[huge], unit[huge]), norm)
-    # the small shrinkage keeps the rounded norm of a clipped row from exceeding the bound
+    # the small shrinkage keeps the norm within the bound despite rounding
     shrinkage = 1 - max(2.0**-45, (block.shape[1] + 8) * 2.0**-52)
-    # short rows are not clipped, and no warning may tell of them
+    # a warning about short rows, which need no factor, would disclose them
     with np.errstate(divide="ignore", over="ignore"):
         factor = bound / norms * shrinkage / unit
-    # of a huge row it may be subnormal, with fewer digits than the shrinkage covers
+    # for a huge row the factor may be subnormal, with fewer digits than the shrinkage covers
     return np.nextafter(factor, 0.0)
 
 

@@ -21,7 +21,7 @@ from .calibration import (
 from .losses import LogisticLoss, MarginLoss, PseudoHuberLoss, WeightedLoss
 from .tolerance import check_steps, harmless_scale, tightened
 
-# ends of the parts of the range of slopes, each with a charge for curvature of its own
+# ends of the parts of the range of slopes, each with its own cost of curvature
 SLOPES = tuple(i / 8 for i in range(9))
 
 
@@ -96,11 +96,11 @@ def gaussian_event(
         return GaussianEvent(gaussian_mu(epsilon, delta))
     n, R, K, main = n_samples, radius, n_problems, epsilon - RESIDUAL_SHARE * epsilon
     free = type(loss.unweighted) is LogisticLoss
-    # rows of a person curve in many directions
+    # the rows of a person contribute curvature in many directions
     determinant = (lambda trace: trace) if persons else math.log1p
     if learned:
         m = gaussian_sharpness(perturbation, loss, epsilon, delta, K, persons)
-        # both are what _extra_regularisation leaves at most
+        # both are upper bounds after _extra_regularisation
         curvature = K * determinant(largest_kappa(main, K) / 4) if free else main / 2
     else:
         m = 2 * (loss.lipschitz * R) / (n * scales.linear_scale)
@@ -108,11 +108,11 @@ def gaussian_event(
     slopes = 1 if isinstance(loss.unweighted, MarginLoss) else 2
     residual = gaussian_mu(RESIDUAL_SHARE * epsilon, RESIDUAL_SHARE * delta)
     shift = K * (slopes * m / math.sqrt(2 * math.pi) + m * m / 2) + curvature + residual**2 / 2
-    up = 1 + 2**-40  # (for rounding)
+    up = 1 + 2**-40  # covers rounding errors
     event = ObjectiveEvent(math.hypot(math.sqrt(K) * m, residual) * up, shift * up)
     if K > 1 or slopes > 1 or learned or (persons and not free):
         return event
-    # lemma 1, of the logistic loss with its curvature, of others without
+    # lemma 1; only for the logistic loss with its curvature
     kappa = 4 * loss.curvature * R**2 / (n * scales.mu) if free else 0.0
     lost = RESIDUAL_SHARE * epsilon + (0.0 if free else curvature)
     tail_from = max(2 * kappa, 2 * m) + m * m / 2 if persons else max(2 * kappa, 2 * m + m * m / 2)
@@ -145,11 +145,11 @@ def _extra_regularisation(loss, n, R, alpha, epsilon, delta, n_problems, persons
         )
         least = _weight(loss) * R**2 / (n * kappa)
     elif persons:
-        # what curves adds at most half of epsilon to all scores
+        # curvature adds at most half of epsilon to all scores
         least = 2 * n_problems * loss.curvature * R**2 / (n * min(epsilon, LARGEST))
     else:
         return extra_regularisation(loss, n, R, alpha, epsilon / n_problems)
-    # (rounded up, so that kappa is no larger than it may be)
+    # rounded up, so that kappa is not too large
     return max(0.0, least * (1 + 2**-50) - alpha)
 
 
@@ -164,7 +164,7 @@ def _objective_mu(loss, kappa, epsilon, delta, n_problems, persons):
     if isinstance(plain, MarginLoss):
         return objective_mu(left, delta, n_problems)
     whole = signless_mu(delta, ((1.0, left),))
-    if type(plain) is not PseudoHuberLoss:  # a subclass may curve elsewhere
+    if type(plain) is not PseudoHuberLoss:  # exact type: a subclass may have another curvature
         return whole
     parts = tuple((high, epsilon - math.log1p(curvature)) for high, curvature in _parts(loss, kappa))
     return max(whole, signless_mu(delta, parts))

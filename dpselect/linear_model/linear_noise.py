@@ -68,7 +68,8 @@ class LinearProblem:
     data_norm_l1: float
     constant: float | None
     classes: tuple | None
-    tol: float = field(compare=False)  # each has its own tolerance in the same solve
+    # models with other tolerances are solved together, each to its own
+    tol: float = field(compare=False)
     max_iter: int
     n_jobs: int | None
     offsets: tuple[float, ...] = ()
@@ -163,10 +164,11 @@ class LinearProblem:
         coef, intercept = w, np.zeros(len(w))
         if self.constant is not None:
             coef, intercept = w[:, :-1].copy(), self.constant * w[:, -1]
-        if not isinstance(self.loss.unweighted, MarginLoss):  # as scikit-learn's regressions have them
+        # regressions have 1-d coefficients, as in scikit-learn
+        if not isinstance(self.loss.unweighted, MarginLoss):
             unit, centre = self.loss.unit, self.loss.centre
             coef, intercept = unit * coef[0], float(unit * intercept[0] + centre)
-        # the public limit: the number of steps that were needed depends on the data
+        # report the public limit, because the number of steps depends on the data
         return {"coef_": coef, "intercept_": intercept, "n_iter_": self.max_iter}
 
     def certified(self, score):
@@ -296,7 +298,7 @@ class LinearNoise:
 
     def event(self, learned=False):
         """Return the Event of the fit; with `learned`, one that holds for any learned bounds."""
-        # what was learned may decide which noise "auto" takes, unless all lengths are multiples of it
+        # learned bounds may decide the noise of "auto", unless all norms are multiples of them
         multiples = self.problem.constant is None and self.problem.data_norm_l1 == math.inf
         decided = multiples or self.problem.norm == "l2" or self.perturbation == "output" or not learned
         if self.law != "gaussian" or not decided:
@@ -321,14 +323,14 @@ class LinearNoise:
 
         Nothing here may depend on the R at hand, which was learned from the records.
         """
-        # offsets do not grow with R, and the search for the noise of persons is less exact
+        # not with offsets, which are independent of R, and not with groups, whose calibration rounds
         if self.problem.offsets or self.shape.persons:
             return None
         if not isinstance(self.problem.loss.unweighted, MarginLoss):
             return None
         problem = replace(self.problem, data_norm=1.0, data_norm_l1=math.inf)
         unit = self.of(problem, self.shape, self.epsilon, self.perturbation, "auto")
-        # R changes the rounding of what is added: far from 1 it cannot decide
+        # R changes the rounding of the added noise, which cannot decide far from 1
         return unit.event() if unit.by_rule and unit.added_share() < 0.9 else None
 
     @property
@@ -366,7 +368,7 @@ class LinearNoise:
             return 0.0
         s, d = self.scales, self.dimension
         objective = s.linear_scale * lipschitz_deviation(self.law, d) / s.mu
-        # one coordinate of the noise; the solver and the grid may add what they may move
+        # deviation of one coordinate of the noise, plus bounds on the solver's and the grid's errors
         coordinate = 1.0 if self.added_law == "gaussian" else math.sqrt(d + 1)
         added = s.output_scale * coordinate + s.tau / s.mu + s.rounding
         return self.problem.loss.unit * float(objective + added)
@@ -392,13 +394,13 @@ class LinearNoise:
     def regularisation_parts(self):
         """Return the noise and the bias in that cost, which decrease and increase with lambda."""
         s, squared_length = self.scales, self._squared_length(self.law)
-        # (a product that is too large for float64 is inf, and a power an error)
+        # products, because a power of Python floats raises on overflow
         if self.perturbation == "objective":
             noise = s.linear_scale * s.linear_scale * squared_length / (8 * s.mu)
         else:
             noise = s.output_scale * s.output_scale * squared_length * s.mu / 8
         bias = self.reach**2 / 2 * s.mu / self.problem.radius**2
-        # (what is added costs its share of the bias, and falls all the same)
+        # the added noise counts as a fraction of the bias, and decreases nevertheless
         return float(noise + bias * self.added_share()), float(bias)
 
     def forecast(self):

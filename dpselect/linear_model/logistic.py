@@ -214,7 +214,7 @@ class DPLogisticRegression(DPLinearClassifier):
     def _check_records(self, X, y):
         records = super()._check_records(X, y)
         if self.base_rate is not None and not isinstance(self.base_rate, str):
-            self._check_base_rate(records.classes.tolist())  # which may have been learned
+            self._check_base_rate(records.classes.tolist())  # again, as classes=None is learned only now
         return records
 
     def first_releases(self) -> dict[str, FirstRelease]:
@@ -239,10 +239,10 @@ class DPLogisticRegression(DPLinearClassifier):
             labels = np.unique(np.asarray(self.classes)).tolist()
             weights = np.array([self.class_weight.get(label, 1.0) for label in labels], dtype=float)
             weighted = weights * shares
-            # a class has its weight, and all others the mean of theirs
+            # one-vs-rest: a class has its weight, all others the mean of theirs
             others = (weighted.sum() - weighted) / (shares.sum() - shares)
             offsets += np.log(weights / others)
-        # of two classes the second one's
+        # of two classes, the row is that of the second
         offsets = offsets[1:] if len(offsets) == 2 else offsets
         return tuple(self._loss().prediction(offsets).tolist())
 
@@ -288,7 +288,7 @@ class DPLogisticRegression(DPLinearClassifier):
 def _probabilities(decision):
     if decision.ndim == 1:
         return np.column_stack([expit(-decision), expit(decision)])
-    # sums of logarithms, so that very negative decisions do not all round to 0
+    # in logarithms, so that very negative decisions do not all round to 0
     logarithms = -np.logaddexp(0.0, -decision)
     logarithms -= logarithms.max(axis=1, keepdims=True)
     probabilities = np.exp(logarithms)

@@ -10,15 +10,14 @@ from scipy.special import expit, lambertw, xlogy
 from ..metrics import MarginScore, PoissonDevianceScore, Score
 from ..metrics.scores import ClippedErrorScore
 
-# norms and noise are bounded by what a computed supremum is rounded up to
+# computed suprema are rounded up by this, because norms and noise rely on them
 UP = 1 + 2**-50
-# what is farther from 0 counts as this: squares are finite, and derivatives the same
+# larger residuals are clipped to this, which keeps squares finite and derivatives unchanged
 FAR = 2.0**500
-# units in half of the range in which most targets lie; found by experiment, as `reach`, `even` and
-# `least_shrinkage` were
+# units in half of the target range; found by experiment, as `reach`, `even` and `least_shrinkage` were
 HALF_RANGE = 4.0
-# the most by which lambda exceeds what balances bias and noise in the objective, and by how much for
-# noise in the result, which meets no curvature but that of lambda
+# largest factor of lambda over the value that balances bias and noise in the objective, and the factor
+# for noise in the result, where only lambda is sure to give curvature
 MOST_SHRINKAGE, OUTPUT_SHRINKAGE = 3.0, 4.0
 
 
@@ -188,7 +187,8 @@ class LogisticLoss(MarginLoss):
         return np.log1p(np.exp(-np.abs(u))) + np.maximum(-u, 0.0)
 
     def _derivative(self, u):
-        # several times faster than scipy's expit, and as exact: where exp overflows, 0 is right
+        # several times faster than scipy's expit, and as exact: where exp overflows, the result 0 is
+        # right
         with np.errstate(over="ignore"):
             derivative = np.exp(u)
         derivative += 1.0
@@ -240,7 +240,7 @@ class CappedLogisticLoss(LogisticLoss):
     def prediction(self, decision):
         size = np.abs(decision)
         beyond = size - np.log(self.max_derivative)
-        # log(exp(beyond) - 1), which is smaller where the loss is the logistic one
+        # log(exp(beyond) - 1); where the loss is the logistic one, the other argument is smaller
         return np.copysign(np.maximum(size, beyond + np.log(-np.expm1(-beyond))), decision)
 
 
@@ -276,7 +276,7 @@ class HuberHingeLoss(MarginLoss):
         return short**2 / (4 * self.width) + np.maximum(1 - self.width - u, 0.0)
 
     def _derivative(self, u):
-        # (in place: as exact as np.clip, and a third of its time)
+        # in place: as exact as np.clip, in a third of its time
         derivative = np.asarray(1 + self.width - u)
         np.maximum(derivative, 0.0, out=derivative)
         np.minimum(derivative, 2 * self.width, out=derivative)
@@ -316,7 +316,7 @@ class PoissonLoss(Loss):
     @property
     def pull(self):
         B = self.target_bound
-        # a target of 0 pulls predictions down, and one of B up
+        # the extreme targets are 0 and B
         down = math.exp(-1.0) if B >= math.exp(-1.0) else -B * math.log(B)
         z = max(0.0, float(lambertw(math.e * B).real) - 1)
         return max(down, z * z * math.exp(z)) * UP
@@ -339,7 +339,7 @@ class PoissonLoss(Loss):
         target, highest = self._clipped(target), math.log(self.target_bound)
         z = np.minimum(prediction, highest)
         value = np.exp(z) - target * z + (xlogy(target, target) - target)
-        # rounding must not make a perfect prediction better than perfect
+        # rounding must not make a loss negative
         return np.maximum(value, 0.0) + (self.target_bound - target) * (
             np.maximum(prediction, highest) - highest
         )
@@ -361,7 +361,7 @@ class PoissonLoss(Loss):
         return max(self.value(np.float64(bound), 0.0), self.value(np.float64(-bound), B))
 
     def span(self, bound):
-        return self.largest(bound)  # where a target is met, the loss is 0
+        return self.largest(bound)  # the smallest loss is 0, at the target
 
     def _clipped(self, target):
         return np.clip(target, 0.0, self.target_bound)
@@ -400,7 +400,7 @@ class PseudoHuberLoss(Loss):
     def value(self, prediction, target):
         target = self._scaled(target)
         residual = _bounded(prediction - target)
-        # the difference of two roots, without cancellation
+        # difference of two roots, without cancellation
         share = (residual - target) / (np.sqrt(1 + residual**2) + np.sqrt(1 + target**2))
         return prediction * share
 
@@ -419,7 +419,7 @@ class PseudoHuberLoss(Loss):
 
     def mean_curvature_at(self, s):
         """Return the largest mean of phi'' over points at which \\|phi'\\| has the mean s."""
-        # the least concave function above, whose straight part touches at 1/2 and ends at 1
+        # concave envelope, whose linear part touches the curve at 1/2 and ends at 1
         return np.where(s < 0.5, self.curvature_at(s), math.sqrt(27) / 4 * (1 - s))
 
     def penalties(self, score, prediction, target, weight=None):

@@ -15,11 +15,11 @@ from ..preprocessing.private_bounds import cell_utility
 from ..records.persons import cell_counts, sum_of_parts
 from .design import row_norms
 
-# ends of the cells: four to an octave
+# upper ends of the cells, four per octave
 RADII = 2.0 ** (np.arange(4 * -40, 4 * 40 + 1) / 4)
-# n epsilon / (length of the noise) below which class shares are worth their price; found by experiment
+# signal, n epsilon / E[noise norm], below which class frequencies are worth their cost; by experiment
 SCARCE = 10.0
-# parts of their ranges to which shares and mean counts have to be known, to be worth learning
+# accuracy, relative to the range, that makes learned frequencies and mean counts useful
 COARSE_SHARE, COARSE_MEAN = 1 / 10, 1 / 30
 
 
@@ -89,20 +89,20 @@ class ClassShares(FirstRelease):
 
     def pays(self, model, shape, epsilon):
         known = _counting_scale(shape.n_problems, SHARE * epsilon) <= COARSE_SHARE * shape.n_samples
-        # a share counts as the weights of classes say, whose order the labels must tell
+        # weights of classes multiply the frequencies, in the order of the public labels
         known &= model.class_weight is None or model.classes is not None
         return known and model.fit_intercept and model.calibration(shape, epsilon).told < SCARCE
 
     def learn(self, records, epsilon, generator):
         n, classes = records.shape.n_samples, records.classes
-        # of two shares one is known by the other
+        # two frequencies add up to 1, so only one is noisy
         told = slice(1 if len(classes) == 2 else 0, None)
         scale = _counting_scale(len(classes[told]), epsilon)
         step = 1.0 if records.persons is None else grid_step(scale, unit=1.0)
         label = partial(np.searchsorted, classes)
         counts = cell_counts(label, len(classes), records.y, records.persons, step)[told]
         counts = counts + grid_noise(generator, len(counts), scale, step)
-        # a share within the noise of 0 or 1 says no more than that
+        # a frequency within the noise of 0 or 1 is cut there
         least = min(max(scale, 0.5), n / 2)
         shares = (np.clip(counts, least, n - least) / n).tolist()
         return shares[0] if len(classes) == 2 else dict(zip(classes.tolist(), shares))
@@ -123,12 +123,12 @@ class MeanCount(FirstRelease):
         return model.fit_intercept and 1 / (SHARE * epsilon) <= COARSE_MEAN * shape.n_samples
 
     def learn(self, records, epsilon, generator):
-        # in units of B, of which a record adds at most one
+        # in units of B, so that a record contributes at most 1
         n, scale = records.shape.n_samples, 1 / epsilon
         step = grid_step(scale, unit=1.0)
         total = sum_of_parts(self._part, records.y, records.persons, n, step)
         (noisy,) = release([total], grid_noise(generator, 1, scale, step), step)
-        # a mean within the noise of 0 says no more than that
+        # a mean within the noise of 0 is cut there
         least = min(max(scale, 0.5 / self.bound), n / 2)
         return float(self.bound * min(max(noisy, least), n) / n)
 

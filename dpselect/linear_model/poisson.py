@@ -20,7 +20,7 @@ from .model import LinearModel
 from .norms_and_rates import MeanCount
 from .sklearn_models import exponential_predictor
 
-# the logarithm of the least rate that is predicted, so that deviances are finite
+# logarithm of the smallest predicted rate, which keeps deviances finite
 LEAST = -700.0
 
 

@@ -17,7 +17,7 @@ from ..rows import in_part
 from .losses import Loss, MarginLoss
 from .tolerance import longest
 
-# with at most so many coefficients, more than so many columns have their curvatures inverted at once
+# with at most so many coefficients, and more than so many columns, curvatures are inverted in a batch
 SMALL, MANY = 16, 64
 ONE = np.ones((1, 1))
 
@@ -33,7 +33,7 @@ class _Terms:
     def gradients(self, W, columns, rows, targets, parts=None):
         """Return the sum of the chosen problems' gradients over a block: one array of shape (d, k)."""
         if rows.dense and targets.shape[1] == 1 and 2 * len(columns) > len(W):
-            # for many columns a copy costs less than factors, constant and labels in each of them
+            # for many columns a copy is cheaper than factors, constant and labels in each product
             signs = ONE
             if isinstance(self.loss.unweighted, MarginLoss):
                 signs, targets = targets, None
@@ -49,13 +49,13 @@ class _Terms:
         targets = self._targets(targets, columns)
         curvatures = self.loss.second_derivative(rows.dot(W), targets)
         if not W.any():
-            # a step from 0 as long as if nothing curved would lead far out
+            # at 0, a step with a curvature of 0 would lead far out
             curvatures[curvatures == 0] = self.loss.unweighted.curvature
         curvatures = rows.weighted(curvatures)
         return self._left_out(curvatures, parts, columns)
 
     def _targets(self, targets, columns):
-        # one column serves all problems without being copied
+        # broadcast one column to all problems without copying
         if targets.shape[1] > 1:
             targets = targets[:, self.which[columns % len(self.which)]]
         return targets.astype(np.float64, copy=False)
@@ -86,7 +86,7 @@ class Problems:
             self.aligned = (targets, parts.train)
             self.sizes = np.repeat(parts.train_sizes.astype(float), len(which))
         self.sum = design.sums(*self.aligned, columns=mu.size)
-        self.n_passes = 0  # for gradients
+        self.n_passes = 0  # counts passes for gradients
 
     def on_sample(self, n_rows, function):
         """Return ``function`` of each column's problem on a sample of the rows.
@@ -127,7 +127,8 @@ class Problems:
         weight = total if total > 0 else 1.0
         mean = first / weight
         variance = np.maximum(second / weight - mean * mean, 0.0)
-        # the mean of few rows is longer than that of all by what chance adds (James and Stein 1961)
+        # shrink the mean of the sample, whose norm is too large by the sampling error (James and Stein
+        # 1961)
         varying = mean if self.design.constant is None else mean[:-1]
         length, added = float((varying**2).sum()), float(variance.sum()) / self.design.n_rows
         varying *= max(1 - added / length, 0.0) if length > 0 else 0.0
@@ -250,14 +251,14 @@ class ManyFactors:
         H = (curvatures + curvatures.transpose(0, 2, 1)) / 2
         diagonal = np.einsum("kii->ki", H)
         diagonal += np.maximum(mu[:, None], 1e-13 * H.shape[1] * diagonal)
-        # each in its own units: what is nearly singular is left to be solved alone
+        # scale to the units of the columns; nearly singular problems are solved alone later
         scale = 1 / np.sqrt(diagonal)
         scaled = H * scale[:, :, None] * scale[:, None, :]
         self.inverses = np.linalg.inv(scaled) * scale[:, :, None] * scale[:, None, :]
 
     def solve(self, q, n_columns):
         """Return the inverse curvatures times q, shape (d, J n_columns); 0 for other columns."""
-        # (with more parts than one, q has columns of all of them, which share their inverses)
+        # with several parts, q has the columns of all parts, which share inverses
         r = np.zeros_like(q)
         for start in range(0, q.shape[1], n_columns):
             own = start + self.columns
@@ -271,8 +272,8 @@ def _mean_of(columns, some):
 
 def _factor(curvature, mu):
     H = (curvature + curvature.T) / 2
-    # more than rounding can take away, so that it stays positive definite; in each column's own
-    # units, since a large constant must not hide the curvature of the others
+    # a ridge above the rounding error keeps it positive definite; it is relative to each column, so that
+    # a large constant does not hide the curvature of the others
     H.flat[:: len(H) + 1] += np.maximum(mu, 1e-13 * len(H) * H.diagonal())
     factor, failed = dpotrf(H, clean=False, overwrite_a=True)
     if failed:

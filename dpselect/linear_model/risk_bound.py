@@ -16,14 +16,14 @@ from .problems import mean_losses
 from .solver import minimise
 from .tolerance import attainable, check_steps
 
-# Regularisations that are tried at once: between known ones, and about a guess.
+# Number of regularisations that are tried at once: between known ones, and about a guess.
 SPREAD = 8
 CLOSENESS = np.array([-0.1, -0.01, -0.001, 0.001, 0.01, 0.1])
 # The noise-free curvature in an average direction, c R^2 / d, falls short of that in the few
 # directions that matter by about this factor; found by experiment.
 CONCENTRATION = 30.0
-# Least span, as a share of L times the largest prediction: INEXACTNESS of it, over n, has to cover how
-# float64 rounds a mean of losses.
+# Smallest span, relative to L times the largest prediction: INEXACTNESS times it, over n, has to cover
+# the rounding error of a mean of losses.
 LEAST_SPAN = 1e-5
 
 
@@ -119,7 +119,7 @@ class _Ball:
         self.radius = reach / R
         self.length = min(self.radius, natural)
         U = R * self.length + problem.farthest_offset
-        # of nearly flat models the difference of two losses may round to 0
+        # for nearly constant models the difference of two losses may round to 0
         self.span = max(float(loss.span(U)), LEAST_SPAN * loss.lipschitz * reach)
         self.goal = INEXACTNESS * self.span / calibration.shape.n_samples
         steepness, tol = 0.0, problem.tol
@@ -132,7 +132,7 @@ class _Ball:
             check_steps(loss, R, mu, t, self.tau, calibration.dimension, calibration.alpha, tol)
         moved = self.tau / mu
         e = moved * (self.radius + moved)
-        # without a search the gap that it may leave covers rounding
+        # without a path, the gap that a path may leave covers the rounding
         self.residual = (steepness * e + self.tau * moved / 2 + self.goal) / 2
 
 
@@ -149,7 +149,7 @@ class _Path:
         self.K = targets.shape[1]
         self.goal, self.taus = min(b.goal for b in balls), [b.tau for b in balls]
         self.mus = mus = np.array([b.mu for b in balls])
-        # M, and there the value and the length for each problem
+        # regularisations M, with the value and the norm of each problem's minimiser
         self.known = [({}, {}) for _ in range(self.K)]
         grid, last = np.unique(mus), balls[0].pull / self.B**2
         if grid[0] < last:
@@ -158,7 +158,7 @@ class _Path:
         self._enter_the_ball(last)
 
     def _solve(self, M, which):
-        # close enough for all candidates whose value may lie there
+        # the smallest tolerance of all candidates whose value may be computed at M
         tau = np.min(np.where(self.mus[:, None] <= M, np.array(self.taus)[:, None], np.inf), axis=0)
         origin = self.problem.origin(self.design.n_columns).T
         origin = origin[:, which % origin.shape[1]]
@@ -181,13 +181,13 @@ class _Path:
         """Return the neighbours a < b between which problem k's path enters the ball, or None."""
         length = self.known[k][1]
         inside = [M for M in length if length[M] <= self.B]
-        # beyond `last` the path is inside, whatever the solver's residual makes of it
+        # beyond `last` the path is inside the ball, despite the solver's residual
         b = min(inside, default=last)
         outside = [M for M in length if length[M] > self.B and M < b]
         return (max(outside), b) if outside else None
 
     def _enter_the_ball(self, last):
-        # each round halves the bracket at least, and the gap is at most (b - a) B^2 / 2
+        # each round at least halves the bracket, and the gap is at most (b - a) B^2 / 2
         rounds = max(1, math.ceil(math.log2(max(2.0, last * self.B**2 / (2 * self.goal)))))
         for _ in range(rounds):
             M, which = [], []
@@ -208,7 +208,7 @@ class _Path:
 
     def _between(self, k, a, b):
         length = self.known[k][1]
-        # as if the inverse length were linear in M, which it nearly is
+        # interpolate linearly in the inverse norm, which is nearly linear in M
         share = length[b] * (length[a] - self.B) / (self.B * (length[a] - length[b]))
         guess = a + (b - a) * share
         points = np.append(guess + (b - a) * CLOSENESS, (a + b) / 2)

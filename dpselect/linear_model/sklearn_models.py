@@ -13,9 +13,9 @@ from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler
 
 from ..preprocessing.plain_rows import clipping, having
 
-# of a fitted model, and of one of scikit-learn
+# attributes that fitted models have in common with scikit-learn's
 SHARED = ("coef_", "intercept_", "classes_")
-# below it expit is no normal number of float64; the rest is for rounding
+# below it (with a margin for rounding) expit is subnormal in float64
 LOWEST_LOGIT = -700.0
 
 
@@ -47,7 +47,7 @@ def check_probabilities(model):
     )
     lengths = {"l2": np.linalg.norm(coef, axis=1), "l1": np.abs(coef).max(axis=1)}
     reach = np.min([bound * lengths[norm] for norm, bound in model.row_bounds().items()], axis=0)
-    # the largest prediction of a row is that of a class, and at least the mean of all
+    # for every row, some class has a prediction of at least its intercept less `reach`
     if np.max(intercept[:, 0] - reach) < LOWEST_LOGIT:
         raise ValueError(
             f"{type(model).__name__} has coefficients so large that of some rows the probabilities of "
@@ -61,7 +61,7 @@ def logistic_predictor(classes, max_derivative):
 
     They are those of a logistic loss of a largest derivative: see CappedLogisticLoss.
     """
-    # of more than two classes, LogisticRegression's are a softmax
+    # with more than two classes, LogisticRegression would compute a softmax
     K = len(classes)
     decisions = 1 if K == 2 else K
     linear, of_decisions = (
@@ -74,7 +74,7 @@ def logistic_predictor(classes, max_derivative):
             *signs,
             FunctionTransformer(expit),
             FunctionTransformer(np.clip, kw_args={"a_min": max_derivative, "a_max": None}),
-            # by `max_derivative`, as the dummy row has it: 1 where the loss is the logistic one
+            # divide by the value of the dummy row, `max_derivative`, which is 1 for the logistic loss
             MaxAbsScaler(),
             FunctionTransformer(np.log),
         )

@@ -25,33 +25,32 @@ import numpy as np
 from .problems import IndependentColumns, Problems
 from .tolerance import MAX_STEPS, MOST_SQUARE, ellipsoid_factors, guaranteed_steps
 
-# curvature matrices, or remembered steps, that are held at a time have at most this many entries
+# bound on the entries of curvature matrices, or remembered steps, that are in memory together
 GROUP_ELEMENTS = 1 << 22
-# a sample has one row in so many and at most so many entries, but at least so many rows in all,
-# and for each coefficient
+# size of a sample: one row in so many, at most so many entries, at least so many rows in all and
+# per coefficient
 SAMPLE_SHARE, SAMPLE_ELEMENTS, SAMPLE_ROWS, SAMPLE_ROWS_PER_COEFFICIENT = 12, 1 << 20, 1024, 4
-# without curvature matrices a smaller one is worth its passes; so many rows tell how columns vary
+# smaller sample for descents without curvature matrices; so many rows suffice for column variances
 SMALL_SAMPLE_SHARE, SMALL_SAMPLE_ROWS = 16, 256
-# a sample is solved to this share of its own error, without curvature matrices, and with them
+# tolerance on a sample relative to its sampling error, without and with curvature matrices
 NEAR, NEARER = 0.3, 0.1
-# up to so many coefficients curvature matrices cost next to nothing, of dense and of sparse rows
+# up to so many coefficients curvature matrices are cheap, for dense and for sparse rows
 CHEAP, CHEAP_SPARSE = 256, 128
-# A curvature costs as many passes as the sample has rows times coefficients for each row and PASS, and
-# up to so many passes come after it. After as many passes as it costs, or a few, over a sample and over
-# all rows, it is seen whether more are left without it. Found by experiment.
+# A curvature costs (rows of the sample) * coefficients / (PASS * rows) passes, and up to AFTER passes
+# follow. After as many passes as it costs, or a few, over a sample and over all rows, it is checked
+# whether more than that are left without it. Found by experiment.
 PASS, AFTER, FEW_ON_SAMPLE, FEW = 8, 20, 5, 3
-# A curvature matrix of all rows costs about as many gradients, and one more for each so many
-# coefficients; about so many steps come after it. Up to a cost of CHEAP_RENEWAL nothing is gained by
-# asking whether it pays. Found by experiment.
+# A curvature matrix of all rows costs about RENEWAL + coefficients / RENEWAL_COEFFICIENTS gradients, and
+# FEW_AFTER steps follow. Up to a cost of CHEAP_RENEWAL it is always renewed. Found by experiment.
 RENEWAL, RENEWAL_COEFFICIENTS, FEW_AFTER, CHEAP_RENEWAL = 1.4, 20, 3, 2
-# that of one problem with up to so many entries costs no more than a gradient
+# up to so many entries, the curvature matrix of one problem costs no more than a gradient
 TINY = 1 << 11
-# steps that are remembered, with curvature matrices, and without; of so many numbers at most
+# remembered steps of L-BFGS, with curvature matrices, and without; their numbers at most
 MEMORY = 10
 LONG_MEMORY, MEMORY_ELEMENTS = 20, 1 << 21
-# without matrices, so many times `max_iter` steps are taken
+# factor of `max_iter` for descents without matrices
 PATIENCE = 10
-# so often a step is halved; a whole one is at most so many times longer than a minimiser can be
+# halvings of a step, and the largest full step, relative to the largest norm of a minimiser
 BISECTIONS, OUTSIDE = 50, 2**10
 
 
@@ -115,7 +114,7 @@ def _solve(problems, tau, max_iter, guessing):
     """Return the solutions of all problems, shape (J, d, k)."""
     solved = None
     if guessing:
-        # such steps are cheap, and there may be nothing behind them but the last resort
+        # steps without matrices are cheap, and the alternative may be the last resort
         way = _Way(PATIENCE * max_iter, guessing=True, cost=_cost(problems.design))
         solved = _descend_together(problems, tau.ravel(), way)
     W, G = solved or _descend_together(problems, tau.ravel(), _Way(max_iter))
@@ -162,7 +161,7 @@ def _start(problems, tau, way):
     if small and not way.guessing:
         W = np.zeros_like(problems.linear)
         return W, problems.curvature_factors(W, np.arange(len(problems.mu)))
-    # where the sample's own error begins to count, there is no use to go on
+    # more accuracy than the sampling error is useless
     share = NEAR if way.guessing else NEARER
     enough = share * (problems.terms.loss.lipschitz * problems.design.radius) / math.sqrt(n_sample)
     goal = np.maximum(tau.reshape(problems.shape).max(axis=0), enough)
@@ -171,7 +170,7 @@ def _start(problems, tau, way):
     def on_sample(smaller):
         W = np.zeros_like(smaller.linear)
         if not small:
-            # a start need not be a solution, so that there is no last resort here
+            # a starting point need not be a solution, so no guaranteed method is needed here
             W, _ = _descend_together(smaller, goal, there)
             if smaller.n_passes > there.most:
                 return W, None
@@ -245,7 +244,7 @@ def _descend(problems, chosen, W, factors, tau, way, renewal):
     memory, change, still, made = [], None, False, 0
     first = since = shortest = lengths = _norms(G)
     for step in range(way.steps):
-        # "not at most" rather than "more than", so that nothing undefined counts as solved
+        # "not <=" rather than ">", so that NaN does not count as solved
         active = chosen[~(lengths[chosen] <= tau[chosen])]
         passes = problems.n_passes
         if not len(active) or passes > way.most or _is_slow(way.cost, passes, first, lengths, tau):
@@ -263,7 +262,7 @@ def _descend(problems, chosen, W, factors, tau, way, renewal):
         shortest, change = np.minimum(shortest, lengths), (W - before[0], G - before[1])
         still = not change[0].any()
         if still and renewed:
-            break  # the next step would be this one again
+            break  # converged to a point where the next step would be the same
     return W, G
 
 
@@ -284,7 +283,7 @@ def _precondition(G, memory, factors, n_columns):
 def _pair(s, y):
     """Return a step, the change of the gradient, and one over their product."""
     sy = _products(s, y)
-    # a problem that stood still, or moved by rounding only, has nothing to tell
+    # a step of 0, or of the size of rounding, has no curvature information
     return s, y, np.divide(1.0, sy, out=np.zeros_like(sy), where=sy > 0)
 
 
@@ -331,7 +330,7 @@ def _line_search(problems, W, G, lengths, direction, active, shortest):
         there = start[:, pending] + step * direction[:, pending]
         g = problems.gradients(there, active[pending])
         derivative_there = _products(g, direction[:, pending])
-        # a point before the lowest one is progress too, and is kept until there is a better one
+        # a point short of the minimum is progress too, so keep it until there is a better one
         before = derivative_there <= 0
         where = active[pending[before]]
         W[:, where], G[:, where] = there[:, before], g[:, before]
@@ -351,7 +350,7 @@ def _last_resort(problems, k, w, gradient, tau):
     loss, R, mu = problems.terms.loss, problems.design.radius, float(problems.mu[k])
     t = float(np.linalg.norm(problems.linear[:, k]))
     accelerated, ellipsoids = guaranteed_steps(loss, R, mu, t, tau, len(w))
-    # without privacy a problem may need more; with noise 10^4 times longer than its mean, twice as many
+    # 2 * MAX_STEPS suffice up to noise 10^4 times its mean length; without privacy more may be needed
     steps = int(min(accelerated, ellipsoids, 2 * MAX_STEPS))
     length = float(np.linalg.norm(gradient))
     if accelerated <= ellipsoids:

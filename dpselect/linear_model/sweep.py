@@ -44,7 +44,7 @@ def solve(calibrations, noises, design, targets, parts=None):
     )
     # (J, k, K, d)
     linear = linear[:, :, None, None] * noises[:, 0]
-    if problem.offsets:  # the gradient of the penalty is mu (w - o)
+    if problem.offsets:  # because the gradient of the penalty is mu (w - o)
         linear -= mu[:, :, None, None] * problem.origin(linear.shape[3])
     W = minimise(
         design,

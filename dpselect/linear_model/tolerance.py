@@ -9,19 +9,19 @@ import math
 
 import numpy as np
 
-# A margin of size R ||w|| is rounded by about 2**-52 of itself; gradients follow with factor c R.
+# A margin of size R ||w|| has a rounding error of about 2**-52 of itself, a gradient c R times that.
 ROUNDING = 2**-48
-# The loosest tolerance that is offered.
+# Upper bound on the tolerance.
 TOL = 1e-10
-# Rounding of a gradient's sum over a block of rows, relative to its largest length; rows that are all
-# alike were found to come near.
+# Rounding error of a gradient's sum over a block of rows, relative to its largest norm; equal rows were
+# measured to come near.
 FINEST = 1e-11
-# What the noise that hides the residual may do to the model, beside the noise in the objective.
+# Largest effect on the model of the noise that hides the residual, relative to the objective's noise.
 HARMLESS = 0.1
-# A guaranteed method may need at most so many gradients. Most problems need a few dozen, of faster
-# methods that come first; this is what no data whatever can exceed.
+# Bound on the gradients of a guaranteed method, for any data. Most problems need a few dozen, by faster
+# methods that are tried first.
 MAX_STEPS = 2**20
-# with more coefficients than this, nothing that counts them twice is held or computed
+# with more coefficients than this, no d x d array is stored or computed
 MOST_SQUARE = 1024
 
 
@@ -76,11 +76,11 @@ def guaranteed_steps(loss, R, mu, t, tau, d):
     Nesterov, *Lectures on Convex Optimization*, 2018, theorem 2.2.3 and section 3.2.8.
     """
     M = loss.curvature * R**2 + mu
-    # (a smaller mu is a valid bound too, and keeps the rate below 1)
+    # a smaller mu is a valid bound too, and keeps the rate below 1
     rate = min(math.sqrt(mu / M), 0.9)
     if not 0 < rate:
         return math.inf, math.inf
-    # logarithms one by one: in small units the squares would be 0
+    # separate logarithms: in small units the squares would underflow
     fall = math.log(2 * M / mu) + 2 * (math.log(loss.lipschitz * R + t) - math.log(tau))
     accelerated = fall / -math.log1p(-rate)
     width = float(longest(loss, R, mu, t)) * M / tau
@@ -107,7 +107,7 @@ def check_steps(loss, R, mu, t, tau, d, alpha, tol):
     needed = min(guaranteed_steps(loss, R, mu, t, tau, d))
     if needed <= MAX_STEPS:
         return
-    # (a tau for a larger mu may be less than this one)
+    # tau need not increase with mu
     enough, tau = 2 * mu, min(tol, FINEST) * (loss.lipschitz * R + t)
     while min(guaranteed_steps(loss, R, enough, t, tau, d)) > MAX_STEPS:
         enough *= 2

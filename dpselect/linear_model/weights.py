@@ -36,7 +36,7 @@ class Weights:
         largest = 1.0 if most is None else most
         if class_weight is not None:
             class_weight = {label: float(weight) for label, weight in class_weight.items()}
-            # labels that are not known yet may have no weight of their own
+            # labels that are learned later may be missing in class_weight, and then have weight 1
             largest *= max(
                 [1.0, *class_weight.values()]
                 if classes is None
@@ -54,7 +54,7 @@ class Weights:
 
         def weights(y, *given):
             weight = np.ones((len(y), 1))
-            if most is not None:  # a record without a weight has 1, and no more than others may
+            if most is not None:  # without sample_weight a record has weight 1, clipped as all are
                 weight = np.clip(given[0][:, None] if given else weight, 0.0, most)
             if of_classes is not None:
                 weight *= (y[:, None] == classes) @ of_classes

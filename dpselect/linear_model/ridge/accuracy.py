@@ -69,13 +69,13 @@ class RidgeAccuracy(AccuracyForm):
         expected = failure_probability is None
         if problem.perturbation == "output":
             o = s.output_scale * noise_length("l2", d, failure_probability)
-            # the computed minimiser is not exact
+            # the computed minimiser has an error
             derivative = steepest if problem.coef_bound else RESIDUAL * problem.gradient_change()
-            # what is rounded has no random direction
+            # rounding has no random direction, so it meets the largest curvature
             steepened = math.sqrt(R**2 / (d if expected else 1) + alpha) * o
             steepened += math.sqrt(R**2 + alpha) * s.rounding
             return float(derivative * (o + s.rounding) + steepened**2 / 2)
-        # the noise that matters gets nearly all of the probability
+        # give nearly all of the failure probability to the dominant noise
         shares = [None if expected else share * failure_probability for share in (0.99, 0.01)]
         norm = problem.noise_norm(shape.n_features)
         b = s.linear_scale * noise_length(norm, d, shares[0]) + (s.mu - alpha) * B + s.tau
@@ -100,7 +100,7 @@ class RidgeAccuracy(AccuracyForm):
                 deviation = self.output_noise(n, p).deviation(levels, epsilon)
                 return deviation**2 * (R**2 + problem.dimension(p) * alpha) / 2
             noise, scale = self.statistics_noise(p, levels.how)
-            # coefficients of half the largest length, for want of any
+            # assume coefficients of half the largest norm, as none are known
             return self.forecast_excess(scale, noise.deviation(levels, epsilon), shape, B / 2)
 
         return AccuracyBounds(
@@ -164,7 +164,7 @@ class RidgeReduction(Reduction):
             self.noise = form.output_noise(self.n, p)
         self.sums = outer_sums(records, bits, problem)
 
-        # the risks are those of the records that the sums are made of
+        # the risks are computed from the exact sums
         def energy(targets, share=None):
             y = problem.scaled_targets(targets)
             if share is not None:

@@ -11,7 +11,7 @@ from ..calibration import Perturbation, extra_regularisation, largest_rank, nois
 
 # residual of the minimiser on the ball, relative to S
 RESIDUAL = 1e-11
-# share of epsilon that objective perturbation spends on hiding it
+# fraction of epsilon that objective perturbation spends on hiding it
 RESIDUAL_SHARE = 5e-3
 
 
@@ -77,7 +77,7 @@ def objective_noise(problem, shape, epsilon):
     rank = largest_rank(d) if shape.persons else None
     mu = alpha + extra_regularisation(loss, n, R, alpha, main_epsilon, rank)
     linear_scale = change / (n * noise_epsilon(loss, n, R, mu, main_epsilon, rank))
-    # rounding grows with the noise, whose mean length is at most d
+    # rounding errors are proportional to the noise, whose mean length is at most d
     tau = RESIDUAL * (change + linear_scale * d)
     return Perturbation.on_grid(
         mu,

@@ -7,7 +7,7 @@ from scipy.linalg import lapack
 
 from .trust_region import minimise_on_ball
 
-# with more columns, eigenvectors are kept as two factors: their product would take half of the time
+# with more columns, keep eigenvectors as two factors: their product would take half of the time
 LARGE = 256
 
 
@@ -45,7 +45,7 @@ class Decomposition:
             reduced, diagonal, beside, factors, failed = lapack.dsytrd(gram, lower=1, lwork=64 * d)
             spectrum, basis, not_converged = lapack.dstevd(diagonal, beside)
             if not (failed or not_converged):
-                # contiguous for LAPACK, which would copy them each time
+                # contiguous, or LAPACK would copy them each time
                 reflections = np.asfortranarray(reduced[1:, :-1])
                 whole = cls(spectrum, basis, np.zeros(d), rho, reflections, factors)
                 return whole.with_moment(moment)

@@ -231,7 +231,7 @@ class DPRidge(LearnsNormsMixin, PrivateRegressor):
         RidgeProblem
         """
         self._refuse_unknown()
-        # numbers of low precision would round records and noise
+        # arithmetic in a low-precision type would round records and noise
         centre, half = middle_and_half(self.target_range)
         return RidgeProblem(
             type(self),
@@ -381,7 +381,7 @@ class DPRidge(LearnsNormsMixin, PrivateRegressor):
         """
         check_is_fitted(self)
         X = numeric_rows(self, X, **self.reads, reset=False)
-        # all that goes to where the rows are
+        # the only object that is sent to the rows
         problem, p = self._with_values().problem(), X.shape[1]
         bounds, unit = problem.row_bounds(p), problem.row_unit(p)
         coef, intercept = self.coef_, self.intercept_

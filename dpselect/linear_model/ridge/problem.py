@@ -58,7 +58,7 @@ class RidgeProblem:
     fit_intercept: bool
     alpha: float = field(compare=False)
     coef_bound: float | None = field(compare=False)
-    # "auto" depends on them, and on it the unit of the rows in the sums
+    # "auto" depends on the bounds, and the unit of the rows depends on it
     perturbation: str
     delta: float
 
@@ -315,8 +315,8 @@ class MinimiserNoise(RidgeNoise):
     def certificate(self, score, noise=None, failure_probability=None):
         self.problem.certified(score)
         s = self.scales
-        # sums over a part are rounded as those over all records are, so a record outside of it may
-        # move a coefficient to the next multiple of the step, too
+        # the step of a part's sums is that of all records, so a record outside of the part may move a
+        # coefficient to the next multiple of the step, too
         residual = 2 * s.tau / s.mu + s.rounding
         moved = self.problem.gradient_change() / self.shape.n_samples / s.mu + residual
         derivative = score.lipschitz * self.problem.radius
@@ -333,7 +333,7 @@ class MinimiserNoise(RidgeNoise):
             moment, noise = moment - s.linear_scale * noise[0], noise[1]
         theta = sums.decomposed.with_moment(moment).minimiser(s.mu, ball)
         theta = release(theta, s.output_scale * noise, s.step)
-        # the ball is public, and no noise leads out of it to a better model
+        # project on the public ball, which contains the minimiser
         return theta * (ball / max(ball, length_of(theta)))
 
     def released(self, sums, noise):

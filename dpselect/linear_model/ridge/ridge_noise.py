@@ -21,10 +21,10 @@ from ...accounting.gaussian import gaussian_mu
 from ...noise import grid_step, release_step, scale_with_rounding
 from ...noise.grid import NO_GRID
 
-# (tau, kappa), public constants: the larger a weight, the less noise in its sums and the more in
-# all others. The page "Ridge regression" says on which data they were chosen.
+# (tau, kappa), public constants: a larger weight means less noise in its sums and more in all others.
+# The page "Ridge regression" says on which data they were chosen.
 WEIGHTS = {"l1": (0.2, 0.35), "l2": (0.3, 0.6)}
-# columns of which the mask of all sums is kept
+# largest number of columns for which the mask of released sums is cached
 MOST_KEPT = 256
 
 
@@ -73,7 +73,7 @@ def released_entries(n_features, n_columns):
 
     The upper triangle, without the squares of the constant and of the target.
     """
-    # a fit asks for them three times; many of them would be too much to keep, and take no share of it
+    # a fit needs them three times; wide ones would take too much memory, and are cheap relative to a fit
     return (_entries if n_columns <= MOST_KEPT else _entries.__wrapped__)(n_features, n_columns)
 
 

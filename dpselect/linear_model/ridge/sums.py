@@ -18,7 +18,7 @@ from ...rows import block_sum, in_part, rows_in_block
 from .decomposition import Decomposition
 from .ridge_noise import released_entries, symmetric
 
-# a block of so many columns has as many rows
+# number of columns at which a block has as many rows as columns
 WIDE = 512
 
 
@@ -121,7 +121,7 @@ def split_sums(records, parts, chosen, bits, problem):
     n = records.shape.n_samples
     most = 2 * parts.train_sizes[chosen] > n
     one_by_one = parts.left_out_once and len(chosen) == len(parts.train_sizes) and most.all()
-    # doubles that hold the sums of each part over a block need not hold those of all its records
+    # float64 is exact for sums of entries over a block, but maybe not over all records
     in_block = min(n, rows_in_block(row_elements(clipped.q)))
     taken_away = most & (one_by_one or bits is None or in_block <= 2.0 ** (53 - 2 * bits))
 
@@ -133,7 +133,7 @@ def split_sums(records, parts, chosen, bits, problem):
         whole = sum(sums) if one_by_one or not taken_away.any() else clipped.products(z)
         return (np.array(sums), whole)
 
-    # integers stay below 2^63: there are less than twice as many records as in such a part
+    # int64 suffices: there are fewer than twice as many records as in such a part
     pieces, whole = block_sum(
         products,
         records.X,
@@ -157,13 +157,13 @@ class _Records:
         self.bounds, self.unit = problem.row_bounds(n_features), problem.row_unit(n_features)
 
     def __call__(self, rows, targets, share=None):
-        # rows and targets divided by their bounds: nothing overflows, whatever the units
+        # divide rows and targets by their bounds, so that nothing overflows in any units
         z = np.empty((len(rows), self.q))
         x = z[:, : self.n_features]
         np.multiply(rows, clip_factor(rows, self.bounds, self.unit, scratch=x), out=x)
         z[:, self.n_features : -1] = 1.0
         z[:, -1] = self.scaled_targets(targets)
-        if share is not None:  # of a person: before entries are truncated, which only takes away
+        if share is not None:  # weigh a person's rows before truncation, which only shrinks entries
             z *= np.sqrt(share)[:, None]
         return z if self.bits is None else truncated(z, self.bits, out=z)
 
@@ -174,7 +174,7 @@ class _Records:
     def summed(self, sums, n):
         """Return the OuterSums of n records, or persons, for sums of products."""
         sums[-1, -1] = 0
-        if self.problem.fit_intercept:  # public, whatever was truncated of a person's rows
+        if self.problem.fit_intercept:  # this sum is public, although a person's rows were truncated
             sums[-2, -2] = n if self.bits is None else n << 2 * self.bits
         return OuterSums(sums, self.bits, self.problem, n)
 
@@ -220,32 +220,32 @@ def clip_factor(rows, bounds, unit, scratch=None):
     """
     factor = np.full(len(rows), 1 / unit)
     for norm, bound in bounds.items():
-        # short rows are not clipped, and no warning may tell of them
+        # a warning about short rows, which need no factor, would disclose them
         with np.errstate(divide="ignore", over="ignore"):
             factor = np.minimum(factor, bound / unit * _inverse_norms(rows, norm, scratch))
     return factor[:, None]
 
 
 def _inverse_norms(rows, norm, scratch):
-    # the tiny shrinkage keeps the rounded norm of a clipped row from exceeding the bound
+    # the tiny shrinkage keeps the norm within the bound despite rounding
     shrinkage = 1 - (rows.shape[1] + 8) * 2.0**-52
     norms = _norms(rows, norm, scratch)
     inverse, huge = shrinkage / norms, np.isinf(norms)
-    if huge.any():  # too large to be squared, or added
+    if huge.any():  # squares or sums overflow
         largest = np.abs(rows[huge]).max(axis=1)
-        if np.isinf(largest).any():  # entries of a sparse row that are stored twice are added
+        if np.isinf(largest).any():  # duplicate entries of a sparse row add up, and may overflow
             raise ValueError(
                 "X contains infinity: entries of a sparse matrix that are stored more than once add up "
                 "to it; call sum_duplicates() and bound the columns first."
             )
         inverse[huge] = shrinkage / _norms(rows[huge] / largest[:, None], norm, None) / largest
-        # it may be subnormal, with fewer digits than the shrinkage covers
+        # the factor may be subnormal, with fewer digits than the shrinkage covers
         inverse[huge] = np.nextafter(inverse[huge], 0.0)
     return inverse
 
 
 def _norms(rows, norm, scratch):
     if norm == "l1":
-        # no matrix product, whose rounding might depend on a row's place in the block
+        # not a matrix product, whose rounding might depend on a row's position in the block
         return np.einsum("ij->i", np.abs(rows, out=scratch))
     return np.sqrt(np.einsum("ij,ij->i", rows, rows))

@@ -6,7 +6,7 @@ linear term or radius costs a few sums over the spectrum.
 
 import numpy as np
 
-# Newton's steps converge quadratically; what is left over after these is bisection
+# Newton's steps converge quadratically; after so many, bisection takes over
 MAX_STEPS = 200
 TINY = np.finfo(np.float64).tiny
 
@@ -49,7 +49,7 @@ def minimise_on_ball(spectrum, linear, radius):
     gaps = spectrum - smallest
     bottom = gaps == 0
     low = max(smallest, 0.0, length_of(linear[bottom]) / radius)
-    if low < TINY:  # below it sigma would have no precision
+    if low < TINY:  # below, sigma would be subnormal
         loose = ~bottom & (linear != 0)
         t = np.zeros_like(linear)
         with np.errstate(over="ignore"):
@@ -70,7 +70,7 @@ def _secular_root(gaps, linear, radius, low):
     gaps, linear = gaps[finite], linear[finite]
     # ||t(sigma)|| <= ||linear|| / sigma
     high = max(length_of(linear) / radius, low)
-    # a root far below `high` is approached by factors, not by differences
+    # bisect geometrically while the root may be far below `high`
     low = max(low, TINY)
     sigma = low
     for _ in range(MAX_STEPS):
