@@ -18,7 +18,7 @@ from ..records.public_shape import PublicShape
 from .cells import cell_masses
 from .count_noise import SENSITIVITY
 
-# probabilities at which the excess is bounded for a bound on its mean
+# grid of probabilities at which quantiles bound the mean of the excess
 TAILS = (0.1, 0.03, 0.01, 1e-3, 1e-4, 1e-6, 1e-8)
 
 
@@ -69,7 +69,7 @@ def excess_quantile(calibration, probability):
     """Return an upper quantile of the excess; see `excess_bound`."""
     cells, n = calibration.cells, calibration.shape.n_samples
     K, scale = cells.size, SENSITIVITY / (n * calibration.epsilon)
-    # |k| of discrete Laplace noise is below that of Laplace noise, rounded up to the grid
+    # |k| of discrete Laplace noise is stochastically below Laplace noise rounded up to the grid
     rounded = calibration.step / n
     length = scale * noise_length("l1", K, probability / 2) + rounded * math.sqrt(K)
     side = scale * one_sided_quantile(K, probability / 4) + rounded * K
@@ -96,7 +96,7 @@ def one_sided_quantile(n_cells, probability):
 def counts_noise(model, n_cells, how):
     """Return the SensitivityNoise of the counts."""
     if how == "brownian":
-        # one count falls by 1, and another rises
+        # replacing a record lowers one count by 1 and raises another
         return SensitivityNoise("l2", (1, n_cells), math.sqrt(2))
     kind = "integers" if model.noise == "discrete_laplace" else "l1"
     return SensitivityNoise(kind, (n_cells,), SENSITIVITY)

@@ -31,7 +31,7 @@ class Cells:
             limits, n_bins = limits * n_features, n_bins * n_features
         n_cells = math.prod(n_bins)
         if n_cells > MAX_CELLS:
-            # numbers of cells beyond float64 cannot be formatted
+            # larger integers raise OverflowError when formatted as float
             shown = f"{n_cells:.3g}" if n_cells < 10**300 else "more than 1e300"
             raise ValueError(
                 f"bin_width={bin_width!r} cuts {len(n_bins)} columns into {shown} cells, and each of "
@@ -68,7 +68,7 @@ class Cells:
 
     def index(self, X):
         """Return the flat index of the cell of each row, or of the nearest one."""
-        # inner edges only: whatever lies below the first or above the last is in a border cell
+        # only inner edges, so that values outside fall in a border cell
         bins = [
             np.searchsorted(edges[1:-1], column, side="right") for edges, column in zip(self.edges, X.T)
         ]
@@ -151,7 +151,7 @@ def number_of_bins(low, high, width):
             "width."
         )
     n_bins = round(ratio)
-    # widths such as 0.1 and 0.3333333 are rounded numbers; the cells are cut exactly
+    # widths such as 0.1 and 0.3333333 are rounded, so round the number of cells and cut them exactly
     if n_bins < 1 or abs(ratio - n_bins) > 1e-6 * n_bins:
         near = sorted({max(1, math.ceil(ratio)), max(1, math.floor(ratio))}, reverse=True)
         raise ValueError(

@@ -15,7 +15,7 @@ from ..records.public_shape import PublicShape
 from ..utils.validation import check_number
 from .cells import Cells
 
-# one replaced record lowers one count by 1 and raises another
+# replacing a record lowers one count by 1 and raises another
 SENSITIVITY = 2.0
 
 
@@ -96,7 +96,7 @@ class HistogramNoise:
         share = expit(np.linspace(-30.0, 30.0, 3001))
         limit = self.epsilon / SENSITIVITY
         if self.noise == "laplace":
-            # on a grid it is smaller, since sinh(st) <= s sinh(t) for s <= 1
+            # on a grid M is smaller, because sinh(st) <= s sinh(t) for s <= 1
             log_m = -np.log1p(-share) - np.log1p(share)
         else:
             log_m = (
@@ -110,7 +110,7 @@ class HistogramNoise:
 
 def least_total(noise, n_samples):
     """Return the least sum of the clipped noisy counts, over all sets of n records."""
-    # clipping only raises a count, and a count never lies below its noise
+    # clipping only raises a noisy count, which is at least its noise
     return np.maximum(np.maximum(noise, 0.0).sum(axis=-1), n_samples + noise.sum(axis=-1))
 
 

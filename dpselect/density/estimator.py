@@ -101,7 +101,7 @@ class DPHistogramDensity(PrivateDensity):
     default_scoring = "integrated_squared_error"
     reads = {"lazily": True}
     reads_once = True
-    # by whose densities an evaluation counts records
+    # an evaluation counts records by the densities of these cells
     has_cells = True
     parameter_checks = {"noise": one_of("laplace", "discrete_laplace", why="only these have a proof")}
     takes_groups = True
@@ -145,7 +145,7 @@ class DPHistogramDensity(PrivateDensity):
         return f"histogram with {self.noise} noise"
 
     def _calibration(self, shape, epsilon):
-        # a search may ask before it knows the columns; those that are listed count
+        # a search may ask before X is known; then use the listed columns
         cells = Cells.tile(self.bounds, self.bin_width, shape.n_features)
         return HistogramNoise(type(self), cells, self.noise, shape, epsilon)
 

@@ -12,7 +12,7 @@ from ..rows import Parts, block_sum, in_part
 from ..utils.type_aliases import FloatArray, MatrixLike
 from .cells import cell_masses
 
-# counts that are held at a time
+# bound on the counts in memory
 MOST_COUNTS = 1 << 23
 
 
