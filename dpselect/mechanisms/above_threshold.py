@@ -24,9 +24,9 @@ from ..noise import (
 )
 from ..noise.paths import path_step
 
-# The share of the target that the threshold takes, at the first and at the last level. A small
-# share makes each test cheap and a large one halts earlier. Along a path the privacy loss of the
-# models grows, so that late in it halting early is worth more than cheap tests.
+# The threshold as a fraction of the target, at the first and at the last level. A small fraction makes
+# each test cheap and a large one halts earlier. Along a path the privacy loss of the models grows, so
+# at its end halting early is worth more than cheap tests.
 LOW_SHARE, HIGH_SHARE = 0.05, 0.4
 
 
@@ -113,9 +113,9 @@ def reduced_tests(target, sensitivity, n_levels, failure_probability):
     The shares are constants, chosen for excess risks that fall with the square of the models'
     privacy loss along a geometric grid.
     """
-    # from 1/2 on no margin would be needed, and the noise have no end
+    # from 1/2 on no margin is needed, and the scale is infinite
     share = min(0.49, failure_probability / n_levels)
-    # 2 - sqrt(4 - 6 share), without the cancellation
+    # 2 - sqrt(4 - 6 share), without cancellation
     y = 6 * share / (2 + math.sqrt(4 - 6 * share))
     levels = np.arange(1, n_levels + 1) / n_levels
     shares = LOW_SHARE + (HIGH_SHARE - LOW_SHARE) * levels**2
@@ -187,7 +187,7 @@ def reduced_above_threshold(losses, tests, random_state=None):
     path = DiscreteLaplacePath(
         as_generator(root.child("threshold")), 1, epsilons[0] * rate, epsilons[-1] * rate
     )
-    # the losses come last: zip then takes none after the last level
+    # losses last, so that zip draws none after the last level
     for index, (epsilon, threshold, loss) in enumerate(zip(epsilons, tests.thresholds, losses)):
         query_noise = float(grid_noise(noise, (), 4 * sensitivity / epsilon, step))
         threshold_noise = step * float(path.read(epsilon * rate)[0])

@@ -63,7 +63,7 @@ def brownian_time(epsilon, delta, rho, sensitivity=1.0):
     while excess(high) > 0:
         high += 1.0
     time = math.exp(brentq(excess, low, high, xtol=1e-13))
-    # the root is found from either side; only a larger time costs less
+    # the root may be off to either side; only a larger time has a smaller loss
     while brownian_loss(time, delta, rho, sensitivity) > epsilon:
         time *= 1 + 1e-12
     return time

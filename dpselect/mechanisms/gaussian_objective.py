@@ -12,11 +12,11 @@ from scipy.special import ndtr
 
 from ..accounting.gaussian import gaussian_log_delta, gaussian_mu
 
-# intervals of the angle that stands for the correlation, of directions, of s, and of the loss
+# numbers of intervals: of the correlation's angle, of directions, of s, and of the loss
 N_ANGLES, N_DIRECTIONS, N_SLOPES, N_LOSSES = 24, 240, 8, 96
-# what lies so many standard deviations out counts as an unbounded loss
+# losses beyond so many standard deviations count as unbounded
 FARTHEST = 10
-# an epsilon that is larger counts as this: squares would leave the range of float64
+# larger epsilons are reduced to this, because squares would overflow float64
 LARGEST = 1e3
 
 
@@ -59,13 +59,13 @@ def objective_mu(epsilon, delta, n_problems=1):
     while excess(low) > 0:
         low -= 0.5
     root = brentq(excess, low, high, xtol=1e-6)
-    # the root is found from either side: step back until the condition holds
+    # the root may be off to either side: step back until the condition holds
     while excess(root) > 0:
         root -= 1e-6
     return math.exp(root)
 
 
-# far beyond what makes a difference, and twice as much is a number of float64
+# far beyond any relevant value, and doubling it does not overflow
 LARGEST_EPSILON = 1e300
 
 
@@ -85,9 +85,9 @@ def signless_mu(delta, parts):
     -------
     float
     """
-    # (a smaller epsilon is met, too)
+    # noise for a smaller epsilon is sufficient, too
     parts = [(a, min(epsilon, LARGEST_EPSILON)) for a, epsilon in parts]
-    # short and long: the lengths of what two slopes explain together
+    # lengths for both signs: half the sum and half the difference of the slopes 1 and a
     pairs = [(abs(1 + sign * a) / 2, epsilon) for a, epsilon in parts for sign in (1, -1) if a + sign]
     highest = min((math.sqrt(3 + 2 * epsilon) - math.sqrt(3)) / length for length, epsilon in pairs)
 
@@ -103,7 +103,7 @@ def signless_mu(delta, parts):
     while excess(low) > 0:
         low -= 0.5
     root = brentq(excess, low, high, xtol=1e-12)
-    # the root is found from either side, and the logarithms are off by a few of their last bits
+    # the root may be off to either side, and logarithms have rounding errors
     while excess(root) > -1e-12:
         root -= 1e-12
     return math.exp(root)
@@ -117,10 +117,11 @@ def _delta(m, kappa, epsilon, n_problems):
     tail = np.where(t < edge, 1.0, ndtr(m / 2 - t / m))
     tail[t < edge] = tail_bounds(m, kappa, t[t < edge], m)
     tail = np.minimum.accumulate(tail)
-    # all mass between two points is moved to the upper one
+    # pessimistic rounding: mass between two points moves to the upper one
     mass = -np.diff(tail, prepend=1.0)
     size = n_problems * (len(t) - 1) + 1
-    # by powers of a polynomial: no rounding of a Fourier transform hides a small delta
+    # by powers of a polynomial, because the rounding error of a Fourier transform would hide a small
+    # delta
     total = np.ones(1)
     for bit in f"{n_problems:b}":
         total = np.convolve(total, total)
@@ -141,7 +142,7 @@ def tail_bounds(m, kappa, t, drift):
     along_y = _largest_cosine(low + angles[:-1], high + angles[1:])
     rho = np.cos(2 * angles[:-1])
     curvature = 2 * kappa / m - drift / 4
-    # what is concave in s has its least distance at an end
+    # a function that is concave in s has its minimum at an end
     s = np.linspace(0, 1, N_SLOPES + 1 if curvature > 0 else 2)
     ends = list(zip(s[:-1], s[1:])) if curvature > 0 else [(0.0, 0.0), (1.0, 1.0)]
     distance = np.full((len(t), *along_x.shape), np.inf)
@@ -156,7 +157,7 @@ def tail_bounds(m, kappa, t, drift):
                 )
                 + max(curvature, 0.0) * (b - a) ** 2 / 4
             )
-            # (never 0, so that nothing is divided by it)
+            # never 0, because it is a divisor
             reach = np.maximum(np.maximum(a * along_x, b * along_x) + other * along_y, 1e-9)
             left = np.maximum(2 * t[:, None, None] / m - mean, 0.0)
             np.minimum(distance, left / reach, out=distance)

@@ -13,17 +13,18 @@ from scipy.special import erfcx, logsumexp, ndtr
 
 from .gaussian_objective import N_LOSSES, largest_kappa, objective_mu, tail_bounds
 
-# intervals of the way from one person to the other
+# number of intervals on the path from one person to the other
 N_STEPS = 256
-# what is computed with densities of all classes; beyond it each class has a part of epsilon and delta
+# largest epsilon and least delta for which the densities of all classes are convolved; beyond them each
+# class gets a part of epsilon and delta
 LARGEST_JOINT, LEAST_JOINT = 100.0, 1e-200
-# scores of one class are computed up to so many standard deviations
+# range of the scores of one class, in standard deviations
 FARTHEST = 10
 
 
 def person_kappa(epsilon, delta, n_problems=1):
     """Return the largest kappa = R^2 / (N mu) at which curvature is free."""
-    # (what is left at the end of the way, for each class on its own)
+    # the curvature that is left at the end of the path, for each class on its own
     m = objective_mu(epsilon / n_problems, delta / n_problems)
     return largest_kappa(epsilon / n_problems) - m * m / 4
 
@@ -66,7 +67,7 @@ def person_mu(epsilon, delta, n_problems=1, kappa=0.0, charge=0.0):
         with np.errstate(divide="ignore"):
             return _log_spent(lambda s: np.log(mean_excess(s - charge)), epsilon, n_problems * m * m)
 
-    # (the way leads downhill, but not below the charge)
+    # the bound decreases in m, down to `charge`
     high = min(objective_mu(epsilon - charge, delta), math.sqrt(2 * (epsilon - charge) / n_problems))
     return _largest(log_spent, delta, apart, high, 1e-6) if apart < high else apart
 
@@ -118,7 +119,7 @@ def _log_spent(log_excess, epsilon, variance):
     t = np.linspace(0, 1, N_STEPS + 1)
     way = epsilon + variance * (1 / 2 - t)
     rest = epsilon * (1 - t) - variance * t * (1 - t) / 2
-    # the one falls, the other grows
+    # the first term decreases in t and the second one increases: take each at its larger end
     return logsumexp(rest[:-1] + log_excess(way[1:])) - math.log(N_STEPS)
 
 
@@ -137,7 +138,7 @@ def _mean_excess(m, kappa, n_problems):
     t = step * np.arange(math.ceil(max(edge, FARTHEST * m) / step) + 1)
     tail = np.where(t < edge, 1.0, ndtr(-t / m))
     tail[t < edge] = tail_bounds(m, kappa, t[t < edge], 0.0)
-    # all mass between two points is moved to the upper one, and what lies farther out is added to it
+    # pessimistic rounding: mass between two points moves to the upper one, and the tail to the last
     mass = -np.diff(np.minimum.accumulate(tail), prepend=1.0)
     mass[-1] += tail[-1]
     beyond = n_problems * m * math.exp(_log_normal_excess(np.array(t[-1] / m)))
@@ -165,7 +166,7 @@ def _largest(log_spent, delta, least, high, xtol):
             return least
         low -= 0.5
     root = brentq(excess, low, end, xtol=xtol)
-    # the root is found from either side, and the logarithms are off by a few of their last bits
+    # the root may be off to either side, and logarithms have rounding errors
     while excess(root) > -1e-12:
         root -= xtol
     return max(least, math.exp(root))

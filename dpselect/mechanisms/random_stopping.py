@@ -11,7 +11,7 @@ from scipy.optimize import brentq
 
 from ..noise import as_generator, root_stream
 
-# more than the roundings of a mean number of runs
+# above the rounding error of a mean number of runs
 ROUNDING = 2.0**-30
 
 
@@ -98,7 +98,7 @@ def random_stopping(run, n_candidates, law, random_state=None):
     for t in range(n_runs):
         index = int(candidates.integers(n_candidates))
         score, output = run(index, root.child("run", t))
-        # the proof needs an order among all scores
+        # the proof assumes a total order of scores, so NaN is refused
         score = -math.inf if math.isnan(score) else score
         if best is None or score > best:
             best, chosen, kept = score, index, output

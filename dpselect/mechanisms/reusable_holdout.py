@@ -34,7 +34,7 @@ class ReusableHoldout:
         self.budget = budget
         self.n_holdout = n_holdout
         self.uses = 0
-        # for losses that are minus the differences
+        # the mechanism is for losses, so it gets minus the differences
         self._test = ThresholdTest(
             1 / (noise_rate * n_holdout), -threshold, 2 * noise_rate, 4 * noise_rate
         )

@@ -37,7 +37,7 @@ def exponential_noise_scales(sensitivities: npt.ArrayLike, epsilon: float) -> Fl
     [1.5, 1.5, 1.25]
     """
     sensitivities = _check_sequence("sensitivities", sensitivities)
-    # with one candidate nothing is selected, and nothing need be spent
+    # a single candidate needs no noise
     epsilon = _check_epsilon(epsilon, low_included=len(sensitivities) == 1)
     if not (sensitivities >= 0).all():
         raise ValueError(
@@ -105,7 +105,7 @@ def noisy_argmax(
     step = grid_step(scales)
     with np.errstate(over="ignore"):
         scales = _check_scales(scales + 2 * step / epsilon, epsilon)
-    # one-sided, as exponential variables are
+    # one-sided, like exponential variables
     noise = step * geometric(as_generator(random_state), scores.shape, step / scales)
     noise -= nearest_multiple(scales, step)
     return int(largest_sum(nearest_multiple(scores, step), noise))
@@ -182,7 +182,7 @@ def largest_sum(values, noise):
     sums = values + noise
     second = sums - values
     rest = (values - (sums - second)) + (noise - second)
-    # where the rounded sums are equal, their errors decide
+    # ties of rounded sums are broken by their exact rounding errors
     return np.argmax(np.where(sums == sums.max(axis=-1, keepdims=True), rest, -np.inf), axis=-1)
 
 

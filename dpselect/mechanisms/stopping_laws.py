@@ -10,7 +10,7 @@ from scipy.special import gammaln
 from ..noise import as_generator
 
 BLOCK = 128
-# an epsilon of which digits would cancel in a difference of logarithms
+# below this epsilon, a difference of logarithms would cancel
 SMALL = 1e-4
 
 
@@ -47,7 +47,7 @@ class TruncatedNegativeBinomial:
         def excess(log_odds):
             return cls(eta, 1 / (1 + math.exp(log_odds))).mean - mean
 
-        # the mean rises with ln((1 - gamma) / gamma); no double gamma is closer to 0 or 1
+        # the mean increases with ln((1 - gamma) / gamma); no float64 gamma is closer to 0 or 1
         low, high = -36.0, 650.0
         if excess(low) > 0 or excess(high) < 0:
             raise ValueError(f"No law of shape eta={eta!r} has mean={mean!r}; give another shape.")
@@ -84,7 +84,7 @@ class TruncatedNegativeBinomial:
             sums = np.cumsum(masses)
             if left < sums[-1]:
                 return start + int(np.searchsorted(sums, left, side="right"))
-            # what rounding has kept from the sum, once the masses have died out
+            # the remainder of the sum is rounding error once the masses vanish
             if start > self.mean and sums[-1] < 2.0**-60:
                 return start
             left -= sums[-1]
