@@ -18,7 +18,7 @@ from ..utils.type_aliases import FloatArray
 from ..utils.validation import check_number, unquoted
 from .grid import NO_GRID, grid_noise, grid_step, nearest_multiple
 
-# steps of the grid in a scale of noise of float64, as a power of two
+# binary logarithm of the grid steps per scale of float64 noise
 FINENESS = 24
 
 
@@ -70,7 +70,7 @@ def release(
     return _sum(values, noise, step, unit)
 
 
-# (of its own, so that `dpselect.testing` can put a watched one in its place, whoever imported `release`)
+# a separate function, which `dpselect.testing` can replace even for modules that imported `release`
 def _sum(values, noise, step, unit):
     # rounding leaves -0.0 near 0, which as a sum only values of 0 could give: + 0.0 makes it 0.0
     noise = nearest_multiple(noise, step) + 0.0
@@ -81,7 +81,7 @@ def _sum(values, noise, step, unit):
             f"unit={unit!r} is no multiple of step={step!r}, so the values would show beside the noise; "
             "give a finer step, or a coarser unit."
         )
-    # quotient and remainder of the exact sum by the unit, since doubles may not hold the sum
+    # quotient and remainder of the exact sum by the unit, because float64 may not represent the sum
     carried = np.floor(noise / unit)
     whole = np.asarray(values) + carried.astype(np.int64)
     return all_finite(whole * unit + (noise - carried * unit))
@@ -159,7 +159,7 @@ def release_step(scale: npt.ArrayLike) -> float:
     >>> release_step(1.0) == 2.0**-24
     True
     """
-    # (numpy takes its time for single numbers, and each calibration asks)
+    # math is faster than numpy for single numbers, and each calibration comes here
     least = float(scale if isinstance(scale, float) else np.min(scale))
     if least == 0:
         return NO_GRID
@@ -260,7 +260,7 @@ def grid_laplace(
         raise ValueError("values holds NaN or infinity, which no noise hides; give finite numbers.")
     scales = unquoted(np.asarray, scales, dtype=np.float64, what="scales")
     scales = unquoted(np.broadcast_to, scales, values.shape, what="scales")
-    # beyond these the grid would leave the range of doubles
+    # beyond these bounds the grid would overflow or underflow float64
     if not ((scales >= 1e-250) & (scales <= 1e250)).all():
         raise ValueError(
             "scales has an entry that is not a number between 1e-250 and 1e250, without which "

@@ -18,7 +18,7 @@ import numpy as np
 from randomgen import ChaCha
 
 KEY_BYTES = 32
-# how many keys were taken in this process, other than those that a search gives its inner fits
+# number of keys taken in this process, without those of a search's inner fits
 _keys_taken = itertools.count(1)
 _last_key = 0
 _dummy = ContextVar("dummy", default=False)
@@ -51,7 +51,7 @@ class InnerStream:
 
     key: bytes = field(repr=False)
     released: bool = False
-    # set by `search_stream` alone: nothing that a caller can write makes a seed silent
+    # set by `search_stream` only, so that no argument of a caller can suppress the warning of a seed
     _from_search: bool = field(default=False, init=False, repr=False, compare=False)
 
     def child(self, *path: str | int) -> "InnerStream":
@@ -94,7 +94,7 @@ class InnerStream:
         return int.from_bytes(self.child("integer").key[:4], "little") >> 1
 
 
-# what defines noise
+# accepted types of `random_state`
 RandomState: TypeAlias = (
     int | np.random.SeedSequence | np.random.RandomState | np.random.Generator | InnerStream | None
 )
@@ -129,14 +129,14 @@ def root_stream(random_state: RandomState = None) -> InnerStream:
     """
     global _last_key
     check_random_state(random_state)
-    # what a search never releases is no noise that was drawn for a release
+    # noise of fits that a search never releases does not count
     if not (_dummy.get() or is_from_search(random_state) and not random_state.released):
         _last_key = next(_keys_taken)
     if isinstance(random_state, InnerStream):
         return random_state
     if random_state is None:
         return InnerStream(secrets.token_bytes(KEY_BYTES))
-    if isinstance(random_state, (int, numbers.Integral)):  # (to type checkers int is no Integral)
+    if isinstance(random_state, (int, numbers.Integral)):  # for type checkers int is not Integral
         random_state = np.random.SeedSequence(int(random_state), pool_size=8)
     if isinstance(random_state, np.random.SeedSequence):
         return InnerStream(random_state.generate_state(KEY_BYTES // 4, np.uint32).tobytes())

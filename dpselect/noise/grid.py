@@ -14,20 +14,20 @@ import numpy.typing as npt
 from ..utils.type_aliases import FloatArray, IntArray, Shape
 from ..utils.validation import unquoted
 
-# steps of the grid in a scale of the noise, as a power of two
+# binary logarithm of the grid steps per scale of the noise
 FINENESS = 40
-# random bits that decide a digit, and those of them that decide it but for a tie
+# random bits per digit, and the leading ones, which suffice unless there is a tie
 RANDOM_BITS = 64
 LATER_BITS = RANDOM_BITS - 8
-# numbers that are drawn at once, so that their random bytes stay in a processor's cache
+# batch size, so that random bytes stay in a processor's cache
 BATCH = 1 << 11
-# doubles hold all integers up to this one
+# float64 is exact for integers up to this one
 LARGEST_PLACE = 2.0**53
-# a step that leaves all values as they are
+# step that leaves all values unchanged
 NO_GRID = 2.0**-1000
-# noise is longer than so many of its scales with a probability below exp(-64)
+# noise exceeds so many scales with a probability below exp(-64)
 LONGEST = 64
-# an integer of 62 digits or more has a probability below exp(-45) at this rate
+# smallest rate, at which an integer of 62 digits or more has a probability below exp(-45)
 LEAST_RATE = 45 / 2.0**62
 
 
@@ -73,7 +73,7 @@ def geometric(generator: np.random.Generator, shape: Shape, rate: npt.ArrayLike)
     unquoted(np.broadcast_to, rate, shape, what="rate")
     different, which = rate.reshape(-1), None
     if rate.size > 1:
-        # noise of many numbers has few different scales
+        # noise of many numbers has few distinct scales, so compute the limits once for each
         different, which = np.unique(rate, return_inverse=True)
         which = np.broadcast_to(which.reshape(rate.shape), shape).reshape(-1)
     n_digits = _n_digits(different)
@@ -104,7 +104,7 @@ def _digits(generator, n, limits, which):
     if which is not None:
         first, limits = first[which], limits[which]
     digits = drawn < first
-    # one in 256
+    # a tie, with a probability of 1 / 256
     ties = np.flatnonzero(drawn == first)
     later = limits.reshape(-1)[ties if which is not None else ties % max(n_digits, 1)]
     digits.reshape(-1)[ties] = _words(generator, len(ties)) >> 8 < later & (2**LATER_BITS - 1)
@@ -124,7 +124,7 @@ def _limits(rates, n_digits):
     """Return the limits out of 2^64 below which a digit is 1, shape (n_rates, n_digits)."""
     with np.errstate(over="ignore"):
         odds = np.exp(np.ldexp(rates[:, None], np.arange(n_digits)))
-    # at most 2**63, since no digit is more likely 1 than 0
+    # at most 2**63, because each digit is 1 with a probability of at most 1 / 2
     return np.rint(np.ldexp(1 / (1 + odds), RANDOM_BITS)).astype(np.uint64)
 
 
@@ -174,7 +174,7 @@ def discrete_laplace(
 
 def noise_ratio(epsilon, sensitivity):
     """Return the ratio of :func:`discrete_laplace` for integers of this l1 sensitivity."""
-    # rounded up, so that the last bit does not exceed the stated loss
+    # rounded up, so that rounding does not exceed the stated loss
     return np.nextafter(math.exp(-epsilon / sensitivity), 1.0)
 
 
@@ -222,7 +222,7 @@ def grid_noise(
             f"step={step:.3g}, so the last bits of the noise would be lost; give a larger step."
         )
     with np.errstate(divide="ignore"):
-        # not by the ratio exp(-rate), which is so near 1 that its logarithm would be off
+        # by the rate itself: exp(-rate) is so near 1 that its logarithm would be inaccurate
         rate = step / scales
     return discrete_laplace_at_rate(generator, shape, rate).astype(np.float64) * step
 
@@ -253,7 +253,7 @@ def nearest_multiple(values: npt.ArrayLike, step: float | FloatArray) -> FloatAr
     [0.25, 1.0]
     """
     values = np.asarray(values, dtype=np.float64)
-    # larger doubles are multiples already, and might overflow
+    # larger floats are multiples already, and might overflow
     inside = np.abs(values) < LARGEST_PLACE * step
     # dividing by a power of two is exact
     if inside.all():
@@ -287,6 +287,6 @@ def grid_step(scales: npt.ArrayLike, unit: float = np.inf) -> float:
     least, largest = float(np.min(scales)), float(np.max(scales))
     if largest == 0:
         return NO_GRID
-    # one power more than needed: a charge for rounding makes scales longer
+    # one power more than needed, because the allowance for rounding increases scales
     coarse = math.ceil(math.log2(largest) + math.log2(LONGEST / LARGEST_PLACE)) + 1
     return min(unit, 2.0 ** max(math.ceil(math.log2(least)) - FINENESS, coarse))

@@ -19,8 +19,8 @@ from ..utils.validation import check_number
 from .grid import discrete_laplace_at_rate, geometric
 from .standard_noise import exponential, gaussian
 
-# all integers of a path are values, longer than 64 over epsilon with a probability below exp(-64):
-# doubles hold them
+# float64 is exact for the integers of a path: one is larger than 64 / epsilon with a probability
+# below exp(-64)
 LOWEST_DISCRETE_EPSILON = 1e-14
 
 
@@ -38,7 +38,7 @@ class _JumpPath:
         self._value = np.array(first).ravel()
         self._negative_places = -places
         self._cursor = 0
-        # a table with a row per coordinate: the value at `high`, then after each of its jumps
+        # a table with a row per coordinate: its value at `high`, then after each jump
         self._coordinates = generator.integers(self._value.size, size=len(places))
         counts = np.bincount(self._coordinates, minlength=self._value.size)
         by_coordinate = np.argsort(self._coordinates, kind="stable")
@@ -71,8 +71,8 @@ class _JumpPath:
         """
         _check_inside(epsilon, self._low, self._high)
         end = int(np.searchsorted(self._negative_places, -epsilon, side="right"))
-        # values are assigned, never subtracted, so that rounding does not depend on the order of
-        # the values; of a coordinate that occurs twice numpy keeps the last assignment
+        # assign values instead of adding jumps, so that rounding does not depend on the order; for a
+        # coordinate that occurs twice numpy keeps the last assignment
         if end > self._cursor:
             passed = slice(self._cursor, end)
             self._value[self._coordinates[passed]] = self._after[passed]
@@ -151,9 +151,9 @@ class DiscreteLaplacePath(_JumpPath):
             raise ValueError(
                 f"low={low} would need integers that do not fit; give {LOWEST_DISCRETE_EPSILON} or more."
             )
-        # from exponential variables over epsilon itself: exp(-epsilon) would round a small one
+        # exponential variables over epsilon: computing exp(-epsilon) would round a small epsilon
         first = np.asarray(discrete_laplace_at_rate(generator, shape, high))
-        # cumulated intensities, negative; up to `high` there is little to come
+        # negative cumulative intensities, which stay small up to `high`
         start, end = 2 * _log_one_minus_exp(low), 2 * _log_one_minus_exp(high)
         n_jumps = generator.poisson(first.size * (end - start))
         reached = end + (start - end) * (1 - generator.random(n_jumps))
@@ -229,9 +229,9 @@ class BrownianPath:
         if self._time is None:
             self._value = np.sqrt(time) * noise
         else:
-            # a motion at time 0 stays at 0
+            # a Brownian motion is 0 at time 0
             share = time / np.where(last > 0, last, 1)
-            # in place: at equal times the share is 1 and the value stays as it is, exactly
+            # in place: at equal times the ratio is 1 and the value unchanged, exactly
             self._value *= share
             noise *= np.sqrt(share * (last - time))
             self._value += noise

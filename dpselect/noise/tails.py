@@ -7,14 +7,14 @@ import numpy as np
 from scipy import fft
 from scipy.special import gammainc, gammaincc, gammainccinv
 
-# the grid of squared lengths, in shares of the quantile; half of it is lost, and half again by
-# the root
+# step of the grid of squared norms, relative to the quantile; the error is half a step, and half of
+# that in the norm
 STEP = 0.01
-# what each of the two parts outside the grid may take of the failure probability
+# fraction of the failure probability for each of the two parts outside the grid
 SHARE = 1e-3
-# of the transform in double precision; below this against extended precision, up to d = 1e6
+# error of the transform in double precision, measured against extended precision up to d = 1e6
 ROUNDING = 1e-11
-# probabilities that rounding would drown
+# smallest probability above the rounding error
 RARE = 1e-9
 
 
@@ -51,7 +51,7 @@ def laplace_length_quantile(dimension, probability):
         return min(float(gammainccinv(dimension, probability)), math.sqrt(dimension) * longest)
     allowance = -np.log(SHARE * probability)
     cap = (np.log(dimension) + allowance) ** 2
-    # the largest square alone, the median for few coordinates, the mean less some deviations
+    # lower bounds: from the largest square alone, the median for few coordinates, mean minus deviations
     guess = max(np.log(probability) ** 2, 0.48 * dimension, 2 * dimension - 3 * dimension**0.5)
     step = STEP * guess / dimension
     n_steps = int(np.ceil(cap / step))
@@ -59,7 +59,7 @@ def laplace_length_quantile(dimension, probability):
     beyond = np.exp(-np.sqrt(grid))
     law = np.append(0.0, beyond[:-1] - beyond[1:])
 
-    # the top of the grid: beyond the cap's inverse root the exponential moment soon explodes
+    # upper end of the grid: beyond the cap's inverse root the exponential moment explodes
     theta = np.geomspace(1e-4, 2 / cap**0.5, 16)
     log_moment = np.log([law @ np.exp(rate * grid) for rate in theta])
     top = np.min((dimension * log_moment + allowance) / theta)
@@ -69,7 +69,7 @@ def laplace_length_quantile(dimension, probability):
 
     sums = fft.irfft(fft.rfft(law, size) ** dimension, size)
     sums = np.roll(sums, -(start % size))
-    # of a sum beyond start + i steps
+    # probabilities of a sum beyond start + i steps
     tails = sums[::-1].cumsum()[::-1] - sums
     failure = tails + dimension * beyond[-1] + SHARE * probability + ROUNDING
     return float(np.sqrt(step * (start + np.flatnonzero(failure <= probability)[0])))
