@@ -67,7 +67,7 @@ def sample(n_rows, X, *aligned):
     if is_lazy(X):
         return X.sample(n_rows, aligned)
     runs = spread_runs(n_rows, X.shape[0])
-    # (slices of sparse rows would be copied, once more than needed)
+    # slices of sparse rows would be copied once more
     first = [rows_between(X, rows) if sparse.issparse(X) else X[rows] for rows in runs]
     return join(first), *(join([array[rows] for rows in runs]) for array in aligned)
 

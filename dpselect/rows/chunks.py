@@ -152,13 +152,13 @@ def quoting_nothing(read, *args):
     """Wrap a value function: errors that may quote records become a ValueError without them."""
     try:
         return read(*args)
-    except (OSError, MemoryError) as error:  # names of files, and no records
-        # but what it came from may quote them
+    except (OSError, MemoryError) as error:  # these quote names of files, not records
+        # but its cause may quote records
         error.__cause__ = error.__context__ = None
         raise
     except Exception as error:
         kind = type(error).__name__
-    # outside the except block, so that the original does not hang on as __context__
+    # outside the except block, so that the original error is not attached as __context__
     raise ValueError(
         f"A chunk of rows could not be read ({kind}), and the reason may quote records; try the "
         "function by itself."

@@ -9,8 +9,7 @@ import numpy as np
 
 from .on_workers import FAN_IN, RowsError
 
-# a task takes chunks of no more bytes together, and a thread of a worker has so many tasks in a pass
-# (or all its chunks have one)
+# bound on the bytes of a task's chunks, and tasks per worker thread in a pass (fewer for few chunks)
 TASK_BYTES, TASKS_A_THREAD = 1 << 28, 2
 
 
@@ -34,7 +33,7 @@ def wait(parts):
     try:
         secede()
     except (AttributeError, KeyError, ValueError):
-        # no task, or one that left its thread before
+        # not in a task, or in one that has already seceded
         return _told(lambda dask: wait(parts))
     try:
         _told(lambda dask: wait(parts))
@@ -77,7 +76,7 @@ def neighbours(parts, sizes):
         return alone
     from distributed import futures_of
 
-    # parts of one collection have one graph
+    # parts of one collection share a graph
     graphs = list({id(part.dask): part for part in parts}.values())
     futures = {future.key: future for future in futures_of(graphs)}
     if not all(part.key in futures for part in parts):
@@ -87,7 +86,7 @@ def neighbours(parts, sizes):
         return alone
     threads, on_worker, load = client.nthreads(), {}, Counter()
     for i, part in enumerate(parts):
-        # of those that have a copy, the one with the least to do
+        # of the workers with a copy, the least busy one
         worker = min(places[part.key], key=lambda at: (load[at] / threads.get(at, 1), at))
         load[worker] += max(sizes[i], 1)
         on_worker.setdefault(worker, []).append(i)
@@ -120,7 +119,7 @@ def memory_of_workers():
     if client is None:
         return 0
     known = client.scheduler_info()
-    # of many workers the list may have only some
+    # with many workers the list may be incomplete
     return known.get("total_memory") or sum(
         worker["memory_limit"] for worker in known["workers"].values()
     )
@@ -139,22 +138,22 @@ def _told(run):
     import dask
 
     try:
-        # tasks in threads of this process restore each other's filters of warnings
+        # warning filters are global: tasks in threads of this process would restore each other's
         with warnings.catch_warnings():
             return run(dask)
     except RowsError as error:
         said = error.kind(str(error))
     except Exception as error:
-        # names of files, and of tasks and workers that were lost
+        # these errors quote only names of files, tasks and workers
         if isinstance(error, (OSError, MemoryError)) or type(error).__module__.startswith(
             "distributed."
         ):
-            # what it came from may quote records
+            # its cause may quote records
             error.__cause__ = error.__context__ = None
             raise
         said = ValueError(
             f"A chunk of rows could not be computed ({type(error).__name__}), and the reason may "
             "quote records; try it by itself, where they may be seen."
         )
-    # outside the except block, so that the original does not hang on as __context__
+    # outside the except block, so that the original error is not attached as __context__
     raise said

@@ -5,7 +5,7 @@ import numpy as np
 from .cutting import row_blocks
 from .source import LocalRows, column_names, is_arrow, library_of
 
-# a smaller table may be copied
+# smaller tables are copied
 FEW_NUMBERS = 1 << 20
 
 
@@ -72,14 +72,14 @@ COLUMNS = {"pandas": _of_pandas, "polars": _of_polars, "pyarrow": _of_arrow}
 
 def _polars_view(column):
     try:
-        # (slices of it take as much time as a small block)
+        # slicing it takes as long as work on a small block
         return column.to_numpy(allow_copy=False)
     except RuntimeError:
         return _Cells(column)
 
 
 def _holds_numbers(column):
-    # (only those of pandas have no gaps among booleans)
+    # boolean columns have no gaps only as numpy arrays, which pandas has
     kinds = "biuf" if isinstance(column, np.ndarray) else "iuf"
     dtype = column[:1].dtype
     return dtype.kind in kinds and dtype.itemsize <= 8

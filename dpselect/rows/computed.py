@@ -8,7 +8,7 @@ from .cutting import row_blocks
 from .distributed import DistributedRows
 from .source import LocalRows, column_names, rows_at
 
-# so many numbers, of 32 MiB, are stored in any case
+# up to so many numbers (32 MiB) are always stored
 FEW_NUMBERS = 1 << 22
 
 

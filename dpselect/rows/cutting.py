@@ -17,13 +17,13 @@ from scipy import sparse
 from .sparse_rows import rows_between
 
 BLOCK_ELEMENTS = 1 << 18
-# rows of which a block of a sparse matrix has no more
+# upper bound on the rows of a sparse block
 MOST_SUMMED = 1 << 18
-# consecutive rows in a sample
+# length of runs of consecutive rows in a sample
 RUN = 64
-# a thread gets so many blocks at least, or it costs more than it saves; at a time so many at most
+# least blocks per thread, below which threads cost more than they save, and most blocks per task
 WORTH_A_THREAD, AT_A_TIME = 4, 8
-# tasks for each thread that may be done before they are asked for
+# tasks per thread that may finish ahead of their use
 AHEAD = 2
 
 
@@ -44,8 +44,8 @@ def rows_in_block(row_elements):
 def sparse_blocks(X, beside):
     """Cut rows of a sparse matrix by stored entries, or by `beside` numbers a row if these are more."""
     width = max(beside, -(-X.nnz // max(1, X.shape[0])))
-    # a sum over a block may have an entry for each column, and adding it should be a small part
-    # (sums over more rows round by more than the noise of linear models pays for)
+    # a sum over a block may have an entry per column, and adding it should be relatively cheap
+    # the allowance for rounding in linear models' noise does not cover sums over more rows
     step = max(rows_in_block(width), min(4 * X.shape[1] // width, MOST_SUMMED))
     return _slices(X.shape[0], step)
 
@@ -65,7 +65,7 @@ def over_blocks(function, X, aligned, row_elements, n_jobs=None, beside=None):
         slices, block = row_blocks(X.shape[0], row_elements), X.__getitem__
 
     def cut(rows):
-        # first, because entries that are stored twice are added when they become dense
+        # first, because duplicate entries add up in a dense array
         rows_here = _as_floats(block(rows))
         return rows_here.toarray() if to_dense else rows_here, *(array[rows] for array in aligned)
 
@@ -77,7 +77,7 @@ def over_blocks(function, X, aligned, row_elements, n_jobs=None, beside=None):
 
 
 def _as_floats(block):
-    # (chunks may be dataframes, which have no type of their own)
+    # chunks may be dataframes, which have no dtype
     numbers = hasattr(block, "dtype") and block.ndim == 2 and block.dtype.kind in "biuf"
     return block.astype(np.float64, copy=False) if numbers else block
 
@@ -94,11 +94,11 @@ def in_threads(function, slices, n_threads, at_a_time=1):
     """Iterate over ``function(rows)`` of slices of rows, in order, with several threads."""
 
     def on_some(some):
-        # (a thread does not have what numpy was set to in another one)
+        # threads do not inherit numpy's error settings
         with np.errstate(all="ignore"):
             return [function(rows) for rows in some]
 
-    # the threads restore each other's filters of warnings
+    # warning filters are global, so threads would restore each other's
     with warnings.catch_warnings(), ThreadPoolExecutor(n_threads) as threads:
         under_way = deque()
         for start in range(0, len(slices), at_a_time):
@@ -134,10 +134,10 @@ def collect(parts, n_rows):
         if len(part) == n_rows:
             return part
         if collected is None:
-            # here, and not joined in the end: that would need the memory twice
+            # write into one array: concatenating at the end would need twice the memory
             order = "F" if np.isfortran(part) else "C"
             collected = np.empty((n_rows, *part.shape[1:]), dtype=part.dtype, order=order)
-        # labels that are texts become longer on the way
+        # later blocks may have longer texts, and so a wider dtype
         if part.dtype != collected.dtype:
             collected = collected.astype(np.result_type(collected, part))
         collected[at : at + len(part)] = part

@@ -50,9 +50,9 @@ from .on_workers import (
 )
 from .source import FEW, RowSource
 
-# larger functions, with the coefficients that they hold, are sent once and not with each task
+# larger functions, with their coefficients, are sent once instead of with each task
 SENT_ONCE = 1 << 16
-# rows are held for many passes if they take no more than this share of the memory of all workers
+# rows are persisted for many passes if they fit in this fraction of the workers' memory
 HELD = 0.3
 
 
@@ -82,7 +82,7 @@ def align_dask(X, y):
     unquoted(check_consistent_length, np.broadcast_to(0, len(X)), y, what="y")
     if isinstance(y, DistributedRows):
         return X, y if y.lengths == X.lengths else _rows(_recut(y.to_dask(), X.lengths))
-    # in the memory of the workers from here on, so that no pass sends it again
+    # persisted on the workers, so that passes do not send it again
     return X, _rows(_cut_array(y, X.lengths).persist())
 
 
@@ -120,7 +120,7 @@ class DistributedRows(RowSource):
         groups, cut = self._together, (self.shape[1], None, 1)
         parts = persisted(self._tasks_of_groups(hold_group, function, aligned, cut, groups))
         if any(group.worker is None for group in groups):
-            # where they are is known only now
+            # their locations are known only now
             wait(parts)
             groups = neighbours(parts, self._bytes)
             if len(groups) < len(parts):
@@ -151,7 +151,7 @@ class DistributedRows(RowSource):
         cuts = {i: slice(0, n) for i, n in lengths.items()}
         parts = self._tasks_of_groups(take_group, None, rows[1:], cuts, groups)
         order = np.argsort([i for group in groups for i in group.chunks]).tolist()
-        # they are few: in one place they take a task a pass
+        # few rows: in one chunk they take one task per pass
         whole = delayed(join_chunks)(order, parts)
         return self._with([whole], (sum(lengths.values()),), [array.shape[1:] for array in rows])
 
@@ -223,7 +223,7 @@ class DistributedRows(RowSource):
     def _packed(self, function, aligned):
         """Return the function, how its rows are read, and the parts that these are read from."""
         rows = [self, *map(self._cut, aligned)]
-        # what is held together is one argument
+        # persisted together, they are one argument
         sources = list({id(array.parts): array for array in rows}.values())
         return _pack(
             (
@@ -304,7 +304,7 @@ def _rows(X, lengths=None):
     full = [i for i, length in enumerate(lengths) if length]
     dtype = getattr(X, "dtype", None)
     return DistributedRows(
-        # an empty table has a chunk, too
+        # an empty table still has one chunk
         [parts[i] for i in full or [0]],
         tuple(int(lengths[i]) for i in full or [0]),
         tail,
@@ -315,10 +315,10 @@ def _rows(X, lengths=None):
 
 def _parts(X):
     if not hasattr(X, "chunks"):  # a dataframe or series
-        # pandas' own types of labels, text among them, cannot be cut as arrays are
+        # pandas' extension types, such as text, cannot be sliced as arrays
         return [part if X.ndim == 2 else delayed(np.asarray)(part) for part in X.to_delayed()]
     whole = X.rechunk({axis: -1 for axis in range(1, X.ndim)})
-    # optimised graphs forget what keeps persisted chunks alive; each pass is optimised as a whole
+    # not optimised, because that drops the references that keep persisted chunks; passes are optimised
     return whole.to_delayed(optimize_graph=False).ravel().tolist()
 
 

@@ -8,7 +8,7 @@ from .blocks import as_lazy, is_lazy
 from .distributed import DistributedRows, align_dask, is_dask
 from .source import LocalRows
 
-# more labels are no classes, and must not be gathered
+# more distinct labels are not classes, and must not be gathered
 MOST_LABELS = 10_000
 
 
@@ -51,7 +51,7 @@ def distinct(y):
 
 
 def _sorted(y):
-    return unquoted(np.unique, y, what="y")  # labels of different types have no order
+    return unquoted(np.unique, y, what="y")  # raises for labels without an order
 
 
 def _distinct(y):

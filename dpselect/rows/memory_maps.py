@@ -7,10 +7,9 @@ import numpy as np
 from .cutting import row_blocks
 from .source import LocalRows
 
-# a smaller part of the rows is copied: one that is read in every pass costs more than its memory
+# a smaller fraction of the rows is copied: reading it in every pass costs more than its memory
 COPIED_ELEMENTS = 1 << 24
-# The system maps neighbours of a page that is read, up to the largest page it has. They are given
-# back with it.
+# The system also maps neighbours of a page that is read, up to its largest page size. Release them, too.
 MARGIN = 1 << 21
 
 
@@ -24,7 +23,7 @@ class MemoryMapRows(LocalRows):
 
     def __init__(self, X):
         super().__init__(X.shape, X.dtype)
-        # sums over blocks of a plain array: its slices are views of the file
+        # a plain array for sums over blocks; its slices are still views of the file
         self.X = np.asarray(X)
 
     def pieces(self, row_elements):
@@ -44,7 +43,7 @@ class MemoryMapRows(LocalRows):
         return super().pick(indices)
 
     def __reduce__(self):
-        # other processes map the same file; a private copy exists in this one only
+        # other processes map the same file, unless this is a private copy (copy-on-write)
         origin, buffer = _origin(self.X)
         if origin.mode == "c" or origin.filename is None or not self.X.flags.c_contiguous:
             return super().__reduce__()

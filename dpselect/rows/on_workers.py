@@ -10,7 +10,7 @@ from .cutting import add_up, collect, join, over_blocks, unpacked
 from .source import rows_at
 from .sparse_rows import canonical
 
-# sums that are added at a time
+# fan-in of the tree of sums
 FAN_IN = 8
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from .labels import align
 
-# splits that are worked on together: their codes have as many bits a row, twice
+# largest number of splits that are handled together: one bit for each in two codes per row
 MOST_SPLITS = 16
 
 

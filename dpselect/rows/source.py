@@ -8,7 +8,7 @@ from scipy import sparse
 
 from .cutting import add_up, collect, in_threads, join, n_threads_of, over_blocks, spread_runs
 
-# chunks that a sample reads at most
+# upper bound on the chunks that a sample reads
 FEW = 8
 
 
@@ -60,7 +60,7 @@ class RowSource(ABC):
 class LocalRows(RowSource):
     """Rows that this process reads, a piece at a time."""
 
-    # whether any slice of the rows costs no more than its own length
+    # whether reading a slice costs time proportional to its length
     random_access = True
 
     @abstractmethod
@@ -101,7 +101,7 @@ class LocalRows(RowSource):
         runs = self._runs(n_rows)
 
         def copied(rows):
-            # what is loaded may be a view, of which nothing may be left when it is given back
+            # loaded rows may be views, which must be dropped before their memory is released
             part = self.load(rows)
             part = part.copy("K") if isinstance(part, np.ndarray) else part.copy()
             self.release(rows)
@@ -109,7 +109,7 @@ class LocalRows(RowSource):
 
         first, others = copied(runs[0]), map(copied, runs[1:])
         if isinstance(first, np.ndarray):
-            # (parts that are joined in the end need the memory twice)
+            # concatenating parts at the end would need twice the memory
             X = collect(chain([first], others), sum(rows.stop - rows.start for rows in runs))
         else:
             X = join([first, *others])

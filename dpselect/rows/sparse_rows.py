@@ -57,7 +57,7 @@ def transposed(block):
 
 
 def _of_parts(container, data, indices, indptr, shape):
-    # slices of long arrays would be copied, if they were given to the constructor
+    # set attributes, because the constructor would copy slices of long arrays
     matrix = copy(_empty(container, shape))
     matrix.data, matrix.indices, matrix.indptr = data, indices, indptr
     return matrix
@@ -65,5 +65,5 @@ def _of_parts(container, data, indices, indptr, shape):
 
 @lru_cache(maxsize=16)
 def _empty(container, shape):
-    # the constructor takes as long as products with a few thousand entries
+    # the constructor is as slow as products with a few thousand entries
     return container(shape)
